@@ -1,0 +1,37 @@
+//! The nouns of longpole.
+//!
+//! You bring nothing: this crate has no I/O, no clock, no async and no third-party types. It holds the words that every
+//! other room speaks: spans as OpenTelemetry defines them, samples and stacks as pprof and perf define them, the run
+//! that both belong to, and [`Loss`]: what is missing, how much of it and why.
+//!
+//! It refuses to compute. Numbers are made out of these nouns in `longpole-analysis`.
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod attribute;
+pub mod id;
+pub mod loss;
+pub mod process;
+pub mod recording;
+pub mod resource;
+pub mod run;
+pub mod sample;
+pub mod sink;
+pub mod span;
+pub mod stack;
+pub mod time;
+
+pub use address::{AbsAddr, CodeAddress, VirtOffset};
+pub use attribute::{Attribute, AttributeValue, Attributes};
+pub use id::{SpanId, TraceId};
+pub use loss::{Loss, LossKind};
+pub use process::{CpuSlice, Process, Thread};
+pub use recording::Recording;
+pub use resource::{Resource, Scope};
+pub use run::{CaptureMode, Exit, Run};
+pub use sample::{ContextRecord, Evidence, Sample, SampleLink};
+pub use sink::{Observation, ObservationSink, SpanBatch, SpanRef, SpanSink};
+pub use span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
+pub use stack::{Frame, Location, LocationId, Mapping, MappingId, Stack, StackId};
+pub use time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};

@@ -1,0 +1,125 @@
+//! What is missing: counted, with its reason, kept with the data.
+
+use std::fmt;
+
+/// What kind of thing is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LossKind {
+    /// Samples the kernel dropped because the ring was full.
+    SamplesLost,
+    /// The kernel lowered the sampling rate for a while.
+    SamplesThrottled,
+    /// Stacks that reach deeper than the bytes that were copied.
+    StacksTruncated,
+    /// Stacks the unwinder gave up on.
+    StacksUnwindFailed,
+    /// Context records caught in the middle of a write.
+    ContextTorn,
+    /// Binaries whose symbols could not be read.
+    SymbolsUnreadable,
+    /// No sampling at all, or less than asked.
+    ProfilingRefused,
+    /// Requests refused as undecodable.
+    RequestsRefused,
+    /// Spans that could not be kept: no valid trace or span id.
+    SpansInvalid,
+    /// Items of other signals (metrics, logs) that were accepted and not kept.
+    OtherSignals,
+    /// Spans or items that the emitter said it had dropped itself.
+    DroppedByEmitter,
+    /// Spans received twice; one is kept.
+    SpansDuplicate,
+    /// Requests that could not be handed on to the user's own endpoint.
+    ForwardFailed,
+    /// The recorder was killed; what it had acknowledged is here.
+    RecorderKilled,
+    /// The write-ahead log ends in a torn frame.
+    WalTorn,
+    /// The wall clock was stepped during the run.
+    ClockStepped,
+    /// Connections still open when the drain deadline passed.
+    DrainTimedOut,
+}
+
+impl LossKind {
+    /// Every kind.
+    pub const ALL: [LossKind; 17] = [
+        LossKind::SamplesLost,
+        LossKind::SamplesThrottled,
+        LossKind::StacksTruncated,
+        LossKind::StacksUnwindFailed,
+        LossKind::ContextTorn,
+        LossKind::SymbolsUnreadable,
+        LossKind::ProfilingRefused,
+        LossKind::RequestsRefused,
+        LossKind::SpansInvalid,
+        LossKind::OtherSignals,
+        LossKind::DroppedByEmitter,
+        LossKind::SpansDuplicate,
+        LossKind::ForwardFailed,
+        LossKind::RecorderKilled,
+        LossKind::WalTorn,
+        LossKind::ClockStepped,
+        LossKind::DrainTimedOut,
+    ];
+
+    /// The code SQL, JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LossKind::SamplesLost => "samples_lost",
+            LossKind::SamplesThrottled => "samples_throttled",
+            LossKind::StacksTruncated => "stacks_truncated",
+            LossKind::StacksUnwindFailed => "stacks_unwind_failed",
+            LossKind::ContextTorn => "context_torn",
+            LossKind::SymbolsUnreadable => "symbols_unreadable",
+            LossKind::ProfilingRefused => "profiling_refused",
+            LossKind::RequestsRefused => "requests_refused",
+            LossKind::SpansInvalid => "spans_invalid",
+            LossKind::OtherSignals => "other_signals",
+            LossKind::DroppedByEmitter => "dropped_by_emitter",
+            LossKind::SpansDuplicate => "spans_duplicate",
+            LossKind::ForwardFailed => "forward_failed",
+            LossKind::RecorderKilled => "recorder_killed",
+            LossKind::WalTorn => "wal_torn",
+            LossKind::ClockStepped => "clock_stepped",
+            LossKind::DrainTimedOut => "drain_timed_out",
+        }
+    }
+
+    /// The kind of this code.
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == code)
+    }
+}
+
+impl fmt::Display for LossKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Something missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// What.
+    pub kind: LossKind,
+    /// How many.
+    pub count: u64,
+    /// Why, and what to do about it, as a lower-case fragment for people; empty where the kind says all.
+    pub detail: String,
+}
+
+impl Loss {
+    /// A loss.
+    pub fn new(kind: LossKind, count: u64, detail: impl Into<String>) -> Self {
+        Loss { kind, count, detail: detail.into() }
+    }
+
+    /// Adds `other` to the list: counts of the same kind and detail add up.
+    pub fn merge_into(self, losses: &mut Vec<Loss>) {
+        match losses.iter_mut().find(|l| l.kind == self.kind && l.detail == self.detail) {
+            Some(known) => known.count = known.count.saturating_add(self.count),
+            None => losses.push(self),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Processes and threads of a run, and when each thread was on a CPU.
+
+use crate::time::Monotonic;
+
+/// One process of the run. A pid that the kernel used again gives a second one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id while it lived.
+    pub pid: u32,
+    /// Its parent's id at the fork; `None` for the command itself.
+    pub parent_pid: Option<u32>,
+    /// Name (the kernel's comm, 15 bytes at most, as of its last exec or rename of the main thread).
+    pub name: String,
+    /// Path of the executable, empty where it could not be read.
+    pub executable: String,
+    /// Arguments as `/proc/PID/cmdline` had them after the last exec; empty where it could not be read.
+    pub arguments: Vec<String>,
+    /// Fork (for the command itself: the exec).
+    pub start: Monotonic,
+    /// Exit; `None` where it outlived the recording.
+    pub end: Option<Monotonic>,
+    /// Whether it ran another program than its parent (an exec was seen).
+    pub execed: bool,
+}
+
+/// One thread of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Its process.
+    pub pid: u32,
+    /// Its id.
+    pub tid: u32,
+    /// Name (the kernel's comm).
+    pub name: String,
+    /// Start; for a main thread that of the process.
+    pub start: Monotonic,
+    /// Exit; `None` where it outlived the recording.
+    pub end: Option<Monotonic>,
+}
+
+/// A stretch in which a thread was on a CPU, from switch records: exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuSlice {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Switched in.
+    pub start: Monotonic,
+    /// Switched out.
+    pub end: Monotonic,
+    /// Whether it was still runnable when it was switched out.
+    pub preempted: bool,
+}

@@ -1,0 +1,79 @@
+//! Samples, and what ties them to spans.
+
+use crate::id::{SpanId, TraceId};
+use crate::stack::StackId;
+use crate::time::Monotonic;
+
+/// What the SDK had published for the thread at the instant of the sample. See `docs/formats/span-context.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ContextRecord {
+    /// The dump held no record: no SDK, a main thread without one, or a stack deeper than the dump.
+    Absent,
+    /// A record was there and said that no span was current.
+    NoSpan,
+    /// The record was caught in the middle of a write; it names nothing.
+    Torn,
+    /// The span that was current.
+    Span {
+        /// Its trace.
+        trace_id: TraceId,
+        /// Its id.
+        span_id: SpanId,
+    },
+}
+
+/// One on-CPU sample as the recorder saw it. Raw: whose span it was is decided when the recording is sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When.
+    pub time: Monotonic,
+    /// Process (the thread group's id).
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// CPU it ran on.
+    pub cpu: u32,
+    /// Its stack.
+    pub stack: StackId,
+    /// On-CPU nanoseconds it stands for: one period of the sampling clock.
+    pub weight_nanos: u64,
+    /// What the SDK had published.
+    pub context: ContextRecord,
+}
+
+/// How a sample is known to belong to a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Evidence {
+    /// The context record inside the stack dump named the span: exact at the instant of the sample.
+    Record,
+    /// Process, thread and time left exactly one open span: likely, not proven.
+    Inferred,
+    /// Several open spans could own it; none is chosen.
+    Ambiguous {
+        /// How many.
+        candidates: u32,
+    },
+    /// No span was open there, or the record said so.
+    None,
+}
+
+impl Evidence {
+    /// The word SQL, JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Evidence::Record => "record",
+            Evidence::Inferred => "inferred",
+            Evidence::Ambiguous { .. } => "ambiguous",
+            Evidence::None => "none",
+        }
+    }
+}
+
+/// Sample → span, with its evidence. Derived at seal; can be derived again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleLink {
+    /// The span; `None` for `Ambiguous` and `None`.
+    pub span: Option<(TraceId, SpanId)>,
+    /// How it is known.
+    pub evidence: Evidence,
+}

@@ -1,0 +1,87 @@
+//! Stacks of a recording: interned, leaf first, in OTLP's and pprof's terms.
+//!
+//! ```text
+//! stack 7  = [location 12, location 4, location 1]          leaf first
+//! location 12 = mapping 2 + 0x4f3a0                          one address of one binary
+//!   frames    = [hash_block (inlined), compress_archive]     innermost first, what a person sees
+//! ```
+
+use crate::address::{AbsAddr, VirtOffset};
+
+/// Number of a mapping within its recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MappingId(pub u32);
+
+/// Number of a location within its recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocationId(pub u32);
+
+/// Number of a stack within its recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(pub u32);
+
+/// A binary as it was mapped: one per file and build id, shared by the processes of the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its number.
+    pub id: MappingId,
+    /// Path as the kernel reported it, such as `/usr/lib/libc.so.6`, `[vdso]`.
+    pub path: String,
+    /// GNU build id, empty where the file has none or was unreadable.
+    pub build_id: Vec<u8>,
+}
+
+/// What one entry of a stack is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum LocationKind {
+    /// Code of a mapped binary.
+    Code {
+        /// The binary.
+        mapping: MappingId,
+        /// Address to look up: a return address is already one byte less.
+        address: VirtOffset,
+    },
+    /// Code outside every known mapping (JIT, or a mapping the recorder lost).
+    Unmapped {
+        /// Address in the process, to look up.
+        address: AbsAddr,
+    },
+    /// Not code: the unwinder stopped here, and why (`stack deeper than the 16 KiB that were copied`).
+    Cut {
+        /// Lower-case fragment for people.
+        reason: String,
+    },
+}
+
+/// One entry of a stack, interned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// Its number.
+    pub id: LocationId,
+    /// What it is.
+    pub kind: LocationKind,
+    /// Its frames, innermost inlined function first; empty before symbols are looked up.
+    pub frames: Vec<Frame>,
+}
+
+/// One line of one location after inlining: what a person sees.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Demangled function name; for an address without a name: `name.so+0x12ab`; for a cut: `[reason]`.
+    pub function: String,
+    /// Source file, empty where unknown.
+    pub file: String,
+    /// Source line, 0 where unknown.
+    pub line: u32,
+    /// Why there is no function name, where there is none.
+    pub reason: Option<String>,
+}
+
+/// A stack, leaf first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stack {
+    /// Its number.
+    pub id: StackId,
+    /// Entries, leaf first.
+    pub locations: Vec<LocationId>,
+}
