@@ -23,6 +23,10 @@ pub enum LossKind {
     RequestsRefused,
     /// Spans that could not be kept: no valid trace or span id.
     SpansInvalid,
+    /// Parent ids and span links that name no valid span; the span is kept without them.
+    ReferencesInvalid,
+    /// Texts that were not UTF-8; each offending byte is kept as `?`.
+    TextReplaced,
     /// Items of other signals (metrics, logs) that were accepted and not kept.
     OtherSignals,
     /// Spans or items that the emitter said it had dropped itself.
@@ -43,7 +47,7 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 17] = [
+    pub const ALL: [LossKind; 19] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -53,6 +57,8 @@ impl LossKind {
         LossKind::ProfilingRefused,
         LossKind::RequestsRefused,
         LossKind::SpansInvalid,
+        LossKind::ReferencesInvalid,
+        LossKind::TextReplaced,
         LossKind::OtherSignals,
         LossKind::DroppedByEmitter,
         LossKind::SpansDuplicate,
@@ -75,6 +81,8 @@ impl LossKind {
             LossKind::ProfilingRefused => "profiling_refused",
             LossKind::RequestsRefused => "requests_refused",
             LossKind::SpansInvalid => "spans_invalid",
+            LossKind::ReferencesInvalid => "references_invalid",
+            LossKind::TextReplaced => "text_replaced",
             LossKind::OtherSignals => "other_signals",
             LossKind::DroppedByEmitter => "dropped_by_emitter",
             LossKind::SpansDuplicate => "spans_duplicate",
