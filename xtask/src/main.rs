@@ -1,1 +1,83 @@
-fn main() {}
+//! The tasks of this repository, in one tool that is always there: `cargo xtask TASK`.
+//!
+//! Each step prints the plain command it runs, so nobody depends on the runner.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod demo;
+mod dist;
+mod need;
+mod peers;
+mod pictures;
+mod test;
+mod tidy;
+mod web;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "cargo xtask TASK
+
+  demo            build longpole and its example, record the example, say what to fix first
+  test            everything: Rust, stories, browser; ends with what was skipped and why
+  check [--quick] what a change must pass: format, lints, tidy, dependencies, generated files, then `test`
+  tidy            the house rules: arrows between rooms, unsafe files, paths in comments
+  web             build the page into web/dist
+  bench [NAME…]   the measured claims, with their peers in the same run
+  peers [NAME…]   install the real peers that benchmarks compare with
+  pictures        the two pictures of the README, from a real run
+  dist            the shipped binary, small and fast, with the page inside";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["demo"] => demo::demo(),
+        ["test"] => test::test(),
+        ["check", rest @ ..] => test::check(rest == ["--quick"]),
+        ["tidy"] => tidy::report(),
+        ["web"] => web::build(),
+        ["bench", names @ ..] => bench::bench(names),
+        ["peers", names @ ..] => peers::peers(names),
+        ["pictures"] => pictures::pictures(),
+        ["dist"] => dist::dist(),
+        _ => {
+            eprintln!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let mut dir = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    dir.pop();
+    dir
+}
+
+/// Prints a command and runs it in `dir`; its output is the caller's.
+fn run_in(dir: &std::path::Path, program: &str, args: &[&str], env: &[(&str, &str)]) -> Result<()> {
+    let shown: Vec<String> = env.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    eprintln!("$ {}{}{program} {}", shown.join(" "), if shown.is_empty() { "" } else { " " }, args.join(" "));
+    let status = std::process::Command::new(program).args(args).current_dir(dir).envs(env.iter().copied()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => bail!("`{program} {}` ended with {status}", args.join(" ")),
+        Err(error) => bail!("could not start `{program}`: {error}"),
+    }
+}
+
+/// [`run_in`] the root of the repository.
+fn run(program: &str, args: &[&str]) -> Result<()> {
+    run_in(&root(), program, args, &[])
+}

@@ -1,0 +1,206 @@
+//! Every command and flag, with its help.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXAMPLES: &str = "Examples:
+  longpole run -- cargo build          record a command and say what to fix first
+  longpole run -F 199 -- ./server      fewer samples
+  longpole open last                   see it in the browser
+  longpole span p1                     the first long pole: states, savings, code
+  longpole sql 'SELECT name, count(*) FROM spans GROUP BY name'";
+
+/// What do I fix first, and what do I gain? Traces and profiles of any command, joined.
+#[derive(Debug, Parser)]
+#[command(name = "longpole", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    /// Where recordings are kept [default: $XDG_DATA_HOME/longpole]
+    #[arg(long, global = true, value_name = "DIR", env = crate::env_vars::STORE)]
+    pub(crate) store: Option<PathBuf>,
+    /// Colour in the terminal
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a command, record it, and say what to fix first
+    Run(RunArguments),
+    /// Show a recording in the browser
+    Open(OpenArguments),
+    /// The answer of a recording: its long poles and what each would save
+    Show(RecordingArguments),
+    /// All long poles of a recording
+    Poles(PolesArguments),
+    /// The spans of a recording as a tree
+    Tree(TreeArguments),
+    /// One span: its states, its savings, its code
+    Span(SpanArguments),
+    /// The flame graph of a recording or of one span, as text
+    Flame(FlameArguments),
+    /// Ask in SQL (read-only)
+    Sql(SqlArguments),
+    /// List recordings
+    Ls(ListArguments),
+    /// Remove recordings
+    Rm(RemoveArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Samples a second and CPU
+    #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) rate: u32,
+    /// The clock that samples: the kernel's timer, or the CPU's cycle counter where there is one
+    #[arg(long, value_enum, default_value_t = SampleClock::CpuClock)]
+    pub(crate) clock: SampleClock,
+    /// Record spans only, no samples
+    #[arg(long)]
+    pub(crate) no_profile: bool,
+    /// Where the answer goes: `stderr`, `none`, or a file
+    #[arg(long, value_name = "WHERE", default_value = "stderr")]
+    pub(crate) summary: String,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) summary_format: Format,
+    /// What the command's environment gets: `auto` sets the OpenTelemetry variables, `none` leaves all alone
+    #[arg(long, value_enum, default_value_t = EnvInject::Auto)]
+    pub(crate) env_inject: EnvInject,
+    /// Exit with 125 where recording failed and the command did not
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Open the browser on the recording afterwards
+    #[arg(long)]
+    pub(crate) open: bool,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    pub(crate) argv: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SampleClock {
+    CpuClock,
+    Cycles,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EnvInject {
+    Auto,
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpenArguments {
+    /// Recording: `r7`, `7` or `last`
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
+    /// Port of the page on 127.0.0.1; 0 takes a free one
+    #[arg(short = 'P', long, default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Print the URL only
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordingArguments {
+    /// Recording: `r7`, `7` or `last`
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PolesArguments {
+    /// Recording: `r7`, `7` or `last`
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
+    /// How many at the most; 0 for all
+    #[arg(long, default_value_t = 20)]
+    pub(crate) limit: usize,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TreeArguments {
+    /// Recording: `r7`, `7` or `last`
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
+    /// How many levels at the most; 0 for all
+    #[arg(long, default_value_t = 0)]
+    pub(crate) depth: usize,
+    /// How many rows at the most; 0 for all
+    #[arg(long, default_value_t = 200)]
+    pub(crate) limit: usize,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SpanArguments {
+    /// Handle: `s12`, or `p1` for the span of a pole
+    pub(crate) handle: String,
+    /// Recording: `r7`, `7` or `last`
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FlameArguments {
+    /// Recording: `r7`, `7` or `last`
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
+    /// Only this span and its descendants: `s12`, or `p1`
+    #[arg(long, value_name = "HANDLE")]
+    pub(crate) span: Option<String>,
+    /// Leave out boxes below this share of the whole, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
+    pub(crate) min: f64,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SqlArguments {
+    /// The query; tables and columns: docs/formats/sql-schema.md
+    pub(crate) query: String,
+    /// Recording: `r7`, `7` or `last`
+    #[arg(long, default_value = "last")]
+    pub(crate) recording: String,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArguments {
+    /// Recordings: `r7`, `7` or `last`
+    #[arg(required = true)]
+    pub(crate) recordings: Vec<String>,
+}

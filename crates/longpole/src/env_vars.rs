@@ -1,0 +1,31 @@
+//! Every environment variable that longpole itself reads. What the command is given stands in `longpole_capture::inject`.
+
+use std::path::PathBuf;
+
+/// Where recordings are kept; `--store` wins.
+pub(crate) const STORE: &str = "LONGPOLE_STORE";
+
+/// Any value switches colour off (no-color.org).
+pub(crate) const NO_COLOR: &str = "NO_COLOR";
+
+fn directory(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// The store when neither flag nor variable names one: `$XDG_DATA_HOME/longpole`, `~/.local/share/longpole`, and on a
+/// machine without a home a folder of the user's own in the temporary directory.
+pub(crate) fn default_store() -> PathBuf {
+    if let Some(data) = directory("XDG_DATA_HOME") {
+        return data.join("longpole");
+    }
+    if let Some(home) = directory("HOME") {
+        return home.join(".local/share/longpole");
+    }
+    std::env::temp_dir().join("longpole")
+}
+
+/// Whether a terminal with this environment wants colour at all.
+pub(crate) fn colour_wanted() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !set(NO_COLOR) && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}

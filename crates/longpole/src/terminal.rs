@@ -1,0 +1,201 @@
+//! Numbers and words for people: durations, counts, widths, colour. Every text view goes through here.
+
+use std::io::IsTerminal;
+
+use crate::args::Color;
+use crate::env_vars;
+
+/// Widest line of any text view; narrower terminals fold it, wider ones are not filled, so that output is the same everywhere.
+pub(crate) const WIDTH: usize = 100;
+
+/// Text with or without colour.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Style {
+    colour: bool,
+}
+
+impl Style {
+    /// For standard output.
+    pub(crate) fn stdout(color: Color) -> Self {
+        Style { colour: wanted(color, std::io::stdout().is_terminal()) }
+    }
+
+    /// For standard error.
+    pub(crate) fn stderr(color: Color) -> Self {
+        Style { colour: wanted(color, std::io::stderr().is_terminal()) }
+    }
+
+    /// Without colour: files.
+    pub(crate) fn plain() -> Self {
+        Style { colour: false }
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    pub(crate) fn strong(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    pub(crate) fn handle(self, text: &str) -> String {
+        self.paint("36", text)
+    }
+
+    pub(crate) fn warning(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+}
+
+fn wanted(color: Color, is_terminal: bool) -> bool {
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => is_terminal && env_vars::colour_wanted(),
+    }
+}
+
+/// The unit that a whole column is written in, so that its numbers can be compared by eye.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimeUnit {
+    Minutes,
+    Seconds,
+    Millis,
+    Micros,
+}
+
+impl TimeUnit {
+    /// The unit in which the largest of a column reads best.
+    pub(crate) fn of(largest_nanos: i64) -> Self {
+        match largest_nanos.abs() {
+            60_000_000_000.. => TimeUnit::Minutes,
+            1_000_000_000.. => TimeUnit::Seconds,
+            1_000_000.. => TimeUnit::Millis,
+            _ => TimeUnit::Micros,
+        }
+    }
+
+    /// A duration in this unit: `4m12.3s`, `2.38s`, `12.3ms`, `7µs`.
+    pub(crate) fn show(self, nanos: i64) -> String {
+        let sign = if nanos < 0 { "-" } else { "" };
+        let nanos = nanos.unsigned_abs();
+        match self {
+            TimeUnit::Minutes => {
+                let tenths = (nanos + 50_000_000) / 100_000_000;
+                let (minutes, tenths) = (tenths / 600, tenths % 600);
+                if minutes == 0 { format!("{sign}{}.{}s", tenths / 10, tenths % 10) } else { format!("{sign}{minutes}m{:02}.{}s", tenths / 10, tenths % 10) }
+            }
+            TimeUnit::Seconds => format!("{sign}{:.2}s", nanos as f64 / 1e9),
+            TimeUnit::Millis => format!("{sign}{:.1}ms", nanos as f64 / 1e6),
+            TimeUnit::Micros => format!("{sign}{}µs", (nanos + 500) / 1000),
+        }
+    }
+}
+
+/// A duration in the unit it reads best in.
+pub(crate) fn duration(nanos: i64) -> String {
+    TimeUnit::of(nanos).show(nanos)
+}
+
+/// A saving: one number, or its range.
+pub(crate) fn range(unit: TimeUnit, [low, high]: [i64; 2]) -> String {
+    let (low, high) = (unit.show(low), unit.show(high));
+    if low == high { high } else { format!("{low}–{high}") }
+}
+
+/// A count with its thousands set apart: `61 204`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 span`, `2 spans`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// A share of a whole in whole percent; `<1%` where it is there but rounds to nothing.
+pub(crate) fn percent(part: i64, whole: i64) -> String {
+    if whole <= 0 || part <= 0 {
+        return "0%".to_owned();
+    }
+    let share = part as f64 / whole as f64 * 100.0;
+    if share < 0.5 { "<1%".to_owned() } else { format!("{share:.0}%") }
+}
+
+/// Text of at most `width` characters: the middle gives way, because both ends of a name tell it from others.
+pub(crate) fn fit(text: &str, width: usize) -> String {
+    let text = printable(text);
+    let length = text.chars().count();
+    if length <= width {
+        return text;
+    }
+    if width < 3 {
+        return text.chars().take(width).collect();
+    }
+    let head = (width - 1) / 2;
+    let tail = width - 1 - head;
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(length - tail).collect();
+    format!("{start}…{end}")
+}
+
+/// [`fit`], filled with spaces on the right.
+pub(crate) fn pad(text: &str, width: usize) -> String {
+    let text = fit(text, width);
+    let missing = width - text.chars().count().min(width);
+    text + &" ".repeat(missing)
+}
+
+/// Filled with spaces on the left; numbers are never cut.
+pub(crate) fn right(text: &str, width: usize) -> String {
+    let missing = width.saturating_sub(text.chars().count());
+    " ".repeat(missing) + text
+}
+
+/// Names come from other programs: what would move the cursor or change the terminal is shown, not sent.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_well_in_every_unit() {
+        assert_eq!(duration(252_300_000_000), "4m12.3s");
+        assert_eq!(duration(60_000_000_000), "1m00.0s");
+        assert_eq!(duration(2_384_000_000), "2.38s");
+        assert_eq!(duration(12_340_000), "12.3ms");
+        assert_eq!(duration(-7_400), "-7µs");
+        assert_eq!(TimeUnit::Minutes.show(9_960_000_000), "10.0s");
+    }
+
+    #[test]
+    fn names_lose_their_middle_and_never_steer_the_terminal() {
+        assert_eq!(fit("aws:rds:Instance db create", 15), "aws:rds… create");
+        assert_eq!(fit("a\x1b[31mb", 20), "a\u{fffd}[31mb");
+        assert_eq!(pad("ab", 4), "ab  ");
+    }
+
+    #[test]
+    fn counts_and_shares() {
+        assert_eq!(count(61_204), "61 204");
+        assert_eq!(count(7), "7");
+        assert_eq!(percent(1, 1000), "<1%");
+        assert_eq!(percent(91, 100), "91%");
+        assert_eq!(percent(0, 0), "0%");
+    }
+}

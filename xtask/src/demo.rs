@@ -1,0 +1,28 @@
+//! README command one: the main job on a real example of four processes.
+
+use anyhow::Result;
+
+use crate::{root, run, run_in, web};
+
+/// Builds, records `examples/deploy`, prints its long pole and leaves the recording to `longpole open last`.
+pub(crate) fn demo() -> Result<()> {
+    // The page comes first: the binary embeds it. Without Node the answer in the terminal is still whole.
+    if let Err(error) = web::build() {
+        eprintln!("xtask: the page is left out ({error:#}); the answer in the terminal does not need it");
+    }
+    run("cargo", &["build", "-p", "longpole", "-p", "deploy-example"])?;
+    let root = root();
+    let target = target_dir();
+    let longpole = target.join("debug/longpole");
+    let deploy = target.join("debug/deploy");
+    eprintln!();
+    run_in(&root, &longpole.to_string_lossy(), &["run", "--", &deploy.to_string_lossy()], &[])?;
+    let shown = longpole.strip_prefix(&root).unwrap_or(&longpole).display();
+    eprintln!("\nThe recording is kept. See it in the browser:\n\n    {shown} open last\n");
+    Ok(())
+}
+
+/// Where cargo builds to.
+pub(crate) fn target_dir() -> std::path::PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into)
+}

@@ -1,0 +1,11 @@
+//! The shipped binary.
+
+use anyhow::Result;
+
+use crate::{run, web};
+
+/// Builds the page, then `target/dist/longpole` with the page inside.
+pub(crate) fn dist() -> Result<()> {
+    web::build()?;
+    run("cargo", &["build", "--profile", "dist", "-p", "longpole"])
+}

@@ -1,0 +1,51 @@
+//! What a machine must have beyond Rust and Node: found, installed, or reported with the reason.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Whether the program answers to `--version`.
+pub(crate) fn answers(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout.trim_ascii() == b"0")
+}
+
+/// Installs packages of the distribution, where this is Debian's kind and we are root. Says why not otherwise.
+fn install(packages: &[&str]) -> Result<(), String> {
+    if !answers("apt-get") {
+        return Err(format!("install {} by hand: there is no apt-get here", packages.join(", ")));
+    }
+    if !is_root() {
+        return Err(format!("needs `sudo apt-get install {}`", packages.join(" ")));
+    }
+    let apt = |args: &[&str]| {
+        eprintln!("$ apt-get {}", args.join(" "));
+        Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null()).status().is_ok_and(|s| s.success())
+    };
+    let mut args = vec!["install", "-y", "--no-install-recommends"];
+    args.extend(packages);
+    if apt(&["update", "-q"]) && apt(&args) { Ok(()) } else { Err(format!("`apt-get install {}` failed", packages.join(" "))) }
+}
+
+/// A Chromium for the browser story: `LONGPOLE_CHROMIUM`, a known name, or the distribution's package.
+pub(crate) fn chromium() -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os("LONGPOLE_CHROMIUM") {
+        return Ok(PathBuf::from(path));
+    }
+    let known = || ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].iter().map(PathBuf::from).find(|p| p.exists());
+    if let Some(path) = known() {
+        return Ok(path);
+    }
+    install(&["chromium"]).map_err(|why| format!("no Chromium for the browser story: {why}"))?;
+    known().ok_or_else(|| "Chromium was installed but is not where it should be".to_owned())
+}
+
+/// `setpriv`, by which tests that run as root become a plain user.
+pub(crate) fn setpriv() -> Result<(), String> {
+    if answers("setpriv") {
+        return Ok(());
+    }
+    install(&["util-linux"]).map_err(|why| format!("no setpriv to become a plain user: {why}"))
+}

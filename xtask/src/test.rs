@@ -1,0 +1,70 @@
+//! README command two: everything, and at the end what was left out and why.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::demo::target_dir;
+use crate::{need, root, run, run_in, tidy, web};
+
+/// Rust tests and stories, tidy, the page's checks, and the story in a real browser.
+pub(crate) fn test() -> Result<()> {
+    let skips = target_dir().join("skipped-tests.txt");
+    std::fs::create_dir_all(target_dir()).context("failed to make the target folder")?;
+    std::fs::write(&skips, "").with_context(|| format!("failed to write {}", skips.display()))?;
+
+    web::check()?;
+    web::build()?;
+    if let Err(why) = need::setpriv() {
+        skip(&skips, "stories of a plain user", &why)?;
+    }
+    let chromium = need::chromium();
+    if let Err(why) = &chromium {
+        skip(&skips, "find the long pole in the browser", why)?;
+    }
+    // The example is what several stories run; cargo builds binaries of another package only when asked.
+    run("cargo", &["build", "-p", "longpole", "-p", "deploy-example"])?;
+    let skips_text = skips.to_string_lossy().into_owned();
+    let mut env = vec![("LONGPOLE_SKIPPED_TESTS", skips_text.as_str())];
+    let chromium_text = chromium.as_ref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    if chromium.is_ok() {
+        env.push(("LONGPOLE_CHROMIUM", &chromium_text));
+    }
+    run_in(&root(), "cargo", &["test", "--workspace"], &env)?;
+    report_skips(&skips)
+}
+
+/// What a change must pass. `quick` leaves out what needs linking.
+pub(crate) fn check(quick: bool) -> Result<()> {
+    run("cargo", &["fmt", "--all", "--check"])?;
+    tidy::report()?;
+    run("cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    if need::answers("cargo-deny") {
+        run("cargo", &["deny", "--offline", "check", "licenses", "bans", "sources"])?;
+    } else {
+        eprintln!("xtask: skipped the licences and sources of dependencies: `cargo install cargo-deny` is not there");
+    }
+    if quick { Ok(()) } else { test() }
+}
+
+fn skip(list: &Path, what: &str, why: &str) -> Result<()> {
+    use std::io::Write;
+    let mut file = std::fs::OpenOptions::new().append(true).open(list).context("failed to open the list of skipped tests")?;
+    writeln!(file, "{what}: {why}").context("failed to note a skipped test")
+}
+
+fn report_skips(list: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(list).context("failed to read the list of skipped tests")?;
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines.dedup();
+    if lines.is_empty() {
+        eprintln!("\nxtask: nothing was skipped");
+    } else {
+        eprintln!("\nxtask: skipped {}:", lines.len());
+        for line in lines {
+            eprintln!("  {line}");
+        }
+    }
+    Ok(())
+}
