@@ -29,7 +29,7 @@ pub use loss::{Loss, LossKind};
 pub use process::{CpuSlice, Process, Thread};
 pub use recording::Recording;
 pub use resource::{Resource, Scope};
-pub use run::{CaptureMode, Exit, Run};
+pub use run::{CaptureMode, Exit, RecorderCost, Run};
 pub use sample::{ContextRecord, Evidence, Sample, SampleLink};
 pub use sink::{Observation, ObservationSink, SpanBatch, SpanRef, SpanSink};
 pub use span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};

@@ -37,6 +37,15 @@ impl CaptureMode {
     }
 }
 
+/// What recording itself cost: the recorder's own process, from the command's start until its end was noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecorderCost {
+    /// User and system time of the recorder.
+    pub cpu_nanos: u64,
+    /// Largest resident memory of the recorder.
+    pub rss_bytes_max: u64,
+}
+
 /// One execution of a command, and what was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
@@ -68,4 +77,6 @@ pub struct Run {
     pub mode: CaptureMode,
     /// CPU time of the command and every descendant it waited for, user and system, as the kernel's rusage has it.
     pub cpu_nanos: Option<u64>,
+    /// What recording it cost; `None` where the recorder was killed.
+    pub recorder_cost: Option<RecorderCost>,
 }

@@ -304,6 +304,8 @@ pub enum Observation {
         /// rusage of the command and what it waited for.
         cpu_nanos: Option<u64>,
     },
+    /// What recording cost.
+    RecorderCost(crate::run::RecorderCost),
 }
 
 /// Takes what the recorder saw. Called from the recorder's own thread; must not block for long, or the ring overflows.
