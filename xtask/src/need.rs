@@ -49,3 +49,8 @@ pub(crate) fn setpriv() -> Result<(), String> {
     }
     install(&["util-linux"]).map_err(|why| format!("no setpriv to become a plain user: {why}"))
 }
+
+/// `perf`, a peer of benchmarks.
+pub(crate) fn perf() -> Result<(), String> {
+    if answers("perf") { Ok(()) } else { install(&["linux-perf"]) }
+}

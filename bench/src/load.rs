@@ -1,0 +1,64 @@
+//! The programs under measurement: fixed work, so that wall time is the only thing that moves.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, bail};
+
+/// File to which the program writes the wall time at which its work ended, for `answer`.
+pub(crate) const END_FILE: &str = "LONGPOLE_BENCH_END_FILE";
+
+/// Runs a load: `spin N` burns N million steps on each of two threads; `switch N` passes a byte to and fro N times.
+pub(crate) fn run(kind: &str, amount: u64) -> Result<()> {
+    match kind {
+        "spin" => spin(amount),
+        "switch" => switch(amount)?,
+        _ => bail!("load is `spin` or `switch`"),
+    }
+    if let Some(path) = std::env::var_os(END_FILE) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).context("the clock is before 1970")?;
+        std::fs::write(path, now.as_nanos().to_string()).context("failed to write the end time")?;
+    }
+    Ok(())
+}
+
+fn spin(millions: u64) {
+    let threads: Vec<_> = (0..2u64).map(|seed| std::thread::spawn(move || burn(seed, millions * 1_000_000))).collect();
+    for thread in threads {
+        // A panic of a worker has printed itself; the figure is worthless then, and the process fails with it.
+        std::hint::black_box(thread.join().expect("a worker burned to its end"));
+    }
+}
+
+#[inline(never)]
+fn burn(seed: u64, steps: u64) -> u64 {
+    let mut x = seed | 1;
+    for _ in 0..steps {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+    }
+    x
+}
+
+fn switch(times: u64) -> Result<()> {
+    let (mut here, mut there) = UnixStream::pair().context("failed to make a socket pair")?;
+    let echo = std::thread::spawn(move || -> std::io::Result<()> {
+        let mut byte = [0u8];
+        for _ in 0..times {
+            there.read_exact(&mut byte)?;
+            there.write_all(&byte)?;
+        }
+        Ok(())
+    });
+    let mut byte = [7u8];
+    for _ in 0..times {
+        here.write_all(&byte)?;
+        here.read_exact(&mut byte)?;
+        // A little work between the waits, as a real program has.
+        std::hint::black_box(burn(u64::from(byte[0]), 10_000));
+    }
+    echo.join().expect("the echo thread came to its end")?;
+    Ok(())
+}

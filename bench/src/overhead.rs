@@ -1,0 +1,51 @@
+//! What sampling costs the program: wall time at 999 Hz beside perf and samply, on a CPU-bound program and on one that switches.
+
+use anyhow::{Context, Result};
+
+use crate::{peers, timing};
+
+const ROUNDS: usize = 21;
+
+/// Prints, for both loads, the ratio of wall time to the plain program and the CPU time the tool added.
+pub(crate) fn measure(longpole: &str) -> Result<()> {
+    let me = std::env::current_exe().context("failed to find this program")?.to_string_lossy().into_owned();
+    let dir = std::env::temp_dir().join(format!("longpole-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).context("failed to make a temporary folder")?;
+    let (perf, samply) = (peers::find("perf"), peers::find("samply"));
+    for (title, load) in [("two busy threads", ["spin", "700"]), ("a byte passed to and fro", ["switch", "40000"])] {
+        let program: Vec<String> = [&me, "load", load[0], load[1]].map(str::to_owned).to_vec();
+        let mut tools: Vec<(&str, Vec<String>)> = vec![("plain", Vec::new())];
+        let path = |name: &str| dir.join(name).to_string_lossy().into_owned();
+        let words = |line: &[&str]| line.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        tools.push(("longpole run", words(&[longpole, "--store", &path("store"), "run", "--summary", "none", "--"])));
+        if let Some(perf) = &perf {
+            tools.push(("perf record -g", words(&[perf, "record", "-q", "-F", "999", "-g", "-o", &path("fp.data"), "--"])));
+            tools.push(("perf record, dwarf", words(&[perf, "record", "-q", "-F", "999", "--call-graph", "dwarf,16384", "-o", &path("dwarf.data"), "--"])));
+        }
+        if let Some(samply) = &samply {
+            tools.push(("samply record", words(&[samply, "record", "-s", "-r", "999", "-o", &path("profile.json.gz"), "--"])));
+        }
+        let mut rounds = vec![Vec::with_capacity(ROUNDS); tools.len()];
+        for _ in 0..ROUNDS {
+            for ((_, tool), kept) in tools.iter().zip(&mut rounds) {
+                let argv: Vec<String> = tool.iter().chain(&program).cloned().collect();
+                kept.push(timing::once(&argv, &[])?);
+            }
+        }
+        print_table(title, &tools, &rounds);
+    }
+    std::fs::remove_dir_all(&dir).ok();
+    Ok(())
+}
+
+fn print_table(title: &str, tools: &[(&str, Vec<String>)], rounds: &[Vec<timing::Round>]) {
+    println!("{title}, {ROUNDS} interleaved rounds at 999 Hz");
+    for ((name, _), mine) in tools.iter().zip(rounds) {
+        // Each round is compared with the plain run of the same round: drift of the machine cancels.
+        let ratios: Vec<f64> = mine.iter().zip(&rounds[0]).map(|(tool, plain)| (tool.wall_secs / plain.wall_secs - 1.0) * 100.0).collect();
+        let added: Vec<f64> = mine.iter().zip(&rounds[0]).map(|(tool, plain)| tool.cpu_secs - plain.cpu_secs).collect();
+        let wall = timing::median(&mine.iter().map(|r| r.wall_secs).collect::<Vec<_>>());
+        let (ratio, cpu) = (timing::median(&ratios), timing::median(&added));
+        println!("  {name:20} {:6.3} s   wall {:+5.1} % [{:+.1}, {:+.1}]   CPU {:+.2} s", wall.value, ratio.value, ratio.low, ratio.high, cpu.value);
+    }
+}

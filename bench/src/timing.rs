@@ -1,0 +1,66 @@
+//! Rounds, medians and their intervals; CPU time of children as the kernel adds it up.
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+/// Clock ticks a second in `/proc/PID/stat`: 100 on every Linux that Rust's std runs on.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// One execution.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Round {
+    /// Wall time in seconds.
+    pub(crate) wall_secs: f64,
+    /// User and system time of the command and what it waited for, in seconds.
+    pub(crate) cpu_secs: f64,
+}
+
+/// Runs a command with its output thrown away.
+pub(crate) fn once(argv: &[String], env: &[(String, String)]) -> Result<Round> {
+    let cpu_before = children_cpu_secs()?;
+    let start = Instant::now();
+    let status = Command::new(&argv[0])
+        .args(&argv[1..])
+        .envs(env.iter().map(|(k, v)| (k, v)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .with_context(|| format!("failed to start {}", argv[0]))?;
+    let wall_secs = start.elapsed().as_secs_f64();
+    ensure!(status.success(), "{} ended with {status}", argv.join(" "));
+    Ok(Round { wall_secs, cpu_secs: children_cpu_secs()? - cpu_before })
+}
+
+fn children_cpu_secs() -> Result<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").context("failed to read /proc/self/stat")?;
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    // Fields 16 and 17 of proc(5), counted from the state, which is field 3.
+    let ticks: f64 = after_name.split(' ').skip(13).take(2).filter_map(|f| f.parse::<f64>().ok()).sum();
+    Ok(ticks / TICKS_PER_SECOND)
+}
+
+/// The median, and the interval that holds the true one with about 95 % confidence.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Median {
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+/// Median of the values; the interval is the pair of order statistics at n/2 ± 0.98·√n (normal approximation of the binomial).
+pub(crate) fn median(values: &[f64]) -> Median {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    if n == 0 {
+        return Median { value: f64::NAN, low: f64::NAN, high: f64::NAN };
+    }
+    let spread = 0.98 * (n as f64).sqrt();
+    let low = (n as f64 / 2.0 - spread).floor().max(0.0) as usize;
+    let high = ((n as f64 / 2.0 + spread).ceil() as usize).min(n - 1);
+    let value = if n % 2 == 1 { sorted[n / 2] } else { (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0 };
+    Median { value, low: sorted[low], high: sorted[high] }
+}

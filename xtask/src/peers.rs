@@ -1,0 +1,50 @@
+//! The real peers that benchmarks compare with, installed into a folder outside the repository.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{need, run, run_in};
+
+/// Peers and how each is had. Versions are those of the published figures.
+const PEERS: &[&str] = &["samply", "otel-cli", "perf"];
+
+/// Installs the named peers, or all. What cannot be had is said, and the rest goes on.
+pub(crate) fn peers(names: &[&str]) -> Result<()> {
+    let mut missing = Vec::new();
+    for name in if names.is_empty() { PEERS } else { names } {
+        let done = match *name {
+            "samply" => samply(),
+            "otel-cli" => otel_cli(),
+            "perf" => need::perf().map_err(anyhow::Error::msg),
+            other => bail!("no recipe for `{other}`; known: {}", PEERS.join(", ")),
+        };
+        if let Err(error) = done {
+            missing.push(format!("{name}: {error:#}"));
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { bail!("could not be had:\n  {}", missing.join("\n  ")) }
+}
+
+/// `$XDG_CACHE_HOME/longpole-peers`, where `longpole-bench` looks.
+fn cache() -> PathBuf {
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")));
+    base.unwrap_or_else(std::env::temp_dir).join("longpole-peers")
+}
+
+fn samply() -> Result<()> {
+    let root = cache().to_string_lossy().into_owned();
+    run("cargo", &["install", "samply", "--version", "0.13.1", "--locked", "--root", &root])
+}
+
+/// A throw-away module, because `go install` refuses modules with `replace` lines.
+fn otel_cli() -> Result<()> {
+    let cache = cache();
+    let dir = cache.join("build/otel-cli");
+    std::fs::create_dir_all(&dir).context("failed to make a folder to build in")?;
+    std::fs::create_dir_all(cache.join("bin")).context("failed to make the peers' folder")?;
+    let module = "module m\n\ngo 1.26\n\nrequire github.com/equinix-labs/otel-cli v0.4.5\n";
+    std::fs::write(dir.join("go.mod"), module).context("failed to write go.mod")?;
+    let out = cache.join("bin/otel-cli").to_string_lossy().into_owned();
+    run_in(&dir, "go", &["build", "-mod=mod", "-o", &out, "github.com/equinix-labs/otel-cli"], &[])
+}
