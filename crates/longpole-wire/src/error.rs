@@ -1,0 +1,79 @@
+//! Why bytes were refused: what, and where.
+
+use std::fmt;
+
+/// Why a request cannot be understood. Nothing of it was given to the sink.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The protobuf encoding is broken, or a limit is exceeded.
+    #[error("{problem}, in the {message} message at byte {offset}")]
+    Protobuf {
+        /// What is wrong.
+        problem: Problem,
+        /// Name of the innermost message around it.
+        message: &'static str,
+        /// Offset in the request (after decompression) of the field, or of the byte, that is wrong.
+        offset: usize,
+    },
+    /// The text is not JSON, or a field has a value of another type than OTLP gives it, or a limit is exceeded.
+    #[error("{problem}, at line {line} column {column}")]
+    Json {
+        /// What is wrong.
+        problem: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// Column in bytes, counted from 1; 0 where the line ended before.
+        column: usize,
+    },
+}
+
+/// What is wrong with a protobuf message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    /// The bytes end inside a field, or a length reaches beyond the message around it.
+    Truncated,
+    /// A variable-length integer of more than 64 bits.
+    Varint,
+    /// Field number 0, or one beyond 2^29 - 1.
+    FieldNumber,
+    /// Wire type 6 or 7, which do not exist.
+    WireType {
+        /// The field.
+        field: u32,
+    },
+    /// A field that OTLP defines arrived in another wire type.
+    UnexpectedWireType {
+        /// The field.
+        field: u32,
+    },
+    /// A group that is not closed, or closed without being open.
+    Group {
+        /// The field.
+        field: u32,
+    },
+    /// Attribute values, or unknown groups, inside each other beyond the limit.
+    TooDeep {
+        /// The limit.
+        limit: u32,
+    },
+    /// More attributes, events, links and nested values in one span, resource or scope than the limit.
+    TooMany {
+        /// The limit.
+        limit: u32,
+    },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Truncated => f.write_str("bytes end inside a field"),
+            Problem::Varint => f.write_str("integer longer than 64 bits"),
+            Problem::FieldNumber => f.write_str("field number out of range"),
+            Problem::WireType { field } => write!(f, "unknown wire type of field {field}"),
+            Problem::UnexpectedWireType { field } => write!(f, "unexpected wire type of field {field}"),
+            Problem::Group { field } => write!(f, "unbalanced group of field {field}"),
+            Problem::TooDeep { limit } => write!(f, "values nested deeper than {limit}"),
+            Problem::TooMany { limit } => write!(f, "more than {limit} values in one span, resource or scope"),
+        }
+    }
+}

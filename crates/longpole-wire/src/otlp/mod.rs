@@ -1,0 +1,14 @@
+//! The OpenTelemetry protocol: trace requests in, answers out, other signals counted.
+
+mod base64;
+mod common;
+mod count;
+pub mod json;
+mod protobuf;
+pub mod response;
+mod schema;
+pub mod trace;
+
+pub use count::{count_logs, count_metrics};
+pub use response::{Encoding, PartialSuccess, Signal, encode_response, encode_status};
+pub use trace::encode as encode_trace;

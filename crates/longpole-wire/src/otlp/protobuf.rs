@@ -1,0 +1,278 @@
+//! The protobuf wire format, as far as OTLP uses it: reading fields in place, writing them.
+//!
+//! ```text
+//! 0a 07            field 1, wire type 2 (length-delimited), 7 bytes
+//!    0a 03 61 62 63    field 1, length-delimited: "abc"
+//!    10 2a             field 2, wire type 0 (varint): 42
+//! ```
+
+use crate::error::{DecodeError, Problem};
+use crate::limits::GROUP_NESTING_MAX;
+
+/// The content of one field.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Value<'a> {
+    /// Wire type 0.
+    Varint(u64),
+    /// Wire type 1.
+    Fixed64(u64),
+    /// Wire type 2: a text, bytes or a message, with its own reader.
+    Bytes(Reader<'a>),
+    /// Wire types 3 and 4: skipped as a whole, for OTLP has none.
+    Group,
+    /// Wire type 5.
+    Fixed32(u32),
+}
+
+/// One field.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Field<'a> {
+    /// Its number.
+    pub(super) number: u32,
+    /// Offset of its key in the request.
+    pub(super) offset: usize,
+    /// Its content.
+    pub(super) value: Value<'a>,
+}
+
+/// Walks over the fields of one message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reader<'a> {
+    /// The message, from the next field to its end.
+    rest: &'a [u8],
+    /// Offset in the request of the first byte of `rest`.
+    offset: usize,
+    /// What to call the message in an error.
+    message: &'static str,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads a whole request.
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Reader { rest: bytes, offset: 0, message: "request" }
+    }
+
+    /// The same bytes, read as this message.
+    pub(super) fn named(self, message: &'static str) -> Self {
+        Reader { message, ..self }
+    }
+
+    /// The bytes not yet read.
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Offset in the request of the bytes not yet read.
+    pub(super) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The next field, or `None` at the end of the message. A group is checked and skipped as one field.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Option<Field<'a>>, DecodeError> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let offset = self.offset;
+        let (number, wire_type) = self.key()?;
+        let value = match wire_type {
+            WIRE_GROUP_START => {
+                self.skip_group(number, offset)?;
+                Value::Group
+            }
+            WIRE_GROUP_END => return Err(self.error_at(offset, Problem::Group { field: number })),
+            _ => self.value(number, wire_type, offset)?,
+        };
+        Ok(Some(Field { number, offset, value }))
+    }
+
+    /// An error in this message.
+    #[cold]
+    pub(super) fn error_at(&self, offset: usize, problem: Problem) -> DecodeError {
+        DecodeError::Protobuf { problem, message: self.message, offset }
+    }
+
+    #[inline]
+    fn key(&mut self) -> Result<(u32, u8), DecodeError> {
+        let offset = self.offset;
+        let key = self.varint()?;
+        let wire_type = (key & 7) as u8;
+        // Protobuf has field numbers of 29 bits, so that a key is one of 32.
+        match u32::try_from(key) {
+            Ok(key) if key >> 3 != 0 => Ok((key >> 3, wire_type)),
+            _ => Err(self.error_at(offset, Problem::FieldNumber)),
+        }
+    }
+
+    #[inline]
+    fn value(&mut self, field: u32, wire_type: u8, offset: usize) -> Result<Value<'a>, DecodeError> {
+        Ok(match wire_type {
+            WIRE_VARINT => Value::Varint(self.varint()?),
+            WIRE_FIXED64 => Value::Fixed64(u64::from_le_bytes(self.array(offset)?)),
+            WIRE_BYTES => {
+                let length = self.varint()?;
+                let start = self.offset;
+                let bytes = self.take(usize::try_from(length).unwrap_or(usize::MAX), offset)?;
+                Value::Bytes(Reader { rest: bytes, offset: start, message: self.message })
+            }
+            WIRE_FIXED32 => Value::Fixed32(u32::from_le_bytes(self.array(offset)?)),
+            _ => return Err(self.error_at(offset, Problem::WireType { field })),
+        })
+    }
+
+    /// Skips to the end of a group whose start was just read. Its open groups are kept in an array, not in the call stack.
+    fn skip_group(&mut self, number: u32, offset: usize) -> Result<(), DecodeError> {
+        let mut open = [0; GROUP_NESTING_MAX as usize];
+        open[0] = number;
+        let mut depth = 1;
+        while depth > 0 {
+            if self.rest.is_empty() {
+                return Err(self.error_at(offset, Problem::Group { field: open[depth - 1] }));
+            }
+            let at = self.offset;
+            let (inner, wire_type) = self.key()?;
+            match wire_type {
+                WIRE_GROUP_START => {
+                    let Some(slot) = open.get_mut(depth) else {
+                        return Err(self.error_at(at, Problem::TooDeep { limit: GROUP_NESTING_MAX }));
+                    };
+                    *slot = inner;
+                    depth += 1;
+                }
+                WIRE_GROUP_END if inner == open[depth - 1] => depth -= 1,
+                WIRE_GROUP_END => return Err(self.error_at(at, Problem::Group { field: inner })),
+                _ => {
+                    self.value(inner, wire_type, at)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn take(&mut self, length: usize, field_offset: usize) -> Result<&'a [u8], DecodeError> {
+        let Some((taken, rest)) = self.rest.split_at_checked(length) else {
+            return Err(self.error_at(field_offset, Problem::Truncated));
+        };
+        self.rest = rest;
+        self.offset += length;
+        Ok(taken)
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self, field_offset: usize) -> Result<[u8; N], DecodeError> {
+        let Some((taken, rest)) = self.rest.split_first_chunk() else {
+            return Err(self.error_at(field_offset, Problem::Truncated));
+        };
+        self.rest = rest;
+        self.offset += N;
+        Ok(*taken)
+    }
+
+    #[inline]
+    fn varint(&mut self) -> Result<u64, DecodeError> {
+        // Keys and lengths are nearly always below 128.
+        match self.rest {
+            [byte, rest @ ..] if *byte < 0x80 => {
+                self.rest = rest;
+                self.offset += 1;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, DecodeError> {
+        let mut value = 0u64;
+        for (i, &byte) in self.rest.iter().enumerate() {
+            // Nine bytes hold 63 bits: the tenth has room for one, and there is no eleventh.
+            if i == 9 && byte > 1 {
+                return Err(self.error_at(self.offset, Problem::Varint));
+            }
+            value |= u64::from(byte & 0x7f) << (7 * i);
+            if byte < 0x80 {
+                self.rest = &self.rest[i + 1..];
+                self.offset += i + 1;
+                return Ok(value);
+            }
+        }
+        Err(self.error_at(self.offset, Problem::Truncated))
+    }
+}
+
+const WIRE_VARINT: u8 = 0;
+const WIRE_FIXED64: u8 = 1;
+const WIRE_BYTES: u8 = 2;
+const WIRE_GROUP_START: u8 = 3;
+const WIRE_GROUP_END: u8 = 4;
+const WIRE_FIXED32: u8 = 5;
+
+fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn put_key(out: &mut Vec<u8>, number: u32, wire_type: u8) {
+    put_varint(out, u64::from(number) << 3 | u64::from(wire_type));
+}
+
+/// Writes an integer; 0 is the default and is left out, as proto3 wants.
+pub(super) fn put_integer(out: &mut Vec<u8>, number: u32, value: u64) {
+    if value != 0 {
+        put_set_integer(out, number, value);
+    }
+}
+
+/// Writes an integer of a oneof, where 0 says that it is set.
+pub(super) fn put_set_integer(out: &mut Vec<u8>, number: u32, value: u64) {
+    put_key(out, number, WIRE_VARINT);
+    put_varint(out, value);
+}
+
+/// Writes eight bytes unless zero.
+pub(super) fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
+    if value != 0 {
+        put_set_fixed64(out, number, value);
+    }
+}
+
+/// Writes eight bytes of a oneof, where zero says that it is set.
+pub(super) fn put_set_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
+    put_key(out, number, WIRE_FIXED64);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Writes four bytes unless zero.
+pub(super) fn put_fixed32(out: &mut Vec<u8>, number: u32, value: u32) {
+    if value != 0 {
+        put_key(out, number, WIRE_FIXED32);
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+}
+
+/// Writes bytes or a text unless empty.
+pub(super) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+    if !bytes.is_empty() {
+        put_set_bytes(out, number, bytes);
+    }
+}
+
+/// Writes bytes or a text of a oneof, where empty says that it is set.
+pub(super) fn put_set_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+    put_key(out, number, WIRE_BYTES);
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Writes a message: `fill` writes its fields, whose length is put before them afterwards.
+pub(super) fn put_message(out: &mut Vec<u8>, number: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+    put_key(out, number, WIRE_BYTES);
+    let start = out.len();
+    fill(out);
+    let mut length = Vec::with_capacity(5);
+    put_varint(&mut length, (out.len() - start) as u64);
+    out.splice(start..start, length);
+}

@@ -1,0 +1,9 @@
+//! The doors of `longpole-wire` against the generated OTLP messages, and against bytes nobody would send.
+
+mod arbitrary;
+mod corpus;
+mod counts;
+mod json;
+mod oracle;
+mod responses;
+mod traces;
