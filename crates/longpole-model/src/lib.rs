@@ -20,6 +20,7 @@ pub mod sample;
 pub mod sink;
 pub mod span;
 pub mod stack;
+pub mod text;
 pub mod time;
 
 pub use address::{AbsAddr, CodeAddress, VirtOffset};

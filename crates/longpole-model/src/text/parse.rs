@@ -1,0 +1,555 @@
+//! Text → recording.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{ORIGIN, ORIGIN_MONOTONIC, span_id, trace_id};
+use crate::attribute::{AttributeValue, Attributes};
+use crate::process::Process;
+use crate::recording::Recording;
+use crate::resource::{Resource, Scope};
+use crate::run::{CaptureMode, Exit, Run};
+use crate::sample::{ContextRecord, Sample};
+use crate::span::{Span, SpanKind, SpanLink, Status};
+use crate::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
+use crate::time::{Clock, ClockAnchor, Monotonic, Timestamp};
+use crate::{SpanId, TraceId, VirtOffset};
+
+/// Why a text is not a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextError {
+    /// Line, from 1.
+    pub line: usize,
+    /// Lower-case fragment for people.
+    pub message: String,
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for TextError {}
+
+/// Samples that one line may stand for: a slip of the pen must not fill the memory.
+const REPEAT_MAX: u64 = 1_000_000;
+
+/// The recording that the text spells.
+pub fn parse(text: &str) -> Result<Recording, TextError> {
+    let mut reader = Reader::default();
+    for (i, raw) in text.lines().enumerate() {
+        reader.line(raw).map_err(|message| TextError { line: i + 1, message })?;
+    }
+    reader.finish()
+}
+
+/// A word of a line, and whether it stood in quotes (then it is never a keyword).
+#[derive(Debug, Clone, PartialEq)]
+struct Word {
+    text: String,
+    quoted: bool,
+}
+
+impl Word {
+    fn is(&self, keyword: &str) -> bool {
+        !self.quoted && self.text == keyword
+    }
+}
+
+fn words(line: &str) -> Result<Vec<Word>, String> {
+    let mut out = Vec::new();
+    let mut chars = line.chars().peekable();
+    while let Some(&c) = chars.peek() {
+        if c.is_whitespace() {
+            chars.next();
+        } else if c == '"' {
+            chars.next();
+            let mut text = String::new();
+            loop {
+                match chars.next() {
+                    None => return Err("a quote is not closed".to_owned()),
+                    Some('"') => break,
+                    Some('\\') => match chars.next() {
+                        Some('n') => text.push('\n'),
+                        Some('r') => text.push('\r'),
+                        Some(other) => text.push(other),
+                        None => return Err("a quote is not closed".to_owned()),
+                    },
+                    Some(other) => text.push(other),
+                }
+            }
+            out.push(Word { text, quoted: true });
+        } else {
+            let mut text = String::new();
+            while let Some(&c) = chars.peek() {
+                if c.is_whitespace() {
+                    break;
+                }
+                text.push(c);
+                chars.next();
+            }
+            out.push(Word { text, quoted: false });
+        }
+    }
+    Ok(out)
+}
+
+fn unit_nanos(unit: &str) -> Option<i64> {
+    Some(match unit {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    })
+}
+
+/// Splits `14.5ms` into its digits and its unit; a bare number has an empty unit.
+fn number_and_unit(text: &str) -> Option<(&str, &str)> {
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    (number.bytes().any(|b| b.is_ascii_digit()) && (unit.is_empty() || unit_nanos(unit).is_some())).then_some((number, unit))
+}
+
+fn nanos(number: &str, unit: i64) -> Option<i64> {
+    let (negative, number) = match number.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, number),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let mut value = whole.checked_mul(unit)?;
+    let mut place = unit;
+    for digit in fraction.chars() {
+        place /= 10;
+        value = value.checked_add(i64::from(digit.to_digit(10)?).checked_mul(place)?)?;
+    }
+    Some(if negative { -value } else { value })
+}
+
+/// A moment such as `20ms`.
+fn moment(text: &str) -> Option<i64> {
+    let (number, unit) = number_and_unit(text)?;
+    nanos(number, unit_nanos(unit).or((number == "0").then_some(1))?)
+}
+
+/// A stretch such as `2..14ms` or `3ms..`.
+fn stretch(text: &str) -> Option<(i64, Option<i64>)> {
+    let (start, end) = text.split_once("..")?;
+    if end.is_empty() {
+        return Some((moment(start)?, None));
+    }
+    let (start, start_unit) = number_and_unit(start)?;
+    let (end, end_unit) = number_and_unit(end)?;
+    let end_unit = unit_nanos(end_unit)?;
+    let start_unit = if start_unit.is_empty() { end_unit } else { unit_nanos(start_unit)? };
+    Some((nanos(start, start_unit)?, Some(nanos(end, end_unit)?)))
+}
+
+fn wall(offset: i64) -> Timestamp {
+    ORIGIN.plus_nanos(offset)
+}
+
+fn monotonic(offset: i64) -> Monotonic {
+    Monotonic(ORIGIN_MONOTONIC.0.saturating_add_signed(offset))
+}
+
+/// What a name or a label stands for.
+type Names = HashMap<String, (TraceId, SpanId)>;
+
+struct PendingSample {
+    line: usize,
+    context: String,
+    samples: std::ops::Range<usize>,
+}
+
+#[derive(Default)]
+struct Reader {
+    lines: usize,
+    run: Option<(i64, Option<i64>, u32)>,
+    command: Vec<String>,
+    trace: u64,
+    spans: Vec<Span>,
+    /// Lines of the spans above the next one: indentation, index in `spans` (`None`: the run).
+    above: Vec<(usize, Option<usize>)>,
+    names: Names,
+    pending_links: Vec<(usize, usize, Vec<String>)>,
+    pending_contexts: Vec<PendingSample>,
+    resources: HashMap<(String, Option<u32>), Arc<Resource>>,
+    processes: Vec<Process>,
+    samples: Vec<Sample>,
+    stacks: HashMap<Vec<LocationId>, StackId>,
+    stack_list: Vec<Stack>,
+    locations: HashMap<String, LocationId>,
+    location_list: Vec<Location>,
+}
+
+impl Reader {
+    fn line(&mut self, raw: &str) -> Result<(), String> {
+        self.lines += 1;
+        let line = raw.trim_end();
+        let indent = line.len() - line.trim_start().len();
+        let body = line.trim_start();
+        if body.is_empty() || body.starts_with('#') {
+            return Ok(());
+        }
+        if indent == 0 {
+            if let Some(rest) = body.strip_prefix("sample ") {
+                return self.sample(rest);
+            }
+            if let Some(rest) = body.strip_prefix("process ") {
+                return self.process(rest);
+            }
+            if let Some(rest) = body.strip_prefix("trace ") {
+                self.trace = rest.trim().parse().map_err(|_| format!("`{rest}` is not the number of a trace"))?;
+                return Ok(());
+            }
+        }
+        let words = words(body)?;
+        let at = words
+            .iter()
+            .position(|w| !w.quoted && stretch(&w.text).is_some())
+            .ok_or_else(|| "no times such as 2..14ms in this line".to_owned())?;
+        let name = join(&words[..at]);
+        let (start, end) = stretch(&words[at].text).unwrap_or_default();
+        let first = self.run.is_none() && self.spans.is_empty();
+        if indent == 0 && first && words[0].is("run") {
+            return self.run_line(&words[1..at], start, end, &words[at + 1..]);
+        }
+        if name.is_empty() {
+            return Err("a span without a name".to_owned());
+        }
+        let end = end.ok_or_else(|| "a span needs an end".to_owned())?;
+        self.span(indent, name, start, end, &words[at + 1..])
+    }
+
+    fn run_line(&mut self, command: &[Word], start: i64, end: Option<i64>, rest: &[Word]) -> Result<(), String> {
+        let mut pid = 1;
+        let mut rest = rest.iter();
+        while let Some(word) = rest.next() {
+            match word.text.as_str() {
+                "pid" => pid = number(rest.next(), "pid")?,
+                other => return Err(format!("`{other}` is not said of a run")),
+            }
+        }
+        self.command = command.iter().map(|w| w.text.clone()).collect();
+        self.run = Some((start, end, pid));
+        self.above = vec![(0, None)];
+        self.processes.push(Process {
+            pid,
+            parent_pid: None,
+            name: self.command.first().cloned().unwrap_or_else(|| "run".to_owned()),
+            executable: String::new(),
+            arguments: self.command.clone(),
+            start: monotonic(start),
+            end: end.map(monotonic),
+            execed: true,
+        });
+        Ok(())
+    }
+
+    fn span(&mut self, indent: usize, name: String, start: i64, end: i64, rest: &[Word]) -> Result<(), String> {
+        while self.above.last().is_some_and(|&(above, _)| above >= indent) {
+            self.above.pop();
+        }
+        if indent > 0 && self.above.is_empty() {
+            return Err("indented, but nothing above it is indented less".to_owned());
+        }
+        let above = self.above.last().map(|&(_, span)| span);
+        let mut id = self.spans.len() as u64 + 1;
+        let (mut parent, mut pid, trace) = match above {
+            None => (None, None, trace_id(self.trace.max(1))),
+            Some(None) => (Some(span_id(0)), None, trace_id(1)),
+            Some(Some(i)) => (Some(self.spans[i].span_id), self.spans[i].pid, self.spans[i].trace_id),
+        };
+        let mut service = String::new();
+        let mut label = None;
+        let mut links = Vec::new();
+        let mut words = rest.iter();
+        while let Some(word) = words.next() {
+            match word.text.as_str() {
+                "pid" if !word.quoted => {
+                    let value = words.next();
+                    pid = if value.is_some_and(|v| v.is("-")) { None } else { Some(number(value, "pid")?) };
+                }
+                "id" if !word.quoted => id = number(words.next(), "id")?,
+                "parent" if !word.quoted => parent = Some(span_id(number(words.next(), "parent")?)),
+                "<-" if !word.quoted => {
+                    let rest: Vec<Word> = words.by_ref().cloned().collect();
+                    links = link_names(&rest);
+                }
+                text if !word.quoted && text.starts_with('@') => label = Some(text[1..].to_owned()),
+                text if service.is_empty() => service = text.to_owned(),
+                text => return Err(format!("`{text}` is not said of a span")),
+            }
+        }
+        let index = self.spans.len();
+        let span_id = span_id(id);
+        self.names.insert(name.clone(), (trace, span_id));
+        if let Some(label) = label {
+            self.names.insert(label, (trace, span_id));
+        }
+        if !links.is_empty() {
+            self.pending_links.push((self.lines, index, links));
+        }
+        let resource = self.resources.entry((service.clone(), pid)).or_insert_with(|| Arc::new(resource(&service))).clone();
+        self.spans.push(Span {
+            trace_id: trace,
+            span_id,
+            parent_span_id: parent,
+            trace_state: String::new(),
+            flags: 1,
+            name,
+            kind: SpanKind::Internal,
+            start: wall(start),
+            end: wall(end),
+            attributes: Attributes::default(),
+            dropped_attributes: 0,
+            events: Vec::new(),
+            dropped_events: 0,
+            links: Vec::new(),
+            dropped_links: 0,
+            status: Status::default(),
+            resource,
+            scope: Arc::new(Scope::default()),
+            pid,
+        });
+        self.above.push((indent, Some(index)));
+        Ok(())
+    }
+
+    fn process(&mut self, rest: &str) -> Result<(), String> {
+        let words = words(rest)?;
+        let at = words
+            .iter()
+            .position(|w| !w.quoted && stretch(&w.text).is_some())
+            .ok_or_else(|| "no times such as 2..14ms in this line".to_owned())?;
+        let (start, end) = stretch(&words[at].text).unwrap_or_default();
+        let mut process = Process {
+            pid: 0,
+            parent_pid: None,
+            name: join(&words[..at]),
+            executable: String::new(),
+            arguments: Vec::new(),
+            start: monotonic(start),
+            end: end.map(monotonic),
+            execed: true,
+        };
+        let mut words = words[at + 1..].iter();
+        while let Some(word) = words.next() {
+            match word.text.as_str() {
+                "pid" => process.pid = number(words.next(), "pid")?,
+                "under" => process.parent_pid = Some(number(words.next(), "under")?),
+                "forked" => process.execed = false,
+                other => return Err(format!("`{other}` is not said of a process")),
+            }
+        }
+        if process.pid == 0 {
+            return Err("a process needs a pid".to_owned());
+        }
+        self.processes.push(process);
+        Ok(())
+    }
+
+    fn sample(&mut self, rest: &str) -> Result<(), String> {
+        let mut rest = rest.trim_start();
+        let mut take = || {
+            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            let (word, tail) = rest.split_at(end);
+            rest = tail.trim_start();
+            word
+        };
+        let word = take();
+        let time = moment(word).ok_or_else(|| format!("`{word}` is not a moment such as 20ms"))?;
+        let (mut repeat, mut weight, mut pid, mut tid, mut context) = (1u64, 1_000_000i64, 1u32, None, None);
+        let stack = loop {
+            let word = take();
+            if word.is_empty() {
+                return Err("a sample needs a stack".to_owned());
+            } else if word == "pid" || word == "tid" {
+                let value = take();
+                let value: u32 = value.parse().map_err(|_| format!("`{value}` is not a {word}"))?;
+                if word == "pid" {
+                    pid = value;
+                } else {
+                    tid = Some(value);
+                }
+            } else if word == "every" {
+                let value = take();
+                weight = moment(value).filter(|w| *w >= 0).ok_or_else(|| format!("`{value}` is not a weight such as 1ms"))?;
+            } else if let Some(times) = word.strip_prefix('x').and_then(|t| t.parse::<u64>().ok()) {
+                repeat = times;
+            } else if word.starts_with('[') {
+                let mut text = word.to_owned();
+                while !text.ends_with(']') {
+                    let more = take();
+                    if more.is_empty() {
+                        return Err("a bracket is not closed".to_owned());
+                    }
+                    text.push(' ');
+                    text.push_str(more);
+                }
+                context = Some(text[1..text.len() - 1].to_owned());
+            } else {
+                break format!("{word} {rest}");
+            }
+        };
+        if repeat > REPEAT_MAX {
+            return Err(format!("more than {REPEAT_MAX} samples in one line"));
+        }
+        let stack = self.stack(stack.trim_end());
+        let first = self.samples.len();
+        let known = match context.as_deref() {
+            None => ContextRecord::Absent,
+            Some("~") => ContextRecord::Torn,
+            Some(_) => ContextRecord::NoSpan,
+        };
+        for i in 0..repeat {
+            self.samples.push(Sample {
+                time: monotonic(time.saturating_add(weight.saturating_mul(i as i64))),
+                pid,
+                tid: tid.unwrap_or(pid),
+                cpu: 0,
+                stack,
+                weight_nanos: weight as u64,
+                context: known,
+            });
+        }
+        if let Some(context) = context.filter(|c| c != "-" && c != "~") {
+            self.pending_contexts.push(PendingSample { line: self.lines, context, samples: first..self.samples.len() });
+        }
+        Ok(())
+    }
+
+    fn stack(&mut self, text: &str) -> StackId {
+        let mut ids = Vec::new();
+        for part in text.rsplit(';') {
+            let next = LocationId(self.location_list.len() as u32);
+            let id = *self.locations.entry(part.to_owned()).or_insert(next);
+            if id == next {
+                let frames = part.rsplit('|').map(frame).collect();
+                let kind = LocationKind::Code { mapping: MappingId(0), address: VirtOffset(u64::from(id.0) + 1) };
+                self.location_list.push(Location { id, kind, frames });
+            }
+            ids.push(id);
+        }
+        let next = StackId(self.stack_list.len() as u32);
+        let id = *self.stacks.entry(ids.clone()).or_insert(next);
+        if id == next {
+            self.stack_list.push(Stack { id, locations: ids });
+        }
+        id
+    }
+
+    fn finish(mut self) -> Result<Recording, TextError> {
+        for (line, index, names) in std::mem::take(&mut self.pending_links) {
+            for name in names {
+                let Some(&(trace_id, span_id)) = self.names.get(&name) else {
+                    return Err(TextError { line, message: format!("no span is called `{name}`") });
+                };
+                self.spans[index].links.push(SpanLink { trace_id, span_id, attributes: Attributes::default() });
+            }
+        }
+        for pending in std::mem::take(&mut self.pending_contexts) {
+            let Some(&(trace_id, span_id)) = self.names.get(&pending.context) else {
+                return Err(TextError { line: pending.line, message: format!("no span is called `{}`", pending.context) });
+            };
+            for sample in &mut self.samples[pending.samples] {
+                sample.context = ContextRecord::Span { trace_id, span_id };
+            }
+        }
+        self.samples.sort_by_key(|s| s.time);
+        self.processes.sort_by_key(|p| p.start);
+        let seen = self.spans.iter().map(|s| s.end.max(s.start).nanos_since(ORIGIN)).max().unwrap_or(0);
+        let (start, end, root_pid) = match self.run {
+            Some((start, end, pid)) => (start, end, Some(pid)),
+            None => (0, Some(seen.max(0)), None),
+        };
+        let mappings = match self.location_list.is_empty() {
+            true => Vec::new(),
+            false => vec![Mapping { id: MappingId(0), path: "program".to_owned(), build_id: Vec::new() }],
+        };
+        Ok(Recording {
+            run: Run {
+                command: self.command,
+                working_directory: String::new(),
+                host: String::new(),
+                cpus: 2,
+                version: String::new(),
+                trace_id: trace_id(1),
+                root_span_id: span_id(0),
+                root_pid,
+                start: wall(start),
+                end: end.map(wall),
+                exit: end.map(|_| Exit::Code(0)),
+                rate_hz: 1000,
+                mode: CaptureMode::User,
+                cpu_nanos: None,
+                recorder_cost: None,
+            },
+            clock: Clock::new(vec![ClockAnchor { monotonic: ORIGIN_MONOTONIC, unix: ORIGIN, bracket_nanos: 0 }]),
+            spans: self.spans,
+            processes: self.processes,
+            threads: Vec::new(),
+            cpu_slices: Vec::new(),
+            samples: self.samples,
+            sample_links: Vec::new(),
+            stacks: self.stack_list,
+            locations: self.location_list,
+            mappings,
+            losses: Vec::new(),
+        })
+    }
+}
+
+fn join(words: &[Word]) -> String {
+    words.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+fn number<T: std::str::FromStr>(word: Option<&Word>, what: &str) -> Result<T, String> {
+    word.and_then(|w| w.text.parse().ok()).ok_or_else(|| format!("`{what}` needs a number"))
+}
+
+/// Names behind `<-`: separated by commas; a name may have several words.
+fn link_names(words: &[Word]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut name: Vec<String> = Vec::new();
+    for word in words {
+        let (text, last) = match word.text.strip_suffix(',') {
+            Some(text) if !word.quoted => (text, true),
+            _ => (word.text.as_str(), false),
+        };
+        if word.quoted && text == "," {
+            continue;
+        }
+        if !text.is_empty() {
+            name.push(text.trim_start_matches(|c| c == '@' && !word.quoted).to_owned());
+        }
+        if last {
+            names.push(std::mem::take(&mut name).join(" "));
+        }
+    }
+    names.push(name.join(" "));
+    names.retain(|n| !n.is_empty());
+    names
+}
+
+fn resource(service: &str) -> Resource {
+    let mut resource = Resource::default();
+    if !service.is_empty() {
+        resource.attributes.push("service.name", AttributeValue::Str(service.to_owned()));
+    }
+    resource
+}
+
+/// `name`, or `name@file:line`.
+fn frame(text: &str) -> Frame {
+    let plain = |function: &str| Frame { function: function.to_owned(), file: String::new(), line: 0, reason: None };
+    let Some((function, place)) = text.split_once('@') else { return plain(text) };
+    match place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?))) {
+        Some((file, line)) => Frame { function: function.to_owned(), file: file.to_owned(), line, reason: None },
+        None => Frame { file: place.to_owned(), ..plain(function) },
+    }
+}
