@@ -1,1 +1,14 @@
-//! Stub.
+//! Run a command and sample it.
+//!
+//! You bring a command line, an environment and a place for what is observed ([`longpole_model::ObservationSink`]). The
+//! command runs as if nobody watched: its descriptors, signals, job control and end are those of a direct start
+//! ([`child`], [`signals`]); it only finds a few more variables in its environment ([`inject`]).
+//!
+//! This is the one room with system calls. All of them stand in `sys` and in the reader of the kernel's ring; nothing
+//! unsafe leaves those files. It never prints, and it ends the process only where it is asked to, in [`child::exit_like`].
+
+pub mod child;
+pub mod error;
+pub mod inject;
+pub mod signals;
+mod sys;

@@ -1,0 +1,280 @@
+//! Start a command behind a gate, wait for it, and end as it ended.
+//!
+//! ```text
+//! signals::install()          first thing of the run
+//! child::prepare(argv, env)   a process that waits at its gate: here the recorder attaches to GatedChild::pid
+//! GatedChild::release         opens the gate; returns when the command runs, or says why it does not
+//! RunningChild::wait          hands signals on, stops when the command stops, returns when it has ended
+//! child::exit_like            the same code, or the same signal
+//! ```
+//!
+//! The command is in our process group and our session, on our terminal, with our descriptors: it has what it would have
+//! without us. What Rust's runtime and we changed in ourselves is put back in the child: the signal mask, ignored
+//! signals (SIGPIPE as inherited, SIGHUP under `nohup`), closed standard descriptors, the limit of open files. Everything
+//! that we open is closed by its exec.
+//!
+//! What differs, and cannot be otherwise: the command is never the leader of its process group or session, and children
+//! that a shell had before it called `exec longpole` are ours, not the command's.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use longpole_model::Exit;
+
+use crate::error::LaunchError;
+use crate::signals::{self, Situation};
+use crate::sys::process::{self, Change, Event, ExecStatus, Gated, Image, Pid};
+
+/// Where a command without a slash is looked for when there is no PATH, as the C library has it.
+const PATH_DEFAULT: &[u8] = b"/bin:/usr/bin";
+
+/// The command as a process that has not started: it waits at its gate. Dropped, it ends without a trace.
+#[derive(Debug)]
+pub struct GatedChild {
+    /// Taken when the gate is opened.
+    gated: Option<Gated>,
+    pid: Pid,
+    program: OsString,
+    candidates: Vec<PathBuf>,
+    /// Signals that came before there was a command.
+    early: Vec<Event>,
+}
+
+/// The running command.
+#[derive(Debug)]
+pub struct RunningChild {
+    pid: Pid,
+    /// Stopped by this signal, which we have yet to follow.
+    just_stopped: Option<i32>,
+    /// Stopped, and we have stopped with it.
+    stopped: bool,
+    adopts_orphans: bool,
+    ended: Option<(Exit, u64)>,
+}
+
+/// Makes a process that will execute `argv` in the environment `env`, and waits with it. The command is looked for as
+/// `execvp` does: on the PATH of `env`, where it has no slash; a text file without `#!` goes to `/bin/sh`.
+pub fn prepare(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<GatedChild, LaunchError> {
+    signals::install()?;
+    let Some(program) = argv.first() else {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, "the command line is empty");
+        return Err(LaunchError::Setup { what: "the command line", source });
+    };
+    let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let (candidates, searched) = candidates(program, path);
+    let text = |bytes: Vec<u8>, what| CString::new(bytes).map_err(|error| LaunchError::Setup { what, source: error.into() });
+    let mut image = Image::new(
+        candidates.iter().map(|path| text(path.as_os_str().as_bytes().to_vec(), "the command line")).collect::<Result<_, _>>()?,
+        searched,
+        argv.iter().map(|argument| text(argument.as_bytes().to_vec(), "the command line")).collect::<Result<_, _>>()?,
+        env.iter()
+            .map(|(name, value)| {
+                let mut pair = name.clone();
+                pair.push("=");
+                pair.push(value);
+                text(pair.into_vec(), "the environment")
+            })
+            .collect::<Result<_, _>>()?,
+    );
+    let early = signals::take_early();
+    let gated = process::fork_gated(&mut image).map_err(|source| LaunchError::Setup { what: "a process", source })?;
+    Ok(GatedChild { pid: gated.pid, gated: Some(gated), program: program.clone(), candidates, early })
+}
+
+/// The paths to try, and whether they come from a search.
+fn candidates(program: &OsStr, path: Option<&OsStr>) -> (Vec<PathBuf>, bool) {
+    let name = program.as_bytes();
+    if name.is_empty() || name.contains(&b'/') {
+        return (vec![PathBuf::from(program)], false);
+    }
+    let path = path.map_or(PATH_DEFAULT, OsStrExt::as_bytes);
+    // An empty entry is the working directory.
+    (path.split(|byte| *byte == b':').map(|directory| PathBuf::from(OsStr::from_bytes(directory)).join(program)).collect(), true)
+}
+
+impl GatedChild {
+    /// Process id of the command-to-be; it stays the same over its exec.
+    pub fn pid(&self) -> u32 {
+        self.pid.unsigned_abs()
+    }
+
+    /// Opens the gate. Returns when the command's program runs; or, where it cannot be executed, with the reason.
+    pub fn release(mut self) -> Result<RunningChild, LaunchError> {
+        let mut child = RunningChild::new(self.pid, process::adopts_orphans());
+        for event in std::mem::take(&mut self.early) {
+            child.hand_on(&event, true);
+        }
+        let Some(gated) = self.gated.take() else {
+            return Ok(child);
+        };
+        let status = gated.open();
+        signals::let_in();
+        child.attend(Some(&status));
+        match status.failure() {
+            None => Ok(child),
+            Some(source) => {
+                // What the child exited with is not the command's doing; what counts is why there is no command.
+                child.attend(None);
+                Err(self.failure(source))
+            }
+        }
+    }
+
+    fn failure(&self, source: io::Error) -> LaunchError {
+        let program = self.program.clone();
+        if source.kind() != io::ErrorKind::NotFound {
+            return LaunchError::NotExecutable { program, source };
+        }
+        match self.candidates.iter().find(|path| path.is_file()) {
+            Some(path) => LaunchError::InterpreterNotFound { path: path.clone(), source },
+            None => LaunchError::NotFound { program, source },
+        }
+    }
+}
+
+impl Drop for GatedChild {
+    fn drop(&mut self) {
+        if self.gated.take().is_some() {
+            process::kill(self.pid, libc::SIGKILL);
+            RunningChild::new(self.pid, false).attend(None);
+        }
+    }
+}
+
+impl RunningChild {
+    fn new(pid: Pid, adopts_orphans: bool) -> Self {
+        RunningChild { pid, just_stopped: None, stopped: false, adopts_orphans, ended: None }
+    }
+
+    /// Process id of the command.
+    pub fn pid(&self) -> u32 {
+        self.pid.unsigned_abs()
+    }
+
+    /// Waits for the end of the command, and of nobody else: descendants may live on. Meanwhile hands signals on
+    /// ([`crate::signals`]), stops when the command is stopped, in the same way, and continues it when it is continued.
+    ///
+    /// As PID 1, or as a subreaper, it also reaps the orphans it is given; a process that is one of these must not start
+    /// children of its own besides the command.
+    pub fn wait(&mut self) -> Exit {
+        loop {
+            if let Some((exit, _)) = self.ended {
+                return exit;
+            }
+            self.attend(None);
+        }
+    }
+
+    /// CPU time of the command and of every descendant it waited for, user and system; `None` before it has ended.
+    pub fn cpu_nanos(&self) -> Option<u64> {
+        self.ended.map(|(_, cpu_nanos)| cpu_nanos)
+    }
+
+    /// Attends to signals and to the child until it has ended or, where given, `status` can be read.
+    fn attend(&mut self, status: Option<&ExecStatus>) {
+        let Some(events) = signals::events() else { return };
+        loop {
+            // Signals first: one that continued us must not be taken for older than the stop that it ended.
+            while let Some(event) = signals::next_event() {
+                self.hand_on(&event, false);
+            }
+            self.look();
+            if self.ended.is_some() {
+                return;
+            }
+            if let Some(signal) = self.just_stopped.take() {
+                self.stopped = true;
+                process::stop_like(self.pid, signal);
+                // Somebody continued us; whether it was the group is what the signal tells.
+                continue;
+            }
+            if self.adopts_orphans {
+                let own: Vec<Pid> = [Some(self.pid), signals::witness_pid()].into_iter().flatten().collect();
+                process::reap_orphans(&own);
+            }
+            if process::wait_for_event(events, status.map(|status| status.0.as_fd())) {
+                return;
+            }
+        }
+    }
+
+    /// Looks what became of the child.
+    fn look(&mut self) {
+        while self.ended.is_none() {
+            match process::look_at(self.pid) {
+                Change::None => return,
+                Change::Stopped(signal) => self.just_stopped = Some(signal),
+                Change::Continued => {
+                    self.just_stopped = None;
+                    self.stopped = false;
+                }
+                Change::Ended { exit, cpu_nanos } => self.end(exit, cpu_nanos),
+                Change::Lost => self.end(Exit::Code(EXIT_UNKNOWN), 0),
+            }
+        }
+    }
+
+    fn end(&mut self, exit: Exit, cpu_nanos: u64) {
+        self.ended = Some((exit, cpu_nanos));
+        let situation = self.situation(false);
+        signals::command_has_ended(exit, |event| signals::is_for_command(event, &situation, signals::went_to_group));
+    }
+
+    fn situation(&self, early: bool) -> Situation {
+        Situation { early, own: process::own_pid(), child: self.pid, leads_session: process::leads_session() }
+    }
+
+    fn hand_on(&mut self, event: &Event, early: bool) {
+        let mut is_for_command = signals::is_for_command(event, &self.situation(early), signals::went_to_group);
+        if event.signal == libc::SIGCONT && !early {
+            // A group is continued in one sweep, its youngest members first: had this reached the command, it would
+            // show. So a command that we followed into its stop, and that is stopped still, is continued by us. One that
+            // has just stopped has done so after this signal.
+            self.look();
+            is_for_command |= self.stopped;
+        }
+        if !is_for_command || self.ended.is_some() {
+            return;
+        }
+        if event.code == libc::SI_QUEUE {
+            process::queue(self.pid, event.signal, event.value);
+        } else {
+            process::kill(self.pid, event.signal);
+        }
+    }
+}
+
+/// The code of a command whose status somebody else in this process took: our own failure.
+const EXIT_UNKNOWN: i32 = 125;
+
+/// Ends this process as the command ended: with its code; or by its signal, without a second core file, so that a shell
+/// says what it would say of the command. Where a signal cannot do that, as PID 1, the code is 128 and the signal's number.
+///
+/// It neither waits for other threads nor runs exit handlers: all that matters must have been written.
+pub fn exit_like(exit: Exit) -> ! {
+    process::leave_as(exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_looked_for_as_execvp_does() {
+        let check = |program: &str, path: Option<&str>, expected: &[&str], searched: bool| {
+            let (found, was_searched) = candidates(OsStr::new(program), path.map(OsStr::new));
+            assert_eq!(found, expected.iter().map(PathBuf::from).collect::<Vec<_>>(), "{program} {path:?}");
+            assert_eq!(was_searched, searched);
+        };
+        check("ls", Some("/a:/b"), &["/a/ls", "/b/ls"], true);
+        check("ls", None, &["/bin/ls", "/usr/bin/ls"], true);
+        check("ls", Some(""), &["ls"], true);
+        check("ls", Some("/a::/b:"), &["/a/ls", "ls", "/b/ls", "ls"], true);
+        check("./ls", Some("/a"), &["./ls"], false);
+        check("d/ls", Some("/a"), &["d/ls"], false);
+        check("", Some("/a"), &[""], false);
+    }
+}

@@ -1,0 +1,223 @@
+//! Which signals are handed on to the command, and which are our own.
+//!
+//! The command shall get what it would have got without us, once:
+//!
+//! | comes from | reaches | so we |
+//! |---|---|---|
+//! | the terminal (Ctrl-C, Ctrl-\, Ctrl-Z, resize) | the foreground group: the command and us | do nothing |
+//! | the terminal's end, when we lead the session | us alone, SIGHUP and SIGCONT | hand it on |
+//! | a timer that we inherited (`alarm` before exec) | us alone | hand it on |
+//! | `kill PID`, a supervisor, `docker stop` | us alone | hand it on |
+//! | `kill -PGID`, `kill %1`, a service manager that ends a control group | the command and us | do nothing |
+//! | the command itself, or its descendants by `kill 0` | us too | do nothing |
+//!
+//! A handler is told whether the kernel or a process sent a signal (`si_code`), but not whether it went to the group. That
+//! matters: programs such as deployment engines take the first SIGINT as a request and the second as an order to drop
+//! everything, and a script that traps SIGTERM with `kill 0` would be sent its own signal for ever. So [`install`] starts
+//! a *witness*: a process in our group that does nothing but answer whether it got a signal from the same sender, too. It
+//! has no open files, no arguments and another name, it ends when the command ends, and it dies with us. Where it cannot
+//! be had (no process left), or does not answer, the signal is handed on: twice is better than not at all.
+//!
+//! SIGKILL and SIGSTOP cannot be seen by anybody. The faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) mean
+//! the process that they hit. SIGTTIN and SIGTTOU keep their inherited disposition: the kernel sends them to the whole
+//! group, and restarts what they interrupt, so a handler would turn that into a busy loop.
+//!
+//! After the command has ended, SIGINT, SIGTERM, SIGHUP and SIGQUIT ask us to stop ([`interrupted`]); a second one ends us
+//! at once, with the status of the command. Others are dropped.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use longpole_model::Exit;
+
+use crate::error::LaunchError;
+use crate::sys::process::{self, Event, Events, Pid, SignalSet, Witness};
+
+/// What is caught, besides the real-time signals.
+const CAUGHT: [i32; 19] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGABRT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGPIPE,
+    libc::SIGALRM,
+    libc::SIGTERM,
+    libc::SIGSTKFLT,
+    libc::SIGCHLD,
+    libc::SIGCONT,
+    libc::SIGTSTP,
+    libc::SIGURG,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGWINCH,
+    libc::SIGIO,
+    libc::SIGPWR,
+];
+
+/// What asks us to stop once the command has ended.
+const INTERRUPTS: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// What goes back to its inherited disposition once the command has ended: job control is then ours alone.
+const GIVEN_BACK: [i32; 2] = [libc::SIGTSTP, libc::SIGCONT];
+
+static EVENTS: OnceLock<Events> = OnceLock::new();
+static WITNESS: Mutex<Option<Witness>> = Mutex::new(None);
+static INSTALLED: Mutex<bool> = Mutex::new(false);
+
+fn caught() -> Vec<i32> {
+    CAUGHT.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).collect()
+}
+
+/// What is held back between [`install`] and the start of the command. SIGABRT and SIGPIPE may be our own.
+fn held_back() -> SignalSet {
+    SignalSet::of(caught().into_iter().filter(|signal| ![libc::SIGABRT, libc::SIGPIPE].contains(signal)))
+}
+
+/// Takes over the signals of this process. To be called once, by the main thread, as the first thing of a run: then
+/// threads that are started later leave all signals to the main thread. Signals that come before the command starts
+/// wait for it. A second call does nothing.
+pub fn install() -> Result<(), LaunchError> {
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *installed {
+        return Ok(());
+    }
+    process::ensure_inherited_is_recorded();
+    process::block(held_back());
+    let events = process::install_handlers(&caught(), SignalSet::of(INTERRUPTS))
+        .map_err(|source| LaunchError::Setup { what: "the signal handlers", source })?;
+    process::ignore_file_size_signal();
+    let _ = EVENTS.set(events);
+    // Without a witness there is less evidence, and that is no reason not to run.
+    *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = Witness::start().ok();
+    *installed = true;
+    Ok(())
+}
+
+/// Whether somebody asked us to stop since the command ended: by Ctrl-C, or by SIGTERM, SIGHUP or SIGQUIT. What comes
+/// after the command (symbols, analysis, summary) looks at it between its steps; what is recorded stays.
+pub fn interrupted() -> bool {
+    process::interrupted()
+}
+
+/// The pipe of the handler.
+pub(crate) fn events() -> Option<&'static Events> {
+    EVENTS.get()
+}
+
+/// The next signal that came.
+pub(crate) fn next_event() -> Option<Event> {
+    EVENTS.get()?.next()
+}
+
+/// Lets signals in for a moment: everything that came so far.
+pub(crate) fn take_early() -> Vec<Event> {
+    process::unblock(held_back());
+    process::block(held_back());
+    std::iter::from_fn(next_event).collect()
+}
+
+/// Lets signals in.
+pub(crate) fn let_in() {
+    process::unblock(held_back());
+}
+
+/// The pid of the witness.
+pub(crate) fn witness_pid() -> Option<Pid> {
+    WITNESS.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Witness::pid)
+}
+
+/// Whether this signal went to our group: the witness says so.
+pub(crate) fn went_to_group(event: &Event) -> bool {
+    let mut witness = WITNESS.lock().unwrap_or_else(PoisonError::into_inner);
+    let got = witness.as_ref().and_then(|w| w.got(event.signal, event.sender));
+    if got.is_none() {
+        *witness = None;
+    }
+    got.unwrap_or(false)
+}
+
+/// From now on signals are our own. `pending` says whether a signal that was sent to us and not yet looked at concerned
+/// the command; one that did, and asks to stop, now asks us.
+pub(crate) fn command_has_ended(exit: Exit, pending: impl Fn(&Event) -> bool) {
+    process::command_has_ended(exit, &GIVEN_BACK);
+    let late: Vec<Event> = std::iter::from_fn(next_event).filter(|event| INTERRUPTS.contains(&event.signal)).collect();
+    if late.iter().any(|event| !process::inherited_as_ignored(event.signal) && pending(event)) {
+        process::set_interrupted();
+    }
+    *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    let_in();
+}
+
+/// What decides, besides the signal itself.
+pub(crate) struct Situation {
+    /// It came before there was a command.
+    pub(crate) early: bool,
+    /// Our own pid.
+    pub(crate) own: Pid,
+    /// The command's pid.
+    pub(crate) child: Pid,
+    /// Whether we lead our session.
+    pub(crate) leads_session: bool,
+}
+
+/// Whether the signal is to be handed on to the command. `went_to_group` is asked last, and only where a process sent it.
+pub(crate) fn is_for_command(event: &Event, situation: &Situation, went_to_group: impl FnOnce(&Event) -> bool) -> bool {
+    let sent_by_process = event.code <= 0;
+    match event.signal {
+        libc::SIGCHLD => false,
+        _ if sent_by_process && (event.sender == situation.own || event.sender == situation.child) => false,
+        // It missed the command, whoever sent it; and a command that has not started needs not be continued.
+        _ if situation.early => event.signal != libc::SIGCONT,
+        _ if sent_by_process => !went_to_group(event),
+        libc::SIGHUP | libc::SIGCONT => situation.leads_session,
+        libc::SIGALRM | libc::SIGVTALRM | libc::SIGPROF | libc::SIGIO | libc::SIGURG | libc::SIGPWR => true,
+        signal => signal >= libc::SIGRTMIN(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: Pid = 100;
+    const CHILD: Pid = 101;
+    const SHELL: Pid = 50;
+
+    #[test]
+    fn each_signal_reaches_the_command_once() {
+        let kernel = |signal| Event { signal, code: 0x80, sender: 0, value: 0 };
+        let from = |sender, signal| Event { signal, code: libc::SI_USER, sender, value: 0 };
+        let check = |event: Event, early, leads_session, group, expected, why: &str| {
+            let situation = Situation { early, own: OWN, child: CHILD, leads_session };
+            assert_eq!(is_for_command(&event, &situation, |_| group), expected, "{why}");
+        };
+        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH] {
+            check(kernel(signal), false, false, false, false, "the terminal's group");
+            check(kernel(signal), false, true, false, false, "the terminal's group, we lead the session");
+            check(kernel(signal), true, false, false, true, "the terminal's group, before there was a command");
+        }
+        check(kernel(libc::SIGHUP), false, false, false, false, "the end of the terminal, for the group");
+        check(kernel(libc::SIGHUP), false, true, false, true, "the end of the terminal, for the leader");
+        check(kernel(libc::SIGCONT), false, true, false, true, "comes with it");
+        check(kernel(libc::SIGALRM), false, false, false, true, "a timer set before our exec");
+        check(kernel(libc::SIGCHLD), false, false, false, false, "ours");
+        check(kernel(libc::SIGCHLD), true, false, false, false, "ours");
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGWINCH, libc::SIGCONT, libc::SIGRTMIN()] {
+            check(from(SHELL, signal), false, false, false, true, "sent to us alone");
+            check(from(SHELL, signal), false, false, true, false, "sent to the group");
+            check(from(CHILD, signal), false, false, false, false, "sent by the command");
+            check(from(OWN, signal), false, false, false, false, "sent by ourselves");
+        }
+        check(from(SHELL, libc::SIGTERM), true, false, true, true, "sent before there was a command");
+        check(from(SHELL, libc::SIGCONT), true, false, false, false, "a command that has not started is not stopped");
+    }
+
+    #[test]
+    fn what_cannot_be_caught_or_must_not_is_left_alone() {
+        for signal in [libc::SIGKILL, libc::SIGSTOP, libc::SIGTTIN, libc::SIGTTOU, libc::SIGSEGV, libc::SIGBUS, libc::SIGXCPU] {
+            assert!(!caught().contains(&signal), "{signal}");
+        }
+        assert!(!held_back().contains(libc::SIGPIPE) && held_back().contains(libc::SIGINT));
+    }
+}

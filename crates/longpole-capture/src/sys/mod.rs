@@ -1,0 +1,3 @@
+//! Every system call of this crate, safe on the outside.
+
+pub(crate) mod process;
