@@ -1,1 +1,14 @@
-//! Stub.
+//! The doors of longpole: spans in, copies out to the user's own endpoint, the page and its API.
+//!
+//! You bring a place to keep ([`receive::Keep`]) and a store. This crate speaks OTLP with the command's processes
+//! ([`receive`]), hands their requests on ([`forward`]), turns a log into a sealed recording ([`seal`]), gives the numbers of a
+//! recording their outside form ([`view`]), and serves them ([`server`]). It is the only room with sockets and HTTP; it
+//! prints nothing, reads no environment, and computes no number that `longpole-analysis` does not compute.
+
+#![forbid(unsafe_code)]
+
+pub mod forward;
+pub mod limits;
+mod loss_book;
+mod peer;
+pub mod receive;

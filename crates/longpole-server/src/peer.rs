@@ -1,0 +1,192 @@
+//! Which process is behind a loopback connection: socket table → inode → owner of the descriptor. File reading only.
+//!
+//! ```text
+//! /proc/net/tcp   the client's own socket: its local address is our peer, its remote address is ours → inode 81245
+//! /proc/4711/fd/9 → socket:[81245]                                                                  → pid 4711
+//! ```
+//!
+//! A client may hold an IPv6 socket and speak IPv4 through it; then its row stands in `/proc/net/tcp6`, with the addresses
+//! mapped. A process that ended has no inode any more; who it was is then unknown.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Instant;
+
+use crate::limits::{PEER_LINKS_MAX, PEER_TABLE_BYTES_MAX};
+
+/// Processes that are asked first: most connections are made by one that made one before.
+const RECENT_PIDS_MAX: usize = 8;
+
+/// Finds peers, and remembers what helps to find the next one.
+///
+/// Reading the table of sockets costs some milliseconds on a machine with much memory (the kernel walks a hash table sized
+/// for it), so one reading serves every connection that was there when it was made.
+#[derive(Debug, Default)]
+pub(crate) struct PeerFinder {
+    /// Local address and inode of the sockets whose remote address is ours.
+    sockets: HashMap<(IpAddr, u16), u64>,
+    read_at: Option<Instant>,
+    recent_pids: Vec<u32>,
+}
+
+impl PeerFinder {
+    /// The process that holds the other end of the connection from `peer` to `ours`, which was accepted at `since`; `None`
+    /// where it is gone, belongs to another user, or the system has no `/proc`.
+    pub(crate) fn pid_of(&mut self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> Option<u32> {
+        // A row that was read before the connection was made may be of an earlier one with the same port.
+        if self.read_at.is_none_or(|read_at| read_at <= since) {
+            self.read_at = Some(Instant::now());
+            self.sockets.clear();
+            for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+                let mut text = String::new();
+                // A table that is not there, or not text, has no row of ours.
+                if fs::File::open(table).and_then(|file| file.take(PEER_TABLE_BYTES_MAX).read_to_string(&mut text)).is_ok() {
+                    self.sockets.extend(sockets_to(&text, ours));
+                }
+            }
+        }
+        let inode = *self.sockets.get(&plain(peer))?;
+        let pid = owner_of(inode, &self.recent_pids)?;
+        self.recent_pids.retain(|recent| *recent != pid);
+        self.recent_pids.insert(0, pid);
+        self.recent_pids.truncate(RECENT_PIDS_MAX);
+        Some(pid)
+    }
+}
+
+/// Local address and inode of each row whose remote address is `remote`.
+fn sockets_to(table: &str, remote: SocketAddr) -> impl Iterator<Item = ((IpAddr, u16), u64)> {
+    table.lines().skip(1).filter_map(move |row| {
+        let mut fields = row.split_ascii_whitespace().skip(1);
+        let local = parse_address(fields.next()?)?;
+        if parse_address(fields.next()?)? != plain(remote) {
+            return None;
+        }
+        // After the two addresses: state, queues, timer, retransmits, uid, timeout, inode. A socket that is closing has none.
+        Some((local, fields.nth(6)?.parse().ok().filter(|inode| *inode != 0)?))
+    })
+}
+
+/// `0100007F:1F90`: each 32-bit word of the address as the kernel holds it, printed as a number of the host's byte order.
+fn parse_address(text: &str) -> Option<(IpAddr, u16)> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| u32::from_str_radix(address.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
+    let address = match address.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let mut bytes = [0; 16];
+            for (i, chunk) in bytes.chunks_exact_mut(4).enumerate() {
+                chunk.copy_from_slice(&word(8 * i)?);
+            }
+            IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
+        }
+        _ => return None,
+    };
+    Some((address, port))
+}
+
+fn plain(address: SocketAddr) -> (IpAddr, u16) {
+    (address.ip().to_canonical(), address.port())
+}
+
+/// The process that holds a descriptor of this socket. Youngest first: who just connected was most likely just started.
+/// A fork inherits the descriptor, so of a holder and its ancestors that hold it too, the eldest is the one that connected.
+fn owner_of(inode: u64, recent_pids: &[u32]) -> Option<u32> {
+    let wanted = format!("socket:[{inode}]");
+    let mut links_left = PEER_LINKS_MAX;
+    let mut holds = |pid: u32| holds(pid, &wanted, &mut links_left);
+    let recent = recent_pids.iter().copied().find(|pid| holds(*pid));
+    let mut owner = match recent {
+        Some(pid) => pid,
+        None => all_pids()?.into_iter().find(|pid| holds(*pid))?,
+    };
+    while let Some(parent) = parent_of(owner).filter(|parent| holds(*parent)) {
+        owner = parent;
+    }
+    Some(owner)
+}
+
+/// Every process, youngest first.
+fn all_pids() -> Option<Vec<u32>> {
+    let mut pids: Vec<u32> = fs::read_dir("/proc").ok()?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable_by(|a, b| b.cmp(a));
+    Some(pids)
+}
+
+/// Whether the process has a descriptor of this name. Another user's process, or one that ended meanwhile, has none that
+/// we see.
+fn holds(pid: u32, wanted: &str, links_left: &mut usize) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    for descriptor in descriptors.flatten() {
+        match links_left.checked_sub(1) {
+            Some(left) => *links_left = left,
+            None => return false,
+        }
+        if fs::read_link(descriptor.path()).is_ok_and(|target| target.as_os_str() == wanted) {
+            return true;
+        }
+    }
+    false
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    // `pid (comm) state ppid …`; the comm may hold blanks and brackets, so its end is the last bracket.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok().filter(|parent| *parent != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    /// Rows of a real machine, little-endian.
+    #[cfg(target_endian = "little")]
+    const TCP: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 50001 1 ffff8881 100 0 0 10 0
+   1: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 50002 1 ffff8882 20 4 30 10 -1
+   2: 0100007F:C350 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 50003 1 ffff8883 20 4 30 10 -1
+   3: 0100007F:C351 0100007F:1F90 06 00000000:00000000 03:00000A2B 00000000     0        0 0 3 ffff8884
+";
+    #[cfg(target_endian = "little")]
+    const TCP6: &str = "  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0000000000000000FFFF00000100007F:C352 0000000000000000FFFF00000100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 60001 1 ffff 20 4 30 10 -1
+   1: 00000000000000000000000001000000:C353 00000000000000000000000001000000:1F90 01 00000000:00000000 00:00000000 00000000     0        0 60002 1 ffff 20 4 30 10 -1
+";
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn the_rows_of_clients_are_found_in_both_tables() {
+        let check = |table, to: &str, expected: &[(&str, u64)]| {
+            let expected: Vec<_> = expected.iter().map(|(from, inode)| (plain(from.parse().unwrap()), *inode)).collect();
+            assert_eq!(sockets_to(table, to.parse().unwrap()).collect::<Vec<_>>(), expected);
+        };
+        // Not our own end, not the listener, not the socket that is closing.
+        check(TCP, "127.0.0.1:8080", &[("127.0.0.1:50000", 50003)]);
+        // IPv4 through an IPv6 socket.
+        check(TCP6, "127.0.0.1:8080", &[("127.0.0.1:50002", 60001)]);
+        check(TCP6, "[::1]:8080", &[("[::1]:50003", 60002)]);
+        check("header\n1: zz:1 0:0\n\n:", "127.0.0.1:2", &[]);
+    }
+
+    #[test]
+    fn connections_of_this_process_are_its_own_and_those_that_are_gone_are_nobodys() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut finder = PeerFinder::default();
+        let connect = || {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (ours, peer) = listener.accept().unwrap();
+            (client, peer, ours.local_addr().unwrap(), Instant::now())
+        };
+        let (first, second) = (connect(), connect());
+        for (_, peer, ours, since) in [&first, &second] {
+            assert_eq!(finder.pid_of(*peer, *ours, *since), Some(std::process::id()));
+        }
+        let (client, peer, ours, since) = connect();
+        drop(client);
+        assert_eq!(finder.pid_of(peer, ours, since), None);
+    }
+}

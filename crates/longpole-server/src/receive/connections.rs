@@ -1,0 +1,321 @@
+//! Accepting, serving and, at the end, draining connections.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use longpole_model::LossKind;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::yield_now;
+use tokio::time::timeout_at;
+
+use super::watched_io::WatchedIo;
+use super::{Door, otlp_grpc, otlp_http};
+use crate::forward::Forwarder;
+use crate::limits::{CONNECTIONS_MAX, DRAIN_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
+use crate::peer::PeerFinder;
+
+/// The body of every answer.
+pub(super) type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Turns of the reactor in which nothing may happen before the drain believes that nothing will.
+const QUIET_TURNS: usize = 3;
+
+/// Pause after the operating system refused a connection (no descriptors left) and none of ours could be closed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// One connection, as its tasks and the drain see it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    peer: SocketAddr,
+    ours: SocketAddr,
+    since: Instant,
+    peer_pid: OnceLock<Option<u32>>,
+    /// Requests whose head was read and whose answer is not made.
+    in_flight: AtomicUsize,
+    /// Those of them whose body was read.
+    keeping: AtomicUsize,
+    /// The task that waits for `keeping` to become 0.
+    end_waker: Mutex<Option<Waker>>,
+    /// The last read found nothing: all that arrived is in the hands of the HTTP machine.
+    read_to_end: AtomicBool,
+    /// The moment, on the clock of [`Shared::events`], at which it last became idle.
+    idle_since: AtomicU64,
+    hang_up: Notify,
+    shared: Arc<Shared>,
+}
+
+impl Connection {
+    /// The process at the other end. Looked up once, at the first call, which may read through `/proc`.
+    pub(super) fn peer_pid(&self, finder: &mut PeerFinder) -> Option<u32> {
+        *self.peer_pid.get_or_init(|| finder.pid_of(self.peer, self.ours, self.since))
+    }
+
+    pub(super) fn note_read(&self, nothing_there: bool) {
+        self.read_to_end.store(nothing_there, Ordering::Relaxed);
+        if !nothing_there {
+            self.shared.happened();
+        }
+    }
+
+    /// Whether a request whose body was read is not answered yet; then the waker is called when one is.
+    pub(super) fn keeps(&self, waker: &Waker) -> bool {
+        let keeps = self.keeping.load(Ordering::Relaxed) > 0;
+        if keeps {
+            *self.end_waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
+        }
+        keeps
+    }
+
+    fn is_idle(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) == 0 && self.read_to_end.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts a request as in flight for as long as it lives.
+struct InFlight<'a>(&'a Connection);
+
+impl<'a> InFlight<'a> {
+    fn of(connection: &'a Connection) -> Self {
+        connection.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight(connection)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.idle_since.store(self.0.shared.happened(), Ordering::Relaxed);
+    }
+}
+
+/// Counts a request as being kept for as long as it lives.
+pub(super) struct Keeping<'a>(&'a Connection);
+
+impl<'a> Keeping<'a> {
+    pub(super) fn of(connection: &'a Connection) -> Self {
+        connection.keeping.fetch_add(1, Ordering::Relaxed);
+        Keeping(connection)
+    }
+}
+
+impl Drop for Keeping<'_> {
+    fn drop(&mut self) {
+        self.0.keeping.fetch_sub(1, Ordering::Relaxed);
+        if let Some(waker) = self.0.end_waker.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            waker.wake();
+        }
+    }
+}
+
+/// What connections tell the listener.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Counts everything that happens: connections made and ended, bytes read, requests answered.
+    events: AtomicU64,
+    /// Wakes the drain.
+    changed: Notify,
+    /// Wakes an acceptor that waits for a connection to become idle or to end.
+    room: Notify,
+}
+
+impl Shared {
+    fn happened(&self) -> u64 {
+        self.changed.notify_one();
+        self.room.notify_one();
+        self.events.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// The connections that are open.
+#[derive(Debug, Default)]
+struct Open(Mutex<HashMap<u64, Arc<Connection>>>);
+
+impl Open {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Acceptor {
+    listener: TcpListener,
+    door: Arc<Door>,
+    forwarder: Arc<Forwarder>,
+    http: auto::Builder<TokioExecutor>,
+    shared: Arc<Shared>,
+    open: Arc<Open>,
+}
+
+/// Serves the port until `finished` gives the deadline, then drains it. Gives the deadline back.
+pub(super) async fn serve(
+    listener: TcpListener,
+    door: Arc<Door>,
+    forwarder: Arc<Forwarder>,
+    finished: oneshot::Receiver<Instant>,
+) -> Instant {
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    // A client that has said all it wants to say may still wait for the answer.
+    http.http1().max_buf_size(HEAD_BYTES_MAX).half_close(true);
+    http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
+    let acceptor = Acceptor { listener, door, forwarder, http, shared: Arc::default(), open: Arc::default() };
+    let deadline = {
+        let mut accepting = pin!(acceptor.accept_all());
+        // A receiver that was dropped instead of finished closes at once.
+        let deadline = tokio::select! {
+            deadline = finished => deadline.unwrap_or_else(|_| Instant::now()),
+            never = &mut accepting => match never {},
+        };
+        tokio::select! {
+            () = acceptor.quiet(deadline.min(Instant::now() + DRAIN_MAX)) => {}
+            never = &mut accepting => match never {},
+        }
+        deadline
+    };
+    acceptor.say_goodbye().await;
+    deadline
+}
+
+impl Acceptor {
+    async fn accept_all(&self) -> Infallible {
+        let mut number = 0;
+        loop {
+            while self.open.lock().len() >= CONNECTIONS_MAX {
+                self.close_longest_idle();
+                self.shared.room.notified().await;
+            }
+            match self.listener.accept().await {
+                Ok((stream, peer)) => {
+                    number += 1;
+                    self.serve_one(number, stream, peer);
+                }
+                // The connection is gone already, or there is no descriptor left for it. It waits in the backlog.
+                Err(_) => {
+                    self.close_longest_idle();
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn serve_one(&self, number: u64, stream: TcpStream, peer: SocketAddr) {
+        self.shared.happened();
+        let Ok(ours) = stream.local_addr() else { return };
+        // Answers are small and waited for. Where the option cannot be set they are only later.
+        let _ = stream.set_nodelay(true);
+        let connection = Arc::new(Connection {
+            peer,
+            ours,
+            since: Instant::now(),
+            peer_pid: OnceLock::new(),
+            in_flight: AtomicUsize::new(0),
+            keeping: AtomicUsize::new(0),
+            end_waker: Mutex::new(None),
+            read_to_end: AtomicBool::new(false),
+            idle_since: AtomicU64::new(0),
+            hang_up: Notify::new(),
+            shared: Arc::clone(&self.shared),
+        });
+        self.open.lock().insert(number, Arc::clone(&connection));
+        let (door, forwarder, open) = (Arc::clone(&self.door), Arc::clone(&self.forwarder), Arc::clone(&self.open));
+        let http = self.http.clone();
+        tokio::spawn(async move {
+            let io = TokioIo::new(WatchedIo::new(stream, Arc::clone(&connection)));
+            let service = service_fn(|request| answer(Arc::clone(&door), Arc::clone(&forwarder), Arc::clone(&connection), request));
+            let mut served = pin!(http.serve_connection(io, service));
+            // How a connection ends says nothing that its requests did not say.
+            tokio::select! {
+                _ = served.as_mut() => {}
+                () = connection.hang_up.notified() => {
+                    served.as_mut().graceful_shutdown();
+                    let _ = served.await;
+                }
+            }
+            open.lock().remove(&number);
+            connection.shared.happened();
+        });
+    }
+
+    fn close_longest_idle(&self) {
+        let open = self.open.lock();
+        let idle = open.values().filter(|connection| connection.is_idle());
+        if let Some(connection) = idle.min_by_key(|connection| connection.idle_since.load(Ordering::Relaxed)) {
+            connection.hang_up.notify_one();
+        }
+    }
+
+    /// Returns when all that was sent is read and answered, or at the deadline.
+    ///
+    /// What a process sent before it ended lies in the kernel's buffers, with the end of its stream behind it. One turn of
+    /// the reactor learns of every socket that has something, and the tasks that read it run before the next one. So when
+    /// nothing happened for a few turns and every connection waits for its peer, nothing is left but what a living process
+    /// may send later.
+    async fn quiet(&self, deadline: Instant) {
+        let deadline = deadline.into();
+        loop {
+            let before = self.shared.events.load(Ordering::Relaxed);
+            for _ in 0..QUIET_TURNS {
+                yield_now().await;
+            }
+            let busy = self.busy();
+            if busy == 0 && self.shared.events.load(Ordering::Relaxed) == before {
+                return;
+            }
+            // The yields make this a loop that the deadline must end by itself.
+            let waited = if busy == 0 { Ok(()) } else { timeout_at(deadline, self.shared.changed.notified()).await };
+            if waited.is_err() || tokio::time::Instant::now() >= deadline {
+                let detail = "requests that were still being sent when the drain deadline had passed";
+                self.door.book.add(LossKind::DrainTimedOut, self.busy() as u64, detail);
+                return;
+            }
+        }
+    }
+
+    fn busy(&self) -> usize {
+        self.open.lock().values().filter(|connection| !connection.is_idle()).count()
+    }
+
+    /// Closes the port and every connection, politely but briefly.
+    async fn say_goodbye(self) {
+        drop(self.listener);
+        let survivors: Vec<_> = self.open.lock().values().cloned().collect();
+        let idle = survivors.iter().filter(|connection| connection.is_idle()).count() as u64;
+        let detail = "connections of processes that outlived the command: what they send later is not here";
+        self.door.book.add(LossKind::DrainTimedOut, idle, detail);
+        for connection in &survivors {
+            connection.hang_up.notify_one();
+        }
+        let deadline = tokio::time::Instant::now() + GOODBYE_MAX;
+        while !self.open.lock().is_empty() {
+            if timeout_at(deadline, self.shared.changed.notified()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+async fn answer(
+    door: Arc<Door>,
+    forwarder: Arc<Forwarder>,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<AnswerBody>, Infallible> {
+    let _in_flight = InFlight::of(&connection);
+    Ok(if otlp_grpc::is_grpc(&request) {
+        otlp_grpc::answer(&door, &forwarder, &connection, request).await
+    } else {
+        otlp_http::answer(&door, &forwarder, &connection, request).await
+    })
+}

@@ -1,0 +1,202 @@
+//! OTLP over gRPC: the unary `Export` of three services, by hand. A gRPC message is
+//!
+//! ```text
+//! 00 00 00 01 2c  …300 bytes…      not compressed (0), length 300 in big endian, message
+//! ```
+//!
+//! and the outcome stands in the trailers (`grpc-status: 0`), or, where there is no message, in the headers alone.
+//!
+//! | status | when | retried by clients |
+//! |---|---|---|
+//! | `OK` | kept; `partial_success` where spans were rejected | no |
+//! | `INVALID_ARGUMENT` | undecodable, with the reason | no |
+//! | `RESOURCE_EXHAUSTED` | too large, as sent or after decompression | no, as there is no `RetryInfo` |
+//! | `UNIMPLEMENTED` | unknown service, method or compression | no |
+//! | `INTERNAL` | not one whole gRPC message | no |
+//! | `UNAVAILABLE` | could not be kept | yes |
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, Version};
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::Incoming;
+use longpole_wire::otlp::{PartialSuccess, encode_response};
+
+use super::body::{self, BodyError};
+use super::connections::{AnswerBody, Connection};
+use super::intake::Verdict;
+use super::otlp_http::code;
+use super::{Arrived, Compression, Door, Encoding, Signal};
+use crate::forward::Forwarder;
+
+pub(crate) const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+pub(crate) const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+pub(crate) const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+pub(crate) const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+
+/// Flag and length before a message.
+pub(crate) const PREFIX_BYTES: usize = 5;
+
+/// Paths of the three services, also used when a request is handed on.
+pub(crate) fn path_of(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+        Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+        Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+    }
+}
+
+/// A gRPC message: the prefix and the bytes.
+pub(crate) fn frame(message: &[u8], compressed: bool) -> Bytes {
+    let mut framed = BytesMut::with_capacity(PREFIX_BYTES + message.len());
+    framed.put_u8(u8::from(compressed));
+    // Messages are bounded far below 4 GiB.
+    framed.put_u32(message.len() as u32);
+    framed.put_slice(message);
+    framed.freeze()
+}
+
+/// Whether this is a gRPC request, by its content type.
+pub(super) fn is_grpc(request: &Request<Incoming>) -> bool {
+    request.headers().get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// What is wrong with a request.
+struct Refusal {
+    code: i32,
+    message: String,
+}
+
+impl Refusal {
+    fn new(code: i32, message: impl Into<String>) -> Self {
+        Refusal { code, message: message.into() }
+    }
+}
+
+/// Answers one request.
+pub(super) async fn answer(
+    door: &Door,
+    forwarder: &Forwarder,
+    connection: &Arc<Connection>,
+    request: Request<Incoming>,
+) -> Response<AnswerBody> {
+    // Without HTTP/2 there are no trailers to put an outcome in, and by gRPC's specification every call is a POST.
+    if request.version() != Version::HTTP_2 {
+        return bare(StatusCode::HTTP_VERSION_NOT_SUPPORTED, HeaderMap::new());
+    }
+    if request.method() != Method::POST {
+        return bare(StatusCode::METHOD_NOT_ALLOWED, HeaderMap::from_iter([(ALLOW, HeaderValue::from_static("POST"))]));
+    }
+    match take(door, forwarder, connection, request).await {
+        Ok(message) => {
+            let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from(0))]);
+            let body = Full::new(frame(&message, false)).with_trailers(async move { Some(Ok::<_, Infallible>(trailers)) });
+            let mut response = Response::new(body.boxed_unsync());
+            response.headers_mut().insert(CONTENT_TYPE, GRPC);
+            response
+        }
+        Err(refusal) => {
+            let message = HeaderValue::from_str(&percent_encoded(&refusal.message)).unwrap_or(HeaderValue::from_static(""));
+            bare(
+                StatusCode::OK,
+                HeaderMap::from_iter([
+                    (CONTENT_TYPE, GRPC),
+                    (GRPC_STATUS, HeaderValue::from(refusal.code)),
+                    (GRPC_MESSAGE, message),
+                    (GRPC_ACCEPT_ENCODING, HeaderValue::from_static("identity,gzip,deflate")),
+                ]),
+            )
+        }
+    }
+}
+
+fn bare(status: StatusCode, headers: HeaderMap) -> Response<AnswerBody> {
+    let mut response = Response::new(Empty::new().boxed_unsync());
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+async fn take(door: &Door, forwarder: &Forwarder, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
+    let (signal, compression) = inspect(&request).inspect_err(|refusal| door.refused(&refusal.message))?;
+    let charged = body::read(request.into_body(), &door.bodies).await.map_err(|error| {
+        door.refused(&error.message());
+        let code = match error {
+            BodyError::TooLarge => code::RESOURCE_EXHAUSTED,
+            BodyError::Busy => code::UNAVAILABLE,
+            BodyError::Broken(_) => code::INTERNAL,
+        };
+        Refusal::new(code, error.message())
+    })?;
+    let (compressed, body) = unframe(&charged.bytes).inspect_err(|refusal| door.refused(&refusal.message))?;
+    let compression = match (compressed, compression) {
+        (false, _) => Compression::Identity,
+        (true, Compression::Identity) => {
+            let message = "gRPC message is compressed and grpc-encoding does not say how";
+            door.refused(message);
+            return Err(Refusal::new(code::INTERNAL, message));
+        }
+        (true, compression) => compression,
+    };
+    let arrived = Arrived { signal, encoding: Encoding::Protobuf, compression, body };
+    match door.take(arrived, connection, forwarder).await {
+        Verdict::Kept { rejected: 0, .. } => Ok(encode_response(signal, None, Encoding::Protobuf)),
+        Verdict::Kept { rejected, message } => {
+            Ok(encode_response(signal, Some(PartialSuccess { rejected, message: &message }), Encoding::Protobuf))
+        }
+        Verdict::Undecodable(reason) => Err(Refusal::new(code::INVALID_ARGUMENT, reason)),
+        Verdict::TooLarge(reason) => Err(Refusal::new(code::RESOURCE_EXHAUSTED, reason)),
+        Verdict::NotKept(reason) => Err(Refusal::new(code::UNAVAILABLE, reason)),
+    }
+}
+
+fn inspect(request: &Request<Incoming>) -> Result<(Signal, Compression), Refusal> {
+    let path = request.uri().path();
+    let Some(signal) = [Signal::Traces, Signal::Metrics, Signal::Logs].into_iter().find(|signal| path_of(*signal) == path) else {
+        return Err(Refusal::new(code::UNIMPLEMENTED, format!("unknown method {path}: this is an OpenTelemetry receiver")));
+    };
+    let content_type = request.headers().get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let content_type = content_type.unwrap_or_default();
+    let message_type = content_type["application/grpc".len()..].split(';').next().unwrap_or_default().trim();
+    if !matches!(message_type, "" | "+proto") {
+        let message = format!("content type {content_type}: expected application/grpc or application/grpc+proto");
+        return Err(Refusal::new(code::UNIMPLEMENTED, message));
+    }
+    let found = request.headers().get(GRPC_ENCODING).map(|value| String::from_utf8_lossy(value.as_bytes())).unwrap_or_default();
+    let compression = Compression::from_header(&found)
+        .ok_or_else(|| Refusal::new(code::UNIMPLEMENTED, format!("grpc encoding {found}: expected gzip, deflate or identity")))?;
+    Ok((signal, compression))
+}
+
+/// The one message of a unary call, and whether it is compressed.
+fn unframe(body: &Bytes) -> Result<(bool, Bytes), Refusal> {
+    let broken = |message: String| Refusal::new(code::INTERNAL, message);
+    let Some((prefix, rest)) = body.split_first_chunk::<PREFIX_BYTES>() else {
+        return Err(broken(format!("body of {} bytes is shorter than the prefix of a gRPC message", body.len())));
+    };
+    let [flag, length @ ..] = *prefix;
+    let length = u32::from_be_bytes(length) as usize;
+    if flag > 1 {
+        return Err(broken(format!("flag {flag} of a gRPC message: expected 0 or 1")));
+    }
+    if length != rest.len() {
+        return Err(broken(format!("gRPC message of {length} bytes in a body that holds {} bytes of it", rest.len())));
+    }
+    Ok((flag == 1, body.slice(PREFIX_BYTES..)))
+}
+
+/// `grpc-message` is percent-encoded UTF-8.
+fn percent_encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
