@@ -43,11 +43,13 @@ pub enum LossKind {
     ClockStepped,
     /// Connections still open when the drain deadline passed.
     DrainTimedOut,
+    /// Something in the user's environment keeps spans away, cuts them short or sends them elsewhere as well.
+    Environment,
 }
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 19] = [
+    pub const ALL: [LossKind; 20] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -67,6 +69,7 @@ impl LossKind {
         LossKind::WalTorn,
         LossKind::ClockStepped,
         LossKind::DrainTimedOut,
+        LossKind::Environment,
     ];
 
     /// The code SQL, JSON and the page use.
@@ -91,6 +94,7 @@ impl LossKind {
             LossKind::WalTorn => "wal_torn",
             LossKind::ClockStepped => "clock_stepped",
             LossKind::DrainTimedOut => "drain_timed_out",
+            LossKind::Environment => "environment",
         }
     }
 
