@@ -1,0 +1,114 @@
+//! A log becomes a recording: replayed, decoded, named, linked, written.
+//!
+//! ```text
+//! log ─ observations ─────────────► Assembler ─► Recording ─ symbols ─ links ─► segments + summary row
+//!     └ OTLP bodies ─ wire ─ spans ─┘
+//! ```
+//!
+//! The recorder does this when its command has ended; whoever opens the recording of a recorder that was killed does the very
+//! same. It can be interrupted between its steps: the log stays, and the next one begins again.
+
+use longpole_analysis::Report;
+use longpole_model::{Loss, LossKind, Recording, SpanBatch};
+use longpole_store::{Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, SummaryRow};
+use longpole_symbols::{FileSystem, Symbolizer};
+use longpole_wire::limits::Limits;
+use longpole_wire::otlp;
+
+use crate::view;
+
+/// Why a recording could not be sealed or read.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// The store could not read or write.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log could not be read.
+    #[error(transparent)]
+    Wal(#[from] longpole_store::WalError),
+    /// The user asked to stop; what was recorded stays in the log.
+    #[error("interrupted; what was recorded stays, and `longpole show {name}` goes on from there")]
+    Interrupted {
+        /// The recording.
+        name: RecordingName,
+    },
+    /// Its recorder lives.
+    #[error("{name} is still being recorded")]
+    Living {
+        /// The recording.
+        name: RecordingName,
+    },
+}
+
+/// Seals the recording that this process has made, and reports on it.
+pub fn seal_own(writer: &RecordingWriter, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
+    let report = assemble(writer.replay()?, writer.name(), interrupted)?;
+    writer.write_segments(report.recording(), &summary_row(writer.name(), &report))?;
+    Ok(report)
+}
+
+/// The report of a recording. One whose recorder was killed is sealed first.
+pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
+    let stored = store.recording(name)?;
+    match stored.state {
+        RecordingState::Sealed { .. } => Ok(Report::new(stored.read()?)),
+        RecordingState::Recording => Err(SealError::Living { name }),
+        RecordingState::Killed => {
+            let report = assemble(stored.replay()?, name, interrupted)?;
+            stored.write_segments(report.recording(), &summary_row(name, &report))?;
+            Ok(report)
+        }
+    }
+}
+
+/// Everything in the log, joined.
+fn assemble(replay: Replay, name: RecordingName, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
+    let stop = || if interrupted() { Err(SealError::Interrupted { name }) } else { Ok(()) };
+    let mut assembler = Assembler::new(replay.run().clone());
+    for frame in replay {
+        stop()?;
+        match frame? {
+            Frame::OtlpProtobuf { peer_pid, body } => {
+                decode(&mut assembler, peer_pid, |batch| otlp::trace::decode(&body, &Limits::default(), batch));
+            }
+            Frame::OtlpJson { peer_pid, body } => {
+                decode(&mut assembler, peer_pid, |batch| otlp::json::decode(&body, &Limits::default(), batch));
+            }
+            Frame::Observations(observations) => observations.into_iter().for_each(|o| assembler.observe(o)),
+            Frame::Loss(loss) => assembler.loss(loss),
+        }
+    }
+    let mut recording = assembler.finish();
+    stop()?;
+    for loss in Symbolizer::new(Box::new(FileSystem)).fill(&mut recording) {
+        loss.merge_into(&mut recording.losses);
+    }
+    stop()?;
+    recording.sample_links = longpole_analysis::sample_links::link(&recording);
+    note_clock_step(&mut recording);
+    Ok(Report::new(recording))
+}
+
+/// Adds the spans of one request. It was checked before it was acknowledged, so an error here is a bug of ours: counted, not hidden.
+fn decode<E: std::fmt::Display>(assembler: &mut Assembler, peer_pid: Option<u32>, decode: impl FnOnce(&mut SpanBatch) -> Result<(), E>) {
+    let mut batch = SpanBatch::from_peer(peer_pid);
+    match decode(&mut batch) {
+        Ok(()) => {
+            batch.losses.into_iter().for_each(|loss| assembler.loss(loss));
+            batch.spans.into_iter().for_each(|span| assembler.span(span));
+        }
+        Err(error) => assembler.loss(Loss::new(LossKind::RequestsRefused, 1, format!("acknowledged and then not readable: {error}"))),
+    }
+}
+
+fn note_clock_step(recording: &mut Recording) {
+    if let Some(step) = recording.clock.step_nanos() {
+        let detail = format!("by {} ms during the run; spans before and after do not line up with samples", step / 1_000_000);
+        Loss::new(LossKind::ClockStepped, 1, detail).merge_into(&mut recording.losses);
+    }
+}
+
+fn summary_row(name: RecordingName, report: &Report) -> SummaryRow {
+    let answer = view::AnswerView::new(&name.to_string(), report).and_then(|answer| serde_json::to_string(&answer).ok());
+    SummaryRow::of_recording(report.recording(), answer)
+}
