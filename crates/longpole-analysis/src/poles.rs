@@ -1,0 +1,150 @@
+//! Long poles: groups of nodes on the critical path, ranked by what fixing them saves.
+//!
+//! A group holds the nodes of one service and name that belong to the same *piece of work*: "Create of the database" and
+//! "Create of the bundle" are two poles, but 48 calls of `postEngineEventBatch` in sequence are one. The piece of work is
+//! told by the *context*: among the ancestors of a node, the one that stands below the parent with the most differently
+//! named children, at least [`CONTEXT_SIBLINGS`]; the nearest where several have as many.
+//!
+//! ```text
+//! up
+//! ├─ create web     ◄─ context of the Create below: its parent has three differently named children
+//! │  └─ Create
+//! ├─ create db
+//! │  └─ Create
+//! └─ create dns
+//! ```
+//!
+//! The run itself is no pole, because "make everything faster" is no answer, unless there is nothing else or more than
+//! half of the run is its own time: then nothing else is worth naming first.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use longpole_model::Recording;
+
+use crate::critical_path::CriticalPath;
+use crate::savings::{Change, Evidence, Replay, Saving};
+use crate::trace_tree::Forest;
+
+/// Differently named children that make each of them a piece of work.
+pub const CONTEXT_SIBLINGS: usize = 3;
+
+/// Groups that are replayed, at most: those with the most time on the path. A replay walks the whole forest.
+pub const CANDIDATES_MAX: usize = 64;
+
+/// Groups that are replayed however large the forest is.
+pub const CANDIDATES_MIN: usize = 8;
+
+/// Nodes that all replays of a recording together may walk, beyond those of [`CANDIDATES_MIN`].
+const REPLAYED_NODES_MAX: usize = 16_000_000;
+
+/// What all replays of one group say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Savings {
+    /// If the nodes and all below them took no time.
+    pub if_zero: Saving,
+    /// If they took half.
+    pub if_half: Saving,
+    /// If only their own time were nothing.
+    pub own: Saving,
+    /// `Declared` where links say what the nodes waited for and all three are one number.
+    pub evidence: Evidence,
+}
+
+impl Savings {
+    /// Replays the three changes of these nodes.
+    pub fn of(replay: &Replay, nodes: &[usize]) -> Savings {
+        let if_zero = replay.saves(nodes, Change::Zero);
+        let if_half = replay.saves(nodes, Change::Half);
+        let own = replay.saves(nodes, Change::OwnZero);
+        let points = [if_zero, if_half, own].iter().all(|s| s.low_nanos == s.high_nanos);
+        let declared = points && nodes.iter().all(|&n| replay.evidence(n) == Evidence::Declared);
+        Savings { if_zero, if_half, own, evidence: if declared { Evidence::Declared } else { Evidence::Inferred } }
+    }
+}
+
+/// A group of nodes and what fixing it saves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pole {
+    /// The nodes, in tree order; also those of the group that are not on the path.
+    pub nodes: Vec<usize>,
+    /// Their service.
+    pub service: String,
+    /// Their name.
+    pub name: String,
+    /// Which piece of work they belong to; `None` where nothing tells.
+    pub context: Option<String>,
+    /// Time of the critical path in which one of them was the innermost.
+    pub on_path_nanos: i64,
+    /// What the run saves.
+    pub savings: Savings,
+}
+
+/// The poles of a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Poles {
+    /// Ranked: by what their own time saves (middle of the range), then by time on the path.
+    pub poles: Vec<Pole>,
+    /// Groups on the path that were not replayed, because they have too little time there.
+    pub truncated: usize,
+}
+
+/// For each node the ancestor that tells which piece of work it belongs to.
+pub fn contexts(recording: &Recording, forest: &Forest) -> Vec<Option<usize>> {
+    // The best so far for what stands below a node: names of siblings, and the ancestor.
+    let mut below: Vec<(usize, Option<usize>)> = vec![(0, None); forest.len()];
+    let mut out = vec![None; forest.len()];
+    let mut names = HashSet::new();
+    for parent in 0..forest.len() {
+        let children = forest.children(parent);
+        names.clear();
+        names.extend(children.iter().map(|&c| forest.name(recording, c)));
+        for &child in children {
+            out[child] = below[parent].1;
+            let tells = names.len() >= CONTEXT_SIBLINGS && names.len() >= below[parent].0;
+            below[child] = if tells { (names.len(), Some(child)) } else { below[parent] };
+        }
+    }
+    out
+}
+
+impl Poles {
+    /// Finds, replays and ranks.
+    pub fn new(recording: &Recording, forest: &Forest, path: &CriticalPath, replay: &Replay) -> Poles {
+        let contexts = contexts(recording, forest);
+        let key = |n: usize| {
+            let context = contexts[n].map(|c| forest.name(recording, c));
+            (forest.service(recording, n), forest.name(recording, n), context)
+        };
+        let run_counts = forest.len() == 1 || path.on_path_nanos[0] * 2 > forest.run_range().nanos();
+        let first = usize::from(!run_counts);
+        let mut groups: HashMap<_, (Vec<usize>, i64)> = HashMap::new();
+        for n in (first..forest.len()).filter(|&n| path.on_path_nanos[n] > 0) {
+            groups.entry(key(n)).or_default().1 += path.on_path_nanos[n];
+        }
+        for n in first..forest.len() {
+            if let Some((nodes, _)) = groups.get_mut(&key(n)) {
+                nodes.push(n);
+            }
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by_key(|(_, (nodes, on_path))| (Reverse(*on_path), nodes[0]));
+        let candidates = (REPLAYED_NODES_MAX / forest.len()).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
+        let truncated = groups.len().saturating_sub(candidates);
+        groups.truncate(candidates);
+        let mut poles: Vec<Pole> = groups
+            .into_iter()
+            .map(|((service, name, context), (nodes, on_path_nanos))| Pole {
+                savings: Savings::of(replay, &nodes),
+                nodes,
+                service: service.to_owned(),
+                name: name.to_owned(),
+                context: context.map(str::to_owned),
+                on_path_nanos,
+            })
+            .collect();
+        let own = |p: &Pole| p.savings.own.low_nanos.saturating_add(p.savings.own.high_nanos);
+        poles.sort_by_key(|p| (Reverse(own(p)), Reverse(p.on_path_nanos), p.nodes[0]));
+        Poles { poles, truncated }
+    }
+}

@@ -1,0 +1,451 @@
+//! The recorded schedule as plain arrays: who could have waited for whom. Shared by the critical path and the replay.
+//!
+//! Every node has two events, its start and its end. `order` lists all events so that whatever an event can have waited
+//! for stands before it:
+//!
+//! ```text
+//! start of the parent ─► start of the child ─► end of the child ─► end of the parent
+//!                                └─ link:  end of the other ─► start of the child
+//! ```
+//!
+//! Children may stick out of their parent (asynchronous work, clock skew). Then not the parent is their *host* but the
+//! lowest ancestor that was there: a child that ends after its parent delays the first ancestor that lasts longer, and a
+//! child that starts before its parent is anchored at the first ancestor that had started.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use longpole_model::Recording;
+
+use crate::trace_tree::Forest;
+
+/// "No node".
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Ancestors looked at to find a host; past that the run is the host. Only skewed clocks and asynchronous children walk at
+/// all, and a forest built to hurt must not make the walk quadratic.
+const WALK_MAX: usize = 64;
+
+/// Offsets are kept inside ±73 years, so that sums of three cannot overflow.
+const OFFSET_MAX: i64 = i64::MAX / 4;
+
+/// A stretch of a node that its children cover.
+#[derive(Debug, Clone, Copy)]
+struct Covered {
+    start: i64,
+    end: i64,
+    /// Covered nanoseconds of the node before `start`.
+    before: i64,
+}
+
+/// For each node, where its children are.
+#[derive(Debug)]
+pub(crate) struct Cover {
+    base: Vec<u32>,
+    stretches: Vec<Covered>,
+}
+
+impl Cover {
+    fn of(&self, node: usize) -> &[Covered] {
+        &self.stretches[self.base[node] as usize..self.base[node + 1] as usize]
+    }
+
+    /// Nanoseconds of the node, from its start to `at`, in which one of its children was there.
+    pub(crate) fn covered_before(&self, node: usize, at: i64) -> i64 {
+        let stretches = self.of(node);
+        let next = stretches.partition_point(|c| c.start < at);
+        match next.checked_sub(1).map(|i| stretches[i]) {
+            Some(c) => c.before + at.min(c.end) - c.start,
+            None => 0,
+        }
+    }
+
+    /// Whether a child of the node was there at that moment.
+    pub(crate) fn contains(&self, node: usize, at: i64) -> bool {
+        let stretches = self.of(node);
+        let next = stretches.partition_point(|c| c.start <= at);
+        next.checked_sub(1).is_some_and(|i| at < stretches[i].end)
+    }
+}
+
+/// What an event waited for last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// The start of a node.
+    Start(usize),
+    /// The end of a node.
+    End(usize),
+}
+
+/// The schedule. Times are nanoseconds from the start of the run; indices are nodes of the forest.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    pub(crate) start: Vec<i64>,
+    pub(crate) end: Vec<i64>,
+    pub(crate) parent: Vec<u32>,
+    pub(crate) subtree_end: Vec<u32>,
+    /// Lowest ancestor that had started when the node started.
+    pub(crate) anchor: Vec<u32>,
+    /// Lowest ancestor that was there when the node started.
+    pub(crate) host: Vec<u32>,
+    /// Lowest ancestor that still was there when the node ended; `NONE` where even the run was over.
+    pub(crate) end_host: Vec<u32>,
+    /// Events in an order in which each stands after all it can have waited for: `2 * node`, its end `+ 1`.
+    pub(crate) order: Vec<u32>,
+    /// Whether the children of the node declare by links what they waited for.
+    pub(crate) declares: Vec<bool>,
+    link_base: Vec<u32>,
+    links: Vec<u32>,
+    ended_base: Vec<u32>,
+    /// Nodes by the host of their end, and there in order of their end.
+    pub(crate) ended: Vec<u32>,
+    /// Where in `ended` a node stands; `NONE` without a host.
+    pub(crate) position: Vec<u32>,
+    /// One past the last entry of `ended`, among those of the node's host, that stands before the node's start.
+    pub(crate) ended_before: Vec<u32>,
+    /// How many others that started under the same host had not ended when the node started.
+    pub(crate) in_flight: Vec<u32>,
+    pub(crate) cover: Cover,
+    /// Own time of the host before the node's start.
+    pub(crate) own_at_start: Vec<i64>,
+    /// Own time of the end's host before the node's end.
+    pub(crate) own_at_end: Vec<i64>,
+    /// Own time of the node.
+    pub(crate) own_total: Vec<i64>,
+}
+
+impl Schedule {
+    pub(crate) fn new(recording: &Recording, forest: &Forest) -> Schedule {
+        let count = forest.len();
+        let origin = forest.run_range().start;
+        let offset = |at: longpole_model::Timestamp| at.nanos_since(origin).clamp(-OFFSET_MAX, OFFSET_MAX);
+        let start: Vec<i64> = forest.nodes.iter().map(|n| offset(n.range.start)).collect();
+        let end: Vec<i64> = forest.nodes.iter().map(|n| offset(n.range.end)).collect();
+        let parent: Vec<u32> = forest.nodes.iter().map(|n| n.parent.map_or(NONE, |p| p as u32)).collect();
+        let subtree_end = forest.nodes.iter().map(|n| n.subtree_end as u32).collect();
+
+        let climb = |node: usize, fits: &dyn Fn(usize) -> bool| {
+            let mut at = parent[node];
+            for _ in 0..WALK_MAX {
+                if at == NONE || fits(at as usize) {
+                    return at;
+                }
+                at = parent[at as usize];
+            }
+            0
+        };
+        let mut anchor = vec![NONE; count];
+        let mut host = vec![NONE; count];
+        let mut end_host = vec![NONE; count];
+        for i in 1..count {
+            let found = |at: u32| if at == NONE { 0 } else { at };
+            anchor[i] = found(climb(i, &|p| start[p] <= start[i]));
+            host[i] = found(climb(i, &|p| start[p] <= start[i] && start[i] <= end[p]));
+            let until = found(climb(i, &|p| end[i] <= end[p]));
+            end_host[i] = if end[i] <= end[until as usize] { until } else { NONE };
+        }
+
+        let (mut link_base, mut links) = (vec![0u32; count + 1], Vec::new());
+        let mut declares = vec![false; count];
+        for i in 0..count {
+            if let Some(span) = forest.span(recording, i) {
+                for link in &span.links {
+                    let other = forest.node_of_id(link.trace_id, link.span_id).filter(|&x| x != i && x != 0 && end[x] <= start[i]);
+                    if let Some(other) = other {
+                        links.push(other as u32);
+                        declares[parent[i] as usize] = true;
+                    }
+                }
+            }
+            link_base[i + 1] = links.len() as u32;
+        }
+
+        let cover = cover(forest, &start, &end, &end_host);
+        let own_before = |node: usize, at: i64| {
+            let at = at.clamp(start[node], end[node]);
+            at - start[node] - cover.covered_before(node, at)
+        };
+        let own_total = (0..count).map(|i| own_before(i, end[i])).collect();
+        let own_at_start = (0..count).map(|i| if i == 0 { 0 } else { own_before(host[i] as usize, start[i]) }).collect();
+        let own_at_end = (0..count).map(|i| if end_host[i] == NONE { 0 } else { own_before(end_host[i] as usize, end[i]) }).collect();
+
+        let mut schedule = Schedule {
+            start,
+            end,
+            parent,
+            subtree_end,
+            anchor,
+            host,
+            end_host,
+            order: Vec::new(),
+            declares,
+            link_base,
+            links,
+            ended_base: Vec::new(),
+            ended: Vec::new(),
+            position: vec![NONE; count],
+            ended_before: vec![0; count],
+            in_flight: vec![0; count],
+            cover,
+            own_at_start,
+            own_at_end,
+            own_total,
+        };
+        schedule.order_events();
+        schedule.list_ended();
+        schedule
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    /// Spans that this one's links name and that ended before it started.
+    pub(crate) fn links(&self, node: usize) -> &[u32] {
+        &self.links[self.link_base[node] as usize..self.link_base[node + 1] as usize]
+    }
+
+    /// First entry of `ended` that belongs to this host.
+    pub(crate) fn ended_base(&self, host: usize) -> usize {
+        self.ended_base[host] as usize
+    }
+
+    /// Nodes whose end this host waited for, in order of their end.
+    pub(crate) fn ended_under(&self, host: usize) -> &[u32] {
+        &self.ended[self.ended_base[host] as usize..self.ended_base[host + 1] as usize]
+    }
+
+    /// Whether links declare what this node waited for.
+    pub(crate) fn is_declared(&self, node: usize) -> bool {
+        self.parent[node] != NONE && self.declares[self.parent[node] as usize]
+    }
+
+    /// Siblings that ended before this node started, in order of their end: entries of `ended`.
+    pub(crate) fn ended_before(&self, node: usize) -> std::ops::Range<usize> {
+        self.ended_base(self.host[node] as usize)..self.ended_before[node] as usize
+    }
+
+    /// The last thing the start of a node waited for: by its links where its parent declares, else by order.
+    pub(crate) fn start_waited_for(&self, node: usize) -> Waited {
+        if self.is_declared(node) {
+            let anchor = self.anchor[node] as usize;
+            let last = self.links(node).iter().map(|&x| x as usize).max_by_key(|&x| (self.end[x], Reverse(x)));
+            match last.filter(|&x| self.end[x] >= self.start[anchor]) {
+                Some(x) => Waited::End(x),
+                None => Waited::Start(anchor),
+            }
+        } else {
+            let host = self.host[node] as usize;
+            match self.ended_before(node).next_back().map(|i| self.ended[i] as usize).filter(|&x| self.end[x] >= self.start[host]) {
+                Some(x) => Waited::End(x),
+                None => Waited::Start(host),
+            }
+        }
+    }
+
+    /// The last thing the end of a node waited for: its last child, or its own start.
+    pub(crate) fn end_waited_for(&self, node: usize) -> Waited {
+        match self.ended_under(node).last().map(|&x| x as usize).filter(|&x| self.end[x] >= self.start[node]) {
+            Some(x) => Waited::End(x),
+            None => Waited::Start(node),
+        }
+    }
+
+    /// Orders the events: by time, and at one moment so that what ends makes room for what starts.
+    fn order_events(&mut self) {
+        let count = self.len();
+        let mut waits = vec![0u32; 2 * count];
+        let mut link_waits = vec![0u32; count];
+        // Successors by links, as a list per node whose end is waited for; those of the tree follow from the arrays.
+        let mut follower_base = vec![0u32; count + 1];
+        for &x in &self.links {
+            follower_base[x as usize + 1] += 1;
+        }
+        for i in 0..count {
+            follower_base[i + 1] += follower_base[i];
+        }
+        let mut fill = follower_base.clone();
+        let mut followers = vec![0u32; self.links.len()];
+        let (mut anchored_base, mut anchored) = (vec![0u32; count + 1], vec![0u32; count.saturating_sub(1)]);
+        for i in 1..count {
+            waits[2 * i] += 1;
+            anchored_base[self.anchor[i] as usize + 1] += 1;
+            for &x in self.links(i) {
+                followers[fill[x as usize] as usize] = i as u32;
+                fill[x as usize] += 1;
+                link_waits[i] += 1;
+            }
+        }
+        for i in 0..count {
+            waits[2 * i + 1] += 1;
+            if self.end_host[i] != NONE {
+                waits[2 * self.end_host[i] as usize + 1] += 1;
+            }
+            anchored_base[i + 1] += anchored_base[i];
+        }
+        let mut fill = anchored_base.clone();
+        for i in 1..count {
+            let at = &mut fill[self.anchor[i] as usize];
+            anchored[*at as usize] = i as u32;
+            *at += 1;
+        }
+
+        // Ends of what took time come first, inner ones before outer ones; then starts in pre-order.
+        let key = |event: u32| {
+            let (node, is_end) = (event as usize / 2, event % 2 == 1);
+            let time = if is_end { self.end[node] } else { self.start[node] };
+            if is_end && self.end[node] > self.start[node] {
+                (time, 0u8, (count - node) as u32, event)
+            } else {
+                (time, 1u8, node as u32, event)
+            }
+        };
+        let mut ready = BinaryHeap::new();
+        let mut order = Vec::with_capacity(2 * count);
+        let mut dropped: Vec<bool> = Vec::new();
+        ready.push(Reverse(key(0)));
+        loop {
+            while let Some(Reverse((.., event))) = ready.pop() {
+                order.push(event);
+                let node = event as usize / 2;
+                let mut release = |event: usize, waits: &mut [u32], link_waits: &[u32]| {
+                    waits[event] -= 1;
+                    if waits[event] == 0 && (event % 2 == 1 || link_waits[event / 2] == 0) {
+                        ready.push(Reverse(key(event as u32)));
+                    }
+                };
+                if event % 2 == 0 {
+                    release(2 * node + 1, &mut waits, &link_waits);
+                    for &child in &anchored[anchored_base[node] as usize..anchored_base[node + 1] as usize] {
+                        release(2 * child as usize, &mut waits, &link_waits);
+                    }
+                } else {
+                    if self.end_host[node] != NONE {
+                        release(2 * self.end_host[node] as usize + 1, &mut waits, &link_waits);
+                    }
+                    for &f in &followers[follower_base[node] as usize..follower_base[node + 1] as usize] {
+                        let f = f as usize;
+                        if dropped.is_empty() || !(dropped[f] && self.end[node] == self.start[f]) {
+                            link_waits[f] -= 1;
+                            if link_waits[f] == 0 && waits[2 * f] == 0 {
+                                ready.push(Reverse(key(2 * f as u32)));
+                            }
+                        }
+                    }
+                }
+            }
+            if order.len() == 2 * count {
+                break;
+            }
+            // Links among spans of no length at one moment can wait for each other in a circle. Those links say nothing
+            // about time, so all that are still waited for at their own moment are dropped, once; what is left runs
+            // forward in time.
+            let mut done = vec![false; count];
+            for &event in order.iter().filter(|e| **e % 2 == 1) {
+                done[event as usize / 2] = true;
+            }
+            dropped = vec![false; count];
+            let mut kept = Vec::with_capacity(self.links.len());
+            let mut base = vec![0u32; count + 1];
+            for i in 0..count {
+                for &x in &self.links[self.link_base[i] as usize..self.link_base[i + 1] as usize] {
+                    if self.end[x as usize] == self.start[i] && !done[x as usize] {
+                        dropped[i] = true;
+                        link_waits[i] -= 1;
+                    } else {
+                        kept.push(x);
+                    }
+                }
+                base[i + 1] = kept.len() as u32;
+                if dropped[i] && link_waits[i] == 0 && waits[2 * i] == 0 {
+                    ready.push(Reverse(key(2 * i as u32)));
+                }
+            }
+            self.links = kept;
+            self.link_base = base;
+            if ready.is_empty() {
+                debug_assert!(false, "events that wait for each other without a link");
+                break;
+            }
+        }
+        self.order = order;
+    }
+
+    fn list_ended(&mut self) {
+        let count = self.len();
+        let mut base = vec![0u32; count + 1];
+        for &host in self.end_host.iter().filter(|h| **h != NONE) {
+            base[host as usize + 1] += 1;
+        }
+        for i in 0..count {
+            base[i + 1] += base[i];
+        }
+        let mut fill = base.clone();
+        let mut ended = vec![0u32; base[count] as usize];
+        // How many started under a host, and how many of those ended anywhere.
+        let mut open = vec![0u32; count];
+        for &event in &self.order {
+            let node = event as usize / 2;
+            if event % 2 == 1 {
+                if node != 0 {
+                    open[self.host[node] as usize] -= 1;
+                }
+                if self.end_host[node] != NONE {
+                    let at = &mut fill[self.end_host[node] as usize];
+                    ended[*at as usize] = node as u32;
+                    self.position[node] = *at;
+                    *at += 1;
+                }
+            } else if node != 0 {
+                let host = self.host[node] as usize;
+                self.ended_before[node] = fill[host];
+                self.in_flight[node] = open[host];
+                open[host] += 1;
+            }
+        }
+        self.ended = ended;
+        self.ended_base = base;
+    }
+}
+
+/// Where the children of each node are: those of the tree, and deeper ones that outlived their parents.
+fn cover(forest: &Forest, start: &[i64], end: &[i64], end_host: &[u32]) -> Cover {
+    let mut overhanging: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (i, &host) in end_host.iter().enumerate().skip(1) {
+        if host != NONE && forest.nodes[i].parent != Some(host as usize) {
+            overhanging.entry(host).or_default().push(i);
+        }
+    }
+    let mut cover = Cover { base: vec![0], stretches: Vec::new() };
+    let mut mixed = Vec::new();
+    for node in 0..forest.len() {
+        let mut children = forest.children(node);
+        if let Some(more) = overhanging.get(&(node as u32)) {
+            mixed.clear();
+            mixed.extend_from_slice(children);
+            mixed.extend_from_slice(more);
+            mixed.sort_by_key(|&i| start[i]);
+            children = &mixed;
+        }
+        let first = cover.stretches.len();
+        let mut before = 0;
+        for &child in children {
+            let (from, to) = (start[child].max(start[node]), end[child].min(end[node]));
+            if from >= to {
+                continue;
+            }
+            match cover.stretches[first..].last_mut() {
+                Some(last) if from <= last.end => {
+                    before += (to - last.end).max(0);
+                    last.end = last.end.max(to);
+                }
+                _ => {
+                    cover.stretches.push(Covered { start: from, end: to, before });
+                    before += to - from;
+                }
+            }
+        }
+        cover.base.push(cover.stretches.len() as u32);
+    }
+    cover
+}

@@ -1,0 +1,753 @@
+//! Spans and processes → one forest, rooted in the run.
+//!
+//! ```text
+//! run make                              node 0: the command's own process, the whole run
+//! ├─ process sh            inferred     no spans of its own: its life is a node
+//! │  └─ deploy             inferred     said "my parent is the run"; its process lives inside sh
+//! │     ├─ create web      declared     parent id
+//! │     │  └─ Create       declared     emitted by a provider, whose process is no node: all its spans
+//! │     └─ create db       declared     have a parent elsewhere, and its life would only hide the path
+//! └─ process cc1           inferred
+//! ```
+//!
+//! A parent id is believed; what has none is placed by the tree of processes and by time, and its edge says so. Arrival
+//! order does not matter: siblings are ordered by start, then by id.
+//!
+//! Which processes are nodes:
+//!
+//! - the command itself is node 0;
+//! - a process without spans, for its life is all that is known of its work;
+//! - a process with spans that have no parent: it becomes their parent;
+//! - not a process all of whose spans are called from elsewhere: a server;
+//! - not a fork that never executed a program and either did nothing but wait for its own children (a subshell), or was
+//!   over at once without a sample: both are still their parent's program, and its time is the parent's.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use longpole_model::{Process, Recording, Span, SpanId, TimeRange, Timestamp, TraceId};
+
+/// A fork without exec, samples or children that lived shorter is folded into its parent.
+pub const SHORT_FORK_NANOS: i64 = 1_000_000;
+
+/// A child that starts earlier than its parent by more is reported as clock skew; less is rounding of emitters.
+pub const SKEW_NANOS: i64 = 1_000_000;
+
+/// Spans may stick out of the life of their process by this much: two clocks are involved.
+const PROCESS_SLACK_NANOS: i64 = 10_000_000;
+
+/// Levels of spans descended to find where a process belongs; deeper it is placed at that level.
+const DESCENT_MAX: usize = 256;
+
+/// What a node was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NodeSource {
+    /// The run: the command's own process.
+    Root,
+    /// `recording.spans[i]`.
+    Span(usize),
+    /// `recording.processes[i]`.
+    Process(usize),
+}
+
+/// How a node's parent is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Edge {
+    /// Node 0 has no parent.
+    Root,
+    /// The span's parent id.
+    Declared,
+    /// The tree of processes, and time.
+    Inferred,
+}
+
+/// One piece of work in the forest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// What it was made from.
+    pub source: NodeSource,
+    /// Its parent; `None` for node 0 only.
+    pub parent: Option<usize>,
+    /// How the parent is known.
+    pub edge: Edge,
+    /// Levels below node 0.
+    pub depth: u32,
+    /// One past its last descendant: the subtree of `i` is `i..subtree_end`.
+    pub subtree_end: usize,
+    /// When, in wall time. Not cut to the parent: a child may outlive it.
+    pub range: TimeRange,
+    /// Its parent id names no span of the recording.
+    pub orphan: bool,
+    /// Its parent edge closed a cycle and was cut.
+    pub cycle_broken: bool,
+    /// Its end lay before its start and was moved there.
+    pub clamped: bool,
+}
+
+/// Something about the forest or the replay that a reader must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Stable code: `orphans`, `cycles`, `ends_clamped`, `clock_skew`, `unfinished`, `processes_untimed`, `forks_folded`,
+    /// `duplicate_ids`, `limited_slots`.
+    pub code: &'static str,
+    /// How many.
+    pub count: u64,
+    /// Lower-case fragment for people.
+    pub detail: String,
+}
+
+/// All work of a run, in tree pre-order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forest {
+    /// The nodes; node 0 is the run.
+    pub nodes: Vec<Node>,
+    /// What a reader must know about them.
+    pub notes: Vec<Note>,
+    by_id: HashMap<(TraceId, SpanId), usize>,
+    node_of_span: Vec<usize>,
+    node_of_process: Vec<Option<usize>>,
+    processes_of_pid: HashMap<u32, Vec<usize>>,
+    process_ranges: Vec<Option<TimeRange>>,
+    child_start: Vec<usize>,
+    child_list: Vec<usize>,
+}
+
+impl Forest {
+    /// The forest of a recording.
+    pub fn build(recording: &Recording) -> Forest {
+        Builder::new(recording).build()
+    }
+
+    /// Number of nodes, at least 1.
+    #[allow(clippy::len_without_is_empty, reason = "a forest has its run, always")]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// When the run was: the range of node 0.
+    pub fn run_range(&self) -> TimeRange {
+        self.nodes[0].range
+    }
+
+    /// The node of this span; the run's own id is node 0.
+    pub fn node_of_id(&self, trace: TraceId, span: SpanId) -> Option<usize> {
+        self.by_id.get(&(trace, span)).copied()
+    }
+
+    /// The node of `recording.spans[i]`.
+    pub fn node_of_span(&self, span: usize) -> Option<usize> {
+        self.node_of_span.get(span).copied()
+    }
+
+    /// The node that stands for `recording.processes[i]`: its own; for a folded fork that of the program it belongs to.
+    pub fn node_of_process(&self, process: usize) -> Option<usize> {
+        self.node_of_process.get(process).copied().flatten()
+    }
+
+    /// The process that had this pid at this time.
+    pub fn process_at(&self, pid: u32, at: Timestamp) -> Option<usize> {
+        process_at(self.processes_of_pid.get(&pid)?, &self.process_ranges, at)
+    }
+
+    /// Children, by start.
+    pub fn children(&self, node: usize) -> &[usize] {
+        &self.child_list[self.child_start[node]..self.child_start[node + 1]]
+    }
+
+    /// What the node is called: the span's name, the process's, or the command's.
+    pub fn name<'a>(&self, recording: &'a Recording, node: usize) -> &'a str {
+        match self.nodes[node].source {
+            NodeSource::Root => command_name(recording),
+            NodeSource::Span(i) => &recording.spans[i].name,
+            NodeSource::Process(i) => process_name(&recording.processes[i]),
+        }
+    }
+
+    /// `service.name` of a span; `process` and `run` for what is no span.
+    pub fn service<'a>(&self, recording: &'a Recording, node: usize) -> &'a str {
+        match self.nodes[node].source {
+            NodeSource::Root => "run",
+            NodeSource::Span(i) => recording.spans[i].service_name(),
+            NodeSource::Process(_) => "process",
+        }
+    }
+
+    /// The span of the node, where it is one.
+    pub fn span<'a>(&self, recording: &'a Recording, node: usize) -> Option<&'a Span> {
+        match self.nodes[node].source {
+            NodeSource::Span(i) => Some(&recording.spans[i]),
+            _ => None,
+        }
+    }
+
+    /// The process of the node: its own, or the one that emitted the span.
+    pub fn process<'a>(&self, recording: &'a Recording, node: usize) -> Option<&'a Process> {
+        let index = match self.nodes[node].source {
+            NodeSource::Root => root_process(recording)?,
+            NodeSource::Process(i) => i,
+            NodeSource::Span(i) => self.process_at(recording.spans[i].pid?, recording.spans[i].start)?,
+        };
+        recording.processes.get(index)
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn command_name(recording: &Recording) -> &str {
+    recording.run.command.first().map_or("run", |program| base_name(program))
+}
+
+/// The kernel keeps 15 bytes of a name; where the executable's name goes on, that is the name.
+fn process_name(process: &Process) -> &str {
+    let file = base_name(&process.executable);
+    if process.name.is_empty() || (process.name.len() >= 15 && file.starts_with(process.name.as_str())) {
+        if file.is_empty() { "process" } else { file }
+    } else {
+        &process.name
+    }
+}
+
+/// Index of the command's own process.
+fn root_process(recording: &Recording) -> Option<usize> {
+    let pid = recording.run.root_pid?;
+    recording.processes.iter().position(|p| p.pid == pid && p.parent_pid.is_none())
+}
+
+fn process_at(candidates: &[usize], ranges: &[Option<TimeRange>], at: Timestamp) -> Option<usize> {
+    // Candidates stand by start; the last that had started is meant, if it had not ended long before.
+    let started = candidates.partition_point(|&i| ranges[i].is_some_and(|r| r.start.nanos_since(at) <= PROCESS_SLACK_NANOS));
+    let holds = |i: &usize| ranges[*i].is_some_and(|r| at.nanos_since(r.end) <= PROCESS_SLACK_NANOS);
+    let inside = |i: &usize| ranges[*i].is_some_and(|r| r.start <= at && at <= r.end);
+    let before = &candidates[..started];
+    before.iter().rev().take(2).find(|i| inside(i)).or_else(|| before.last().filter(|i| holds(i))).copied()
+}
+
+/// Where something hangs, before nodes have numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Run,
+    /// Entity: `spans` first, then `processes`.
+    Entity(usize),
+}
+
+/// What a span's parent id says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Nothing,
+    Run,
+    Span(usize),
+    Unknown,
+}
+
+/// What the spans of one process tell about it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    spans: bool,
+    /// A span without a parent.
+    root: bool,
+    /// A span called from elsewhere.
+    called: bool,
+    orphan: bool,
+}
+
+struct Builder<'a> {
+    recording: &'a Recording,
+    run: TimeRange,
+    notes: Vec<Note>,
+    process_ranges: Vec<Option<TimeRange>>,
+    processes_of_pid: HashMap<u32, Vec<usize>>,
+    process_parent: Vec<Option<usize>>,
+    process_of_span: Vec<Option<usize>>,
+    root: Option<usize>,
+    folded: Vec<bool>,
+    takes_part: Vec<bool>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(recording: &'a Recording) -> Self {
+        let mut notes = Vec::new();
+        let clock = &recording.clock;
+        let start = recording.run.start;
+        let wall = |at| clock.to_unix(at);
+        let seen = || {
+            let spans = recording.spans.iter().map(|s| s.end.max(s.start)).max();
+            let processes = recording.processes.iter().filter_map(|p| wall(p.end.unwrap_or(p.start))).max();
+            let samples = recording.samples.last().and_then(|s| wall(s.time));
+            let slices = recording.cpu_slices.iter().map(|s| s.end).max().and_then(wall);
+            [spans, processes, samples, slices].into_iter().flatten().max().unwrap_or(start)
+        };
+        if recording.run.end.is_none() {
+            notes.push(Note {
+                code: "unfinished",
+                count: 1,
+                detail: "the end of the run is not known; the latest thing seen stands for it".to_owned(),
+            });
+        }
+        let run = TimeRange { start, end: recording.run.end.unwrap_or_else(seen).max(start) };
+        let process_ranges: Vec<Option<TimeRange>> = recording
+            .processes
+            .iter()
+            .map(|p| {
+                let start = wall(p.start)?;
+                let end = match p.end {
+                    Some(end) => wall(end)?,
+                    None => run.end,
+                };
+                Some(TimeRange { start, end: end.max(start) })
+            })
+            .collect();
+        let untimed = process_ranges.iter().filter(|r| r.is_none()).count() as u64;
+        if untimed > 0 {
+            let detail = "processes without a reading of the clock are not in the tree".to_owned();
+            notes.push(Note { code: "processes_untimed", count: untimed, detail });
+        }
+        let outlived = recording.processes.iter().filter(|p| p.end.is_none()).count() as u64;
+        if outlived > 0 && recording.run.end.is_some() {
+            let detail = "processes that outlived the run; it ends theirs here".to_owned();
+            notes.push(Note { code: "unfinished", count: outlived, detail });
+        }
+        let mut processes_of_pid: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (i, process) in recording.processes.iter().enumerate() {
+            if process_ranges[i].is_some() {
+                processes_of_pid.entry(process.pid).or_default().push(i);
+            }
+        }
+        for list in processes_of_pid.values_mut() {
+            list.sort_by_key(|&i| (process_ranges[i].map(|r| r.start), i));
+        }
+        let process_of_span =
+            recording.spans.iter().map(|s| process_at(processes_of_pid.get(&s.pid?)?, &process_ranges, s.start)).collect();
+        let count = recording.processes.len();
+        Builder {
+            recording,
+            run,
+            notes,
+            process_ranges,
+            processes_of_pid,
+            process_parent: vec![None; count],
+            process_of_span,
+            root: root_process(recording),
+            folded: vec![false; count],
+            takes_part: vec![false; count],
+        }
+    }
+
+    fn span_count(&self) -> usize {
+        self.recording.spans.len()
+    }
+
+    fn note(&mut self, code: &'static str, count: usize, detail: &str) {
+        if count > 0 {
+            self.notes.push(Note { code, count: count as u64, detail: detail.to_owned() });
+        }
+    }
+
+    fn build(mut self) -> Forest {
+        self.find_process_parents();
+        let said = self.read_parent_ids();
+        self.choose_processes(&said);
+        let inner = self.place_processes(&said);
+
+        let spans = self.span_count();
+        let entities = spans + self.recording.processes.len();
+        let mut place = vec![Place::Run; entities];
+        let mut edge = vec![Edge::Inferred; entities];
+        for i in 0..spans {
+            (place[i], edge[i]) = self.place_span(i, said[i]);
+        }
+        place[spans..].copy_from_slice(&inner);
+        let mut present = vec![true; entities];
+        for p in 0..self.recording.processes.len() {
+            present[spans + p] = self.takes_part[p] && Some(p) != self.root;
+        }
+        let cycle_broken = self.break_cycles(&mut place, &mut edge, &present);
+        self.lay_out(&said, &place, &edge, &present, &cycle_broken)
+    }
+
+    /// The process that forked each process: the last of that pid that had started before it.
+    fn find_process_parents(&mut self) {
+        for (i, process) in self.recording.processes.iter().enumerate() {
+            let (Some(parent_pid), Some(range)) = (process.parent_pid, self.process_ranges[i]) else { continue };
+            let Some(candidates) = self.processes_of_pid.get(&parent_pid) else { continue };
+            let key = (range.start, i);
+            let before = candidates.partition_point(|&j| self.process_ranges[j].is_some_and(|r| (r.start, j) < key));
+            self.process_parent[i] = before.checked_sub(1).map(|b| candidates[b]);
+        }
+    }
+
+    fn read_parent_ids(&mut self) -> Vec<Said> {
+        let run = &self.recording.run;
+        let mut index: HashMap<(TraceId, SpanId), usize> = HashMap::with_capacity(self.span_count());
+        let mut duplicates = 0;
+        for (i, span) in self.recording.spans.iter().enumerate() {
+            match index.entry((span.trace_id, span.span_id)) {
+                std::collections::hash_map::Entry::Occupied(_) => duplicates += 1,
+                std::collections::hash_map::Entry::Vacant(slot) => {
+                    slot.insert(i);
+                }
+            }
+        }
+        self.note("duplicate_ids", duplicates, "spans whose id another span has too; children hang under the first");
+        let said: Vec<Said> = self
+            .recording
+            .spans
+            .iter()
+            .map(|span| match span.parent_span_id {
+                None => Said::Nothing,
+                Some(parent) if span.trace_id == run.trace_id && parent == run.root_span_id => Said::Run,
+                Some(parent) => index.get(&(span.trace_id, parent)).map_or(Said::Unknown, |&j| Said::Span(j)),
+            })
+            .collect();
+        let orphans = said.iter().filter(|s| **s == Said::Unknown).count();
+        self.note("orphans", orphans, "spans whose parent is not in the recording; they hang under their process, or the run");
+        said
+    }
+
+    fn choose_processes(&mut self, said: &[Said]) {
+        let count = self.recording.processes.len();
+        let mut seen = vec![Seen::default(); count];
+        for (i, said) in said.iter().enumerate() {
+            let Some(p) = self.process_of_span[i] else { continue };
+            let seen = &mut seen[p];
+            seen.spans = true;
+            match *said {
+                Said::Nothing => seen.root = true,
+                Said::Run => seen.called = true,
+                Said::Span(j) => seen.called |= self.process_of_span[j] != Some(p),
+                Said::Unknown => seen.orphan = true,
+            }
+        }
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for (i, parent) in self.process_parent.iter().enumerate() {
+            if let Some(parent) = *parent {
+                children[parent].push(i);
+            }
+        }
+        let sampled: HashSet<u32> = self.recording.samples.iter().map(|s| s.pid).collect();
+        let mut folded = 0;
+        for p in 0..count {
+            let Some(range) = self.process_ranges[p] else { continue };
+            let process = &self.recording.processes[p];
+            if Some(p) != self.root && !process.execed && !seen[p].spans && self.process_parent[p].is_some() {
+                let idle = range.nanos() < SHORT_FORK_NANOS && !sampled.contains(&process.pid);
+                let waits = self.covered_nanos(&children[p], range) * 2 >= range.nanos();
+                self.folded[p] = if children[p].is_empty() { idle } else { waits };
+                folded += usize::from(self.folded[p]);
+            }
+            self.takes_part[p] =
+                !self.folded[p] && (!seen[p].spans || seen[p].root || (seen[p].orphan && !seen[p].called) || Some(p) == self.root);
+        }
+        self.note("forks_folded", folded, "forks that ran no program of their own (subshells, short helpers) count as their parent");
+    }
+
+    /// Nanoseconds of `range` in which at least one of the processes lived.
+    fn covered_nanos(&self, processes: &[usize], range: TimeRange) -> i64 {
+        let mut ranges: Vec<TimeRange> = processes.iter().filter_map(|&p| self.process_ranges[p]).collect();
+        ranges.sort_by_key(|r| r.start);
+        let (mut covered, mut until) = (0i64, range.start);
+        for r in ranges {
+            let (start, end) = (r.start.max(until), r.end.min(range.end));
+            covered += end.nanos_since(start).max(0);
+            until = until.max(end);
+        }
+        covered
+    }
+
+    /// The process that this one's life belongs to: its parent, folded forks skipped.
+    fn program_above(&self, process: usize) -> Option<usize> {
+        let mut above = self.process_parent[process];
+        while let Some(p) = above.filter(|&p| self.folded[p]) {
+            above = self.process_parent[p];
+        }
+        above
+    }
+
+    fn node_place(&self, process: usize) -> Option<Place> {
+        if Some(process) == self.root {
+            Some(Place::Run)
+        } else {
+            self.takes_part[process].then_some(Place::Entity(self.span_count() + process))
+        }
+    }
+
+    fn place_span(&self, span: usize, said: Said) -> (Place, Edge) {
+        let own = self.process_of_span[span];
+        match said {
+            Said::Span(parent) => (Place::Entity(parent), Edge::Declared),
+            Said::Nothing | Said::Unknown => (own.and_then(|p| self.node_place(p)).unwrap_or(Place::Run), Edge::Inferred),
+            Said::Run => {
+                // Every process of the run inherits the run's `TRACEPARENT`, so this says no more than "inside the run".
+                // A shell or a build tool between the command and this process has a node, which is the better place.
+                let mut above = own;
+                while let Some(p) = above {
+                    match self.node_place(p) {
+                        Some(Place::Run) => break,
+                        Some(place) => return (place, Edge::Inferred),
+                        None => above = self.process_parent[p],
+                    }
+                }
+                (Place::Run, Edge::Declared)
+            }
+        }
+    }
+
+    /// Where each process that takes part hangs: under the one innermost span of the parent's program that covers its
+    /// life, else under the parent's node, else under the run.
+    ///
+    /// A sweep over each program that has such children keeps, for every open span, the set of its open children by end.
+    /// A process descends from the program's outermost spans: as long as exactly one open span of the level lasts at
+    /// least as long as the process, it is inside that one.
+    fn place_processes(&self, said: &[Said]) -> Vec<Place> {
+        let mut places = vec![Place::Run; self.recording.processes.len()];
+        let mut wanting: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (p, place) in places.iter_mut().enumerate() {
+            if self.takes_part[p]
+                && Some(p) != self.root
+                && let Some(above) = self.program_above(p)
+            {
+                *place = self.node_place(above).unwrap_or(Place::Run);
+                wanting.entry(above).or_default().push(p);
+            }
+        }
+        let mut spans_of: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (i, process) in self.process_of_span.iter().enumerate() {
+            if let Some(p) = process.filter(|p| wanting.contains_key(p)) {
+                spans_of.entry(p).or_default().push(i);
+            }
+        }
+        for (program, spans) in spans_of {
+            self.sweep_program(program, &spans, &wanting[&program], said, &mut places);
+        }
+        places
+    }
+
+    fn sweep_program(&self, program: usize, spans: &[usize], processes: &[usize], said: &[Said], places: &mut [Place]) {
+        // At one moment: spans open first, then processes ask, then spans close.
+        let mut events: Vec<(Timestamp, u8, usize)> = Vec::with_capacity(2 * spans.len() + processes.len());
+        for &s in spans {
+            let span = &self.recording.spans[s];
+            events.push((span.start, 0, s));
+            events.push((span.end.max(span.start), 2, s));
+        }
+        for &p in processes {
+            if let Some(range) = self.process_ranges[p] {
+                events.push((range.start, 1, p));
+            }
+        }
+        events.sort_unstable();
+        let level_of = |s: usize| match said[s] {
+            Said::Span(j) if j != s && self.process_of_span[j] == Some(program) => Some(j),
+            _ => None,
+        };
+        // Open spans of each level by end; `None` is the level of the program's outermost spans.
+        let mut open: HashMap<Option<usize>, BTreeSet<(Timestamp, usize)>> = HashMap::new();
+        for (_, kind, i) in events {
+            match kind {
+                0 => {
+                    open.entry(level_of(i)).or_default().insert((self.recording.spans[i].end, i));
+                }
+                1 => {
+                    let Some(range) = self.process_ranges[i] else { continue };
+                    let mut level = None;
+                    for _ in 0..DESCENT_MAX {
+                        let Some(spans) = open.get(&level) else { break };
+                        let mut longest = spans.iter().rev().take_while(|(end, _)| *end >= range.end);
+                        match (longest.next(), longest.next()) {
+                            (Some(&(_, only)), None) => level = Some(only),
+                            _ => break,
+                        }
+                    }
+                    if let Some(span) = level {
+                        places[i] = Place::Entity(span);
+                    }
+                }
+                _ => {
+                    let level = level_of(i);
+                    if let Some(spans) = open.get_mut(&level) {
+                        spans.remove(&(self.recording.spans[i].end, i));
+                        if spans.is_empty() {
+                            open.remove(&level);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What decides between siblings, and which edge of a cycle is cut: never the order of arrival.
+    fn key(&self, entity: usize) -> (Timestamp, bool, [u8; 24], usize) {
+        let spans = self.span_count();
+        let mut id = [0; 24];
+        if entity < spans {
+            let span = &self.recording.spans[entity];
+            id[..16].copy_from_slice(&span.trace_id.bytes());
+            id[16..].copy_from_slice(&span.span_id.bytes());
+            (span.start, true, id, entity)
+        } else {
+            let process = entity - spans;
+            id[..4].copy_from_slice(&self.recording.processes[process].pid.to_be_bytes());
+            (self.process_ranges[process].map_or(self.run.start, |r| r.start), false, id, entity)
+        }
+    }
+
+    /// Cuts each cycle at its earliest member, which then hangs under the run.
+    fn break_cycles(&mut self, place: &mut [Place], edge: &mut [Edge], present: &[bool]) -> Vec<bool> {
+        const NEW: u8 = 0;
+        const ON_WALK: u8 = 1;
+        const DONE: u8 = 2;
+        let mut state = vec![NEW; place.len()];
+        let mut broken = vec![false; place.len()];
+        let mut walk = Vec::new();
+        for first in (0..place.len()).filter(|&e| present[e]) {
+            let mut at = first;
+            while state[at] == NEW {
+                state[at] = ON_WALK;
+                walk.push(at);
+                match place[at] {
+                    Place::Run => break,
+                    Place::Entity(next) => at = next,
+                }
+            }
+            if state[at] == ON_WALK
+                && let Place::Entity(_) = place[at]
+                && let Some(begin) = walk.iter().position(|&e| e == at)
+                && let Some(&cut) = walk[begin..].iter().min_by_key(|&&e| self.key(e))
+            {
+                place[cut] = Place::Run;
+                edge[cut] = Edge::Inferred;
+                broken[cut] = true;
+            }
+            for e in walk.drain(..) {
+                state[e] = DONE;
+            }
+        }
+        let count = broken.iter().filter(|b| **b).count();
+        self.note("cycles", count, "spans that were their own ancestors; the cycle is cut at its earliest span");
+        broken
+    }
+
+    fn lay_out(mut self, said: &[Said], place: &[Place], edge: &[Edge], present: &[bool], cycle_broken: &[bool]) -> Forest {
+        let spans = self.span_count();
+        let mut order: Vec<usize> = (0..place.len()).filter(|&e| present[e]).collect();
+        order.sort_by_cached_key(|&e| self.key(e));
+        // Children of each entity, then of the run, in that order: one counting pass, one filling pass.
+        let run_slot = place.len();
+        let slot = |e: usize| match place[e] {
+            Place::Run => run_slot,
+            Place::Entity(parent) => parent,
+        };
+        let mut starts = vec![0usize; run_slot + 2];
+        for &e in &order {
+            starts[slot(e) + 1] += 1;
+        }
+        for i in 0..=run_slot {
+            starts[i + 1] += starts[i];
+        }
+        let mut fill = starts.clone();
+        let mut children = vec![0usize; order.len()];
+        for &e in &order {
+            let at = &mut fill[slot(e)];
+            children[*at] = e;
+            *at += 1;
+        }
+
+        let mut nodes = vec![Node {
+            source: NodeSource::Root,
+            parent: None,
+            edge: Edge::Root,
+            depth: 0,
+            subtree_end: 0,
+            range: self.run,
+            orphan: false,
+            cycle_broken: false,
+            clamped: false,
+        }];
+        nodes.reserve(order.len());
+        let mut node_of = vec![0usize; place.len()];
+        let mut stack: Vec<(usize, usize)> = children[starts[run_slot]..starts[run_slot + 1]].iter().rev().map(|&e| (e, 0)).collect();
+        while let Some((e, parent)) = stack.pop() {
+            let (source, range, clamped) = if e < spans {
+                let span = &self.recording.spans[e];
+                let range = TimeRange { start: span.start, end: span.end.max(span.start) };
+                (NodeSource::Span(e), range, span.end < span.start)
+            } else {
+                (NodeSource::Process(e - spans), self.process_ranges[e - spans].unwrap_or(self.run), false)
+            };
+            let index = nodes.len();
+            node_of[e] = index;
+            nodes.push(Node {
+                source,
+                parent: Some(parent),
+                edge: edge[e],
+                depth: nodes[parent].depth + 1,
+                subtree_end: 0,
+                range,
+                orphan: e < spans && said[e] == Said::Unknown,
+                cycle_broken: cycle_broken[e],
+                clamped,
+            });
+            stack.extend(children[starts[e]..starts[e + 1]].iter().rev().map(|&child| (child, index)));
+        }
+        for i in (0..nodes.len()).rev() {
+            nodes[i].subtree_end = nodes[i].subtree_end.max(i + 1);
+            if let Some(parent) = nodes[i].parent {
+                nodes[parent].subtree_end = nodes[parent].subtree_end.max(nodes[i].subtree_end);
+            }
+        }
+        let mut child_start = vec![0usize; nodes.len() + 1];
+        for node in &nodes[1..] {
+            child_start[node.parent.unwrap_or(0) + 1] += 1;
+        }
+        for i in 0..nodes.len() {
+            child_start[i + 1] += child_start[i];
+        }
+        let mut fill = child_start.clone();
+        let mut child_list = vec![0usize; nodes.len() - 1];
+        for (i, node) in nodes.iter().enumerate().skip(1) {
+            let at = &mut fill[node.parent.unwrap_or(0)];
+            child_list[*at] = i;
+            *at += 1;
+        }
+
+        let clamped = nodes.iter().filter(|n| n.clamped).count();
+        self.note("ends_clamped", clamped, "spans that end before they start; their end was moved to the start");
+        let skewed = nodes.iter().filter(|n| {
+            let early = n.parent.map_or(0, |p| nodes[p].range.start.nanos_since(n.range.start));
+            n.edge == Edge::Declared && n.parent != Some(0) && early > SKEW_NANOS
+        });
+        let skewed = skewed.count();
+        self.note("clock_skew", skewed, "spans that start before their parent does: two clocks disagree, or a parent is wrong");
+
+        let mut by_id = HashMap::with_capacity(spans + 1);
+        for (i, span) in self.recording.spans.iter().enumerate() {
+            by_id.entry((span.trace_id, span.span_id)).or_insert(node_of[i]);
+        }
+        by_id.insert((self.recording.run.trace_id, self.recording.run.root_span_id), 0);
+        let node_of_process = (0..self.recording.processes.len())
+            .map(|p| {
+                let mut program = Some(p);
+                while let Some(q) = program.filter(|&q| self.folded[q]) {
+                    program = self.process_parent[q];
+                }
+                let program = program?;
+                if Some(program) == self.root { Some(0) } else { self.takes_part[program].then(|| node_of[spans + program]) }
+            })
+            .collect();
+        // Notes of one code say one thing; the earliest word order is kept.
+        self.notes.sort_by_key(|n| Reverse(n.count));
+        self.notes.sort_by_key(|n| n.code);
+        Forest {
+            nodes,
+            notes: self.notes,
+            by_id,
+            node_of_span: node_of[..spans].to_vec(),
+            node_of_process,
+            processes_of_pid: self.processes_of_pid,
+            process_ranges: self.process_ranges,
+            child_start,
+            child_list,
+        }
+    }
+}

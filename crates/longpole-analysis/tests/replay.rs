@@ -1,0 +1,672 @@
+//! Story: a simulated deployment, whose answer is known because it can be run again with a piece of its work removed.
+//! Guarantees: with links the replay predicts exactly what the simulation does; without links its range holds the truth
+//! for at least nine poles of ten.
+//!
+//! The simulation is a discrete-event simulation that shares no code with the product: it knows tasks, work, dependencies
+//! and slots, and emits nothing but spans and links.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use longpole_analysis::critical_path::CriticalPath;
+use longpole_analysis::poles::Poles;
+use longpole_analysis::savings::{Change, Replay, Saving};
+use longpole_analysis::trace_tree::Forest;
+use longpole_model::text;
+use longpole_model::{Recording, Span, SpanLink};
+
+/// SplitMix64: seeded, so that every failure can be run again.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    fn between(&mut self, low: usize, high: usize) -> usize {
+        low + self.below(high - low + 1)
+    }
+
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Evenly spread over orders of magnitude, as durations of real operations are; even, so that half of it is whole.
+    fn time(&mut self, low: f64, high: f64) -> u64 {
+        let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        ((low.ln() + unit * (high.ln() - low.ln())).exp() as u64) & !1
+    }
+}
+
+const MICROS: f64 = 1e3;
+const MILLIS: f64 = 1e6;
+const SECS: f64 = 1e9;
+
+/// How a task runs its children.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    /// Each as soon as what it depends on is done, at most so many at once, first come first served.
+    Graph { slots: Option<usize> },
+    /// One launch after the other, each after a piece of work of the parent; nobody waits for anybody.
+    Fan,
+}
+
+#[derive(Debug, Clone)]
+struct Task {
+    name: String,
+    service: &'static str,
+    parent: usize,
+    children: Vec<usize>,
+    way: Way,
+    /// Work of the parent just before this starts.
+    gap: u64,
+    /// Work after the last child; of a task without children: all its work.
+    tail: u64,
+    /// Tasks that must be over before it starts.
+    deps: Vec<usize>,
+    /// Work of its own that runs beside its children: the main thread that computes while its workers do.
+    beside: u64,
+    /// Its parent does not wait for it.
+    detached: bool,
+    /// With slots: whether each slot is a span of its own, a worker, and its jobs stand below it.
+    workers: bool,
+}
+
+/// What is done to the work of a task in a run of the simulation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Scale {
+    Whole,
+    Half,
+    Nothing,
+}
+
+impl Scale {
+    fn of(self, work: u64) -> u64 {
+        match self {
+            Scale::Whole => work,
+            Scale::Half => work / 2,
+            Scale::Nothing => 0,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    End(usize),
+    /// The work beside the children is done.
+    Beside(usize),
+    Start(usize),
+}
+
+/// When every task was, and on which slot.
+struct Times {
+    start: Vec<u64>,
+    end: Vec<u64>,
+    slot: Vec<Option<usize>>,
+}
+
+impl Times {
+    fn wall(&self) -> u64 {
+        self.end[0]
+    }
+}
+
+struct Run<'a> {
+    tasks: &'a [Task],
+    scale: &'a [Scale],
+    now: u64,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    count: u64,
+    started: Vec<Option<u64>>,
+    ended: Vec<Option<u64>>,
+    missing_deps: Vec<usize>,
+    /// Children that must be over before the end, and one for the work beside them.
+    awaited: Vec<usize>,
+    followers: Vec<Vec<usize>>,
+    queues: HashMap<usize, VecDeque<usize>>,
+    free_slots: HashMap<usize, BinaryHeap<Reverse<usize>>>,
+    slot: Vec<Option<usize>>,
+}
+
+impl<'a> Run<'a> {
+    fn simulate(tasks: &'a [Task], scale: &'a [Scale]) -> Times {
+        let mut followers = vec![Vec::new(); tasks.len()];
+        for (i, task) in tasks.iter().enumerate() {
+            for &d in &task.deps {
+                followers[d].push(i);
+            }
+        }
+        let mut run = Run {
+            tasks,
+            scale,
+            now: 0,
+            events: BinaryHeap::new(),
+            count: 0,
+            started: vec![None; tasks.len()],
+            ended: vec![None; tasks.len()],
+            missing_deps: tasks.iter().map(|t| t.deps.len()).collect(),
+            awaited: tasks.iter().map(|t| t.children.iter().filter(|&&c| !tasks[c].detached).count() + 1).collect(),
+            followers,
+            queues: HashMap::new(),
+            free_slots: HashMap::new(),
+            slot: vec![None; tasks.len()],
+        };
+        run.after(0, Event::Start(0));
+        while let Some(Reverse((time, _, event))) = run.events.pop() {
+            run.now = time;
+            match event {
+                Event::Start(task) => run.start(task),
+                Event::End(task) => run.end(task),
+                Event::Beside(task) => run.one_less(task),
+            }
+        }
+        let all = |times: Vec<Option<u64>>| times.into_iter().map(|t| t.expect("every task runs")).collect();
+        Times { start: all(run.started), end: all(run.ended), slot: run.slot }
+    }
+
+    fn after(&mut self, work: u64, event: Event) {
+        self.count += 1;
+        self.events.push(Reverse((self.now + work, self.count, event)));
+    }
+
+    fn start(&mut self, task: usize) {
+        self.started[task] = Some(self.now);
+        let this = &self.tasks[task];
+        self.after(self.scale[task].of(this.beside), Event::Beside(task));
+        match this.way {
+            Way::Fan => {
+                let mut offset = 0;
+                for &child in &this.children {
+                    offset += self.scale[task].of(self.tasks[child].gap);
+                    self.after(offset, Event::Start(child));
+                }
+            }
+            Way::Graph { .. } => {
+                for &child in &this.children {
+                    self.launch_if_ready(child);
+                }
+            }
+        }
+    }
+
+    fn launch_if_ready(&mut self, task: usize) {
+        let parent = self.tasks[task].parent;
+        if self.missing_deps[task] > 0 || self.started[parent].is_none() {
+            return;
+        }
+        match self.tasks[parent].way {
+            Way::Graph { slots: Some(_) } => {
+                self.queues.entry(parent).or_default().push_back(task);
+                self.fill_slots(parent);
+            }
+            _ => self.after(self.scale[parent].of(self.tasks[task].gap), Event::Start(task)),
+        }
+    }
+
+    fn fill_slots(&mut self, parent: usize) {
+        let Way::Graph { slots: Some(slots) } = self.tasks[parent].way else { return };
+        let free = self.free_slots.entry(parent).or_insert_with(|| (0..slots).map(Reverse).collect());
+        let queue = self.queues.entry(parent).or_default();
+        let mut launched = Vec::new();
+        while !free.is_empty()
+            && let Some(task) = queue.pop_front()
+        {
+            self.slot[task] = free.pop().map(|Reverse(slot)| slot);
+            launched.push(task);
+        }
+        for task in launched {
+            self.after(self.scale[parent].of(self.tasks[task].gap), Event::Start(task));
+        }
+    }
+
+    fn end(&mut self, task: usize) {
+        self.ended[task] = Some(self.now);
+        let parent = self.tasks[task].parent;
+        for follower in self.followers[task].clone() {
+            self.missing_deps[follower] -= 1;
+            self.launch_if_ready(follower);
+        }
+        if task == 0 {
+            return;
+        }
+        if matches!(self.tasks[parent].way, Way::Graph { slots: Some(_) }) {
+            if let Some(slot) = self.slot[task] {
+                self.free_slots.entry(parent).or_default().push(Reverse(slot));
+            }
+            self.fill_slots(parent);
+        }
+        if !self.tasks[task].detached {
+            self.one_less(parent);
+        }
+    }
+
+    fn one_less(&mut self, task: usize) {
+        self.awaited[task] -= 1;
+        if self.awaited[task] == 0 {
+            self.after(self.scale[task].of(self.tasks[task].tail), Event::End(task));
+        }
+    }
+}
+
+/// The shapes of real runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Shape {
+    /// Resources with dependencies under one parent, as a deployment engine runs them.
+    Resources,
+    /// One step after the other, with work of the script between them.
+    Script,
+    /// Launched one by one, not waiting for each other, and a last step that waits for all.
+    FanOut,
+    /// Fixed lanes, each one step after the other: shards of a test run.
+    Lanes,
+    /// A queue of jobs and so many workers.
+    Pool,
+    /// Resources with dependencies and so many workers.
+    LimitedResources,
+}
+
+struct World {
+    dice: Dice,
+    tasks: Vec<Task>,
+    /// Whether shapes may occur whose slots go to whoever comes first.
+    dynamic: bool,
+    /// Range of the engine's overhead.
+    overhead: (f64, f64),
+}
+
+const SERVICES: [&str; 4] = ["engine", "aws", "docker", "database"];
+
+impl World {
+    fn task(&mut self, parent: usize, name: String) -> usize {
+        let service = if name.starts_with("step") { self.tasks[parent].service } else { SERVICES[self.dice.below(4)] };
+        let gap = self.dice.time(self.overhead.0, self.overhead.1);
+        let tail = self.dice.time(5.0 * MILLIS, 5.0 * SECS);
+        self.tasks.push(Task {
+            name,
+            service,
+            parent,
+            children: Vec::new(),
+            way: Way::Graph { slots: None },
+            gap,
+            tail,
+            deps: Vec::new(),
+            beside: 0,
+            detached: false,
+            workers: false,
+        });
+        let index = self.tasks.len() - 1;
+        if index > 0 {
+            self.tasks[parent].children.push(index);
+        }
+        index
+    }
+
+    fn grow(&mut self, task: usize, depth: usize) {
+        let shapes: &[Shape] = if self.dynamic {
+            &[Shape::Resources, Shape::Script, Shape::Script, Shape::FanOut, Shape::Lanes, Shape::Pool, Shape::LimitedResources]
+        } else {
+            &[Shape::Resources, Shape::Resources, Shape::Script, Shape::Script, Shape::FanOut, Shape::Lanes]
+        };
+        let shape = shapes[self.dice.below(shapes.len())];
+        let count = match (depth, shape) {
+            (_, Shape::Script) => self.dice.between(2, 7),
+            (0, _) => self.dice.between(6, 40),
+            (1, _) => self.dice.between(3, 12),
+            _ => self.dice.between(2, 5),
+        };
+        self.tasks[task].tail = self.dice.time(50.0 * MICROS, 100.0 * MILLIS);
+        let first = self.tasks.len();
+        let mut members = Vec::new();
+        for i in 0..count {
+            let name = match shape {
+                Shape::Script => format!("step {i}"),
+                Shape::Resources | Shape::LimitedResources => format!("create r{first}-{i}"),
+                Shape::FanOut => format!("part {}", i % 5),
+                Shape::Lanes => format!("test {i}"),
+                Shape::Pool => format!("job {}", i % 3),
+            };
+            members.push(self.task(task, name));
+        }
+        match shape {
+            Shape::Script => {
+                for pair in members.windows(2) {
+                    self.tasks[pair[1]].gap = self.dice.time(50.0 * MICROS, 300.0 * MILLIS);
+                    self.tasks[pair[1]].deps.push(pair[0]);
+                }
+            }
+            Shape::Resources | Shape::LimitedResources => {
+                if shape == Shape::LimitedResources {
+                    self.tasks[task].way = Way::Graph { slots: Some(self.dice.between(2, 6)) };
+                }
+                let roots = self.dice.between(1, 3);
+                for i in roots.min(count - 1)..count {
+                    if i > roots.min(count - 1) && self.dice.chance(20) {
+                        continue;
+                    }
+                    for _ in 0..self.dice.between(1, 3) {
+                        let dep = members[self.dice.below(i)];
+                        if !self.tasks[members[i]].deps.contains(&dep) {
+                            self.tasks[members[i]].deps.push(dep);
+                        }
+                    }
+                }
+            }
+            Shape::FanOut => {
+                // Half of them launch as fast as they can, half now and then: requests that come in, a timer.
+                self.tasks[task].way = Way::Fan;
+                let most = if self.dice.chance(50) { 20.0 * MILLIS } else { 1.0 * SECS };
+                for &m in &members {
+                    self.tasks[m].gap = self.dice.time(50.0 * MICROS, most);
+                }
+            }
+            Shape::Lanes => {
+                let lanes = self.dice.between(2, 4).min(count - 1);
+                for i in lanes..count {
+                    let before = members[i - lanes];
+                    self.tasks[members[i]].deps.push(before);
+                }
+            }
+            Shape::Pool => {
+                self.tasks[task].way = Way::Graph { slots: Some(self.dice.between(2, 6)) };
+                self.tasks[task].workers = self.dice.chance(40);
+            }
+        }
+        if self.dynamic {
+            // Habits that no link tells of: a parent that works while its children do, and children nobody waits for.
+            if self.dice.chance(8) {
+                self.tasks[task].beside = self.dice.time(5.0 * MILLIS, 5.0 * SECS);
+            }
+            for &m in &members {
+                self.tasks[m].detached = self.dice.chance(2);
+            }
+        }
+        for m in members {
+            if depth < 3 && self.dice.chance([60, 45, 25][depth]) {
+                self.grow(m, depth + 1);
+            }
+        }
+    }
+
+    /// A dependency across parents: a later piece of the top level waits, somewhere inside, for something inside an
+    /// earlier one. Top-level dependencies run from later to earlier too, so nothing waits in a circle.
+    fn cross(&mut self) {
+        let top = self.tasks[0].children.clone();
+        if top.len() < 2 || matches!(self.tasks[0].way, Way::Graph { slots: Some(_) }) {
+            return;
+        }
+        for _ in 0..self.dice.between(1, 3) {
+            let later = self.dice.between(1, top.len() - 1);
+            let earlier = self.dice.below(later);
+            let (from, to) = (self.inside(top[later]), self.inside(top[earlier]));
+            let free = matches!(self.tasks[self.tasks[from].parent].way, Way::Graph { slots: None });
+            if free && !self.tasks[from].deps.contains(&to) && from != to {
+                self.tasks[from].deps.push(to);
+            }
+        }
+    }
+
+    fn inside(&mut self, mut task: usize) -> usize {
+        while !self.tasks[task].children.is_empty() && self.dice.chance(60) {
+            let children = &self.tasks[task].children;
+            task = children[(self.dice.0 as usize) % children.len()];
+            self.dice.next();
+        }
+        task
+    }
+
+    fn new(seed: u64, dynamic: bool) -> World {
+        let mut dice = Dice(seed);
+        let overhead = [(20.0 * MICROS, 2.0 * MILLIS), (20.0 * MICROS, 2.0 * MILLIS), (500.0 * MICROS, 40.0 * MILLIS)][dice.below(3)];
+        let mut world = World { dice, tasks: Vec::new(), dynamic, overhead };
+        world.task(0, "run".to_owned());
+        world.grow(0, 0);
+        if world.dice.chance(15) {
+            world.cross();
+        }
+        world
+    }
+}
+
+/// The spans a tracer would have sent; the run itself is no span.
+fn record(tasks: &[Task], times: &Times, links: bool) -> Recording {
+    let mut recording = text::parse(&format!("run deploy 0..{}ns", times.wall())).expect("the notation");
+    let template = text::parse("x 0..1ns").expect("the notation").spans.remove(0);
+    let mut resources = HashMap::new();
+    let worker_id = |pool: usize, slot: usize| text::span_id(1_000_000 + 1_000 * pool as u64 + slot as u64);
+    for (pool, task) in tasks.iter().enumerate().filter(|(_, t)| t.workers) {
+        let slots = task.children.iter().filter_map(|&c| times.slot[c]).max().map_or(0, |s| s + 1);
+        for slot in 0..slots {
+            let mine = task.children.iter().filter(|&&c| times.slot[c] == Some(slot));
+            let end = mine.map(|&c| times.end[c]).max().unwrap_or(times.start[pool]);
+            recording.spans.push(Span {
+                span_id: worker_id(pool, slot),
+                parent_span_id: Some(text::span_id(pool as u64)),
+                name: "worker".to_owned(),
+                start: text::ORIGIN.plus_nanos(times.start[pool] as i64),
+                end: text::ORIGIN.plus_nanos(end as i64),
+                ..template.clone()
+            });
+        }
+    }
+    for (i, task) in tasks.iter().enumerate().skip(1) {
+        let resource = resources.entry(task.service).or_insert_with(|| {
+            let spelled = format!("x 0..1ns {}", task.service);
+            Arc::clone(&text::parse(&spelled).expect("the notation").spans[0].resource)
+        });
+        let link = |d: &usize| SpanLink {
+            trace_id: text::trace_id(1),
+            span_id: text::span_id(*d as u64),
+            attributes: longpole_model::Attributes::default(),
+        };
+        recording.spans.push(Span {
+            span_id: text::span_id(i as u64),
+            parent_span_id: Some(match times.slot[i].filter(|_| tasks[task.parent].workers) {
+                Some(slot) => worker_id(task.parent, slot),
+                None => text::span_id(task.parent as u64),
+            }),
+            name: task.name.clone(),
+            start: text::ORIGIN.plus_nanos(times.start[i] as i64),
+            end: text::ORIGIN.plus_nanos(times.end[i] as i64),
+            links: if links { task.deps.iter().map(link).collect() } else { Vec::new() },
+            resource: Arc::clone(resource),
+            ..template.clone()
+        });
+    }
+    recording
+}
+
+fn whole(tasks: &[Task]) -> Vec<Scale> {
+    vec![Scale::Whole; tasks.len()]
+}
+
+/// These tasks and all below them.
+fn scaled(tasks: &[Task], chosen: &[usize], scale: Scale) -> Vec<Scale> {
+    let mut out = whole(tasks);
+    for i in 0..tasks.len() {
+        // Children come after their parents.
+        if chosen.contains(&i) || (i > 0 && out[tasks[i].parent] == scale) {
+            out[i] = scale;
+        }
+    }
+    out
+}
+
+/// What the run saves in truth.
+fn truth(tasks: &[Task], wall: u64, scale: &[Scale]) -> i64 {
+    wall as i64 - Run::simulate(tasks, scale).wall() as i64
+}
+
+fn task_of_node(recording: &Recording, forest: &Forest, node: usize) -> usize {
+    forest.span(recording, node).map_or(0, |s| u64::from_be_bytes(s.span_id.bytes()) as usize)
+}
+
+/// Whether links say all there is to say: no parent without a link has a child that starts after another ended.
+fn says_all(tasks: &[Task], times: &Times) -> bool {
+    tasks.iter().all(|t| {
+        let declared = t.children.iter().any(|&c| !tasks[c].deps.is_empty());
+        let first_end = t.children.iter().map(|&c| times.end[c]).min().unwrap_or(u64::MAX);
+        declared || t.children.iter().all(|&c| times.start[c] < first_end)
+    })
+}
+
+#[test]
+fn with_links_the_replay_predicts_what_the_simulation_does() {
+    let (mut graphs, mut asked, mut seed) = (0, 0, 0u64);
+    while graphs < 1000 {
+        seed += 1;
+        let mut world = World::new(seed, false);
+        let times = Run::simulate(&world.tasks, &whole(&world.tasks));
+        if !says_all(&world.tasks, &times) {
+            continue;
+        }
+        graphs += 1;
+        let tasks = std::mem::take(&mut world.tasks);
+        let recording = record(&tasks, &times, true);
+        let forest = Forest::build(&recording);
+        let replay = Replay::new(&recording, &forest);
+        let path = CriticalPath::new(&recording, &forest);
+        let node_of: HashMap<usize, usize> = (0..forest.len()).map(|n| (task_of_node(&recording, &forest, n), n)).collect();
+        let mut ask = |chosen: &[usize], change: Change, scale: &[Scale]| {
+            let nodes: Vec<usize> = chosen.iter().map(|t| node_of[t]).collect();
+            let expected = truth(&tasks, times.wall(), scale);
+            let point = Saving { low_nanos: expected, high_nanos: expected };
+            assert_eq!(replay.saves(&nodes, change), point, "seed {seed}: {change:?} of {chosen:?}");
+            asked += 1;
+        };
+        // The heaviest tasks of the path, some others, and several at once.
+        let mut order: Vec<usize> = (1..tasks.len()).collect();
+        order.sort_by_key(|t| Reverse(path.on_path_nanos[node_of[t]]));
+        let mut chosen: Vec<Vec<usize>> = order.iter().take(4).map(|&t| vec![t]).collect();
+        chosen.extend((0..3).map(|_| vec![order[world.dice.below(order.len())]]));
+        chosen.push(order.iter().take(3).copied().collect());
+        chosen.push((0..4).map(|_| order[world.dice.below(order.len())]).collect());
+        let name = &tasks[order[0]].name;
+        chosen.push((1..tasks.len()).filter(|&t| &tasks[t].name == name).collect());
+        for set in &chosen {
+            ask(set, Change::Zero, &scaled(&tasks, set, Scale::Nothing));
+            ask(set, Change::Half, &scaled(&tasks, set, Scale::Half));
+        }
+        // Own time alone, where the simulation has a word for it: tasks that work only while no child runs.
+        for &t in order.iter().take(6) {
+            let chain = tasks[t].children.windows(2).all(|pair| tasks[pair[1]].deps == [pair[0]]);
+            if chain && tasks[t].way != Way::Fan {
+                let mut scale = whole(&tasks);
+                scale[t] = Scale::Nothing;
+                ask(&[t], Change::OwnZero, &scale);
+            }
+        }
+    }
+    println!("{graphs} graphs, {asked} predictions, all equal");
+}
+
+/// How often the range held the truth, and how wide it was.
+#[derive(Default)]
+struct Score {
+    held: u32,
+    below: u32,
+    above: u32,
+    widths: Vec<f64>,
+}
+
+impl Score {
+    fn count(&mut self, saving: Saving, truth: i64, wall: u64) {
+        match truth {
+            t if t < saving.low_nanos => self.below += 1,
+            t if t > saving.high_nanos => self.above += 1,
+            _ => self.held += 1,
+        }
+        self.widths.push((saving.high_nanos - saving.low_nanos) as f64 / wall as f64);
+    }
+
+    fn all(&self) -> u32 {
+        self.held + self.below + self.above
+    }
+
+    fn coverage(&self) -> f64 {
+        f64::from(self.held) / f64::from(self.all())
+    }
+
+    fn print(&mut self, title: &str) {
+        self.widths.sort_by(f64::total_cmp);
+        let n = self.widths.len();
+        println!(
+            "{title:28} {:5} poles  held {:5.1} %  (truth below {:3}, above {:3})  width median {:5.2} %  mean {:5.2} %  p90 {:6.2} % of wall",
+            self.all(),
+            100.0 * self.coverage(),
+            self.below,
+            self.above,
+            100.0 * self.widths[n / 2],
+            100.0 * self.widths.iter().sum::<f64>() / n as f64,
+            100.0 * self.widths[n * 9 / 10],
+        );
+    }
+}
+
+/// The ranges of the first poles of 1,000 graphs against the simulation, by the shape of the whole.
+fn score(links: bool, seeds: std::ops::RangeInclusive<u64>) -> Vec<(String, Score)> {
+    let mut scores: std::collections::BTreeMap<String, Score> = std::collections::BTreeMap::new();
+    for seed in seeds {
+        let world = World::new(seed, true);
+        let tasks = &world.tasks;
+        let times = Run::simulate(tasks, &whole(tasks));
+        let recording = record(tasks, &times, links);
+        let forest = Forest::build(&recording);
+        let replay = Replay::new(&recording, &forest);
+        let path = CriticalPath::new(&recording, &forest);
+        let poles = Poles::new(&recording, &forest, &path, &replay);
+        let real = |p: &&longpole_analysis::poles::Pole| p.name != "worker" && p.name != "deploy";
+        for pole in poles.poles.iter().filter(real).take(5) {
+            let chosen: Vec<usize> = pole.nodes.iter().map(|&n| task_of_node(&recording, &forest, n)).collect();
+            let first = tasks[0].children[0];
+            let shape = match tasks[0].way {
+                Way::Fan => "fan-out",
+                Way::Graph { slots: Some(_) } if tasks[0].workers => "workers",
+                Way::Graph { slots: Some(_) } => "slots",
+                Way::Graph { slots: None } if tasks[first].name.starts_with("step") => "script",
+                Way::Graph { slots: None } if tasks[first].name.starts_with("test") => "lanes",
+                Way::Graph { slots: None } => "resources",
+            };
+            for (scale, saving) in [(Scale::Nothing, pole.savings.if_zero), (Scale::Half, pole.savings.if_half)] {
+                let truth = truth(tasks, times.wall(), &scaled(tasks, &chosen, scale));
+                let mut groups = vec!["all".to_owned(), format!("all, {scale:?}"), format!("top level {shape}")];
+                if truth * 100 > times.wall() as i64 {
+                    groups.push("all that save over 1 %".to_owned());
+                }
+                if pole == &poles.poles[0] {
+                    groups.push("first pole".to_owned());
+                }
+                for group in groups {
+                    scores.entry(group).or_default().count(saving, truth, times.wall());
+                }
+            }
+        }
+    }
+    scores.into_iter().collect()
+}
+
+#[test]
+fn without_links_the_range_holds_the_truth() {
+    let mut scores = score(false, 1..=1000);
+    for (title, score) in &mut scores {
+        score.print(title);
+    }
+    assert!(scores[0].1.coverage() >= 0.9, "the range holds the truth for at least nine of ten");
+}
+
+#[test]
+fn with_links_and_slots_that_nobody_declares_the_range_holds_the_truth() {
+    let mut scores = score(true, 1..=1000);
+    for (title, score) in &mut scores {
+        score.print(title);
+    }
+    assert!(scores[0].1.coverage() >= 0.9, "the range holds the truth for at least nine of ten");
+}
