@@ -8,7 +8,14 @@
 //! unsafe leaves those files. It never prints, and it ends the process only where it is asked to, in [`child::exit_like`].
 
 pub mod child;
+mod drain;
 pub mod error;
 pub mod inject;
+mod maps;
+pub mod perf;
+mod process_tree;
+pub mod sampler;
 pub mod signals;
+pub mod span_context;
+mod stacks;
 mod sys;

@@ -1,3 +1,4 @@
 //! Every system call of this crate, safe on the outside.
 
+pub(crate) mod perf;
 pub(crate) mod process;

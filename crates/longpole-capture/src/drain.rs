@@ -1,0 +1,225 @@
+//! Empties the kernel's rings before they overflow, on a thread that does nothing else, and hands the bytes over.
+//!
+//! A ring of 512 KiB holds 31 ms of samples of 16 KiB at 1 kHz. Whoever unwinds, reads files and writes to disk cannot promise
+//! to be back by then; this thread can. It copies, says how far in time the copy is known to be complete, and waits.
+
+use std::collections::VecDeque;
+use std::io::PipeReader;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::perf::event::{Stream, lost_of};
+use crate::perf::record::Source;
+use crate::sys::perf::{Ready, WaitSet, block_signals_of_this_thread, monotonic_nanos, prefer_this_thread, thread_cpu_nanos};
+
+/// Most bytes that wait to be processed: half a second of two busy threads. Beyond that the rings fill, and the kernel counts
+/// what is lost.
+const WAITING_BYTES_MAX: usize = 16 << 20;
+
+/// A buffer larger than this is not used again: one burst must not be paid for until the end.
+const BUFFER_BYTES_KEPT: usize = 1 << 20;
+
+/// How long a wait may last while records come: bounds how late what lies in a ring that is not full enough to wake is seen.
+const WAIT_BUSY_MILLIS: i32 = 20;
+
+/// How long a wait may last while nothing comes.
+const WAIT_IDLE_MILLIS: i32 = 100;
+
+/// What one round over all rings brought.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// Records, those of one ring together.
+    pub(crate) bytes: Vec<u8>,
+    /// Which bytes came from which kind of event.
+    pub(crate) parts: Vec<(Source, Range<usize>)>,
+    /// CLOCK_MONOTONIC before the first ring was looked at. A record that is older and not in this batch or an earlier one
+    /// can only be one that was being written at that instant; the next round has it.
+    pub(crate) before: u64,
+    /// Whether there is no next round.
+    pub(crate) is_last: bool,
+    /// With the last one: records lost in all, as the kernel counted for each event, where it does.
+    pub(crate) lost_in_all: Option<u64>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    batches: VecDeque<Batch>,
+    bytes: usize,
+    buffers: Vec<Vec<u8>>,
+    closed: bool,
+}
+
+/// The queue between the thread that empties the rings and the one that makes sense of the records; bounded by bytes.
+#[derive(Default)]
+pub(crate) struct Handover {
+    waiting: Mutex<Waiting>,
+    came: Condvar,
+    taken: Condvar,
+}
+
+/// What [`Handover::take`] brings.
+pub(crate) enum Taken {
+    /// A batch.
+    Batch(Batch),
+    /// Nothing yet.
+    Nothing,
+    /// Nothing, and there will be nothing.
+    Closed,
+}
+
+impl Handover {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a batch at the end; waits while too much is there. Brings an empty buffer for the next.
+    fn give(&self, batch: Batch) -> Vec<u8> {
+        let mut waiting = self.lock();
+        while waiting.bytes > WAITING_BYTES_MAX && !waiting.closed {
+            waiting = self.taken.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        waiting.bytes += batch.bytes.len();
+        waiting.batches.push_back(batch);
+        self.came.notify_one();
+        waiting.buffers.pop().unwrap_or_default()
+    }
+
+    /// Takes the oldest batch; waits for one as long as told.
+    pub(crate) fn take(&self, patience: Duration) -> Taken {
+        let waiting = self.lock();
+        let empty = |w: &mut Waiting| w.batches.is_empty() && !w.closed;
+        let (mut waiting, _) = self.came.wait_timeout_while(waiting, patience, empty).unwrap_or_else(PoisonError::into_inner);
+        match waiting.batches.pop_front() {
+            Some(batch) => {
+                waiting.bytes -= batch.bytes.len();
+                self.taken.notify_one();
+                Taken::Batch(batch)
+            }
+            None if waiting.closed => Taken::Closed,
+            None => Taken::Nothing,
+        }
+    }
+
+    /// Whether nothing is waiting.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().batches.is_empty()
+    }
+
+    /// Gives a buffer back for later batches.
+    pub(crate) fn give_back(&self, mut buffer: Vec<u8>) {
+        let mut waiting = self.lock();
+        if buffer.capacity() <= BUFFER_BYTES_KEPT && waiting.buffers.len() < 4 {
+            buffer.clear();
+            waiting.buffers.push(buffer);
+        }
+    }
+
+    /// Says that one of the two sides is gone.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.came.notify_all();
+        self.taken.notify_all();
+    }
+}
+
+/// Closes the hand-over when its thread ends, also by a panic, so that the other side never waits for it.
+pub(crate) struct CloseOnDrop<'a>(pub(crate) &'a Handover);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Empties the rings until the other end of `stop` is closed, and once more after that. Returns the CPU time it took.
+pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Handover) -> u64 {
+    let _close = CloseOnDrop(handover);
+    block_signals_of_this_thread();
+    prefer_this_thread();
+    let descriptors = std::iter::once(stop.as_raw_fd()).chain(streams.iter().map(|s| s.event.as_raw_fd()));
+    let mut set = WaitSet::new(descriptors);
+    let mut batch = Batch::default();
+    // Whether the last batch had records: then one more must follow, to say that they are complete.
+    let mut owed = false;
+    loop {
+        set.wait(if owed { WAIT_BUSY_MILLIS } else { WAIT_IDLE_MILLIS });
+        batch.is_last = set.ready(0) != Ready::No;
+        for place in 1..=streams.len() {
+            set.ready(place);
+        }
+        batch.before = monotonic_nanos();
+        for stream in &mut streams {
+            let start = batch.bytes.len();
+            if stream.ring.drain_into(&mut batch.bytes) > 0 {
+                batch.parts.push((stream.source, start..batch.bytes.len()));
+            }
+        }
+        let is_last = batch.is_last;
+        if is_last {
+            batch.lost_in_all = streams.iter_mut().map(|s| lost_of(&mut s.event)).sum();
+        }
+        let has_records = !batch.bytes.is_empty();
+        if has_records || owed || is_last {
+            let bytes = handover.give(std::mem::take(&mut batch));
+            batch.bytes = bytes;
+        }
+        owed = has_records;
+        if is_last {
+            break;
+        }
+    }
+    // Closing the events takes the kernel a while; the other thread finishes meanwhile.
+    drop(streams);
+    thread_cpu_nanos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_is_taken_in_order_and_then_it_is_closed() {
+        let handover = Handover::default();
+        for byte in 0..3 {
+            handover.give(Batch { bytes: vec![byte], ..Batch::default() });
+        }
+        handover.close();
+        for byte in 0..3 {
+            let Taken::Batch(batch) = handover.take(Duration::MAX) else { panic!() };
+            assert_eq!(batch.bytes, [byte]);
+            handover.give_back(batch.bytes);
+        }
+        assert!(matches!(handover.take(Duration::MAX), Taken::Closed));
+    }
+
+    #[test]
+    fn the_giver_waits_while_too_much_is_there() {
+        let handover = Handover::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..40 {
+                    handover.give(Batch { bytes: vec![0; 1 << 20], ..Batch::default() });
+                    let waiting = handover.lock().bytes;
+                    assert!(waiting <= WAITING_BYTES_MAX + (2 << 20));
+                }
+                handover.close();
+            });
+            let mut bytes = 0;
+            while let Taken::Batch(batch) = handover.take(Duration::MAX) {
+                bytes += batch.bytes.len();
+            }
+            assert_eq!(bytes, 40 << 20);
+        });
+    }
+
+    #[test]
+    fn a_taker_that_is_gone_does_not_hold_the_giver() {
+        let handover = Handover::default();
+        drop(CloseOnDrop(&handover));
+        for _ in 0..20 {
+            handover.give(Batch { bytes: vec![0; 1 << 20], ..Batch::default() });
+        }
+    }
+}

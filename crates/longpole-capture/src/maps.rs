@@ -1,0 +1,315 @@
+//! Which binary is mapped where: opens mapped files when the kernel reports them, and reads what unwinding needs.
+//!
+//! A file is opened as soon as its mapping is reported and not when it is needed, because by then the process may have ended,
+//! its mount namespace be gone, or the file be deleted. What was opened stays open until the end of the recording, so that
+//! names can be looked up in it later.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Cursor};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use longpole_model::{Loss, LossKind, Mapping, MappingId, Observation};
+use longpole_symbols::unwind::{Binary, Code};
+
+use crate::perf::record::MapRecord;
+use crate::stacks::Out;
+
+/// Most files kept open for names: leaves three quarters of the usual limit of 1,024 descriptors to everything else.
+const OPEN_MAX: usize = 256;
+
+/// Most distinct files; a program that maps more than this many makes them itself.
+const FILES_MAX: usize = 16_384;
+
+/// Largest `[vdso]`: it has a few pages.
+const VDSO_BYTES_MAX: u64 = 1 << 20;
+
+/// What the kernel appends to the path of a file that has no name any more.
+const DELETED: &[u8] = b" (deleted)";
+
+/// A binary of the recording that is still open: the same bytes that ran, whatever lies at its path now.
+#[derive(Debug)]
+pub struct OpenBinary {
+    /// Its number in the recording.
+    pub mapping: MappingId,
+    /// The file, open for reading.
+    pub file: File,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct FileKey {
+    device: (u32, u32),
+    inode: u64,
+    generation: u64,
+    path: Vec<u8>,
+}
+
+/// When a file was last written, and its size: another stamp is another content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Stamp {
+    modified: (i64, i64),
+    bytes: u64,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Stamp {
+        Stamp { modified: (metadata.mtime(), metadata.mtime_nsec()), bytes: metadata.len() }
+    }
+}
+
+struct Known {
+    code: Code,
+    stamp: Option<Stamp>,
+}
+
+/// The files of a recording.
+#[derive(Default)]
+pub(crate) struct Binaries {
+    known: HashMap<FileKey, Known>,
+    /// By path, build id, and for those without build id what tells contents apart.
+    numbers: HashMap<(Vec<u8>, Vec<u8>, Option<(u64, Option<Stamp>)>), MappingId>,
+    next: u32,
+    open: Vec<OpenBinary>,
+    vdso: Option<Code>,
+}
+
+impl Binaries {
+    /// What lies in this mapping of this process. Defines the mapping for the sink where it is new.
+    pub(crate) fn load(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut Out) -> Code {
+        if map.path == b"[vdso]" {
+            return self.vdso.get_or_insert_with(|| load_vdso(&mut self.next, out)).clone();
+        }
+        if !map.path.starts_with(b"/") || map.path.starts_with(b"//anon") {
+            return Code::Anonymous;
+        }
+        let key = FileKey { device: map.device, inode: map.inode, generation: map.inode_generation, path: map.path.to_vec() };
+        let known = self.known.get(&key);
+        // A file that was written anew in place keeps its inode.
+        if let Some(known) = known
+            && (known.stamp.is_none() || current_stamp(pid, map).is_none_or(|now| Some(now) == known.stamp))
+        {
+            return known.code.clone();
+        }
+        let known = self.load_file(pid, map, out);
+        let code = known.code.clone();
+        if self.known.len() >= FILES_MAX {
+            self.known.clear();
+        }
+        self.known.insert(key, known);
+        code
+    }
+
+    fn load_file(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut Out) -> Known {
+        let opened = open_mapped(pid, map);
+        let (file, binary, stamp, reason) = match opened {
+            Ok((file, metadata)) => match Binary::read(&file) {
+                Ok(binary) => (Some(file), Some(Arc::new(binary)), Some(Stamp::of(&metadata)), None),
+                Err(error) => (Some(file), None, Some(Stamp::of(&metadata)), Some(error.to_string())),
+            },
+            Err(reason) => (None, None, None, Some(reason)),
+        };
+        if binary.is_none() && is_memory(map.path) {
+            return Known { code: Code::Anonymous, stamp };
+        }
+        let build_id = binary.as_ref().map(|b| b.build_id().to_vec()).unwrap_or_default();
+        let without_id = build_id.is_empty().then_some((map.inode, stamp));
+        let number = (map.path.to_vec(), build_id.clone(), without_id);
+        let mapping = match self.numbers.get(&number) {
+            Some(mapping) => *mapping,
+            None => {
+                let path = String::from_utf8_lossy(map.path).into_owned();
+                let id = define(&mut self.next, path.clone(), build_id, out);
+                if let Some(reason) = reason {
+                    out.give(Observation::Loss(Loss::new(LossKind::SymbolsUnreadable, 1, format!("{reason}: {path}"))));
+                }
+                if let Some(file) = file
+                    && binary.is_some()
+                    && self.open.len() < OPEN_MAX
+                {
+                    self.open.push(OpenBinary { mapping: id, file });
+                }
+                self.numbers.insert(number, id);
+                id
+            }
+        };
+        Known { code: Code::Mapped { mapping, binary }, stamp }
+    }
+
+    /// The files that are open, for looking up names.
+    pub(crate) fn into_open(self) -> Vec<OpenBinary> {
+        self.open
+    }
+}
+
+fn define(next: &mut u32, path: String, build_id: Vec<u8>, out: &mut Out) -> MappingId {
+    let id = MappingId(*next);
+    *next += 1;
+    out.give(Observation::Mapping(Mapping { id, path, build_id }));
+    id
+}
+
+/// Paths of memory that only looks like a file; it is code made at run time unless it reads as a binary.
+fn is_memory(path: &[u8]) -> bool {
+    [&b"/dev/"[..], b"/memfd:", b"/SYSV", b"/anon_hugepage"].iter().any(|prefix| path.starts_with(prefix))
+}
+
+/// The kernel's own code in every process. It is the same in ours, and no file holds it.
+fn load_vdso(next: &mut u32, out: &mut Out) -> Code {
+    let binary = read_vdso().ok().and_then(|bytes| Binary::read(Cursor::new(bytes)).ok()).map(Arc::new);
+    let build_id = binary.as_ref().map(|b| b.build_id().to_vec()).unwrap_or_default();
+    let mapping = define(next, "[vdso]".to_owned(), build_id, out);
+    Code::Mapped { mapping, binary }
+}
+
+fn read_vdso() -> io::Result<Vec<u8>> {
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let absent = || io::Error::from(io::ErrorKind::NotFound);
+    let line = maps.lines().find(|line| line.ends_with("[vdso]")).ok_or_else(absent)?;
+    let (start, end) = line.split(' ').next().and_then(|range| range.split_once('-')).ok_or_else(absent)?;
+    let number = |text| u64::from_str_radix(text, 16).map_err(io::Error::other);
+    let (start, end) = (number(start)?, number(end)?);
+    let bytes = end.checked_sub(start).filter(|bytes| *bytes <= VDSO_BYTES_MAX).ok_or_else(absent)?;
+    let mut contents = vec![0; bytes as usize];
+    File::open("/proc/self/mem")?.read_exact_at(&mut contents, start)?;
+    Ok(contents)
+}
+
+/// Where the file of a mapping may be found, best first.
+///
+/// `map_files` is the mapping itself, whatever became of its name, but only for the privileged. `root` is the process's own
+/// view of the path, `exe` the program even if it is deleted. The path in our own view comes last.
+fn candidates(pid: u32, map: &MapRecord<'_>) -> impl Iterator<Item = PathBuf> {
+    let end = map.start.saturating_add(map.bytes);
+    let path = map.path.strip_suffix(DELETED).unwrap_or(map.path);
+    let path = Path::new(OsStr::from_bytes(path)).to_owned();
+    let mut in_root = PathBuf::from(format!("/proc/{pid}/root"));
+    in_root.as_mut_os_string().push(&path);
+    let direct = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", map.start, end));
+    [direct, in_root, PathBuf::from(format!("/proc/{pid}/exe")), path].into_iter()
+}
+
+/// Whether this is the file that was mapped. `None` where that cannot be told: some file systems (overlay, btrfs) show
+/// another device than the kernel's own.
+fn is_the_file(metadata: &Metadata, map: &MapRecord<'_>) -> Option<bool> {
+    let device = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
+    match (device == map.device, metadata.ino() == map.inode) {
+        (true, same) => Some(same),
+        (false, true) => Some(true),
+        (false, false) => None,
+    }
+}
+
+fn current_stamp(pid: u32, map: &MapRecord<'_>) -> Option<Stamp> {
+    let mut all = candidates(pid, map).filter_map(|path| std::fs::metadata(path).ok());
+    all.find(|metadata| is_the_file(metadata, map) == Some(true)).map(|metadata| Stamp::of(&metadata))
+}
+
+fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metadata), String> {
+    let mut unsure = None;
+    let mut another = false;
+    let mut refusal = None;
+    for path in candidates(pid, map) {
+        // A path may have become a named pipe meanwhile, which must not make us wait.
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(&path);
+        let (file, metadata) = match opened.and_then(|file| file.metadata().map(|metadata| (file, metadata))) {
+            Ok(opened) => opened,
+            Err(error) => {
+                if error.kind() == io::ErrorKind::PermissionDenied && !path.starts_with("/proc") {
+                    refusal = Some("its file may not be read by this user".to_owned());
+                }
+                continue;
+            }
+        };
+        if !metadata.is_file() {
+            continue;
+        }
+        match is_the_file(&metadata, map) {
+            Some(true) => return Ok((file, metadata)),
+            Some(false) => another = true,
+            // The program of a process says nothing about its libraries.
+            None if path.ends_with("exe") => {}
+            None => unsure = unsure.or(Some((file, metadata))),
+        }
+    }
+    match (unsure, another) {
+        (Some(found), false) => Ok(found),
+        (_, true) => Err("its file was replaced before it could be read".to_owned()),
+        (None, false) => Err(refusal.unwrap_or_else(|| "its file was gone before it could be read".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map_of<'a>(path: &'a [u8], metadata: &Metadata) -> MapRecord<'a> {
+        MapRecord {
+            start: 0x1000,
+            bytes: 0x1000,
+            file_offset: 0,
+            device: (libc::major(metadata.dev()), libc::minor(metadata.dev())),
+            inode: metadata.ino(),
+            inode_generation: 0,
+            protection: 5,
+            path,
+        }
+    }
+
+    fn out() -> Out {
+        Out::new(Box::new(Vec::new()))
+    }
+
+    #[test]
+    fn our_own_program_is_found_and_read_once() {
+        let path = std::env::current_exe().unwrap();
+        let bytes = path.as_os_str().as_bytes();
+        let map = map_of(bytes, &path.metadata().unwrap());
+        let mut binaries = Binaries::default();
+        let mut out = out();
+        let first = binaries.load(std::process::id(), &map, &mut out);
+        let Code::Mapped { mapping, binary: Some(first) } = first else { panic!("{first:?}") };
+        let Code::Mapped { binary: Some(second), .. } = binaries.load(std::process::id(), &map, &mut out) else { panic!() };
+        assert!(Arc::ptr_eq(&first, &second));
+        assert_eq!(mapping, MappingId(0));
+        assert_eq!(binaries.into_open().len(), 1);
+    }
+
+    #[test]
+    fn the_vdso_is_read_from_our_own_memory() {
+        let mut binaries = Binaries::default();
+        let map = MapRecord { path: b"[vdso]", ..map_of(b"", &Path::new("/").metadata().unwrap()) };
+        let code = binaries.load(1, &map, &mut out());
+        assert!(matches!(code, Code::Mapped { binary: Some(_), .. }), "{code:?}");
+    }
+
+    #[test]
+    fn another_file_at_the_path_is_not_taken_for_the_one_that_was_mapped() {
+        let directory = std::env::temp_dir().join(format!("longpole-maps-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("program");
+        std::fs::write(&path, b"one").unwrap();
+        let mapped = map_of(b"", &path.metadata().unwrap());
+        std::fs::write(directory.join("other"), b"two").unwrap();
+        std::fs::rename(directory.join("other"), &path).unwrap();
+        let bytes = path.as_os_str().as_bytes();
+        let map = MapRecord { path: bytes, ..mapped };
+        assert_eq!(open_mapped(u32::MAX, &map).unwrap_err(), "its file was replaced before it could be read");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(open_mapped(u32::MAX, &map).unwrap_err(), "its file was gone before it could be read");
+        std::fs::remove_dir(&directory).unwrap();
+    }
+
+    #[test]
+    fn an_unreadable_binary_still_has_a_number() {
+        let mut binaries = Binaries::default();
+        let map = MapRecord { inode: 1, device: (0, 1), path: b"/no/such/library.so", ..map_of(b"", &Path::new("/").metadata().unwrap()) };
+        let code = binaries.load(u32::MAX, &map, &mut out());
+        assert!(matches!(code, Code::Mapped { mapping: MappingId(0), binary: None }), "{code:?}");
+        let anonymous = MapRecord { path: b"//anon", ..map };
+        assert!(matches!(binaries.load(1, &anonymous, &mut out()), Code::Anonymous));
+    }
+}

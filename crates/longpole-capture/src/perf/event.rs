@@ -1,0 +1,406 @@
+//! What we ask the kernel to report, and what we say when it refuses.
+//!
+//! Two events per CPU, each with a ring of its own, both inherited by everything the command starts:
+//!
+//! - the *sampler* interrupts a running thread and copies registers and stack, and reports each switch of a thread;
+//! - the *tracker* counts nothing and reports processes, threads, names and mappings. It has its own ring so that a flood of
+//!   samples never pushes out the record of an exec, and it wakes the reader at each record, because what a short-lived
+//!   process was and had mapped can be read only while it lives.
+//!
+//! Only user space is looked at (`exclude_kernel`), which every user may do at `kernel.perf_event_paranoid` 2.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+
+use longpole_model::{Loss, LossKind};
+use perf_event_open_sys::bindings::{self, perf_event_attr};
+
+use crate::perf::record::{REGISTER_MASK, SAMPLER_FORMAT, Source, TRACKER_FORMAT};
+use crate::perf::ring::Ring;
+use crate::sys::perf::{open_event, page_bytes};
+
+/// What makes the sampler interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SampleClock {
+    /// A timer of the kernel that runs while the thread does. Exact in virtual machines and cheap at many switches.
+    #[default]
+    CpuClock,
+    /// The processor's cycle counter, where there is one.
+    Cycles,
+}
+
+impl SampleClock {
+    fn as_str(self) -> &'static str {
+        match self {
+            SampleClock::CpuClock => "cpu-clock",
+            SampleClock::Cycles => "cycles",
+        }
+    }
+}
+
+impl fmt::Display for SampleClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How to sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Samples a second and running thread. Not a round number, so as not to march in step with what repeats each millisecond.
+    pub rate_hz: u32,
+    /// What makes the sampler interrupt.
+    pub clock: SampleClock,
+    /// Bytes of stack that are copied at each sample; rounded to what the kernel can do.
+    pub stack_bytes: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { rate_hz: 999, clock: SampleClock::CpuClock, stack_bytes: 16 << 10 }
+    }
+}
+
+/// Least bytes of stack that are of any use.
+const STACK_BYTES_MIN: u32 = 1 << 10;
+
+/// Most bytes of stack: a record's size has 16 bits, and the fields around the stack need some of them.
+const STACK_BYTES_MAX: u32 = 63 << 10;
+
+/// Sampling is not possible.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Refused {
+    /// Why, as a lower-case fragment.
+    pub reason: String,
+    /// What to do about it, as a lower-case fragment; empty where nothing helps.
+    pub remedy: String,
+}
+
+/// One ring and the event that fills it.
+pub(crate) struct Stream {
+    /// Kept open: the event lives as long as its descriptor.
+    pub(crate) event: File,
+    pub(crate) ring: Ring,
+    pub(crate) source: Source,
+}
+
+/// Events that wait for the command's exec.
+pub(crate) struct Opened {
+    pub(crate) streams: Vec<Stream>,
+    /// What interrupts, after fallbacks.
+    pub(crate) clock: SampleClock,
+    /// Samples a second, after fallbacks.
+    pub(crate) rate_hz: u32,
+    /// Bytes of stack per sample.
+    pub(crate) stack_bytes: u32,
+    /// Where less was given than asked.
+    pub(crate) losses: Vec<Loss>,
+}
+
+/// Pages of data per CPU: of the sampler's ring and of the tracker's.
+///
+/// A plain user may lock `kernel.perf_event_mlock_kb` per CPU, 516 by default: 128 pages and one of control, exactly, with the
+/// tracker's pages on the account of RLIMIT_MEMLOCK. Other recorders of the same user share both, so smaller sizes follow. The
+/// first line is for who may lock more: 2 MiB hold 120 ms of samples.
+const RING_PAGES: [(usize, usize); 6] = [(512, 16), (128, 8), (128, 2), (64, 8), (32, 8), (16, 4)];
+
+/// All rings together stay below this, whatever the machine: with many CPUs the first line of [`RING_PAGES`] is skipped.
+const RINGS_BYTES_MAX: usize = 64 << 20;
+
+/// Opens all events on a process that waits to exec.
+pub(crate) fn open(pid: u32, options: &Options) -> Result<Opened, Refused> {
+    let cpus = online_cpus();
+    let mut losses = Vec::new();
+    let mut wanted = Wanted {
+        clock: options.clock,
+        rate_hz: options.rate_hz.max(1),
+        stack_bytes: options.stack_bytes.clamp(STACK_BYTES_MIN, STACK_BYTES_MAX) & !7,
+        count_lost: true,
+    };
+    if let Some(max) = read_number("/proc/sys/kernel/perf_event_max_sample_rate").and_then(|max| u32::try_from(max).ok())
+        && wanted.rate_hz > max.max(1)
+    {
+        let detail = format!("sampled at {max} Hz instead of {}: kernel.perf_event_max_sample_rate allows no more", wanted.rate_hz);
+        losses.push(Loss::new(LossKind::ProfilingRefused, 1, detail));
+        wanted.rate_hz = max.max(1);
+    }
+    let page = page_bytes();
+    let mut last_refusal = None;
+    for (sampler_pages, tracker_pages) in RING_PAGES {
+        let first = RING_PAGES[0].0 == sampler_pages;
+        if first && cpus.len() * page * sampler_pages > RINGS_BYTES_MAX {
+            continue;
+        }
+        // A ring must hold a few samples, or it only loses them.
+        if sampler_pages * page < 4 * wanted.stack_bytes as usize && last_refusal.is_some() {
+            break;
+        }
+        match open_with(pid, &cpus, &mut wanted, sampler_pages, tracker_pages, &mut losses) {
+            Ok(streams) => {
+                let Wanted { clock, rate_hz, stack_bytes, .. } = wanted;
+                return Ok(Opened { streams, clock, rate_hz, stack_bytes, losses });
+            }
+            Err(Failure::Ring(error)) => last_refusal = Some(refuse_ring(&error)),
+            Err(Failure::Event(error)) => return Err(refuse_event(&error, wanted.clock)),
+        }
+    }
+    Err(last_refusal.unwrap_or_else(|| refuse_ring(&io::Error::from_raw_os_error(libc::EPERM))))
+}
+
+struct Wanted {
+    clock: SampleClock,
+    rate_hz: u32,
+    stack_bytes: u32,
+    /// Whether each event counts what it lost (Linux 6.0).
+    count_lost: bool,
+}
+
+enum Failure {
+    /// No event.
+    Event(io::Error),
+    /// No memory for its records: smaller may do.
+    Ring(io::Error),
+}
+
+fn open_with(
+    pid: u32,
+    cpus: &[u32],
+    wanted: &mut Wanted,
+    sampler_pages: usize,
+    tracker_pages: usize,
+    losses: &mut Vec<Loss>,
+) -> Result<Vec<Stream>, Failure> {
+    let mut streams = Vec::with_capacity(2 * cpus.len());
+    for &cpu in cpus {
+        let wakeup_bytes = sampler_pages * page_bytes() / 4;
+        let sampler = loop {
+            let error = match open_event(&sampler_attribute(wanted, wakeup_bytes), pid, cpu) {
+                Ok(event) => break Some(event),
+                Err(error) => error,
+            };
+            match error.raw_os_error() {
+                // The CPU went offline since we looked.
+                Some(libc::ENODEV) if wanted.clock == SampleClock::CpuClock => break None,
+                Some(libc::EINVAL) if wanted.count_lost => wanted.count_lost = false,
+                Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL) if wanted.clock == SampleClock::Cycles => {
+                    let detail = "sampled by cpu-clock instead of cycles: this machine has no cycle counter to sample by";
+                    losses.push(Loss::new(LossKind::ProfilingRefused, 1, detail));
+                    wanted.clock = SampleClock::CpuClock;
+                    // Events of one clock on some CPUs and of another on the rest could not be added up.
+                    streams.clear();
+                    return open_with(pid, cpus, wanted, sampler_pages, tracker_pages, losses);
+                }
+                _ => return Err(Failure::Event(error)),
+            }
+        };
+        let Some(sampler) = sampler else { continue };
+        let tracker = open_event(&tracker_attribute(wanted), pid, cpu).map_err(Failure::Event)?;
+        for (event, pages, source) in [(tracker, tracker_pages, Source::Tracker), (sampler, sampler_pages, Source::Sampler)] {
+            let ring = Ring::map(&event, pages).map_err(Failure::Ring)?;
+            streams.push(Stream { event, ring, source });
+        }
+    }
+    if streams.is_empty() {
+        return Err(Failure::Event(io::Error::from_raw_os_error(libc::ENODEV)));
+    }
+    Ok(streams)
+}
+
+/// What both events have in common.
+fn attribute(wanted: &Wanted) -> perf_event_attr {
+    let mut attr = perf_event_attr::default();
+    attr.size = size_of::<perf_event_attr>() as u32;
+    attr.type_ = bindings::PERF_TYPE_SOFTWARE;
+    attr.set_disabled(1);
+    attr.set_enable_on_exec(1);
+    attr.set_inherit(1);
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    attr.set_sample_id_all(1);
+    attr.set_watermark(1);
+    attr.set_use_clockid(1);
+    attr.clockid = libc::CLOCK_MONOTONIC;
+    if wanted.count_lost {
+        attr.read_format = u64::from(bindings::PERF_FORMAT_LOST);
+    }
+    attr
+}
+
+fn sampler_attribute(wanted: &Wanted, wakeup_bytes: usize) -> perf_event_attr {
+    let mut attr = attribute(wanted);
+    match wanted.clock {
+        SampleClock::CpuClock => attr.config = u64::from(bindings::PERF_COUNT_SW_CPU_CLOCK),
+        SampleClock::Cycles => {
+            attr.type_ = bindings::PERF_TYPE_HARDWARE;
+            attr.config = u64::from(bindings::PERF_COUNT_HW_CPU_CYCLES);
+        }
+    }
+    attr.set_freq(1);
+    attr.__bindgen_anon_1.sample_freq = u64::from(wanted.rate_hz);
+    attr.sample_type = SAMPLER_FORMAT;
+    attr.sample_regs_user = REGISTER_MASK;
+    attr.sample_stack_user = wanted.stack_bytes;
+    attr.set_context_switch(1);
+    attr.__bindgen_anon_2.wakeup_watermark = u32::try_from(wakeup_bytes).unwrap_or(u32::MAX);
+    attr
+}
+
+fn tracker_attribute(wanted: &Wanted) -> perf_event_attr {
+    let mut attr = attribute(wanted);
+    attr.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
+    attr.sample_type = TRACKER_FORMAT;
+    attr.set_task(1);
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+    // Only mappings that may be executed: `mmap_data` stays off.
+    attr.set_mmap(1);
+    attr.set_mmap2(1);
+    attr.__bindgen_anon_2.wakeup_watermark = 1;
+    attr
+}
+
+fn read_number(path: &str) -> Option<i64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Numbers of the CPUs that are online.
+fn online_cpus() -> Vec<u32> {
+    let listed = fs::read_to_string("/sys/devices/system/cpu/online").ok().and_then(|text| parse_cpu_list(text.trim()));
+    listed.unwrap_or_else(|| {
+        let count = std::thread::available_parallelism().map_or(1, |n| n.get());
+        (0..u32::try_from(count).unwrap_or(1)).collect()
+    })
+}
+
+/// Largest number of a CPU that a list may name: the kernel is built for 8,192 at most.
+const CPU_MAX: u32 = 65_535;
+
+/// The kernel's list format: `0-3,8,10-11`.
+fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if first > last || last > CPU_MAX {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    (!cpus.is_empty()).then_some(cpus)
+}
+
+fn refuse_ring(error: &io::Error) -> Refused {
+    let (reason, remedy) = match error.raw_os_error() {
+        Some(libc::EPERM) => (
+            "the memory that a user may lock for samples is used up (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK)".to_owned(),
+            "wait for other recordings of this user to end, or raise it: sysctl kernel.perf_event_mlock_kb=2048".to_owned(),
+        ),
+        Some(libc::EMFILE | libc::ENFILE) => too_many_files(),
+        _ => (format!("no memory for samples: {}", os_words(error)), String::new()),
+    };
+    Refused { reason, remedy }
+}
+
+fn too_many_files() -> (String, String) {
+    ("too many open files: sampling needs two descriptors for each CPU".to_owned(), "raise the limit: ulimit -n 4096".to_owned())
+}
+
+fn os_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+fn refuse_event(error: &io::Error, clock: SampleClock) -> Refused {
+    let paranoid = read_number("/proc/sys/kernel/perf_event_paranoid");
+    let (reason, remedy) = explain(error, clock, paranoid);
+    Refused { reason, remedy }
+}
+
+/// Words for a refusal, from what the kernel said and how strict it is set.
+fn explain(error: &io::Error, clock: SampleClock, paranoid: Option<i64>) -> (String, String) {
+    let said = os_words(error);
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) if paranoid.is_some_and(|level| level > 2) => (
+            format!("kernel.perf_event_paranoid is {}, which forbids sampling to users", paranoid.unwrap_or_default()),
+            "sysctl kernel.perf_event_paranoid=2".to_owned(),
+        ),
+        Some(libc::EPERM | libc::ENOSYS) if paranoid.is_some() => (
+            format!("perf_event_open is blocked ({said}), as by the seccomp filter of a container"),
+            "allow the system call perf_event_open: docker run --security-opt seccomp=… with a profile that lists it, or --cap-add PERFMON"
+                .to_owned(),
+        ),
+        Some(libc::EACCES) => (
+            format!("the kernel forbids to sample this process ({said}), as it does for a process of another user"),
+            "run longpole as the user that the command runs as".to_owned(),
+        ),
+        Some(libc::ENOSYS | libc::EPERM) => (
+            "this kernel has no performance events (built without CONFIG_PERF_EVENTS, or a sandbox that emulates Linux)".to_owned(),
+            "record on a kernel that has them".to_owned(),
+        ),
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+            (format!("this kernel cannot sample by {clock} ({said})"), "sample by cpu-clock, or record on another kernel".to_owned())
+        }
+        Some(libc::EMFILE | libc::ENFILE) => too_many_files(),
+        Some(libc::ESRCH) => ("the command ended before it could be sampled".to_owned(), String::new()),
+        Some(libc::EINVAL | libc::E2BIG) => (
+            format!("this kernel does not know what longpole asks of it ({said}); it needs Linux 4.3 or newer"),
+            "record on a newer kernel".to_owned(),
+        ),
+        _ => (format!("perf_event_open failed: {said}"), String::new()),
+    }
+}
+
+/// How many records this event and its inherited copies lost, where the kernel counts that.
+pub(crate) fn lost_of(event: &mut File) -> Option<u64> {
+    use std::io::Read;
+    let mut words = [0u8; 16];
+    match event.read(&mut words) {
+        Ok(16) => words.last_chunk::<8>().map(|word| u64::from_ne_bytes(*word)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_read() {
+        assert_eq!(parse_cpu_list("0-3,8,10-11"), Some(vec![0, 1, 2, 3, 8, 10, 11]));
+        assert_eq!(parse_cpu_list("0"), Some(vec![0]));
+        assert_eq!(parse_cpu_list(""), None);
+        assert_eq!(parse_cpu_list("3-1"), None);
+        assert_eq!(parse_cpu_list("0-4000000000"), None);
+    }
+
+    #[test]
+    fn each_refusal_says_why_and_what_to_do() {
+        let words = |errno, paranoid| explain(&io::Error::from_raw_os_error(errno), SampleClock::CpuClock, paranoid);
+        assert_eq!(
+            words(libc::EACCES, Some(3)),
+            (
+                "kernel.perf_event_paranoid is 3, which forbids sampling to users".to_owned(),
+                "sysctl kernel.perf_event_paranoid=2".to_owned()
+            )
+        );
+        let (reason, remedy) = words(libc::EPERM, Some(2));
+        assert_eq!(reason, "perf_event_open is blocked (operation not permitted), as by the seccomp filter of a container");
+        assert!(remedy.contains("seccomp"));
+        assert!(words(libc::ENOSYS, None).0.contains("no performance events"));
+        assert!(words(libc::EMFILE, Some(2)).1.contains("ulimit -n"));
+        assert!(words(libc::ENOENT, Some(2)).0.contains("cannot sample by cpu-clock"));
+        for errno in 1..134 {
+            let (reason, _) = words(errno, Some(2));
+            assert!(!reason.is_empty() && reason.starts_with(char::is_lowercase) && !reason.contains("os error"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn rings_of_a_plain_user_fit_the_default_limit_exactly() {
+        let (sampler, _) = RING_PAGES[1];
+        assert_eq!((sampler + 1) * 4, 516);
+        assert!(RING_PAGES.iter().all(|(s, t)| s.is_power_of_two() && t.is_power_of_two()));
+    }
+}

@@ -1,0 +1,488 @@
+//! Record bytes to typed records. Any bytes are welcome: what is no record is an error, never a panic.
+//!
+//! You bring the bytes of a ring as they were copied out ([`records`]) and say which of our two events wrote them
+//! ([`Source`]). The fields themselves are decoded by `linux-perf-event-reader`; this file knows which of them we asked for.
+//!
+//! ```text
+//! record    | type u32 | misc u16 | size u16 | body … | who: pid tid u32, time u64, cpu u32, 0 u32 |
+//! sample    | type u32 | misc u16 | size u16 | ip | pid tid | time | cpu | period | abi | registers | size | stack … | dyn_size |
+//! ```
+
+use linux_perf_event_reader::constants::{
+    PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_SAMPLE_CPU, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER,
+    PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
+};
+use linux_perf_event_reader::{
+    BranchSampleFormat, CommonData, ContextSwitchRecord, Endianness, EventRecord, Mmap2FileId, RawData, RawEventRecord, ReadFormat,
+    RecordIdParseInfo, RecordParseInfo, RecordType, SampleFormat, TaskWasPreempted,
+};
+use longpole_symbols::unwind::Registers;
+
+/// Bytes in front of every record.
+const HEADER_BYTES: usize = 8;
+
+/// Numbers of the registers that are asked for, as the kernel's `asm/perf_regs.h` has them.
+#[cfg(target_arch = "x86_64")]
+mod register {
+    pub(super) const FP: u64 = 6;
+    pub(super) const SP: u64 = 7;
+    pub(super) const IP: u64 = 8;
+    pub(super) const LR: Option<u64> = None;
+}
+#[cfg(target_arch = "aarch64")]
+mod register {
+    pub(super) const FP: u64 = 29;
+    pub(super) const SP: u64 = 31;
+    pub(super) const IP: u64 = 32;
+    pub(super) const LR: Option<u64> = Some(30);
+}
+
+/// The registers that are asked for, as a mask.
+pub(crate) const REGISTER_MASK: u64 = 1 << register::FP
+    | 1 << register::SP
+    | 1 << register::IP
+    | match register::LR {
+        Some(number) => 1 << number,
+        None => 0,
+    };
+
+/// What the sampling event puts into its samples.
+pub(crate) const SAMPLER_FORMAT: u64 = PERF_SAMPLE_IP
+    | PERF_SAMPLE_TID
+    | PERF_SAMPLE_TIME
+    | PERF_SAMPLE_CPU
+    | PERF_SAMPLE_PERIOD
+    | PERF_SAMPLE_REGS_USER
+    | PERF_SAMPLE_STACK_USER;
+
+/// What the tracking event says of each record.
+pub(crate) const TRACKER_FORMAT: u64 = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
+
+/// Where the register ABI stands in the body of a sample: behind ip, pid and tid, time, cpu, period.
+const SAMPLE_ABI_OFFSET: usize = 5 * 8;
+
+/// The ABI of 64-bit code (`PERF_SAMPLE_REGS_ABI_64`).
+const ABI_64: u64 = 2;
+
+/// Record types that `linux-perf-event-reader` leaves raw.
+const LOST_SAMPLES: u32 = 13;
+
+/// Which of our events wrote a record: they ask for different fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The event that samples and reports switches.
+    Sampler,
+    /// The event that reports processes, threads, names and mappings.
+    Tracker,
+}
+
+impl Source {
+    fn parse_info(self) -> RecordParseInfo {
+        let format = match self {
+            Source::Sampler => SAMPLER_FORMAT,
+            Source::Tracker => TRACKER_FORMAT,
+        };
+        RecordParseInfo {
+            endian: if cfg!(target_endian = "big") { Endianness::BigEndian } else { Endianness::LittleEndian },
+            sample_format: SampleFormat::from_bits_truncate(format),
+            branch_sample_format: BranchSampleFormat::empty(),
+            read_format: ReadFormat::empty(),
+            // Behind every record that is no sample stand pid and tid, time, cpu.
+            common_data_offset_from_end: Some(24),
+            nonsample_record_time_offset_from_end: Some(16),
+            // In a sample the time stands behind ip, pid and tid.
+            sample_record_time_offset_from_start: Some(16),
+            sample_regs_user: REGISTER_MASK,
+            user_regs_count: REGISTER_MASK.count_ones() as u8,
+            sample_regs_intr: 0,
+            intr_regs_count: 0,
+            id_parse_info: RecordIdParseInfo { nonsample_record_id_offset_from_end: None, sample_record_id_offset_from_start: None },
+        }
+    }
+}
+
+/// Why bytes are no record, as a lower-case fragment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// A record says that it is smaller than its header, or larger than what is left.
+    #[error("a record of {size} bytes where {left} are left")]
+    Size {
+        /// What it says.
+        size: usize,
+        /// What is there.
+        left: usize,
+    },
+    /// Its body is too short for its type.
+    #[error("a record of type {kind} that is too short")]
+    Short {
+        /// Its type.
+        kind: u32,
+    },
+    /// It has a form that was not asked for.
+    #[error("a record of type {kind} in a form that was not asked for")]
+    Unasked {
+        /// Its type.
+        kind: u32,
+    },
+}
+
+/// One record, still bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawRecord<'a> {
+    /// Where it starts in the bytes it was split from.
+    pub offset: usize,
+    kind: u32,
+    misc: u16,
+    body: &'a [u8],
+}
+
+/// Splits the bytes of a ring into records. After an error there is nothing more: the next boundary is unknown.
+pub fn records(bytes: &[u8]) -> impl Iterator<Item = Result<RawRecord<'_>, RecordError>> {
+    let mut offset = 0;
+    std::iter::from_fn(move || {
+        let rest = bytes.get(offset..).filter(|rest| !rest.is_empty())?;
+        let record = first_record(rest, offset);
+        offset = match &record {
+            Ok(record) => offset + HEADER_BYTES + record.body.len(),
+            Err(_) => bytes.len(),
+        };
+        Some(record)
+    })
+}
+
+fn first_record(bytes: &[u8], offset: usize) -> Result<RawRecord<'_>, RecordError> {
+    let short = RecordError::Size { size: HEADER_BYTES, left: bytes.len() };
+    let (header, _) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(short)?;
+    let [k0, k1, k2, k3, m0, m1, s0, s1] = *header;
+    let size = usize::from(u16::from_ne_bytes([s0, s1]));
+    let error = RecordError::Size { size, left: bytes.len() };
+    let body = bytes.get(HEADER_BYTES..size).ok_or(error)?;
+    Ok(RawRecord { offset, kind: u32::from_ne_bytes([k0, k1, k2, k3]), misc: u16::from_ne_bytes([m0, m1]), body })
+}
+
+/// A sample: where a thread was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleRecord<'a> {
+    /// Instruction pointer.
+    pub ip: u64,
+    /// What the event had counted since the last one: nanoseconds, or cycles.
+    pub period: u64,
+    /// Registers of user space; `None` where there are none, or where they are those of 32-bit code.
+    pub registers: Option<Registers>,
+    /// Whether it was 32-bit code.
+    pub is_32_bit: bool,
+    /// The bytes above the stack pointer that were really copied.
+    pub stack: &'a [u8],
+}
+
+/// A mapping that may hold code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapRecord<'a> {
+    /// Its first address.
+    pub start: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Where in the file it starts.
+    pub file_offset: u64,
+    /// Device of the file, major and minor; zero where there is no file.
+    pub device: (u32, u32),
+    /// Inode of the file; zero where there is none.
+    pub inode: u64,
+    /// Generation of the inode, where the file system has such.
+    pub inode_generation: u64,
+    /// Protection (`PROT_EXEC` is 4).
+    pub protection: u32,
+    /// Path as the kernel has it, `[vdso]`, `//anon`.
+    pub path: &'a [u8],
+}
+
+/// What a record says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// A sample.
+    Sample(SampleRecord<'a>),
+    /// A mapping.
+    Map(MapRecord<'a>),
+    /// A thread has a name, by itself or by executing a program.
+    Comm {
+        /// The name.
+        name: &'a [u8],
+        /// Whether a program was executed.
+        exec: bool,
+    },
+    /// A process or thread was made.
+    Fork {
+        /// Its process; that of the parent where a thread was made.
+        pid: u32,
+        /// Its thread.
+        tid: u32,
+        /// The parent.
+        parent_pid: u32,
+        /// The thread that made it.
+        parent_tid: u32,
+    },
+    /// A thread ended.
+    Exit {
+        /// Its process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+    },
+    /// The thread was given a CPU.
+    SwitchIn,
+    /// The thread lost its CPU.
+    SwitchOut {
+        /// Although it could have gone on.
+        preempted: bool,
+    },
+    /// Records were lost here.
+    Lost {
+        /// How many.
+        count: u64,
+    },
+    /// The kernel stopped sampling for the rest of a tick, because it took too long.
+    Throttle,
+    /// It goes on.
+    Unthrottle,
+    /// Something nobody asked for; there is nothing to know.
+    Other,
+}
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Process that was running; 0 where the kernel could not tell.
+    pub pid: u32,
+    /// Thread that was running; 0 where the kernel could not tell.
+    pub tid: u32,
+    /// CLOCK_MONOTONIC.
+    pub time: u64,
+    /// CPU.
+    pub cpu: u32,
+    /// What it says.
+    pub body: Body<'a>,
+}
+
+fn id(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or(0)
+}
+
+impl<'a> RawRecord<'a> {
+    /// Its time, or 0 where it is too short to have one.
+    pub fn time(&self) -> u64 {
+        let at = if self.kind == RecordType::SAMPLE.0 { 16 } else { self.body.len().wrapping_sub(16) };
+        let word = at.checked_add(8).and_then(|end| self.body.get(at..end)).and_then(|word| word.try_into().ok());
+        word.map(u64::from_ne_bytes).unwrap_or(0)
+    }
+
+    /// Decodes it.
+    pub fn decode(&self, source: Source) -> Result<Record<'a>, RecordError> {
+        let short = RecordError::Short { kind: self.kind };
+        let unasked = RecordError::Unasked { kind: self.kind };
+        let info = source.parse_info();
+        let kind = RecordType(self.kind);
+        if kind.is_user_type() {
+            return Err(unasked);
+        }
+        if kind == RecordType::SAMPLE && source == Source::Tracker {
+            return Err(unasked);
+        }
+        if kind == RecordType::MMAP2 && self.misc & PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
+            return Err(unasked);
+        }
+        let raw = RawEventRecord::new(kind, self.misc, RawData::Single(self.body), info);
+        let CommonData { pid, tid, timestamp, cpu, .. } = raw.common_data().map_err(|_| short)?;
+        let body = match raw.parse().map_err(|_| short)? {
+            EventRecord::Sample(sample) => {
+                let abi = self.body.get(SAMPLE_ABI_OFFSET..SAMPLE_ABI_OFFSET + 8).and_then(|word| word.try_into().ok());
+                let abi = u64::from_ne_bytes(abi.ok_or(short)?);
+                let registers = sample.user_regs.filter(|_| abi == ABI_64).and_then(|regs| {
+                    Some(Registers {
+                        ip: regs.get(register::IP)?,
+                        sp: regs.get(register::SP)?,
+                        fp: regs.get(register::FP)?,
+                        lr: register::LR.map_or(Some(0), |number| regs.get(number))?,
+                    })
+                });
+                let stack = match sample.user_stack {
+                    // The kernel reserves what was asked for and says behind it how much it filled; the rest holds
+                    // bytes of earlier records.
+                    Some((RawData::Single(bytes), filled)) => &bytes[..bytes.len().min(usize::try_from(filled).unwrap_or(usize::MAX))],
+                    Some((RawData::Split(..), _)) | None => &[],
+                };
+                Body::Sample(SampleRecord {
+                    ip: sample.ip.ok_or(short)?,
+                    period: sample.period.ok_or(short)?,
+                    registers,
+                    is_32_bit: abi != 0 && abi != ABI_64,
+                    stack,
+                })
+            }
+            EventRecord::Mmap2(map) => {
+                let Mmap2FileId::InodeAndVersion(file) = map.file_id else { return Err(unasked) };
+                let RawData::Single(path) = map.path else { return Err(short) };
+                Body::Map(MapRecord {
+                    start: map.address,
+                    bytes: map.length,
+                    file_offset: map.page_offset,
+                    device: (file.major, file.minor),
+                    inode: file.inode,
+                    inode_generation: file.inode_generation,
+                    protection: map.protection,
+                    path,
+                })
+            }
+            EventRecord::Comm(comm) => {
+                let RawData::Single(name) = comm.name else { return Err(short) };
+                Body::Comm { name, exec: comm.is_execve }
+            }
+            EventRecord::Fork(fork) => {
+                Body::Fork { pid: id(fork.pid), tid: id(fork.tid), parent_pid: id(fork.ppid), parent_tid: id(fork.ptid) }
+            }
+            EventRecord::Exit(exit) => Body::Exit { pid: id(exit.pid), tid: id(exit.tid) },
+            EventRecord::ContextSwitch(ContextSwitchRecord::In { .. }) => Body::SwitchIn,
+            EventRecord::ContextSwitch(ContextSwitchRecord::Out { preempted, .. }) => {
+                Body::SwitchOut { preempted: preempted == TaskWasPreempted::Yes }
+            }
+            EventRecord::Lost(lost) => Body::Lost { count: lost.count },
+            EventRecord::Throttle(_) => Body::Throttle,
+            EventRecord::Unthrottle(_) => Body::Unthrottle,
+            EventRecord::Raw(_) if self.kind == LOST_SAMPLES => {
+                let count = self.body.first_chunk::<8>().ok_or(short)?;
+                Body::Lost { count: u64::from_ne_bytes(*count) }
+            }
+            _ => Body::Other,
+        };
+        Ok(Record { pid: pid.map_or(0, id), tid: tid.map_or(0, id), time: timestamp.ok_or(short)?, cpu: cpu.ok_or(short)?, body })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Bytes of records, as the kernel writes them on a little-endian machine.
+    #[derive(Default)]
+    struct Bytes(Vec<u8>);
+
+    impl Bytes {
+        fn u32(mut self, value: u32) -> Self {
+            self.0.extend(value.to_ne_bytes());
+            self
+        }
+
+        fn u64(mut self, value: u64) -> Self {
+            self.0.extend(value.to_ne_bytes());
+            self
+        }
+
+        fn raw(mut self, bytes: &[u8]) -> Self {
+            self.0.extend(bytes);
+            self
+        }
+
+        fn who(self) -> Self {
+            self.u32(100).u32(101).u64(5_000).u32(1).u32(0)
+        }
+
+        fn record(self, kind: u32, misc: u16) -> Vec<u8> {
+            let size = (self.0.len() + HEADER_BYTES) as u16;
+            let mut out = kind.to_ne_bytes().to_vec();
+            out.extend(misc.to_ne_bytes());
+            out.extend(size.to_ne_bytes());
+            out.extend(self.0);
+            out
+        }
+    }
+
+    fn only(bytes: &[u8], source: Source) -> Result<Record<'_>, RecordError> {
+        let mut all = records(bytes);
+        let first = all.next().unwrap()?;
+        assert!(all.next().is_none());
+        assert!(first.time() == 5_000, "the time that orders a record is that of its body");
+        first.decode(source)
+    }
+
+    #[test]
+    fn the_stack_of_a_sample_ends_where_the_kernel_stopped_copying() {
+        let mut sample = Bytes::default().u64(0x1234).u32(100).u32(101).u64(5_000).u32(1).u32(0).u64(1_001_001).u64(ABI_64);
+        for register in 0..u64::from(REGISTER_MASK.count_ones()) {
+            sample = sample.u64(0x1000 + register);
+        }
+        let bytes = sample.u64(32).raw(&[7; 16]).raw(b"ghosts of before").u64(16).record(9, 2);
+        let record = only(&bytes, Source::Sampler).unwrap();
+        assert_eq!((record.pid, record.tid, record.time, record.cpu), (100, 101, 5_000, 1));
+        let Body::Sample(sample) = record.body else { panic!("{record:?}") };
+        assert_eq!((sample.ip, sample.period, sample.is_32_bit), (0x1234, 1_001_001, false));
+        assert_eq!(sample.stack, [7; 16]);
+        let registers = sample.registers.unwrap();
+        if cfg!(target_arch = "x86_64") {
+            assert_eq!((registers.fp, registers.sp, registers.ip), (0x1000, 0x1001, 0x1002));
+        }
+    }
+
+    #[test]
+    fn a_sample_of_32_bit_code_has_no_registers_for_us() {
+        let mut sample = Bytes::default().u64(0x1234).u32(100).u32(101).u64(5_000).u32(1).u32(0).u64(1).u64(1);
+        for _ in 0..REGISTER_MASK.count_ones() {
+            sample = sample.u64(0);
+        }
+        let bytes = sample.u64(0).record(9, 2);
+        let Body::Sample(sample) = only(&bytes, Source::Sampler).unwrap().body else { panic!() };
+        assert_eq!((sample.registers, sample.is_32_bit, sample.stack), (None, true, &[][..]));
+    }
+
+    #[test]
+    fn records_of_processes_and_switches_are_understood() {
+        let fork = Bytes::default().u32(200).u32(100).u32(200).u32(101).u64(5_000).who().record(7, 0);
+        let body = only(&fork, Source::Tracker).unwrap().body;
+        assert_eq!(body, Body::Fork { pid: 200, tid: 200, parent_pid: 100, parent_tid: 101 });
+        let exec = Bytes::default().u32(200).u32(200).raw(b"sh\0\0\0\0\0\0").who().record(3, 0x2000);
+        assert_eq!(only(&exec, Source::Tracker).unwrap().body, Body::Comm { name: b"sh", exec: true });
+        let out = Bytes::default().who().record(14, 0x2000 | 0x4000);
+        assert_eq!(only(&out, Source::Sampler).unwrap().body, Body::SwitchOut { preempted: true });
+        let lost = Bytes::default().u64(9).who().record(13, 0);
+        assert_eq!(only(&lost, Source::Sampler).unwrap().body, Body::Lost { count: 9 });
+        let map = Bytes::default().u32(200).u32(200).u64(0x7000).u64(0x1000).u64(0x2000);
+        let map = map.u32(8).u32(1).u64(77).u64(3).u32(5).u32(2).raw(b"/bin/sh\0").who().record(10, 2);
+        let Body::Map(map) = only(&map, Source::Tracker).unwrap().body else { panic!() };
+        assert_eq!(
+            (map.start, map.bytes, map.file_offset, map.device, map.inode, map.path),
+            (0x7000, 0x1000, 0x2000, (8, 1), 77, &b"/bin/sh"[..])
+        );
+    }
+
+    #[test]
+    fn damage_is_an_error_and_ends_the_batch() {
+        let mut bytes = Bytes::default().who().record(14, 0);
+        bytes.extend([1, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
+        let all: Vec<_> = records(&bytes).collect();
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[1], Err(RecordError::Size { size: 3, left: 10 }));
+        let short = Bytes::default().u32(1).record(14, 0);
+        assert_eq!(records(&short).next().unwrap().unwrap().decode(Source::Sampler), Err(RecordError::Short { kind: 14 }));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..400), tracker in any::<bool>()) {
+            let source = if tracker { Source::Tracker } else { Source::Sampler };
+            for record in records(&bytes).flatten() {
+                let _ = (record.time(), record.decode(source));
+            }
+        }
+
+        #[test]
+        fn any_body_of_any_type_is_survived(kind in 0u32..30, misc in any::<u16>(), body in prop::collection::vec(any::<u8>(), 0..300), tracker in any::<bool>()) {
+            let source = if tracker { Source::Tracker } else { Source::Sampler };
+            let bytes = Bytes(body).record(kind, misc);
+            for record in records(&bytes) {
+                let record = record.unwrap();
+                if let Ok(Record { body: Body::Sample(sample), .. }) = record.decode(source) {
+                    prop_assert!(sample.stack.len() <= bytes.len());
+                }
+            }
+        }
+    }
+}

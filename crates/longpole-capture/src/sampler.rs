@@ -1,0 +1,551 @@
+//! The recorder: ties kernel records, mappings, unwinding and context records into observations.
+//!
+//! You bring the pid of a child that waits to exec, and a sink. From its exec on, what it and everything it starts does is
+//! observed, until [`Recorder::finish`]. Nothing of the target is touched, stopped or changed.
+//!
+//! ```text
+//! kernel rings --> drain thread --> hand-over (bounded) --> this thread: order by time, unwind, intern --> sink
+//! ```
+//!
+//! Rings are read one after the other, so records of different CPUs come out of order. A round's records are held until the
+//! next round has begun: by then every record that is older than this round's beginning has been read.
+
+use std::collections::VecDeque;
+use std::io::PipeWriter;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use longpole_model::{
+    AbsAddr, ClockAnchor, CodeAddress, ContextRecord, LocationId, Loss, LossKind, Monotonic, Observation, ObservationSink, Sample, StackId,
+    Timestamp,
+};
+use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
+
+use crate::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
+use crate::maps::Binaries;
+pub use crate::maps::OpenBinary;
+use crate::perf::event::{self, Opened};
+pub use crate::perf::event::{Options, Refused, SampleClock};
+use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
+use crate::process_tree::ProcessTree;
+use crate::span_context;
+use crate::stacks::{Cut, NumberMap, Out, Spot, Stacks};
+use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, realtime_nanos, thread_cpu_nanos};
+
+/// How often both clocks are read, and losses told.
+const ANCHOR_NANOS: u64 = 1_000_000_000;
+
+/// How often the sink is told to write what it has, so that little is lost if the recorder is killed.
+const FLUSH_NANOS: u64 = 100_000_000;
+
+/// How soon a program that had not laid out its arguments is looked at again.
+const EXEC_RETRY: Duration = Duration::from_millis(1);
+
+/// How often the clocks are read for one anchor; the narrowest bracket wins.
+const BRACKETS: usize = 8;
+
+/// What a recording came to.
+#[derive(Debug, Default)]
+pub struct Stats {
+    /// Samples given to the sink.
+    pub samples: u64,
+    /// Stretches on a CPU given to the sink.
+    pub cpu_slices: u64,
+    /// Records (samples or switches) the kernel dropped.
+    pub lost: u64,
+    /// Times the kernel held sampling back.
+    pub throttled: u64,
+    /// Stacks deeper than the copied bytes.
+    pub truncated: u64,
+    /// Stacks the unwinder gave up on.
+    pub unwind_failed: u64,
+    /// Context records caught in the middle of a write.
+    pub torn: u64,
+    /// Observations the sink refused.
+    pub not_kept: u64,
+    /// Why it refused the first of them.
+    pub not_kept_reason: Option<String>,
+    /// CPU time of the recorder's own threads.
+    pub recorder_cpu_nanos: u64,
+    /// The binaries of the recording, still open where possible, for looking up names.
+    pub binaries: Vec<OpenBinary>,
+}
+
+/// A recording under way.
+#[derive(Debug)]
+pub struct Recorder {
+    clock: SampleClock,
+    rate_hz: u32,
+    // Closing it wakes the drain thread for the last time.
+    stop: Option<PipeWriter>,
+    drainer: Option<JoinHandle<u64>>,
+    processor: Option<JoinHandle<Stats>>,
+}
+
+impl Recorder {
+    /// Prepares to observe process `pid` from its next exec on. It must be a child that waits at its gate.
+    pub fn start(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
+        let Opened { streams, clock, rate_hz, stack_bytes, losses } = event::open(pid, options)?;
+        let no_thread = |error: std::io::Error| Refused {
+            reason: format!("no thread for the recorder: {}", error.to_string().to_lowercase()),
+            remedy: "raise the limit of processes: ulimit -u".to_owned(),
+        };
+        let (stopped, stop) = std::io::pipe()
+            .map_err(|_| Refused { reason: "too many open files".to_owned(), remedy: "raise the limit: ulimit -n 4096".to_owned() })?;
+        let handover = Arc::new(Handover::default());
+        let mut processor = Processor::new(pid, clock, rate_hz, stack_bytes, Out::new(sink));
+        processor.anchor();
+        for loss in losses {
+            processor.out.give(Observation::Loss(loss));
+        }
+        let for_processor = Arc::clone(&handover);
+        let processor =
+            Builder::new().name("longpole-record".to_owned()).spawn(move || processor.run(&for_processor)).map_err(no_thread)?;
+        let for_drainer = Arc::clone(&handover);
+        match Builder::new().name("longpole-drain".to_owned()).spawn(move || drain(streams, stopped, &for_drainer)) {
+            Ok(drainer) => Ok(Recorder { clock, rate_hz, stop: Some(stop), drainer: Some(drainer), processor: Some(processor) }),
+            Err(error) => {
+                handover.close();
+                // The thread ends as soon as it sees that; what it might say of nothing is of no interest.
+                let _ = processor.join();
+                Err(no_thread(error))
+            }
+        }
+    }
+
+    /// What interrupts: what was asked for, or what there is.
+    pub fn clock(&self) -> SampleClock {
+        self.clock
+    }
+
+    /// Samples a second and running thread: what was asked for, or what is allowed.
+    pub fn rate_hz(&self) -> u32 {
+        self.rate_hz
+    }
+
+    /// Ends the recording: takes what is in the rings, flushes the sink, joins the threads. What still runs is no longer observed.
+    pub fn finish(mut self) -> Stats {
+        self.end()
+    }
+
+    fn end(&mut self) -> Stats {
+        self.stop = None;
+        let drain_cpu_nanos = self.drainer.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let mut stats = self.processor.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        stats.recorder_cpu_nanos += drain_cpu_nanos;
+        stats
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if self.processor.is_some() {
+            self.end();
+        }
+    }
+}
+
+/// Reads both clocks, as close together as can be had.
+pub fn clock_anchor() -> ClockAnchor {
+    let mut narrowest: Option<ClockAnchor> = None;
+    for _ in 0..BRACKETS {
+        let before = monotonic_nanos();
+        let unix = realtime_nanos();
+        let after = monotonic_nanos();
+        let width = after.saturating_sub(before);
+        let anchor = ClockAnchor {
+            monotonic: Monotonic(before + width / 2),
+            unix: Timestamp::from_unix_nanos(unix),
+            bracket_nanos: u32::try_from(width).unwrap_or(u32::MAX),
+        };
+        if narrowest.is_none_or(|best| anchor.bracket_nanos < best.bracket_nanos) {
+            narrowest = Some(anchor);
+        }
+    }
+    narrowest.unwrap_or(ClockAnchor { monotonic: Monotonic(0), unix: Timestamp(0), bracket_nanos: u32::MAX })
+}
+
+/// A record that waits for its turn.
+struct Pending {
+    time: u64,
+    source: Source,
+    /// Number of its batch, and where in it the record lies.
+    batch: u64,
+    at: usize,
+    /// What was found in a mapping when its record arrived.
+    code: Option<Code>,
+}
+
+/// Losses since they were last told, by kind and reason.
+#[derive(Default)]
+struct Losses {
+    lost: u64,
+    throttled: u64,
+    torn: u64,
+    undecodable: u64,
+    cut: NumberMap<Cut, u64>,
+}
+
+struct Processor {
+    out: Out,
+    tree: ProcessTree,
+    binaries: Binaries,
+    stacks: Stacks,
+    walker: StackWalker,
+    stats: Stats,
+    losses: Losses,
+    weigher: Weigher,
+    stack_bytes: u32,
+    /// Batches that still have records in `pending`, oldest first, and the number of the oldest.
+    batches: VecDeque<Vec<u8>>,
+    first_batch: u64,
+    pending: Vec<Pending>,
+    /// Beginning of the last round.
+    horizon: u64,
+    next_anchor: u64,
+    next_flush: u64,
+    // Kept for their memory.
+    frames: Vec<Frame>,
+    locations: Vec<LocationId>,
+}
+
+impl Processor {
+    fn new(root: u32, clock: SampleClock, rate_hz: u32, stack_bytes: u32, out: Out) -> Processor {
+        Processor {
+            out,
+            tree: ProcessTree::new(root),
+            binaries: Binaries::default(),
+            stacks: Stacks::default(),
+            walker: StackWalker::new(),
+            stats: Stats::default(),
+            losses: Losses::default(),
+            weigher: Weigher::new(clock, rate_hz),
+            stack_bytes,
+            batches: VecDeque::new(),
+            first_batch: 0,
+            pending: Vec::new(),
+            horizon: 0,
+            next_anchor: 0,
+            next_flush: 0,
+            frames: Vec::new(),
+            locations: Vec::new(),
+        }
+    }
+
+    fn run(mut self, handover: &Handover) -> Stats {
+        let _close = CloseOnDrop(handover);
+        block_signals_of_this_thread();
+        loop {
+            let now = monotonic_nanos();
+            let mut due = self.next_anchor;
+            if self.out.dirty {
+                due = due.min(self.next_flush);
+            }
+            let mut patience = Duration::from_nanos(due.saturating_sub(now));
+            if self.tree.waits_for_exec() {
+                patience = patience.min(EXEC_RETRY);
+            }
+            match handover.take(patience) {
+                Taken::Batch(batch) => {
+                    let is_last = batch.is_last;
+                    self.accept(batch, handover);
+                    if is_last {
+                        break;
+                    }
+                }
+                Taken::Nothing => {}
+                Taken::Closed => break,
+            }
+            let now = monotonic_nanos();
+            self.tree.tell_execs(now, &mut self.out);
+            if now >= self.next_anchor {
+                self.anchor();
+            }
+            if self.out.dirty && now >= self.next_flush && handover.is_empty() {
+                self.out.flush();
+                self.next_flush = now + FLUSH_NANOS;
+            }
+        }
+        self.end()
+    }
+
+    fn end(mut self) -> Stats {
+        self.tree.finish(monotonic_nanos(), &mut self.out);
+        self.anchor();
+        self.out.flush();
+        let mut stats = self.stats;
+        stats.cpu_slices = self.tree.slices;
+        stats.not_kept = self.out.not_kept;
+        stats.not_kept_reason = self.out.not_kept_reason;
+        stats.binaries = self.binaries.into_open();
+        stats.recorder_cpu_nanos = thread_cpu_nanos();
+        stats
+    }
+
+    /// Reads the clocks and tells what was lost since it was last told.
+    fn anchor(&mut self) {
+        let anchor = clock_anchor();
+        self.next_anchor = anchor.monotonic.0 + ANCHOR_NANOS;
+        self.out.give(Observation::Clock(anchor));
+        for loss in std::mem::take(&mut self.losses).told() {
+            self.out.give(Observation::Loss(loss));
+        }
+    }
+
+    /// Takes what one round brought, and deals with all that is known to be in order by now.
+    fn accept(&mut self, batch: Batch, handover: &Handover) {
+        let number = self.first_batch + self.batches.len() as u64;
+        self.announce_execs(&batch);
+        for (source, range) in &batch.parts {
+            let bytes = batch.bytes.get(range.clone()).unwrap_or_default();
+            for record in records(bytes) {
+                let Ok(record) = record else {
+                    self.losses.undecodable += 1;
+                    continue;
+                };
+                let code = match (source, record.decode(*source)) {
+                    (Source::Tracker, Ok(Record { pid, body: Body::Map(map), .. })) => Some(self.binaries.load(pid, &map, &mut self.out)),
+                    _ => None,
+                };
+                let at = range.start + record.offset;
+                self.pending.push(Pending { time: record.time(), source: *source, batch: number, at, code });
+            }
+        }
+        self.batches.push_back(batch.bytes);
+        // Mostly sorted already, in as many runs as there are rings; the sort is stable, so equal times keep their order.
+        self.pending.sort_by_key(|p| p.time);
+        let horizon = if batch.is_last { u64::MAX } else { self.horizon };
+        self.horizon = batch.before;
+        let ready = self.pending.partition_point(|p| p.time <= horizon);
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut batches = std::mem::take(&mut self.batches);
+        for item in pending.drain(..ready) {
+            let Some(bytes) = batches.get((item.batch - self.first_batch) as usize).and_then(|b| b.get(item.at..)) else { continue };
+            match records(bytes).next().map(|record| record.and_then(|r| r.decode(item.source))) {
+                Some(Ok(record)) => self.record(&record, item.code),
+                Some(Err(_)) | None => self.losses.undecodable += 1,
+            }
+        }
+        let oldest = pending.iter().map(|p| p.batch).min().unwrap_or(number + 1);
+        while self.first_batch < oldest {
+            self.first_batch += 1;
+            if let Some(buffer) = batches.pop_front() {
+                handover.give_back(buffer);
+            }
+        }
+        self.pending = pending;
+        self.batches = batches;
+        if let Some(total) = batch.lost_in_all {
+            // What was lost last is told by no record, because none was written behind it.
+            let untold = total.saturating_sub(self.stats.lost);
+            self.losses.lost += untold;
+            self.stats.lost += untold;
+        }
+    }
+
+    /// Looks at once at what `/proc` says of programs that were executed: they may be short-lived.
+    fn announce_execs(&mut self, batch: &Batch) {
+        let mut execs: Vec<(u64, u32, &[u8])> = Vec::new();
+        for (_, range) in batch.parts.iter().filter(|(source, _)| *source == Source::Tracker) {
+            let bytes = batch.bytes.get(range.clone()).unwrap_or_default();
+            for record in records(bytes).flatten() {
+                if let Ok(Record { pid, time, body: Body::Comm { name, exec: true }, .. }) = record.decode(Source::Tracker) {
+                    execs.push((time, pid, name));
+                }
+            }
+        }
+        execs.sort_by_key(|(time, ..)| *time);
+        for (i, (time, pid, name)) in execs.iter().enumerate() {
+            // Only the last exec of a process can still be asked for.
+            let is_latest = !execs[i + 1..].iter().any(|(_, later, _)| later == pid);
+            self.tree.announce_exec(*pid, *time, name, is_latest);
+        }
+    }
+
+    /// Deals with one record, in its turn.
+    fn record(&mut self, record: &Record<'_>, code: Option<Code>) {
+        let Record { pid, tid, time, cpu, ref body } = *record;
+        match body {
+            Body::Sample(sample) => self.sample(pid, tid, time, cpu, sample),
+            Body::SwitchIn => self.tree.switch_in(time, pid, tid, &mut self.out),
+            Body::SwitchOut { preempted } => self.tree.switch_out(time, tid, *preempted, &mut self.out),
+            Body::Map(map) => self.map(pid, time, map, code),
+            Body::Comm { name, exec: true } => self.tree.exec(time, pid, name, &mut self.out),
+            Body::Comm { name, exec: false } => self.tree.rename(time, pid, tid, name, &mut self.out),
+            Body::Fork { pid, tid, parent_pid, parent_tid } => {
+                self.tree.fork(time, *pid, *tid, *parent_pid, *parent_tid, &mut self.out);
+            }
+            Body::Exit { pid, tid } => self.tree.exit(time, *pid, *tid, &mut self.out),
+            Body::Lost { count } => {
+                self.losses.lost += count;
+                self.stats.lost += count;
+            }
+            Body::Throttle => {
+                self.losses.throttled += 1;
+                self.stats.throttled += 1;
+            }
+            Body::Unthrottle | Body::Other => {}
+        }
+    }
+
+    fn map(&mut self, pid: u32, time: u64, map: &MapRecord<'_>, code: Option<Code>) {
+        let code = match code {
+            Some(code) => code,
+            None => self.binaries.load(pid, map, &mut self.out),
+        };
+        if self.tree.thread(pid, pid, time, &mut self.out).is_none() {
+            return;
+        }
+        let range = AbsAddr(map.start)..AbsAddr(map.start.saturating_add(map.bytes));
+        if self.tree.space(pid).is_some_and(|space| space.has(range.clone(), &code)) {
+            return;
+        }
+        if let Some(space) = self.tree.space_mut(pid) {
+            space.map(range, map.file_offset, code);
+        }
+    }
+
+    fn sample(&mut self, pid: u32, tid: u32, time: u64, cpu: u32, sample: &SampleRecord<'_>) {
+        let context = match (self.tree.thread(pid, tid, time, &mut self.out), sample.registers) {
+            (Some(thread), Some(registers)) => span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint),
+            _ => ContextRecord::Absent,
+        };
+        if context == ContextRecord::Torn {
+            self.losses.torn += 1;
+            self.stats.torn += 1;
+        }
+        let Some(stack) = self.stack(pid, sample) else { return };
+        let weight_nanos = self.weigher.weigh(sample.period);
+        let kept = Sample { time: Monotonic(time), pid, tid, cpu, stack, weight_nanos, context };
+        if self.out.give(Observation::Sample(kept)) {
+            self.stats.samples += 1;
+        }
+    }
+
+    /// Unwinds and numbers the stack of a sample; `None` where the sink could not keep a definition.
+    fn stack(&mut self, pid: u32, sample: &SampleRecord<'_>) -> Option<StackId> {
+        let nowhere = AddressSpace::default;
+        let space = self.tree.space(pid).map(Arc::clone).unwrap_or_else(|| Arc::new(nowhere()));
+        let cut = match sample.registers {
+            Some(registers) => match self.walker.walk(&space, &registers, sample.stack, self.stack_bytes, &mut self.frames) {
+                StackEnd::Root => None,
+                end => Some(Cut::Walk(end)),
+            },
+            None => {
+                self.frames.clear();
+                let address = CodeAddress::Instruction(AbsAddr(sample.ip));
+                self.frames.push(Frame { address, place: space.locate(AbsAddr(sample.ip)) });
+                Some(if sample.is_32_bit { Cut::Code32 } else { Cut::NoRegisters })
+            }
+        };
+        if let Some(cut) = cut {
+            *self.losses.cut.entry(cut).or_insert(0) += 1;
+            match cut {
+                Cut::Walk(end) if end.is_truncated() => self.stats.truncated += 1,
+                _ => self.stats.unwind_failed += 1,
+            }
+        }
+        self.locations.clear();
+        let ends = cut.map(Spot::Cut);
+        let spots = self.frames.iter().map(|frame| match frame.place {
+            Place::Code { mapping, address } => Spot::Code { mapping, address },
+            Place::Anonymous | Place::Unknown => Spot::Unmapped { address: frame.address.for_lookup() },
+        });
+        for spot in spots.chain(ends) {
+            self.locations.push(self.stacks.location(spot, &mut self.out)?);
+        }
+        self.stacks.stack(&self.locations, &mut self.out)
+    }
+}
+
+impl Losses {
+    fn told(self) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        let mut tell = |kind, count, detail: &str| {
+            if count > 0 {
+                Loss::new(kind, count, detail).merge_into(&mut losses);
+            }
+        };
+        tell(
+            LossKind::SamplesLost,
+            self.lost,
+            "records the kernel dropped because its buffer was full: samples, or switches between threads",
+        );
+        tell(LossKind::SamplesLost, self.undecodable, "records that could not be decoded");
+        tell(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)");
+        tell(LossKind::ContextTorn, self.torn, "");
+        for (cut, count) in self.cut {
+            let kind = match cut {
+                Cut::Walk(end) if end.is_truncated() => LossKind::StacksTruncated,
+                _ => LossKind::StacksUnwindFailed,
+            };
+            tell(kind, count, &cut.to_string());
+        }
+        losses
+    }
+}
+
+/// What a sample stands for, in nanoseconds on a CPU.
+struct Weigher {
+    clock: SampleClock,
+    rate_hz: u32,
+    /// Cycles between samples as the kernel has settled them.
+    usual_cycles: u64,
+}
+
+impl Weigher {
+    fn new(clock: SampleClock, rate_hz: u32) -> Weigher {
+        // A processor has at least a thousand million cycles a second.
+        Weigher { clock, rate_hz, usual_cycles: 1_000_000_000 / u64::from(rate_hz.max(1)) }
+    }
+
+    fn weigh(&mut self, period: u64) -> u64 {
+        let nominal = 1_000_000_000 / u64::from(self.rate_hz.max(1));
+        match self.clock {
+            SampleClock::CpuClock => period,
+            // The kernel starts each thread at a period of one cycle and finds the rate asked for within some samples; those
+            // first ones stand for next to nothing. After that each stands for its share of a second.
+            SampleClock::Cycles => {
+                let weight = if period >= self.usual_cycles {
+                    nominal
+                } else {
+                    (u128::from(nominal) * u128::from(period) / u128::from(self.usual_cycles)) as u64
+                };
+                if period > self.usual_cycles / 4 {
+                    self.usual_cycles = (self.usual_cycles / 8 * 7).saturating_add(period / 8).max(1);
+                }
+                weight
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_anchor_is_narrow_and_between_now_and_now() {
+        let before = monotonic_nanos();
+        let anchor = clock_anchor();
+        assert!(before <= anchor.monotonic.0 && anchor.monotonic.0 <= monotonic_nanos());
+        assert!(anchor.unix.0 > 1_600_000_000_000_000_000);
+    }
+
+    #[test]
+    fn a_sample_of_the_cpu_clock_weighs_its_period() {
+        assert_eq!(Weigher::new(SampleClock::CpuClock, 999).weigh(1_001_001), 1_001_001);
+    }
+
+    #[test]
+    fn cycles_weigh_nothing_until_their_period_is_found() {
+        let mut weigher = Weigher::new(SampleClock::Cycles, 1_000);
+        assert!(weigher.weigh(1) < 10);
+        assert!(weigher.weigh(50_000) < 100_000);
+        for _ in 0..100 {
+            assert_eq!(weigher.weigh(3_000_000), 1_000_000);
+        }
+        assert!(weigher.weigh(300_000).abs_diff(100_000) < 2_000);
+    }
+}

@@ -1,0 +1,274 @@
+//! Gives out the numbers of locations and stacks, each defined for the sink before its first use.
+//!
+//! Stacks are kept as a tree from the root of the stack to its leaf, so that stacks which begin alike share what they have in
+//! common:
+//!
+//! ```text
+//! main ── run ──┬── hash_block ── memcpy     a distinct stack costs its new nodes only:
+//!               └── compress                 16 bytes each, times at most two for the table's free places
+//! ```
+//!
+//! Both tables are bounded. A full one is emptied: what comes again gets a second number, which readers allow.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use longpole_model::stack::LocationKind;
+use longpole_model::{AbsAddr, LocationId, MappingId, Observation, ObservationSink, StackId, VirtOffset};
+use longpole_symbols::unwind::StackEnd;
+
+/// Most nodes of the tree of stacks: 34 MB at most.
+const NODES_MAX: usize = 1 << 20;
+
+/// Most locations: 48 MB at most; a program of this many distinct addresses runs garbage.
+const LOCATIONS_MAX: usize = 1 << 20;
+
+/// The sink, and what it could not keep.
+pub(crate) struct Out {
+    sink: Box<dyn ObservationSink>,
+    /// Observations the sink refused.
+    pub(crate) not_kept: u64,
+    /// Why it refused the first of them.
+    pub(crate) not_kept_reason: Option<String>,
+    /// Whether something was given to the sink since it was flushed.
+    pub(crate) dirty: bool,
+}
+
+impl Out {
+    pub(crate) fn new(sink: Box<dyn ObservationSink>) -> Out {
+        Out { sink, not_kept: 0, not_kept_reason: None, dirty: false }
+    }
+
+    /// Gives one observation to the sink; whether it was kept.
+    pub(crate) fn give(&mut self, observation: Observation) -> bool {
+        self.dirty = true;
+        match self.sink.observe(observation) {
+            Ok(()) => true,
+            Err(error) => {
+                self.note(error.0);
+                false
+            }
+        }
+    }
+
+    pub(crate) fn flush(&mut self) {
+        self.dirty = false;
+        if let Err(error) = self.sink.flush() {
+            self.note(error.0);
+        }
+    }
+
+    fn note(&mut self, reason: String) {
+        self.not_kept += 1;
+        self.not_kept_reason.get_or_insert(reason);
+    }
+}
+
+/// Why a stack ends where it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Cut {
+    /// The walk could not go on.
+    Walk(StackEnd),
+    /// The sample came without registers of user space.
+    NoRegisters,
+    /// 32-bit code.
+    Code32,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cut::Walk(end) => end.fmt(f),
+            Cut::NoRegisters => f.write_str("the sample has no registers of user space"),
+            Cut::Code32 => f.write_str("stacks of 32-bit code are not unwound"),
+        }
+    }
+}
+
+/// What a location is, small and without text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Spot {
+    Code { mapping: MappingId, address: VirtOffset },
+    Unmapped { address: AbsAddr },
+    Cut(Cut),
+}
+
+impl Spot {
+    fn kind(self) -> LocationKind {
+        match self {
+            Spot::Code { mapping, address } => LocationKind::Code { mapping, address },
+            Spot::Unmapped { address } => LocationKind::Unmapped { address },
+            Spot::Cut(cut) => LocationKind::Cut { reason: cut.to_string() },
+        }
+    }
+}
+
+/// Hashes addresses and numbers, which come by the thousand a second and from no adversary.
+#[derive(Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(26)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        // An odd number with its bits well spread (the fraction of the golden ratio).
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_isize(&mut self, word: isize) {
+        self.write_u64(word as u64);
+    }
+}
+
+pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
+
+struct Node {
+    number: u32,
+    /// The stack that ends here, if one does.
+    stack: Option<StackId>,
+}
+
+/// The tables.
+#[derive(Default)]
+pub(crate) struct Stacks {
+    locations: NumberMap<Spot, LocationId>,
+    next_location: u32,
+    /// By parent node and location.
+    nodes: NumberMap<(u32, u32), Node>,
+    next_stack: u32,
+}
+
+impl Stacks {
+    /// The number of a location; `None` where the sink could not keep its definition.
+    pub(crate) fn location(&mut self, spot: Spot, out: &mut Out) -> Option<LocationId> {
+        if let Some(id) = self.locations.get(&spot) {
+            return Some(*id);
+        }
+        if self.locations.len() >= LOCATIONS_MAX {
+            self.locations.clear();
+            self.nodes.clear();
+        }
+        let id = LocationId(self.next_location);
+        if !out.give(Observation::Location { id, kind: spot.kind() }) {
+            return None;
+        }
+        self.next_location += 1;
+        self.locations.insert(spot, id);
+        Some(id)
+    }
+
+    /// The number of a stack, leaf first; `None` where the sink could not keep its definition.
+    pub(crate) fn stack(&mut self, locations: &[LocationId], out: &mut Out) -> Option<StackId> {
+        if self.nodes.len() + locations.len() > NODES_MAX {
+            self.nodes.clear();
+        }
+        // Number 0 is the place above all roots.
+        let mut parent = 0;
+        let mut leaf_key = (0, u32::MAX);
+        for location in locations.iter().rev() {
+            leaf_key = (parent, location.0);
+            let number = self.nodes.len() as u32 + 1;
+            parent = self.nodes.entry(leaf_key).or_insert(Node { number, stack: None }).number;
+        }
+        let number = self.nodes.len() as u32 + 1;
+        let leaf = self.nodes.entry(leaf_key).or_insert(Node { number, stack: None });
+        if let Some(id) = leaf.stack {
+            return Some(id);
+        }
+        let id = StackId(self.next_stack);
+        if !out.give(Observation::Stack { id, locations: locations.to_vec() }) {
+            return None;
+        }
+        self.next_stack += 1;
+        leaf.stack = Some(id);
+        Some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::sink::SinkError;
+    use std::sync::{Arc, Mutex};
+
+    struct Shared(Arc<Mutex<Vec<Observation>>>, bool);
+
+    impl ObservationSink for Shared {
+        fn observe(&mut self, observation: Observation) -> Result<(), SinkError> {
+            if self.1 {
+                return Err(SinkError("disk full".to_owned()));
+            }
+            self.0.lock().unwrap().push(observation);
+            Ok(())
+        }
+
+        fn flush(&mut self) -> Result<(), SinkError> {
+            Ok(())
+        }
+    }
+
+    fn out(fails: bool) -> (Out, Arc<Mutex<Vec<Observation>>>) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        (Out::new(Box::new(Shared(Arc::clone(&seen), fails))), seen)
+    }
+
+    fn at(address: u64) -> Spot {
+        Spot::Code { mapping: MappingId(0), address: VirtOffset(address) }
+    }
+
+    #[test]
+    fn each_location_and_stack_is_defined_once_and_before_its_use() {
+        let (mut out, seen) = out(false);
+        let mut stacks = Stacks::default();
+        let ids: Vec<LocationId> = [10, 20, 30].map(|a| stacks.location(at(a), &mut out).unwrap()).to_vec();
+        let deep = stacks.stack(&ids, &mut out).unwrap();
+        let shallow = stacks.stack(&ids[1..], &mut out).unwrap();
+        let empty = stacks.stack(&[], &mut out).unwrap();
+        assert_eq!((deep, shallow, empty), (StackId(0), StackId(1), StackId(2)));
+        assert_eq!(stacks.stack(&ids, &mut out), Some(deep));
+        assert_eq!(stacks.stack(&[], &mut out), Some(empty));
+        assert_eq!(stacks.location(at(20), &mut out), Some(ids[1]));
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.len(), 6);
+        assert_eq!(seen[3], Observation::Stack { id: deep, locations: ids });
+    }
+
+    #[test]
+    fn a_definition_that_was_not_kept_is_given_again() {
+        let (mut failing, _) = out(true);
+        let mut stacks = Stacks::default();
+        assert_eq!(stacks.location(at(10), &mut failing), None);
+        assert_eq!((failing.not_kept, failing.not_kept_reason.as_deref()), (1, Some("disk full")));
+        let (mut working, seen) = out(false);
+        assert_eq!(stacks.location(at(10), &mut working), Some(LocationId(0)));
+        assert_eq!(seen.lock().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_full_table_is_emptied_and_numbers_go_on() {
+        let (mut out, _) = out(false);
+        let mut stacks = Stacks::default();
+        let first = stacks.stack(&[LocationId(1)], &mut out).unwrap();
+        for i in 0..NODES_MAX as u32 {
+            stacks.stack(&[LocationId(i + 2)], &mut out);
+        }
+        assert!(stacks.nodes.len() <= NODES_MAX);
+        let again = stacks.stack(&[LocationId(1)], &mut out).unwrap();
+        assert!(again > first);
+    }
+}

@@ -1,0 +1,161 @@
+//! Kernel calls of the recorder: performance events, memory shared with the kernel, waiting, clocks.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+
+use perf_event_open_sys::bindings::{self, perf_event_attr};
+
+/// Opens an event on one process (and what it will fork, where the attribute says so) for one CPU, closed on exec.
+pub(crate) fn open_event(attr: &perf_event_attr, pid: u32, cpu: u32) -> io::Result<File> {
+    let (Ok(pid), Ok(cpu)) = (i32::try_from(pid), i32::try_from(cpu)) else {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    };
+    let mut attr = *attr;
+    let flags = libc::c_ulong::from(bindings::PERF_FLAG_FD_CLOEXEC);
+    // SAFETY: `attr` is a whole attribute structure whose `size` field states its size, and it outlives the call; the
+    // kernel writes to it only where it refuses that size.
+    let fd = unsafe { perf_event_open_sys::perf_event_open(&mut attr, pid, cpu, -1, flags) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just returned this descriptor, so nobody else owns it.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// Bytes of a page of memory.
+pub(crate) fn page_bytes() -> usize {
+    // SAFETY: sysconf reads a constant of the system and touches no memory of ours.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).unwrap_or(4096)
+}
+
+/// Memory of an event that the kernel writes while we read; unmapped on drop.
+pub(crate) struct SharedMemory {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread, and this value is its only owner here.
+unsafe impl Send for SharedMemory {}
+
+impl SharedMemory {
+    /// Maps the first `bytes` of an event.
+    pub(crate) fn map(event: &File, bytes: usize) -> io::Result<SharedMemory> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address the kernel chooses, of a descriptor that is open, touches no memory in use.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, event.as_raw_fd(), 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        match NonNull::new(base.cast()) {
+            Some(base) => Ok(SharedMemory { base, bytes }),
+            None => Err(io::Error::other("mapped at address zero")),
+        }
+    }
+
+    /// Its first byte; valid as long as `self`.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `map`, is unmapped only here, and all pointers into it live shorter than `self`.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// What [`wait`] looks at.
+pub(crate) struct WaitSet(Vec<libc::pollfd>);
+
+/// What became of one descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// Nothing.
+    No,
+    /// It has something to read.
+    Readable,
+    /// It will never have anything again; it is not looked at any more.
+    Gone,
+}
+
+impl WaitSet {
+    /// A set of these descriptors, which must stay open as long as it is used.
+    pub(crate) fn new(descriptors: impl IntoIterator<Item = RawFd>) -> WaitSet {
+        WaitSet(descriptors.into_iter().map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect())
+    }
+
+    /// Waits until one of them is ready or the time has passed.
+    pub(crate) fn wait(&mut self, timeout_millis: i32) {
+        let count = self.0.len() as libc::nfds_t;
+        // SAFETY: the pointer and count describe the vector, which the kernel writes only within.
+        let outcome = unsafe { libc::poll(self.0.as_mut_ptr(), count, timeout_millis) };
+        if outcome < 0 {
+            // Interrupted by a signal: nothing is known to be ready, and the caller looks at everything anyway.
+            for entry in &mut self.0 {
+                entry.revents = 0;
+            }
+        }
+    }
+
+    /// What the last wait found for the descriptor at this place.
+    pub(crate) fn ready(&mut self, place: usize) -> Ready {
+        let Some(entry) = self.0.get_mut(place) else { return Ready::Gone };
+        if entry.revents & libc::POLLIN != 0 {
+            Ready::Readable
+        } else if entry.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+            // An event hangs up when its last process has ended, and would end every wait at once from then on.
+            entry.fd = -1;
+            Ready::Gone
+        } else {
+            Ready::No
+        }
+    }
+}
+
+fn clock_nanos(clock: libc::clockid_t) -> u64 {
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the pointer is to a timespec of ours, which the call fills; all-zero bytes are a valid timespec too.
+    let time = unsafe {
+        libc::clock_gettime(clock, time.as_mut_ptr());
+        time.assume_init()
+    };
+    u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// CLOCK_MONOTONIC.
+pub(crate) fn monotonic_nanos() -> u64 {
+    clock_nanos(libc::CLOCK_MONOTONIC)
+}
+
+/// CLOCK_REALTIME; 0 before 1970.
+pub(crate) fn realtime_nanos() -> u64 {
+    clock_nanos(libc::CLOCK_REALTIME)
+}
+
+/// CPU time of the calling thread, user and system.
+pub(crate) fn thread_cpu_nanos() -> u64 {
+    clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Lets the calling thread run before others where that is allowed, and does nothing where not.
+pub(crate) fn prefer_this_thread() {
+    // SAFETY: changes the nice value of the calling thread only (0 names the caller, and on Linux a thread).
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
+}
+
+/// Keeps signals of the process away from the calling thread: they are for the thread that waits for the command.
+pub(crate) fn block_signals_of_this_thread() {
+    let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: both calls write or read the set of ours only, and change the mask of the calling thread only.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
+    }
+}

@@ -1,0 +1,522 @@
+//! Registers and stack bytes to a stack of addresses.
+//!
+//! You bring the binaries that a process has mapped ([`Binary`], read from any `Read + Seek`), the registers of a thread at
+//! one instant and a copy of the bytes above its stack pointer. You get the addresses it would return to, leaf first, each
+//! with the binary it lies in, and how the walk ended: at the root, or cut short and why ([`StackEnd`]).
+//!
+//! The walk itself is framehop's: call frame information of `.eh_frame` where a binary has it, frame pointers where not.
+//! No file is opened here and no memory of another process is read.
+
+use std::fmt;
+use std::io::{Read, Seek};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use framehop::{CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module, Unwinder as _, UnwinderNative};
+use longpole_model::{AbsAddr, CodeAddress, MappingId, VirtOffset};
+use object::elf::PF_X;
+use object::read::{Object, ObjectSection, ObjectSegment, ReadCache};
+use object::{Architecture, BinaryFormat, SegmentFlags};
+
+/// Largest section that is taken into memory: the `.eh_frame` of the largest browsers is below 30 MB.
+const SECTION_BYTES_MAX: u64 = 256 << 20;
+
+/// Largest `.debug_frame`, unpacked, that is worth its index: it is used only where there is no `.eh_frame` (Go), and the
+/// index is built while the program already runs.
+const DEBUG_FRAME_BYTES_MAX: u64 = 16 << 20;
+
+/// Most frames of one stack. The smallest frame takes 8 bytes, so no copy of 16 KiB holds more.
+const FRAMES_MAX: usize = 2048;
+
+/// An address further above the copied bytes than this is not "deeper in the stack" but a register that was no frame
+/// pointer: the default limit of a stack is 8 MiB, of a thread made by Rust 2 MiB.
+const DEEPER_BYTES_MAX: u64 = 64 << 20;
+
+/// framehop numbers the states of all address spaces of the program with 16 bits and finds rules in its cache by that
+/// number, so a cache is thrown away before a number can come again.
+const CHANGES_PER_CACHE: u64 = 60_000;
+
+/// Counts what framehop's counter counts: address spaces made, modules added and removed.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+type Bytes = Arc<[u8]>;
+
+/// Why a binary is of no use for unwinding, as a lower-case fragment.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BinaryError {
+    /// The bytes are not an ELF file, or a damaged one.
+    #[error("not a readable ELF file: {0}")]
+    Malformed(String),
+    /// It is code for another machine than this one (an emulated program, say).
+    #[error("the code is for another machine ({0})")]
+    OtherMachine(String),
+}
+
+/// One loadable segment: where bytes of the file lie in the address space the file states.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Segment {
+    file: Range<u64>,
+    address: u64,
+    executable: bool,
+}
+
+/// A section that is kept: where it lies and what is in it.
+#[derive(Debug, Clone)]
+struct Section {
+    addresses: Range<u64>,
+    bytes: Bytes,
+}
+
+/// What of one binary is needed to unwind through it and to name its addresses. Cheap to share by [`Arc`].
+pub struct Binary {
+    build_id: Vec<u8>,
+    segments: Vec<Segment>,
+    base: u64,
+    text: Option<Range<u64>>,
+    got: Option<Range<u64>>,
+    eh_frame: Option<Section>,
+    eh_frame_hdr: Option<Section>,
+    debug_frame: Option<Bytes>,
+    // The last module made of this binary. A binary that is not position independent lies at the same addresses in every
+    // process; then its index (for those without `.eh_frame_hdr`) is built once.
+    last_module: Mutex<Option<Module<Bytes>>>,
+}
+
+impl fmt::Debug for Binary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Binary").field("build_id", &self.build_id).field("segments", &self.segments).finish_non_exhaustive()
+    }
+}
+
+impl Binary {
+    /// Reads headers, build id and unwind sections; only those ranges of the file are read.
+    pub fn read<R: Read + Seek>(reader: R) -> Result<Binary, BinaryError> {
+        let cache = ReadCache::new(reader);
+        let file = object::File::parse(&cache).map_err(|e| BinaryError::Malformed(e.to_string().to_lowercase()))?;
+        if file.format() != BinaryFormat::Elf {
+            return Err(BinaryError::Malformed(format!("it is {:?}", file.format()).to_lowercase()));
+        }
+        let native = if cfg!(target_arch = "aarch64") { Architecture::Aarch64 } else { Architecture::X86_64 };
+        if file.architecture() != native || !file.is_64() || !file.is_little_endian() {
+            return Err(BinaryError::OtherMachine(format!("{:?}", file.architecture()).to_lowercase()));
+        }
+        let mut segments = Vec::new();
+        for segment in file.segments() {
+            let (offset, bytes) = segment.file_range();
+            let executable = matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(PF_X));
+            segments.push(Segment { file: offset..offset.saturating_add(bytes), address: segment.address(), executable });
+        }
+        let section = |name: &str| {
+            let section = file.section_by_name(name)?;
+            if section.size() > SECTION_BYTES_MAX {
+                return None;
+            }
+            let bytes: Bytes = section.data().ok()?.into();
+            let addresses = section.address()..section.address().saturating_add(section.size());
+            (!bytes.is_empty()).then_some(Section { addresses, bytes })
+        };
+        let range = |name: &str| {
+            let section = file.section_by_name(name)?;
+            Some(section.address()..section.address().saturating_add(section.size()))
+        };
+        let eh_frame = section(".eh_frame");
+        let debug_frame = match eh_frame {
+            Some(_) => None,
+            None => file
+                .section_by_name(".debug_frame")
+                .and_then(|s| s.compressed_data().ok())
+                .filter(|data| data.uncompressed_size <= DEBUG_FRAME_BYTES_MAX && data.data.len() as u64 <= DEBUG_FRAME_BYTES_MAX)
+                .and_then(|data| data.decompress().ok())
+                .filter(|bytes| !bytes.is_empty())
+                .map(|bytes| Bytes::from(bytes.as_ref())),
+        };
+        Ok(Binary {
+            build_id: file.build_id().ok().flatten().unwrap_or_default().to_vec(),
+            base: segments.iter().map(|s| s.address).min().unwrap_or(0),
+            segments,
+            text: range(".text"),
+            got: range(".got"),
+            eh_frame_hdr: section(".eh_frame_hdr"),
+            eh_frame,
+            debug_frame,
+            last_module: Mutex::new(None),
+        })
+    }
+
+    /// GNU build id, empty where there is none.
+    pub fn build_id(&self) -> &[u8] {
+        &self.build_id
+    }
+
+    /// What must be subtracted (wrapping) from an address in the process to get the address the file states, for a mapping
+    /// that starts at `start` with the byte of the file at `file_offset`. `None` where no segment of the file holds that byte.
+    ///
+    /// ```text
+    /// file     |..headers..|=====text=====|          p_offset 0x1a40, p_vaddr 0x2a40
+    /// pages    |     |     ^-- kernel maps from offset 0x1000, so 0x2000 is what `start` stands for
+    /// ```
+    fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
+        // The kernel maps whole pages, so the first byte mapped may lie before the segment; 64 KiB is the largest page.
+        let holds = |s: &&Segment| (s.file.start & !0xffff) <= file_offset && file_offset < s.file.end;
+        // Neighbouring segments may share a page of the file. Nearest start first, code before data.
+        let nearest = |executable: bool| {
+            self.segments.iter().filter(|s| s.executable == executable).filter(holds).min_by_key(|s| s.file.start.abs_diff(file_offset))
+        };
+        let segment = nearest(true).or_else(|| nearest(false))?;
+        let stated = segment.address.wrapping_add(file_offset).wrapping_sub(segment.file.start);
+        Some(start.wrapping_sub(stated))
+    }
+
+    fn module(&self, range: Range<u64>, bias: u64) -> Module<Bytes> {
+        let mut last = self.last_module.lock().unwrap_or_else(PoisonError::into_inner);
+        let base = self.base.wrapping_add(bias);
+        if let Some(module) = last.as_ref().filter(|m| m.avma_range() == range && m.base_avma() == base) {
+            return module.clone();
+        }
+        let split = |section: &Option<Section>| match section {
+            Some(section) => (Some(section.addresses.clone()), Some(Arc::clone(&section.bytes))),
+            None => (None, None),
+        };
+        let (eh_frame_svma, eh_frame) = split(&self.eh_frame);
+        let (eh_frame_hdr_svma, eh_frame_hdr) = split(&self.eh_frame_hdr);
+        let module = Module::new(
+            String::new(),
+            range,
+            base,
+            ExplicitModuleSectionInfo {
+                base_svma: self.base,
+                text_svma: self.text.clone(),
+                got_svma: self.got.clone(),
+                eh_frame_svma,
+                eh_frame,
+                eh_frame_hdr_svma,
+                eh_frame_hdr,
+                debug_frame: self.debug_frame.clone(),
+                ..Default::default()
+            },
+        );
+        *last = Some(module.clone());
+        module
+    }
+}
+
+/// What lies in an executable mapping.
+#[derive(Debug, Clone)]
+pub enum Code {
+    /// A binary. Without its contents, addresses are told by their offset in the file.
+    Mapped {
+        /// Its number in the recording.
+        mapping: MappingId,
+        /// Its contents, where they could be read.
+        binary: Option<Arc<Binary>>,
+    },
+    /// Memory that belongs to no file: code made while the program runs.
+    Anonymous,
+}
+
+#[derive(Debug, Clone)]
+struct Region {
+    range: Range<u64>,
+    code: Code,
+    /// Subtracted from an address to get the one the file states.
+    bias: u64,
+}
+
+/// Where an address lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In a binary.
+    Code {
+        /// Which.
+        mapping: MappingId,
+        /// The address the file states for it.
+        address: VirtOffset,
+    },
+    /// In executable memory of no file.
+    Anonymous,
+    /// In no executable memory that is known.
+    Unknown,
+}
+
+/// The executable mappings of one process. A clone is what `fork` makes.
+#[derive(Clone)]
+pub struct AddressSpace {
+    /// Sorted by start, disjoint.
+    regions: Vec<Region>,
+    unwinder: UnwinderNative<Bytes, MayAllocateDuringUnwind>,
+}
+
+impl Default for AddressSpace {
+    fn default() -> Self {
+        CHANGES.fetch_add(1, Ordering::Relaxed);
+        AddressSpace { regions: Vec::new(), unwinder: UnwinderNative::new() }
+    }
+}
+
+impl fmt::Debug for AddressSpace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AddressSpace").field("regions", &self.regions).finish_non_exhaustive()
+    }
+}
+
+impl AddressSpace {
+    /// An address space without code.
+    pub fn new() -> Self {
+        AddressSpace::default()
+    }
+
+    /// Whether [`map`](Self::map) with these arguments would change nothing: the kernel reports a mapping again when its
+    /// protection is changed.
+    pub fn has(&self, range: Range<AbsAddr>, code: &Code) -> bool {
+        self.regions.iter().any(|r| {
+            r.range == (range.start.0..range.end.0)
+                && match (&r.code, code) {
+                    (Code::Mapped { mapping: a, .. }, Code::Mapped { mapping: b, .. }) => a == b,
+                    (Code::Anonymous, Code::Anonymous) => true,
+                    _ => false,
+                }
+        })
+    }
+
+    /// Adds an executable mapping; what it covers of earlier ones is gone.
+    pub fn map(&mut self, range: Range<AbsAddr>, file_offset: u64, code: Code) {
+        let range = range.start.0..range.end.0;
+        if range.is_empty() {
+            return;
+        }
+        let first = self.regions.partition_point(|r| r.range.end <= range.start);
+        let last = self.regions.partition_point(|r| r.range.start < range.end);
+        let covered: Vec<Region> = self.regions.drain(first..last.max(first)).collect();
+        for old in &covered {
+            self.unwinder.remove_module(old.range.start);
+            CHANGES.fetch_add(1, Ordering::Relaxed);
+        }
+        for old in covered {
+            for rest in [old.range.start..range.start.min(old.range.end), range.end.max(old.range.start)..old.range.end] {
+                if !rest.is_empty() {
+                    self.insert(Region { range: rest, ..old.clone() });
+                }
+            }
+        }
+        let bias = match &code {
+            // Where the file could not be read, or its headers disagree with what is mapped, the offset in the file stands for the address.
+            Code::Mapped { binary, .. } => {
+                let stated = binary.as_ref().and_then(|b| b.bias(range.start, file_offset));
+                stated.unwrap_or_else(|| range.start.wrapping_sub(file_offset))
+            }
+            Code::Anonymous => 0,
+        };
+        self.insert(Region { range, code, bias });
+    }
+
+    fn insert(&mut self, region: Region) {
+        let at = self.regions.partition_point(|r| r.range.start < region.range.start);
+        if let Code::Mapped { binary: Some(binary), .. } = &region.code {
+            self.unwinder.add_module(binary.module(region.range.clone(), region.bias));
+            CHANGES.fetch_add(1, Ordering::Relaxed);
+        }
+        self.regions.insert(at, region);
+    }
+
+    /// Where an address lies. Give the address to look up, not a return address.
+    pub fn locate(&self, address: AbsAddr) -> Place {
+        let after = self.regions.partition_point(|r| r.range.start <= address.0);
+        match after.checked_sub(1).map(|i| &self.regions[i]).filter(|r| address.0 < r.range.end) {
+            Some(Region { code: Code::Mapped { mapping, .. }, bias, .. }) => {
+                Place::Code { mapping: *mapping, address: VirtOffset(address.0.wrapping_sub(*bias)) }
+            }
+            Some(Region { code: Code::Anonymous, .. }) => Place::Anonymous,
+            None => Place::Unknown,
+        }
+    }
+}
+
+/// The registers an unwinder starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Registers {
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Stack pointer.
+    pub sp: u64,
+    /// Frame pointer.
+    pub fp: u64,
+    /// Link register; 0 on machines without one.
+    pub lr: u64,
+}
+
+/// One entry of an unwound stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// The address in the process.
+    pub address: CodeAddress<AbsAddr>,
+    /// Where the address to look up lies.
+    pub place: Place,
+}
+
+/// How a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StackEnd {
+    /// At the function that has no caller.
+    Root,
+    /// The stack is deeper than the bytes that were copied.
+    Deeper {
+        /// How many were copied.
+        copied_bytes: u32,
+    },
+    /// The copy is shorter than asked, because memory was not there, and the walk left it.
+    NotResident,
+    /// The next frame would lie below the last one, or nowhere near the stack.
+    Astray,
+    /// The return address is in no code of the process.
+    NotCode,
+    /// More frames than any real stack.
+    TooMany,
+    /// The unwind information led nowhere.
+    BadInformation,
+}
+
+impl StackEnd {
+    /// Whether only the number of copied bytes was too small.
+    pub fn is_truncated(self) -> bool {
+        matches!(self, StackEnd::Deeper { .. })
+    }
+}
+
+impl fmt::Display for StackEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StackEnd::Root => f.write_str("complete"),
+            StackEnd::Deeper { copied_bytes } if copied_bytes % 1024 == 0 => {
+                write!(f, "stack is deeper than the {} KiB that were copied", copied_bytes / 1024)
+            }
+            StackEnd::Deeper { copied_bytes } => write!(f, "stack is deeper than the {copied_bytes} bytes that were copied"),
+            StackEnd::NotResident => f.write_str("part of the stack could not be copied"),
+            StackEnd::Astray => f.write_str("the next frame is not on the stack: no unwind information and no frame pointer"),
+            StackEnd::NotCode => f.write_str("the return address is not in code: no unwind information and no frame pointer"),
+            StackEnd::TooMany => write!(f, "more than {FRAMES_MAX} frames"),
+            StackEnd::BadInformation => f.write_str("the unwind information leads nowhere"),
+        }
+    }
+}
+
+/// Walks stacks. Keeps what it learned about addresses, so one of them serves all processes of a recording.
+pub struct StackWalker {
+    cache: CacheNative<MayAllocateDuringUnwind>,
+    made_at: u64,
+}
+
+impl Default for StackWalker {
+    fn default() -> Self {
+        StackWalker { cache: CacheNative::default(), made_at: CHANGES.load(Ordering::Relaxed) }
+    }
+}
+
+impl fmt::Debug for StackWalker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StackWalker").finish_non_exhaustive()
+    }
+}
+
+impl StackWalker {
+    /// A walker that knows nothing yet.
+    pub fn new() -> Self {
+        StackWalker::default()
+    }
+
+    /// Walks one stack; `frames` is emptied and filled leaf first.
+    ///
+    /// `stack` holds the bytes at `registers.sp` and above that were really copied; `asked_bytes` is how many should have
+    /// been, which tells a deep stack from missing memory.
+    pub fn walk(
+        &mut self,
+        space: &AddressSpace,
+        registers: &Registers,
+        stack: &[u8],
+        asked_bytes: u32,
+        frames: &mut Vec<Frame>,
+    ) -> StackEnd {
+        frames.clear();
+        if CHANGES.load(Ordering::Relaxed) - self.made_at >= CHANGES_PER_CACHE {
+            *self = StackWalker::default();
+        }
+        // framehop interprets bytes of foreign files. It is careful, but sums that overflow are panics in builds with checks.
+        match catch_unwind(AssertUnwindSafe(|| walk(space, registers, stack, asked_bytes, &mut self.cache, frames))) {
+            Ok(end) => end,
+            Err(_) => {
+                *self = StackWalker::default();
+                StackEnd::BadInformation
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn native_registers(_space: &AddressSpace, registers: &Registers) -> framehop::UnwindRegsNative {
+    framehop::UnwindRegsNative::new(registers.ip, registers.sp, registers.fp)
+}
+
+/// Return addresses may be signed in their upper bits; code lies below the highest known address.
+#[cfg(target_arch = "aarch64")]
+fn native_registers(space: &AddressSpace, registers: &Registers) -> framehop::UnwindRegsNative {
+    let highest = space.unwinder.max_known_code_address().max(1 << 39);
+    let mask = framehop::aarch64::PtrAuthMask::from_max_known_address(highest);
+    framehop::UnwindRegsNative::new_with_ptr_auth_mask(mask, registers.lr, registers.sp, registers.fp)
+}
+
+fn walk(
+    space: &AddressSpace,
+    registers: &Registers,
+    stack: &[u8],
+    asked_bytes: u32,
+    cache: &mut CacheNative<MayAllocateDuringUnwind>,
+    frames: &mut Vec<Frame>,
+) -> StackEnd {
+    let mut read = |address: u64| {
+        let at = usize::try_from(address.checked_sub(registers.sp).ok_or(())?).map_err(|_| ())?;
+        let word = stack.get(at..at.checked_add(8).ok_or(())?).ok_or(())?;
+        Ok(u64::from_le_bytes(word.try_into().map_err(|_| ())?))
+    };
+    let mut native = native_registers(space, registers);
+    let mut at = FrameAddress::from_instruction_pointer(registers.ip);
+    frames.push(Frame { address: CodeAddress::Instruction(AbsAddr(registers.ip)), place: space.locate(AbsAddr(registers.ip)) });
+    loop {
+        let caller = match space.unwinder.unwind_frame(at, &mut native, cache, &mut read) {
+            Ok(Some(caller)) => caller,
+            Ok(None) => return StackEnd::Root,
+            Err(error) => return end_of_error(error, registers.sp, stack.len(), asked_bytes),
+        };
+        let address = CodeAddress::Return(AbsAddr(caller));
+        let place = space.locate(address.for_lookup());
+        if place == Place::Unknown {
+            // The kernel reports every executable mapping, so this is no return address but another word of the stack.
+            return StackEnd::NotCode;
+        }
+        if frames.len() >= FRAMES_MAX {
+            return StackEnd::TooMany;
+        }
+        frames.push(Frame { address, place });
+        at = match FrameAddress::from_return_address(caller) {
+            Some(next) => next,
+            None => return StackEnd::Root,
+        };
+    }
+}
+
+fn end_of_error(error: framehop::Error, sp: u64, copied: usize, asked_bytes: u32) -> StackEnd {
+    match error {
+        framehop::Error::CouldNotReadStack(address) => {
+            let top = sp.saturating_add(copied as u64);
+            let near = address >= sp && address < top.saturating_add(DEEPER_BYTES_MAX);
+            match (near, copied as u64 >= u64::from(asked_bytes)) {
+                (true, true) => StackEnd::Deeper { copied_bytes: asked_bytes },
+                (true, false) => StackEnd::NotResident,
+                (false, _) => StackEnd::Astray,
+            }
+        }
+        framehop::Error::FramepointerUnwindingMovedBackwards => StackEnd::Astray,
+        framehop::Error::ReturnAddressIsNull => StackEnd::Root,
+        framehop::Error::DidNotAdvance | framehop::Error::IntegerOverflow => StackEnd::BadInformation,
+    }
+}
