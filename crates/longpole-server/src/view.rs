@@ -1,0 +1,548 @@
+//! What a recording looks like from outside: the shapes of `docs/formats/http-api.md`, and nothing else.
+//!
+//! The HTTP API, `--format json` and the text of the terminal are all made from these values, so that every number a person
+//! can see is the same everywhere. Times are offsets in nanoseconds from the run's start; ids are lower-case hex.
+
+use serde::Serialize;
+
+mod build;
+
+/// `[low, high]`, in nanoseconds.
+pub type RangeNanos = [i64; 2];
+
+/// One recording in a list.
+#[derive(Debug, Clone, Serialize)]
+pub struct RecordingView {
+    /// `r7`.
+    pub recording: String,
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// When it started.
+    pub start_unix_nano: String,
+    /// How long it ran.
+    pub wall_nanos: i64,
+    /// How it ended.
+    pub exit: Option<ExitView>,
+    /// `sealed`, `recording` or `killed`.
+    pub state: String,
+    /// Spans received.
+    pub spans: u64,
+    /// Samples taken.
+    pub samples: u64,
+    /// Its first long pole.
+    pub answer: Option<serde_json::Value>,
+}
+
+/// Recordings, newest first.
+#[derive(Debug, Clone, Serialize)]
+pub struct RecordingsView {
+    /// The list.
+    pub recordings: Vec<RecordingView>,
+}
+
+/// The first long pole in one line; kept in the catalog.
+#[derive(Debug, Clone, Serialize)]
+pub struct AnswerView {
+    /// Service of the pole.
+    pub service: String,
+    /// Its operation.
+    pub name: String,
+    /// The piece of work it is part of.
+    pub context: Option<String>,
+    /// What the run would end earlier without it.
+    pub saves_if_zero_nanos: RangeNanos,
+    /// The function with most of its own samples.
+    pub function: Option<String>,
+}
+
+/// How a command ended; one of the two is set.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ExitView {
+    /// Exit code.
+    pub code: Option<i32>,
+    /// Signal that killed it.
+    pub signal: Option<i32>,
+}
+
+/// Where time went; the parts sum to the duration of what they describe.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct StatesView {
+    /// Running code of its own, by samples.
+    pub on_cpu_nanos: i64,
+    /// Covered by children.
+    pub in_child_nanos: i64,
+    /// Waiting, or not seen.
+    pub unaccounted_nanos: i64,
+}
+
+/// Samples by how they were tied to their span.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct LinksView {
+    /// Named by the context record.
+    pub record: u64,
+    /// The one span that fits process, thread and time.
+    pub inferred: u64,
+    /// Several spans fit.
+    pub ambiguous: u64,
+    /// No span was open.
+    pub none: u64,
+}
+
+/// What recording cost.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RecorderView {
+    /// CPU time of the recorder.
+    pub cpu_nanos: u64,
+    /// Its largest resident memory.
+    pub rss_bytes_max: u64,
+}
+
+/// How much ran at once.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ParallelismView {
+    /// Operations in flight on average over the run.
+    pub mean: f64,
+    /// At the peak.
+    pub peak: u64,
+}
+
+/// Something missing or peculiar.
+#[derive(Debug, Clone, Serialize)]
+pub struct QualityView {
+    /// Stable code.
+    pub code: String,
+    /// How many.
+    pub count: u64,
+    /// Why, and what to do.
+    pub detail: String,
+}
+
+/// How many entries a list left out.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct PolesTruncated {
+    /// Poles.
+    pub poles: usize,
+}
+
+/// How many entries a list left out.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct SpansTruncated {
+    /// Spans.
+    pub spans: usize,
+}
+
+/// The answer of a recording.
+#[derive(Debug, Clone, Serialize)]
+pub struct SummaryView {
+    /// `longpole.summary/1`.
+    pub schema: &'static str,
+    /// `r7`.
+    pub recording: String,
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// How it ended; null where nobody saw it.
+    pub exit: Option<ExitView>,
+    /// When it started.
+    pub start_unix_nano: String,
+    /// How long it ran.
+    pub wall_nanos: i64,
+    /// CPU time of the command and what it waited for.
+    pub cpu_nanos: Option<u64>,
+    /// Machine.
+    pub host: String,
+    /// `user`, `off` or `refused`.
+    pub mode: String,
+    /// Samples a second that were asked for.
+    pub rate_hz: u32,
+    /// Processes seen.
+    pub processes: u64,
+    /// Traces received.
+    pub traces: u64,
+    /// Spans received.
+    pub spans: u64,
+    /// Samples taken.
+    pub samples: u64,
+    /// All samples by how they were tied.
+    pub links: LinksView,
+    /// States of the critical path; they sum to the wall time.
+    pub states: StatesView,
+    /// How much ran at once.
+    pub parallelism: ParallelismView,
+    /// The first poles.
+    pub poles: Vec<PoleView>,
+    /// What is missing.
+    pub quality: Vec<QualityView>,
+    /// What recording cost.
+    pub recorder: Option<RecorderView>,
+    /// What this list left out.
+    pub truncated: PolesTruncated,
+}
+
+/// All poles.
+#[derive(Debug, Clone, Serialize)]
+pub struct PolesView {
+    /// `r7`.
+    pub recording: String,
+    /// How long the run took.
+    pub wall_nanos: i64,
+    /// Ranked by what their own time saves.
+    pub poles: Vec<PoleView>,
+    /// What this list left out.
+    pub truncated: PolesTruncated,
+}
+
+/// A long pole.
+#[derive(Debug, Clone, Serialize)]
+pub struct PoleView {
+    /// `p1`.
+    pub handle: String,
+    /// Service.
+    pub service: String,
+    /// Operation.
+    pub name: String,
+    /// The piece of work it is part of.
+    pub context: Option<String>,
+    /// Spans in the group.
+    pub count: u64,
+    /// Their handles, longest on the path first.
+    pub spans: Vec<String>,
+    /// What the list of spans left out.
+    pub truncated: SpansTruncated,
+    /// Time of the critical path in which one of them was innermost.
+    pub on_path_nanos: i64,
+    /// What the run would end earlier if they and their descendants took no time.
+    pub saves_if_zero_nanos: RangeNanos,
+    /// The same at half their time.
+    pub saves_if_half_nanos: RangeNanos,
+    /// The same if only their own time were zero.
+    pub saves_own_nanos: RangeNanos,
+    /// `declared` or `inferred`.
+    pub evidence: &'static str,
+    /// States of their own time on the path.
+    pub states: StatesView,
+    /// Why it takes its time.
+    pub reason: ReasonView,
+    /// Functions of their own samples.
+    pub top_frames: Vec<TopFrameView>,
+    /// Their own samples.
+    pub samples: u64,
+    /// Whether that is too few to measure with.
+    pub few_samples: bool,
+}
+
+/// Why a pole takes its time.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReasonView {
+    /// `on_cpu`, `waits`, `mixed`, `few_samples` or `no_samples`.
+    pub code: &'static str,
+    /// For people.
+    pub text: String,
+}
+
+/// A function with its share of some samples.
+#[derive(Debug, Clone, Serialize)]
+pub struct TopFrameView {
+    /// `f12`.
+    pub handle: String,
+    /// Name for people.
+    pub function: String,
+    /// Source file, empty where unknown.
+    pub file: String,
+    /// Source line, 0 where unknown.
+    pub line: u32,
+    /// Time in the function itself.
+    pub self_nanos: i64,
+    /// Time in it and what it called.
+    pub total_nanos: i64,
+    /// Samples that contain it.
+    pub samples: u64,
+}
+
+/// The tree in columns, rows in pre-order.
+#[derive(Debug, Clone, Serialize)]
+pub struct TreeView {
+    /// `r7`.
+    pub recording: String,
+    /// Start of the run.
+    pub origin_unix_nano: String,
+    /// How long the run took.
+    pub wall_nanos: i64,
+    /// Dictionary of services.
+    pub services: Vec<String>,
+    /// Dictionary of operations.
+    pub names: Vec<String>,
+    /// The rows.
+    pub spans: TreeColumns,
+    /// The critical path, from start to end.
+    pub critical_path: PathColumns,
+    /// What is peculiar about the tree.
+    pub notes: Vec<QualityView>,
+}
+
+/// Columns of a tree; row `i` has handle `s{i+1}`.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct TreeColumns {
+    /// Row of the parent, -1 for the root.
+    pub parent: Vec<i64>,
+    /// Level, 0 for the root.
+    pub depth: Vec<u32>,
+    /// Number of descendants.
+    pub subtree: Vec<u64>,
+    /// Start.
+    pub start_nanos: Vec<i64>,
+    /// Length.
+    pub duration_nanos: Vec<i64>,
+    /// Index into the services.
+    pub service: Vec<u32>,
+    /// Index into the names.
+    pub name: Vec<u32>,
+    /// Bits, see the page of the format.
+    pub flags: Vec<u32>,
+    /// Time of the critical path in which it was innermost.
+    pub on_path_nanos: Vec<i64>,
+    /// Own samples.
+    pub samples: Vec<u64>,
+}
+
+/// The critical path in columns.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct PathColumns {
+    /// Row of the tree.
+    pub span: Vec<u64>,
+    /// Start of the stretch.
+    pub start_nanos: Vec<i64>,
+    /// End of the stretch.
+    pub end_nanos: Vec<i64>,
+}
+
+/// One span.
+#[derive(Debug, Clone, Serialize)]
+pub struct SpanView {
+    /// `r7`.
+    pub recording: String,
+    /// `s12`.
+    pub handle: String,
+    /// Null for a span made from a process.
+    pub trace_id: Option<String>,
+    /// Null for a span made from a process.
+    pub span_id: Option<String>,
+    /// Its parent.
+    pub parent: Option<ParentView>,
+    /// Service.
+    pub service: String,
+    /// Operation.
+    pub name: String,
+    /// Role.
+    pub kind: &'static str,
+    /// Outcome.
+    pub status: StatusView,
+    /// Start.
+    pub start_nanos: i64,
+    /// Length.
+    pub duration_nanos: i64,
+    /// Process that emitted it.
+    pub process: Option<ProcessView>,
+    /// Attributes.
+    pub attributes: Vec<AttributeView>,
+    /// Attributes of the resource.
+    pub resource: Vec<AttributeView>,
+    /// Events.
+    pub events: Vec<EventView>,
+    /// Links.
+    pub links: Vec<SpanLinkView>,
+    /// Where its time went.
+    pub states: StatesView,
+    /// How its samples are tied.
+    pub samples: SpanSamplesView,
+    /// Whether its samples are too few to measure with.
+    pub few_samples: bool,
+    /// What it saves.
+    pub savings: SavingsView,
+    /// Functions of its own samples.
+    pub top_frames: Vec<TopFrameView>,
+    /// Number of children.
+    pub children: u64,
+}
+
+/// The parent of a span.
+#[derive(Debug, Clone, Serialize)]
+pub struct ParentView {
+    /// `s3`.
+    pub handle: String,
+    /// `declared` or `inferred`.
+    pub edge: &'static str,
+}
+
+/// Outcome of a span.
+#[derive(Debug, Clone, Serialize)]
+pub struct StatusView {
+    /// `unset`, `ok` or `error`.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// A process.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProcessView {
+    /// Its id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+}
+
+/// An attribute.
+#[derive(Debug, Clone, Serialize)]
+pub struct AttributeView {
+    /// Key.
+    pub key: String,
+    /// A JSON string, number, boolean, list or object.
+    pub value: serde_json::Value,
+}
+
+/// An event of a span.
+#[derive(Debug, Clone, Serialize)]
+pub struct EventView {
+    /// When.
+    pub time_nanos: i64,
+    /// What.
+    pub name: String,
+    /// More.
+    pub attributes: Vec<AttributeView>,
+}
+
+/// A link of a span.
+#[derive(Debug, Clone, Serialize)]
+pub struct SpanLinkView {
+    /// Trace of the other span.
+    pub trace_id: String,
+    /// The other span.
+    pub span_id: String,
+    /// Its handle, where it is in the recording.
+    pub handle: Option<String>,
+}
+
+/// Samples of a span.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct SpanSamplesView {
+    /// Its own.
+    pub own: u64,
+    /// With those of its descendants.
+    pub with_descendants: u64,
+    /// Its own, by how they were tied.
+    pub links: LinksView,
+}
+
+/// What a span saves.
+#[derive(Debug, Clone, Serialize)]
+pub struct SavingsView {
+    /// If it and its descendants took no time.
+    pub saves_if_zero_nanos: RangeNanos,
+    /// If they took half.
+    pub saves_if_half_nanos: RangeNanos,
+    /// If only its own time were zero.
+    pub saves_own_nanos: RangeNanos,
+    /// `declared` or `inferred`.
+    pub evidence: &'static str,
+    /// Time of the critical path in which it was innermost.
+    pub on_path_nanos: i64,
+}
+
+/// A flame graph.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlameView {
+    /// `r7`.
+    pub recording: String,
+    /// Handle of the span; null for the whole run.
+    pub span: Option<String>,
+    /// What it is of, for people.
+    pub title: String,
+    /// Samples in it.
+    pub samples: u64,
+    /// What they stand for.
+    pub weight_nanos: i64,
+    /// Whether that is too few to measure with.
+    pub few_samples: bool,
+    /// How they are tied.
+    pub links: LinksView,
+    /// Functions that the nodes name.
+    pub frames: Vec<FlameFrameView>,
+    /// The boxes.
+    pub nodes: FlameColumns,
+}
+
+/// A function of a flame graph.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlameFrameView {
+    /// `f12`.
+    pub handle: String,
+    /// Name for people.
+    pub function: String,
+    /// Source file, empty where unknown.
+    pub file: String,
+    /// Source line, 0 where unknown.
+    pub line: u32,
+    /// Why it has no name, where it has none.
+    pub reason: Option<String>,
+}
+
+/// Boxes of a flame graph in pre-order; node 0 is the root.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct FlameColumns {
+    /// Node of the parent, -1 for the root.
+    pub parent: Vec<i64>,
+    /// Level, 0 for the root.
+    pub depth: Vec<u32>,
+    /// Index into the frames, -1 for the root.
+    pub frame: Vec<i64>,
+    /// Where the box starts.
+    pub offset_nanos: Vec<i64>,
+    /// Its width.
+    pub total_nanos: Vec<i64>,
+    /// Time in the function itself.
+    pub self_nanos: Vec<i64>,
+}
+
+/// A function, and the spans it ran in.
+#[derive(Debug, Clone, Serialize)]
+pub struct FrameView {
+    /// `r7`.
+    pub recording: String,
+    /// `f12`.
+    pub handle: String,
+    /// Name for people.
+    pub function: String,
+    /// Source file, empty where unknown.
+    pub file: String,
+    /// Samples that contain it.
+    pub samples: u64,
+    /// Time in it and what it called.
+    pub total_nanos: i64,
+    /// Time in the function itself.
+    pub self_nanos: i64,
+    /// Spans whose own samples contain it, largest first.
+    pub spans: Vec<FrameSpanView>,
+    /// Samples that contain it and belong to no span.
+    pub unlinked_samples: u64,
+    /// What the list of spans left out.
+    pub truncated: SpansTruncated,
+}
+
+/// A span that a function ran in.
+#[derive(Debug, Clone, Serialize)]
+pub struct FrameSpanView {
+    /// `s12`.
+    pub handle: String,
+    /// Service.
+    pub service: String,
+    /// Operation.
+    pub name: String,
+    /// Its own samples that contain the function.
+    pub samples: u64,
+    /// What they stand for.
+    pub total_nanos: i64,
+    /// Share of the span's own samples.
+    pub share: f64,
+}
