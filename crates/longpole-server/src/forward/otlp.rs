@@ -43,6 +43,7 @@ pub(super) struct Lane {
     room: Arc<Semaphore>,
     /// Requests that are queued or in flight.
     pending: Arc<AtomicU64>,
+    trouble: Arc<Mutex<Option<String>>>,
     closing: watch::Sender<bool>,
     ended: watch::Receiver<bool>,
     task: AbortHandle,
@@ -56,6 +57,7 @@ impl Lane {
         let (closing, is_closing) = watch::channel(false);
         let (tell_ended, ended) = watch::channel(false);
         let pending = Arc::new(AtomicU64::new(0));
+        let trouble = Arc::default();
         let name = printable(&target.url);
         let endpoint = Endpoint {
             parts: Parts::new(&target),
@@ -64,6 +66,7 @@ impl Lane {
             name: name.clone(),
             book: Arc::clone(&book),
             pending: Arc::clone(&pending),
+            trouble: Arc::clone(&trouble),
             closing: is_closing,
         };
         let task = tokio::spawn(async move {
@@ -76,6 +79,7 @@ impl Lane {
             queue: Mutex::new(Some(queue)),
             room: Arc::new(Semaphore::new(FORWARD_QUEUE_BYTES_MAX)),
             pending,
+            trouble,
             closing,
             ended,
             task,
@@ -113,7 +117,8 @@ impl Lane {
         let _ = timeout_at(deadline.into(), ended.wait_for(|ended| *ended)).await;
         self.task.abort();
         let left = self.pending.swap(0, Ordering::Relaxed);
-        let detail = format!("{} did not take them before longpole ended", self.name);
+        let why = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take().map(|why| format!(": {why}"));
+        let detail = format!("{} did not take them before longpole ended{}", self.name, why.unwrap_or_default());
         self.book.add(LossKind::ForwardFailed, left, detail);
     }
 }
@@ -143,6 +148,8 @@ struct Endpoint {
     name: String,
     book: Arc<LossBook>,
     pending: Arc<AtomicU64>,
+    /// Why the last attempt that is to be repeated failed.
+    trouble: Arc<Mutex<Option<String>>>,
     closing: watch::Receiver<bool>,
 }
 
@@ -228,6 +235,9 @@ impl Endpoint {
             if until > give_up {
                 return Err(format!("{reason}, and no sign that it will be better within {} s", FORWARD_TRY_MAX.as_secs()));
             }
+            if !reason.is_empty() {
+                *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
+            }
             pause = (pause * 2).min(FORWARD_BACKOFF_MAX);
             // When longpole is about to end there is no time for long pauses: whoever waits tries at once, then goes on.
             if *closing.borrow_and_update() {
@@ -292,6 +302,7 @@ impl Endpoint {
         let grpc = request.headers().get(CONTENT_TYPE) == Some(&GRPC);
         let response = match client.request(request).await {
             Ok(response) => response,
+            Err(error) if shared_a_failed_connection(&error) => return Attempt::again(""),
             Err(error) => return Attempt::again(causes(&error)),
         };
         let (head, body) = response.into_parts();
@@ -322,13 +333,34 @@ fn grpc_outcome(outcome: &HeaderMap) -> Attempt {
     let Some(code) = text(&GRPC_STATUS).and_then(|code| code.parse::<i32>().ok()) else {
         return Attempt::again("answer without a grpc status");
     };
-    let reason = format!("grpc status {code} {}", text(&GRPC_MESSAGE).unwrap_or_default()).trim_end().to_owned();
+    let message = text(&GRPC_MESSAGE).map(|message| percent_decoded(&message)).unwrap_or_default();
+    let reason = format!("grpc status {code} {message}").trim_end().to_owned();
     match code {
         OK => Attempt::Delivered,
         RESOURCE_EXHAUSTED if has_retry_info(outcome) => Attempt::again(reason),
         code if RETRYABLE.contains(&code) => Attempt::again(reason),
         _ => Attempt::Refused(reason),
     }
+}
+
+/// `grpc-message` as people write it. What is not an escape stays as it is.
+fn percent_decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match hex.filter(|_| byte == b'%') {
+            Some(decoded) => {
+                out.push(decoded);
+                rest = &after[2..];
+            }
+            None => {
+                out.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Whether the status details name `google.rpc.RetryInfo`, which is what makes `RESOURCE_EXHAUSTED` retryable. The details
@@ -358,6 +390,11 @@ fn no_tls() -> Result<rustls::ClientConfig, String> {
         .map_err(|error| format!("cannot set up tls: {error}"))?
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth())
+}
+
+/// Whether the request waited for a connection that another one was making, and failed with it. The other one knows why.
+fn shared_a_failed_connection(error: &hyper_util::client::legacy::Error) -> bool {
+    error.is_connect() && error.source().and_then(|source| source.downcast_ref::<hyper::Error>()).is_some_and(hyper::Error::is_canceled)
 }
 
 /// An error with its causes: "client error (Connect): tcp connect error: Connection refused".

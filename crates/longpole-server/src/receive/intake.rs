@@ -44,16 +44,19 @@ pub(super) enum Verdict {
     NotKept(String),
 }
 
+/// A request and where its outcome is waited for.
+pub(super) type Handed = (Job, oneshot::Sender<Verdict>);
+
 /// The way to the keeper.
 #[derive(Debug)]
 pub(super) struct Intake {
     // The queue needs no bound of its own: what waits in it is charged to the memory of bodies, and a connection has a
     // bounded number of requests in flight. `None` once closed.
-    jobs: Mutex<Option<Sender<(Job, oneshot::Sender<Verdict>)>>>,
+    jobs: Mutex<Option<Sender<Handed>>>,
 }
 
 impl Intake {
-    pub(super) fn new(jobs: Sender<(Job, oneshot::Sender<Verdict>)>) -> Self {
+    pub(super) fn new(jobs: Sender<Handed>) -> Self {
         Intake { jobs: Mutex::new(Some(jobs)) }
     }
 
@@ -62,7 +65,7 @@ impl Intake {
         self.sender().take();
     }
 
-    fn sender(&self) -> MutexGuard<'_, Option<Sender<(Job, oneshot::Sender<Verdict>)>>> {
+    fn sender(&self) -> MutexGuard<'_, Option<Sender<Handed>>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,7 +73,7 @@ impl Intake {
     pub(super) async fn take(&self, job: Job) -> Verdict {
         let (reply, verdict) = oneshot::channel();
         let gone = || Verdict::NotKept("the recorder is ending".to_owned());
-        if !self.sender().as_ref().is_some_and(|jobs| jobs.send((job, reply)).is_ok()) {
+        if self.sender().as_ref().is_none_or(|jobs| jobs.send((job, reply)).is_err()) {
             return gone();
         }
         verdict.await.unwrap_or_else(|_| gone())
@@ -78,7 +81,7 @@ impl Intake {
 }
 
 /// Serves the queue until every [`Intake`] is dropped.
-pub(super) fn keep_all(queue: Receiver<(Job, oneshot::Sender<Verdict>)>, mut keep: Box<dyn Keep>, book: &LossBook) {
+pub(super) fn keep_all(queue: Receiver<Handed>, mut keep: Box<dyn Keep>, book: &LossBook) {
     let mut finder = PeerFinder::default();
     for (job, reply) in queue {
         let verdict = match job.signal {
