@@ -1,0 +1,82 @@
+/** The only file that speaks to the network, and only to the origin that served the page. */
+import {
+  DecodeError,
+  decodeFlame,
+  decodeFrame,
+  decodePoles,
+  decodeRecordings,
+  decodeRefusal,
+  decodeSpan,
+  decodeSummary,
+  decodeTree,
+} from './decode';
+import { ApiError, type FailureKind } from './error';
+import type { Flame, Frame, Poles, Recording, Span, Summary, Tree } from './types';
+
+// The token of the URL that `open` printed. It is taken out of the address bar, so that it is in no bookmark and no screenshot, and is
+// sent along until the page is left; after that the cookie that the server set speaks for us.
+let token: string | null = null;
+
+/** Takes the token out of the address, if there is one. */
+export function adoptTokenFromAddress(): void {
+  const address = new URL(window.location.href);
+  token = address.searchParams.get('token');
+  if (token === null) return;
+  address.searchParams.delete('token');
+  window.history.replaceState(window.history.state, '', address);
+}
+
+function kindOfStatus(status: number): FailureKind {
+  if (status === 401) return 'unauthorized';
+  return status === 404 ? 'not_found' : 'refused';
+}
+
+async function bodyOf(response: Response): Promise<unknown> {
+  try {
+    return await response.json();
+  } catch {
+    return undefined;
+  }
+}
+
+async function get<T>(path: string, decode: (document: unknown) => T, signal: AbortSignal): Promise<T> {
+  const address = new URL(path, window.location.origin);
+  if (token !== null) address.searchParams.set('token', token);
+  let response: Response;
+  try {
+    response = await fetch(address, { signal, headers: { accept: 'application/json' }, credentials: 'same-origin' });
+  } catch (cause) {
+    if (signal.aborted) throw cause;
+    throw new ApiError('gone', 'server_gone', 'the longpole server does not answer', path, { cause });
+  }
+  const document = await bodyOf(response);
+  if (!response.ok) {
+    const refusal = decodeRefusal(document) ?? {
+      code: `http_${response.status}`,
+      message: `the server answered ${response.status}`,
+    };
+    throw new ApiError(kindOfStatus(response.status), refusal.code, refusal.message, path);
+  }
+  try {
+    return decode(document);
+  } catch (cause) {
+    if (!(cause instanceof DecodeError)) throw cause;
+    throw new ApiError('malformed', 'malformed_answer', cause.message, path, { cause });
+  }
+}
+
+const at = (recording: string, rest = '') => `/api/recordings/${encodeURIComponent(recording)}${rest}`;
+
+/** The requests of docs/formats/http-api.md. */
+export const api = {
+  recordings: (signal: AbortSignal): Promise<readonly Recording[]> => get('/api/recordings', decodeRecordings, signal),
+  summary: (recording: string, signal: AbortSignal): Promise<Summary> => get(at(recording), decodeSummary, signal),
+  poles: (recording: string, signal: AbortSignal): Promise<Poles> => get(at(recording, '/poles'), decodePoles, signal),
+  tree: (recording: string, signal: AbortSignal): Promise<Tree> => get(at(recording, '/tree'), decodeTree, signal),
+  span: (recording: string, handle: string, signal: AbortSignal): Promise<Span> =>
+    get(at(recording, `/spans/${encodeURIComponent(handle)}`), decodeSpan, signal),
+  flame: (recording: string, span: string | null, signal: AbortSignal): Promise<Flame> =>
+    get(at(recording, `/flame${span === null ? '' : `?span=${encodeURIComponent(span)}`}`), decodeFlame, signal),
+  frame: (recording: string, handle: string, signal: AbortSignal): Promise<Frame> =>
+    get(at(recording, `/frames/${encodeURIComponent(handle)}`), decodeFrame, signal),
+};

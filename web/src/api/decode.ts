@@ -1,0 +1,499 @@
+/**
+ * The only place where `unknown` becomes typed. A document that is not what docs/formats/http-api.md says is refused with the
+ * path of the first thing that is wrong, so that everything behind this file may trust indices, lengths and orders.
+ */
+import type { Nanos } from '../base/brand';
+import { at, type Column } from '../base/column';
+import type {
+  Answer,
+  Attribute,
+  AttributeValue,
+  CriticalPathColumns,
+  Evidence,
+  Exit,
+  Flame,
+  FlameFrame,
+  Frame,
+  NanosRange,
+  Pole,
+  Poles,
+  QualityNote,
+  Recording,
+  SampleLinks,
+  Span,
+  States,
+  Summary,
+  TopFrame,
+  Tree,
+} from './types';
+
+/** A document is not what the contract says. */
+export class DecodeError extends Error {
+  constructor(
+    readonly path: string,
+    problem: string,
+  ) {
+    super(`${path}: ${problem}`);
+    this.name = 'DecodeError';
+  }
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (value === undefined) return 'nothing';
+  return Array.isArray(value) ? 'a list' : typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}
+
+/** A place inside a document, which knows its path. */
+class Cursor {
+  constructor(
+    readonly value: unknown,
+    readonly path: string,
+  ) {}
+
+  fail(expected: string): never {
+    throw new DecodeError(this.path, `expected ${expected}, found ${kindOf(this.value)}`);
+  }
+
+  field(name: string): Cursor {
+    const { value } = this;
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) this.fail('an object');
+    return new Cursor((value as Record<string, unknown>)[name], `${this.path}.${name}`);
+  }
+
+  string(): string {
+    return typeof this.value === 'string' ? this.value : this.fail('a string');
+  }
+
+  number(): number {
+    return typeof this.value === 'number' && Number.isFinite(this.value) ? this.value : this.fail('a number');
+  }
+
+  count(): number {
+    const value = this.number();
+    if (!Number.isSafeInteger(value) || value < 0) throw new DecodeError(this.path, `expected a count, found ${value}`);
+    return value;
+  }
+
+  nanos(): Nanos {
+    return this.number() as Nanos;
+  }
+
+  boolean(): boolean {
+    return typeof this.value === 'boolean' ? this.value : this.fail('true or false');
+  }
+
+  unixNano(): bigint {
+    const text = this.string();
+    if (!/^\d{1,20}$/.test(text)) throw new DecodeError(this.path, `expected nanoseconds in digits, found "${text}"`);
+    return BigInt(text);
+  }
+
+  orNull<T>(read: (cursor: Cursor) => T): T | null {
+    return this.value === null || this.value === undefined ? null : read(this);
+  }
+
+  list<T>(read: (cursor: Cursor) => T): readonly T[] {
+    if (!Array.isArray(this.value)) this.fail('a list');
+    return (this.value as unknown[]).map((item, index) => read(new Cursor(item, `${this.path}[${index}]`)));
+  }
+
+  /** Numbers into a typed column. `low` and `high` bound each value; `high` is not included. */
+  column<C extends Column>(column: (length: number) => C, low: number, high: number): C {
+    if (!Array.isArray(this.value)) this.fail('a list');
+    const source = this.value as unknown[];
+    const target = column(source.length);
+    for (let index = 0; index < source.length; index++) {
+      const value = source[index];
+      if (typeof value !== 'number' || !(value >= low && value < high)) {
+        throw new DecodeError(
+          `${this.path}[${index}]`,
+          typeof value === 'number' ? `${value} is out of range` : `expected a number, found ${kindOf(value)}`,
+        );
+      }
+      target[index] = value;
+    }
+    return target;
+  }
+}
+
+const FLOATS = (length: number) => new Float64Array(length);
+const COUNTS = (length: number) => new Uint32Array(length);
+const INDICES = (length: number) => new Int32Array(length);
+const BYTES = (length: number) => new Uint8Array(length);
+const ANY_COUNT = 2 ** 32;
+const ANY_NANOS = Number.MAX_SAFE_INTEGER;
+
+function range(cursor: Cursor): NanosRange {
+  const [low, high, ...rest] = cursor.list((item) => item.nanos());
+  if (low === undefined || high === undefined || rest.length > 0 || low > high) {
+    throw new DecodeError(cursor.path, 'expected [low, high]');
+  }
+  return { low, high };
+}
+
+function evidence(cursor: Cursor): Evidence {
+  const word = cursor.string();
+  if (word !== 'declared' && word !== 'inferred') {
+    throw new DecodeError(cursor.path, `expected declared or inferred, found "${word}"`);
+  }
+  return word;
+}
+
+function exit(cursor: Cursor): Exit {
+  return {
+    code: cursor.field('code').orNull((c) => c.number()),
+    signal: cursor.field('signal').orNull((c) => c.number()),
+  };
+}
+
+function links(cursor: Cursor): SampleLinks {
+  return {
+    record: cursor.field('record').count(),
+    inferred: cursor.field('inferred').count(),
+    ambiguous: cursor.field('ambiguous').count(),
+    none: cursor.field('none').count(),
+  };
+}
+
+function states(cursor: Cursor): States {
+  return {
+    onCpuNanos: cursor.field('on_cpu_nanos').nanos(),
+    inChildNanos: cursor.field('in_child_nanos').nanos(),
+    unaccountedNanos: cursor.field('unaccounted_nanos').nanos(),
+  };
+}
+
+function topFrame(cursor: Cursor): TopFrame {
+  return {
+    handle: cursor.field('handle').string(),
+    function: cursor.field('function').string(),
+    file: cursor.field('file').string(),
+    line: cursor.field('line').count(),
+    selfNanos: cursor.field('self_nanos').nanos(),
+    totalNanos: cursor.field('total_nanos').nanos(),
+    samples: cursor.field('samples').count(),
+  };
+}
+
+function qualityNote(cursor: Cursor): QualityNote {
+  return {
+    code: cursor.field('code').string(),
+    count: cursor.field('count').count(),
+    detail: cursor.field('detail').string(),
+  };
+}
+
+function pole(cursor: Cursor): Pole {
+  const reason = cursor.field('reason');
+  return {
+    handle: cursor.field('handle').string(),
+    service: cursor.field('service').string(),
+    name: cursor.field('name').string(),
+    context: cursor.field('context').orNull((c) => c.string()),
+    count: cursor.field('count').count(),
+    spans: cursor.field('spans').list((c) => c.string()),
+    spansTruncated: cursor.field('truncated').field('spans').count(),
+    onPathNanos: cursor.field('on_path_nanos').nanos(),
+    savesIfZero: range(cursor.field('saves_if_zero_nanos')),
+    savesIfHalf: range(cursor.field('saves_if_half_nanos')),
+    savesOwn: range(cursor.field('saves_own_nanos')),
+    evidence: evidence(cursor.field('evidence')),
+    states: states(cursor.field('states')),
+    reason: { code: reason.field('code').string(), text: reason.field('text').string() },
+    topFrames: cursor.field('top_frames').list(topFrame),
+    samples: cursor.field('samples').count(),
+    fewSamples: cursor.field('few_samples').boolean(),
+  };
+}
+
+function answer(cursor: Cursor): Answer {
+  return {
+    service: cursor.field('service').string(),
+    name: cursor.field('name').string(),
+    context: cursor.field('context').orNull((c) => c.string()),
+    savesIfZero: range(cursor.field('saves_if_zero_nanos')),
+    function: cursor.field('function').orNull((c) => c.string()),
+  };
+}
+
+/** `/api/recordings`. */
+export function decodeRecordings(document: unknown): readonly Recording[] {
+  return new Cursor(document, 'recordings').field('recordings').list((cursor) => ({
+    recording: cursor.field('recording').string(),
+    command: cursor.field('command').list((c) => c.string()),
+    startUnixNano: cursor.field('start_unix_nano').unixNano(),
+    wallNanos: cursor.field('wall_nanos').nanos(),
+    exit: cursor.field('exit').orNull(exit),
+    state: cursor.field('state').string(),
+    spans: cursor.field('spans').count(),
+    samples: cursor.field('samples').count(),
+    answer: cursor.field('answer').orNull(answer),
+  }));
+}
+
+/** `/api/recordings/{rec}`. Its poles are not read: the page shows those of `/poles`, which are not cut. */
+export function decodeSummary(document: unknown): Summary {
+  const cursor = new Cursor(document, 'summary');
+  const parallelism = cursor.field('parallelism');
+  return {
+    recording: cursor.field('recording').string(),
+    command: cursor.field('command').list((c) => c.string()),
+    exit: cursor.field('exit').orNull(exit),
+    startUnixNano: cursor.field('start_unix_nano').unixNano(),
+    wallNanos: cursor.field('wall_nanos').nanos(),
+    cpuNanos: cursor.field('cpu_nanos').orNull((c) => c.nanos()),
+    host: cursor.field('host').string(),
+    mode: cursor.field('mode').string(),
+    rateHz: cursor.field('rate_hz').count(),
+    processes: cursor.field('processes').count(),
+    traces: cursor.field('traces').count(),
+    spans: cursor.field('spans').count(),
+    samples: cursor.field('samples').count(),
+    links: links(cursor.field('links')),
+    states: states(cursor.field('states')),
+    parallelism: { mean: parallelism.field('mean').number(), peak: parallelism.field('peak').number() },
+    quality: cursor.field('quality').list(qualityNote),
+  };
+}
+
+/** `/api/recordings/{rec}/poles`. */
+export function decodePoles(document: unknown): Poles {
+  const cursor = new Cursor(document, 'poles');
+  return {
+    recording: cursor.field('recording').string(),
+    wallNanos: cursor.field('wall_nanos').nanos(),
+    poles: cursor.field('poles').list(pole),
+    polesTruncated: cursor.field('truncated').field('poles').count(),
+  };
+}
+
+function sameLength(path: string, count: number, columns: Readonly<Record<string, Column>>): void {
+  for (const [name, column] of Object.entries(columns)) {
+    if (column.length !== count) throw new DecodeError(`${path}.${name}`, `has ${column.length} rows instead of ${count}`);
+  }
+}
+
+/** A pre-order with depths: every parent precedes its child, is one level above, and is the nearest such row. */
+function checkPreOrder(path: string, parent: Int32Array, depth: Uint32Array): void {
+  // The open ancestors of the present row, by level.
+  const open: number[] = [];
+  for (let row = 0; row < parent.length; row++) {
+    const level = at(depth, row);
+    const expected = level === 0 ? -1 : open[level - 1];
+    if (level > open.length || at(parent, row) !== expected) {
+      throw new DecodeError(`${path}.parent[${row}]`, `${at(parent, row)} does not fit a pre-order at depth ${level}`);
+    }
+    open.length = level;
+    open.push(row);
+  }
+}
+
+function checkSubtrees(path: string, parent: Int32Array, subtree: Uint32Array): void {
+  const counted = new Uint32Array(parent.length);
+  for (let row = parent.length - 1; row >= 0; row--) {
+    if (at(counted, row) !== at(subtree, row)) {
+      throw new DecodeError(`${path}.subtree[${row}]`, `says ${at(subtree, row)} descendants, the rows hold ${at(counted, row)}`);
+    }
+    const above = at(parent, row);
+    if (above >= 0) counted[above] = at(counted, above) + at(counted, row) + 1;
+  }
+}
+
+function criticalPath(cursor: Cursor, spans: number): CriticalPathColumns {
+  const span = cursor.field('span').column(COUNTS, 0, spans);
+  const start = cursor.field('start_nanos').column(FLOATS, -ANY_NANOS, ANY_NANOS);
+  const end = cursor.field('end_nanos').column(FLOATS, -ANY_NANOS, ANY_NANOS);
+  sameLength(cursor.path, span.length, { start_nanos: start, end_nanos: end });
+  return { span, start, end };
+}
+
+/** `/api/recordings/{rec}/tree`. */
+export function decodeTree(document: unknown): Tree {
+  const cursor = new Cursor(document, 'tree');
+  const spans = cursor.field('spans');
+  const services = cursor.field('services').list((c) => c.string());
+  const names = cursor.field('names').list((c) => c.string());
+  const parent = spans.field('parent').column(INDICES, -1, 2 ** 31);
+  const count = parent.length;
+  const columns = {
+    depth: spans.field('depth').column(COUNTS, 0, ANY_COUNT),
+    subtree: spans.field('subtree').column(COUNTS, 0, ANY_COUNT),
+    start: spans.field('start_nanos').column(FLOATS, -ANY_NANOS, ANY_NANOS),
+    duration: spans.field('duration_nanos').column(FLOATS, 0, ANY_NANOS),
+    service: spans.field('service').column(COUNTS, 0, services.length),
+    name: spans.field('name').column(COUNTS, 0, names.length),
+    flags: spans.field('flags').column(BYTES, 0, 256),
+    onPath: spans.field('on_path_nanos').column(FLOATS, 0, ANY_NANOS),
+    samples: spans.field('samples').column(COUNTS, 0, ANY_COUNT),
+  };
+  sameLength(spans.path, count, columns);
+  checkPreOrder(spans.path, parent, columns.depth);
+  checkSubtrees(spans.path, parent, columns.subtree);
+  return {
+    recording: cursor.field('recording').string(),
+    originUnixNano: cursor.field('origin_unix_nano').unixNano(),
+    wallNanos: cursor.field('wall_nanos').nanos(),
+    services,
+    names,
+    count,
+    parent,
+    ...columns,
+    criticalPath: criticalPath(cursor.field('critical_path'), count),
+    notes: cursor.field('notes').list(qualityNote),
+  };
+}
+
+function attribute(cursor: Cursor): Attribute {
+  return { key: cursor.field('key').string(), value: attributeValue(cursor.field('value')) };
+}
+
+function attributeValue(cursor: Cursor): AttributeValue {
+  if (cursor.value === undefined) cursor.fail('a value');
+  return cursor.value as AttributeValue;
+}
+
+/** `/api/recordings/{rec}/spans/{handle}`. */
+export function decodeSpan(document: unknown): Span {
+  const cursor = new Cursor(document, 'span');
+  const samples = cursor.field('samples');
+  const savings = cursor.field('savings');
+  return {
+    recording: cursor.field('recording').string(),
+    handle: cursor.field('handle').string(),
+    traceId: cursor.field('trace_id').orNull((c) => c.string()),
+    spanId: cursor.field('span_id').orNull((c) => c.string()),
+    parent: cursor.field('parent').orNull((c) => ({ handle: c.field('handle').string(), edge: evidence(c.field('edge')) })),
+    service: cursor.field('service').string(),
+    name: cursor.field('name').string(),
+    kind: cursor.field('kind').string(),
+    status: {
+      code: cursor.field('status').field('code').string(),
+      message: cursor.field('status').field('message').string(),
+    },
+    startNanos: cursor.field('start_nanos').nanos(),
+    durationNanos: cursor.field('duration_nanos').nanos(),
+    process: cursor.field('process').orNull((c) => ({
+      pid: c.field('pid').count(),
+      name: c.field('name').string(),
+      arguments: c.field('arguments').list((argument) => argument.string()),
+    })),
+    attributes: cursor.field('attributes').list(attribute),
+    resource: cursor.field('resource').list(attribute),
+    events: cursor.field('events').list((c) => ({
+      timeNanos: c.field('time_nanos').nanos(),
+      name: c.field('name').string(),
+      attributes: c.field('attributes').list(attribute),
+    })),
+    links: cursor.field('links').list((c) => ({
+      traceId: c.field('trace_id').string(),
+      spanId: c.field('span_id').string(),
+      handle: c.field('handle').orNull((h) => h.string()),
+    })),
+    states: states(cursor.field('states')),
+    samples: {
+      own: samples.field('own').count(),
+      withDescendants: samples.field('with_descendants').count(),
+      links: links(samples.field('links')),
+    },
+    fewSamples: cursor.field('few_samples').boolean(),
+    savings: {
+      ifZero: range(savings.field('saves_if_zero_nanos')),
+      ifHalf: range(savings.field('saves_if_half_nanos')),
+      own: range(savings.field('saves_own_nanos')),
+      evidence: evidence(savings.field('evidence')),
+      onPathNanos: savings.field('on_path_nanos').nanos(),
+    },
+    topFrames: cursor.field('top_frames').list(topFrame),
+    children: cursor.field('children').count(),
+  };
+}
+
+function flameFrame(cursor: Cursor): FlameFrame {
+  return {
+    handle: cursor.field('handle').string(),
+    function: cursor.field('function').string(),
+    file: cursor.field('file').string(),
+    line: cursor.field('line').count(),
+    reason: cursor.field('reason').orNull((c) => c.string()),
+  };
+}
+
+/** One root, and the boxes of each level from left to right: the drawing searches levels by halves. */
+function checkBoxes(path: string, depth: Uint32Array, offset: Float64Array): void {
+  const lastOffset: number[] = [];
+  for (let node = 0; node < depth.length; node++) {
+    const level = at(depth, node);
+    if (level === 0 && node > 0) throw new DecodeError(`${path}.depth[${node}]`, 'is a second root');
+    if (at(offset, node) < (lastOffset[level] ?? 0)) {
+      throw new DecodeError(`${path}.offset_nanos[${node}]`, 'lies left of the box before it');
+    }
+    lastOffset[level] = at(offset, node);
+  }
+}
+
+/** `/api/recordings/{rec}/flame`. */
+export function decodeFlame(document: unknown): Flame {
+  const cursor = new Cursor(document, 'flame');
+  const nodes = cursor.field('nodes');
+  const frames = cursor.field('frames').list(flameFrame);
+  const parent = nodes.field('parent').column(INDICES, -1, 2 ** 31);
+  const count = parent.length;
+  const columns = {
+    depth: nodes.field('depth').column(COUNTS, 0, ANY_COUNT),
+    frame: nodes.field('frame').column(INDICES, -1, frames.length),
+    offset: nodes.field('offset_nanos').column(FLOATS, 0, ANY_NANOS),
+    total: nodes.field('total_nanos').column(FLOATS, 0, ANY_NANOS),
+    self: nodes.field('self_nanos').column(FLOATS, 0, ANY_NANOS),
+  };
+  sameLength(nodes.path, count, columns);
+  checkPreOrder(nodes.path, parent, columns.depth);
+  checkBoxes(nodes.path, columns.depth, columns.offset);
+  return {
+    recording: cursor.field('recording').string(),
+    span: cursor.field('span').orNull((c) => c.string()),
+    title: cursor.field('title').string(),
+    samples: cursor.field('samples').count(),
+    weightNanos: cursor.field('weight_nanos').nanos(),
+    fewSamples: cursor.field('few_samples').boolean(),
+    links: links(cursor.field('links')),
+    frames,
+    count,
+    parent,
+    ...columns,
+  };
+}
+
+/** `/api/recordings/{rec}/frames/{handle}`. */
+export function decodeFrame(document: unknown): Frame {
+  const cursor = new Cursor(document, 'frame');
+  return {
+    recording: cursor.field('recording').string(),
+    handle: cursor.field('handle').string(),
+    function: cursor.field('function').string(),
+    file: cursor.field('file').string(),
+    samples: cursor.field('samples').count(),
+    totalNanos: cursor.field('total_nanos').nanos(),
+    selfNanos: cursor.field('self_nanos').nanos(),
+    spans: cursor.field('spans').list((c) => ({
+      handle: c.field('handle').string(),
+      service: c.field('service').string(),
+      name: c.field('name').string(),
+      samples: c.field('samples').count(),
+      totalNanos: c.field('total_nanos').nanos(),
+      share: c.field('share').number(),
+    })),
+    unlinkedSamples: cursor.field('unlinked_samples').count(),
+    spansTruncated: cursor.field('truncated').field('spans').count(),
+  };
+}
+
+/** The body of a refused request; `null` where it is not ours. */
+export function decodeRefusal(document: unknown): { readonly code: string; readonly message: string } | null {
+  try {
+    const error = new Cursor(document, 'error').field('error');
+    return { code: error.field('code').string(), message: error.field('message').string() };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,247 @@
+/** What the API serves, after decoding: the shapes of docs/formats/http-api.md, with large lists as typed columns. */
+import type { Nanos } from '../base/brand';
+
+/** From the least to the most that can be; both are equal where what a span waited for is declared. */
+export interface NanosRange {
+  readonly low: Nanos;
+  readonly high: Nanos;
+}
+
+export type Evidence = 'declared' | 'inferred';
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: number | null;
+}
+
+/** The answer of a recording in one line: its first pole. */
+export interface Answer {
+  readonly service: string;
+  readonly name: string;
+  readonly context: string | null;
+  readonly savesIfZero: NanosRange;
+  readonly function: string | null;
+}
+
+export interface Recording {
+  readonly recording: string;
+  readonly command: readonly string[];
+  readonly startUnixNano: bigint;
+  readonly wallNanos: Nanos;
+  readonly exit: Exit | null;
+  readonly state: string;
+  readonly spans: number;
+  readonly samples: number;
+  readonly answer: Answer | null;
+}
+
+/** Numbers of samples by how they were tied to their span. */
+export interface SampleLinks {
+  readonly record: number;
+  readonly inferred: number;
+  readonly ambiguous: number;
+  readonly none: number;
+}
+
+/** Where the time of a span went; the parts sum to its duration. */
+export interface States {
+  readonly onCpuNanos: Nanos;
+  readonly inChildNanos: Nanos;
+  readonly unaccountedNanos: Nanos;
+}
+
+export interface TopFrame {
+  readonly handle: string;
+  readonly function: string;
+  readonly file: string;
+  readonly line: number;
+  readonly selfNanos: Nanos;
+  readonly totalNanos: Nanos;
+  readonly samples: number;
+}
+
+export interface Pole {
+  readonly handle: string;
+  readonly service: string;
+  readonly name: string;
+  readonly context: string | null;
+  readonly count: number;
+  readonly spans: readonly string[];
+  readonly spansTruncated: number;
+  readonly onPathNanos: Nanos;
+  readonly savesIfZero: NanosRange;
+  readonly savesIfHalf: NanosRange;
+  readonly savesOwn: NanosRange;
+  readonly evidence: Evidence;
+  readonly states: States;
+  readonly reason: { readonly code: string; readonly text: string };
+  readonly topFrames: readonly TopFrame[];
+  readonly samples: number;
+  readonly fewSamples: boolean;
+}
+
+/** Something missing or unsure, counted, with its cause. */
+export interface QualityNote {
+  readonly code: string;
+  readonly count: number;
+  readonly detail: string;
+}
+
+export interface Summary {
+  readonly recording: string;
+  readonly command: readonly string[];
+  readonly exit: Exit | null;
+  readonly startUnixNano: bigint;
+  readonly wallNanos: Nanos;
+  readonly cpuNanos: Nanos | null;
+  readonly host: string;
+  readonly mode: string;
+  readonly rateHz: number;
+  readonly processes: number;
+  readonly traces: number;
+  readonly spans: number;
+  readonly samples: number;
+  readonly links: SampleLinks;
+  readonly states: States;
+  readonly parallelism: { readonly mean: number; readonly peak: number };
+  readonly quality: readonly QualityNote[];
+}
+
+export interface Poles {
+  readonly recording: string;
+  readonly wallNanos: Nanos;
+  readonly poles: readonly Pole[];
+  readonly polesTruncated: number;
+}
+
+/** Bits of the `flags` column. */
+export const SPAN_FLAG = { error: 1, parentInferred: 2, process: 4, orphan: 8, clamped: 16, cycle: 32 } as const;
+
+/** The spans of a recording as columns, in tree pre-order. */
+export interface Tree {
+  readonly recording: string;
+  readonly originUnixNano: bigint;
+  readonly wallNanos: Nanos;
+  readonly services: readonly string[];
+  readonly names: readonly string[];
+  readonly count: number;
+  /** Index of the parent, -1 for a root. */
+  readonly parent: Int32Array;
+  readonly depth: Uint32Array;
+  /** Number of descendants; they are the rows that follow. */
+  readonly subtree: Uint32Array;
+  readonly start: Float64Array;
+  readonly duration: Float64Array;
+  readonly service: Uint32Array;
+  readonly name: Uint32Array;
+  readonly flags: Uint8Array;
+  readonly onPath: Float64Array;
+  /** Samples of the span itself, without its descendants. */
+  readonly samples: Uint32Array;
+  readonly criticalPath: CriticalPathColumns;
+  readonly notes: readonly QualityNote[];
+}
+
+/** Pieces of the critical path in the order of time. */
+export interface CriticalPathColumns {
+  readonly span: Uint32Array;
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+}
+
+export type AttributeValue = string | number | boolean | null | readonly unknown[] | Readonly<Record<string, unknown>>;
+
+export interface Attribute {
+  readonly key: string;
+  readonly value: AttributeValue;
+}
+
+export interface Savings {
+  readonly ifZero: NanosRange;
+  readonly ifHalf: NanosRange;
+  readonly own: NanosRange;
+  readonly evidence: Evidence;
+  readonly onPathNanos: Nanos;
+}
+
+export interface Span {
+  readonly recording: string;
+  readonly handle: string;
+  readonly traceId: string | null;
+  readonly spanId: string | null;
+  readonly parent: { readonly handle: string; readonly edge: Evidence } | null;
+  readonly service: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly status: { readonly code: string; readonly message: string };
+  readonly startNanos: Nanos;
+  readonly durationNanos: Nanos;
+  readonly process: { readonly pid: number; readonly name: string; readonly arguments: readonly string[] } | null;
+  readonly attributes: readonly Attribute[];
+  readonly resource: readonly Attribute[];
+  readonly events: readonly {
+    readonly timeNanos: Nanos;
+    readonly name: string;
+    readonly attributes: readonly Attribute[];
+  }[];
+  readonly links: readonly { readonly traceId: string; readonly spanId: string; readonly handle: string | null }[];
+  readonly states: States;
+  readonly samples: { readonly own: number; readonly withDescendants: number; readonly links: SampleLinks };
+  readonly fewSamples: boolean;
+  readonly savings: Savings;
+  readonly topFrames: readonly TopFrame[];
+  readonly children: number;
+}
+
+export interface FlameFrame {
+  readonly handle: string;
+  readonly function: string;
+  readonly file: string;
+  readonly line: number;
+  /** Why there is no function name, where there is none. */
+  readonly reason: string | null;
+}
+
+/** A flame graph: its nodes as columns in pre-order, node 0 is the root. */
+export interface Flame {
+  readonly recording: string;
+  readonly span: string | null;
+  readonly title: string;
+  readonly samples: number;
+  readonly weightNanos: Nanos;
+  readonly fewSamples: boolean;
+  readonly links: SampleLinks;
+  readonly frames: readonly FlameFrame[];
+  readonly count: number;
+  readonly parent: Int32Array;
+  readonly depth: Uint32Array;
+  /** Index into `frames`, -1 for the root. */
+  readonly frame: Int32Array;
+  readonly offset: Float64Array;
+  readonly total: Float64Array;
+  readonly self: Float64Array;
+}
+
+/** A function, and the spans whose own samples contain it. */
+export interface Frame {
+  readonly recording: string;
+  readonly handle: string;
+  readonly function: string;
+  readonly file: string;
+  readonly samples: number;
+  readonly totalNanos: Nanos;
+  readonly selfNanos: Nanos;
+  readonly spans: readonly FrameSpan[];
+  readonly unlinkedSamples: number;
+  readonly spansTruncated: number;
+}
+
+export interface FrameSpan {
+  readonly handle: string;
+  readonly service: string;
+  readonly name: string;
+  readonly samples: number;
+  readonly totalNanos: Nanos;
+  /** Of the span's own samples, those that contain the function: 0 to 1. */
+  readonly share: number;
+}

@@ -1,0 +1,130 @@
+/** Draws a flame graph downwards. Boxes are coloured by whose code they are; boxes of a function that is selected stand out. */
+import type { NodeIndex } from '../base/brand';
+import { at } from '../base/column';
+import { ratio } from '../base/math';
+import { type FlameLevels, type FlameView, LEVEL_HEIGHT, visitBoxes } from '../logic/flame-graph';
+import { formatShare } from '../logic/format';
+import { originOf, shorterNames } from '../logic/function-name';
+import { hueOf, type Palette } from './palette';
+import type { SurfaceSize } from './surface';
+import { fit, fitOneOf, widthOf } from './text';
+
+export interface FlameScene {
+  readonly graph: FlameLevels;
+  /** Node that fills the width; its callers are drawn fainter. */
+  readonly zoomed: NodeIndex;
+  /** Frame number of the selected function, or -1. */
+  readonly selectedFrame: number;
+}
+
+/** Narrower boxes are drawn as one. */
+const BOX_WIDTH_MIN = 1;
+const LABEL_WIDTH_MIN = 24;
+const FONT_SIZE = 11.5;
+
+/** How boxes of one function look; worked out once for each function of a graph. */
+interface FrameLook {
+  readonly hue: number | null;
+  readonly hatched: boolean;
+  readonly names: readonly string[];
+}
+
+const looks = new WeakMap<FlameLevels, (FrameLook | undefined)[]>();
+
+function lookOf(graph: FlameLevels, frame: number): FrameLook {
+  let known = looks.get(graph);
+  if (known === undefined) {
+    known = [];
+    looks.set(graph, known);
+  }
+  const found = known[frame];
+  if (found !== undefined) return found;
+  const entry = graph.flame.frames[frame];
+  const name = entry?.function ?? '';
+  const origin = originOf(name);
+  const look: FrameLook = {
+    hue: origin.kind === 'crate' ? hueOf(origin.name) : null,
+    hatched: entry?.reason !== null && entry?.reason !== undefined,
+    names: shorterNames(name),
+  };
+  known[frame] = look;
+  return look;
+}
+
+/** Slanting lines: there is no function name here. */
+function hatch(c: CanvasRenderingContext2D, x: number, y: number, width: number, palette: Palette): void {
+  c.save();
+  c.beginPath();
+  c.rect(x, y, width, LEVEL_HEIGHT - 1);
+  c.clip();
+  c.strokeStyle = palette.border;
+  c.lineWidth = 1;
+  c.beginPath();
+  for (let step = x - LEVEL_HEIGHT; step < x + width; step += 5) {
+    c.moveTo(step, y + LEVEL_HEIGHT);
+    c.lineTo(step + LEVEL_HEIGHT, y);
+  }
+  c.stroke();
+  c.restore();
+}
+
+export function drawFlameGraph(c: CanvasRenderingContext2D, scene: FlameScene, view: FlameView, size: SurfaceSize, palette: Palette): void {
+  const { graph, zoomed, selectedFrame } = scene;
+  const { flame } = graph;
+  const zoomLevel = at(flame.depth, zoomed);
+  const whole = at(flame.total, 0);
+  c.textBaseline = 'middle';
+  visitBoxes(graph, view, size.width, size.height, BOX_WIDTH_MIN, (node, x, y, width) => {
+    const frame = at(flame.frame, node);
+    const isSelected = frame >= 0 && frame === selectedFrame;
+    const look = frame >= 0 ? lookOf(graph, frame) : null;
+    const isCaller = at(flame.depth, node) < zoomLevel;
+    const hue = look?.hue ?? null;
+    c.globalAlpha = isCaller ? 0.55 : 1;
+    c.fillStyle = isSelected ? palette.accent : hue === null ? palette.neutralTint : (palette.tints[hue] ?? palette.neutralTint);
+    const boxWidth = Math.max(width - (width > 3 ? 1 : 0), BOX_WIDTH_MIN);
+    c.fillRect(x, y, boxWidth, LEVEL_HEIGHT - 1);
+    if (look?.hatched === true && width > 4) hatch(c, x, y, boxWidth, palette);
+    c.globalAlpha = 1;
+    if (width < LABEL_WIDTH_MIN) return;
+    c.fillStyle = isSelected ? palette.accentText : palette.text;
+    const middle = y + LEVEL_HEIGHT / 2;
+    let room = width - 9;
+    c.font = `${FONT_SIZE - 1}px ${palette.sans}`;
+    const share = formatShare(ratio(at(flame.total, node), whole));
+    const shareWidth = widthOf(c, share);
+    if (room > shareWidth + 90) {
+      c.globalAlpha = 0.75;
+      c.fillText(share, x + width - 6 - shareWidth, middle);
+      c.globalAlpha = 1;
+      room -= shareWidth + 8;
+    }
+    c.font = `${frame < 0 ? '600 ' : ''}${FONT_SIZE}px ${frame < 0 ? palette.sans : palette.mono}`;
+    const label = frame < 0 ? fit(c, flame.title, room) : fitOneOf(c, look?.names ?? [], room);
+    if (label !== '') c.fillText(label, x + 4, middle + 0.5);
+  });
+}
+
+/** Outlines the box under the pointer and the one that has the keyboard's focus. */
+export function drawFlamePointer(
+  c: CanvasRenderingContext2D,
+  scene: FlameScene,
+  view: FlameView,
+  hovered: NodeIndex | null,
+  focused: NodeIndex | null,
+  size: SurfaceSize,
+  palette: Palette,
+): void {
+  const { flame } = scene.graph;
+  const scale = size.width / (view.endNanos - view.startNanos);
+  const outline = (node: NodeIndex, colour: string, lineWidth: number): void => {
+    const left = Math.max(0, (at(flame.offset, node) - view.startNanos) * scale);
+    const right = Math.min(size.width, (at(flame.offset, node) + at(flame.total, node) - view.startNanos) * scale);
+    const y = at(flame.depth, node) * LEVEL_HEIGHT - view.top;
+    c.strokeStyle = colour;
+    c.lineWidth = lineWidth;
+    c.strokeRect(left + 0.5, y + 0.5, Math.max(1, right - left - 2), LEVEL_HEIGHT - 2);
+  };
+  if (hovered !== null) outline(hovered, palette.text, 1);
+  if (focused !== null) outline(focused, palette.accent, 2);
+}

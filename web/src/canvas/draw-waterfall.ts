@@ -1,0 +1,477 @@
+/** Draws the rows of a trace. Only rows on the screen are visited; within a row, pieces narrower than a pixel are drawn once. */
+import { type Pole, SPAN_FLAG, type Tree } from '../api/types';
+import type { RowIndex, SpanIndex } from '../base/brand';
+import { at } from '../base/column';
+import { type CriticalPath, piecesOf } from '../logic/critical-path';
+import { counted, formatDuration, formatRange, formatShare, formatTick } from '../logic/format';
+import { type Fold, isFolded, markedBelow, rowOf } from '../logic/rows';
+import {
+  childCoverage,
+  INDENT,
+  indentOf,
+  ROW_HEIGHT,
+  RULER_HEIGHT,
+  rowsOnScreen,
+  ticksOf,
+  type WaterfallBox,
+  type WaterfallView,
+  xOf,
+  yOf,
+} from '../logic/waterfall';
+import type { Palette } from './palette';
+import { fit, widthOf } from './text';
+
+/** What there is to draw, apart from the part of it that is on the screen. */
+export interface WaterfallScene {
+  readonly tree: Tree;
+  readonly path: CriticalPath;
+  readonly rows: Uint32Array;
+  readonly fold: Fold;
+  readonly selected: SpanIndex | null;
+  /** Spans in which the selected function ran, ascending, and the share of their samples that contain it. */
+  readonly marked: Uint32Array;
+  readonly shareOf: ReadonlyMap<number, number>;
+  readonly poleOf: ReadonlyMap<number, Pole>;
+  readonly selectedPole: string | null;
+}
+
+const BAR_TOP = 5;
+const BAR_HEIGHT = 11;
+const PATH_TOP = 18;
+const PATH_HEIGHT = 3;
+/** No bar is narrower: what happened is seen, however short. */
+const BAR_WIDTH_MIN = 2;
+const FONT_SIZE = 12;
+const SMALL_SIZE = 11;
+
+type Context = CanvasRenderingContext2D;
+
+// Grown to the width of the widest screen seen; one row at a time is entered.
+let coverage = new Int32Array(0);
+
+function coverageOf(width: number): Int32Array {
+  if (coverage.length < width + 1) coverage = new Int32Array(width + 1);
+  return coverage.subarray(0, width + 1);
+}
+
+function drawAxis(c: Context, view: WaterfallView, box: WaterfallBox, palette: Palette): void {
+  const { step, times } = ticksOf(view.range, box.width - box.nameWidth);
+  c.fillStyle = palette.grid;
+  for (const time of times) {
+    const x = Math.round(xOf(box, view.range, time));
+    if (x >= box.nameWidth) c.fillRect(x, RULER_HEIGHT - 5, 1, box.height);
+  }
+  c.font = `${SMALL_SIZE}px ${palette.sans}`;
+  c.fillStyle = palette.muted;
+  c.textBaseline = 'middle';
+  for (const time of times) {
+    const label = formatTick(time, step);
+    const x = Math.round(xOf(box, view.range, time)) + 4;
+    if (x >= box.nameWidth && x + widthOf(c, label) < box.width - 2) c.fillText(label, x, RULER_HEIGHT / 2 - 1);
+  }
+  c.fillStyle = palette.border;
+  c.fillRect(0, RULER_HEIGHT - 1, box.width, 1);
+}
+
+function drawFoldMark(c: Context, x: number, middle: number, folded: boolean, palette: Palette): void {
+  c.fillStyle = palette.muted;
+  c.beginPath();
+  if (folded) {
+    c.moveTo(x + 2, middle - 4);
+    c.lineTo(x + 7, middle);
+    c.lineTo(x + 2, middle + 4);
+  } else {
+    c.moveTo(x, middle - 2.5);
+    c.lineTo(x + 8, middle - 2.5);
+    c.lineTo(x + 4, middle + 3);
+  }
+  c.fill();
+}
+
+/** A small label in a frame, its right edge at `right`. Returns where the next one to the left may end. */
+function drawPill(c: Context, right: number, middle: number, text: string, ink: string, fill: string | null, palette: Palette): number {
+  c.font = `600 10px ${palette.sans}`;
+  const width = Math.ceil(widthOf(c, text)) + 10;
+  const left = right - width;
+  c.beginPath();
+  c.roundRect(left + 0.5, middle - 7.5, width - 1, 15, 4);
+  if (fill !== null) {
+    c.fillStyle = fill;
+    c.fill();
+  } else {
+    c.strokeStyle = ink;
+    c.lineWidth = 1;
+    c.stroke();
+  }
+  c.fillStyle = ink;
+  c.fillText(text, left + 5, middle + 0.5);
+  return left - 4;
+}
+
+/** The mark of a span that failed: a cross in a disc. */
+function drawErrorMark(c: Context, x: number, middle: number, palette: Palette): void {
+  c.fillStyle = palette.error;
+  c.beginPath();
+  c.arc(x + 6, middle, 6, 0, 2 * Math.PI);
+  c.fill();
+  c.strokeStyle = palette.surface;
+  c.lineWidth = 1.5;
+  c.beginPath();
+  c.moveTo(x + 3.5, middle - 2.5);
+  c.lineTo(x + 8.5, middle + 2.5);
+  c.moveTo(x + 8.5, middle - 2.5);
+  c.lineTo(x + 3.5, middle + 2.5);
+  c.stroke();
+}
+
+/** Lines from a parent down to its children; dashed where the parent is inferred. */
+function drawBranch(c: Context, tree: Tree, span: SpanIndex, y: number, palette: Palette): void {
+  const depth = at(tree.depth, span);
+  if (depth === 0) return;
+  const x = indentOf(depth - 1) + 4.5;
+  const end = indentOf(depth) - 2;
+  if (end - x < 4) return;
+  c.strokeStyle = palette.border;
+  c.lineWidth = 1;
+  if ((at(tree.flags, span) & SPAN_FLAG.parentInferred) !== 0) {
+    c.strokeStyle = palette.muted;
+    c.setLineDash([2, 2]);
+  }
+  c.beginPath();
+  c.moveTo(x, y);
+  c.lineTo(x, y + ROW_HEIGHT / 2);
+  c.lineTo(end, y + ROW_HEIGHT / 2);
+  c.stroke();
+  c.setLineDash([]);
+  // The lines of ancestors that have more children below.
+  c.strokeStyle = palette.border;
+  for (let above = at(tree.parent, span), child = span as number; above >= 0; child = above, above = at(tree.parent, above)) {
+    const last = child + at(tree.subtree, child) === above + at(tree.subtree, above);
+    const lineX = indentOf(at(tree.depth, above)) + 4.5;
+    if (last || at(tree.depth, above) >= 12) continue;
+    c.beginPath();
+    c.moveTo(lineX, y);
+    c.lineTo(lineX, y + ROW_HEIGHT);
+    c.stroke();
+  }
+}
+
+/** Words for what is unusual about a span, short enough for a row. */
+function tagsOf(flags: number): readonly string[] {
+  const tags: string[] = [];
+  if ((flags & SPAN_FLAG.process) !== 0) tags.push('process');
+  if ((flags & SPAN_FLAG.orphan) !== 0) tags.push('orphan');
+  if ((flags & SPAN_FLAG.cycle) !== 0) tags.push('cycle');
+  if ((flags & SPAN_FLAG.clamped) !== 0) tags.push('≈ times');
+  return tags;
+}
+
+function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number, box: WaterfallBox, palette: Palette): void {
+  const { tree } = scene;
+  const flags = at(tree.flags, span);
+  const middle = y + ROW_HEIGHT / 2;
+  drawBranch(c, tree, span, y, palette);
+  let right = box.nameWidth - 8;
+  const pole = scene.poleOf.get(span);
+  const share = scene.shareOf.get(span);
+  if (pole !== undefined) {
+    const chosen = pole.handle === scene.selectedPole;
+    right = drawPill(c, right, middle, pole.handle, chosen ? palette.pathText : palette.path, chosen ? palette.path : null, palette);
+  }
+  if (share !== undefined) right = drawPill(c, right, middle, formatShare(share), palette.accentText, palette.accent, palette);
+  const mark = indentOf(at(tree.depth, span));
+  const folded = at(tree.subtree, span) > 0 && isFolded(scene.fold, span);
+  if (folded) {
+    const hidden = markedBelow(tree, scene.marked, span);
+    if (hidden > 0) right = drawPill(c, right, middle, `${hidden} inside`, palette.accent, null, palette);
+    right = drawPill(c, right, middle, `+${at(tree.subtree, span)}`, palette.muted, null, palette);
+  }
+  for (const tag of tagsOf(flags)) right = drawPill(c, right, middle, tag, palette.muted, null, palette);
+  if (at(tree.subtree, span) > 0) drawFoldMark(c, mark, middle, folded, palette);
+  let left = mark + INDENT;
+  const isProcess = (flags & SPAN_FLAG.process) !== 0;
+  c.fillStyle = isProcess ? palette.neutral : hueOfService(palette, at(tree.service, span));
+  c.beginPath();
+  c.roundRect(left, middle - 5, 3, 10, 1.5);
+  c.fill();
+  left += 8;
+  if ((flags & SPAN_FLAG.error) !== 0) {
+    drawErrorMark(c, left, middle, palette);
+    left += 16;
+  }
+  const onPath = at(tree.onPath, span) > 0;
+  c.font = `${onPath ? '600 ' : ''}${FONT_SIZE}px ${isProcess ? palette.mono : palette.sans}`;
+  c.fillStyle = palette.text;
+  const name = fit(c, tree.names[at(tree.name, span)] ?? '', right - left);
+  c.fillText(name, left, middle + 0.5);
+  // The service is said where it changes; below, the mark in its colour goes on.
+  const above = at(tree.parent, span);
+  const service = tree.services[at(tree.service, span)] ?? '';
+  if ((above >= 0 && at(tree.service, above) === at(tree.service, span)) || service === tree.names[at(tree.name, span)]) return;
+  left += widthOf(c, name) + 7;
+  c.font = `${SMALL_SIZE}px ${palette.sans}`;
+  c.fillStyle = palette.muted;
+  c.fillText(fit(c, service, right - left), left, middle + 0.5);
+}
+
+function hueOfService(palette: Palette, service: number): string {
+  return palette.hues[service % palette.hues.length] ?? palette.neutral;
+}
+
+function tintOfService(palette: Palette, service: number): string {
+  return palette.tints[service % palette.tints.length] ?? palette.neutralTint;
+}
+
+/** The bar: strong where the span itself was at work or waiting, light where a child covers it. */
+function drawBar(
+  c: Context,
+  scene: WaterfallScene,
+  view: WaterfallView,
+  box: WaterfallBox,
+  span: SpanIndex,
+  y: number,
+  palette: Palette,
+): void {
+  const { tree } = scene;
+  const start = at(tree.start, span);
+  const end = start + at(tree.duration, span);
+  const left = xOf(box, view.range, start);
+  const right = Math.max(xOf(box, view.range, end), left + BAR_WIDTH_MIN);
+  const middle = y + ROW_HEIGHT / 2 - 1;
+  if (right <= box.nameWidth || left >= box.width) {
+    drawElsewhere(c, left >= box.width, middle, box, palette);
+    return;
+  }
+  const isProcess = (at(tree.flags, span) & SPAN_FLAG.process) !== 0;
+  const service = at(tree.service, span);
+  const strong = isProcess ? palette.neutral : hueOfService(palette, service);
+  const from = Math.max(box.nameWidth, left);
+  const to = Math.min(box.width, right);
+  const top = y + BAR_TOP;
+  c.fillStyle = isProcess ? palette.surface : tintOfService(palette, service);
+  c.fillRect(from, top, to - from, BAR_HEIGHT);
+  c.fillStyle = strong;
+  if (at(tree.subtree, span) === 0) {
+    if (!isProcess) c.fillRect(from, top, to - from, BAR_HEIGHT);
+  } else {
+    const width = Math.ceil(box.width - box.nameWidth);
+    const covered = coverageOf(width);
+    childCoverage(tree, span, view.range, covered);
+    const last = Math.min(width, Math.round(to - box.nameWidth));
+    // A process is an outline, so its own time is a thin line inside.
+    const inset = isProcess ? 4 : 0;
+    for (let x = Math.max(0, Math.round(from - box.nameWidth)); x < last; ) {
+      const isCovered = at(covered, x) > 0;
+      let run = x + 1;
+      while (run < last && at(covered, run) > 0 === isCovered) run += 1;
+      if (!isCovered) c.fillRect(box.nameWidth + x, top + inset, run - x, BAR_HEIGHT - 2 * inset);
+      x = run;
+    }
+  }
+  if (isProcess) {
+    c.strokeStyle = strong;
+    c.lineWidth = 1;
+    c.strokeRect(from + 0.5, top + 0.5, Math.max(1, to - from - 1), BAR_HEIGHT - 1);
+  }
+  if (scene.shareOf.has(span)) {
+    c.strokeStyle = palette.accent;
+    c.lineWidth = 2;
+    c.strokeRect(from - 1, top - 1, to - from + 2, BAR_HEIGHT + 2);
+  }
+  drawBarLabel(c, scene, span, from, to, middle, box, palette);
+}
+
+/** The span lies outside the time range: an arrow says on which side. */
+function drawElsewhere(c: Context, isRight: boolean, middle: number, box: WaterfallBox, palette: Palette): void {
+  c.fillStyle = palette.muted;
+  const x = isRight ? box.width - 6 : box.nameWidth + 6;
+  const step = isRight ? -5 : 5;
+  c.beginPath();
+  c.moveTo(x, middle);
+  c.lineTo(x + step, middle - 3.5);
+  c.lineTo(x + step, middle + 3.5);
+  c.fill();
+}
+
+function drawBarLabel(
+  c: Context,
+  scene: WaterfallScene,
+  span: SpanIndex,
+  from: number,
+  to: number,
+  middle: number,
+  box: WaterfallBox,
+  palette: Palette,
+): void {
+  const { tree } = scene;
+  c.font = `${SMALL_SIZE}px ${palette.sans}`;
+  const duration = formatDuration(at(tree.duration, span));
+  const pole = scene.poleOf.get(span);
+  const saves =
+    pole === undefined || pole.savesIfZero.high === 0
+      ? ''
+      : `${pole.evidence === 'declared' ? '◆' : '◇'} saves ${formatRange(pole.savesIfZero)}${pole.count > 1 ? ` with ${counted(pole.count - 1, 'other')}` : ''}`;
+  const durationWidth = widthOf(c, duration);
+  const savesWidth = saves === '' ? 0 : widthOf(c, saves) + 8;
+  const width = durationWidth + savesWidth;
+  let x = to + 6;
+  let ink = palette.muted;
+  if (x + width > box.width - 4) {
+    x = from - 6 - width;
+    if (x < box.nameWidth + 4) {
+      // No room on either side: the label stands on the bar, on a plate of its own so that it can be read on any colour.
+      x = to - width - 6;
+      if (x < from + 4) return;
+      c.fillStyle = palette.surface;
+      c.beginPath();
+      c.roundRect(x - 4, middle - 8, width + 8, 16, 3);
+      c.fill();
+      ink = palette.text;
+    }
+  }
+  c.fillStyle = ink;
+  c.fillText(duration, x, middle + 0.5);
+  if (saves !== '') {
+    c.fillStyle = palette.path;
+    c.fillText(saves, x + durationWidth + 8, middle + 0.5);
+  }
+}
+
+/** The pieces of the critical path in a row, and the line to the row the path goes on in. */
+function drawPath(
+  c: Context,
+  scene: WaterfallScene,
+  view: WaterfallView,
+  box: WaterfallBox,
+  span: SpanIndex,
+  row: RowIndex,
+  y: number,
+  palette: Palette,
+): void {
+  const { tree, path, rows, fold } = scene;
+  const folded = at(tree.subtree, span) > 0 && isFolded(fold, span);
+  const [first, last] = piecesOf(path, tree, span, folded);
+  let drawn = Number.NEGATIVE_INFINITY;
+  let connected = Number.NEGATIVE_INFINITY;
+  c.fillStyle = palette.path;
+  for (let piece = first; piece < last; piece++) {
+    const left = Math.max(box.nameWidth, xOf(box, view.range, at(path.start, piece)));
+    const end = xOf(box, view.range, at(path.end, piece));
+    const right = Math.min(box.width, Math.max(end, left + 1));
+    if (end < box.nameWidth || left > box.width) continue;
+    if (right > drawn) c.fillRect(Math.max(left, drawn), y + PATH_TOP, right - Math.max(left, drawn), PATH_HEIGHT);
+    drawn = Math.max(drawn, right);
+    const next = at(path.next, piece);
+    // The line at the end of a piece; those on the same pixel are one.
+    if (next < 0 || end > box.width || end - connected < 1) continue;
+    const nextRow = rowOf(rows, next as SpanIndex);
+    if (nextRow === row) continue;
+    connected = end;
+    const nextY = yOf(view, nextRow) + PATH_TOP + PATH_HEIGHT / 2;
+    const thisY = y + PATH_TOP + PATH_HEIGHT / 2;
+    const top = Math.max(RULER_HEIGHT, Math.min(thisY, nextY));
+    c.globalAlpha = 0.55;
+    c.fillRect(Math.round(end) - 0.5, top, 1, Math.min(box.height, Math.max(thisY, nextY)) - top);
+    c.globalAlpha = 1;
+  }
+}
+
+/** Draws axis, names, bars and the critical path. */
+export function drawWaterfall(c: Context, scene: WaterfallScene, view: WaterfallView, box: WaterfallBox, palette: Palette): void {
+  const [first, last] = rowsOnScreen(view, box, scene.rows.length);
+  c.save();
+  c.beginPath();
+  c.rect(0, RULER_HEIGHT, box.width, box.height - RULER_HEIGHT);
+  c.clip();
+  c.textBaseline = 'middle';
+  for (let row = first; row < last; row++) {
+    const span = at(scene.rows, row) as SpanIndex;
+    const y = yOf(view, row);
+    const inPole = scene.selectedPole !== null && scene.poleOf.get(span)?.handle === scene.selectedPole;
+    if (span !== scene.selected && !inPole) continue;
+    c.fillStyle = span === scene.selected ? palette.accentSoft : palette.hover;
+    c.fillRect(0, y, box.width, ROW_HEIGHT);
+    c.fillStyle = palette.accent;
+    if (span === scene.selected) c.fillRect(0, y, 3, ROW_HEIGHT);
+  }
+  c.restore();
+  drawAxis(c, view, box, palette);
+  c.save();
+  c.beginPath();
+  c.rect(0, RULER_HEIGHT, box.width, box.height - RULER_HEIGHT);
+  c.clip();
+  for (let row = first; row < last; row++) {
+    const span = at(scene.rows, row) as SpanIndex;
+    const y = yOf(view, row as RowIndex);
+    drawBar(c, scene, view, box, span, y, palette);
+    drawPath(c, scene, view, box, span, row as RowIndex, y, palette);
+  }
+  c.beginPath();
+  c.rect(0, RULER_HEIGHT, box.nameWidth, box.height - RULER_HEIGHT);
+  c.clip();
+  for (let row = first; row < last; row++) {
+    drawName(c, scene, at(scene.rows, row) as SpanIndex, yOf(view, row as RowIndex), box, palette);
+  }
+  c.restore();
+  c.fillStyle = palette.border;
+  c.fillRect(box.nameWidth - 1, 0, 1, box.height);
+}
+
+/** What follows the pointer and the keyboard, on a canvas of its own so that the rows need not be drawn again. */
+export interface WaterfallPointer {
+  /** Row under the pointer. */
+  readonly row: RowIndex | null;
+  /** Where the pointer is, if it is over the time axis. */
+  readonly x: number | null;
+  /** Row that has the keyboard's focus. */
+  readonly focus: RowIndex | null;
+  /** Time range that is being drawn up on the ruler, in pixels. */
+  readonly drag: readonly [number, number] | null;
+}
+
+/** Draws hover, focus, the time under the pointer and a range being chosen. */
+export function drawWaterfallPointer(
+  c: Context,
+  pointer: WaterfallPointer,
+  view: WaterfallView,
+  box: WaterfallBox,
+  time: string | null,
+  palette: Palette,
+): void {
+  if (pointer.drag !== null) {
+    const [a, b] = pointer.drag;
+    c.fillStyle = palette.accent;
+    c.globalAlpha = 0.15;
+    c.fillRect(Math.min(a, b), 0, Math.abs(b - a), box.height);
+    c.globalAlpha = 1;
+    c.fillRect(Math.min(a, b), 0, 1, box.height);
+    c.fillRect(Math.max(a, b), 0, 1, box.height);
+  }
+  c.save();
+  c.beginPath();
+  c.rect(0, RULER_HEIGHT, box.width, box.height - RULER_HEIGHT);
+  c.clip();
+  if (pointer.row !== null) {
+    c.fillStyle = palette.text;
+    c.globalAlpha = 0.05;
+    c.fillRect(0, yOf(view, pointer.row), box.width, ROW_HEIGHT);
+    c.globalAlpha = 1;
+  }
+  if (pointer.focus !== null) {
+    c.strokeStyle = palette.accent;
+    c.lineWidth = 2;
+    c.strokeRect(1, yOf(view, pointer.focus) + 1, box.width - 2, ROW_HEIGHT - 2);
+  }
+  c.restore();
+  if (pointer.x === null || time === null) return;
+  c.fillStyle = palette.muted;
+  c.fillRect(Math.round(pointer.x), RULER_HEIGHT - 4, 1, box.height);
+  c.font = `600 ${SMALL_SIZE}px ${palette.sans}`;
+  c.textBaseline = 'middle';
+  const width = widthOf(c, time) + 10;
+  const x = Math.min(Math.max(pointer.x - width / 2, box.nameWidth), box.width - width);
+  c.fillStyle = palette.surface;
+  c.fillRect(x - 2, 2, width + 4, RULER_HEIGHT - 6);
+  c.fillStyle = palette.text;
+  c.fillText(time, x + 5, RULER_HEIGHT / 2 - 1);
+}

@@ -1,0 +1,73 @@
+/** The colours of style/tokens.css, resolved for a canvas. */
+
+export interface Palette {
+  readonly surface: string;
+  readonly text: string;
+  readonly muted: string;
+  readonly border: string;
+  readonly grid: string;
+  readonly hover: string;
+  readonly accent: string;
+  readonly accentText: string;
+  readonly accentSoft: string;
+  readonly path: string;
+  readonly pathText: string;
+  readonly error: string;
+  readonly neutral: string;
+  readonly neutralTint: string;
+  /** Bars of services: strong for own time, tint for time in children. */
+  readonly hues: readonly string[];
+  readonly tints: readonly string[];
+  /** Families for text, as CSS prints them. */
+  readonly sans: string;
+  readonly mono: string;
+}
+
+/** How many hues there are to tell services and crates apart; beyond that they repeat, and the name beside each bar tells. */
+export const HUES = 8;
+
+/** Reads the tokens as they are in force at `element`. */
+export function readPalette(element: HTMLElement): Palette {
+  const probe = document.createElement('span');
+  probe.hidden = true;
+  element.append(probe);
+  const style = getComputedStyle(probe);
+  const colour = (token: string): string => {
+    probe.style.color = `var(--${token})`;
+    return style.color;
+  };
+  const family = (token: string): string => {
+    probe.style.fontFamily = `var(--${token})`;
+    return style.fontFamily;
+  };
+  const series = (prefix: string): string[] => Array.from({ length: HUES }, (_, index) => colour(`${prefix}-${index}`));
+  const palette: Palette = {
+    surface: colour('surface'),
+    text: colour('text'),
+    muted: colour('text-muted'),
+    border: colour('border'),
+    grid: colour('grid'),
+    hover: colour('hover'),
+    accent: colour('accent'),
+    accentText: colour('accent-text'),
+    accentSoft: colour('accent-soft'),
+    path: colour('path'),
+    pathText: colour('path-text'),
+    error: colour('error'),
+    neutral: colour('neutral'),
+    neutralTint: colour('neutral-tint'),
+    hues: series('hue'),
+    tints: series('tint'),
+    sans: family('font-sans'),
+    mono: family('font-mono'),
+  };
+  probe.remove();
+  return palette;
+}
+
+/** The same text has the same hue in every recording. */
+export function hueOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193) >>> 0;
+  return ((hash ^ (hash >>> 15)) >>> 0) % HUES;
+}

@@ -1,0 +1,45 @@
+/** Text that fits. Measuring is the slowest thing a canvas does, so widths and cut texts are kept. */
+
+// A screen holds about 200 labels; a session of scrolling some ten thousand.
+const ENTRIES_MAX = 20_000;
+const widths = new Map<string, number>();
+const cuts = new Map<string, string>();
+
+function remember<T>(cache: Map<string, T>, key: string, value: T): T {
+  if (cache.size >= ENTRIES_MAX) cache.clear();
+  cache.set(key, value);
+  return value;
+}
+
+/** Width of a text in the font that is set. */
+export function widthOf(context: CanvasRenderingContext2D, text: string): number {
+  const key = `${context.font}\n${text}`;
+  return widths.get(key) ?? remember(widths, key, context.measureText(text).width);
+}
+
+/** The text, cut at its end with an ellipsis where it is wider than `width`; empty where not even two letters fit. */
+export function fit(context: CanvasRenderingContext2D, text: string, width: number): string {
+  if (width < 12) return '';
+  if (widthOf(context, text) <= width) return text;
+  // Widths of a few pixels' difference share an entry.
+  const room = Math.floor(width / 4) * 4;
+  const key = `${context.font}\n${room}\n${text}`;
+  const known = cuts.get(key);
+  if (known !== undefined) return known;
+  let low = 0;
+  let high = text.length;
+  while (low < high) {
+    const middle = (low + high + 1) >>> 1;
+    if (context.measureText(`${text.slice(0, middle)}…`).width <= room) low = middle;
+    else high = middle - 1;
+  }
+  return remember(cuts, key, low < 2 ? '' : `${text.slice(0, low).trimEnd()}…`);
+}
+
+/** The first of the texts, from long to short, that fits whole; else the shortest, cut. */
+export function fitOneOf(context: CanvasRenderingContext2D, texts: readonly string[], width: number): string {
+  for (const text of texts) {
+    if (widthOf(context, text) <= width) return text;
+  }
+  return fit(context, texts[texts.length - 1] ?? '', width);
+}

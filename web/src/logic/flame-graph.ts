@@ -1,0 +1,234 @@
+/** Geometry of a flame graph drawn downwards (an icicle), and what can be read off it. */
+import type { Flame } from '../api/types';
+import type { FrameIndex, NodeIndex } from '../base/brand';
+import { at, lowerBound, upperBound } from '../base/column';
+import { ratio } from '../base/math';
+import { type Origin, originOf } from './function-name';
+
+/** Height of a level of boxes. */
+export const LEVEL_HEIGHT = 20;
+
+/** A flame graph with its nodes listed by level, each level from left to right. */
+export interface FlameLevels {
+  readonly flame: Flame;
+  readonly levels: number;
+  /** Nodes ordered by level; those of level `l` lie from `firstOf[l]` to `firstOf[l + 1]`. */
+  readonly nodes: Uint32Array;
+  readonly firstOf: Uint32Array;
+  /** Offsets of `nodes`, in the same order, to search by halves. */
+  readonly offsets: Float64Array;
+}
+
+/** Lists the nodes by level. Pre-order keeps each level in order, so that one counting pass is enough. */
+export function levelsOf(flame: Flame): FlameLevels {
+  let levels = 0;
+  for (let node = 0; node < flame.count; node++) levels = Math.max(levels, at(flame.depth, node) + 1);
+  const firstOf = new Uint32Array(levels + 1);
+  for (let node = 0; node < flame.count; node++) {
+    const level = at(flame.depth, node);
+    firstOf[level + 1] = at(firstOf, level + 1) + 1;
+  }
+  for (let level = 0; level < levels; level++) firstOf[level + 1] = at(firstOf, level + 1) + at(firstOf, level);
+  const next = firstOf.slice();
+  const nodes = new Uint32Array(flame.count);
+  const offsets = new Float64Array(flame.count);
+  for (let node = 0; node < flame.count; node++) {
+    const level = at(flame.depth, node);
+    const slot = at(next, level);
+    nodes[slot] = node;
+    offsets[slot] = at(flame.offset, node);
+    next[level] = slot + 1;
+  }
+  return { flame, levels, nodes, firstOf, offsets };
+}
+
+/** The part of the graph on the screen: the box of the zoomed node fills the width. */
+export interface FlameView {
+  readonly startNanos: number;
+  readonly endNanos: number;
+  /** Scrolled distance from the top, in pixels. */
+  readonly top: number;
+}
+
+/** The view in which a node fills the width. */
+export function viewOfNode(flame: Flame, node: NodeIndex, top: number): FlameView {
+  const start = flame.count > 0 ? at(flame.offset, node) : 0;
+  const total = flame.count > 0 ? at(flame.total, node) : 0;
+  return { startNanos: start, endNanos: start + Math.max(total, 1), top };
+}
+
+/** A box on the screen. */
+export interface FlameBox {
+  readonly node: NodeIndex;
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+}
+
+/**
+ * Visits the boxes on the screen from the top level down. Boxes narrower than `widthMin` are not visited one by one: the search jumps to
+ * the first box that begins in the next `widthMin` pixels, so that the cost is bounded by levels times pixels and not by nodes.
+ */
+export function visitBoxes(
+  graph: FlameLevels,
+  view: FlameView,
+  width: number,
+  height: number,
+  widthMin: number,
+  visit: (node: NodeIndex, x: number, y: number, width: number) => void,
+): void {
+  const { flame, offsets, nodes, firstOf } = graph;
+  const scale = width / (view.endNanos - view.startNanos);
+  const firstLevel = Math.max(0, Math.floor(view.top / LEVEL_HEIGHT));
+  const lastLevel = Math.min(graph.levels - 1, Math.floor((view.top + height - 1) / LEVEL_HEIGHT));
+  for (let level = firstLevel; level <= lastLevel; level++) {
+    const from = at(firstOf, level);
+    const to = at(firstOf, level + 1);
+    const y = level * LEVEL_HEIGHT - view.top;
+    // The last box that begins left of the screen may reach into it.
+    let slot = Math.max(from, upperBound(offsets, view.startNanos, from, to) - 1);
+    while (slot < to) {
+      const node = at(nodes, slot);
+      const start = at(offsets, slot);
+      if (start >= view.endNanos) break;
+      const left = (start - view.startNanos) * scale;
+      const right = (start + at(flame.total, node) - view.startNanos) * scale;
+      if (right - left < widthMin) {
+        if (right > 0) visit(node as NodeIndex, left, y, right - left);
+        slot = lowerBound(offsets, start + widthMin / scale, slot + 1, to);
+        continue;
+      }
+      const x = Math.max(0, left);
+      const end = Math.min(width, right);
+      if (end > x) visit(node as NodeIndex, x, y, end - x);
+      slot += 1;
+    }
+  }
+}
+
+/** The boxes wide enough to be told apart, at most `limit`, for reading aloud and for the keyboard. */
+export function boxesOnScreen(
+  graph: FlameLevels,
+  view: FlameView,
+  width: number,
+  height: number,
+  widthMin: number,
+  limit: number,
+): readonly FlameBox[] {
+  const boxes: FlameBox[] = [];
+  visitBoxes(graph, view, width, height, widthMin, (node, x, y, boxWidth) => {
+    if (boxWidth >= widthMin && boxes.length < limit) boxes.push({ node, x, y, width: boxWidth });
+  });
+  return boxes;
+}
+
+/** The node under a point; `null` where there is none. */
+export function hitFlame(graph: FlameLevels, view: FlameView, width: number, x: number, y: number): NodeIndex | null {
+  const level = Math.floor((y + view.top) / LEVEL_HEIGHT);
+  if (x < 0 || x >= width || level < 0 || level >= graph.levels) return null;
+  const time = view.startNanos + (x / width) * (view.endNanos - view.startNanos);
+  const from = at(graph.firstOf, level);
+  const slot = upperBound(graph.offsets, time, from, at(graph.firstOf, level + 1)) - 1;
+  if (slot < from) return null;
+  const node = at(graph.nodes, slot);
+  return time < at(graph.offsets, slot) + at(graph.flame.total, node) ? (node as NodeIndex) : null;
+}
+
+export type FlameStep = 'up' | 'down' | 'left' | 'right';
+
+/** The neighbour of a node: its caller, its largest callee, or the box beside it on the same level; the node itself where there is none. */
+export function neighbour(graph: FlameLevels, node: NodeIndex, step: FlameStep): NodeIndex {
+  const { flame } = graph;
+  if (step === 'up') return Math.max(0, at(flame.parent, node)) as NodeIndex;
+  if (step === 'down') {
+    const child = node + 1;
+    return child < flame.count && at(flame.parent, child) === node ? (child as NodeIndex) : node;
+  }
+  const level = at(flame.depth, node);
+  const from = at(graph.firstOf, level);
+  const to = at(graph.firstOf, level + 1);
+  const slot = lowerBound(graph.nodes, node, from, to) + (step === 'right' ? 1 : -1);
+  return slot >= from && slot < to ? (at(graph.nodes, slot) as NodeIndex) : node;
+}
+
+/** From the root to the node, both included. */
+export function pathToNode(flame: Flame, node: NodeIndex): readonly NodeIndex[] {
+  const path: NodeIndex[] = [];
+  for (let step: number = node; step >= 0; step = at(flame.parent, step)) path.push(step as NodeIndex);
+  return path.reverse();
+}
+
+/** What a function takes in the whole graph. */
+export interface FrameTotals {
+  readonly self: Float64Array;
+  readonly total: Float64Array;
+}
+
+/** Self and total of every function. A function that calls itself is counted once in each stack. */
+export function frameTotals(flame: Flame): FrameTotals {
+  const self = new Float64Array(flame.frames.length);
+  const total = new Float64Array(flame.frames.length);
+  // How many of the open ancestors are this function, and which nodes are open, by level.
+  const open = new Uint32Array(flame.frames.length);
+  const stack: number[] = [];
+  for (let node = 0; node < flame.count; node++) {
+    const level = at(flame.depth, node);
+    while (stack.length > level) {
+      const left = at(flame.frame, stack.pop() ?? 0);
+      if (left >= 0) open[left] = at(open, left) - 1;
+    }
+    stack.push(node);
+    const frame = at(flame.frame, node);
+    if (frame < 0) continue;
+    self[frame] = at(self, frame) + at(flame.self, node);
+    if (at(open, frame) === 0) total[frame] = at(total, frame) + at(flame.total, node);
+    open[frame] = at(open, frame) + 1;
+  }
+  return { self, total };
+}
+
+/** The functions with the largest self time. */
+export function hottestFrames(totals: FrameTotals, limit: number): readonly FrameIndex[] {
+  return Array.from(totals.self, (_, frame) => frame as FrameIndex)
+    .filter((frame) => at(totals.self, frame) > 0)
+    .sort((a, b) => at(totals.self, b) - at(totals.self, a) || a - b)
+    .slice(0, limit);
+}
+
+/** Samples of a weight, from the ratio the whole graph has. */
+export function samplesOf(flame: Flame, nanos: number): number {
+  return flame.weightNanos > 0 ? Math.round((nanos / flame.weightNanos) * flame.samples) : 0;
+}
+
+/** Code of one origin, and its share of the self time. */
+export interface OriginShare {
+  readonly name: string;
+  readonly kind: Origin['kind'];
+  readonly share: number;
+}
+
+/** What stands behind the colours: the crates with the most self time, then everything that is drawn grey, by its kind. */
+export function originShares(flame: Flame, cratesMax = 6): readonly OriginShare[] {
+  const { self } = frameTotals(flame);
+  const crates = new Map<string, number>();
+  const greys: Record<Exclude<Origin['kind'], 'crate'>, number> = { runtime: 0, native: 0, unknown: 0 };
+  for (let frame = 0; frame < self.length; frame++) {
+    const origin = originOf(flame.frames[frame]?.function ?? '');
+    if (origin.kind === 'crate') crates.set(origin.name, (crates.get(origin.name) ?? 0) + at(self, frame));
+    else greys[origin.kind] += at(self, frame);
+  }
+  const named = [...crates].filter(([, nanos]) => nanos > 0).sort((a, b) => b[1] - a[1]);
+  const rest = named.slice(cratesMax).reduce((sum, [, nanos]) => sum + nanos, 0);
+  const part = (name: string, kind: Origin['kind'], nanos: number): OriginShare => ({
+    name,
+    kind,
+    share: ratio(nanos, flame.weightNanos),
+  });
+  return [
+    ...named.slice(0, cratesMax).map(([name, nanos]) => part(name, 'crate', nanos)),
+    part('other crates', 'unknown', rest),
+    part('Rust runtime', 'runtime', greys.runtime),
+    part('native code', 'native', greys.native),
+    part('without a name', 'unknown', greys.unknown),
+  ].filter(({ share }) => share > 0);
+}

@@ -1,0 +1,62 @@
+/** What is missing or unsure in a recording, in words. */
+import type { QualityNote, SampleLinks, Summary } from '../api/types';
+import { counted, formatCount } from './format';
+
+const TITLES: Readonly<Record<string, string>> = {
+  samples_lost: 'samples lost by the kernel',
+  samples_throttled: 'times the kernel lowered the sampling rate',
+  stacks_truncated: 'stacks deeper than what was copied',
+  stacks_unwind_failed: 'stacks that could not be unwound',
+  context_torn: 'context records caught in the middle of a write',
+  symbols_unreadable: 'binaries without readable symbols',
+  profiling_refused: 'profiling was refused',
+  requests_refused: 'requests refused as undecodable',
+  spans_invalid: 'spans without a valid id',
+  other_signals: 'metrics and log records received and not kept',
+  dropped_by_emitter: 'items the program says it dropped itself',
+  spans_duplicate: 'spans received twice',
+  forward_failed: 'requests not handed on to your own endpoint',
+  recorder_killed: 'the recorder was killed',
+  wal_torn: 'the write-ahead log ends in a torn frame',
+  clock_stepped: 'the clock was set during the run',
+  drain_timed_out: 'connections still open when the run ended',
+  orphan: 'spans whose parent is not in the recording',
+  orphans: 'spans whose parent is not in the recording',
+  parent_inferred: 'spans placed under a parent by inference',
+  cycle: 'cycles of parents, broken',
+  cycles: 'cycles of parents, broken',
+  clamped: 'spans whose times were fitted into their parent',
+};
+
+/** A note in words; a code this page does not know is shown as it is. */
+export function titleOf(note: QualityNote): string {
+  return TITLES[note.code] ?? note.code.replaceAll('_', ' ');
+}
+
+/** All notes of a recording, each once: those of the summary, then what only the tree knows. */
+export function allNotes(summary: Summary, treeNotes: readonly QualityNote[]): readonly QualityNote[] {
+  const known = new Set(summary.quality.map((note) => note.code));
+  return [...summary.quality, ...treeNotes.filter((note) => !known.has(note.code))];
+}
+
+/** Notes that change how every number of the page has to be read, and are therefore said in the open. */
+export function graveNotes(notes: readonly QualityNote[]): readonly QualityNote[] {
+  return notes.filter((note) => note.code === 'recorder_killed' || note.code === 'profiling_refused' || note.code === 'wal_torn');
+}
+
+/** Number of samples that stand behind `links`. */
+export function linkedSamples(links: SampleLinks): number {
+  return links.record + links.inferred + links.ambiguous + links.none;
+}
+
+/** How the samples were tied to their spans: `2,104 samples: 2,100 by record, 4 inferred`. */
+export function linksInWords(links: SampleLinks): string {
+  const total = linkedSamples(links);
+  if (total === 0) return 'no samples';
+  const parts: string[] = [];
+  if (links.record > 0) parts.push(`${formatCount(links.record)} by the span’s own record`);
+  if (links.inferred > 0) parts.push(`${formatCount(links.inferred)} inferred from process, thread and time`);
+  if (links.ambiguous > 0) parts.push(`${formatCount(links.ambiguous)} ambiguous`);
+  if (links.none > 0) parts.push(`${formatCount(links.none)} in no span`);
+  return `${counted(total, 'sample')}: ${parts.join(', ')}`;
+}

@@ -1,0 +1,58 @@
+/** Which spans stand on the list of rows: a pre-order walk that steps over what is folded. */
+
+import type { Tree } from '../api/types';
+import type { RowIndex, SpanIndex } from '../base/brand';
+import { at, lowerBound, upperBound } from '../base/column';
+
+/** What is folded: all or none but for these. */
+export interface Fold {
+  readonly all: boolean;
+  readonly except: ReadonlySet<number>;
+}
+
+export const NOTHING_FOLDED: Fold = { all: false, except: new Set() };
+export const ALL_FOLDED: Fold = { all: true, except: new Set() };
+
+/** Whether the span hides its descendants. */
+export function isFolded(fold: Fold, span: SpanIndex): boolean {
+  return fold.all !== fold.except.has(span);
+}
+
+/** The fold after the span was opened or closed. */
+export function toggled(fold: Fold, span: SpanIndex): Fold {
+  const except = new Set(fold.except);
+  if (!except.delete(span)) except.add(span);
+  return { all: fold.all, except };
+}
+
+/** The fold in which no ancestor hides the span. */
+export function revealed(fold: Fold, tree: Tree, span: SpanIndex): Fold {
+  let result = fold;
+  for (let above = at(tree.parent, span); above >= 0; above = at(tree.parent, above)) {
+    if (isFolded(result, above as SpanIndex)) result = toggled(result, above as SpanIndex);
+  }
+  return result;
+}
+
+/** The spans of the rows, from top to bottom. They ascend, because rows are in pre-order. */
+export function visibleSpans(tree: Tree, fold: Fold): Uint32Array {
+  const rows = new Uint32Array(tree.count);
+  let length = 0;
+  for (let span = 0; span < tree.count; ) {
+    rows[length++] = span;
+    const below = at(tree.subtree, span);
+    span += below > 0 && isFolded(fold, span as SpanIndex) ? below + 1 : 1;
+  }
+  return rows.slice(0, length);
+}
+
+/** The row of a span, or of the folded ancestor that hides it. */
+export function rowOf(rows: Uint32Array, span: SpanIndex): RowIndex {
+  return Math.max(0, upperBound(rows, span) - 1) as RowIndex;
+}
+
+/** How many of the ascending `marked` spans hide below this folded span. */
+export function markedBelow(tree: Tree, marked: Uint32Array, span: SpanIndex): number {
+  const end = span + at(tree.subtree, span) + 1;
+  return lowerBound(marked, end) - upperBound(marked, span);
+}

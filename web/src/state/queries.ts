@@ -1,0 +1,65 @@
+/** What the page asks the server for, and how long an answer holds. */
+import { QueryClient, queryOptions } from '@tanstack/react-query';
+import { api } from '../api/client';
+import { ApiError } from '../api/error';
+
+// A sealed recording never changes, so what was loaded stays good for as long as the page is open.
+const SEALED = { staleTime: Number.POSITIVE_INFINITY, refetchOnWindowFocus: false } as const;
+const RETRIES_MAX = 6;
+
+/** A client whose only retries are those that can help: the server may come back, a refusal stays one. */
+export function createQueryClient(): QueryClient {
+  return new QueryClient({
+    defaultOptions: {
+      queries: {
+        networkMode: 'always',
+        retry: (failures, error) => error instanceof ApiError && error.kind === 'gone' && failures < RETRIES_MAX,
+        retryDelay: (failures) => Math.min(500 * 2 ** failures, 10_000),
+      },
+    },
+  });
+}
+
+export const recordingsQuery = () =>
+  queryOptions({ queryKey: ['recordings'], queryFn: ({ signal }) => api.recordings(signal), staleTime: 2_000 });
+
+export const summaryQuery = (recording: string) =>
+  queryOptions({
+    queryKey: [recording, 'summary'],
+    queryFn: ({ signal }) => api.summary(recording, signal),
+    ...SEALED,
+  });
+
+export const polesQuery = (recording: string) =>
+  queryOptions({ queryKey: [recording, 'poles'], queryFn: ({ signal }) => api.poles(recording, signal), ...SEALED });
+
+export const treeQuery = (recording: string) =>
+  queryOptions({
+    queryKey: [recording, 'tree'],
+    queryFn: ({ signal }) => api.tree(recording, signal),
+    ...SEALED,
+    // Columns are compared by identity; walking a million numbers to see that they are equal would take longer than drawing them.
+    structuralSharing: false,
+  });
+
+export const spanQuery = (recording: string, handle: string) =>
+  queryOptions({
+    queryKey: [recording, 'span', handle],
+    queryFn: ({ signal }) => api.span(recording, handle, signal),
+    ...SEALED,
+  });
+
+export const flameQuery = (recording: string, span: string | null) =>
+  queryOptions({
+    queryKey: [recording, 'flame', span],
+    queryFn: ({ signal }) => api.flame(recording, span, signal),
+    ...SEALED,
+    structuralSharing: false,
+  });
+
+export const frameQuery = (recording: string, handle: string) =>
+  queryOptions({
+    queryKey: [recording, 'frame', handle],
+    queryFn: ({ signal }) => api.frame(recording, handle, signal),
+    ...SEALED,
+  });

@@ -1,0 +1,50 @@
+/** The selection of a recording, which is its URL, and the ways to change it. Each change is a step of the browser's history, except for zooming and folding. */
+import { getRouteApi } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import type { Pole } from '../api/types';
+import type { Fold } from '../logic/rows';
+import type { TimeRange } from '../logic/waterfall';
+import { changed, printFold, printRange, type RecordingSearch, selectingSpan } from './url';
+
+const route = getRouteApi('/r/$rec');
+
+export interface SelectionActions {
+  selectSpan(handle: string | null): void;
+  /** Selects a pole, and of its spans the one at `position`. */
+  selectPole(pole: Pole, position?: number): void;
+  /** Adds the first span of a pole to a URL that names only the pole; no step of the history. */
+  openPole(pole: Pole): void;
+  selectFrame(handle: string | null): void;
+  zoomFlame(node: number): void;
+  setRange(range: TimeRange | null): void;
+  setFold(fold: Fold): void;
+}
+
+export interface Selection {
+  readonly recording: string;
+  readonly search: RecordingSearch;
+  readonly actions: SelectionActions;
+}
+
+/** The selection in force. `actions` stays the same for as long as the page is open. */
+export function useSelection(): Selection {
+  const { rec } = route.useParams();
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const actions = useMemo<SelectionActions>(() => {
+    const go = (change: (search: RecordingSearch) => RecordingSearch, replace: boolean): void => {
+      navigate({ search: (previous) => change(previous as RecordingSearch), replace, resetScroll: false });
+    };
+    return {
+      selectSpan: (handle) => go((previous) => selectingSpan(previous, handle, null), false),
+      selectPole: (pole, position = 0) => go((previous) => selectingSpan(previous, pole.spans[position] ?? null, pole.handle), false),
+      openPole: (pole) =>
+        go((previous) => selectingSpan(previous, pole.spans[0] ?? null, pole.spans.length > 0 ? pole.handle : null), true),
+      selectFrame: (handle) => go((previous) => changed(previous, { frame: handle }), false),
+      zoomFlame: (node) => go((previous) => changed(previous, { node: node > 0 ? node : null }), true),
+      setRange: (range) => go((previous) => changed(previous, { t: range === null ? null : printRange(range) }), true),
+      setFold: (fold) => go((previous) => changed(previous, { fold: printFold(fold) }), true),
+    };
+  }, [navigate]);
+  return { recording: rec, search, actions };
+}

@@ -1,0 +1,105 @@
+/** The URL is the state: everything that decides what the page shows, checked on the way in and printed on the way out. */
+import type { Nanos } from '../base/brand';
+import { isHandle } from '../logic/handles';
+import { type Fold, NOTHING_FOLDED } from '../logic/rows';
+import type { TimeRange } from '../logic/waterfall';
+
+/** Search parameters of the list of recordings. */
+export interface ListSearch {
+  /** Words that the command has to contain. */
+  readonly q?: string;
+}
+
+/** Search parameters of a recording. */
+export interface RecordingSearch {
+  /** Handle of the selected span. */
+  readonly span?: string;
+  /** Handle of the selected pole. */
+  readonly pole?: string;
+  /** Handle of the selected function. */
+  readonly frame?: string;
+  /** Time range on the screen: `120000-4500000`, nanoseconds from the origin. */
+  readonly t?: string;
+  /** What is folded: `s3.s9`, or `all.s1` for everything but s1. */
+  readonly fold?: string;
+  /** Node that fills the flame graph. */
+  readonly node?: number;
+}
+
+// A URL of 400 handles is about 3 KiB; servers and chat programs take that.
+const FOLDS_MAX = 400;
+const QUERY_CHARACTERS_MAX = 200;
+const RANGE = /^(-?\d{1,16})-(-?\d{1,16})$/;
+
+/** Reads the search parameters of the list; what is not understood is left out. */
+export function readListSearch(search: Readonly<Record<string, unknown>>): ListSearch {
+  const { q } = search;
+  // The router turns words that look like numbers into numbers.
+  const words = typeof q === 'string' || typeof q === 'number' ? String(q).slice(0, QUERY_CHARACTERS_MAX) : '';
+  return words === '' ? {} : { q: words };
+}
+
+/** Reads the search parameters of a recording; what is not understood is left out. */
+export function readRecordingSearch(search: Readonly<Record<string, unknown>>): RecordingSearch {
+  const { span, pole, frame, t, fold, node } = search;
+  return {
+    ...(isHandle(span, 's') ? { span } : {}),
+    ...(isHandle(pole, 'p') ? { pole } : {}),
+    ...(isHandle(frame, 'f') ? { frame } : {}),
+    ...(typeof t === 'string' && readRange(t) !== null ? { t } : {}),
+    ...(typeof fold === 'string' && readFold(fold) !== null ? { fold } : {}),
+    ...(typeof node === 'number' && Number.isSafeInteger(node) && node > 0 ? { node } : {}),
+  };
+}
+
+/** `120000-4500000` as a range; `null` where it is none. */
+export function readRange(text: string): TimeRange | null {
+  const match = RANGE.exec(text);
+  if (match === null) return null;
+  const start = Number(match[1]);
+  const end = Number(match[2]);
+  return start < end ? { start: start as Nanos, end: end as Nanos } : null;
+}
+
+/** A range as text for the URL. */
+export function printRange(range: TimeRange): string {
+  return `${Math.floor(range.start)}-${Math.ceil(range.end)}`;
+}
+
+/** `s3.s9` or `all.s1` as a fold; `null` where it is none. */
+export function readFold(text: string): Fold | null {
+  const words = text.split('.');
+  const all = words[0] === 'all';
+  const handles = all ? words.slice(1) : words;
+  if (handles.length > FOLDS_MAX || !handles.every((handle) => isHandle(handle, 's'))) return null;
+  return { all, except: new Set(handles.map((handle) => Number(handle.slice(1)) - 1)) };
+}
+
+/** A fold as text for the URL; `null` where nothing is folded. Of more than 400 exceptions the first 400 are kept. */
+export function printFold(fold: Fold): string | null {
+  const handles = [...fold.except]
+    .sort((a, b) => a - b)
+    .slice(0, FOLDS_MAX)
+    .map((span) => `s${span + 1}`);
+  if (fold.all) return ['all', ...handles].join('.');
+  return handles.length === 0 ? null : handles.join('.');
+}
+
+/** The fold of a URL. */
+export function foldOf(search: RecordingSearch): Fold {
+  return search.fold === undefined ? NOTHING_FOLDED : (readFold(search.fold) ?? NOTHING_FOLDED);
+}
+
+/** The search with some parameters changed; those that become `null` are left out. */
+export function changed(
+  search: RecordingSearch,
+  change: { readonly [Key in keyof RecordingSearch]?: RecordingSearch[Key] | null },
+): RecordingSearch {
+  const merged = { ...search, ...change };
+  return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined)) as RecordingSearch;
+}
+
+/** The selection of a span alone: a function stays selected, the zoom of the flame graph of another span does not. */
+export function selectingSpan(search: RecordingSearch, span: string | null, pole: string | null): RecordingSearch {
+  return changed(search, { span, pole, node: span === (search.span ?? null) ? (search.node ?? null) : null });
+}

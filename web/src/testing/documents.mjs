@@ -1,0 +1,499 @@
+/**
+ * Documents as docs/formats/http-api.md has them, made from a short description of a recording. Tests and browser stories read them; the
+ * product does not contain them. The numbers of one recording fit each other: states sum to durations, samples to stacks, and the critical path to
+ * the wall time.
+ */
+
+const MILLI = 1e6;
+const PERIOD_NANOS = 1_001_001;
+const FLAG = { error: 1, inferred: 2, process: 4, orphan: 8, clamped: 16, cycle: 32 };
+/** Below this many samples shares are rough; docs of the contract. */
+const FEW_SAMPLES = 20;
+
+/** One span of a description. Times in milliseconds from the start of the run. */
+export function span(service, name, start, duration, options = {}, children = []) {
+  return { service, name, start, duration, ...options, children };
+}
+
+/** All documents of one recording, each made when it is asked for. */
+export function recordingDocuments(description) {
+  const rows = flatten(description.roots);
+  const wall = description.wall * MILLI;
+  const path = criticalPath(rows, wall);
+  const frames = frameTable(rows);
+  const poles = polesOf(rows, path, frames, description);
+  const base = { recording: description.recording };
+  const sampleTotal = rows.reduce((sum, row) => sum + row.samples, 0) + (description.unlinked ?? 0);
+  const links = linksOf(rows, 0, rows.length, description.unlinked ?? 0);
+  const quality = description.quality ?? [];
+  const exit = description.exit === undefined ? { code: 0, signal: null } : description.exit;
+  const first = poles[0];
+
+  const flame = (handle) => {
+    const from = handle === null ? 0 : indexOf(rows, handle);
+    if (from === null) return null;
+    const to = handle === null ? rows.length : from + rows[from].subtree + 1;
+    return {
+      ...base,
+      span: handle,
+      ...flameOf(rows, from, to, frames, handle === null ? description.command.join(' ') : rows[from].name),
+    };
+  };
+
+  return {
+    recording: {
+      ...base,
+      command: description.command,
+      start_unix_nano: String(description.startUnixNano),
+      wall_nanos: wall,
+      exit,
+      state: description.state ?? 'sealed',
+      spans: rows.length,
+      samples: sampleTotal,
+      answer:
+        first === undefined
+          ? null
+          : {
+              service: first.service,
+              name: first.name,
+              context: first.context,
+              saves_if_zero_nanos: first.saves_if_zero_nanos,
+              function: first.top_frames[0]?.function ?? null,
+            },
+    },
+    summary: () => ({
+      schema: 'longpole.summary/1',
+      ...base,
+      command: description.command,
+      exit,
+      start_unix_nano: String(description.startUnixNano),
+      wall_nanos: wall,
+      cpu_nanos: description.cpu === null ? null : Math.round(sampleTotal * PERIOD_NANOS * 1.02),
+      host: 'atlas',
+      mode: description.mode ?? 'user',
+      rate_hz: description.mode === 'off' ? 0 : 999,
+      processes: rows.filter((row) => row.flags & FLAG.process).length,
+      traces: description.traces ?? 1,
+      spans: rows.length,
+      samples: sampleTotal,
+      links,
+      states: pathStates(path, rows, wall),
+      parallelism: description.parallelism ?? { mean: 1, peak: 1 },
+      poles: poles.slice(0, 3),
+      quality,
+      truncated: { poles: Math.max(0, poles.length - 3) },
+    }),
+    poles: () => ({ ...base, wall_nanos: wall, poles, truncated: { poles: description.polesTruncated ?? 0 } }),
+    tree: () => treeOf(rows, path, base, wall, description),
+    span: (handle) => {
+      const target = handle.startsWith('p') ? poles[Number(handle.slice(1)) - 1]?.spans[0] : handle;
+      const index = target === undefined ? null : indexOf(rows, target);
+      return index === null ? null : spanDocument(rows, index, path, frames, base, wall);
+    },
+    flame,
+    frame: (handle) => frameDocument(rows, frames, handle, base),
+  };
+}
+
+function flatten(roots) {
+  const rows = [];
+  const stack = roots.map((item) => ({ item, parent: -1, depth: 0 })).reverse();
+  while (stack.length > 0) {
+    const { item, parent, depth } = stack.pop();
+    const index = rows.length;
+    const stacks = item.code ?? [];
+    rows.push({
+      ...item,
+      index,
+      parent,
+      depth,
+      subtree: 0,
+      start: Math.round(item.start * MILLI),
+      duration: Math.round(item.duration * MILLI),
+      end: Math.round((item.start + item.duration) * MILLI),
+      flags: item.flags ?? 0,
+      stacks,
+      samples: stacks.reduce((sum, [, count]) => sum + count, 0),
+      childRows: [],
+    });
+    for (const child of [...item.children].reverse()) stack.push({ item: child, parent: index, depth: depth + 1 });
+  }
+  for (let index = rows.length - 1; index > 0; index--) {
+    const { parent, subtree } = rows[index];
+    if (parent < 0) continue;
+    rows[parent].subtree += subtree + 1;
+    rows[parent].childRows.unshift(index);
+  }
+  return rows;
+}
+
+function indexOf(rows, handle) {
+  const index = Number(/^s(\d+)$/.exec(handle)?.[1]) - 1;
+  return index >= 0 && index < rows.length ? index : null;
+}
+
+/** From the end backwards: the child that ended last held the parent, then what ended last before it began, and so on. */
+function criticalPath(rows, wall) {
+  const pieces = [];
+  if (rows.length === 0) return pieces;
+  const walk = (index, from, until) => {
+    const row = rows[index];
+    let time = Math.min(row.end, until);
+    const children = [...row.childRows].sort((a, b) => rows[b].end - rows[a].end);
+    for (const child of children) {
+      const { start, end } = rows[child];
+      if (end > time || start < from) continue;
+      if (end < time) pieces.push({ span: index, start: end, end: time });
+      walk(child, start, end);
+      time = start;
+    }
+    if (row.start < time) pieces.push({ span: index, start: row.start, end: time });
+  };
+  walk(0, 0, wall);
+  return pieces.reverse();
+}
+
+function frameTable(rows) {
+  const table = new Map();
+  for (const row of rows) {
+    for (const [stack, count] of row.stacks) {
+      const seen = new Set();
+      for (const [position, text] of stack.entries()) {
+        const [name, place = ''] = text.split(' @ ');
+        const known = table.get(name) ?? {
+          function: name,
+          file: place.split(':')[0],
+          line: Number(place.split(':')[1] ?? 0),
+          self: 0,
+          total: 0,
+        };
+        table.set(name, known);
+        if (!seen.has(name)) known.total += count;
+        seen.add(name);
+        if (position === stack.length - 1) known.self += count;
+      }
+    }
+  }
+  const list = [...table.values()].sort((a, b) => b.total - a.total || a.function.localeCompare(b.function));
+  for (const [index, frame] of list.entries()) frame.handle = `f${index + 1}`;
+  return table;
+}
+
+const nameOf = (text) => text.split(' @ ')[0];
+
+function topFrames(rows, from, to, frames, limit = 8) {
+  const totals = new Map();
+  for (const row of rows.slice(from, to)) {
+    for (const [stack, count] of row.stacks) {
+      for (const name of new Set(stack.map(nameOf))) {
+        const entry = totals.get(name) ?? { self: 0, total: 0 };
+        totals.set(name, entry);
+        entry.total += count;
+      }
+      totals.get(nameOf(stack[stack.length - 1])).self += count;
+    }
+  }
+  return [...totals]
+    .filter(([, { self }]) => self > 0)
+    .sort(([, a], [, b]) => b.self - a.self)
+    .slice(0, limit)
+    .map(([name, { self, total }]) => {
+      const { handle, file, line } = frames.get(name);
+      return {
+        handle,
+        function: name,
+        file,
+        line,
+        self_nanos: self * PERIOD_NANOS,
+        total_nanos: total * PERIOD_NANOS,
+        samples: total,
+      };
+    });
+}
+
+function linksOf(rows, from, to, none = 0) {
+  const links = { record: 0, inferred: 0, ambiguous: 0, none };
+  for (const row of rows.slice(from, to)) links[row.evidence ?? (row.flags & FLAG.process ? 'inferred' : 'record')] += row.samples;
+  return links;
+}
+
+/** On a CPU for as long as there are samples, in a child for as long as children cover it, and the rest is not accounted for. */
+function statesOf(rows, index) {
+  const row = rows[index];
+  let covered = 0;
+  let reach = row.start;
+  for (const child of [...row.childRows].sort((a, b) => rows[a].start - rows[b].start)) {
+    const from = Math.max(reach, rows[child].start);
+    const to = Math.min(row.end, rows[child].end);
+    if (to > from) covered += to - from;
+    reach = Math.max(reach, to);
+  }
+  const own = row.duration - covered;
+  const onCpu = Math.min(own, row.samples * PERIOD_NANOS);
+  return { on_cpu_nanos: onCpu, in_child_nanos: covered, unaccounted_nanos: own - onCpu };
+}
+
+function onPathOf(path, index) {
+  return path.filter((piece) => piece.span === index).reduce((sum, piece) => sum + piece.end - piece.start, 0);
+}
+
+function onPathBelow(path, rows, index) {
+  const end = index + rows[index].subtree;
+  return path.filter((piece) => piece.span >= index && piece.span <= end).reduce((sum, piece) => sum + piece.end - piece.start, 0);
+}
+
+function pathStates(path, rows, wall) {
+  let onCpu = 0;
+  for (const index of new Set(path.map((piece) => piece.span))) {
+    const states = statesOf(rows, index);
+    const own = states.on_cpu_nanos + states.unaccounted_nanos;
+    if (own > 0) onCpu += Math.round((onPathOf(path, index) * states.on_cpu_nanos) / own);
+  }
+  return { on_cpu_nanos: onCpu, in_child_nanos: 0, unaccounted_nanos: wall - onCpu };
+}
+
+function savingsOf(rows, index, path) {
+  const row = rows[index];
+  const whole = onPathBelow(path, rows, index);
+  const own = onPathOf(path, index);
+  const high = Math.round(row.saves === undefined ? whole * 0.98 : row.saves * MILLI);
+  const declared = row.declared === true;
+  const low = declared ? high : Math.round(high * (row.lowShare ?? 0.6));
+  const ownHigh = Math.min(high, own);
+  return {
+    saves_if_zero_nanos: [low, high],
+    saves_if_half_nanos: [Math.round(low / 2), Math.round(high / 2)],
+    saves_own_nanos: [declared ? ownHigh : Math.min(low, ownHigh), ownHigh],
+    evidence: declared ? 'declared' : 'inferred',
+    on_path_nanos: own,
+  };
+}
+
+function polesOf(rows, path, frames, description) {
+  const byGroup = new Map();
+  for (const index of new Set(path.map((piece) => piece.span))) {
+    const row = rows[index];
+    if (row.flags & FLAG.process) continue;
+    const key = `${row.service}\n${row.name}\n${row.parent < 0 ? '' : rows[row.parent].name}`;
+    byGroup.set(key, [...(byGroup.get(key) ?? []), index]);
+  }
+  const add = (a, b) => [a[0] + b[0], a[1] + b[1]];
+  return [...byGroup.values()]
+    .map((indices) => {
+      const row = rows[indices[0]];
+      const savings = indices.map((index) => savingsOf(rows, index, path));
+      const sum = (key) => savings.map((saving) => saving[key]).reduce(add, [0, 0]);
+      const onPath = indices.reduce((total, index) => total + onPathOf(path, index), 0);
+      const states = { on_cpu_nanos: 0, in_child_nanos: 0, unaccounted_nanos: 0 };
+      let samples = 0;
+      for (const index of indices) {
+        const own = statesOf(rows, index);
+        const time = own.on_cpu_nanos + own.unaccounted_nanos;
+        const onCpu = time > 0 ? Math.round((onPathOf(path, index) * own.on_cpu_nanos) / time) : 0;
+        states.on_cpu_nanos += onCpu;
+        states.unaccounted_nanos += onPathOf(path, index) - onCpu;
+        samples += rows[index].samples;
+      }
+      const share = onPath > 0 ? states.on_cpu_nanos / onPath : 0;
+      const top = indices.length === 1 ? topFrames(rows, indices[0], indices[0] + 1, frames, 5) : [];
+      const percent = `${Math.round(share * 100)}%`;
+      const reason =
+        description.mode === 'off' || description.mode === 'refused'
+          ? { code: 'no_samples', text: 'no samples were recorded' }
+          : share > 0.6 && top[0] !== undefined
+            ? { code: 'on_cpu', text: `${percent} on-CPU, ${top[0].handle} ${top[0].function}` }
+            : share > 0.2
+              ? { code: 'mixed', text: `${percent} on-CPU, the rest waits` }
+              : { code: 'waits', text: `waits ${Math.round((1 - share) * 100)}% of its own time` };
+      return {
+        service: row.service,
+        name: row.name,
+        context: row.context ?? (row.parent < 0 ? null : rows[row.parent].name),
+        count: indices.length,
+        spans: indices.map((index) => `s${index + 1}`),
+        truncated: { spans: 0 },
+        on_path_nanos: onPath,
+        saves_if_zero_nanos: sum('saves_if_zero_nanos'),
+        saves_if_half_nanos: sum('saves_if_half_nanos'),
+        saves_own_nanos: sum('saves_own_nanos'),
+        evidence: savings.every((saving) => saving.evidence === 'declared') ? 'declared' : 'inferred',
+        states,
+        reason,
+        top_frames: top,
+        samples,
+        few_samples: samples < FEW_SAMPLES,
+      };
+    })
+    .sort((a, b) => b.saves_own_nanos[1] - a.saves_own_nanos[1])
+    .map((pole, index) => ({ handle: `p${index + 1}`, ...pole }));
+}
+
+function treeOf(rows, path, base, wall, description) {
+  const services = [...new Set(rows.map((row) => row.service))];
+  const names = [...new Set(rows.map((row) => row.name))];
+  const serviceOf = new Map(services.map((service, index) => [service, index]));
+  const numberOf = new Map(names.map((name, index) => [name, index]));
+  const onPath = new Float64Array(rows.length);
+  for (const piece of path) onPath[piece.span] += piece.end - piece.start;
+  return {
+    ...base,
+    origin_unix_nano: String(description.startUnixNano),
+    wall_nanos: wall,
+    services,
+    names,
+    spans: {
+      parent: rows.map((row) => row.parent),
+      depth: rows.map((row) => row.depth),
+      subtree: rows.map((row) => row.subtree),
+      start_nanos: rows.map((row) => row.start),
+      duration_nanos: rows.map((row) => row.duration),
+      service: rows.map((row) => serviceOf.get(row.service)),
+      name: rows.map((row) => numberOf.get(row.name)),
+      flags: rows.map((row) => row.flags),
+      on_path_nanos: [...onPath],
+      samples: rows.map((row) => row.samples),
+    },
+    critical_path: {
+      span: path.map((piece) => piece.span),
+      start_nanos: path.map((piece) => piece.start),
+      end_nanos: path.map((piece) => piece.end),
+    },
+    notes: description.notes ?? [],
+  };
+}
+
+const hex = (seed, digits) =>
+  [...Array(digits)]
+    .map((_, index) => (((seed + 3) * 2654435761 * (index + 7)) >>> 11) % 16)
+    .map((digit) => digit.toString(16))
+    .join('');
+
+function spanDocument(rows, index, path, frames, base) {
+  const row = rows[index];
+  const end = index + row.subtree + 1;
+  const isProcess = (row.flags & FLAG.process) !== 0;
+  const { on_path_nanos, ...savings } = savingsOf(rows, index, path);
+  const withDescendants = rows.slice(index, end).reduce((sum, other) => sum + other.samples, 0);
+  return {
+    ...base,
+    handle: `s${index + 1}`,
+    trace_id: isProcess ? null : hex(1, 32),
+    span_id: isProcess ? null : hex(index + 20, 16),
+    parent: row.parent < 0 ? null : { handle: `s${row.parent + 1}`, edge: row.flags & FLAG.inferred ? 'inferred' : 'declared' },
+    service: row.service,
+    name: row.name,
+    kind: isProcess ? 'internal' : (row.kind ?? 'internal'),
+    status: row.flags & FLAG.error ? { code: 'error', message: row.message ?? 'failed' } : { code: 'unset', message: '' },
+    start_nanos: row.start,
+    duration_nanos: row.duration,
+    process: row.process ?? null,
+    attributes: row.attributes ?? [],
+    resource: [
+      { key: 'service.name', value: row.service },
+      { key: 'telemetry.sdk.language', value: 'rust' },
+    ],
+    events: row.events ?? [],
+    links: (row.linksTo ?? []).map((name) => {
+      const target = rows.findIndex((other) => other.name === name);
+      return { trace_id: hex(1, 32), span_id: hex(target + 20, 16), handle: target < 0 ? null : `s${target + 1}` };
+    }),
+    states: statesOf(rows, index),
+    samples: { own: row.samples, with_descendants: withDescendants, links: linksOf(rows, index, end) },
+    few_samples: withDescendants < FEW_SAMPLES,
+    savings: { ...savings, on_path_nanos },
+    top_frames: topFrames(rows, index, end, frames),
+    children: row.childRows.length,
+  };
+}
+
+function flameOf(rows, from, to, frames, title) {
+  const root = { name: null, self: 0, total: 0, children: new Map() };
+  let samples = 0;
+  for (const row of rows.slice(from, to)) {
+    for (const [stack, count] of row.stacks) {
+      samples += count;
+      root.total += count;
+      let node = root;
+      for (const text of stack) {
+        const name = nameOf(text);
+        const child = node.children.get(name) ?? { name, self: 0, total: 0, children: new Map() };
+        node.children.set(name, child);
+        child.total += count;
+        node = child;
+      }
+      node.self += count;
+    }
+  }
+  const list = [];
+  const numberOf = new Map();
+  const nodes = { parent: [], depth: [], frame: [], offset_nanos: [], total_nanos: [], self_nanos: [] };
+  const stack = [{ node: root, parent: -1, depth: 0, offset: 0 }];
+  while (stack.length > 0) {
+    const { node, parent, depth, offset } = stack.pop();
+    const index = nodes.parent.length;
+    if (node.name !== null && !numberOf.has(node.name)) {
+      numberOf.set(node.name, list.length);
+      const { handle, file, line } = frames.get(node.name);
+      const unnamed = /\+0x/.test(node.name) ? 'no symbols in the binary' : null;
+      list.push({ handle, function: node.name, file, line, reason: unnamed });
+    }
+    nodes.parent.push(parent);
+    nodes.depth.push(depth);
+    nodes.frame.push(node.name === null ? -1 : numberOf.get(node.name));
+    nodes.offset_nanos.push(offset * PERIOD_NANOS);
+    nodes.total_nanos.push(node.total * PERIOD_NANOS);
+    nodes.self_nanos.push(node.self * PERIOD_NANOS);
+    let next = offset;
+    const children = [...node.children.values()].sort((a, b) => b.total - a.total || a.name.localeCompare(b.name));
+    const pending = children.map((child) => {
+      const entry = { node: child, parent: index, depth: depth + 1, offset: next };
+      next += child.total;
+      return entry;
+    });
+    stack.push(...pending.reverse());
+  }
+  return {
+    title,
+    samples,
+    weight_nanos: samples * PERIOD_NANOS,
+    few_samples: samples < FEW_SAMPLES,
+    links: linksOf(rows, from, to),
+    frames: list,
+    nodes,
+  };
+}
+
+function frameDocument(rows, frames, handle, base) {
+  const found = [...frames.values()].find((frame) => frame.handle === handle);
+  if (found === undefined) return null;
+  const spans = rows
+    .map((row) => {
+      const samples = row.stacks
+        .filter(([stack]) => stack.some((text) => nameOf(text) === found.function))
+        .reduce((sum, [, count]) => sum + count, 0);
+      return {
+        handle: `s${row.index + 1}`,
+        service: row.service,
+        name: row.name,
+        samples,
+        total_nanos: samples * PERIOD_NANOS,
+        share: row.samples > 0 ? samples / row.samples : 0,
+      };
+    })
+    .filter((entry) => entry.samples > 0)
+    .sort((a, b) => b.samples - a.samples);
+  return {
+    ...base,
+    handle,
+    function: found.function,
+    file: found.file,
+    samples: found.total,
+    total_nanos: found.total * PERIOD_NANOS,
+    self_nanos: found.self * PERIOD_NANOS,
+    spans: spans.slice(0, 100),
+    unlinked_samples: 0,
+    truncated: { spans: Math.max(0, spans.length - 100) },
+  };
+}
+
+export { FLAG };

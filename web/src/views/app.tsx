@@ -1,0 +1,93 @@
+import { Tooltip } from '@base-ui/react/tooltip';
+import { useQueryClient } from '@tanstack/react-query';
+import { createRootRoute, createRoute, createRouter, Link, Outlet, RouterProvider } from '@tanstack/react-router';
+import { useEffect, useState } from 'react';
+import { ApiError } from '../api/error';
+import { readListSearch, readRecordingSearch } from '../state/url';
+import { Failure } from './parts/notice';
+import css from './parts/parts.module.css';
+import { Topbar } from './parts/topbar';
+import { RecordingPage } from './recording/recording-page';
+import { RecordingsPage } from './recordings/recordings-page';
+
+/** Says that the server does not answer, without taking away what is on the screen. */
+function ServerGone() {
+  const client = useQueryClient();
+  const [gone, setGone] = useState(false);
+  useEffect(() => {
+    const cache = client.getQueryCache();
+    return cache.subscribe(() => {
+      const failed = cache
+        .getAll()
+        .some(({ state }) => state.fetchFailureReason instanceof ApiError && state.fetchFailureReason.kind === 'gone');
+      setGone(failed);
+    });
+  }, [client]);
+  if (!gone) return null;
+  return (
+    <div className={css.gone} role="status">
+      <span>
+        The longpole server does not answer. What is loaded stays usable; start it again with <code>longpole open</code>.
+      </span>
+      <button type="button" className={css.button} onClick={() => client.refetchQueries({ type: 'active', stale: true })}>
+        Try again
+      </button>
+    </div>
+  );
+}
+
+function Shell() {
+  return (
+    <Tooltip.Provider>
+      <Outlet />
+      <ServerGone />
+    </Tooltip.Provider>
+  );
+}
+
+function NotFound() {
+  return (
+    <>
+      <Topbar />
+      <main className={css.failurePage}>
+        <div className={css.failure}>
+          <h1>There is no such page</h1>
+          <Link to="/">All recordings</Link>
+        </div>
+      </main>
+    </>
+  );
+}
+
+function Broken({ error }: { readonly error: unknown }) {
+  return (
+    <main className={css.failurePage}>
+      <Failure error={error} />
+    </main>
+  );
+}
+
+const root = createRootRoute({ component: Shell, notFoundComponent: NotFound, errorComponent: Broken });
+const list = createRoute({
+  getParentRoute: () => root,
+  path: '/',
+  validateSearch: readListSearch,
+  component: RecordingsPage,
+});
+const recording = createRoute({
+  getParentRoute: () => root,
+  path: '/r/$rec',
+  validateSearch: readRecordingSearch,
+  component: RecordingPage,
+});
+const router = createRouter({ routeTree: root.addChildren([list, recording]) });
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}
+
+export function App() {
+  return <RouterProvider router={router} />;
+}

@@ -1,0 +1,118 @@
+import { type ReactNode, useEffect, useState } from 'react';
+import { ApiError } from '../../api/error';
+import { CheckIcon, CopyIcon, WarnIcon } from './icons';
+import css from './parts.module.css';
+import { IconButton } from './tip';
+
+/** Something the reader has to know to read the numbers rightly. */
+export function Notice({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
+  return (
+    <div className={css.notice} role="note">
+      <WarnIcon />
+      <p>
+        <strong>{title}</strong> {children}
+      </p>
+    </div>
+  );
+}
+
+/** A command to copy. */
+export function Command({ text }: { readonly text: string }) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return undefined;
+    const timer = setTimeout(() => setCopied(false), 1500);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  return (
+    <span className={css.command}>
+      <code>{text}</code>
+      <IconButton
+        label={copied ? 'Copied' : `Copy: ${text}`}
+        onClick={() => {
+          navigator.clipboard.writeText(text).then(
+            () => setCopied(true),
+            // Without permission the text can still be marked by hand.
+            () => setCopied(false),
+          );
+        }}
+      >
+        {copied ? <CheckIcon /> : <CopyIcon />}
+      </IconButton>
+    </span>
+  );
+}
+
+function explain(error: unknown): {
+  readonly title: string;
+  readonly text: string;
+  readonly command: string | null;
+  readonly code: string;
+} {
+  if (!(error instanceof ApiError)) {
+    return { title: 'This page has a bug', text: String(error), command: null, code: 'page_bug' };
+  }
+  const { code, message } = error;
+  switch (error.kind) {
+    case 'unauthorized':
+      return {
+        title: 'This page needs the key from your terminal',
+        text: 'Open the URL that longpole open printed: it carries a token that keeps other users of this machine out. To get a new one, run',
+        command: 'longpole open',
+        code,
+      };
+    case 'gone':
+      return {
+        title: 'The server that served this page has gone',
+        text: 'longpole open was stopped, or the machine slept. What is on the screen stays usable. To go on, run',
+        command: 'longpole open',
+        code,
+      };
+    case 'not_found':
+      return { title: 'That is not in the recording', text: `${message}.`, command: 'longpole ls', code };
+    case 'malformed':
+      return {
+        title: 'The server answered with something this page does not understand',
+        text: `${message}. If the page was open while longpole was updated, load it again; else this is a bug worth reporting with the line below.`,
+        command: null,
+        code,
+      };
+    case 'refused':
+      return { title: 'The server could not answer', text: `${message}.`, command: null, code };
+  }
+}
+
+/** What failed, why, and what to do next. */
+export function Failure({ error, retry }: { readonly error: unknown; readonly retry?: (() => void) | undefined }) {
+  const { title, text, command, code } = explain(error);
+  return (
+    <div className={css.failure} role="alert">
+      <h2>{title}</h2>
+      <p>{text}</p>
+      {command !== null && <Command text={command} />}
+      {retry !== undefined && (
+        <button type="button" className={css.button} onClick={retry}>
+          Try again
+        </button>
+      )}
+      <p className={css.failureCode}>
+        <code>
+          {code}
+          {error instanceof ApiError && ` · ${error.path}`}
+        </code>
+      </p>
+    </div>
+  );
+}
+
+/** The shape of what is coming; it appears only when the answer takes longer than 150 ms. */
+export function Skeleton({ lines, label }: { readonly lines: number; readonly label: string }) {
+  return (
+    <div className={css.skeleton} role="status" aria-label={label}>
+      {Array.from({ length: lines }, (_, line) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the lines are alike and never change places
+        <span key={line} />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,146 @@
+import { Dialog } from '@base-ui/react/dialog';
+import { Toggle } from '@base-ui/react/toggle';
+import { ToggleGroup } from '@base-ui/react/toggle-group';
+import { Link } from '@tanstack/react-router';
+import { type ReactNode, useEffect, useState } from 'react';
+import { type ThemeChoice, themeAtom } from '../../state/preferences';
+import { useAtom } from '../../state/store';
+import { CloseIcon, Mark, MoonIcon, ScreenIcon, SunIcon } from './icons';
+import { isTyping } from './keyboard';
+import css from './parts.module.css';
+
+const THEMES: readonly { readonly value: ThemeChoice; readonly label: string; readonly icon: ReactNode }[] = [
+  { value: 'light', label: 'Light theme', icon: <SunIcon /> },
+  { value: 'system', label: 'Theme of the system', icon: <ScreenIcon /> },
+  { value: 'dark', label: 'Dark theme', icon: <MoonIcon /> },
+];
+
+function Themes() {
+  const choice = useAtom(themeAtom, (value) => value);
+  return (
+    <ToggleGroup
+      className={css.themes}
+      aria-label="Theme"
+      value={[choice]}
+      onValueChange={(pressed) => themeAtom.set(pressed[0] ?? 'system')}
+    >
+      {THEMES.map(({ value, label, icon }) => (
+        <Toggle key={value} value={value} aria-label={label} title={label} className={css.iconButton}>
+          {icon}
+        </Toggle>
+      ))}
+    </ToggleGroup>
+  );
+}
+
+const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly [readonly string[], string])[] }[] = [
+  {
+    title: 'Time axis',
+    keys: [
+      [['W', 'S'], 'zoom in, out'],
+      [['A', 'D'], 'earlier, later'],
+      [['Z'], 'zoom to the selected span'],
+      [['0'], 'whole recording'],
+      [['Ctrl', 'wheel'], 'zoom at the pointer'],
+      [['Shift', 'wheel'], 'earlier, later'],
+      [['drag on the ruler'], 'zoom to a range'],
+      [['.', ','], 'next, previous pole or marked span'],
+    ],
+  },
+  {
+    title: 'Rows, when one has the focus',
+    keys: [
+      [['↑', '↓'], 'row above, below'],
+      [['→', '←'], 'unfold, fold, or go to child, parent'],
+      [['Home', 'End'], 'first, last row'],
+      [['Enter'], 'select the span'],
+      [['[', ']'], 'fold, unfold all'],
+    ],
+  },
+  {
+    title: 'Flame graph, when a box has the focus',
+    keys: [
+      [['↑', '↓'], 'caller, largest callee'],
+      [['←', '→'], 'box beside it'],
+      [['Enter'], 'select the function'],
+      [['Shift', 'Enter'], 'zoom into the box'],
+      [['Backspace'], 'zoom out'],
+    ],
+  },
+  {
+    title: 'Everywhere',
+    keys: [
+      [['Esc'], 'drop the function, then the span'],
+      [['T'], 'next theme'],
+      [['?'], 'this list'],
+    ],
+  },
+];
+
+function Help() {
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (isTyping(event)) return;
+      if (event.key === '?') setOpen(true);
+      if (event.key === 't') {
+        const order: readonly ThemeChoice[] = ['light', 'dark', 'system'];
+        themeAtom.set(order[(order.indexOf(themeAtom.get()) + 1) % order.length] ?? 'system');
+      }
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, []);
+  return (
+    <Dialog.Root open={open} onOpenChange={setOpen}>
+      <Dialog.Trigger className={css.iconButton} aria-label="Keyboard help" title="Keyboard help (?)">
+        ?
+      </Dialog.Trigger>
+      <Dialog.Portal>
+        <Dialog.Backdrop className={css.backdrop} />
+        <Dialog.Popup className={css.dialog}>
+          <div className={css.dialogHead}>
+            <Dialog.Title>Keyboard and mouse</Dialog.Title>
+            <Dialog.Close className={css.iconButton} aria-label="Close">
+              <CloseIcon />
+            </Dialog.Close>
+          </div>
+          <div className={css.keys}>
+            {KEYS.map((group) => [
+              <h3 key={group.title}>{group.title}</h3>,
+              ...group.keys.map(([keys, meaning]) => (
+                <div key={meaning}>
+                  <span>{meaning}</span>
+                  <span>
+                    {keys.map((key) => (
+                      <kbd key={key} className={css.key}>
+                        {key}
+                      </kbd>
+                    ))}
+                  </span>
+                </div>
+              )),
+            ])}
+          </div>
+        </Dialog.Popup>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
+
+/** The bar of every page: where one is, and what is always at hand. */
+export function Topbar({ children, tools }: { readonly children?: ReactNode; readonly tools?: ReactNode }) {
+  return (
+    <header className={css.topbar}>
+      <Link to="/" className={css.home} aria-label="longpole, all recordings">
+        <Mark /> longpole
+      </Link>
+      <div className={css.crumbs}>{children}</div>
+      <div className={css.tools}>
+        {tools}
+        <Themes />
+        <Help />
+      </div>
+    </header>
+  );
+}

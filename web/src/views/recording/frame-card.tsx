@@ -1,0 +1,76 @@
+import { useQuery } from '@tanstack/react-query';
+import { counted, formatDuration, formatShare } from '../../logic/format';
+import { frameQuery } from '../../state/queries';
+import type { SelectionActions } from '../../state/selection';
+import { CloseIcon } from '../parts/icons';
+import { Failure, Skeleton } from '../parts/notice';
+import { IconButton } from '../parts/tip';
+import css from './recording.module.css';
+
+/** The selected function, and the spans it ran in. */
+export function FrameCard({
+  recording,
+  handle,
+  selectedSpan,
+  actions,
+}: {
+  readonly recording: string;
+  readonly handle: string;
+  readonly selectedSpan: string | null;
+  readonly actions: SelectionActions;
+}) {
+  const { data, error, refetch } = useQuery(frameQuery(recording, handle));
+  if (error !== null) return <Failure error={error} retry={() => refetch()} />;
+  if (data === undefined) return <Skeleton lines={3} label="Loading the function" />;
+  return (
+    <section className={css.frameCard} aria-label="Selected function">
+      <div className={css.frameHead}>
+        <h3>
+          <code>{data.function}</code>
+          <small>
+            {data.handle}
+            {data.file !== '' && ` · ${data.file}`} · in the whole run: {formatDuration(data.totalNanos)} total,{' '}
+            {formatDuration(data.selfNanos)} self, {counted(data.samples, 'sample')}
+          </small>
+        </h3>
+        <IconButton label="Drop the function" shortcut="Esc" onClick={() => actions.selectFrame(null)}>
+          <CloseIcon />
+        </IconButton>
+      </div>
+      <p>
+        {data.spans.length === 0
+          ? 'No span has a sample with it.'
+          : `It ran in ${counted(data.spans.length + data.spansTruncated, 'span')}, as a share of their own samples:`}
+      </p>
+      <ul className={css.frameSpans} aria-label="Spans with the function">
+        {data.spans.map((span) => (
+          <li key={span.handle}>
+            <button
+              type="button"
+              aria-current={span.handle === selectedSpan}
+              data-span-link={span.handle}
+              onClick={() => actions.selectSpan(span.handle)}
+            >
+              <span className={css.muted}>{span.handle}</span>
+              <span className={css.ellipsis} title={`${span.service} · ${span.name}`}>
+                {span.name} <span className={css.muted}>{span.service}</span>
+              </span>
+              <span className={css.meter} aria-hidden="true">
+                <span style={{ width: `${span.share * 100}%` }} />
+              </span>
+              <span className={css.right}>
+                {formatShare(span.share)} <span className={css.muted}>{formatDuration(span.totalNanos)}</span>
+              </span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {(data.spansTruncated > 0 || data.unlinkedSamples > 0) && (
+        <p>
+          {data.spansTruncated > 0 && `${counted(data.spansTruncated, 'more span')} not listed. `}
+          {data.unlinkedSamples > 0 && `${counted(data.unlinkedSamples, 'sample')} with it could be tied to no span.`}
+        </p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,41 @@
+import { Popover } from '@base-ui/react/popover';
+import type { QualityNote, Summary } from '../../api/types';
+import { counted, formatCount } from '../../logic/format';
+import { linksInWords, titleOf } from '../../logic/quality';
+import { CheckIcon, WarnIcon } from '../parts/icons';
+import parts from '../parts/parts.module.css';
+import css from './recording.module.css';
+
+/** What is missing or unsure in this recording, each with its cause. */
+export function QualityPopover({ summary, notes }: { readonly summary: Summary; readonly notes: readonly QualityNote[] }) {
+  const good = notes.length === 0;
+  return (
+    <Popover.Root>
+      <Popover.Trigger className={`${parts.button} ${good ? css.qualityGood : css.qualityButton}`}>
+        {good ? <CheckIcon /> : <WarnIcon />}
+        Data quality{good ? '' : `: ${counted(notes.length, 'note')}`}
+      </Popover.Trigger>
+      <Popover.Portal>
+        <Popover.Positioner sideOffset={6} align="end">
+          <Popover.Popup className={parts.popover}>
+            <Popover.Title>Data quality</Popover.Title>
+            {good && <p>Nothing is known to be missing.</p>}
+            <ul>
+              {notes.map((note) => (
+                <li key={`${note.code} ${note.detail}`}>
+                  <strong>
+                    {note.count > 0 && `${formatCount(note.count)} × `}
+                    {titleOf(note)}
+                  </strong>
+                  {note.detail !== '' && <p>{note.detail}</p>}
+                </li>
+              ))}
+            </ul>
+            <h3>How samples were tied to spans</h3>
+            <p>{linksInWords(summary.links)}</p>
+          </Popover.Popup>
+        </Popover.Positioner>
+      </Popover.Portal>
+    </Popover.Root>
+  );
+}

@@ -1,0 +1,190 @@
+import { useQuery } from '@tanstack/react-query';
+import { type CSSProperties, type KeyboardEvent, type PointerEvent, useEffect, useMemo } from 'react';
+import type { Frame, Poles, Summary, Tree } from '../../api/types';
+import { clamp } from '../../base/math';
+import { counted, formatCommand, formatDuration } from '../../logic/format';
+import { spanOfHandle } from '../../logic/handles';
+import { allNotes } from '../../logic/quality';
+import { usePreparedTree, useSpanMarks, useVisibleSpans } from '../../state/derived';
+import { PANEL_SHARE_MAX, PANEL_SHARE_MIN, panelShareAtom } from '../../state/preferences';
+import { frameQuery, polesQuery, summaryQuery, treeQuery } from '../../state/queries';
+import { type Selection, useSelection } from '../../state/selection';
+import { useAtom } from '../../state/store';
+import { foldOf, readRange } from '../../state/url';
+import { isTyping } from '../parts/keyboard';
+import { Failure, Skeleton } from '../parts/notice';
+import parts from '../parts/parts.module.css';
+import { Topbar } from '../parts/topbar';
+import { AnswerHeader } from './answer-header';
+import { PolesTable } from './poles-table';
+import { QualityPopover } from './quality-popover';
+import css from './recording.module.css';
+import { SelectionPanel } from './selection-panel';
+import { Waterfall } from './waterfall';
+
+function TraceRows({
+  tree,
+  poles,
+  frame,
+  selection,
+}: {
+  readonly tree: Tree;
+  readonly poles: Poles | undefined;
+  readonly frame: Frame | undefined;
+  readonly selection: Selection;
+}) {
+  const { search, actions } = selection;
+  const prepared = usePreparedTree(tree);
+  const foldText = search.fold;
+  // The fold is read anew only when its text changes, so that the rows stay the same object while other parts of the URL move.
+  const fold = useMemo(() => foldOf(foldText === undefined ? {} : { fold: foldText }), [foldText]);
+  const rows = useVisibleSpans(tree, fold);
+  const marks = useSpanMarks(tree, poles, frame);
+  const urlRange = useMemo(() => (search.t === undefined ? null : readRange(search.t)), [search.t]);
+  return (
+    <Waterfall
+      prepared={prepared}
+      rows={rows}
+      fold={fold}
+      marks={marks}
+      selected={search.span === undefined ? null : spanOfHandle(search.span, tree.count)}
+      selectedPole={search.pole ?? null}
+      urlRange={urlRange}
+      actions={actions}
+    />
+  );
+}
+
+/** The line between the halves; it is drawn, or moved with the arrow keys. */
+function Splitter() {
+  const share = useAtom(panelShareAtom, (value) => value);
+  const set = (next: number): void => panelShareAtom.set(clamp(next, PANEL_SHARE_MIN, PANEL_SHARE_MAX));
+  const onPointerMove = (event: PointerEvent<HTMLDivElement>): void => {
+    const bounds = event.currentTarget.parentElement?.getBoundingClientRect();
+    if (event.buttons === 1 && bounds !== undefined) set((bounds.right - event.clientX) / bounds.width);
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight') return;
+    event.preventDefault();
+    set(share + (event.key === 'ArrowLeft' ? 0.02 : -0.02));
+  };
+  return (
+    <div
+      className={css.splitter}
+      role="separator"
+      aria-orientation="vertical"
+      aria-label="Width of the panel"
+      aria-valuenow={Math.round(share * 100)}
+      aria-valuemin={PANEL_SHARE_MIN * 100}
+      aria-valuemax={PANEL_SHARE_MAX * 100}
+      tabIndex={0}
+      onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+      onPointerMove={onPointerMove}
+      onKeyDown={onKeyDown}
+    />
+  );
+}
+
+/** Says a selection in words, for those who do not see the panel change. */
+function Announcement({
+  selection,
+  tree,
+  frame,
+}: {
+  readonly selection: Selection;
+  readonly tree: Tree | undefined;
+  readonly frame: Frame | undefined;
+}) {
+  const { span } = selection.search;
+  const words: string[] = [];
+  if (span !== undefined && tree !== undefined) {
+    const index = spanOfHandle(span, tree.count);
+    if (index !== null) {
+      words.push(`Selected ${tree.names[tree.name[index] ?? 0]}, ${formatDuration(tree.duration[index] ?? 0)}.`);
+    }
+  }
+  if (frame !== undefined) words.push(`Function ${frame.function} ran in ${counted(frame.spans.length + frame.spansTruncated, 'span')}.`);
+  return (
+    <p className={parts.visuallyHidden} aria-live="polite">
+      {words.join(' ')}
+    </p>
+  );
+}
+
+function Loaded({ selection, summary }: { readonly selection: Selection; readonly summary: Summary }) {
+  const { recording, search, actions } = selection;
+  const poles = useQuery(polesQuery(recording));
+  const tree = useQuery(treeQuery(recording));
+  const frameHandle = search.frame ?? '';
+  const frame = useQuery({ ...frameQuery(recording, frameHandle), enabled: frameHandle !== '' });
+  const shownFrame = frameHandle === '' ? undefined : frame.data;
+  const notes = useMemo(() => allNotes(summary, tree.data?.notes ?? []), [summary, tree.data]);
+  const share = useAtom(panelShareAtom, (value) => value);
+  const pole = poles.data?.poles.find(({ handle }) => handle === search.pole) ?? null;
+
+  useEffect(() => {
+    const onKey = (event: globalThis.KeyboardEvent): void => {
+      if (event.key !== 'Escape' || isTyping(event)) return;
+      if (search.frame !== undefined) actions.selectFrame(null);
+      else if (search.span !== undefined) actions.selectSpan(null);
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, [search.frame, search.span, actions]);
+
+  // A link to a pole alone selects its first span.
+  useEffect(() => {
+    if (search.span === undefined && pole !== null) actions.openPole(pole);
+  }, [pole, search.span, actions]);
+
+  return (
+    <>
+      <Topbar tools={<QualityPopover summary={summary} notes={notes} />}>
+        <span aria-hidden="true">›</span>
+        <strong>{summary.recording}</strong>
+        <code title={formatCommand(summary.command)}>{formatCommand(summary.command)}</code>
+      </Topbar>
+      <AnswerHeader summary={summary} poles={poles.data} notes={notes} actions={actions} />
+      <main className={css.split} style={{ '--panel-share': share } as CSSProperties}>
+        <div className={css.left}>
+          {poles.data !== undefined && <PolesTable poles={poles.data} selected={search.pole ?? null} actions={actions} />}
+          {poles.error !== null && <Failure error={poles.error} retry={() => poles.refetch()} />}
+          {tree.data !== undefined && <TraceRows tree={tree.data} poles={poles.data} frame={shownFrame} selection={selection} />}
+          {tree.error !== null && <Failure error={tree.error} retry={() => tree.refetch()} />}
+          {tree.isPending && <Skeleton lines={14} label="Loading the trace" />}
+        </div>
+        <Splitter />
+        <aside className={css.panel} aria-label="Selection">
+          <SelectionPanel selection={selection} pole={pole} summary={summary} notes={notes} />
+        </aside>
+      </main>
+      <Announcement selection={selection} tree={tree.data} frame={shownFrame} />
+    </>
+  );
+}
+
+/** A recording: its answer, its long poles, its trace, and what is selected. */
+export function RecordingPage() {
+  const selection = useSelection();
+  const { data: summary, error, refetch } = useQuery(summaryQuery(selection.recording));
+  useEffect(() => {
+    document.title =
+      summary === undefined ? `longpole: ${selection.recording}` : `${summary.recording} ${formatCommand(summary.command)} – longpole`;
+  }, [summary, selection.recording]);
+  return (
+    <div className={css.page}>
+      {summary !== undefined && <Loaded key={summary.recording} selection={selection} summary={summary} />}
+      {summary === undefined && (
+        <>
+          <Topbar>
+            <span aria-hidden="true">›</span>
+            <strong>{selection.recording}</strong>
+          </Topbar>
+          <main className={error === null ? '' : parts.failurePage}>
+            {error === null ? <Skeleton lines={16} label="Loading the recording" /> : <Failure error={error} retry={() => refetch()} />}
+          </main>
+        </>
+      )}
+    </div>
+  );
+}

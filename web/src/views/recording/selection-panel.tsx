@@ -1,0 +1,288 @@
+import { useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import type { Flame, Pole, QualityNote, SampleLinks, Span, Summary } from '../../api/types';
+import { at } from '../../base/column';
+import { ratio } from '../../base/math';
+import { frameTotals, hottestFrames } from '../../logic/flame-graph';
+import { counted, formatCommand, formatDuration, formatRange } from '../../logic/format';
+import { type NoSamples, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
+import { linksInWords } from '../../logic/quality';
+import { flameQuery, spanQuery } from '../../state/queries';
+import type { Selection } from '../../state/selection';
+import { BackIcon, CloseIcon, NextIcon } from '../parts/icons';
+import { Failure, Notice, Skeleton } from '../parts/notice';
+import { EvidenceMark } from '../parts/saving';
+import { StateBar } from '../parts/state-bar';
+import { IconButton } from '../parts/tip';
+import { FlameGraph } from './flame-graph';
+import { FrameCard } from './frame-card';
+import css from './recording.module.css';
+import { SpanDetails } from './span-details';
+import { type HotFrame, TopFrames } from './top-frames';
+
+const TOP_FRAMES_MAX = 10;
+
+/** Fewer samples say little about shares; the server decides with `few_samples`, this only says it. */
+function SampleRemark({ links, few, samples }: { readonly links: SampleLinks; readonly few: boolean; readonly samples: number }) {
+  return (
+    <>
+      <p>{linksInWords(links)}</p>
+      {few && samples > 0 && <Notice title={`Only ${counted(samples, 'sample')}:`}>with fewer than 20, shares are rough.</Notice>}
+    </>
+  );
+}
+
+function NoSamplesBox({ reason }: { readonly reason: NoSamples }) {
+  return (
+    <div className={css.noSamples}>
+      <strong>{reason.title}</strong>
+      <p>{reason.text}</p>
+    </div>
+  );
+}
+
+function framesOfFlame(flame: Flame): readonly HotFrame[] {
+  const totals = frameTotals(flame);
+  return hottestFrames(totals, TOP_FRAMES_MAX).flatMap((index) => {
+    const frame = flame.frames[index];
+    if (frame === undefined) return [];
+    const selfNanos = at(totals.self, index);
+    const totalNanos = at(totals.total, index);
+    return [
+      {
+        ...frame,
+        selfNanos,
+        totalNanos,
+        selfShare: ratio(selfNanos, flame.weightNanos),
+        totalShare: ratio(totalNanos, flame.weightNanos),
+      },
+    ];
+  });
+}
+
+/** The code of a selection: flame graph, the selected function with its spans, and the functions with the most self time. */
+function Code({
+  selection,
+  span,
+  noSamples,
+}: {
+  readonly selection: Selection;
+  readonly span: string | null;
+  readonly noSamples: NoSamples;
+}) {
+  const { recording, search, actions } = selection;
+  const { data: flame, error, refetch } = useQuery(flameQuery(recording, span));
+  const frames = useMemo(() => (flame === undefined ? [] : framesOfFlame(flame)), [flame]);
+  const frame = search.frame ?? null;
+  return (
+    <>
+      <section className={css.section} aria-label="Flame graph">
+        <div className={css.sectionHead}>
+          <h3>On-CPU flame graph</h3>
+          {flame !== undefined && flame.samples > 0 && <SampleRemark links={flame.links} few={flame.fewSamples} samples={flame.samples} />}
+        </div>
+        {error !== null && <Failure error={error} retry={() => refetch()} />}
+        {error === null && flame === undefined && <Skeleton lines={8} label="Loading the flame graph" />}
+        {flame !== undefined && flame.samples === 0 && <NoSamplesBox reason={noSamples} />}
+        {flame !== undefined && flame.samples > 0 && (
+          <FlameGraph
+            flame={flame}
+            selectedHandle={frame}
+            zoomedNode={search.node ?? 0}
+            onSelect={actions.selectFrame}
+            onZoom={actions.zoomFlame}
+          />
+        )}
+      </section>
+      {frame !== null && <FrameCard recording={recording} handle={frame} selectedSpan={search.span ?? null} actions={actions} />}
+      {frames.length > 0 && (
+        <section className={css.section} aria-label="Top functions">
+          <div className={css.sectionHead}>
+            <h3>Top functions</h3>
+            <p>click one to see its spans</p>
+          </div>
+          <TopFrames frames={frames} selected={frame} onSelect={actions.selectFrame} />
+        </section>
+      )}
+    </>
+  );
+}
+
+function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | null }) {
+  const { savings } = span;
+  return (
+    <section className={css.section} aria-label="Savings">
+      <dl className={css.stats}>
+        <div>
+          <dt>Saves if 0</dt>
+          <dd className={css.main}>
+            <EvidenceMark evidence={savings.evidence} /> {formatRange(savings.ifZero)}
+          </dd>
+        </div>
+        <div>
+          <dt>Saves if ½</dt>
+          <dd>{formatRange(savings.ifHalf)}</dd>
+        </div>
+        <div>
+          <dt>Own time alone</dt>
+          <dd>{formatRange(savings.own)}</dd>
+        </div>
+        <div>
+          <dt>On path</dt>
+          <dd>{formatDuration(savings.onPathNanos)}</dd>
+        </div>
+      </dl>
+      <p className={css.remark}>
+        {savings.ifZero.high === 0
+          ? 'Making it faster would not end this run earlier: something else takes as long.'
+          : savings.evidence === 'declared'
+            ? '◆ What it and its followers waited for is declared, so the saving is one number.'
+            : '◇ What waited for it is inferred from order, so the saving is a range.'}
+        {pole !== null &&
+          pole.count > 1 &&
+          ` All ${counted(pole.count, 'span')} of ${pole.handle} together save ${formatRange(pole.savesIfZero)}.`}
+      </p>
+    </section>
+  );
+}
+
+function PoleStepper({ pole, span, selection }: { readonly pole: Pole; readonly span: string; readonly selection: Selection }) {
+  const position = pole.spans.indexOf(span);
+  if (pole.spans.length < 2 || position < 0) return null;
+  const { actions } = selection;
+  return (
+    <span className={css.stepper}>
+      <IconButton
+        label={`Previous span of ${pole.handle}`}
+        disabled={position === 0}
+        onClick={() => actions.selectPole(pole, position - 1)}
+      >
+        <BackIcon />
+      </IconButton>
+      {pole.handle}: {position + 1} of {pole.spans.length}
+      <IconButton
+        label={`Next span of ${pole.handle}`}
+        disabled={position === pole.spans.length - 1}
+        onClick={() => actions.selectPole(pole, position + 1)}
+      >
+        <NextIcon />
+      </IconButton>
+    </span>
+  );
+}
+
+function SpanPanel({
+  selection,
+  handle,
+  pole,
+  summary,
+  notes,
+}: {
+  readonly selection: Selection;
+  readonly handle: string;
+  readonly pole: Pole | null;
+  readonly summary: Summary;
+  readonly notes: readonly QualityNote[];
+}) {
+  const { recording, actions } = selection;
+  const { data: span, error, refetch } = useQuery(spanQuery(recording, handle));
+  const close = (
+    <IconButton label="Drop the selection" shortcut="Esc" onClick={() => actions.selectSpan(null)}>
+      <CloseIcon />
+    </IconButton>
+  );
+  if (span === undefined) {
+    return (
+      <>
+        <div className={css.panelHead}>
+          <div className={css.panelTitle}>
+            <h2>{handle}</h2>
+          </div>
+          {close}
+        </div>
+        {error === null ? <Skeleton lines={12} label="Loading the span" /> : <Failure error={error} retry={() => refetch()} />}
+      </>
+    );
+  }
+  const { parent } = span;
+  return (
+    <>
+      <div className={css.panelHead}>
+        <div className={css.panelTitle}>
+          <h2>{span.name}</h2>
+          <p>
+            {span.handle} · {span.service} · {formatDuration(span.durationNanos)}, from {formatDuration(span.startNanos)} to{' '}
+            {formatDuration(span.startNanos + span.durationNanos)}
+            {parent !== null && (
+              <>
+                {' '}
+                · in{' '}
+                <button type="button" className={css.linkButton} onClick={() => actions.selectSpan(parent.handle)}>
+                  {parent.handle}
+                </button>
+                {parent.edge === 'inferred' && ' (inferred)'}
+              </>
+            )}
+            {span.children > 0 && ` · ${counted(span.children, 'child', 'children')}`}
+          </p>
+          {span.status.code === 'error' && <p className={css.error}>failed{span.status.message !== '' && `: ${span.status.message}`}</p>}
+        </div>
+        {pole !== null && <PoleStepper pole={pole} span={span.handle} selection={selection} />}
+        {close}
+      </div>
+      <Savings span={span} pole={pole} />
+      <section className={css.section} aria-label="States">
+        <StateBar states={span.states} />
+      </section>
+      <Code selection={selection} span={span.handle} noSamples={whySpanHasNoSamples(span, summary, notes)} />
+      <SpanDetails key={span.handle} span={span} actions={actions} />
+    </>
+  );
+}
+
+function RunPanel({
+  selection,
+  summary,
+  notes,
+}: {
+  readonly selection: Selection;
+  readonly summary: Summary;
+  readonly notes: readonly QualityNote[];
+}) {
+  return (
+    <>
+      <div className={css.panelHead}>
+        <div className={css.panelTitle}>
+          <h2>The whole run</h2>
+          <p>
+            <code>{formatCommand(summary.command)}</code>
+          </p>
+        </div>
+      </div>
+      <Code selection={selection} span={null} noSamples={whyRunHasNoSamples(summary, notes)} />
+      <p className={css.section}>
+        <span className={css.muted}>Select a long pole or a row of the trace to see its own code, states and savings.</span>
+      </p>
+    </>
+  );
+}
+
+/** What is selected: a span, or nothing, which means the whole run. */
+export function SelectionPanel({
+  selection,
+  pole,
+  summary,
+  notes,
+}: {
+  readonly selection: Selection;
+  readonly pole: Pole | null;
+  readonly summary: Summary;
+  readonly notes: readonly QualityNote[];
+}) {
+  const handle = selection.search.span ?? null;
+  return handle === null ? (
+    <RunPanel selection={selection} summary={summary} notes={notes} />
+  ) : (
+    <SpanPanel selection={selection} handle={handle} pole={pole} summary={summary} notes={notes} />
+  );
+}

@@ -1,0 +1,108 @@
+import type { ReactNode } from 'react';
+import type { Attribute, Span } from '../../api/types';
+import { formatCommand, formatDuration, formatValue } from '../../logic/format';
+import type { SelectionActions } from '../../state/selection';
+import css from './recording.module.css';
+
+function Pairs({ attributes }: { readonly attributes: readonly Attribute[] }) {
+  return (
+    <dl className={css.pairs}>
+      {attributes.map(({ key, value }, index) => [
+        // biome-ignore lint/suspicious/noArrayIndexKey: a key may occur twice, and the list never changes
+        <dt key={`${index} key`}>{key}</dt>,
+        // biome-ignore lint/suspicious/noArrayIndexKey: see above
+        <dd key={`${index} value`}>{formatValue(value)}</dd>,
+      ])}
+    </dl>
+  );
+}
+
+function Details({
+  title,
+  count,
+  open = false,
+  children,
+}: {
+  readonly title: string;
+  readonly count?: number;
+  readonly open?: boolean;
+  readonly children: ReactNode;
+}) {
+  return (
+    <details className={css.details} open={open}>
+      <summary>
+        {title} {count !== undefined && <span>{count}</span>}
+      </summary>
+      <div>{children}</div>
+    </details>
+  );
+}
+
+/** What the program said about the span, and what it ran in. */
+export function SpanDetails({ span, actions }: { readonly span: Span; readonly actions: SelectionActions }) {
+  const ids: Attribute[] = [];
+  if (span.traceId !== null) ids.push({ key: 'trace id', value: span.traceId });
+  if (span.spanId !== null) ids.push({ key: 'span id', value: span.spanId });
+  ids.push({ key: 'kind', value: span.kind });
+  return (
+    <>
+      {span.attributes.length > 0 && (
+        <Details title="Attributes" count={span.attributes.length} open>
+          <Pairs attributes={span.attributes} />
+        </Details>
+      )}
+      {span.events.length > 0 && (
+        <Details title="Events" count={span.events.length} open>
+          <ul className={css.events}>
+            {span.events.map((event, index) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: events may be alike, and the list never changes
+              <li key={index}>
+                <strong>{event.name}</strong>{' '}
+                <span className={css.muted}>{formatDuration(event.timeNanos - span.startNanos)} after its start</span>
+                <Pairs attributes={event.attributes} />
+              </li>
+            ))}
+          </ul>
+        </Details>
+      )}
+      {span.links.length > 0 && (
+        <Details title="Links" count={span.links.length} open>
+          <ul>
+            {span.links.map(({ traceId, spanId, handle }) => (
+              <li key={`${traceId} ${spanId}`}>
+                {handle === null ? (
+                  <>
+                    <code>{spanId}</code> <span className={css.muted}>not in this recording</span>
+                  </>
+                ) : (
+                  <button type="button" className={css.linkButton} onClick={() => actions.selectSpan(handle)}>
+                    {handle}
+                  </button>
+                )}
+              </li>
+            ))}
+          </ul>
+        </Details>
+      )}
+      {span.process !== null && (
+        <Details title="Process">
+          <Pairs
+            attributes={[
+              { key: 'pid', value: span.process.pid },
+              { key: 'name', value: span.process.name },
+              { key: 'command', value: formatCommand(span.process.arguments) },
+            ]}
+          />
+        </Details>
+      )}
+      {span.resource.length > 0 && (
+        <Details title="Resource" count={span.resource.length}>
+          <Pairs attributes={span.resource} />
+        </Details>
+      )}
+      <Details title="Identity">
+        <Pairs attributes={ids} />
+      </Details>
+    </>
+  );
+}

@@ -1,0 +1,188 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useEffect, useRef } from 'react';
+import type { Exit, NanosRange, Recording } from '../../api/types';
+import type { Nanos } from '../../base/brand';
+import { ratio } from '../../base/math';
+import { contextOf, hasAnswer } from '../../logic/answer';
+import { counted, formatAge, formatCommand, formatDuration, formatExit, formatRange, succeeded, unixMillis } from '../../logic/format';
+import { shortName } from '../../logic/function-name';
+import { matchingRecordings } from '../../logic/search';
+import { recordingsQuery } from '../../state/queries';
+import { CheckIcon, CloseIcon } from '../parts/icons';
+import { isTyping } from '../parts/keyboard';
+import { Command, Failure, Skeleton } from '../parts/notice';
+import parts from '../parts/parts.module.css';
+import { Topbar } from '../parts/topbar';
+import css from './recordings.module.css';
+
+const route = getRouteApi('/');
+
+/** What stands in the middle of a row: the answer, or why there is none. */
+function AnswerLine({ recording }: { readonly recording: Recording }) {
+  const { answer, wallNanos } = recording;
+  if (recording.state === 'recording') return <p className={css.answer}>still running: the answer comes when it has ended</p>;
+  if (answer === null) return <p className={css.answer}>no spans on a critical path, so no answer</p>;
+  if (!hasAnswer(answer, wallNanos)) return <p className={css.answer}>nothing alone would make it shorter</p>;
+  const context = contextOf(answer);
+  return (
+    <p className={css.answer}>
+      <strong>{answer.name}</strong>
+      {context !== null && ` in ${context}`} · <em>saves {formatRange(answer.savesIfZero)}</em>
+      {answer.function !== null && (
+        <>
+          {' '}
+          · <code title={answer.function}>{shortName(answer.function)}</code>
+        </>
+      )}
+    </p>
+  );
+}
+
+function ExitCell({ exit, state }: { readonly exit: Exit | null; readonly state: string }) {
+  if (state === 'killed') return <span className={css.badge}>recorder killed</span>;
+  if (exit === null) return <span className={css.muted}>{state === 'recording' ? 'running' : 'unknown'}</span>;
+  const good = succeeded(exit);
+  return (
+    <span className={`${css.exit} ${good ? css.good : css.bad}`}>
+      {good ? <CheckIcon /> : <CloseIcon />} {formatExit(exit)}
+    </span>
+  );
+}
+
+/** How much of the wall time the answer would save: solid what is certain, hatched what may come on top. */
+function SavedPart({ saved, wallNanos }: { readonly saved: NanosRange; readonly wallNanos: Nanos }) {
+  return (
+    <span className={parts.savingBar} aria-hidden="true">
+      <span className={parts.savingHigh} style={{ width: `${ratio(saved.high, wallNanos) * 100}%` }} />
+      <span className={parts.savingLow} style={{ width: `${ratio(saved.low, wallNanos) * 100}%` }} />
+    </span>
+  );
+}
+
+function Row({ recording, nowMillis }: { readonly recording: Recording; readonly nowMillis: number }) {
+  const started = unixMillis(recording.startUnixNano);
+  const command = formatCommand(recording.command);
+  return (
+    <tr>
+      <td>
+        <Link to="/r/$rec" params={{ rec: recording.recording }} className={css.link}>
+          {recording.recording}
+        </Link>
+      </td>
+      <td>
+        <code className={css.command} title={command}>
+          {command}
+        </code>
+        <AnswerLine recording={recording} />
+      </td>
+      <td className={css.number}>
+        {formatDuration(recording.wallNanos)}
+        {hasAnswer(recording.answer, recording.wallNanos) && (
+          <SavedPart saved={recording.answer.savesIfZero} wallNanos={recording.wallNanos} />
+        )}
+      </td>
+      <td>
+        <ExitCell exit={recording.exit} state={recording.state} />
+      </td>
+      <td className={`${css.number} ${css.columnSpans} ${css.muted}`}>
+        {counted(recording.spans, 'span')}
+        <br />
+        {counted(recording.samples, 'sample')}
+      </td>
+      <td className={`${css.number} ${css.muted}`}>
+        <time dateTime={new Date(started).toISOString()} title={new Date(started).toLocaleString()}>
+          {formatAge(started, nowMillis)}
+        </time>
+      </td>
+    </tr>
+  );
+}
+
+function Empty() {
+  return (
+    <div className={css.empty}>
+      <h2>No recordings yet</h2>
+      <p>
+        Put <code>longpole run --</code> before any command. It records the spans and the samples of everything the command starts, and says
+        which operation holds up the rest, what fixing it saves, and which function is behind it.
+      </p>
+      <Command text="longpole run -- cargo build" />
+    </div>
+  );
+}
+
+/** All recordings, each with its answer. */
+export function RecordingsPage() {
+  const { q = '' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const { data, error, refetch, dataUpdatedAt } = useQuery(recordingsQuery());
+  const filter = useRef<HTMLInputElement>(null);
+
+  useEffect(() => {
+    document.title = 'longpole: recordings';
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== '/' || isTyping(event)) return;
+      event.preventDefault();
+      filter.current?.focus();
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, []);
+
+  const shown = data === undefined ? [] : matchingRecordings(data, q);
+  return (
+    <div className={css.page}>
+      <Topbar />
+      <main className={css.main}>
+        <div className={css.head}>
+          <h1>Recordings</h1>
+          {data !== undefined && data.length > 0 && <p className={css.muted}>{counted(data.length, 'recording')}, newest first</p>}
+          <span className={css.spread} />
+          {data !== undefined && data.length > 0 && (
+            <input
+              ref={filter}
+              className={css.filter}
+              type="search"
+              aria-label="Filter by command or answer"
+              placeholder="Filter   /"
+              value={q}
+              onChange={(event) => navigate({ search: event.target.value === '' ? {} : { q: event.target.value }, replace: true })}
+            />
+          )}
+        </div>
+        <div className={css.list}>
+          {error !== null && data === undefined && <Failure error={error} retry={() => refetch()} />}
+          {error === null && data === undefined && <Skeleton lines={8} label="Loading recordings" />}
+          {data !== undefined && data.length === 0 && <Empty />}
+          {data !== undefined && data.length > 0 && shown.length === 0 && (
+            <div className={css.empty}>
+              <p>
+                None of {counted(data.length, 'recording')} has “{q}” in its command or answer.
+              </p>
+            </div>
+          )}
+          {shown.length > 0 && (
+            <table className={css.table}>
+              <thead>
+                <tr>
+                  <th className={css.columnHandle}>Handle</th>
+                  <th>Command and long pole</th>
+                  <th className={`${css.columnNumber} ${css.number}`}>Wall time</th>
+                  <th className={css.columnExit}>Ended</th>
+                  <th className={`${css.columnNumber} ${css.columnSpans} ${css.number}`}>Recorded</th>
+                  <th className={`${css.columnWhen} ${css.number}`}>When</th>
+                </tr>
+              </thead>
+              <tbody>
+                {shown.map((recording) => (
+                  <Row key={recording.recording} recording={recording} nowMillis={dataUpdatedAt} />
+                ))}
+              </tbody>
+            </table>
+          )}
+        </div>
+      </main>
+    </div>
+  );
+}

@@ -1,0 +1,94 @@
+/**
+ * Serves web/dist and made-up recordings the way `longpole open` does: a token in the URL, a cookie, the content security policy, precompressed
+ * files. For tests and for developing the page; `node stories/fixture-server.mjs` prints the URL to open.
+ */
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { allRecordings } from '../src/testing/recordings.mjs';
+
+const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
+const TOKEN = '5f1c0ffee5f1c0ffee';
+const POLICY = "default-src 'self'; style-src 'self'";
+const TYPES = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+};
+
+function json(response, status, document) {
+  const body = JSON.stringify(document);
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end(body);
+}
+
+function refuse(response, status, code, message) {
+  json(response, status, { error: { code, message } });
+}
+
+function answerApi(recordings, url, response) {
+  const [, , , name, kind, handle] = url.pathname.split('/').map(decodeURIComponent);
+  if (name === undefined) return json(response, 200, { recordings: recordings.map((entry) => entry.recording) });
+  const found = name === 'last' ? recordings[0] : recordings.find((entry) => entry.recording.recording === name);
+  if (found === undefined) return refuse(response, 404, 'recording_not_found', `no recording ${name}; longpole ls names them`);
+  const views = {
+    undefined: () => found.summary(),
+    poles: () => found.poles(),
+    tree: () => found.tree(),
+    spans: () => found.span(handle ?? ''),
+    flame: () => found.flame(url.searchParams.get('span')),
+    frames: () => found.frame(handle ?? ''),
+  };
+  const document = Object.hasOwn(views, String(kind)) ? views[String(kind)]() : null;
+  if (document === null) return refuse(response, 404, 'not_found', `no ${handle ?? kind} in ${name}`);
+  return json(response, 200, document);
+}
+
+async function answerFile(url, request, response) {
+  const wanted = extname(url.pathname) === '' ? '/index.html' : url.pathname;
+  const path = join(DIST, normalize(wanted));
+  const type = TYPES[extname(path)] ?? 'application/octet-stream';
+  const headers = { 'content-type': type, 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff' };
+  try {
+    if (/\bbr\b/.test(request.headers['accept-encoding'] ?? '')) {
+      const packed = await readFile(`${path}.br`).catch(() => null);
+      if (packed !== null) return response.writeHead(200, { ...headers, 'content-encoding': 'br' }).end(packed);
+    }
+    return response.writeHead(200, headers).end(await readFile(path));
+  } catch {
+    return refuse(response, 404, 'not_found', `no file ${url.pathname}`);
+  }
+}
+
+/** Starts the server on a free port; answers with the URL to open and a way to end it. */
+export async function startFixtureServer(port = 0, recordings = allRecordings()) {
+  const server = createServer((request, response) => {
+    const url = new URL(request.url, 'http://127.0.0.1');
+    const byToken = url.searchParams.get('token') === TOKEN;
+    const cookie = `longpole=${TOKEN}`;
+    if (byToken) response.setHeader('set-cookie', `${cookie}; HttpOnly; SameSite=Strict; Path=/`);
+    const isApi = url.pathname.startsWith('/api/');
+    const allowed = byToken || (request.headers.cookie ?? '').includes(cookie);
+    if (isApi && !allowed) refuse(response, 401, 'unauthorized', 'use the URL that longpole open printed');
+    else if (isApi) answerApi(recordings, url, response);
+    else answerFile(url, request, response);
+  });
+  await new Promise((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const origin = `http://127.0.0.1:${server.address().port}`;
+  return {
+    origin,
+    url: (path) => `${origin}${path}${path.includes('?') ? '&' : '?'}token=${TOKEN}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      }),
+  };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const server = await startFixtureServer(Number(process.argv[2] ?? 0));
+  process.stdout.write(`${server.url('/')}\n`);
+}
