@@ -1,1 +1,232 @@
-//! Stub.
+//! Sends the spans of a program that uses [`tracing`] over OTLP, and says at every moment, to a profiler that can look at the
+//! program's stacks, which span each thread works for.
+//!
+//! **You bring** the spans, made with `tracing`, and the address of a collector in `OTEL_EXPORTER_OTLP_ENDPOINT`. Under
+//! `longpole run -- PROGRAM` the address is set for you.
+//!
+//! ```
+//! use tracing::{info, info_span, instrument};
+//!
+//! #[instrument]
+//! fn resize(width: u32) {
+//!     info!(quality = 80, "resized");
+//! }
+//!
+//! fn main() {
+//!     longpole_sdk::run(|| {
+//!         let _request = info_span!("GET /picture", otel.kind = "server").entered();
+//!         resize(640);
+//!     })
+//! }
+//! ```
+//!
+//! **It does** three things:
+//!
+//! - Spans become OTLP spans with typed attributes, events and links, and are sent as protobuf over HTTP by one plain thread.
+//! - The current span of each thread is published in a [record](#the-context-record) that costs a few nanoseconds to write, so
+//!   that samples of the program can be told apart by span, exactly, also when tasks move between the threads of a runtime.
+//! - Trace context travels: [`current_traceparent`] to send, [`SpanExt::set_parent_traceparent`] to receive, and a `TRACEPARENT`
+//!   in the environment becomes the parent of the spans that have none.
+//!
+//! **It refuses** to depend on an async runtime, to speak gRPC, TLS or to a proxy (a collector stands on the machine or beside
+//! it), to send metrics or logs (events go with their span; those outside of one go nowhere), and to lose spans in silence:
+//! what is lost is counted ([`SpanCounts`]), told once per outage on stderr, and sent along as the attribute
+//! `longpole.dropped_spans` of the instrumentation scope.
+//!
+//! **It never hangs.** [`run`] and [`shutdown`] wait for a collector no longer than they are told, 2 seconds in `run`, from
+//! any thread, inside of any runtime. What ends a program without unwinding (`std::process::exit`, a signal) loses the spans
+//! that are not sent yet: leave `run` with a value instead.
+//!
+//! # With a subscriber of your own
+//!
+//! [`run`] installs a subscriber if there is none. To have more layers than this one, install it first:
+//!
+//! ```
+//! use tracing_subscriber::prelude::*;
+//!
+//! fn main() {
+//!     tracing_subscriber::registry().with(longpole_sdk::layer()).with(tracing_subscriber::fmt::layer()).init();
+//!     longpole_sdk::run(|| { /* the program */ })
+//! }
+//! ```
+//!
+//! # Environment
+//!
+//! | variable | meaning | default |
+//! |---|---|---|
+//! | `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | where spans go, as it is; `http://` only | |
+//! | `OTEL_EXPORTER_OTLP_ENDPOINT` | where spans go, before `/v1/traces` | not set: nothing is sent, no thread is started |
+//! | `OTEL_EXPORTER_OTLP_[TRACES_]HEADERS` | `key=value,…`, percent-decoded | |
+//! | `OTEL_EXPORTER_OTLP_[TRACES_]TIMEOUT` | ms for each phase of a request; 0 = no limit | 10000 |
+//! | `OTEL_EXPORTER_OTLP_[TRACES_]PROTOCOL` | `http/protobuf`; another one is told and not used | |
+//! | `OTEL_TRACES_EXPORTER` | `otlp` or `none` | `otlp` |
+//! | `OTEL_BSP_SCHEDULE_DELAY` | ms between two looks at the queue | 5000 |
+//! | `OTEL_BSP_MAX_QUEUE_SIZE` | spans that may wait | 16384 (OpenTelemetry: 2048) |
+//! | `OTEL_BSP_MAX_EXPORT_BATCH_SIZE` | spans in a request | 512 |
+//! | `OTEL_BSP_EXPORT_TIMEOUT` | ms for a batch with its repetitions; 0 = no limit | 30000 |
+//! | `OTEL_TRACES_SAMPLER` | `[parentbased_]` `always_on`, `always_off`, `traceidratio` | `parentbased_always_on` |
+//! | `OTEL_TRACES_SAMPLER_ARG` | share of the traces, 0 to 1 | 1 |
+//! | `OTEL_SPAN_{ATTRIBUTE,EVENT,LINK}_COUNT_LIMIT` | of one span | 128 |
+//! | `OTEL_[SPAN_]ATTRIBUTE_VALUE_LENGTH_LIMIT` | bytes of a text | none |
+//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the resource | `unknown_service:<executable>` |
+//! | `OTEL_SDK_DISABLED` | `true`: no ids, no record, no spans | `false` |
+//! | `TRACEPARENT` | parent of the spans that have none in this process | |
+//! | `RUST_LOG` | which spans are made, by the subscriber that [`init`] installs | `info` |
+//!
+//! A value that cannot be used is told once on stderr; the default takes its place.
+//!
+//! # Fields with a meaning
+//!
+//! As in `tracing-opentelemetry`: `otel.name`, `otel.kind`, `otel.status_code` (`ok`, `error`) and `otel.status_description` set
+//! what they say. An event of level `ERROR` marks its span as failed. `thread.id` is the kernel's number of the thread that
+//! made the span.
+//!
+//! # The context record
+//!
+//! Its bytes are specified in longpole's `docs/formats/span-context.md`. Each thread has it in its static thread-local storage,
+//! which on Linux is part of the thread's stack, except for the main thread: there it lies in a frame of [`run`], and the
+//! profiler sees no exact spans of a main thread that is not inside `run`. The record is published with or without a collector.
+//! A program that makes its spans with another library publishes them with [`enter_span_context`].
+//!
+//! # Forks
+//!
+//! A child made by `fork` without `exec` publishes its record and passes contexts on; it sends no spans, for the thread that
+//! would do so exists in its parent only.
+//!
+//! # Why it is fast
+//!
+//! A span is encoded by the threads that make and end it, into buffers they keep, straight to the bytes that are sent. Where
+//! it stands in the source is encoded once per place; the thread's name once per thread; ids come from a generator per thread.
+
+#![deny(unsafe_code)]
+
+mod config;
+mod context;
+mod diagnostic;
+mod encode;
+mod entered;
+mod export;
+mod layer;
+mod thread_context;
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+pub use crate::context::TraceparentError;
+pub use crate::export::SpanCounts;
+pub use crate::layer::{Handle, Layer, SpanExt};
+
+/// How long [`run`] waits for the collector at the end.
+pub const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(2);
+
+/// Runs a program: installs a subscriber if there is none ([`init`]), puts the main thread's context record where a profiler
+/// finds it, runs `body`, sends what is left ([`shutdown`], within [`SHUTDOWN_DEADLINE`]) and returns what `body` returned.
+///
+/// If `body` panics, the spans are sent as well, and the panic goes on.
+///
+/// ```
+/// fn main() -> std::process::ExitCode {
+///     longpole_sdk::run(|| std::process::ExitCode::SUCCESS)
+/// }
+/// ```
+pub fn run<T>(body: impl FnOnce() -> T) -> T {
+    /// Sends what is left also when the body panics.
+    struct Shutdown;
+
+    impl Drop for Shutdown {
+        fn drop(&mut self) {
+            shutdown(SHUTDOWN_DEADLINE);
+        }
+    }
+
+    init();
+    thread_context::with_main_record(|| {
+        let _shutdown = Shutdown;
+        body()
+    })
+}
+
+/// Installs, for the whole program, a subscriber of [`layer()`] and a filter by `RUST_LOG` (`info` where it is not set), unless
+/// a subscriber is installed already or `OTEL_SDK_DISABLED` says not to. [`run`] does this; without it, call [`shutdown`] at
+/// the end.
+pub fn init() {
+    if tracing::dispatcher::has_been_set() || disabled_by_environment() {
+        return;
+    }
+    let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).from_env_lossy();
+    // Somebody may have been faster by now: theirs stays, and ours ends when it is dropped here.
+    let _ = tracing_subscriber::registry().with(filter).with(layer()).try_init();
+}
+
+/// Where this holds, spans cost what they cost without any subscriber.
+fn disabled_by_environment() -> bool {
+    std::env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.trim().eq_ignore_ascii_case("true"))
+}
+
+/// The layer, configured by the environment.
+pub fn layer() -> Layer {
+    layer_from(|name| std::env::var(name).ok())
+}
+
+/// The layer, configured by variables that `get` returns the values of, for programs that keep their settings elsewhere.
+///
+/// ```
+/// let layer = longpole_sdk::layer_from(|name| match name {
+///     "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("http://localhost:4318".into()),
+///     "OTEL_SERVICE_NAME" => Some("shop".into()),
+///     _ => None,
+/// });
+/// ```
+pub fn layer_from(get: impl Fn(&str) -> Option<String>) -> Layer {
+    Layer::new(&get)
+}
+
+/// Sends the spans that have ended and stops sending, for the [`Layer`] of the current subscriber. Returns when that is done,
+/// or when `within` is over, whatever the collector does, and says what became of the spans.
+pub fn shutdown(within: Duration) -> SpanCounts {
+    // The handle is taken out first: the dispatcher is not to be held while we wait.
+    let handle = tracing::dispatcher::get_default(|dispatch| dispatch.downcast_ref::<Layer>().map(Layer::handle));
+    handle.map(|handle| handle.shutdown(within)).unwrap_or_default()
+}
+
+/// The span that is current on this thread as a W3C `traceparent`, to send with a request; `None` outside of any span.
+pub fn current_traceparent() -> Option<String> {
+    entered::current().map(|context| context.to_traceparent())
+}
+
+/// Publishes a span of another tracing library as the current one of this thread, until the guard is dropped. `None` where an
+/// id is zero, which is W3C's spelling of "no span".
+///
+/// ```
+/// let entered = longpole_sdk::enter_span_context([7; 16], [9; 8], 1);
+/// assert!(longpole_sdk::current_traceparent().unwrap().contains("0909090909090909"));
+/// drop(entered);
+/// assert_eq!(longpole_sdk::current_traceparent(), None);
+/// ```
+#[must_use = "the span is left when the guard is dropped"]
+pub fn enter_span_context(trace_id: [u8; 16], span_id: [u8; 8], trace_flags: u8) -> Option<EnteredSpanContext> {
+    if trace_id == [0; 16] || span_id == [0; 8] {
+        return None;
+    }
+    let key = entered::next_guard_key();
+    entered::enter(key, context::SpanContext { trace_id, span_id, flags: trace_flags });
+    Some(EnteredSpanContext { key, this_thread: PhantomData })
+}
+
+/// Leaves the span that [`enter_span_context`] entered; stays on its thread.
+#[derive(Debug)]
+pub struct EnteredSpanContext {
+    key: entered::Key,
+    this_thread: PhantomData<*const ()>,
+}
+
+impl Drop for EnteredSpanContext {
+    fn drop(&mut self) {
+        entered::exit(self.key);
+    }
+}

@@ -1,0 +1,436 @@
+//! What the environment asks for: OpenTelemetry's variables, read once. A value that cannot be used is replaced by the default
+//! and told once; nothing here fails.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::context::{SAMPLED, SpanContext};
+use crate::encode::{Value, attribute};
+
+/// Where a collector listens for HTTP, below its endpoint.
+const TRACES_PATH: &str = "/v1/traces";
+
+/// What we know of ourselves, for the resource.
+pub(crate) struct ProcessFacts {
+    pub(crate) pid: u32,
+    pub(crate) executable: Option<String>,
+    pub(crate) host: Option<String>,
+}
+
+/// The whole configuration of a layer.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// `OTEL_SDK_DISABLED`: no ids, no record, no export.
+    pub(crate) disabled: bool,
+    /// `None`: nobody asked for spans.
+    pub(crate) export: Option<ExportConfig>,
+    pub(crate) sampler: Sampler,
+    /// `TRACEPARENT`: the parent of the spans that have none in this process.
+    pub(crate) remote_parent: Option<SpanContext>,
+    pub(crate) limits: Limits,
+    /// What could not be used, for people.
+    pub(crate) complaints: Vec<String>,
+}
+
+/// How spans are sent.
+#[derive(Debug, Clone)]
+pub(crate) struct ExportConfig {
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(String, String)>,
+    /// For each phase of a request; `None` = no limit.
+    pub(crate) request_timeout: Option<Duration>,
+    /// For a batch with its repetitions; `None` = no limit.
+    pub(crate) export_timeout: Option<Duration>,
+    pub(crate) schedule_delay: Duration,
+    pub(crate) max_queue_spans: usize,
+    pub(crate) max_batch_spans: usize,
+    /// The `Resource` message.
+    pub(crate) resource: Vec<u8>,
+}
+
+/// How much a span may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) attributes: u32,
+    pub(crate) events: u32,
+    pub(crate) links: u32,
+    /// Bytes of a text; longer ones are cut at a character.
+    pub(crate) value_bytes: usize,
+}
+
+/// Which traces are recorded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sampler {
+    /// Follow the decision of the parent where there is one.
+    pub(crate) parent_based: bool,
+    /// Share of the traces that begin here, in units of 2^-63; all of them at 2^63.
+    threshold: u64,
+}
+
+const ALL_TRACES: u64 = 1 << 63;
+
+impl Sampler {
+    const DEFAULT: Self = Self { parent_based: true, threshold: ALL_TRACES };
+
+    /// Whether a trace that begins here is recorded. Decides by the id alone, so that all processes of a trace agree.
+    pub(crate) fn samples(&self, trace_id: &[u8; 16]) -> bool {
+        let random = trace_id[8..].iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte)) >> 1;
+        random < self.threshold
+    }
+
+    /// Flags of a span of this trace with this parent.
+    pub(crate) fn flags(&self, trace_id: &[u8; 16], parent: Option<&SpanContext>) -> u8 {
+        let sampled = match parent {
+            Some(parent) if self.parent_based => parent.sampled(),
+            _ => self.samples(trace_id),
+        };
+        if sampled { SAMPLED } else { 0 }
+    }
+}
+
+struct Reader<'a> {
+    get: &'a dyn Fn(&str) -> Option<String>,
+    complaints: Vec<String>,
+}
+
+impl Reader<'_> {
+    /// A variable that is set to nothing is not set, as OpenTelemetry has it.
+    fn text(&self, name: &str) -> Option<String> {
+        (self.get)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+    }
+
+    /// The first of these variables that is set, with its name.
+    fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, String)> {
+        names.iter().find_map(|name| self.text(name).map(|value| (*name, value)))
+    }
+
+    fn parsed<T: FromStr + ToString>(&mut self, names: &[&str], default: T, is_valid: impl Fn(&T) -> bool) -> T {
+        let Some((name, value)) = self.first(names) else { return default };
+        match value.parse() {
+            Ok(number) if is_valid(&number) => number,
+            _ => {
+                self.complaints.push(format!("{name}={value} is not usable, the default {} is used", default.to_string()));
+                default
+            }
+        }
+    }
+
+    /// Milliseconds; zero means no limit.
+    fn timeout(&mut self, names: &[&str], default_millis: u64) -> Option<Duration> {
+        let millis = self.parsed(names, default_millis, |_| true);
+        (millis > 0).then(|| Duration::from_millis(millis))
+    }
+
+    fn flag(&mut self, name: &str) -> bool {
+        match self.text(name) {
+            None => false,
+            Some(value) if value.eq_ignore_ascii_case("true") => true,
+            Some(value) if value.eq_ignore_ascii_case("false") => false,
+            Some(value) => {
+                self.complaints.push(format!("{name}={value} is neither true nor false, false is used"));
+                false
+            }
+        }
+    }
+}
+
+impl Config {
+    /// Reads the variables through `get`.
+    pub(crate) fn read(get: &dyn Fn(&str) -> Option<String>, facts: &ProcessFacts) -> Self {
+        let mut reader = Reader { get, complaints: Vec::new() };
+        let disabled = reader.flag("OTEL_SDK_DISABLED");
+        let remote_parent = reader.text("TRACEPARENT").and_then(|text| match SpanContext::from_traceparent(&text) {
+            Ok(context) => Some(context),
+            Err(error) => {
+                reader.complaints.push(format!("TRACEPARENT={text} is ignored: {error}"));
+                None
+            }
+        });
+        let export = if disabled { None } else { read_export(&mut reader, facts) };
+        let sampler = read_sampler(&mut reader);
+        let limits = Limits {
+            attributes: reader.parsed(&["OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "OTEL_ATTRIBUTE_COUNT_LIMIT"], 128, |_| true),
+            events: reader.parsed(&["OTEL_SPAN_EVENT_COUNT_LIMIT"], 128, |_| true),
+            links: reader.parsed(&["OTEL_SPAN_LINK_COUNT_LIMIT"], 128, |_| true),
+            value_bytes: reader.parsed(
+                &["OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"],
+                usize::MAX,
+                |_| true,
+            ),
+        };
+        Self { disabled, export, sampler, remote_parent, limits, complaints: reader.complaints }
+    }
+}
+
+/// Largest queue and batch that can be asked for: enough for any burst, and sums of it cannot overflow.
+const MAX_SPANS: usize = 1 << 24;
+
+/// OpenTelemetry's default of 2,048 is a few milliseconds of a busy program; a queue of this length is some 5 MB when full.
+const DEFAULT_QUEUE_SPANS: usize = 16_384;
+
+fn read_export(reader: &mut Reader<'_>, facts: &ProcessFacts) -> Option<ExportConfig> {
+    if let Some(exporters) = reader.text("OTEL_TRACES_EXPORTER") {
+        if !exporters.split(',').any(|name| name.trim() == "otlp") {
+            if exporters != "none" {
+                reader.complaints.push(format!("OTEL_TRACES_EXPORTER={exporters} is not known here (otlp, none), no spans are sent"));
+            }
+            return None;
+        }
+    }
+    let (variable, url) = match reader.first(&["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"])? {
+        (name @ "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url) => (name, url),
+        (name, endpoint) => (name, format!("{}{TRACES_PATH}", endpoint.trim_end_matches('/'))),
+    };
+    let usable =
+        url.parse::<ureq::http::Uri>().is_ok_and(|uri| uri.scheme_str() == Some("http") && uri.host().is_some_and(|host| !host.is_empty()));
+    if !usable {
+        reader.complaints.push(format!("{variable}: spans go by plain HTTP, {url} is not an http:// address, no spans are sent"));
+        return None;
+    }
+    if let Some((name, protocol)) = reader.first(&["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"]) {
+        if protocol != "http/protobuf" {
+            reader.complaints.push(format!("{name}={protocol} is not spoken here, http/protobuf is used"));
+        }
+    }
+    let max_queue_spans = reader.parsed(&["OTEL_BSP_MAX_QUEUE_SIZE"], DEFAULT_QUEUE_SPANS, |spans| (1..=MAX_SPANS).contains(spans));
+    let max_batch_spans = reader.parsed(&["OTEL_BSP_MAX_EXPORT_BATCH_SIZE"], 512, |spans| (1..=MAX_SPANS).contains(spans));
+    let delay_millis = reader.parsed(&["OTEL_BSP_SCHEDULE_DELAY"], 5_000, |_| true);
+    Some(ExportConfig {
+        url,
+        headers: read_headers(reader),
+        request_timeout: reader.timeout(&["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"], 10_000),
+        export_timeout: reader.timeout(&["OTEL_BSP_EXPORT_TIMEOUT"], 30_000),
+        // A delay of nothing would keep a core busy with looking.
+        schedule_delay: Duration::from_millis(delay_millis.max(1)),
+        max_queue_spans,
+        max_batch_spans: max_batch_spans.min(max_queue_spans),
+        resource: read_resource(reader, facts),
+    })
+}
+
+fn read_sampler(reader: &mut Reader<'_>) -> Sampler {
+    let Some(name) = reader.text("OTEL_TRACES_SAMPLER") else { return Sampler::DEFAULT };
+    let (parent_based, root) = match name.strip_prefix("parentbased_") {
+        Some(root) => (true, root),
+        None => (false, name.as_str()),
+    };
+    let threshold = match root {
+        "always_on" => ALL_TRACES,
+        "always_off" => 0,
+        "traceidratio" => {
+            let ratio = reader.parsed(&["OTEL_TRACES_SAMPLER_ARG"], 1.0_f64, |ratio| (0.0..=1.0).contains(ratio));
+            (ratio * ALL_TRACES as f64) as u64
+        }
+        _ => {
+            reader.complaints.push(format!("OTEL_TRACES_SAMPLER={name} is not known here, parentbased_always_on is used"));
+            return Sampler::DEFAULT;
+        }
+    };
+    Sampler { parent_based, threshold }
+}
+
+fn read_headers(reader: &mut Reader<'_>) -> Vec<(String, String)> {
+    let names = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
+    let Some((variable, text)) = reader.first(&names) else { return Vec::new() };
+    let headers = parse_pairs(&text).filter(|pairs| {
+        pairs.iter().all(|(name, value)| ureq::http::HeaderName::from_str(name).is_ok() && ureq::http::HeaderValue::from_str(value).is_ok())
+    });
+    headers.unwrap_or_else(|| {
+        // Headers hold credentials: the text itself is not told.
+        reader.complaints.push(format!("{variable} is not a list of key=value pairs, it is ignored"));
+        Vec::new()
+    })
+}
+
+fn read_resource(reader: &mut Reader<'_>, facts: &ProcessFacts) -> Vec<u8> {
+    let executable = facts.executable.as_deref();
+    let own: [(&str, Option<Value<'_>>); 6] = [
+        ("telemetry.sdk.name", Some(Value::Str("longpole"))),
+        ("telemetry.sdk.language", Some(Value::Str("rust"))),
+        ("telemetry.sdk.version", Some(Value::Str(env!("CARGO_PKG_VERSION")))),
+        ("process.pid", Some(Value::Int(i64::from(facts.pid)))),
+        ("process.executable.name", executable.map(Value::Str)),
+        ("host.name", facts.host.as_deref().map(Value::Str)),
+    ];
+    let mut given = match reader.text("OTEL_RESOURCE_ATTRIBUTES") {
+        None => Vec::new(),
+        Some(text) => parse_pairs(&text).unwrap_or_else(|| {
+            reader.complaints.push(format!("OTEL_RESOURCE_ATTRIBUTES={text} is not a list of key=value pairs, it is ignored"));
+            Vec::new()
+        }),
+    };
+    // The later of two pairs of one key counts.
+    let mut seen = Vec::new();
+    given.reverse();
+    given.retain(|(key, _)| {
+        !seen.contains(key) && {
+            seen.push(key.clone());
+            true
+        }
+    });
+    given.reverse();
+    if let Some(name) = reader.text("OTEL_SERVICE_NAME") {
+        given.retain(|(key, _)| key != "service.name");
+        given.insert(0, ("service.name".into(), name));
+    } else if !given.iter().any(|(key, _)| key == "service.name") {
+        let name = executable.map_or("unknown_service".into(), |executable| format!("unknown_service:{executable}"));
+        given.insert(0, ("service.name".into(), name));
+    }
+    let mut out = Vec::new();
+    for (key, value) in &given {
+        attribute(&mut out, 1, key, Value::Str(value));
+    }
+    for (key, value) in own {
+        if let Some(value) = value.filter(|_| !given.iter().any(|(other, _)| other == key)) {
+            attribute(&mut out, 1, key, value);
+        }
+    }
+    out
+}
+
+/// `a=1,b=2`, values percent-decoded, as W3C Baggage; `None` where a member is no pair.
+fn parse_pairs(text: &str) -> Option<Vec<(String, String)>> {
+    let members = text.split(',').map(str::trim).filter(|member| !member.is_empty());
+    members
+        .map(|member| {
+            let (key, value) = member.split_once('=')?;
+            let (key, value) = (percent_decoded(key.trim())?, percent_decoded(value.trim())?);
+            (!key.is_empty()).then_some((key, value))
+        })
+        .collect()
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            let digits = std::str::from_utf8(&digits).ok().filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+            out.push(u8::from_str_radix(digits, 16).ok()?);
+        } else {
+            out.push(byte);
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+    use opentelemetry_proto::tonic::resource::v1::Resource;
+    use prost::Message;
+
+    use super::*;
+
+    /// Reads `NAME=value` lines.
+    fn read(lines: &str) -> Config {
+        let vars: Vec<(&str, &str)> = lines.lines().filter_map(|line| line.trim().split_once('=')).collect();
+        let facts = ProcessFacts { pid: 42, executable: Some("app".into()), host: Some("box".into()) };
+        Config::read(&|name| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into()), &facts)
+    }
+
+    fn resource(lines: &str) -> String {
+        let config = read(&format!("OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318\n{lines}"));
+        let resource = Resource::decode(config.export.unwrap().resource.as_slice()).unwrap();
+        let shown = resource.attributes.iter().filter(|attribute| !attribute.key.starts_with("telemetry.sdk."));
+        let pairs = shown.map(|attribute| match attribute.value.clone().unwrap().value.unwrap() {
+            Any::StringValue(text) => format!("{}={text}", attribute.key),
+            Any::IntValue(number) => format!("{}={number}", attribute.key),
+            other => panic!("{other:?}"),
+        });
+        pairs.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn nobody_asks_for_spans_without_an_endpoint() {
+        let config = read("");
+        assert!(config.export.is_none() && !config.disabled && config.complaints.is_empty());
+        assert!(read("OTEL_EXPORTER_OTLP_ENDPOINT= ").export.is_none());
+        assert!(read("OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1\nOTEL_TRACES_EXPORTER=none").export.is_none());
+        let disabled = read("OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1\nOTEL_SDK_DISABLED=TRUE");
+        assert!(disabled.disabled && disabled.export.is_none());
+    }
+
+    #[test]
+    fn the_general_endpoint_gets_a_path_and_the_one_for_traces_is_taken_as_it_is() {
+        let url = |lines| read(lines).export.unwrap().url;
+        assert_eq!(url("OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1"), "http://h:1/v1/traces");
+        assert_eq!(url("OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1/otlp/"), "http://h:1/otlp/v1/traces");
+        assert_eq!(url("OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1\nOTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://t:2/in"), "http://t:2/in");
+    }
+
+    #[test]
+    fn unusable_values_are_replaced_and_told_once_each() {
+        let config = read(
+            "OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1
+             OTEL_EXPORTER_OTLP_PROTOCOL=grpc
+             OTEL_EXPORTER_OTLP_HEADERS=secret
+             OTEL_EXPORTER_OTLP_TIMEOUT=-1
+             OTEL_BSP_SCHEDULE_DELAY=soon
+             OTEL_BSP_MAX_QUEUE_SIZE=0
+             OTEL_BSP_MAX_EXPORT_BATCH_SIZE=99999999999999999999
+             OTEL_BSP_EXPORT_TIMEOUT=0
+             OTEL_TRACES_SAMPLER=sometimes
+             OTEL_RESOURCE_ATTRIBUTES=a=%zz
+             OTEL_SDK_DISABLED=maybe
+             TRACEPARENT=00-1-1-1",
+        );
+        let complaints = config.complaints.join("\n");
+        assert_eq!(config.complaints.len(), 10, "{complaints}");
+        assert!(!complaints.contains("secret"));
+        let export = config.export.unwrap();
+        assert_eq!(export.request_timeout, Some(Duration::from_secs(10)));
+        assert_eq!(export.export_timeout, None);
+        assert_eq!(export.schedule_delay, Duration::from_secs(5));
+        assert_eq!((export.max_queue_spans, export.max_batch_spans), (16_384, 512));
+        assert_eq!(config.sampler, Sampler::DEFAULT);
+        assert_eq!(config.remote_parent, None);
+        for endpoint in ["https://h:1", "h:1", "unix:///x", "http://", "http:// h"] {
+            let config = read(&format!("OTEL_EXPORTER_OTLP_ENDPOINT={endpoint}"));
+            assert!(config.export.is_none() && config.complaints.len() == 1, "{endpoint}: {:?}", config.complaints);
+        }
+    }
+
+    #[test]
+    fn a_batch_is_never_larger_than_the_queue() {
+        let export = read("OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1\nOTEL_BSP_MAX_QUEUE_SIZE=10").export.unwrap();
+        assert_eq!((export.max_queue_spans, export.max_batch_spans), (10, 10));
+    }
+
+    #[test]
+    fn the_resource_is_what_the_user_said_then_what_we_know() {
+        let own = "process.pid=42 process.executable.name=app host.name=box";
+        assert_eq!(resource(""), format!("service.name=unknown_service:app {own}"));
+        assert_eq!(resource("OTEL_SERVICE_NAME=web"), format!("service.name=web {own}"));
+        assert_eq!(
+            resource("OTEL_RESOURCE_ATTRIBUTES=a=1, service.name=from%20list ,a=%C3%A4,host.name=given"),
+            "service.name=from list a=ä host.name=given process.pid=42 process.executable.name=app"
+        );
+        assert_eq!(resource("OTEL_SERVICE_NAME=web\nOTEL_RESOURCE_ATTRIBUTES=service.name=x"), format!("service.name=web {own}"));
+    }
+
+    #[test]
+    fn headers_are_decoded() {
+        let lines = "OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1\nOTEL_EXPORTER_OTLP_HEADERS=api-key=a%3Db, x-tenant = me";
+        let headers = read(lines).export.unwrap().headers;
+        assert_eq!(headers, [("api-key".into(), "a=b".into()), ("x-tenant".into(), "me".into())]);
+    }
+
+    #[test]
+    fn samplers_decide_by_parent_or_by_id() {
+        let sampler = |lines: &str| read(lines).sampler;
+        let low = [0; 16];
+        let high = [0xff; 16];
+        let unsampled_parent = SpanContext { trace_id: low, span_id: [1; 8], flags: 0 };
+        assert_eq!(sampler("").flags(&low, None), 1);
+        assert_eq!(sampler("").flags(&high, None), 1);
+        assert_eq!(sampler("").flags(&low, Some(&unsampled_parent)), 0);
+        assert_eq!(sampler("OTEL_TRACES_SAMPLER=always_on").flags(&low, Some(&unsampled_parent)), 1);
+        assert_eq!(sampler("OTEL_TRACES_SAMPLER=always_off").flags(&low, None), 0);
+        let half = sampler("OTEL_TRACES_SAMPLER=parentbased_traceidratio\nOTEL_TRACES_SAMPLER_ARG=0.5");
+        assert_eq!((half.flags(&low, None), half.flags(&high, None), half.flags(&low, Some(&unsampled_parent))), (1, 0, 0));
+        assert_eq!(sampler("OTEL_TRACES_SAMPLER=traceidratio\nOTEL_TRACES_SAMPLER_ARG=2").flags(&high, None), 1);
+        assert_eq!(sampler("OTEL_TRACES_SAMPLER=traceidratio\nOTEL_TRACES_SAMPLER_ARG=NaN").flags(&high, None), 1);
+    }
+}

@@ -1,0 +1,748 @@
+//! The bridge from `tracing`: its spans become OTLP's, and the one that runs becomes the thread's current span.
+
+use std::cell::{Cell, RefCell};
+use std::fmt::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tracing_core::field::{Field, Visit};
+use tracing_core::span::{Attributes, Id, Record};
+use tracing_core::{Event, Level, Subscriber};
+use tracing_subscriber::Registry;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::{LookupSpan, SpanRef};
+
+use crate::config::{Config, Limits, ProcessFacts, Sampler};
+use crate::context::{SAMPLED, SpanContext, TraceparentError, new_span_id, new_trace_id};
+use crate::diagnostic::tell;
+use crate::encode::{self, Value};
+use crate::entered::{self, Key};
+use crate::export::{Exporter, SpanCounts};
+use crate::thread_context;
+
+/// Most bytes that attributes, events and links of one span take; what is more is counted as dropped. A span that lives as long
+/// as the program and gets an event per request would otherwise grow without end where the count limits were lifted.
+const MAX_SPAN_BYTES: usize = 1 << 20;
+
+/// Buffers of ended spans that a thread keeps for its next ones: as many as spans are commonly open at a time, and none that
+/// grew large.
+const MAX_KEPT_BUFFERS: usize = 16;
+const MAX_KEPT_BUFFER_BYTES: usize = 4 << 10;
+
+/// OTLP's `SPAN_KIND_INTERNAL`.
+const INTERNAL: u8 = 1;
+/// OTLP's `STATUS_CODE_ERROR`.
+const ERROR: u8 = 2;
+
+/// The layer: add it to a `tracing_subscriber::registry()`. Made by [`layer`](crate::layer()).
+///
+/// It stands on [`tracing_subscriber::Registry`]; [`SpanExt`] finds spans through it.
+pub struct Layer {
+    core: Arc<Core>,
+    /// Tells its spans from those of other layers on the same thread.
+    number: u32,
+    sampler: Sampler,
+    limits: Limits,
+    remote_parent: Option<SpanContext>,
+    clock: Clock,
+}
+
+struct Core {
+    disabled: bool,
+    exporter: Option<Exporter>,
+}
+
+/// Ends and counts what a [`Layer`] sends; can be kept when the layer has gone into a subscriber.
+#[derive(Clone)]
+pub struct Handle(Arc<Core>);
+
+impl Handle {
+    /// Sends the spans that have ended and stops the exporter, waiting for no longer than `within`; spans that end later are
+    /// counted as late. A second call only reports.
+    pub fn shutdown(&self, within: Duration) -> SpanCounts {
+        self.0.exporter.as_ref().map(|exporter| exporter.shutdown(within)).unwrap_or_default()
+    }
+
+    /// What became of the spans so far.
+    pub fn counts(&self) -> SpanCounts {
+        self.0.exporter.as_ref().map(Exporter::counts).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("counts", &self.counts()).finish()
+    }
+}
+
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layer").field("number", &self.number).field("counts", &self.handle().counts()).finish()
+    }
+}
+
+impl Layer {
+    pub(crate) fn new(get: &dyn Fn(&str) -> Option<String>) -> Self {
+        static NEXT_NUMBER: AtomicU32 = AtomicU32::new(1);
+        let config = Config::read(get, &process_facts());
+        for complaint in &config.complaints {
+            tell(complaint);
+        }
+        let exporter = config.export.and_then(|export| match Exporter::start(export) {
+            Ok(exporter) => Some(exporter),
+            Err(error) => {
+                tell(&format!("no thread to send spans with: {error}; no spans are sent"));
+                None
+            }
+        });
+        Self {
+            core: Arc::new(Core { disabled: config.disabled, exporter }),
+            number: NEXT_NUMBER.fetch_add(1, Relaxed),
+            sampler: config.sampler,
+            limits: config.limits,
+            remote_parent: config.remote_parent,
+            clock: Clock::new(),
+        }
+    }
+
+    /// What is needed to end it: a layer cannot be asked once it is part of a subscriber.
+    pub fn handle(&self) -> Handle {
+        Handle(Arc::clone(&self.core))
+    }
+
+    fn key(&self, id: &Id) -> Key {
+        Key { layer: self.number, span: id.into_u64() }
+    }
+}
+
+fn process_facts() -> ProcessFacts {
+    let executable = std::env::current_exe().ok();
+    let host = if cfg!(target_os = "linux") {
+        std::fs::read_to_string("/proc/sys/kernel/hostname").ok()
+    } else {
+        std::env::var("HOSTNAME").or_else(|_| std::env::var("COMPUTERNAME")).ok()
+    };
+    ProcessFacts {
+        pid: std::process::id(),
+        executable: executable.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
+        host: host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty()),
+    }
+}
+
+/// Nanoseconds of the monotonic clock since the layer was made. Wall-clock time is this plus an offset that is taken when a
+/// local root begins and inherited by its descendants: so the times within a tree are those of one clock that never steps.
+struct Clock {
+    base: Instant,
+}
+
+impl Clock {
+    /// Two monotonic readings around one of the wall clock that lie further apart than this were interrupted.
+    const LONGEST_READING: i64 = 10_000;
+
+    fn new() -> Self {
+        Self { base: Instant::now() }
+    }
+
+    fn now(&self) -> i64 {
+        // 2^63 ns are 292 years.
+        self.base.elapsed().as_nanos() as i64
+    }
+
+    /// Unix time minus monotonic time.
+    fn offset(&self) -> i64 {
+        let mut best = (i64::MAX, 0);
+        for _ in 0..3 {
+            let before = self.now();
+            let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
+            let after = self.now();
+            if after - before < best.0 {
+                best = (after - before, wall - (before + after) / 2);
+            }
+            if best.0 <= Self::LONGEST_READING {
+                break;
+            }
+        }
+        best.1
+    }
+}
+
+/// What we keep with an open span.
+struct SpanState {
+    context: SpanContext,
+    parent: Option<[u8; 8]>,
+    parent_is_remote: bool,
+    /// Somebody has taken our ids as its parent's.
+    has_children: AtomicBool,
+    /// Whether fields, events and links are kept. A local root keeps them even where it is not sampled: a remote parent, whose
+    /// decision it would follow, may be set later.
+    keeps_fields: bool,
+    start: i64,
+    unix_offset: i64,
+    overrides: Overrides,
+    /// Fields of OTLP's `Span`: attributes, events and links, in the order they came.
+    fields: Vec<u8>,
+    /// One bit per field of the macro whose value is kept.
+    recorded: u64,
+    kept: Tally,
+    dropped: Tally,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Tally {
+    attributes: u32,
+    events: u32,
+    links: u32,
+}
+
+/// The fields that are not attributes, as `tracing-opentelemetry` spells them.
+#[derive(Default)]
+struct Overrides {
+    name: Option<Box<str>>,
+    kind: u8,
+    status: u8,
+    status_message: Option<Box<str>>,
+}
+
+impl SpanState {
+    fn has_room(&self, more: usize) -> bool {
+        self.fields.len() + more <= MAX_SPAN_BYTES
+    }
+
+    fn add_link(&mut self, to: &SpanContext, flags: u32, limits: &Limits) {
+        if !self.keeps_fields {
+            return;
+        }
+        if self.kept.links >= limits.links || !self.has_room(64) {
+            self.dropped.links += 1;
+            return;
+        }
+        self.kept.links += 1;
+        encode::span_link(&mut self.fields, &to.trace_id, &to.span_id, flags);
+    }
+}
+
+fn otlp_flags(flags: u8, is_remote: bool) -> u32 {
+    u32::from(flags) | encode::FLAG_HAS_IS_REMOTE | if is_remote { encode::FLAG_IS_REMOTE } else { 0 }
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH: Cell<String> = const { Cell::new(String::new()) };
+    static THREAD_ATTRIBUTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_buffer() -> Vec<u8> {
+    BUFFERS.try_with(|buffers| buffers.borrow_mut().pop()).ok().flatten().unwrap_or_else(|| Vec::with_capacity(512))
+}
+
+fn give_buffer(mut buffer: Vec<u8>) {
+    if buffer.capacity() > MAX_KEPT_BUFFER_BYTES || buffer.capacity() == 0 {
+        return;
+    }
+    buffer.clear();
+    let _ = BUFFERS.try_with(|buffers| {
+        let mut buffers = buffers.borrow_mut();
+        if buffers.len() < MAX_KEPT_BUFFERS {
+            buffers.push(buffer);
+        }
+    });
+}
+
+/// Lends `text` the thread's scratch string. `fill` is the program's code (a `Debug` of its own), which may make spans in turn:
+/// no borrow is held meanwhile, and the inner call finds an empty string of its own.
+fn with_text<T>(fill: impl FnOnce(&mut String), text: impl FnOnce(&str) -> T) -> T {
+    let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
+    scratch.clear();
+    fill(&mut scratch);
+    let result = text(&scratch);
+    scratch.shrink_to(MAX_KEPT_BUFFER_BYTES);
+    let _ = SCRATCH.try_with(|slot| slot.set(scratch));
+    result
+}
+
+/// Appends `thread.id` (the kernel's, as profilers have it) and `thread.name`, encoded once per thread.
+fn append_thread_attributes(fields: &mut Vec<u8>) {
+    let _ = THREAD_ATTRIBUTES.try_with(|encoded| {
+        let mut encoded = encoded.borrow_mut();
+        if encoded.is_empty() {
+            if let Some(id) = thread_context::thread_id() {
+                encode::attribute(&mut encoded, encode::span::ATTRIBUTES, "thread.id", Value::Int(i64::from(id)));
+            }
+            let name = std::thread::current().name().unwrap_or("").to_owned();
+            encode::attribute(&mut encoded, encode::span::ATTRIBUTES, "thread.name", Value::Str(&name));
+        }
+        fields.extend_from_slice(&encoded);
+    });
+}
+
+/// Turns the values of a macro into encoded attributes.
+struct FieldEncoder<'a> {
+    out: &'a mut Vec<u8>,
+    /// Field of the message in `out` that attributes are.
+    number: u32,
+    limits: &'a Limits,
+    kept: u32,
+    dropped: u32,
+    /// Bits of the fields whose values were kept.
+    recorded: u64,
+    role: Role<'a>,
+}
+
+/// Whose values they are.
+enum Role<'a> {
+    Span {
+        overrides: &'a mut Overrides,
+        /// Bits of the fields that have a value from before.
+        already: u64,
+        /// Keys of those that get another one now.
+        replaced: &'a mut Vec<&'static str>,
+    },
+    Event {
+        message: &'a mut Option<String>,
+        exception: &'a mut Option<String>,
+    },
+}
+
+impl FieldEncoder<'_> {
+    fn attribute(&mut self, field: &Field, value: Value<'_>) {
+        let value = match value {
+            Value::Str(text) => Value::Str(cut(text, self.limits.value_bytes)),
+            other => other,
+        };
+        let mut takes_a_place = true;
+        if let Role::Span { overrides, already, replaced } = &mut self.role {
+            if field.name().strip_prefix("otel.").is_some_and(|name| overrides.set(name, value)) {
+                return;
+            }
+            if *already & field_bit(field) != 0 {
+                replaced.push(field.name());
+                takes_a_place = false;
+            }
+        }
+        if (takes_a_place && self.kept >= self.limits.attributes) || self.out.len() > MAX_SPAN_BYTES {
+            self.dropped += 1;
+            return;
+        }
+        self.recorded |= field_bit(field);
+        self.kept += 1;
+        encode::attribute(self.out, self.number, field.name(), value);
+    }
+
+    fn text(&mut self, field: &Field, fill: impl FnOnce(&mut String)) {
+        with_text(fill, |text| self.record_str(field, text));
+    }
+}
+
+/// The fields of a macro are numbered from 0, and few; those past 63 share the last bit, which only means that an attribute
+/// may be looked for in vain.
+fn field_bit(field: &Field) -> u64 {
+    1 << field.index().min(63)
+}
+
+/// The first `limit` bytes of a text, or fewer, to end at a character.
+fn cut(text: &str, limit: usize) -> &str {
+    if text.len() <= limit {
+        return text;
+    }
+    &text[..text.floor_char_boundary(limit)]
+}
+
+impl Overrides {
+    /// Takes the value of `otel.<name>`; says whether that is one of the special ones.
+    fn set(&mut self, name: &str, value: Value<'_>) -> bool {
+        let Value::Str(text) = value else { return false };
+        match name {
+            "name" => self.name = Some(text.into()),
+            "kind" => {
+                let kinds = ["internal", "server", "client", "producer", "consumer"];
+                self.kind = kinds.iter().position(|kind| text.eq_ignore_ascii_case(kind)).map_or(self.kind, |at| at as u8 + 1);
+            }
+            "status_code" => {
+                let codes = ["unset", "ok", "error"];
+                self.status = codes.iter().position(|code| text.eq_ignore_ascii_case(code)).map_or(self.status, |at| at as u8);
+            }
+            "status_description" | "status_message" => self.status_message = Some(text.into()),
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Visit for FieldEncoder<'_> {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.attribute(field, Value::Double(value));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.attribute(field, Value::Int(value));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        match i64::try_from(value) {
+            Ok(value) => self.attribute(field, Value::Int(value)),
+            // OTLP has no larger integers: digits lose nothing.
+            Err(_) => self.record_debug(field, &value),
+        }
+    }
+
+    fn record_i128(&mut self, field: &Field, value: i128) {
+        match i64::try_from(value) {
+            Ok(value) => self.attribute(field, Value::Int(value)),
+            Err(_) => self.record_debug(field, &value),
+        }
+    }
+
+    fn record_u128(&mut self, field: &Field, value: u128) {
+        match i64::try_from(value) {
+            Ok(value) => self.attribute(field, Value::Int(value)),
+            Err(_) => self.record_debug(field, &value),
+        }
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.attribute(field, Value::Bool(value));
+    }
+
+    fn record_bytes(&mut self, field: &Field, value: &[u8]) {
+        self.attribute(field, Value::Bytes(value));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if let Role::Event { message, exception } = &mut self.role {
+            match field.name() {
+                "message" => {
+                    **message = Some(cut(value, self.limits.value_bytes).to_owned());
+                    return;
+                }
+                // What `#[instrument(err)]` names the error it logs.
+                "error" => **exception = Some(value.to_owned()),
+                _ => {}
+            }
+        }
+        self.attribute(field, Value::Str(value));
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.text(field, |text| {
+            let _ = write!(text, "{value}");
+        });
+        // Its causes, outermost first, bounded because nothing says that the chain ends.
+        let causes = std::iter::successors(value.source(), |cause| cause.source()).take(16);
+        let causes: Vec<String> = causes.map(|cause| cut(&cause.to_string(), self.limits.value_bytes).to_owned()).collect();
+        if !causes.is_empty() && self.kept < self.limits.attributes && self.out.len() <= MAX_SPAN_BYTES {
+            self.kept += 1;
+            encode::attribute(self.out, self.number, &format!("{}.chain", field.name()), Value::Texts(&causes));
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.text(field, |text| {
+            let _ = write!(text, "{value:?}");
+        });
+    }
+}
+
+impl<S> tracing_subscriber::Layer<S> for Layer
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn on_new_span(&self, attrs: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
+        if self.core.disabled {
+            return;
+        }
+        let Some(span) = ctx.span(id) else { return };
+        let parent = span.parent().and_then(|parent| {
+            let extensions = parent.extensions();
+            let state = extensions.get::<SpanState>()?;
+            state.has_children.store(true, Relaxed);
+            Some((state.context, state.unix_offset, state.keeps_fields && state.context.sampled()))
+        });
+        let parent_context = parent.map(|(context, ..)| context).or(self.remote_parent);
+        let trace_id = parent_context.map_or_else(new_trace_id, |parent| parent.trace_id);
+        let flags = match parent {
+            // Within a process a trace is recorded whole or not at all.
+            Some((context, ..)) => context.flags & SAMPLED,
+            None => self.sampler.flags(&trace_id, self.remote_parent.as_ref()),
+        };
+        let context = SpanContext { trace_id, span_id: new_span_id(), flags };
+        let keeps_fields = self.core.exporter.is_some() && parent.is_none_or(|(_, _, recording)| recording);
+        let mut state = SpanState {
+            context,
+            parent: parent_context.map(|parent| parent.span_id),
+            parent_is_remote: parent.is_none() && parent_context.is_some(),
+            has_children: AtomicBool::new(false),
+            keeps_fields,
+            start: 0,
+            unix_offset: 0,
+            overrides: Overrides { kind: INTERNAL, ..Overrides::default() },
+            fields: Vec::new(),
+            recorded: 0,
+            kept: Tally::default(),
+            dropped: Tally::default(),
+        };
+        if keeps_fields {
+            state.fields = take_buffer();
+            append_thread_attributes(&mut state.fields);
+            let mut encoder = FieldEncoder {
+                out: &mut state.fields,
+                number: encode::span::ATTRIBUTES,
+                limits: &self.limits,
+                kept: 0,
+                dropped: 0,
+                recorded: 0,
+                role: Role::Span { overrides: &mut state.overrides, already: 0, replaced: &mut Vec::new() },
+            };
+            attrs.record(&mut encoder);
+            (state.kept.attributes, state.dropped.attributes, state.recorded) = (encoder.kept, encoder.dropped, encoder.recorded);
+            state.unix_offset = parent.map_or_else(|| self.clock.offset(), |(_, offset, _)| offset);
+            state.start = self.clock.now();
+        }
+        span.extensions_mut().replace(state);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, ctx: Context<'_, S>) {
+        let Some(span) = ctx.span(id) else { return };
+        let Some((already, so_far)) = keeps_fields(&span).then(|| recorded(&span)).flatten() else { return };
+        // The values are the program's code: they are asked before the span is locked, for they may use the span.
+        let mut fields = take_buffer();
+        let mut overrides = Overrides::default();
+        let mut replaced = Vec::new();
+        let mut encoder = FieldEncoder {
+            out: &mut fields,
+            number: encode::span::ATTRIBUTES,
+            limits: &self.limits,
+            kept: so_far,
+            dropped: 0,
+            recorded: 0,
+            role: Role::Span { overrides: &mut overrides, already, replaced: &mut replaced },
+        };
+        values.record(&mut encoder);
+        let (kept, dropped, newly) = (encoder.kept, encoder.dropped, encoder.recorded);
+        if let Some(state) = span.extensions_mut().get_mut::<SpanState>() {
+            for key in replaced {
+                if encode::remove_attribute(&mut state.fields, key) {
+                    state.kept.attributes = state.kept.attributes.saturating_sub(1);
+                }
+            }
+            if state.has_room(fields.len()) {
+                state.fields.extend_from_slice(&fields);
+                state.kept.attributes += kept - so_far;
+                state.dropped.attributes += dropped;
+            } else {
+                state.dropped.attributes += kept - so_far + dropped;
+            }
+            state.recorded |= newly;
+            state.overrides.merge(overrides);
+        }
+        give_buffer(fields);
+    }
+
+    fn on_follows_from(&self, id: &Id, follows: &Id, ctx: Context<'_, S>) {
+        let Some(to) = ctx.span(follows).and_then(|span| span.extensions().get::<SpanState>().map(|state| state.context)) else {
+            return;
+        };
+        let Some(span) = ctx.span(id) else { return };
+        if let Some(state) = span.extensions_mut().get_mut::<SpanState>() {
+            state.add_link(&to, otlp_flags(to.flags, false), &self.limits);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
+        let Some(span) = ctx.event_span(event) else { return };
+        if !keeps_fields(&span) {
+            return;
+        }
+        let metadata = event.metadata();
+        let time = self.clock.now();
+        let mut attributes = take_buffer();
+        let (mut message, mut exception) = (None, None);
+        let mut encoder = FieldEncoder {
+            out: &mut attributes,
+            number: encode::event::ATTRIBUTES,
+            limits: &self.limits,
+            kept: 0,
+            dropped: 0,
+            recorded: 0,
+            role: Role::Event { message: &mut message, exception: &mut exception },
+        };
+        event.record(&mut encoder);
+        encode::attribute(&mut attributes, encode::event::ATTRIBUTES, "level", Value::Str(metadata.level().as_str()));
+        encode::attribute(&mut attributes, encode::event::ATTRIBUTES, "target", Value::Str(metadata.target()));
+        if let Some(text) = &exception {
+            let text = cut(text, self.limits.value_bytes);
+            encode::attribute(&mut attributes, encode::event::ATTRIBUTES, "exception.message", Value::Str(text));
+        }
+        // An event without a message has only its place for a name; an error has OpenTelemetry's.
+        let name = match (&message, &exception) {
+            (Some(message), _) => message.as_str(),
+            (None, Some(_)) => "exception",
+            (None, None) => metadata.name(),
+        };
+        if let Some(state) = span.extensions_mut().get_mut::<SpanState>() {
+            let len = 9 + encode::message_len(encode::event::NAME, name.len()) + attributes.len();
+            if state.kept.events < self.limits.events && state.has_room(len) {
+                state.kept.events += 1;
+                let unix_time = (time + state.unix_offset) as u64;
+                encode::message(&mut state.fields, encode::span::EVENTS, len);
+                encode::fixed64(&mut state.fields, encode::event::TIME, unix_time);
+                encode::bytes(&mut state.fields, encode::event::NAME, name.as_bytes());
+                state.fields.extend_from_slice(&attributes);
+            } else {
+                state.dropped.events += 1;
+            }
+            if *metadata.level() == Level::ERROR && state.overrides.status == 0 {
+                state.overrides.status = ERROR;
+                state.overrides.status_message = message.or(exception).map(String::into_boxed_str);
+            }
+        }
+        give_buffer(attributes);
+    }
+
+    fn on_enter(&self, id: &Id, ctx: Context<'_, S>) {
+        if let Some(context) = ctx.span(id).and_then(|span| span.extensions().get::<SpanState>().map(|state| state.context)) {
+            entered::enter(self.key(id), context);
+        }
+    }
+
+    fn on_exit(&self, id: &Id, _ctx: Context<'_, S>) {
+        entered::exit(self.key(id));
+    }
+
+    fn on_close(&self, id: Id, ctx: Context<'_, S>) {
+        let Some(span) = ctx.span(&id) else { return };
+        let mut extensions = span.extensions_mut();
+        let Some(state) = extensions.get_mut::<SpanState>() else { return };
+        let end = self.clock.now();
+        let fields = std::mem::take(&mut state.fields);
+        let (Some(exporter), true, true) = (&self.core.exporter, state.keeps_fields, state.context.sampled()) else {
+            give_buffer(fields);
+            return;
+        };
+        let metadata = span.metadata();
+        let fields = state.finish(fields, metadata.name(), end);
+        drop(extensions);
+        exporter.push(&fields, metadata);
+        give_buffer(fields);
+    }
+}
+
+/// Whether values that are about to come are worth the work.
+fn keeps_fields<'a, R: LookupSpan<'a>>(span: &SpanRef<'a, R>) -> bool {
+    span.extensions().get::<SpanState>().is_some_and(|state| state.keeps_fields)
+}
+
+/// Which fields have a value, and how many attributes there are.
+fn recorded<'a, R: LookupSpan<'a>>(span: &SpanRef<'a, R>) -> Option<(u64, u32)> {
+    span.extensions().get::<SpanState>().map(|state| (state.recorded, state.kept.attributes))
+}
+
+impl Overrides {
+    fn merge(&mut self, later: Overrides) {
+        if later.name.is_some() {
+            self.name = later.name;
+        }
+        if later.kind != 0 {
+            self.kind = later.kind;
+        }
+        if later.status != 0 {
+            self.status = later.status;
+        }
+        if later.status_message.is_some() {
+            self.status_message = later.status_message;
+        }
+    }
+}
+
+impl SpanState {
+    /// Completes the fields of OTLP's `Span`.
+    fn finish(&self, mut fields: Vec<u8>, name: &str, end: i64) -> Vec<u8> {
+        use encode::span;
+        let out = &mut fields;
+        encode::bytes(out, span::TRACE_ID, &self.context.trace_id);
+        encode::bytes(out, span::SPAN_ID, &self.context.span_id);
+        if let Some(parent) = &self.parent {
+            encode::bytes(out, span::PARENT_SPAN_ID, parent);
+        }
+        encode::bytes(out, span::NAME, self.overrides.name.as_deref().unwrap_or(name).as_bytes());
+        encode::uint(out, span::KIND, u64::from(self.overrides.kind));
+        encode::fixed64(out, span::START_TIME, (self.start + self.unix_offset) as u64);
+        encode::fixed64(out, span::END_TIME, (end + self.unix_offset) as u64);
+        encode::status(out, self.overrides.status, self.overrides.status_message.as_deref().unwrap_or(""));
+        encode::fixed32(out, span::FLAGS, otlp_flags(self.context.flags, self.parent_is_remote));
+        let dropped = [
+            (span::DROPPED_ATTRIBUTES, self.dropped.attributes),
+            (span::DROPPED_EVENTS, self.dropped.events),
+            (span::DROPPED_LINKS, self.dropped.links),
+        ];
+        for (field, count) in dropped {
+            if count > 0 {
+                encode::uint(out, field, u64::from(count));
+            }
+        }
+        fields
+    }
+}
+
+/// What `tracing` has no words for: a span's ids as they travel, and its ties to spans of other processes.
+///
+/// A span that is switched off, or that is no [`Layer`]'s, has no ids; calls on it do nothing.
+pub trait SpanExt {
+    /// The span as a `traceparent`, to send with a request. `None` where the span is switched off.
+    fn traceparent(&self) -> Option<String>;
+
+    /// Makes the span a child of a span of another process. Fails where the text is no `traceparent`, and where the span has
+    /// children by now.
+    fn set_parent_traceparent(&self, traceparent: &str) -> Result<(), TraceparentError>;
+
+    /// Links the span to another span, of this process or of another, open or ended. To longpole, a link to a span that ended
+    /// before says: this one waited for it.
+    fn add_link(&self, traceparent: &str) -> Result<(), TraceparentError>;
+}
+
+impl SpanExt for tracing::Span {
+    fn traceparent(&self) -> Option<String> {
+        with_state(self, |state, _, _| state.context.to_traceparent())
+    }
+
+    fn set_parent_traceparent(&self, traceparent: &str) -> Result<(), TraceparentError> {
+        let parent = SpanContext::from_traceparent(traceparent)?;
+        let set = with_state(self, |state, layer, id| {
+            if state.has_children.load(Relaxed) {
+                return Err(TraceparentError::TooLate);
+            }
+            state.context.trace_id = parent.trace_id;
+            state.context.flags = layer.sampler.flags(&parent.trace_id, Some(&parent));
+            state.parent = Some(parent.span_id);
+            state.parent_is_remote = true;
+            Ok((layer.key(id), state.context))
+        });
+        if let Some((key, context)) = set.transpose()? {
+            entered::replace(key, context);
+        }
+        Ok(())
+    }
+
+    fn add_link(&self, traceparent: &str) -> Result<(), TraceparentError> {
+        let to = SpanContext::from_traceparent(traceparent)?;
+        with_state(self, |state, layer, _| {
+            // Ids that come as text may come from anywhere: nothing is said about whose they are.
+            state.add_link(&to, u32::from(to.flags), &layer.limits);
+        });
+        Ok(())
+    }
+}
+
+/// Reaches what the layer keeps with a span of any subscriber.
+fn with_state<T>(span: &tracing::Span, read: impl FnOnce(&mut SpanState, &Layer, &Id) -> T) -> Option<T> {
+    span.with_subscriber(|(id, dispatch)| {
+        let layer = dispatch.downcast_ref::<Layer>()?;
+        let registry = dispatch.downcast_ref::<Registry>()?;
+        let data = registry.span(id)?;
+        let mut extensions = data.extensions_mut();
+        let state = extensions.get_mut::<SpanState>()?;
+        Some(read(state, layer, id))
+    })
+    .flatten()
+}
