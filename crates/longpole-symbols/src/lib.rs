@@ -1,1 +1,30 @@
-//! Stub.
+//! Addresses to frames, registers and stack bytes to stacks.
+//!
+//! You bring a [`Recording`](longpole_model::Recording) whose locations are addresses, and [`Files`] to read binaries
+//! from; [`Symbolizer::fill`] gives every location its frames: function, file and line, with the calls that the compiler
+//! inlined. Or you bring the registers and the stack bytes of a thread; [`unwind`] makes a stack of addresses of them.
+//!
+//! It reads ELF symbol tables and DWARF, also where they were split off or compressed. It does not fetch anything from a
+//! network, does not know the kernel's own symbols, and never fails: where an address has no name, its frame says where
+//! it is and, as a [`Reason`], why.
+//!
+//! It is fast because it looks all addresses of a binary up together: the parts of a file that hold none of them are not
+//! read, the others once. It is safe with anyone's binaries because every loop is bounded by the size of what it reads,
+//! no tree is walked by recursion, and every limit has a name in `limits.rs`.
+
+#![forbid(unsafe_code)]
+
+mod demangle;
+mod dwarf;
+pub mod files;
+mod guard;
+mod limits;
+mod load;
+mod object;
+mod reason;
+mod symbolizer;
+pub mod unwind;
+
+pub use files::{Files, HostFiles, ReadSeek};
+pub use reason::Reason;
+pub use symbolizer::{Resolved, Symbolizer};

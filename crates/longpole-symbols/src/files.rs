@@ -1,0 +1,53 @@
+//! The one place that opens files. All else asks a [`Files`] for them.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// An open file: parts of it are read, where they are needed.
+pub trait ReadSeek: Read + Seek {}
+
+impl<T: Read + Seek> ReadSeek for T {}
+
+/// Where binaries and their debug files come from.
+pub trait Files {
+    /// Opens what a mapping calls by this path: a file, or `[vdso]`.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>>;
+}
+
+/// The files of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HostFiles;
+
+impl Files for HostFiles {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>> {
+        if path == Path::new(VDSO) {
+            return Ok(Box::new(Cursor::new(vdso()?)));
+        }
+        // To open a pipe would wait for its writer, and to read a device can do anything.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(Box::new(File::open(path)?))
+    }
+}
+
+/// How the kernel calls the code it maps into every process.
+pub(crate) const VDSO: &str = "[vdso]";
+
+/// The kernel's own code as it is mapped into this process: the same bytes in every process of this boot.
+fn vdso() -> io::Result<Vec<u8>> {
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let range = maps.lines().find(|line| line.ends_with(VDSO)).and_then(|line| {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
+    });
+    let Some(range) = range else {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "this process has no vdso"));
+    };
+    let mut memory = File::open("/proc/self/mem")?;
+    memory.seek(SeekFrom::Start(range.start))?;
+    let mut bytes = Vec::new();
+    memory.take(range.end.saturating_sub(range.start)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,27 @@
+//! Every maximum obeyed while reading foreign binaries, with its reason.
+
+/// Bytes read from a file, as a multiple of its length. Each part is read once, and few parts overlap in a sane file; a
+/// file whose section headers all name the whole file would be read some sixteen times over.
+pub(crate) const READ_FACTOR: u64 = 3;
+
+/// Bytes that the sections of a file may have after decompression, as a multiple of the file's length. Debug information
+/// compresses to a half or a fifth; zlib can reach a thousandth, which is what a bomb does.
+pub(crate) const DECOMPRESSION_FACTOR: u64 = 64;
+
+/// Steps (entries, attributes, ranges, rows) that a byte of debug information may ask for. An honest file asks for about
+/// one: each of these is written down once and takes a byte at least. A list that is referred to again and again asks
+/// for more, which is how a small file could keep us busy for hours.
+pub(crate) const WORK_PER_BYTE: u64 = 4;
+
+/// Steps beyond that for each address looked up: its names, and the list of the units that claim it.
+pub(crate) const WORK_PER_ADDRESS: u64 = 4096;
+
+/// Inlined calls inside each other at one address. Compilers stop at some tens; what lies deeper is left out.
+pub(crate) const INLINE_DEPTH_MAX: usize = 256;
+
+/// References followed from an entry to the one that holds its name: inlined call, abstract function, declaration.
+pub(crate) const NAME_HOPS_MAX: u32 = 8;
+
+/// Bytes of a mangled name that is demangled, and of the result. Demanglers expand back references, and a few of a
+/// name's bytes can stand for megabytes; templates of real programs reach some thousands.
+pub(crate) const NAME_BYTES_MAX: usize = 16 * 1024;

@@ -1,0 +1,155 @@
+//! Which files are needed to name the code of a binary, and whether what lies there is what was mapped.
+//!
+//! ```text
+//! /opt/shop/bin/shop                          the binary: symbol tables, and DWARF unless it was split off
+//! /usr/lib/debug/.build-id/ab/cdef….debug     where distributions put what they split off, by build id
+//! /opt/shop/bin/shop.debug, .debug/shop.debug where objcopy's users do, by .gnu_debuglink
+//!   └─ .gnu_debugaltlink                      what several debug files share, where dwz made them smaller
+//! ```
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use object::ReadRef;
+
+use crate::files::{Files, VDSO};
+use crate::object::{Binary, Metered, Parts};
+use crate::reason::Reason;
+
+/// Where distributions keep debug files.
+const DEBUG_ROOT: &str = "/usr/lib/debug";
+
+/// Opens a file.
+pub(crate) fn open(files: &dyn Files, path: &Path) -> Result<Parts, Reason> {
+    files.open(path).and_then(Metered::new).map(Parts::new).map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Reason::Missing,
+        _ => Reason::Unreadable { error: error.to_string() },
+    })
+}
+
+/// Opens the file of a mapping by the name the kernel gives it.
+pub(crate) fn open_mapped(files: &dyn Files, path: &str) -> Result<Parts, Reason> {
+    if path != VDSO && !path.starts_with('/') || path.starts_with("//") || path.starts_with("/memfd:") || path.starts_with("/dev/") {
+        return Err(Reason::NotAFile);
+    }
+    match open(files, Path::new(path)) {
+        // So the kernel marks a file that was unlinked. A file may also have such a name.
+        Err(Reason::Missing) if path.ends_with(" (deleted)") => Err(Reason::Deleted),
+        opened => opened,
+    }
+}
+
+/// Reads the headers, and makes sure that this is the file that was mapped, as far as build ids say.
+pub(crate) fn parse<'d>(parts: &'d Parts, build_id: &[u8]) -> Result<Binary<'d>, Reason> {
+    let binary = Binary::parse(parts)?;
+    if !build_id.is_empty() && binary.build_id() != build_id {
+        return Err(Reason::BuildIdDiffers);
+    }
+    Ok(binary)
+}
+
+/// Finds the file with the debug information that was split off a binary: by build id, then by the name in the binary.
+pub(crate) fn open_debug_file(files: &dyn Files, path: &str, binary: Option<&Binary<'_>>, build_id: &[u8]) -> Option<Parts> {
+    if let Some(parts) = open_by_build_id(files, build_id) {
+        return Some(parts);
+    }
+    let (name, checksum) = binary?.debug_link()?;
+    let (name, path) = (as_path(name)?, Path::new(path));
+    // The binary may name itself; a path would lead anywhere.
+    let name = Path::new(name.file_name()?);
+    let folder = path.parent()?;
+    let beside_system = Path::new(DEBUG_ROOT).join(folder.strip_prefix("/").unwrap_or(folder));
+    [folder.join(name), folder.join(".debug").join(name), beside_system.join(name)].iter().filter(|found| *found != path).find_map(
+        |found| {
+            let parts = open(files, found).ok()?;
+            is_of(&parts, build_id, checksum).then_some(parts)
+        },
+    )
+}
+
+/// Finds the file that several debug files share.
+pub(crate) fn open_supplement(files: &dyn Files, debug_path: &Path, debug: &Binary<'_>) -> Option<Parts> {
+    let (name, build_id) = debug.debug_alt_link()?;
+    let by_name = debug_path.parent().zip(as_path(name)).and_then(|(folder, name)| open(files, &folder.join(name)).ok());
+    let is_right = |parts: &Parts| !build_id.is_empty() && Binary::parse(parts).is_ok_and(|found| found.build_id() == build_id);
+    by_name.filter(is_right).or_else(|| open_by_build_id(files, build_id))
+}
+
+/// Where a debug file of this build id is kept, `None` where the id is too short to be one.
+pub(crate) fn debug_path(build_id: &[u8]) -> Option<PathBuf> {
+    use std::fmt::Write;
+    let (first, rest) = build_id.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let mut path = format!("{DEBUG_ROOT}/.build-id/{first:02x}/");
+    for byte in rest {
+        let _ = write!(path, "{byte:02x}");
+    }
+    path.push_str(".debug");
+    Some(PathBuf::from(path))
+}
+
+fn open_by_build_id(files: &dyn Files, build_id: &[u8]) -> Option<Parts> {
+    let parts = open(files, &debug_path(build_id)?).ok()?;
+    let right = Binary::parse(&parts).is_ok_and(|found| found.build_id() == build_id);
+    right.then_some(parts)
+}
+
+/// A debug file belongs to a binary if they share the build id; where there is none, if it has the checksum that the
+/// binary expects.
+fn is_of(parts: &Parts, build_id: &[u8], checksum: u32) -> bool {
+    let Ok(found) = Binary::parse(parts) else { return false };
+    if !build_id.is_empty() && !found.build_id().is_empty() {
+        return found.build_id() == build_id;
+    }
+    let whole = parts.len().and_then(|length| parts.read_bytes_at(0, length));
+    whole.is_ok_and(|bytes| crc32(bytes) == checksum)
+}
+
+#[cfg(unix)]
+fn as_path(name: &[u8]) -> Option<&Path> {
+    use std::os::unix::ffi::OsStrExt;
+    Some(Path::new(OsStr::from_bytes(name)))
+}
+
+#[cfg(not(unix))]
+fn as_path(name: &[u8]) -> Option<&Path> {
+    Some(Path::new(OsStr::new(std::str::from_utf8(name).ok()?)))
+}
+
+/// The checksum of .gnu_debuglink, which is that of zip and Ethernet.
+fn crc32(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut i = 0;
+        while i < 256 {
+            let mut crc = i as u32;
+            let mut bit = 0;
+            while bit < 8 {
+                crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+                bit += 1;
+            }
+            table[i] = crc;
+            i += 1;
+        }
+        table
+    };
+    !bytes.iter().fold(!0, |crc, byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_the_known_one() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32(b""), 0);
+    }
+
+    #[test]
+    fn debug_files_are_kept_by_build_id() {
+        assert_eq!(debug_path(&[0xab, 0xcd, 0x0e]).unwrap(), Path::new("/usr/lib/debug/.build-id/ab/cd0e.debug"));
+        assert_eq!(debug_path(&[0xab]), None);
+        assert_eq!(debug_path(&[]), None);
+    }
+}

@@ -1,0 +1,265 @@
+//! ELF: build id, where code lies, symbol tables, sections.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use object::read::elf::{FileHeader, Rela};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, ReadCache, ReadRef, SymbolIndex, SymbolKind};
+
+use crate::files::ReadSeek;
+use crate::limits::{DECOMPRESSION_FACTOR, READ_FACTOR};
+use crate::reason::Reason;
+
+/// The parts of an open file that have been read so far.
+pub(crate) type Parts = ReadCache<Metered>;
+
+/// A file that can be read a limited number of times over.
+pub(crate) struct Metered {
+    file: Box<dyn ReadSeek>,
+    left_bytes: u64,
+}
+
+impl Metered {
+    /// Measures the file, and limits what is read of it.
+    pub(crate) fn new(mut file: Box<dyn ReadSeek>) -> io::Result<Self> {
+        let length = file.seek(SeekFrom::End(0))?;
+        // Small reads fetch names in steps of 256 bytes, so that a small file needs some room above its length.
+        let left_bytes = length.saturating_mul(READ_FACTOR).saturating_add(1 << 20);
+        Ok(Metered { file, left_bytes })
+    }
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = buffer.len() as u64;
+        if wanted > self.left_bytes {
+            return Err(io::Error::other("more is asked of the file than its size accounts for"));
+        }
+        let read = self.file.read(buffer)?;
+        self.left_bytes -= read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for Metered {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// An ELF file: the mapped binary, or the file with its debug information.
+pub(crate) struct Binary<'d> {
+    file: object::File<'d, &'d Parts>,
+    length: u64,
+}
+
+/// A function of a symbol table.
+#[derive(Debug, Clone)]
+pub(crate) struct Symbol {
+    /// Its name, mangled, without the version that the linker appends.
+    pub(crate) name: String,
+}
+
+/// Which symbol table.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Table {
+    /// `.symtab`: every function, absent from stripped files.
+    Full,
+    /// `.dynsym`: what the dynamic linker needs.
+    Dynamic,
+}
+
+impl<'d> Binary<'d> {
+    /// Reads the headers.
+    pub(crate) fn parse(parts: &'d Parts) -> Result<Self, Reason> {
+        let length = parts.len().map_err(|()| Reason::MalformedElf)?;
+        if parts.read_bytes_at(0, 4) != Ok(b"\x7fELF") {
+            return Err(Reason::NotElf);
+        }
+        let file = object::File::parse(parts).map_err(|_| Reason::MalformedElf)?;
+        Ok(Binary { file, length })
+    }
+
+    /// GNU build id, empty where the file has none.
+    pub(crate) fn build_id(&self) -> &'d [u8] {
+        self.file.build_id().ok().flatten().unwrap_or_default()
+    }
+
+    /// Name and checksum of the file that holds the debug information of this one.
+    pub(crate) fn debug_link(&self) -> Option<(&'d [u8], u32)> {
+        self.file.gnu_debuglink().ok()?
+    }
+
+    /// Path and build id of the file that holds what several debug files share.
+    pub(crate) fn debug_alt_link(&self) -> Option<(&'d [u8], &'d [u8])> {
+        self.file.gnu_debugaltlink().ok()?
+    }
+
+    /// Lowest address of code: what the linker discarded is described below it.
+    pub(crate) fn code_start(&self) -> u64 {
+        let executable = |segment: &object::Segment<'d, '_, &'d Parts>| segment.permissions().executable();
+        self.file.segments().filter(executable).map(|segment| segment.address()).min().unwrap_or(0)
+    }
+
+    /// Whether the file has DWARF.
+    pub(crate) fn has_dwarf(&self) -> bool {
+        self.file.section_by_name(".debug_info").is_some()
+    }
+
+    /// Byte order of the file.
+    pub(crate) fn endian(&self) -> gimli::RunTimeEndian {
+        if self.file.is_little_endian() { gimli::RunTimeEndian::Little } else { gimli::RunTimeEndian::Big }
+    }
+
+    /// The content of a section, decompressed; empty where there is none.
+    pub(crate) fn section(&self, name: &str) -> Result<Cow<'d, [u8]>, Reason> {
+        let Some(section) = self.file.section_by_name(name) else {
+            return Ok(Cow::Borrowed(&[]));
+        };
+        let content = section.compressed_data().map_err(|_| Reason::MalformedElf)?;
+        if content.uncompressed_size > self.length.saturating_mul(DECOMPRESSION_FACTOR) {
+            return Err(Reason::MalformedElf);
+        }
+        content.decompress().map_err(|_| Reason::MalformedElf)
+    }
+
+    /// Whether the table names any function.
+    pub(crate) fn has_functions(&self, table: Table) -> bool {
+        let table = match table {
+            Table::Full => self.file.symbol_table(),
+            Table::Dynamic => self.file.dynamic_symbol_table(),
+        };
+        table.is_some_and(|table| table.symbols().any(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition()))
+    }
+
+    /// Names the addresses, which are sorted, by one pass over a symbol table; those that have a name already are left
+    /// alone.
+    ///
+    /// An address belongs to the innermost function whose extent holds it. Functions written in assembler often have no
+    /// size: they reach up to the next function.
+    pub(crate) fn name_all(&self, table: Table, addresses: &[u64], names: &mut [Option<Symbol>]) {
+        let table = match table {
+            Table::Full => self.file.symbol_table(),
+            Table::Dynamic => self.file.dynamic_symbol_table(),
+        };
+        let Some(table) = table else { return };
+        // Functions with at least one of the addresses inside.
+        let mut covering = Vec::new();
+        // For each address the function that starts last of those between the address before and this one, if any.
+        let mut nearest: Vec<Option<Candidate>> = vec![None; addresses.len()];
+        for symbol in table.symbols().filter(is_function) {
+            let candidate = Candidate { start: symbol.address(), size: symbol.size(), index: symbol.index() };
+            let first = addresses.partition_point(|address| *address < candidate.start);
+            let Some(slot) = nearest.get_mut(first) else { continue };
+            if slot.is_none_or(|last| (candidate.start, candidate.size > 0) > (last.start, last.size > 0)) {
+                *slot = Some(candidate);
+            }
+            if candidate.covers(addresses[first]) {
+                covering.push(candidate);
+            }
+        }
+        covering.sort_unstable_by_key(|candidate| (candidate.start, candidate.index.0));
+
+        // Those that have started, by start. One that has ended is of no use to later addresses either, so that the last
+        // one, once it has not ended, is the innermost.
+        let mut open: Vec<Candidate> = Vec::new();
+        let mut covering = covering.into_iter().peekable();
+        let mut last = None;
+        for ((&address, between), name) in addresses.iter().zip(nearest).zip(names) {
+            while let Some(started) = covering.next_if(|candidate| candidate.start <= address) {
+                open.push(started);
+            }
+            while open.pop_if(|candidate| !candidate.covers(address)).is_some() {}
+            last = between.or(last);
+            if name.is_some() {
+                continue;
+            }
+            let found = match (open.last(), last) {
+                (Some(innermost), _) => {
+                    let aliases =
+                        open.iter().rev().take(ALIASES_MAX).filter(|alias| alias.start == innermost.start && alias.covers(address));
+                    aliases.max_by_key(|alias| readability(&table, alias.index)).copied()
+                }
+                (None, Some(last)) if last.size == 0 => Some(last),
+                (None, _) => None,
+            };
+            *name = found.and_then(|candidate| symbol_name(&table, candidate.index)).map(|name| Symbol { name });
+        }
+    }
+
+    /// The function that an entry of the procedure linkage table jumps to, as `name@plt`. The entries are of one size
+    /// and stand in the order of their relocations.
+    pub(crate) fn plt_name(&self, address: u64) -> Option<Symbol> {
+        let aarch64 = self.file.architecture() == object::Architecture::Aarch64;
+        let (index, _) = [(".plt.sec", 0), (".plt", if aarch64 { 32 } else { 16 })].into_iter().find_map(|(name, header_bytes)| {
+            let section = self.file.section_by_name(name)?;
+            let offset = address.checked_sub(section.address())?;
+            (offset < section.size()).then_some(())?;
+            Some((offset.checked_sub(header_bytes)? / PLT_ENTRY_BYTES, ()))
+        })?;
+        let object::File::Elf64(file) = &self.file else { return None };
+        let relocations = self.file.section_by_name(".rela.plt")?.data().ok()?;
+        let relocations = object::slice_from_all_bytes::<object::elf::Rela64<object::Endianness>>(relocations).ok()?;
+        let relocation = relocations.get(usize::try_from(index).ok()?)?;
+        let header = file.elf_header();
+        let symbol = relocation.symbol(file.endian(), header.is_mips64el(file.endian()))?;
+        let name = symbol_name(&self.file.dynamic_symbol_table()?, symbol)?;
+        Some(Symbol { name: format!("{name}@plt") })
+    }
+}
+
+/// Size of an entry of the procedure linkage table, on x86-64 and on aarch64.
+const PLT_ENTRY_BYTES: u64 = 16;
+
+/// A function that may name an address.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    start: u64,
+    size: u64,
+    index: SymbolIndex,
+}
+
+impl Candidate {
+    fn covers(&self, address: u64) -> bool {
+        address.checked_sub(self.start).is_some_and(|offset| offset < self.size)
+    }
+}
+
+/// Names of one function that are compared for the nicest. glibc has functions of half a dozen names.
+const ALIASES_MAX: usize = 16;
+
+type SymbolTable<'d, 'f> = object::SymbolTable<'d, 'f, &'d Parts>;
+
+fn is_function<'d>(symbol: &object::Symbol<'d, '_, &'d Parts>) -> bool {
+    if !symbol.is_definition() {
+        return false;
+    }
+    match symbol.kind() {
+        SymbolKind::Text => true,
+        // Assembler code that does not declare a type. Local ones without a size are labels inside functions, and marks
+        // that say whether code or data follows.
+        SymbolKind::Unknown => symbol.section_index().is_some() && (symbol.is_global() || symbol.size() > 0),
+        _ => false,
+    }
+}
+
+/// `read` is nicer than `__read`, a name of the interface nicer than one of the insides, a short one nicer than a long.
+fn readability<'d>(table: &SymbolTable<'d, '_>, index: SymbolIndex) -> impl Ord + use<> {
+    let name = symbol_name(table, index).unwrap_or_default();
+    let global = table.symbol_by_index(index).is_ok_and(|symbol| symbol.is_global());
+    let mangled = name.starts_with("_Z") || name.starts_with("_R");
+    let underscores = if mangled { 0 } else { name.len() - name.trim_start_matches('_').len() };
+    (!name.is_empty(), Reverse(underscores), global, Reverse(name.len()), Reverse(name))
+}
+
+fn symbol_name<'d>(table: &SymbolTable<'d, '_>, index: SymbolIndex) -> Option<String> {
+    let symbol = table.symbol_by_index(index).ok()?;
+    let name = String::from_utf8_lossy(symbol.name_bytes().ok()?);
+    // `memcpy@@GLIBC_2.14`
+    let name = match name.find('@') {
+        None | Some(0) => &name,
+        Some(version) => &name[..version],
+    };
+    (!name.is_empty()).then(|| name.to_owned())
+}

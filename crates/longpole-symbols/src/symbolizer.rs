@@ -1,0 +1,211 @@
+//! Addresses to frames.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use longpole_model::address::VirtOffset;
+use longpole_model::loss::{Loss, LossKind};
+use longpole_model::recording::Recording;
+use longpole_model::stack::{Frame, LocationKind, Mapping};
+
+use crate::demangle::demangle;
+use crate::dwarf::{self, Found, Line, Slice};
+use crate::files::Files;
+use crate::load;
+use crate::object::{Binary, Symbol, Table};
+use crate::reason::Reason;
+
+/// Names addresses of binaries. It opens files when it is asked, all that is asked of one binary at once, and keeps none.
+pub struct Symbolizer {
+    files: Box<dyn Files>,
+}
+
+/// The frames of addresses of one binary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// For each address its frames, innermost inlined function first; one at least.
+    pub frames: Vec<Vec<Frame>>,
+    /// What is wrong with the binary as a whole, where something is.
+    pub trouble: Option<Reason>,
+}
+
+impl Symbolizer {
+    /// One that reads these files.
+    pub fn new(files: Box<dyn Files>) -> Self {
+        Symbolizer { files }
+    }
+
+    /// Names addresses of a binary, in any order.
+    ///
+    /// It is made for all addresses of a binary at once: the cost is that of reading the binary, and then little for each.
+    /// An address without a name gets one frame that says where it is, `libfoo.so+0x12ab`, and why it has no name.
+    pub fn resolve(&self, mapping: &Mapping, addresses: &[VirtOffset]) -> Resolved {
+        let mut sorted: Vec<u64> = addresses.iter().map(|address| address.0).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let (names, trouble) = self.look_up(mapping, &sorted);
+        let frames = addresses.iter().map(|address| {
+            let at = sorted.partition_point(|known| *known < address.0);
+            names[at].clone()
+        });
+        Resolved { frames: frames.collect(), trouble }
+    }
+
+    /// Gives every location of a recording its frames. Returns what is missing, one loss for each binary that could not
+    /// be read in full, for the caller to keep with the recording.
+    pub fn fill(&self, recording: &mut Recording) -> Vec<Loss> {
+        let mut wanted: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (at, location) in recording.locations.iter_mut().enumerate() {
+            match &location.kind {
+                LocationKind::Code { mapping, .. } => wanted.entry(mapping.0).or_default().push(at),
+                LocationKind::Unmapped { address } => location.frames = vec![nameless(format!("[unmapped {address}]"), &Reason::Unmapped)],
+                LocationKind::Cut { reason } => {
+                    location.frames =
+                        vec![Frame { function: format!("[{reason}]"), file: String::new(), line: 0, reason: Some(reason.clone()) }];
+                }
+            }
+        }
+        let mut losses = Vec::new();
+        for (mapping, locations) in wanted {
+            let unknown = Mapping { id: longpole_model::stack::MappingId(mapping), path: String::new(), build_id: Vec::new() };
+            let mapping = recording.mappings.get(mapping as usize).unwrap_or(&unknown);
+            let addresses: Vec<VirtOffset> = locations
+                .iter()
+                .map(|at| match recording.locations[*at].kind {
+                    LocationKind::Code { address, .. } => address,
+                    LocationKind::Unmapped { .. } | LocationKind::Cut { .. } => VirtOffset(0),
+                })
+                .collect();
+            let resolved = self.resolve(mapping, &addresses);
+            for (at, frames) in locations.into_iter().zip(resolved.frames) {
+                recording.locations[at].frames = frames;
+            }
+            if let Some(reason) = resolved.trouble {
+                Loss::new(LossKind::SymbolsUnreadable, 1, format!("{reason}: {}", mapping.path)).merge_into(&mut losses);
+            }
+        }
+        losses
+    }
+
+    /// The frames of sorted, different addresses.
+    fn look_up(&self, mapping: &Mapping, addresses: &[u64]) -> (Vec<Vec<Frame>>, Option<Reason>) {
+        let files = &*self.files;
+        let main_parts = load::open_mapped(files, &mapping.path);
+        let main = main_parts.as_ref().map_err(Reason::clone).and_then(|parts| load::parse(parts, &mapping.build_id));
+        // Where the binary is gone, its debug file may still be found by the build id that was mapped.
+        let build_id = match &main {
+            Ok(main) => main.build_id(),
+            Err(_) => &mapping.build_id[..],
+        };
+        let debug_parts = match &main {
+            Ok(main) if main.has_dwarf() => None,
+            main => load::open_debug_file(files, &mapping.path, main.as_ref().ok(), build_id),
+        };
+        let debug = debug_parts.as_ref().and_then(|parts| Binary::parse(parts).ok());
+        let (main, mut trouble) = match main {
+            Ok(main) => (Some(main), None),
+            Err(_) if debug.is_some() => (None, None),
+            Err(reason) => (None, Some(reason)),
+        };
+
+        let mut found = Found { lines: vec![Vec::new(); addresses.len()], trouble: None };
+        if let Some(binary) = [main.as_ref(), debug.as_ref()].into_iter().flatten().find(|binary| binary.has_dwarf()) {
+            let code_start = main.as_ref().unwrap_or(binary).code_start();
+            let debug_path = if debug.is_some() { load::debug_path(build_id) } else { None };
+            let debug_path = debug_path.unwrap_or_else(|| Path::new(&mapping.path).to_owned());
+            let supplement_parts = load::open_supplement(files, &debug_path, binary);
+            let supplement = supplement_parts.as_ref().and_then(|parts| Binary::parse(parts).ok());
+            found = look_up_dwarf(binary, supplement.as_ref(), code_start, addresses);
+        }
+
+        let mut symbols: Vec<Option<Symbol>> = vec![None; addresses.len()];
+        let tables = [(&debug, Table::Full), (&main, Table::Full), (&main, Table::Dynamic)];
+        for (binary, table) in tables {
+            if let Some(binary) = binary {
+                binary.name_all(table, addresses, &mut symbols);
+            }
+        }
+        if let Some(main) = &main {
+            for (symbol, address) in symbols.iter_mut().zip(addresses).filter(|(symbol, _)| symbol.is_none()) {
+                *symbol = main.plt_name(*address);
+            }
+            if trouble.is_none() && found.lines.iter().all(Vec::is_empty) && symbols.iter().all(Option::is_none) {
+                let has_symbols = tables.iter().any(|(binary, table)| binary.as_ref().is_some_and(|binary| binary.has_functions(*table)));
+                trouble = (!has_symbols && found.trouble.is_none()).then_some(Reason::Stripped);
+            }
+        }
+        let trouble = trouble.or(found.trouble);
+
+        let unnamed = trouble.as_ref().unwrap_or(&Reason::NoSymbol);
+        let file_name = Path::new(&mapping.path).file_name().map_or(Cow::Borrowed("[unknown]"), |name| name.to_string_lossy());
+        let frames = found.lines.into_iter().zip(symbols).zip(addresses).map(|((lines, symbol), address)| {
+            let place = || format!("{file_name}+{}", VirtOffset(*address));
+            frames_of(lines, symbol, place, unnamed)
+        });
+        (frames.collect(), trouble)
+    }
+}
+
+fn look_up_dwarf(binary: &Binary<'_>, supplement: Option<&Binary<'_>>, code_start: u64, addresses: &[u64]) -> Found {
+    let (main, supplement) = match (sections(binary), supplement.map(sections).transpose()) {
+        (Ok(main), Ok(supplement)) => (main, supplement),
+        _ => return Found { lines: vec![Vec::new(); addresses.len()], trouble: Some(Reason::MalformedDwarf) },
+    };
+    let dwarf = main.borrow_with_sup(supplement.as_ref(), |section| Slice::new(section, binary.endian()));
+    dwarf::look_up(&dwarf, code_start, addresses)
+}
+
+fn sections<'d>(binary: &Binary<'d>) -> Result<gimli::DwarfSections<Cow<'d, [u8]>>, Reason> {
+    gimli::DwarfSections::load(|id| if is_needed(id) { binary.section(id.name()) } else { Ok(Cow::Borrowed(&[][..])) })
+}
+
+/// The sections with names, lines and inlined calls. The others, about variables and types, are not even read.
+fn is_needed(section: gimli::SectionId) -> bool {
+    use gimli::SectionId::{
+        DebugAbbrev, DebugAddr, DebugAranges, DebugInfo, DebugLine, DebugLineStr, DebugRanges, DebugRngLists, DebugStr, DebugStrOffsets,
+    };
+    matches!(
+        section,
+        DebugAbbrev
+            | DebugAddr
+            | DebugAranges
+            | DebugInfo
+            | DebugLine
+            | DebugLineStr
+            | DebugRanges
+            | DebugRngLists
+            | DebugStr
+            | DebugStrOffsets
+    )
+}
+
+/// Puts together what DWARF and the symbol table know of an address. The outermost function is the one that both speak
+/// of: DWARF may know only its bare name, `new`, where the symbol table has `alloc::vec::Vec<T>::new`.
+fn frames_of(lines: Vec<Line>, symbol: Option<Symbol>, place: impl Fn() -> String, unnamed: &Reason) -> Vec<Frame> {
+    if lines.is_empty() {
+        return vec![match symbol {
+            Some(symbol) => Frame { function: demangle(&symbol.name), file: String::new(), line: 0, reason: None },
+            None => nameless(place(), unnamed),
+        }];
+    }
+    let outermost = lines.len() - 1;
+    let frames = lines.into_iter().enumerate().map(|(i, line)| {
+        let symbol = symbol.as_ref().filter(|_| i == outermost);
+        let function = match (line.name, symbol) {
+            (Some(name), _) if name.linkage => Some(demangle(&name.text)),
+            (Some(name), Some(symbol)) if !name.bare_is_whole => Some(demangle(&symbol.name)),
+            (Some(name), _) => Some(name.text.to_string()),
+            (None, symbol) => symbol.map(|symbol| demangle(&symbol.name)),
+        };
+        match function {
+            Some(function) => Frame { function, file: line.file.to_string(), line: line.line, reason: None },
+            None => Frame { file: line.file.to_string(), line: line.line, ..nameless(place(), &Reason::NoSymbol) },
+        }
+    });
+    frames.collect()
+}
+
+fn nameless(function: String, reason: &Reason) -> Frame {
+    Frame { function, file: String::new(), line: 0, reason: Some(reason.to_string()) }
+}
