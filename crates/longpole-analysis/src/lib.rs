@@ -1,9 +1,34 @@
-//! Verbs of longpole.
+//! The verbs of longpole: numbers out of the nouns of `longpole-model`.
+//!
+//! You bring a [`Recording`](longpole_model::Recording). What you get, in the order in which it is made:
+//!
+//! ```text
+//! spans, processes ─► trace_tree ─► schedule ─┬► critical_path ─┬► poles ─► report
+//!                                             └► savings ───────┘            ▲
+//! samples ─► sample_links ─► states, call_tree ─────────────────────────────┘
+//! ```
+//!
+//! Start at [`Report`]: it owns a recording and everything known about it, and the command line and the server ask nothing
+//! else. The modules below can be used alone.
+//!
+//! Pure: no I/O, no clock, no threads, no third-party types, and no recursion, so a chain of ten thousand spans or stacks
+//! of ten thousand frames are nothing special. Time is near linear in spans and samples; only the number of replays (one
+//! for each candidate among the poles) multiplies it, and that number is bounded.
+//!
+//! It refuses to guess silently: what is inferred says so, what could be chance is a range, what is missing is a
+//! [`Note`](trace_tree::Note).
+
 #![forbid(unsafe_code)]
 
+pub mod call_tree;
 pub mod critical_path;
 pub mod poles;
+pub mod report;
+pub mod sample_links;
 pub mod savings;
 mod schedule;
 mod slots;
+pub mod states;
 pub mod trace_tree;
+
+pub use report::{Handle, Report};

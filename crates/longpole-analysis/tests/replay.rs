@@ -5,6 +5,8 @@
 //! The simulation is a discrete-event simulation that shares no code with the product: it knows tasks, work, dependencies
 //! and slots, and emits nothing but spans and links.
 
+#![allow(clippy::print_stdout, reason = "the figures of the ranges are what this test is read for")]
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;

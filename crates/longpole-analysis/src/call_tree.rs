@@ -1,0 +1,401 @@
+//! Samples → functions, and the tree of who called whom.
+//!
+//! A function is a name and a file; its handle `f1`, `f2`, … is its rank by total weight over the whole recording. *Self* is
+//! the weight of samples in which it was the innermost frame, *total* of those in which it occurs: once, however often it
+//! stands in one stack.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use longpole_model::stack::LocationKind;
+use longpole_model::{Frame, Location, Recording, StackId};
+
+/// A function of the recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Its name; for an address without a name `libc.so.6+0x12ab`, for a cut stack `[reason]`.
+    pub function: String,
+    /// Source file, empty where unknown.
+    pub file: String,
+    /// The line in it with the most weight, 0 where unknown.
+    pub line: u32,
+    /// Why there is no name, where there is none.
+    pub reason: Option<String>,
+    /// Over all samples of the recording.
+    pub weight: Weight,
+}
+
+/// What samples add up to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Weight {
+    /// Nanoseconds of samples in which it occurs.
+    pub total_nanos: u64,
+    /// Nanoseconds of samples in which it was innermost.
+    pub self_nanos: u64,
+    /// Number of samples in which it occurs.
+    pub samples: u64,
+}
+
+/// A function within a selection of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FunctionWeight {
+    /// Index in [`Functions::list`].
+    pub function: usize,
+    /// Its weight there.
+    pub weight: Weight,
+}
+
+/// All functions of a recording, and which of them each stack consists of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Functions {
+    /// By total weight, largest first; then by name.
+    pub list: Vec<Function>,
+    /// Functions of each location, innermost first.
+    of_location: Vec<Vec<u32>>,
+}
+
+/// What people see of a location whose symbols were not looked up.
+fn unnamed(recording: &Recording, location: &Location) -> Frame {
+    let function = match &location.kind {
+        LocationKind::Code { mapping, address } => {
+            let path = recording.mappings.get(mapping.0 as usize).map_or("?", |m| m.path.as_str());
+            format!("{}+{address}", path.rsplit('/').next().unwrap_or(path))
+        }
+        LocationKind::Unmapped { address } => address.to_string(),
+        LocationKind::Cut { reason } => format!("[{reason}]"),
+    };
+    Frame { function, file: String::new(), line: 0, reason: Some("symbols were not looked up".to_owned()) }
+}
+
+/// Weight and number of samples per stack: stacks repeat, so what follows is done once for each.
+fn per_stack(samples: impl Iterator<Item = (StackId, u64)>) -> Vec<(StackId, u64, u64)> {
+    let mut sums: HashMap<StackId, (u64, u64)> = HashMap::new();
+    for (stack, weight) in samples {
+        let sum = sums.entry(stack).or_default();
+        sum.0 = sum.0.saturating_add(weight);
+        sum.1 += 1;
+    }
+    let mut out: Vec<_> = sums.into_iter().map(|(stack, (weight, count))| (stack, weight, count)).collect();
+    out.sort_unstable_by_key(|s| s.0);
+    out
+}
+
+impl Functions {
+    /// The functions of this recording.
+    pub fn new(recording: &Recording) -> Functions {
+        let mut names: HashMap<(String, String), u32> = HashMap::new();
+        let mut list: Vec<Function> = Vec::new();
+        let mut of_location: Vec<Vec<u32>> = Vec::with_capacity(recording.locations.len());
+        let mut lines: Vec<Vec<u32>> = Vec::with_capacity(recording.locations.len());
+        for location in &recording.locations {
+            let unnamed = location.frames.is_empty().then(|| unnamed(recording, location));
+            let frames = unnamed.as_slice().iter().chain(&location.frames);
+            let mut ids = Vec::new();
+            let mut at = Vec::new();
+            for frame in frames {
+                let next = list.len() as u32;
+                let id = *names.entry((frame.function.clone(), frame.file.clone())).or_insert(next);
+                if id == next {
+                    list.push(Function {
+                        function: frame.function.clone(),
+                        file: frame.file.clone(),
+                        line: 0,
+                        reason: frame.reason.clone(),
+                        weight: Weight::default(),
+                    });
+                }
+                ids.push(id);
+                at.push(frame.line);
+            }
+            of_location.push(ids);
+            lines.push(at);
+        }
+        let mut functions = Functions { list, of_location };
+        let stacks = per_stack(recording.samples.iter().map(|s| (s.stack, s.weight_nanos)));
+        let weights = functions.weigh_stacks(recording, &stacks);
+        for (function, weight) in functions.list.iter_mut().zip(weights) {
+            function.weight = weight;
+        }
+        functions.choose_lines(recording, &stacks, &lines);
+        functions.rank();
+        functions
+    }
+
+    /// The line of a function is the one with the most weight, the first of equals.
+    fn choose_lines(&mut self, recording: &Recording, stacks: &[(StackId, u64, u64)], lines: &[Vec<u32>]) {
+        let mut weights: HashMap<(u32, u32), u64> = HashMap::new();
+        let mut at_location = vec![0u64; self.of_location.len()];
+        for &(stack, weight, _) in stacks {
+            for location in recording.stacks.get(stack.0 as usize).map_or(&[][..], |s| &s.locations) {
+                if let Some(sum) = at_location.get_mut(location.0 as usize) {
+                    *sum = sum.saturating_add(weight);
+                }
+            }
+        }
+        for ((ids, lines), weight) in self.of_location.iter().zip(lines).zip(at_location) {
+            for (&id, &line) in ids.iter().zip(lines).filter(|(_, line)| **line > 0) {
+                let sum = weights.entry((id, line)).or_default();
+                *sum = sum.saturating_add(weight);
+            }
+        }
+        let mut best: Vec<Option<(u64, Reverse<u32>)>> = vec![None; self.list.len()];
+        for ((id, line), weight) in weights {
+            let slot = &mut best[id as usize];
+            *slot = (*slot).max(Some((weight, Reverse(line))));
+        }
+        for (function, best) in self.list.iter_mut().zip(best) {
+            function.line = best.map_or(0, |(_, Reverse(line))| line);
+        }
+    }
+
+    fn rank(&mut self) {
+        let mut order: Vec<usize> = (0..self.list.len()).collect();
+        order.sort_by(|&a, &b| {
+            let key = |i: usize| {
+                let f = &self.list[i];
+                (Reverse(f.weight.total_nanos), &f.function, &f.file)
+            };
+            key(a).cmp(&key(b))
+        });
+        let mut rank = vec![0u32; order.len()];
+        for (place, &i) in order.iter().enumerate() {
+            rank[i] = place as u32;
+        }
+        for ids in &mut self.of_location {
+            for id in ids {
+                *id = rank[*id as usize];
+            }
+        }
+        let mut list: Vec<Option<Function>> = std::mem::take(&mut self.list).into_iter().map(Some).collect();
+        self.list = order.into_iter().filter_map(|i| list[i].take()).collect();
+    }
+
+    /// Functions of a stack, innermost first.
+    pub fn of_stack<'a>(&'a self, recording: &'a Recording, stack: StackId) -> impl DoubleEndedIterator<Item = usize> + 'a {
+        let locations = recording.stacks.get(stack.0 as usize).map_or(&[][..], |s| &s.locations);
+        let of = |id: &longpole_model::LocationId| self.of_location.get(id.0 as usize).map_or(&[][..], |f| f);
+        locations.iter().flat_map(move |id| of(id).iter().map(|&f| f as usize))
+    }
+
+    fn weigh_stacks(&self, recording: &Recording, stacks: &[(StackId, u64, u64)]) -> Vec<Weight> {
+        let mut weights = vec![Weight::default(); self.list.len()];
+        // The last stack each function was seen in: a recursive one counts once per stack.
+        let mut seen = vec![usize::MAX; self.list.len()];
+        for (i, &(stack, nanos, count)) in stacks.iter().enumerate() {
+            for (depth, f) in self.of_stack(recording, stack).enumerate() {
+                if depth == 0 {
+                    weights[f].self_nanos = weights[f].self_nanos.saturating_add(nanos);
+                }
+                if seen[f] != i {
+                    seen[f] = i;
+                    weights[f].total_nanos = weights[f].total_nanos.saturating_add(nanos);
+                    weights[f].samples += count;
+                }
+            }
+        }
+        weights
+    }
+
+    /// The functions that occur in these samples, by self weight, then by total.
+    pub fn weigh(&self, recording: &Recording, samples: impl Iterator<Item = (StackId, u64)>) -> Vec<FunctionWeight> {
+        let weights = self.weigh_stacks(recording, &per_stack(samples));
+        let mut out: Vec<FunctionWeight> = weights
+            .into_iter()
+            .enumerate()
+            .filter(|(_, w)| w.samples > 0)
+            .map(|(function, weight)| FunctionWeight { function, weight })
+            .collect();
+        out.sort_by_key(|f| (Reverse(f.weight.self_nanos), Reverse(f.weight.total_nanos), f.function));
+        out
+    }
+
+    /// For each stack of the recording whether the function occurs in it.
+    pub fn stacks_with(&self, recording: &Recording, function: usize) -> Vec<bool> {
+        recording.stacks.iter().map(|s| self.of_stack(recording, s.id).any(|f| f == function)).collect()
+    }
+}
+
+/// Who called whom in a selection of samples: columns in pre-order. Row 0 is the root and stands for all samples.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallTree {
+    /// Row of the caller; `None` for the root.
+    pub parent: Vec<Option<usize>>,
+    /// Levels below the root.
+    pub depth: Vec<u32>,
+    /// Index in [`Functions::list`]; `None` for the root.
+    pub function: Vec<Option<usize>>,
+    /// Where the box starts: the parent's, plus what its elder siblings weigh.
+    pub offset_nanos: Vec<u64>,
+    /// Weight of the samples that pass here.
+    pub total_nanos: Vec<u64>,
+    /// Weight of the samples that end here.
+    pub self_nanos: Vec<u64>,
+    /// Number of samples.
+    pub samples: u64,
+}
+
+/// A callee holds at least this share of the samples for the answer to go on into it.
+const HOT_SHARE_PERCENT: u64 = 50;
+
+impl CallTree {
+    /// The tree of these samples. Children stand by total, largest first, then by function.
+    pub fn new(recording: &Recording, functions: &Functions, samples: impl Iterator<Item = (StackId, u64)>) -> CallTree {
+        // Rows in order of their discovery: parents before children.
+        let mut parent = vec![0usize];
+        let mut function = vec![0usize];
+        let mut total = vec![0u64];
+        let mut own = vec![0u64];
+        let mut child_of: HashMap<(usize, usize), usize> = HashMap::new();
+        let mut count = 0;
+        for (stack, nanos, samples) in per_stack(samples) {
+            let mut at = 0;
+            total[0] = total[0].saturating_add(nanos);
+            count += samples;
+            for f in functions.of_stack(recording, stack).rev() {
+                let next = total.len();
+                let row = *child_of.entry((at, f)).or_insert(next);
+                if row == next {
+                    parent.push(at);
+                    function.push(f);
+                    total.push(0);
+                    own.push(0);
+                }
+                total[row] = total[row].saturating_add(nanos);
+                at = row;
+            }
+            own[at] = own[at].saturating_add(nanos);
+        }
+        // Children by weight, then rows in pre-order.
+        let rows = total.len();
+        let mut order: Vec<usize> = (1..rows).collect();
+        order.sort_by_key(|&r| (parent[r], Reverse(total[r]), function[r]));
+        let mut base = vec![0usize; rows + 1];
+        for &p in &parent[1..] {
+            base[p + 1] += 1;
+        }
+        for i in 0..rows {
+            base[i + 1] += base[i];
+        }
+        let mut tree = CallTree { samples: count, ..CallTree::default() };
+        let mut stack = vec![(0usize, None, 0u32, 0u64)];
+        while let Some((row, above, depth, offset)) = stack.pop() {
+            let here = tree.parent.len();
+            tree.parent.push(above);
+            tree.depth.push(depth);
+            tree.function.push((row != 0).then_some(function[row]));
+            tree.offset_nanos.push(offset);
+            tree.total_nanos.push(total[row]);
+            tree.self_nanos.push(own[row]);
+            let children = &order[base[row]..base[row + 1]];
+            let mut after = offset;
+            let first = stack.len();
+            for &child in children {
+                stack.push((child, Some(here), depth + 1, after));
+                after = after.saturating_add(total[child]);
+            }
+            stack[first..].reverse();
+        }
+        tree
+    }
+
+    /// Number of rows; the root alone is one.
+    #[allow(clippy::len_without_is_empty, reason = "a tree has its root, always")]
+    pub fn len(&self) -> usize {
+        self.parent.len()
+    }
+
+    /// The function to name when one has to be named: from the root down along the heaviest callee as long as that holds at
+    /// least half of all samples. `None` where even the first level is split.
+    pub fn hot_function(&self) -> Option<usize> {
+        let all = *self.total_nanos.first()?;
+        let mut hot = None;
+        // In pre-order the heaviest child of a row is the row after it.
+        for row in 1..self.len() {
+            let heavy = self.total_nanos[row] > 0 && self.total_nanos[row].saturating_mul(100) >= all.saturating_mul(HOT_SHARE_PERCENT);
+            if self.parent[row] != Some(row - 1) || !heavy {
+                break;
+            }
+            hot = self.function[row];
+        }
+        hot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::text;
+
+    fn all(recording: &Recording) -> impl Iterator<Item = (StackId, u64)> + '_ {
+        recording.samples.iter().map(|s| (s.stack, s.weight_nanos))
+    }
+
+    fn printed(recording: &Recording) -> String {
+        let functions = Functions::new(recording);
+        let tree = CallTree::new(recording, &functions, all(recording));
+        let mut out = String::new();
+        for row in 0..tree.len() {
+            let name = tree.function[row].map_or("all", |f| functions.list[f].function.as_str());
+            let millis = |nanos: u64| nanos / 1_000_000;
+            out.push_str(&format!(
+                "{}{name} {}..{} self {}\n",
+                "  ".repeat(tree.depth[row] as usize),
+                millis(tree.offset_nanos[row]),
+                millis(tree.offset_nanos[row] + tree.total_nanos[row]),
+                millis(tree.self_nanos[row])
+            ));
+        }
+        out
+    }
+
+    #[test]
+    fn stacks_become_a_tree_with_the_heaviest_first() {
+        let recording =
+            text::parse("sample 0ms x2 main;parse\nsample 2ms x5 main;compress|hash\nsample 7ms main;compress\nsample 8ms x2 idle\n")
+                .unwrap();
+        assert_eq!(
+            printed(&recording),
+            "\
+all 0..10 self 0
+  main 0..8 self 0
+    compress 0..6 self 1
+      hash 0..5 self 5
+    parse 6..8 self 2
+  idle 8..10 self 2
+"
+        );
+    }
+
+    #[test]
+    fn a_recursive_function_counts_once_in_its_total() {
+        let recording = text::parse("sample 0ms x4 main;visit;visit;visit\nsample 4ms x1 main;visit\n").unwrap();
+        let functions = Functions::new(&recording);
+        let visit = functions.list.iter().find(|f| f.function == "visit").unwrap();
+        assert_eq!(visit.weight, Weight { total_nanos: 5_000_000, self_nanos: 5_000_000, samples: 5 });
+        assert_eq!(functions.list[0].function, "main", "equal totals are ordered by name");
+    }
+
+    #[test]
+    fn the_hot_function_is_the_last_that_holds_half_of_the_samples() {
+        let hot = |text: &str| {
+            let recording = text::parse(text).unwrap();
+            let functions = Functions::new(&recording);
+            let tree = CallTree::new(&recording, &functions, all(&recording));
+            tree.hot_function().map(|f| functions.list[f].function.clone())
+        };
+        assert_eq!(hot("sample 0ms x6 main;burn;mul\nsample 6ms x5 main;burn;add\nsample 11ms x1 main\n").as_deref(), Some("mul"));
+        assert_eq!(hot("sample 0ms x3 main;burn;mul\nsample 3ms x3 main;burn;add\nsample 6ms x3 main;burn\n").as_deref(), Some("burn"));
+        assert_eq!(hot("sample 0ms a\nsample 1ms b\nsample 2ms c\n"), None);
+        assert_eq!(hot("a 0..1ms"), None);
+    }
+
+    #[test]
+    fn a_line_is_that_with_the_most_samples_and_unnamed_code_has_a_name() {
+        let mut recording = text::parse("sample 0ms x2 main;burn@b.rs:7\nsample 2ms x3 main;burn@b.rs:9\nsample 5ms lost\n").unwrap();
+        let lost = recording.locations.iter_mut().find(|l| l.frames[0].function == "lost").unwrap();
+        lost.frames.clear();
+        let functions = Functions::new(&recording);
+        let names: Vec<(&str, u32)> = functions.list.iter().map(|f| (f.function.as_str(), f.line)).collect();
+        assert_eq!(names, [("burn", 9), ("main", 0), ("program+0x4", 0)]);
+    }
+}

@@ -1,0 +1,535 @@
+//! Everything that views ask about one recording: computed once, looked up after.
+//!
+//! The command line and the server print the same numbers because both ask here. Nodes, poles and functions are indices;
+//! [`Handle`] spells them for people: `s1` is node 0, `p1` the first pole, `f1` the function with the largest total.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::str::FromStr;
+
+use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, StackId, Timestamp};
+
+use crate::call_tree::{CallTree, FunctionWeight, Functions};
+use crate::critical_path::CriticalPath;
+use crate::poles::{Pole, Poles, Savings};
+use crate::sample_links::{self, SampleNodes};
+use crate::savings::{Change, Replay, Saving};
+use crate::states::{self, Known, Parallelism, States, Stretch};
+use crate::trace_tree::{Forest, NodeSource, Note};
+
+/// Below so many samples a flame graph says that they are few.
+pub const FEW_SAMPLES: u64 = 20;
+
+/// From this share of its own time a pole is called busy.
+const BUSY_PERCENT: i64 = 60;
+
+/// Up to this share of its own time a pole is said to wait.
+const WAITING_PERCENT: i64 = 20;
+
+/// What people call a node, a pole or a function; stable inside a sealed recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Handle {
+    /// `s1` is node 0.
+    Node(usize),
+    /// `p1` is pole 0.
+    Pole(usize),
+    /// `f1` is function 0.
+    Function(usize),
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Handle::Node(i) => write!(f, "s{}", i + 1),
+            Handle::Pole(i) => write!(f, "p{}", i + 1),
+            Handle::Function(i) => write!(f, "f{}", i + 1),
+        }
+    }
+}
+
+/// The text is no handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandleError;
+
+impl fmt::Display for HandleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a handle such as s12, p1 or f3")
+    }
+}
+
+impl std::error::Error for HandleError {}
+
+impl FromStr for Handle {
+    type Err = HandleError;
+
+    fn from_str(text: &str) -> Result<Self, HandleError> {
+        let kind = text.chars().next().ok_or(HandleError)?;
+        let digits = &text[kind.len_utf8()..];
+        if digits.starts_with('0') || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(HandleError);
+        }
+        let index = digits.parse::<usize>().map_err(|_| HandleError)? - 1;
+        match kind {
+            's' => Ok(Handle::Node(index)),
+            'p' => Ok(Handle::Pole(index)),
+            'f' => Ok(Handle::Function(index)),
+            _ => Err(HandleError),
+        }
+    }
+}
+
+/// How samples were tied to their spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkCounts {
+    /// By the context record.
+    pub record: u64,
+    /// By process and time.
+    pub inferred: u64,
+    /// Several spans could own them.
+    pub ambiguous: u64,
+    /// No span was open there.
+    pub none: u64,
+}
+
+/// Services and names of all nodes, each text once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Labels {
+    /// Distinct services, in order of their first node.
+    pub services: Vec<String>,
+    /// Distinct names, in order of their first node.
+    pub names: Vec<String>,
+    /// For each node its place in `services`.
+    pub service: Vec<usize>,
+    /// For each node its place in `names`.
+    pub name: Vec<usize>,
+}
+
+/// A flame graph and what it is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flame {
+    /// The tree.
+    pub tree: CallTree,
+    /// How its samples are tied to their spans.
+    pub links: LinkCounts,
+}
+
+impl Flame {
+    /// Whether there are too few samples to read much into it.
+    pub fn few_samples(&self) -> bool {
+        self.tree.samples < FEW_SAMPLES
+    }
+}
+
+/// A node whose own samples contain a function.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FunctionInNode {
+    /// The node.
+    pub node: usize,
+    /// Its own samples with the function.
+    pub samples: u64,
+    /// Their weight.
+    pub total_nanos: u64,
+    /// Their share of the node's own samples.
+    pub share: f64,
+}
+
+/// Where a function ran.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FunctionNodes {
+    /// Largest weight first.
+    pub nodes: Vec<FunctionInNode>,
+    /// Samples with the function that belong to no node.
+    pub unlinked_samples: u64,
+}
+
+/// Why a pole is long, as far as samples tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReasonCode {
+    /// It computes.
+    OnCpu,
+    /// It waits.
+    Waits,
+    /// Some of both.
+    Mixed,
+    /// Its own time is too short for the sampling rate.
+    FewSamples,
+    /// The recording has no samples.
+    NoSamples,
+}
+
+impl ReasonCode {
+    /// The word JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ReasonCode::OnCpu => "on_cpu",
+            ReasonCode::Waits => "waits",
+            ReasonCode::Mixed => "mixed",
+            ReasonCode::FewSamples => "few_samples",
+            ReasonCode::NoSamples => "no_samples",
+        }
+    }
+}
+
+/// Why a pole is long, in a few words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// The code.
+    pub code: ReasonCode,
+    /// Lower-case fragment for people.
+    pub text: String,
+}
+
+/// A recording and all that is known about it.
+#[derive(Debug)]
+pub struct Report {
+    recording: Recording,
+    forest: Forest,
+    replay: Replay,
+    path: CriticalPath,
+    poles: Poles,
+    links: Vec<SampleLink>,
+    samples: SampleNodes,
+    sample_offsets: Vec<i64>,
+    functions: Functions,
+    labels: Labels,
+    path_states: States,
+    parallelism: Parallelism,
+}
+
+impl Report {
+    /// Computes everything that every view needs. Sample links that the recording brings are kept; where it brings none
+    /// they are made.
+    pub fn new(recording: Recording) -> Report {
+        let forest = Forest::build(&recording);
+        let replay = Replay::new(&recording, &forest);
+        let path = CriticalPath::of(replay.schedule(), &forest);
+        let poles = Poles::new(&recording, &forest, &path, &replay);
+        let links = if recording.sample_links.len() == recording.samples.len() {
+            recording.sample_links.clone()
+        } else {
+            sample_links::link(&recording)
+        };
+        let samples = sample_links::samples_of_nodes(&recording, &links, &forest);
+        let origin = forest.run_range().start;
+        let sample_offsets =
+            recording.samples.iter().map(|s| recording.clock.to_unix(s.time).map_or(i64::MIN, |at| at.nanos_since(origin))).collect();
+        let functions = Functions::new(&recording);
+        let labels = labels(&recording, &forest);
+        let parallelism = states::parallelism(&forest);
+        let mut report = Report {
+            recording,
+            forest,
+            replay,
+            path,
+            poles,
+            links,
+            samples,
+            sample_offsets,
+            functions,
+            labels,
+            path_states: States::default(),
+            parallelism,
+        };
+        report.path_states = report.known().states(report.path_stretches(|_| true));
+        report
+    }
+
+    /// The recording.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// The forest; node 0 is the run.
+    pub fn forest(&self) -> &Forest {
+        &self.forest
+    }
+
+    /// The critical path.
+    pub fn critical_path(&self) -> &CriticalPath {
+        &self.path
+    }
+
+    /// The long poles, ranked.
+    pub fn poles(&self) -> &[Pole] {
+        &self.poles.poles
+    }
+
+    /// Groups on the path that are not among the poles, because they have too little time there.
+    pub fn poles_truncated(&self) -> usize {
+        self.poles.truncated
+    }
+
+    /// The functions, by total weight.
+    pub fn functions(&self) -> &Functions {
+        &self.functions
+    }
+
+    /// Services and names of all nodes.
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    /// The moment that offsets count from: the start of the run.
+    pub fn origin(&self) -> Timestamp {
+        self.forest.run_range().start
+    }
+
+    /// How long the run was.
+    pub fn wall_nanos(&self) -> i64 {
+        self.forest.run_range().nanos()
+    }
+
+    /// Where the time of the critical path went; sums to the run.
+    pub fn path_states(&self) -> States {
+        self.path_states
+    }
+
+    /// Operations in flight.
+    pub fn parallelism(&self) -> Parallelism {
+        self.parallelism
+    }
+
+    /// Number of traces that the spans belong to.
+    pub fn trace_count(&self) -> usize {
+        self.recording.spans.iter().map(|s| s.trace_id).collect::<HashSet<_>>().len()
+    }
+
+    /// What a reader of the forest and of the savings must know.
+    pub fn notes(&self) -> impl Iterator<Item = &Note> {
+        self.forest.notes.iter().chain(self.replay.notes())
+    }
+
+    /// Everything that is missing or doubtful: losses of the recording, then notes.
+    pub fn quality(&self) -> Vec<Note> {
+        let losses = self.recording.losses.iter();
+        let losses = losses.map(|l| Note { code: l.kind.as_str(), count: l.count, detail: l.detail.clone() });
+        losses.chain(self.notes().cloned()).collect()
+    }
+
+    /// What the node is called.
+    pub fn name(&self, node: usize) -> &str {
+        self.forest.name(&self.recording, node)
+    }
+
+    /// The node's service.
+    pub fn service(&self, node: usize) -> &str {
+        self.forest.service(&self.recording, node)
+    }
+
+    /// The node that a handle names: itself, or the first of the pole.
+    pub fn node_of(&self, handle: Handle) -> Option<usize> {
+        match handle {
+            Handle::Node(node) => (node < self.forest.len()).then_some(node),
+            Handle::Pole(pole) => self.poles().get(pole).and_then(|p| p.nodes.first()).copied(),
+            Handle::Function(_) => None,
+        }
+    }
+
+    /// What the run saves if this node alone is fixed.
+    pub fn savings(&self, node: usize) -> Savings {
+        self.savings_of(&[node])
+    }
+
+    /// What the run saves if these nodes are fixed, all at once.
+    pub fn savings_of(&self, nodes: &[usize]) -> Savings {
+        Savings::of(&self.replay, nodes)
+    }
+
+    /// One of the three savings.
+    pub fn saves(&self, nodes: &[usize], change: Change) -> Saving {
+        self.replay.saves(nodes, change)
+    }
+
+    /// Where the time of a node went; sums to its duration.
+    pub fn node_states(&self, node: usize) -> States {
+        self.known().of_node(node)
+    }
+
+    /// Where the time went that a pole has on the path; sums to it.
+    pub fn pole_states(&self, pole: &Pole) -> States {
+        self.known().states(self.pole_stretches(pole).into_iter())
+    }
+
+    /// The pole's own samples while it was on the path: indices into `recording.samples`.
+    pub fn pole_samples(&self, pole: &Pole) -> Vec<u32> {
+        let known = self.known();
+        self.pole_stretches(pole).into_iter().flat_map(|s| known.samples_in(s).iter().copied()).collect()
+    }
+
+    /// Samples of the node itself.
+    pub fn own_samples(&self, node: usize) -> &[u32] {
+        self.samples.of(node)
+    }
+
+    /// Samples of the node and of everything below it.
+    pub fn subtree_samples(&self, node: usize) -> impl Iterator<Item = u32> + '_ {
+        (node..self.forest.nodes[node].subtree_end).flat_map(|n| self.samples.of(n).iter().copied())
+    }
+
+    /// All samples of the recording.
+    pub fn all_samples(&self) -> impl Iterator<Item = u32> + use<> {
+        0..self.recording.samples.len() as u32
+    }
+
+    /// The link of a sample.
+    pub fn sample_link(&self, sample: u32) -> SampleLink {
+        self.links[sample as usize]
+    }
+
+    /// How these samples are tied to their spans.
+    pub fn link_counts(&self, samples: impl Iterator<Item = u32>) -> LinkCounts {
+        let mut counts = LinkCounts::default();
+        for sample in samples {
+            *match self.links[sample as usize].evidence {
+                LinkEvidence::Record => &mut counts.record,
+                LinkEvidence::Inferred => &mut counts.inferred,
+                LinkEvidence::Ambiguous { .. } => &mut counts.ambiguous,
+                LinkEvidence::None => &mut counts.none,
+            } += 1;
+        }
+        counts
+    }
+
+    fn stacks<'a>(&'a self, samples: impl Iterator<Item = u32> + 'a) -> impl Iterator<Item = (StackId, u64)> + 'a {
+        samples.map(|s| &self.recording.samples[s as usize]).map(|s| (s.stack, s.weight_nanos))
+    }
+
+    /// The flame graph of these samples.
+    pub fn flame_of(&self, samples: &[u32]) -> Flame {
+        Flame {
+            tree: CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied())),
+            links: self.link_counts(samples.iter().copied()),
+        }
+    }
+
+    /// The flame graph of a node and everything below it; without a node, of all samples.
+    pub fn flame(&self, node: Option<usize>) -> Flame {
+        let samples: Vec<u32> = match node {
+            Some(node) => self.subtree_samples(node).collect(),
+            None => self.all_samples().collect(),
+        };
+        self.flame_of(&samples)
+    }
+
+    /// The functions of these samples: first the one to name (see [`CallTree::hot_function`]), then by self weight.
+    pub fn top_functions(&self, samples: &[u32]) -> Vec<FunctionWeight> {
+        let mut functions = self.functions.weigh(&self.recording, self.stacks(samples.iter().copied()));
+        if let Some(hot) = self.hot_function(samples)
+            && let Some(place) = functions.iter().position(|f| f.function == hot)
+        {
+            functions[..=place].rotate_right(1);
+        }
+        functions
+    }
+
+    /// The function to name for these samples, where one holds half of them.
+    pub fn hot_function(&self, samples: &[u32]) -> Option<usize> {
+        CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied())).hot_function()
+    }
+
+    /// Where a function ran.
+    pub fn nodes_with(&self, function: usize) -> FunctionNodes {
+        let holds = self.functions.stacks_with(&self.recording, function);
+        let mut sums: HashMap<usize, (u64, u64)> = HashMap::new();
+        let mut out = FunctionNodes::default();
+        for (i, sample) in self.recording.samples.iter().enumerate() {
+            if !holds.get(sample.stack.0 as usize).copied().unwrap_or(false) {
+                continue;
+            }
+            match self.samples.node(i) {
+                Some(node) => {
+                    let sum = sums.entry(node).or_default();
+                    *sum = (sum.0 + 1, sum.1.saturating_add(sample.weight_nanos));
+                }
+                None => out.unlinked_samples += 1,
+            }
+        }
+        out.nodes = sums
+            .into_iter()
+            .map(|(node, (samples, total_nanos))| {
+                let own = self.samples.of(node).len().max(1) as f64;
+                FunctionInNode { node, samples, total_nanos, share: samples as f64 / own }
+            })
+            .collect();
+        out.nodes.sort_by_key(|n| (std::cmp::Reverse(n.total_nanos), n.node));
+        out
+    }
+
+    /// Why a pole is long, as far as samples tell, and whether its spans follow each other.
+    pub fn reason(&self, pole: &Pole) -> Reason {
+        let samples = self.pole_samples(pole);
+        let states = self.pole_states(pole);
+        let own = states.on_cpu_nanos + states.unaccounted_nanos;
+        let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
+        let busy = if own > 0 { states.on_cpu_nanos * 100 / own } else { 0 };
+        let hot = || self.hot_function(&samples).map(|f| self.functions.list[f].function.as_str());
+        let (code, mut text) = if self.recording.samples.is_empty() {
+            (ReasonCode::NoSamples, "no samples".to_owned())
+        } else if expected < i128::from(FEW_SAMPLES) && (samples.len() as u64) < FEW_SAMPLES {
+            (ReasonCode::FewSamples, "too short for the sampling rate".to_owned())
+        } else if busy >= BUSY_PERCENT {
+            let text = match hot() {
+                Some(function) => format!("{busy} % on-CPU, most of it in {function}"),
+                None => format!("{busy} % on-CPU, spread over many functions"),
+            };
+            (ReasonCode::OnCpu, text)
+        } else if busy <= WAITING_PERCENT {
+            (ReasonCode::Waits, format!("waits, {busy} % on-CPU"))
+        } else {
+            let text = match hot() {
+                Some(function) => format!("{busy} % on-CPU, most of it in {function}; waits for the rest"),
+                None => format!("{busy} % on-CPU; waits for the rest"),
+            };
+            (ReasonCode::Mixed, text)
+        };
+        if self.in_sequence(&pole.nodes) {
+            text = format!("{} in sequence; {text}", pole.nodes.len());
+        }
+        Reason { code, text }
+    }
+
+    /// Whether there are several of them and none overlaps another.
+    fn in_sequence(&self, nodes: &[usize]) -> bool {
+        let mut ranges: Vec<_> = nodes.iter().map(|&n| self.forest.nodes[n].range).collect();
+        ranges.sort_by_key(|r| r.start);
+        ranges.len() > 1 && ranges.windows(2).all(|pair| pair[0].end <= pair[1].start)
+    }
+
+    fn known(&self) -> Known<'_> {
+        Known { recording: &self.recording, schedule: self.replay.schedule(), samples: &self.samples, sample_offsets: &self.sample_offsets }
+    }
+
+    fn path_stretches(&self, wanted: impl Fn(usize) -> bool) -> impl Iterator<Item = Stretch> {
+        let origin = self.origin();
+        self.path.segments.iter().filter(move |s| wanted(s.node)).map(move |s| Stretch {
+            node: s.node,
+            from: s.range.start.nanos_since(origin),
+            to: s.range.end.nanos_since(origin),
+        })
+    }
+
+    fn pole_stretches(&self, pole: &Pole) -> Vec<Stretch> {
+        self.path_stretches(|node| pole.nodes.binary_search(&node).is_ok()).collect()
+    }
+
+    /// Whether the node was made from a process, the run included.
+    pub fn is_process(&self, node: usize) -> bool {
+        !matches!(self.forest.nodes[node].source, NodeSource::Span(_))
+    }
+}
+
+fn labels(recording: &Recording, forest: &Forest) -> Labels {
+    fn place<'a>(text: &'a str, seen: &mut HashMap<&'a str, usize>, list: &mut Vec<String>) -> usize {
+        *seen.entry(text).or_insert_with(|| {
+            list.push(text.to_owned());
+            list.len() - 1
+        })
+    }
+    let mut labels = Labels::default();
+    let (mut services, mut names) = (HashMap::new(), HashMap::new());
+    for node in 0..forest.len() {
+        labels.service.push(place(forest.service(recording, node), &mut services, &mut labels.services));
+        labels.name.push(place(forest.name(recording, node), &mut names, &mut labels.names));
+    }
+    labels
+}

@@ -1,0 +1,251 @@
+//! Samples × spans → links with their evidence: what ran inside this span.
+//!
+//! A context record decides where there is one. It may name a span that is not in the recording: it had not ended when
+//! the program did, or it is still on its way; the link keeps the id, as `record`, for a later sealing.
+//!
+//! Where no record was found, process and time decide, and only if they leave no choice. Of the spans that are open in
+//! the process those count that have no open child there: a parent with an open child is taken to wait for it.
+//!
+//! ```text
+//! pid 7   handle     ├────────────────────┤
+//!           parse      ├────┤
+//!           fetch              ├───────┤
+//!         handle                   ├────────────┤     another request
+//! sample         ^ parse, inferred     ^ ambiguous: fetch or the other handle
+//! ```
+
+use std::collections::HashMap;
+
+use longpole_model::{ContextRecord, Evidence, Recording, SampleLink, SpanId, Timestamp, TraceId};
+
+use crate::trace_tree::Forest;
+
+/// The link of each sample, in the order of the samples.
+pub fn link(recording: &Recording) -> Vec<SampleLink> {
+    let nothing = SampleLink { span: None, evidence: Evidence::None };
+    let mut links = vec![nothing; recording.samples.len()];
+    let mut asking: HashMap<u32, Vec<(Timestamp, usize)>> = HashMap::new();
+    for (i, sample) in recording.samples.iter().enumerate() {
+        match sample.context {
+            ContextRecord::Span { trace_id, span_id } => {
+                links[i] = SampleLink { span: Some((trace_id, span_id)), evidence: Evidence::Record };
+            }
+            ContextRecord::NoSpan => {}
+            ContextRecord::Absent | ContextRecord::Torn => {
+                if let Some(at) = recording.clock.to_unix(sample.time) {
+                    asking.entry(sample.pid).or_default().push((at, i));
+                }
+            }
+        }
+    }
+    let mut spans_of: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (i, span) in recording.spans.iter().enumerate() {
+        if let Some(pid) = span.pid.filter(|pid| asking.contains_key(pid)) {
+            spans_of.entry(pid).or_default().push(i);
+        }
+    }
+    for (pid, mut samples) in asking {
+        if let Some(spans) = spans_of.get(&pid) {
+            // Already in order, unless the wall clock was stepped.
+            samples.sort_unstable();
+            infer(recording, spans, &samples, &mut links);
+        }
+    }
+    links
+}
+
+/// Spans that are open and have no open child in the process: how many, and the sum of their indices, which is the
+/// index itself where there is one.
+#[derive(Default)]
+struct Leaves {
+    count: u32,
+    sum: u64,
+}
+
+impl Leaves {
+    fn add(&mut self, span: usize) {
+        self.count += 1;
+        self.sum += span as u64;
+    }
+
+    fn remove(&mut self, span: usize) {
+        self.count -= 1;
+        self.sum -= span as u64;
+    }
+}
+
+/// One sweep over the spans and samples of a process.
+fn infer(recording: &Recording, spans: &[usize], samples: &[(Timestamp, usize)], links: &mut [SampleLink]) {
+    let id = |i: usize| (recording.spans[i].trace_id, recording.spans[i].span_id);
+    let local: HashMap<(TraceId, SpanId), usize> = spans.iter().enumerate().rev().map(|(local, &i)| (id(i), local)).collect();
+    let parent: Vec<Option<usize>> = spans
+        .iter()
+        .enumerate()
+        .map(|(i, &s)| {
+            let span = &recording.spans[s];
+            local.get(&(span.trace_id, span.parent_span_id?)).copied().filter(|&p| p != i)
+        })
+        .collect();
+    // At one moment ends come before starts, and both before samples: spans are half open.
+    let mut events: Vec<(Timestamp, bool, usize)> = Vec::with_capacity(2 * spans.len());
+    for (i, &s) in spans.iter().enumerate() {
+        let span = &recording.spans[s];
+        if span.start < span.end {
+            events.push((span.start, true, i));
+            events.push((span.end, false, i));
+        }
+    }
+    events.sort_unstable();
+    let mut open = vec![false; spans.len()];
+    let mut open_children = vec![0u32; spans.len()];
+    let mut leaves = Leaves::default();
+    let mut next = 0;
+    for &(at, sample) in samples {
+        while let Some(&(_, starts, i)) = events.get(next).filter(|e| e.0 <= at) {
+            next += 1;
+            open[i] = starts;
+            if open_children[i] == 0 {
+                if starts { leaves.add(i) } else { leaves.remove(i) }
+            }
+            if let Some(p) = parent[i] {
+                if starts {
+                    open_children[p] += 1;
+                    if open_children[p] == 1 && open[p] {
+                        leaves.remove(p);
+                    }
+                } else {
+                    open_children[p] -= 1;
+                    if open_children[p] == 0 && open[p] {
+                        leaves.add(p);
+                    }
+                }
+            }
+        }
+        links[sample] = match leaves.count {
+            0 => SampleLink { span: None, evidence: Evidence::None },
+            1 => SampleLink { span: Some(id(spans[leaves.sum as usize])), evidence: Evidence::Inferred },
+            candidates => SampleLink { span: None, evidence: Evidence::Ambiguous { candidates } },
+        };
+    }
+}
+
+/// Which node each sample belongs to, both ways.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleNodes {
+    node_of: Vec<u32>,
+    base: Vec<u32>,
+    list: Vec<u32>,
+}
+
+const NO_NODE: u32 = u32::MAX;
+
+impl SampleNodes {
+    /// The node of this sample; `None` where it is ambiguous, or its span is not in the recording, or nothing was open and
+    /// its process is no node.
+    pub fn node(&self, sample: usize) -> Option<usize> {
+        self.node_of.get(sample).filter(|n| **n != NO_NODE).map(|&n| n as usize)
+    }
+
+    /// The samples of this node itself, by time: indices into `recording.samples`.
+    pub fn of(&self, node: usize) -> &[u32] {
+        &self.list[self.base[node] as usize..self.base[node + 1] as usize]
+    }
+}
+
+/// Gives the samples to the nodes: by their links, and where nothing was open to the node of their process.
+pub fn samples_of_nodes(recording: &Recording, links: &[SampleLink], forest: &Forest) -> SampleNodes {
+    let mut node_of = vec![NO_NODE; recording.samples.len()];
+    let mut base = vec![0u32; forest.len() + 1];
+    for ((sample, link), slot) in recording.samples.iter().zip(links).zip(&mut node_of) {
+        let node = match (link.span, link.evidence) {
+            (Some((trace, span)), _) => forest.node_of_id(trace, span),
+            (None, Evidence::None) => {
+                let at = recording.clock.to_unix(sample.time);
+                at.and_then(|at| forest.process_at(sample.pid, at)).and_then(|p| forest.node_of_process(p))
+            }
+            (None, _) => None,
+        };
+        if let Some(node) = node {
+            *slot = node as u32;
+            base[node + 1] += 1;
+        }
+    }
+    for i in 0..forest.len() {
+        base[i + 1] += base[i];
+    }
+    let mut fill = base.clone();
+    let mut list = vec![0u32; base[forest.len()] as usize];
+    for (sample, &node) in node_of.iter().enumerate().filter(|(_, n)| **n != NO_NODE) {
+        let at = &mut fill[node as usize];
+        list[*at as usize] = sample as u32;
+        *at += 1;
+    }
+    SampleNodes { node_of, base, list }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::text;
+
+    /// Each sample as `name evidence`.
+    fn check(text: &str, expected: &[&str]) {
+        let recording = text::parse(text).unwrap();
+        let name = |id: (TraceId, SpanId)| {
+            let span = recording.spans.iter().find(|s| (s.trace_id, s.span_id) == id);
+            span.map_or("unknown", |s| s.name.as_str())
+        };
+        let found: Vec<String> = link(&recording)
+            .iter()
+            .map(|l| match (l.span, l.evidence) {
+                (Some(id), evidence) => format!("{} {}", name(id), evidence.as_str()),
+                (None, Evidence::Ambiguous { candidates }) => format!("one of {candidates}"),
+                (None, evidence) => evidence.as_str().to_owned(),
+            })
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_drawing_of_the_module_page() {
+        let spans = "\
+handle    0..20ms  web pid 7
+  parse   2..6ms   web
+  fetch  10..16ms  web
+handle   12..25ms  web pid 7
+";
+        check(
+            &format!("{spans}sample 1ms pid 7 m\nsample 4ms pid 7 m\nsample 11ms pid 7 m\nsample 14ms pid 7 m\nsample 30ms pid 7 m\n"),
+            &["handle inferred", "parse inferred", "fetch inferred", "one of 2", "none"],
+        );
+    }
+
+    #[test]
+    fn a_record_wins_over_time_and_no_span_is_believed() {
+        check(
+            "a 0..9ms web pid 7\nb 0..9ms web pid 7\nsample 1ms pid 7 [b] m\nsample 2ms pid 7 [-] m\nsample 3ms pid 7 [~] m\n",
+            &["b record", "none", "one of 2"],
+        );
+    }
+
+    #[test]
+    fn another_process_and_the_borders_of_a_span_count() {
+        check(
+            "a 1..9ms web pid 7\n  b 2..3ms db pid 8\nsample 1ms pid 7 m\nsample 2ms pid 7 m\nsample 2ms pid 8 m\nsample 9ms pid 7 m\nsample 5ms pid 9 m\n",
+            &["a inferred", "a inferred", "b inferred", "none", "none"],
+        );
+    }
+
+    #[test]
+    fn samples_outside_spans_belong_to_the_process_if_it_is_a_node() {
+        let recording = text::parse(
+            "run make 0..50ms\n  step 1..5ms make pid 1\nprocess cc 10..40ms pid 7 under 1\nsample 3ms pid 1 m\nsample 8ms pid 1 m\nsample 20ms pid 7 m\nsample 20ms pid 99 m\n",
+        )
+        .unwrap();
+        let forest = Forest::build(&recording);
+        let nodes = samples_of_nodes(&recording, &link(&recording), &forest);
+        let names: Vec<Option<&str>> = (0..4).map(|i| nodes.node(i).map(|n| forest.name(&recording, n))).collect();
+        assert_eq!(names, [Some("step"), Some("make"), Some("cc"), None]);
+        assert_eq!(nodes.of(0), [1]);
+    }
+}
