@@ -12,3 +12,7 @@ pub mod limits;
 mod loss_book;
 mod peer;
 pub mod receive;
+pub mod seal;
+pub mod view;
+pub mod seal;
+pub mod view;

@@ -8,10 +8,15 @@
 //! The recorder does this when its command has ended; whoever opens the recording of a recorder that was killed does the very
 //! same. It can be interrupted between its steps: the log stays, and the next one begins again.
 
-use longpole_analysis::Report;
-use longpole_model::{Loss, LossKind, Recording, SpanBatch};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use longpole_analysis::report::Report;
+use longpole_model::{Loss, LossKind, MappingId, Recording, SpanBatch};
 use longpole_store::{Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, SummaryRow};
-use longpole_symbols::{FileSystem, Symbolizer};
+use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
 use longpole_wire::limits::Limits;
 use longpole_wire::otlp;
 
@@ -32,6 +37,12 @@ pub enum SealError {
         /// The recording.
         name: RecordingName,
     },
+    /// The log does not begin with its run, or begins twice.
+    #[error("the log of {name} does not begin with its run")]
+    Headless {
+        /// The recording.
+        name: RecordingName,
+    },
     /// Its recorder lives.
     #[error("{name} is still being recorded")]
     Living {
@@ -40,10 +51,15 @@ pub enum SealError {
     },
 }
 
-/// Seals the recording that this process has made, and reports on it.
-pub fn seal_own(writer: &RecordingWriter, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
-    let report = assemble(writer.replay()?, writer.name(), interrupted)?;
-    writer.write_segments(report.recording(), &summary_row(writer.name(), &report))?;
+/// Seals the recording that this process has made, and reports on it. `binaries` are the mapped files the recorder still has
+/// open: names are looked up in them, so that a binary that was deleted or replaced meanwhile is the one that ran.
+pub fn seal_own(
+    writer: &RecordingWriter,
+    binaries: HashMap<MappingId, File>,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Report, SealError> {
+    let report = assemble(writer.replay()?, writer.name(), binaries, interrupted)?;
+    writer.write_segments(report.recording(), &summary_row(&report))?;
     Ok(report)
 }
 
@@ -54,20 +70,32 @@ pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) 
         RecordingState::Sealed { .. } => Ok(Report::new(stored.read()?)),
         RecordingState::Recording => Err(SealError::Living { name }),
         RecordingState::Killed => {
-            let report = assemble(stored.replay()?, name, interrupted)?;
-            stored.write_segments(report.recording(), &summary_row(name, &report))?;
+            let report = assemble(stored.replay()?, name, HashMap::new(), interrupted)?;
+            stored.write_segments(report.recording(), &summary_row(&report))?;
             Ok(report)
         }
     }
 }
 
 /// Everything in the log, joined.
-fn assemble(replay: Replay, name: RecordingName, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
+fn assemble(
+    replay: Replay,
+    name: RecordingName,
+    mut binaries: HashMap<MappingId, File>,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Report, SealError> {
     let stop = || if interrupted() { Err(SealError::Interrupted { name }) } else { Ok(()) };
-    let mut assembler = Assembler::new(replay.run().clone());
-    for frame in replay {
+    let mut frames = replay;
+    let mut assembler = match frames.next() {
+        Some(Ok(Frame::Run(run))) => Assembler::new(run),
+        Some(Err(error)) => return Err(error.into()),
+        // The log is created with this frame in one write.
+        Some(Ok(_)) | None => return Err(SealError::Headless { name }),
+    };
+    for frame in frames {
         stop()?;
         match frame? {
+            Frame::Run(_) => return Err(SealError::Headless { name }),
             Frame::OtlpProtobuf { peer_pid, body } => {
                 decode(&mut assembler, peer_pid, |batch| otlp::trace::decode(&body, &Limits::default(), batch));
             }
@@ -80,7 +108,8 @@ fn assemble(replay: Replay, name: RecordingName, interrupted: &dyn Fn() -> bool)
     }
     let mut recording = assembler.finish();
     stop()?;
-    for loss in Symbolizer::new(Box::new(FileSystem)).fill(&mut recording) {
+    let open = recording.mappings.iter().filter_map(|m| Some((PathBuf::from(&m.path), binaries.remove(&m.id)?))).collect();
+    for loss in Symbolizer::new(Box::new(OpenFirst { open })).fill(&mut recording) {
         loss.merge_into(&mut recording.losses);
     }
     stop()?;
@@ -108,7 +137,21 @@ fn note_clock_step(recording: &mut Recording) {
     }
 }
 
-fn summary_row(name: RecordingName, report: &Report) -> SummaryRow {
-    let answer = view::AnswerView::new(&name.to_string(), report).and_then(|answer| serde_json::to_string(&answer).ok());
+/// Files the recorder has open, then those of the machine.
+struct OpenFirst {
+    open: HashMap<PathBuf, File>,
+}
+
+impl Files for OpenFirst {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>> {
+        match self.open.get(path) {
+            Some(file) => Ok(Box::new(file.try_clone()?)),
+            None => HostFiles.open(path),
+        }
+    }
+}
+
+fn summary_row(report: &Report) -> SummaryRow {
+    let answer = view::AnswerView::new(report).and_then(|answer| serde_json::to_string(&answer).ok());
     SummaryRow::of_recording(report.recording(), answer)
 }

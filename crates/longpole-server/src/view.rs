@@ -3,7 +3,7 @@
 //! The HTTP API, `--format json` and the text of the terminal are all made from these values, so that every number a person
 //! can see is the same everywhere. Times are offsets in nanoseconds from the run's start; ids are lower-case hex.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 mod build;
 
@@ -19,7 +19,7 @@ pub struct RecordingView {
     pub command: Vec<String>,
     /// When it started.
     pub start_unix_nano: String,
-    /// How long it ran.
+    /// How long it ran; 0 while that is not known.
     pub wall_nanos: i64,
     /// How it ended.
     pub exit: Option<ExitView>,
@@ -30,7 +30,7 @@ pub struct RecordingView {
     /// Samples taken.
     pub samples: u64,
     /// Its first long pole.
-    pub answer: Option<serde_json::Value>,
+    pub answer: Option<AnswerView>,
 }
 
 /// Recordings, newest first.
@@ -41,7 +41,7 @@ pub struct RecordingsView {
 }
 
 /// The first long pole in one line; kept in the catalog.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AnswerView {
     /// Service of the pole.
     pub service: String,

@@ -1,0 +1,543 @@
+//! How each view is made from a report. The only place where the model becomes JSON.
+
+use std::fmt::Display;
+
+use longpole_analysis::call_tree::FunctionWeight;
+use longpole_analysis::poles::{Pole, Savings};
+use longpole_analysis::report::{FEW_SAMPLES, LinkCounts};
+use longpole_analysis::savings::Saving;
+use longpole_analysis::states::States;
+use longpole_analysis::trace_tree::{Edge, NodeSource, Note};
+use longpole_analysis::{Handle, Report};
+use longpole_model::{AttributeValue, Attributes, Exit, Process, RecorderCost, SpanEvent, SpanLink, StatusCode, Timestamp};
+use longpole_store::StoredRecording;
+use serde_json::Value;
+
+use super::*;
+
+/// Poles in a summary; the others are in the view of all poles.
+const SUMMARY_POLES_MAX: usize = 10;
+
+/// Functions named for a pole.
+const POLE_FRAMES_MAX: usize = 5;
+
+/// Functions named for a span.
+const SPAN_FRAMES_MAX: usize = 20;
+
+/// Handles listed for a pole: a group of a loop may have hundred thousand spans.
+const POLE_SPANS_MAX: usize = 100;
+
+/// Spans listed for a function.
+const FRAME_SPANS_MAX: usize = 500;
+
+/// Whole numbers beyond it do not fit a double, which is what most readers of JSON make of a number.
+const EXACT_IN_DOUBLE: u64 = 1 << 53;
+
+/// Bits of the flags of a row.
+mod flag {
+    pub(super) const ERROR: u32 = 1;
+    pub(super) const PARENT_INFERRED: u32 = 2;
+    pub(super) const PROCESS: u32 = 4;
+    pub(super) const ORPHAN: u32 = 8;
+    pub(super) const CLAMPED: u32 = 16;
+    pub(super) const CYCLE_BROKEN: u32 = 32;
+}
+
+impl RecordingsView {
+    /// These recordings, in this order.
+    pub fn new(recordings: &[StoredRecording]) -> Self {
+        RecordingsView { recordings: recordings.iter().map(RecordingView::new).collect() }
+    }
+}
+
+impl RecordingView {
+    /// What the catalog knows of a recording.
+    pub fn new(stored: &StoredRecording) -> Self {
+        let summary = &stored.summary;
+        RecordingView {
+            recording: stored.name.to_string(),
+            command: summary.command.clone(),
+            start_unix_nano: unix_nano(summary.start),
+            wall_nanos: nanos(summary.wall_nanos.unwrap_or_default()),
+            exit: summary.exit.map(ExitView::new),
+            state: stored.state.as_str().to_owned(),
+            spans: summary.spans,
+            samples: summary.samples,
+            // An answer of a longpole whose words we do not know is no answer; the recording can still be opened.
+            answer: summary.answer_json.as_deref().and_then(|json| serde_json::from_str(json).ok()),
+        }
+    }
+}
+
+impl AnswerView {
+    /// The first pole of a recording, where it has one.
+    pub fn new(report: &Report) -> Option<Self> {
+        let pole = report.poles().first()?;
+        let functions = &report.functions().list;
+        Some(AnswerView {
+            service: pole.service.clone(),
+            name: pole.name.clone(),
+            context: pole.context.clone(),
+            saves_if_zero_nanos: range(pole.savings.if_zero),
+            function: report.hot_function(&report.pole_samples(pole)).map(|function| functions[function].function.clone()),
+        })
+    }
+}
+
+impl ExitView {
+    fn new(exit: Exit) -> Self {
+        match exit {
+            Exit::Code(code) => ExitView { code: Some(code), signal: None },
+            Exit::Signal(signal) => ExitView { code: None, signal: Some(signal) },
+        }
+    }
+}
+
+impl SummaryView {
+    /// The answer of a recording.
+    pub fn new(recording: impl Display, report: &Report) -> Self {
+        let run = &report.recording().run;
+        let poles = report.poles();
+        let parallelism = report.parallelism();
+        SummaryView {
+            schema: "longpole.summary/1",
+            recording: recording.to_string(),
+            command: run.command.clone(),
+            exit: run.exit.map(ExitView::new),
+            start_unix_nano: unix_nano(report.origin()),
+            wall_nanos: report.wall_nanos(),
+            cpu_nanos: run.cpu_nanos,
+            host: run.host.clone(),
+            mode: run.mode.as_str().to_owned(),
+            rate_hz: run.rate_hz,
+            processes: report.recording().processes.len() as u64,
+            traces: report.trace_count() as u64,
+            spans: report.recording().spans.len() as u64,
+            samples: report.recording().samples.len() as u64,
+            links: report.link_counts(report.all_samples()).into(),
+            states: report.path_states().into(),
+            parallelism: ParallelismView { mean: parallelism.mean, peak: u64::from(parallelism.peak) },
+            poles: pole_views(report, SUMMARY_POLES_MAX),
+            quality: report.quality().iter().map(QualityView::new).collect(),
+            recorder: run.recorder_cost.map(RecorderView::new),
+            truncated: PolesTruncated { poles: poles.len().saturating_sub(SUMMARY_POLES_MAX) + report.poles_truncated() },
+        }
+    }
+}
+
+impl RecorderView {
+    fn new(cost: RecorderCost) -> Self {
+        RecorderView { cpu_nanos: cost.cpu_nanos, rss_bytes_max: cost.rss_bytes_max }
+    }
+}
+
+impl PolesView {
+    /// All poles of a recording.
+    pub fn new(recording: impl Display, report: &Report) -> Self {
+        PolesView {
+            recording: recording.to_string(),
+            wall_nanos: report.wall_nanos(),
+            poles: pole_views(report, usize::MAX),
+            truncated: PolesTruncated { poles: report.poles_truncated() },
+        }
+    }
+}
+
+fn pole_views(report: &Report, limit: usize) -> Vec<PoleView> {
+    report.poles().iter().enumerate().take(limit).map(|(index, pole)| PoleView::new(report, index, pole)).collect()
+}
+
+impl PoleView {
+    fn new(report: &Report, index: usize, pole: &Pole) -> Self {
+        let samples = report.pole_samples(pole);
+        let reason = report.reason(pole);
+        let mut functions = report.top_functions(&samples);
+        functions.truncate(POLE_FRAMES_MAX);
+        PoleView {
+            handle: Handle::Pole(index).to_string(),
+            service: pole.service.clone(),
+            name: pole.name.clone(),
+            context: pole.context.clone(),
+            count: pole.nodes.len() as u64,
+            spans: by_time_on_path(report, pole).into_iter().take(POLE_SPANS_MAX).map(node_handle).collect(),
+            truncated: SpansTruncated { spans: pole.nodes.len().saturating_sub(POLE_SPANS_MAX) },
+            on_path_nanos: pole.on_path_nanos,
+            saves_if_zero_nanos: range(pole.savings.if_zero),
+            saves_if_half_nanos: range(pole.savings.if_half),
+            saves_own_nanos: range(pole.savings.own),
+            evidence: pole.savings.evidence.as_str(),
+            states: report.pole_states(pole).into(),
+            reason: ReasonView { code: reason.code.as_str(), text: reason.text },
+            top_frames: top_frames(report, &functions),
+            samples: samples.len() as u64,
+            few_samples: (samples.len() as u64) < FEW_SAMPLES,
+        }
+    }
+}
+
+/// The nodes of a pole, most time on the path first; what a handle `p1` means where one span is asked for is the first.
+fn by_time_on_path(report: &Report, pole: &Pole) -> Vec<usize> {
+    let mut nodes = pole.nodes.clone();
+    nodes.sort_by_key(|node| std::cmp::Reverse(report.critical_path().on_path_nanos[*node]));
+    nodes
+}
+
+/// The node that a handle `s12` or `p1` names.
+fn node_of(report: &Report, handle: &str) -> Option<usize> {
+    match handle.parse().ok()? {
+        Handle::Pole(pole) => by_time_on_path(report, report.poles().get(pole)?).first().copied(),
+        handle => report.node_of(handle),
+    }
+}
+
+fn node_handle(node: usize) -> String {
+    Handle::Node(node).to_string()
+}
+
+fn top_frames(report: &Report, functions: &[FunctionWeight]) -> Vec<TopFrameView> {
+    functions
+        .iter()
+        .map(|weighed| {
+            let function = &report.functions().list[weighed.function];
+            TopFrameView {
+                handle: Handle::Function(weighed.function).to_string(),
+                function: function.function.clone(),
+                file: function.file.clone(),
+                line: function.line,
+                self_nanos: nanos(weighed.weight.self_nanos),
+                total_nanos: nanos(weighed.weight.total_nanos),
+                samples: weighed.weight.samples,
+            }
+        })
+        .collect()
+}
+
+impl TreeView {
+    /// The tree of a recording.
+    pub fn new(recording: impl Display, report: &Report) -> Self {
+        let labels = report.labels();
+        TreeView {
+            recording: recording.to_string(),
+            origin_unix_nano: unix_nano(report.origin()),
+            wall_nanos: report.wall_nanos(),
+            services: labels.services.clone(),
+            names: labels.names.clone(),
+            spans: TreeColumns::new(report),
+            critical_path: PathColumns::new(report),
+            notes: report.notes().map(QualityView::new).collect(),
+        }
+    }
+}
+
+impl TreeColumns {
+    fn new(report: &Report) -> Self {
+        let (forest, labels, origin) = (report.forest(), report.labels(), report.origin());
+        let mut columns = TreeColumns::default();
+        for (index, node) in forest.nodes.iter().enumerate() {
+            columns.parent.push(node.parent.map_or(-1, |parent| parent as i64));
+            columns.depth.push(node.depth);
+            columns.subtree.push((node.subtree_end - index - 1) as u64);
+            columns.start_nanos.push(node.range.start.nanos_since(origin));
+            columns.duration_nanos.push(node.range.nanos());
+            columns.service.push(labels.service[index] as u32);
+            columns.name.push(labels.name[index] as u32);
+            columns.flags.push(flags(report, index));
+            columns.on_path_nanos.push(report.critical_path().on_path_nanos[index]);
+            columns.samples.push(report.own_samples(index).len() as u64);
+        }
+        columns
+    }
+}
+
+fn flags(report: &Report, index: usize) -> u32 {
+    let node = report.forest().nodes[index];
+    let failed = matches!(node.source, NodeSource::Span(span) if report.recording().spans[span].status.code == StatusCode::Error);
+    [
+        (failed, flag::ERROR),
+        (node.edge == Edge::Inferred, flag::PARENT_INFERRED),
+        (report.is_process(index), flag::PROCESS),
+        (node.orphan, flag::ORPHAN),
+        (node.clamped, flag::CLAMPED),
+        (node.cycle_broken, flag::CYCLE_BROKEN),
+    ]
+    .into_iter()
+    .filter(|(set, _)| *set)
+    .fold(0, |flags, (_, bit)| flags | bit)
+}
+
+impl PathColumns {
+    fn new(report: &Report) -> Self {
+        let origin = report.origin();
+        let mut columns = PathColumns::default();
+        for segment in &report.critical_path().segments {
+            columns.span.push(segment.node as u64);
+            columns.start_nanos.push(segment.range.start.nanos_since(origin));
+            columns.end_nanos.push(segment.range.end.nanos_since(origin));
+        }
+        columns
+    }
+}
+
+impl SpanView {
+    /// The span of this handle, `s12` or `p1`; `None` where there is none.
+    pub fn new(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
+        let index = node_of(report, handle)?;
+        let (forest, run) = (report.forest(), &report.recording().run);
+        let node = forest.nodes[index];
+        let span = forest.span(report.recording(), index);
+        let process = forest.process(report.recording(), index);
+        let ids = match node.source {
+            NodeSource::Root => Some((run.trace_id, run.root_span_id)),
+            NodeSource::Span(_) => span.map(|span| (span.trace_id, span.span_id)),
+            NodeSource::Process(_) => None,
+        };
+        let own = report.own_samples(index);
+        let mut functions = report.top_functions(own);
+        functions.truncate(SPAN_FRAMES_MAX);
+        Some(SpanView {
+            recording: recording.to_string(),
+            handle: node_handle(index),
+            trace_id: ids.map(|(trace, _)| trace.to_string()),
+            span_id: ids.map(|(_, span)| span.to_string()),
+            parent: node.parent.map(|parent| ParentView {
+                handle: node_handle(parent),
+                edge: if node.edge == Edge::Declared { "declared" } else { "inferred" },
+            }),
+            service: report.service(index).to_owned(),
+            name: report.name(index).to_owned(),
+            kind: span.map_or("internal", |span| span.kind.as_str()),
+            status: span.map_or(StatusView { code: StatusCode::Unset.as_str(), message: String::new() }, |span| StatusView {
+                code: span.status.code.as_str(),
+                message: span.status.message.clone(),
+            }),
+            start_nanos: node.range.start.nanos_since(report.origin()),
+            duration_nanos: node.range.nanos(),
+            process: process.map(ProcessView::new),
+            attributes: match (span, process) {
+                (Some(span), _) => attributes(&span.attributes),
+                (None, Some(process)) => process_attributes(process),
+                (None, None) => Vec::new(),
+            },
+            resource: span.map(|span| attributes(&span.resource.attributes)).unwrap_or_default(),
+            events: span.map(|span| span.events.iter().map(|e| EventView::new(e, report.origin())).collect()).unwrap_or_default(),
+            links: span.map(|span| span.links.iter().map(|l| SpanLinkView::new(l, report)).collect()).unwrap_or_default(),
+            states: report.node_states(index).into(),
+            samples: SpanSamplesView {
+                own: own.len() as u64,
+                with_descendants: report.subtree_samples(index).count() as u64,
+                links: report.link_counts(own.iter().copied()).into(),
+            },
+            few_samples: (own.len() as u64) < FEW_SAMPLES,
+            savings: SavingsView::new(&report.savings(index), report.critical_path().on_path_nanos[index]),
+            top_frames: top_frames(report, &functions),
+            children: forest.children(index).len() as u64,
+        })
+    }
+}
+
+impl ProcessView {
+    fn new(process: &Process) -> Self {
+        ProcessView { pid: process.pid, name: process.name.clone(), arguments: process.arguments.clone() }
+    }
+}
+
+/// What is known of a process beside its name and arguments, in OpenTelemetry's words.
+fn process_attributes(process: &Process) -> Vec<AttributeView> {
+    let executable = (!process.executable.is_empty()).then(|| Value::from(process.executable.as_str()));
+    [("process.executable.path", executable), ("process.parent_pid", process.parent_pid.map(Value::from))]
+        .into_iter()
+        .filter_map(|(key, value)| Some(AttributeView { key: key.to_owned(), value: value? }))
+        .collect()
+}
+
+impl EventView {
+    fn new(event: &SpanEvent, origin: Timestamp) -> Self {
+        EventView { time_nanos: event.time.nanos_since(origin), name: event.name.clone(), attributes: attributes(&event.attributes) }
+    }
+}
+
+impl SpanLinkView {
+    fn new(link: &SpanLink, report: &Report) -> Self {
+        SpanLinkView {
+            trace_id: link.trace_id.to_string(),
+            span_id: link.span_id.to_string(),
+            handle: report.forest().node_of_id(link.trace_id, link.span_id).map(node_handle),
+        }
+    }
+}
+
+impl SavingsView {
+    fn new(savings: &Savings, on_path_nanos: i64) -> Self {
+        SavingsView {
+            saves_if_zero_nanos: range(savings.if_zero),
+            saves_if_half_nanos: range(savings.if_half),
+            saves_own_nanos: range(savings.own),
+            evidence: savings.evidence.as_str(),
+            on_path_nanos,
+        }
+    }
+}
+
+impl FlameView {
+    /// All samples of the run.
+    pub fn of_run(recording: impl Display, report: &Report) -> Self {
+        let samples: Vec<u32> = report.all_samples().collect();
+        Self::of_samples(recording, report, &samples, None, "the whole run".to_owned())
+    }
+
+    /// The samples of a span and of its descendants; for a pole those of all its spans. `None` where the handle names
+    /// neither.
+    pub fn of_span(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
+        let (nodes, handle, title) = match handle.parse().ok()? {
+            Handle::Node(node) => (vec![report.node_of(Handle::Node(node))?], Handle::Node(node), report.name(node).to_owned()),
+            Handle::Pole(index) => {
+                let pole = report.poles().get(index)?;
+                match pole.nodes[..] {
+                    [node] => (vec![node], Handle::Node(node), report.name(node).to_owned()),
+                    _ => (pole.nodes.clone(), Handle::Pole(index), format!("{} ×{}", pole.name, pole.nodes.len())),
+                }
+            }
+            Handle::Function(_) => return None,
+        };
+        let mut samples = Vec::new();
+        // Nodes stand in tree order; one inside another brings nothing that the outer one did not bring.
+        let mut covered = 0;
+        for node in nodes.into_iter().filter(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end).is_some()) {
+            samples.extend(report.subtree_samples(node));
+        }
+        Some(Self::of_samples(recording, report, &samples, Some(handle.to_string()), title))
+    }
+
+    fn of_samples(recording: impl Display, report: &Report, samples: &[u32], span: Option<String>, title: String) -> Self {
+        let flame = report.flame_of(samples);
+        let tree = &flame.tree;
+        let mut frames = Vec::new();
+        let mut places = vec![-1i64; report.functions().list.len()];
+        let mut nodes = FlameColumns::default();
+        for row in 0..tree.len() {
+            nodes.parent.push(tree.parent[row].map_or(-1, |parent| parent as i64));
+            nodes.depth.push(tree.depth[row]);
+            nodes.offset_nanos.push(nanos(tree.offset_nanos[row]));
+            nodes.total_nanos.push(nanos(tree.total_nanos[row]));
+            nodes.self_nanos.push(nanos(tree.self_nanos[row]));
+            nodes.frame.push(tree.function[row].map_or(-1, |function| {
+                if places[function] < 0 {
+                    places[function] = frames.len() as i64;
+                    frames.push(FlameFrameView::new(report, function));
+                }
+                places[function]
+            }));
+        }
+        FlameView {
+            recording: recording.to_string(),
+            span,
+            title,
+            samples: tree.samples,
+            weight_nanos: nanos(tree.total_nanos[0]),
+            few_samples: flame.few_samples(),
+            links: flame.links.into(),
+            frames,
+            nodes,
+        }
+    }
+}
+
+impl FlameFrameView {
+    fn new(report: &Report, index: usize) -> Self {
+        let function = &report.functions().list[index];
+        FlameFrameView {
+            handle: Handle::Function(index).to_string(),
+            function: function.function.clone(),
+            file: function.file.clone(),
+            line: function.line,
+            reason: function.reason.clone(),
+        }
+    }
+}
+
+impl FrameView {
+    /// The function of this handle, `f12`, and where it ran; `None` where there is none.
+    pub fn new(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
+        let Handle::Function(index) = handle.parse().ok()? else { return None };
+        let function = report.functions().list.get(index)?;
+        let ran_in = report.nodes_with(index);
+        Some(FrameView {
+            recording: recording.to_string(),
+            handle: Handle::Function(index).to_string(),
+            function: function.function.clone(),
+            file: function.file.clone(),
+            samples: function.weight.samples,
+            total_nanos: nanos(function.weight.total_nanos),
+            self_nanos: nanos(function.weight.self_nanos),
+            spans: ran_in
+                .nodes
+                .iter()
+                .take(FRAME_SPANS_MAX)
+                .map(|part| FrameSpanView {
+                    handle: node_handle(part.node),
+                    service: report.service(part.node).to_owned(),
+                    name: report.name(part.node).to_owned(),
+                    samples: part.samples,
+                    total_nanos: nanos(part.total_nanos),
+                    share: part.share,
+                })
+                .collect(),
+            unlinked_samples: ran_in.unlinked_samples,
+            truncated: SpansTruncated { spans: ran_in.nodes.len().saturating_sub(FRAME_SPANS_MAX) },
+        })
+    }
+}
+
+impl QualityView {
+    fn new(note: &Note) -> Self {
+        QualityView { code: note.code.to_owned(), count: note.count, detail: note.detail.clone() }
+    }
+}
+
+impl From<States> for StatesView {
+    fn from(states: States) -> Self {
+        StatesView {
+            on_cpu_nanos: states.on_cpu_nanos,
+            in_child_nanos: states.in_child_nanos,
+            unaccounted_nanos: states.unaccounted_nanos,
+        }
+    }
+}
+
+impl From<LinkCounts> for LinksView {
+    fn from(counts: LinkCounts) -> Self {
+        LinksView { record: counts.record, inferred: counts.inferred, ambiguous: counts.ambiguous, none: counts.none }
+    }
+}
+
+fn range(saving: Saving) -> RangeNanos {
+    [saving.low_nanos, saving.high_nanos]
+}
+
+fn unix_nano(at: Timestamp) -> String {
+    at.unix_nanos().max(0).to_string()
+}
+
+/// Sums of time fit 63 bits for 292 years.
+fn nanos(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn attributes(attributes: &Attributes) -> Vec<AttributeView> {
+    attributes.iter().map(|attribute| AttributeView { key: attribute.key.clone(), value: json(&attribute.value) }).collect()
+}
+
+/// A value as JSON has it. What JSON's numbers cannot hold becomes a text, bytes become hex.
+fn json(value: &AttributeValue) -> Value {
+    match value {
+        AttributeValue::Empty => Value::Null,
+        AttributeValue::Str(text) => Value::from(text.as_str()),
+        AttributeValue::Bool(truth) => Value::from(*truth),
+        AttributeValue::Int(number) if number.unsigned_abs() > EXACT_IN_DOUBLE => Value::from(number.to_string()),
+        AttributeValue::Int(number) => Value::from(*number),
+        AttributeValue::Double(number) => serde_json::Number::from_f64(*number).map_or_else(|| Value::from(number.to_string()), Value::Number),
+        AttributeValue::Bytes(bytes) => Value::from(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+        AttributeValue::Array(values) => Value::Array(values.iter().map(json).collect()),
+        AttributeValue::KeyValues(pairs) => Value::Object(pairs.iter().map(|pair| (pair.key.clone(), json(&pair.value))).collect()),
+    }
+}
