@@ -14,5 +14,3 @@ mod peer;
 pub mod receive;
 pub mod seal;
 pub mod view;
-pub mod seal;
-pub mod view;

@@ -402,7 +402,9 @@ impl FlameView {
         let mut samples = Vec::new();
         // Nodes stand in tree order; one inside another brings nothing that the outer one did not bring.
         let mut covered = 0;
-        for node in nodes.into_iter().filter(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end).is_some()) {
+        for node in
+            nodes.into_iter().filter(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end).is_some())
+        {
             samples.extend(report.subtree_samples(node));
         }
         Some(Self::of_samples(recording, report, &samples, Some(handle.to_string()), title))
@@ -496,11 +498,7 @@ impl QualityView {
 
 impl From<States> for StatesView {
     fn from(states: States) -> Self {
-        StatesView {
-            on_cpu_nanos: states.on_cpu_nanos,
-            in_child_nanos: states.in_child_nanos,
-            unaccounted_nanos: states.unaccounted_nanos,
-        }
+        StatesView { on_cpu_nanos: states.on_cpu_nanos, in_child_nanos: states.in_child_nanos, unaccounted_nanos: states.unaccounted_nanos }
     }
 }
 
@@ -535,7 +533,9 @@ fn json(value: &AttributeValue) -> Value {
         AttributeValue::Bool(truth) => Value::from(*truth),
         AttributeValue::Int(number) if number.unsigned_abs() > EXACT_IN_DOUBLE => Value::from(number.to_string()),
         AttributeValue::Int(number) => Value::from(*number),
-        AttributeValue::Double(number) => serde_json::Number::from_f64(*number).map_or_else(|| Value::from(number.to_string()), Value::Number),
+        AttributeValue::Double(number) => {
+            serde_json::Number::from_f64(*number).map_or_else(|| Value::from(number.to_string()), Value::Number)
+        }
         AttributeValue::Bytes(bytes) => Value::from(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
         AttributeValue::Array(values) => Value::Array(values.iter().map(json).collect()),
         AttributeValue::KeyValues(pairs) => Value::Object(pairs.iter().map(|pair| (pair.key.clone(), json(&pair.value))).collect()),
