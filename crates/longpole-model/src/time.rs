@@ -94,7 +94,9 @@ impl Clock {
                 let (a, b) = (Self::offset_nanos(before), Self::offset_nanos(after));
                 let span = after.monotonic.nanos_since(before.monotonic).max(1);
                 let done = at.nanos_since(before.monotonic);
-                a + ((b - a) as i128 * done as i128 / span as i128) as i64
+                let moved = i128::from(b.saturating_sub(a)) * i128::from(done) / i128::from(span);
+                // It lies between the two offsets, so it fits.
+                (i128::from(a) + moved) as i64
             }
         };
         Some(Timestamp(i64::try_from(at.0).unwrap_or(i64::MAX).saturating_add(offset)))
@@ -104,9 +106,9 @@ impl Clock {
     pub fn step_nanos(&self) -> Option<i64> {
         self.anchors
             .windows(2)
-            .map(|pair| Self::offset_nanos(&pair[1]) - Self::offset_nanos(&pair[0]))
-            .max_by_key(|step| step.abs())
-            .filter(|step| step.abs() > CLOCK_STEP_NANOS)
+            .map(|pair| Self::offset_nanos(&pair[1]).saturating_sub(Self::offset_nanos(&pair[0])))
+            .max_by_key(|step| step.unsigned_abs())
+            .filter(|step| step.unsigned_abs() > CLOCK_STEP_NANOS.unsigned_abs())
     }
 }
 
@@ -152,5 +154,12 @@ mod tests {
     fn a_step_of_the_wall_clock_is_noticed() {
         assert_eq!(Clock::new(vec![anchor(0, 0), anchor(10, 11)]).step_nanos(), None);
         assert_eq!(Clock::new(vec![anchor(0, 0), anchor(10, 5_000_010)]).step_nanos(), Some(5_000_000));
+    }
+
+    #[test]
+    fn clocks_at_the_ends_of_time_do_not_overflow() {
+        let clock = Clock::new(vec![anchor(0, i64::MIN), anchor(u64::MAX, i64::MAX), anchor(5, i64::MAX)]);
+        assert_eq!(clock.step_nanos(), Some(i64::MAX));
+        assert!(clock.to_unix(Monotonic(u64::MAX - 1)).is_some());
     }
 }

@@ -1,1 +1,45 @@
-//! Stub.
+//! Keep and fetch: recordings on disk.
+//!
+//! You bring a directory. A [`Store`] numbers recordings `r1, r2, …` in it, gives a recorder a write-ahead log to append
+//! to ([`RecordingWriter`]), turns what was recorded into Parquet files, one per table, and reads them back as model
+//! values ([`StoredRecording`]).
+//!
+//! ```text
+//! <root>/catalog.sqlite              which recordings there are, and the line that `ls` shows of each
+//! <root>/recordings/r7/format        version of what follows
+//!                      lock          locked (flock) while the recorder lives
+//!                      seal.lock     locked while someone turns the log into segments
+//!                      wal/000001.wal      until it is sealed: what was acknowledged, in order
+//!                      segments/*.parquet  once it is sealed: one file per table
+//! ```
+//!
+//! What was acknowledged is never lost with the recorder: it is in the log before the append returns. Whoever opens the
+//! recording of a recorder that died finds the lock free, replays the log and seals it. Sealing can be interrupted
+//! anywhere and begun again.
+//!
+//! It does not decode OTLP, look up symbols or tie samples to spans: between [`StoredRecording::replay`] and
+//! [`StoredRecording::write_segments`] others do. It runs no query; `longpole-query` reads the files that
+//! [`StoredRecording::table_files`] names. Bytes: `docs/formats/recording.md`; tables: `docs/formats/sql-schema.md`.
+
+#![forbid(unsafe_code)]
+
+pub mod assemble;
+mod catalog;
+mod codec;
+pub mod error;
+pub mod format;
+pub mod name;
+mod order;
+mod seal;
+mod segment;
+mod store;
+pub mod tables;
+#[cfg(test)]
+mod testing;
+pub mod wal;
+
+pub use assemble::Assembler;
+pub use error::{ErrorKind, StoreError};
+pub use name::RecordingName;
+pub use store::{RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow};
+pub use wal::{Frame, Replay, SyncPolicy, WalError, WalObservationSink, WalWriter};

@@ -1,0 +1,367 @@
+//! Observations and spans → a recording under construction. Pure: no file, no clock.
+//!
+//! ```text
+//! replayed frames ─┬─ Observations ──────────────────────► observe ─┐
+//!                  ├─ Loss ──────────────────────────────► loss     ├─► finish ─► Recording
+//!                  └─ OTLP bodies ─► wire (not here) ────► span     ┘
+//! ```
+//!
+//! What the recorder promises may be broken by a full disk or an overrun ring: a definition can be missing, a fork can go
+//! unseen. So nothing here trusts a number: mappings, locations and stacks are numbered anew in the order they are
+//! defined (which gives the same numbers where nothing is missing), and what refers to nothing gets a placeholder that
+//! says so.
+
+use std::collections::{HashMap, HashSet, hash_map::Entry};
+
+use longpole_model::process::{CpuSlice, Process, Thread};
+use longpole_model::stack::{Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
+use longpole_model::time::{Clock, ClockAnchor, Monotonic};
+use longpole_model::{Loss, LossKind, Observation, Recording, Run, Sample, Span, SpanId, TraceId};
+
+/// Shown in place of a stack entry whose definition the recorder could not write.
+const UNDEFINED_LOCATION: &str = "the recording lacks the definition of this address";
+
+/// Shown in place of a stack whose definition the recorder could not write.
+const UNDEFINED_STACK: &str = "the recording lacks the definition of this stack";
+
+/// Shown in place of an address whose binary the recorder could not write.
+const UNDEFINED_MAPPING: &str = "the recording lacks the binary of this address";
+
+/// A recording under construction.
+#[derive(Debug)]
+pub struct Assembler {
+    run: Run,
+    anchors: Vec<ClockAnchor>,
+    spans: Vec<Span>,
+    span_rows: HashMap<(TraceId, SpanId), usize>,
+    duplicates: u64,
+    people: Population,
+    cpu_slices: Vec<CpuSlice>,
+    samples: Vec<Sample>,
+    mappings: Vec<Mapping>,
+    mapping_numbers: HashMap<u32, u32>,
+    locations: Vec<Location>,
+    location_numbers: HashMap<u32, u32>,
+    undefined_location: Option<LocationId>,
+    stacks: Vec<Stack>,
+    stack_numbers: HashMap<u32, u32>,
+    undefined_stack: Option<StackId>,
+    losses: Vec<Loss>,
+}
+
+impl Assembler {
+    /// Begins with the run as it was known at its start.
+    pub fn new(run: Run) -> Self {
+        Assembler {
+            people: Population { root_pid: run.root_pid, ..Population::default() },
+            run,
+            anchors: Vec::new(),
+            spans: Vec::new(),
+            span_rows: HashMap::new(),
+            duplicates: 0,
+            cpu_slices: Vec::new(),
+            samples: Vec::new(),
+            mappings: Vec::new(),
+            mapping_numbers: HashMap::new(),
+            locations: Vec::new(),
+            location_numbers: HashMap::new(),
+            undefined_location: None,
+            stacks: Vec::new(),
+            stack_numbers: HashMap::new(),
+            undefined_stack: None,
+            losses: Vec::new(),
+        }
+    }
+
+    /// Takes a span. Of two with the same trace and span id the one that ends later stays (the first, where they end
+    /// together), and the other is counted: exporters send again what they did not see acknowledged.
+    pub fn span(&mut self, span: Span) {
+        match self.span_rows.entry((span.trace_id, span.span_id)) {
+            Entry::Vacant(entry) => {
+                entry.insert(self.spans.len());
+                self.spans.push(span);
+            }
+            Entry::Occupied(entry) => {
+                self.duplicates += 1;
+                let kept = &mut self.spans[*entry.get()];
+                if span.end > kept.end {
+                    *kept = span;
+                }
+            }
+        }
+    }
+
+    /// Takes a loss.
+    pub fn loss(&mut self, loss: Loss) {
+        loss.merge_into(&mut self.losses);
+    }
+
+    /// Takes what the recorder saw.
+    pub fn observe(&mut self, observation: Observation) {
+        match observation {
+            Observation::Clock(anchor) => self.anchors.push(anchor),
+            Observation::Mapping(mapping) => self.define_mapping(mapping),
+            Observation::Location { id, kind } => self.define_location(id, kind),
+            Observation::Stack { id, locations } => self.define_stack(id, locations),
+            Observation::Sample(sample) => {
+                let stack = self.stack(sample.stack);
+                self.samples.push(Sample { stack, ..sample });
+            }
+            Observation::CpuSlice(slice) => self.cpu_slices.push(slice),
+            Observation::ProcessStarted { pid, parent_pid, time } => self.people.process_started(pid, parent_pid, time),
+            Observation::ProcessExec { pid, time, name, executable, arguments } => {
+                self.people.process_exec(pid, time, name, executable, arguments);
+            }
+            Observation::ProcessExited { pid, time } => self.people.process_exited(pid, time),
+            Observation::ThreadStarted { pid, tid, time } => self.people.thread_started(pid, tid, time),
+            Observation::ThreadNamed { pid, tid, name } => self.people.thread_named(pid, tid, name),
+            Observation::ThreadExited { pid, tid, time } => self.people.thread_exited(pid, tid, time),
+            Observation::Loss(loss) => self.loss(loss),
+            Observation::RunStarted { pid, start, mode } => {
+                self.run.root_pid = Some(pid);
+                self.people.root_pid = Some(pid);
+                self.run.start = start;
+                self.run.mode = mode;
+            }
+            Observation::RunEnded { end, exit, cpu_nanos } => {
+                self.run.end = Some(end);
+                self.run.exit = Some(exit);
+                self.run.cpu_nanos = cpu_nanos;
+            }
+            Observation::RecorderCost(cost) => self.run.recorder_cost = Some(cost),
+        }
+    }
+
+    fn define_mapping(&mut self, mapping: Mapping) {
+        let number = self.mappings.len() as u32;
+        if let Entry::Vacant(entry) = self.mapping_numbers.entry(mapping.id.0) {
+            entry.insert(number);
+            self.mappings.push(Mapping { id: MappingId(number), ..mapping });
+        }
+    }
+
+    fn define_location(&mut self, id: LocationId, kind: LocationKind) {
+        let kind = match kind {
+            LocationKind::Code { mapping, address } => match self.mapping_numbers.get(&mapping.0) {
+                Some(&number) => LocationKind::Code { mapping: MappingId(number), address },
+                None => LocationKind::Cut { reason: UNDEFINED_MAPPING.into() },
+            },
+            other => other,
+        };
+        if let Entry::Vacant(entry) = self.location_numbers.entry(id.0) {
+            entry.insert(push_location(&mut self.locations, kind).0);
+        }
+    }
+
+    fn define_stack(&mut self, id: StackId, mut locations: Vec<LocationId>) {
+        for location in &mut locations {
+            *location = match self.location_numbers.get(&location.0) {
+                Some(&number) => LocationId(number),
+                None => *self
+                    .undefined_location
+                    .get_or_insert_with(|| push_location(&mut self.locations, LocationKind::Cut { reason: UNDEFINED_LOCATION.into() })),
+            };
+        }
+        if let Entry::Vacant(entry) = self.stack_numbers.entry(id.0) {
+            entry.insert(push_stack(&mut self.stacks, locations).0);
+        }
+    }
+
+    /// The stack of a sample. A sample whose stack is not known still counts: the time was spent.
+    fn stack(&mut self, id: StackId) -> StackId {
+        if let Some(&number) = self.stack_numbers.get(&id.0) {
+            return StackId(number);
+        }
+        let (stacks, locations) = (&mut self.stacks, &mut self.locations);
+        *self.undefined_stack.get_or_insert_with(|| {
+            let location = push_location(locations, LocationKind::Cut { reason: UNDEFINED_STACK.into() });
+            push_stack(stacks, vec![location])
+        })
+    }
+
+    /// The recording: in the order of time, without links and without symbols.
+    pub fn finish(mut self) -> Recording {
+        if self.duplicates > 0 {
+            self.loss(Loss::new(LossKind::SpansDuplicate, self.duplicates, "received twice; the one that ends later is kept"));
+        }
+        let clock = Clock::new(std::mem::take(&mut self.anchors));
+        if let Some(step) = clock.step_nanos() {
+            let detail = format!("the wall clock was moved by {step} ns while the command ran; times of spans move with it");
+            self.loss(Loss::new(LossKind::ClockStepped, 1, detail));
+        }
+        self.samples.sort_by_key(|sample| sample.time);
+        self.cpu_slices.sort_by_key(|slice| slice.start);
+        self.people.add_unseen(&self.samples, &self.cpu_slices);
+        let Population { mut processes, mut threads, .. } = self.people;
+        processes.sort_by_key(|process| process.start);
+        threads.sort_by_key(|thread| thread.start);
+        Recording {
+            run: self.run,
+            clock,
+            spans: self.spans,
+            processes,
+            threads,
+            cpu_slices: self.cpu_slices,
+            samples: self.samples,
+            sample_links: Vec::new(),
+            stacks: self.stacks,
+            locations: self.locations,
+            mappings: self.mappings,
+            losses: self.losses,
+        }
+    }
+}
+
+fn push_location(locations: &mut Vec<Location>, kind: LocationKind) -> LocationId {
+    let id = LocationId(locations.len() as u32);
+    locations.push(Location { id, kind, frames: Vec::new() });
+    id
+}
+
+fn push_stack(stacks: &mut Vec<Stack>, locations: Vec<LocationId>) -> StackId {
+    let id = StackId(stacks.len() as u32);
+    stacks.push(Stack { id, locations });
+    id
+}
+
+/// The processes and threads of the run, dead and alive.
+#[derive(Debug, Default)]
+struct Population {
+    root_pid: Option<u32>,
+    processes: Vec<Process>,
+    /// Processes that have not ended, by pid.
+    living: HashMap<u32, usize>,
+    threads: Vec<Thread>,
+    /// Threads that have not ended, by pid and tid.
+    living_threads: HashMap<(u32, u32), usize>,
+}
+
+impl Population {
+    fn process_started(&mut self, pid: u32, parent_pid: Option<u32>, time: Monotonic) {
+        // The kernel gives a pid again only after its process is gone: if the exit went unseen, it was before now.
+        self.process_exited(pid, time);
+        // A forked process is a copy of its parent until it executes something.
+        let parent = parent_pid.and_then(|parent| self.living.get(&parent)).map(|&at| &self.processes[at]);
+        let program = parent.map(|it| (it.name.clone(), it.executable.clone(), it.arguments.clone())).unwrap_or_default();
+        self.push_process(pid, parent_pid, program, time);
+    }
+
+    fn push_process(&mut self, pid: u32, parent_pid: Option<u32>, program: (String, String, Vec<String>), start: Monotonic) {
+        let (name, executable, arguments) = program;
+        self.living.insert(pid, self.processes.len());
+        self.push_thread(pid, pid, name.clone(), start);
+        self.processes.push(Process { pid, parent_pid, name, executable, arguments, start, end: None, execed: false });
+    }
+
+    fn push_thread(&mut self, pid: u32, tid: u32, name: String, start: Monotonic) {
+        self.living_threads.insert((pid, tid), self.threads.len());
+        self.threads.push(Thread { pid, tid, name, start, end: None });
+    }
+
+    /// The living process of this pid. One whose fork went unseen is taken for a child of the command, because
+    /// everything the recorder sees descends from it; which program it runs is not known.
+    fn process(&mut self, pid: u32, time: Monotonic) -> &mut Process {
+        if !self.living.contains_key(&pid) {
+            let parent_pid = self.root_pid.filter(|root| *root != pid);
+            self.push_process(pid, parent_pid, Default::default(), time);
+        }
+        &mut self.processes[self.living[&pid]]
+    }
+
+    fn thread(&mut self, pid: u32, tid: u32, time: Monotonic) -> &mut Thread {
+        let name = self.process(pid, time).name.clone();
+        if !self.living_threads.contains_key(&(pid, tid)) {
+            self.push_thread(pid, tid, name, time);
+        }
+        &mut self.threads[self.living_threads[&(pid, tid)]]
+    }
+
+    fn process_exec(&mut self, pid: u32, time: Monotonic, name: String, executable: String, arguments: Vec<String>) {
+        let process = self.process(pid, time);
+        // The command itself begins with its first exec: what it did before was ours (waiting for the gate).
+        let begins = process.parent_pid.is_none() && !process.execed;
+        if begins {
+            process.start = time;
+        }
+        process.name.clone_from(&name);
+        process.executable = executable;
+        process.arguments = arguments;
+        process.execed = true;
+        let main = self.thread(pid, pid, time);
+        main.name = name;
+        if begins {
+            main.start = time;
+        }
+    }
+
+    fn process_exited(&mut self, pid: u32, time: Monotonic) {
+        let Some(at) = self.living.remove(&pid) else { return };
+        self.processes[at].end = Some(time);
+        let threads = &mut self.threads;
+        self.living_threads.retain(|(owner, _), at| {
+            if *owner == pid {
+                threads[*at].end = Some(time);
+            }
+            *owner != pid
+        });
+    }
+
+    fn thread_started(&mut self, pid: u32, tid: u32, time: Monotonic) {
+        // The main thread came with its process.
+        if tid != pid {
+            self.thread_exited(pid, tid, time);
+        }
+        self.thread(pid, tid, time);
+    }
+
+    fn thread_named(&mut self, pid: u32, tid: u32, name: String) {
+        let dead = || self.threads.iter().rposition(|thread| (thread.pid, thread.tid) == (pid, tid));
+        match self.living_threads.get(&(pid, tid)).copied().or_else(dead) {
+            Some(at) => self.threads[at].name.clone_from(&name),
+            None => {
+                // A rename has no time. The start of its process is the earliest the thread can have begun.
+                let start = self.living.get(&pid).map_or(Monotonic(0), |&at| self.processes[at].start);
+                self.thread(pid, tid, start).name.clone_from(&name);
+            }
+        }
+        if pid == tid
+            && let Some(process) = self.processes.iter_mut().rfind(|process| process.pid == pid)
+        {
+            process.name = name;
+        }
+    }
+
+    fn thread_exited(&mut self, pid: u32, tid: u32, time: Monotonic) {
+        if let Some(at) = self.living_threads.remove(&(pid, tid)) {
+            self.threads[at].end = Some(time);
+        }
+    }
+
+    /// Adds processes and threads that were sampled or switched without ever having been announced.
+    ///
+    /// Only here at the end: while observations still come, one that is a little out of order is no stranger.
+    fn add_unseen(&mut self, samples: &[Sample], slices: &[CpuSlice]) {
+        let mut known: HashSet<(u32, u32)> = self.threads.iter().map(|thread| (thread.pid, thread.tid)).collect();
+        let known_pids: HashSet<u32> = self.processes.iter().map(|process| process.pid).collect();
+        let mut first_seen: Vec<(Monotonic, u32, u32)> = Vec::new();
+        let seen = slices.iter().map(|it| (it.start, it.pid, it.tid)).chain(samples.iter().map(|it| (it.time, it.pid, it.tid)));
+        for (time, pid, tid) in seen {
+            if known.insert((pid, tid)) {
+                first_seen.push((time, pid, tid));
+            }
+        }
+        first_seen.sort_by_key(|(time, ..)| *time);
+        for (time, pid, tid) in first_seen {
+            if known_pids.contains(&pid) {
+                // Its process may have ended meanwhile; the thread is added without waking it.
+                let name = self.processes.iter().rfind(|process| process.pid == pid).map_or(String::new(), |it| it.name.clone());
+                self.threads.push(Thread { pid, tid, name, start: time, end: None });
+            } else {
+                self.thread(pid, tid, time);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+use longpole_model::run::{CaptureMode, Exit, RecorderCost};
+use longpole_model::time::Timestamp;
+use longpole_model::{AbsAddr, ContextRecord, VirtOffset};
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing;
+
+fn assemble(observations: impl IntoIterator<Item = Observation>) -> Recording {
+    let mut assembler = Assembler::new(testing::begun());
+    for observation in observations {
+        assembler.observe(observation);
+    }
+    assembler.finish()
+}
+
+fn started(pid: u32, parent: u32, time: u64) -> Observation {
+    Observation::ProcessStarted { pid, parent_pid: (parent > 0).then_some(parent), time: Monotonic(time) }
+}
+
+fn exec(pid: u32, time: u64, name: &str) -> Observation {
+    let arguments = vec![name.to_owned()];
+    Observation::ProcessExec { pid, time: Monotonic(time), name: name.into(), executable: format!("/bin/{name}"), arguments }
+}
+
+fn exited(pid: u32, time: u64) -> Observation {
+    Observation::ProcessExited { pid, time: Monotonic(time) }
+}
+
+fn thread(pid: u32, tid: u32, time: u64) -> Observation {
+    Observation::ThreadStarted { pid, tid, time: Monotonic(time) }
+}
+
+fn named(pid: u32, tid: u32, name: &str) -> Observation {
+    Observation::ThreadNamed { pid, tid, name: name.into() }
+}
+
+fn thread_exited(pid: u32, tid: u32, time: u64) -> Observation {
+    Observation::ThreadExited { pid, tid, time: Monotonic(time) }
+}
+
+fn sample(pid: u32, tid: u32, time: u64, stack: u32) -> Sample {
+    Sample { time: Monotonic(time), pid, tid, cpu: 0, stack: StackId(stack), weight_nanos: 1, context: ContextRecord::Absent }
+}
+
+fn mapping(id: u32) -> Observation {
+    Observation::Mapping(Mapping { id: MappingId(id), path: format!("/lib/{id}"), build_id: vec![] })
+}
+
+fn code(id: u32, mapping: u32) -> Observation {
+    let kind = LocationKind::Code { mapping: MappingId(mapping), address: VirtOffset(u64::from(id)) };
+    Observation::Location { id: LocationId(id), kind }
+}
+
+fn stack(id: u32, locations: &[u32]) -> Observation {
+    Observation::Stack { id: StackId(id), locations: locations.iter().copied().map(LocationId).collect() }
+}
+
+/// `pid<parent name start..end`, with `!` where it executed something; then `pid/tid name start..end`.
+fn check(observations: Vec<Observation>, processes: &[&str], threads: &[&str]) {
+    let recording = assemble(observations);
+    let end = |end: Option<Monotonic>| end.map_or(String::new(), |end| end.0.to_string());
+    let found: Vec<String> = recording
+        .processes
+        .iter()
+        .map(|it| {
+            let (parent, mark) = (it.parent_pid.map_or("-".into(), |pid| pid.to_string()), if it.execed { "!" } else { "" });
+            format!("{}<{parent} {}{mark} {}..{}", it.pid, it.name, it.start.0, end(it.end))
+        })
+        .collect();
+    assert_eq!(found, processes);
+    let found: Vec<String> =
+        recording.threads.iter().map(|it| format!("{}/{} {} {}..{}", it.pid, it.tid, it.name, it.start.0, end(it.end))).collect();
+    assert_eq!(found, threads);
+}
+
+#[test]
+fn the_command_begins_with_its_exec_and_a_child_with_its_fork() {
+    check(
+        vec![started(10, 0, 1), exec(10, 5, "make"), started(11, 10, 7), exec(11, 9, "cc"), exited(11, 20), exited(10, 30)],
+        &["10<- make! 5..30", "11<10 cc! 7..20"],
+        &["10/10 make 5..30", "11/11 cc 7..20"],
+    );
+}
+
+#[test]
+fn a_fork_without_exec_is_a_copy_of_its_parent() {
+    let recording = assemble([started(10, 0, 1), exec(10, 5, "make"), started(11, 10, 7)]);
+    let child = &recording.processes[1];
+    assert_eq!((child.name.as_str(), child.executable.as_str(), child.execed), ("make", "/bin/make", false));
+    assert_eq!(child.arguments, ["make"]);
+}
+
+#[test]
+fn a_later_exec_of_the_command_does_not_move_its_start() {
+    check(vec![started(10, 0, 1), exec(10, 5, "sh"), exec(10, 9, "make")], &["10<- make! 5.."], &["10/10 make 5.."]);
+}
+
+#[test]
+fn a_pid_that_is_used_again_is_another_process() {
+    check(
+        vec![started(10, 0, 1), started(11, 10, 2), exited(11, 3), started(11, 10, 4), thread(11, 12, 5), exited(11, 6)],
+        &["10<-  1..", "11<10  2..3", "11<10  4..6"],
+        &["10/10  1..", "11/11  2..3", "11/11  4..6", "11/12  5..6"],
+    );
+}
+
+#[test]
+fn a_pid_that_is_used_again_without_an_exit_ends_the_process_before() {
+    check(
+        vec![started(10, 0, 1), started(11, 10, 2), thread(11, 12, 3), started(11, 10, 9)],
+        &["10<-  1..", "11<10  2..9", "11<10  9.."],
+        &["10/10  1..", "11/11  2..9", "11/12  3..9", "11/11  9.."],
+    );
+}
+
+#[test]
+fn threads_take_the_name_of_their_process_until_they_have_one() {
+    check(
+        vec![started(10, 0, 1), exec(10, 2, "srv"), thread(10, 11, 3), thread(10, 12, 4), named(10, 12, "io"), named(10, 10, "main")],
+        &["10<- main! 2.."],
+        &["10/10 main 2..", "10/11 srv 3..", "10/12 io 4.."],
+    );
+}
+
+#[test]
+fn a_thread_can_end_before_its_process_and_its_id_can_come_again() {
+    check(
+        vec![started(10, 0, 1), thread(10, 11, 2), thread_exited(10, 11, 3), thread(10, 11, 4), exited(10, 9)],
+        &["10<-  1..9"],
+        &["10/10  1..9", "10/11  2..3", "10/11  4..9"],
+    );
+}
+
+#[test]
+fn a_main_thread_that_is_announced_again_is_one_thread() {
+    check(vec![started(10, 0, 1), thread(10, 10, 1)], &["10<-  1.."], &["10/10  1.."]);
+}
+
+#[test]
+fn a_process_whose_fork_went_unseen_is_a_child_of_the_command() {
+    let begun = Observation::RunStarted { pid: 10, start: Timestamp(0), mode: CaptureMode::User };
+    check(
+        vec![begun, started(10, 0, 1), exec(10, 1, "make"), exec(20, 5, "cc"), thread(30, 31, 6)],
+        &["10<- make! 1..", "20<10 cc! 5..", "30<10  6.."],
+        &["10/10 make 1..", "20/20 cc 5..", "30/30  6..", "30/31  6.."],
+    );
+}
+
+#[test]
+fn a_rename_that_comes_late_names_the_dead_and_wakes_no_one() {
+    check(
+        vec![started(10, 0, 1), thread(10, 11, 2), thread_exited(10, 11, 3), named(10, 11, "io"), exited(10, 4), named(10, 10, "x")],
+        &["10<- x 1..4"],
+        &["10/10 x 1..4", "10/11 io 2..3"],
+    );
+}
+
+#[test]
+fn what_was_sampled_and_never_announced_is_added_at_the_end() {
+    let slice = CpuSlice { pid: 20, tid: 21, start: Monotonic(4), end: Monotonic(5), preempted: false };
+    check(
+        vec![
+            started(10, 0, 1),
+            exited(10, 2),
+            Observation::Sample(sample(10, 10, 3, 0)),
+            Observation::Sample(sample(10, 12, 9, 0)),
+            Observation::Sample(sample(20, 21, 8, 0)),
+            Observation::CpuSlice(slice),
+        ],
+        &["10<-  1..2", "20<-  4.."],
+        &["10/10  1..2", "20/20  4..", "20/21  4..", "10/12  9.."],
+    );
+}
+
+#[test]
+fn what_is_known_of_the_run_grows() {
+    let cost = RecorderCost { cpu_nanos: 1, rss_bytes_max: 2 };
+    let recording = assemble([
+        Observation::RunStarted { pid: 10, start: Timestamp(50), mode: CaptureMode::Off },
+        Observation::RunEnded { end: Timestamp(90), exit: Exit::Signal(9), cpu_nanos: Some(7) },
+        Observation::RecorderCost(cost),
+    ]);
+    let run = recording.run;
+    assert_eq!((run.root_pid, run.start, run.mode), (Some(10), Timestamp(50), CaptureMode::Off));
+    assert_eq!((run.end, run.exit, run.cpu_nanos), (Some(Timestamp(90)), Some(Exit::Signal(9)), Some(7)));
+    assert_eq!(run.recorder_cost, Some(cost));
+}
+
+#[test]
+fn numbers_in_order_stay_as_they_are() {
+    let recording =
+        assemble([mapping(0), code(0, 0), code(1, 0), stack(0, &[1, 0]), stack(1, &[0]), Observation::Sample(sample(1, 1, 1, 1))]);
+    assert_eq!(recording.samples[0].stack, StackId(1));
+    assert_eq!(recording.stacks[0], Stack { id: StackId(0), locations: vec![LocationId(1), LocationId(0)] });
+    assert_eq!(recording.locations[1].kind, LocationKind::Code { mapping: MappingId(0), address: VirtOffset(1) });
+}
+
+#[test]
+fn what_refers_to_nothing_gets_a_placeholder_that_says_so() {
+    let recording = assemble([
+        code(u32::MAX, 7),
+        stack(u32::MAX, &[u32::MAX, 5, 6]),
+        Observation::Sample(sample(1, 1, 1, u32::MAX)),
+        Observation::Sample(sample(1, 1, 2, 3)),
+    ]);
+    let shown: Vec<Vec<String>> = recording
+        .samples
+        .iter()
+        .map(|sample| {
+            let stack = &recording.stacks[sample.stack.0 as usize];
+            let reason = |id: &LocationId| match &recording.locations[id.0 as usize].kind {
+                LocationKind::Cut { reason } => reason.clone(),
+                other => panic!("{other:?}"),
+            };
+            stack.locations.iter().map(reason).collect()
+        })
+        .collect();
+    assert_eq!(shown, [vec![UNDEFINED_MAPPING, UNDEFINED_LOCATION, UNDEFINED_LOCATION], vec![UNDEFINED_STACK]]);
+}
+
+#[test]
+fn a_second_definition_of_a_number_is_ignored() {
+    let unmapped = Observation::Location { id: LocationId(0), kind: LocationKind::Unmapped { address: AbsAddr(1) } };
+    let recording = assemble([mapping(0), mapping(0), code(0, 0), unmapped, stack(0, &[0]), stack(0, &[])]);
+    assert_eq!((recording.mappings.len(), recording.locations.len(), recording.stacks.len()), (1, 1, 1));
+    assert_eq!(recording.stacks[0].locations, [LocationId(0)]);
+}
+
+#[test]
+fn of_two_spans_with_the_same_ids_the_later_end_stays_and_the_other_is_counted() {
+    let mut assembler = Assembler::new(testing::begun());
+    let span = |end, name: &str| Span { end: Timestamp(end), name: name.into(), ..testing::span(1, 1, 0, 0) };
+    for span in [span(5, "partial"), span(9, "whole"), span(9, "again"), span(7, "late"), testing::span(2, 1, 0, 0)] {
+        assembler.span(span);
+    }
+    let recording = assembler.finish();
+    let names: Vec<&str> = recording.spans.iter().map(|span| span.name.as_str()).collect();
+    assert_eq!(names, ["whole", "span 1"]);
+    assert_eq!(recording.losses, [Loss::new(LossKind::SpansDuplicate, 3, "received twice; the one that ends later is kept")]);
+}
+
+#[test]
+fn losses_of_one_kind_and_reason_add_up_and_a_stepped_clock_is_one() {
+    let anchor =
+        |monotonic, unix| Observation::Clock(ClockAnchor { monotonic: Monotonic(monotonic), unix: Timestamp(unix), bracket_nanos: 1 });
+    let lost = |count| Observation::Loss(Loss::new(LossKind::SamplesLost, count, "ring full"));
+    let recording = assemble([anchor(0, 0), lost(2), anchor(10, 5_000_010), lost(3)]);
+    let kinds: Vec<(LossKind, u64)> = recording.losses.iter().map(|loss| (loss.kind, loss.count)).collect();
+    assert_eq!(kinds, [(LossKind::SamplesLost, 5), (LossKind::ClockStepped, 1)]);
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_observed_every_number_refers_to_a_row(observations in prop::collection::vec(testing::observation(), 0..60)) {
+        let sampled = observations.iter().filter(|it| matches!(it, Observation::Sample(_))).count();
+        let recording = assemble(observations);
+        prop_assert_eq!(recording.samples.len(), sampled);
+        prop_assert!(recording.samples.is_sorted_by_key(|sample| sample.time));
+        prop_assert!(recording.processes.is_sorted_by_key(|process| process.start));
+        prop_assert!(recording.threads.is_sorted_by_key(|thread| thread.start));
+        for sample in &recording.samples {
+            prop_assert!((sample.stack.0 as usize) < recording.stacks.len());
+            prop_assert!(recording.threads.iter().any(|it| (it.pid, it.tid) == (sample.pid, sample.tid)));
+            prop_assert!(recording.processes.iter().any(|it| it.pid == sample.pid));
+        }
+        for (row, stack) in recording.stacks.iter().enumerate() {
+            prop_assert_eq!(stack.id.0 as usize, row);
+            prop_assert!(stack.locations.iter().all(|it| (it.0 as usize) < recording.locations.len()));
+        }
+        for (row, location) in recording.locations.iter().enumerate() {
+            prop_assert_eq!(location.id.0 as usize, row);
+            if let LocationKind::Code { mapping, .. } = location.kind {
+                prop_assert!((mapping.0 as usize) < recording.mappings.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! The catalog: which recordings there are, and the line that `ls` shows of each. SQLite, one table.
+//!
+//! The journal is a write-ahead log and `synchronous` is NORMAL: no transaction waits for the disk, and a power cut can
+//! take the newest ones back but cannot damage the file. It is never checkpointed when a connection closes, because that
+//! would sync at the end of every `longpole run`; SQLite does it by itself every 1,000 pages.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use longpole_model::{Exit, Timestamp};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, params};
+
+use crate::error::StoreError;
+use crate::format::CATALOG_VERSION;
+use crate::name::RecordingName;
+use crate::store::SummaryRow;
+
+/// How long to wait for another longpole's transaction; each takes about a millisecond.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// AUTOINCREMENT: SQLite keeps the largest number it ever gave, so a number that was removed is not given again.
+const CREATE: &str = "
+    CREATE TABLE recordings (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        state TEXT NOT NULL CHECK (state IN ('recording', 'sealed', 'killed')),
+        directory TEXT NOT NULL,
+        command_json TEXT NOT NULL,
+        start_time_unix_nano INTEGER NOT NULL,
+        wall_nanos INTEGER,
+        exit_code INTEGER,
+        exit_signal INTEGER,
+        spans INTEGER NOT NULL,
+        samples INTEGER NOT NULL,
+        answer_json TEXT
+    ) STRICT;";
+
+const SELECT: &str = "SELECT number, state, directory, command_json, start_time_unix_nano, wall_nanos, exit_code, exit_signal,
+    spans, samples, answer_json FROM recordings";
+
+/// What the catalog itself knows of a recording's state; whether its recorder lives, only the lock knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowState {
+    /// Not sealed.
+    Recording,
+    /// Sealed by its recorder.
+    Sealed,
+    /// Sealed by another, after its recorder had died.
+    Killed,
+}
+
+impl RowState {
+    fn as_str(self) -> &'static str {
+        match self {
+            RowState::Recording => "recording",
+            RowState::Sealed => "sealed",
+            RowState::Killed => "killed",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        [RowState::Recording, RowState::Sealed, RowState::Killed].into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CatalogRow {
+    pub(crate) name: RecordingName,
+    pub(crate) state: RowState,
+    /// Relative to the root.
+    pub(crate) directory: PathBuf,
+    pub(crate) summary: SummaryRow,
+}
+
+/// An open catalog.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+/// Why work inside a transaction ended it.
+pub(crate) enum Abort {
+    /// SQLite refused.
+    Sqlite(rusqlite::Error),
+    /// The work itself failed.
+    Work(StoreError),
+}
+
+impl From<rusqlite::Error> for Abort {
+    fn from(error: rusqlite::Error) -> Self {
+        Abort::Sqlite(error)
+    }
+}
+
+impl Catalog {
+    /// Opens the catalog; makes it if it is not there.
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        let fail = |source: rusqlite::Error| catalog_error("open", path, source);
+        let mut connection = Connection::open(path).map_err(fail)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
+        match version(&connection).map_err(fail)? {
+            0 => create(&mut connection, path)?,
+            CATALOG_VERSION => {}
+            found => return Err(newer(path, found)),
+        }
+        Ok(Catalog { path: path.to_owned(), connection: Mutex::new(connection) })
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        // A thread that panicked in a transaction rolled it back; the connection is whole.
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives out the next number and adds its row, unless `prepare` fails. `prepare` answers `None` where the number
+    /// cannot be used (its directory is there already); then a number above `floor` is tried.
+    ///
+    /// No one sees the row before `prepare` is done: a row whose lock is free would be taken for a dead recorder's.
+    pub(crate) fn create<T>(
+        &self,
+        summary: &SummaryRow,
+        floor: impl Fn() -> Result<u32, StoreError>,
+        mut prepare: impl FnMut(RecordingName) -> Result<Option<(PathBuf, T)>, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.transaction("add a recording to", |transaction| {
+            let mut number = next_number(transaction)?;
+            loop {
+                let name = RecordingName::new(number);
+                if let Some((directory, prepared)) = prepare(name).map_err(Abort::Work)? {
+                    insert(transaction, name, &directory, summary)?;
+                    return Ok(prepared);
+                }
+                let above = number.max(floor().map_err(Abort::Work)?);
+                let full = || StoreError::Inconsistent { reason: "every number is given".into() };
+                number = above.checked_add(1).ok_or_else(|| Abort::Work(full()))?;
+            }
+        })
+    }
+
+    /// The row of a recording.
+    pub(crate) fn row(&self, name: RecordingName) -> Result<Option<CatalogRow>, StoreError> {
+        let found = self.connection().query_row(&format!("{SELECT} WHERE number = ?1"), [name.number()], raw_row).optional();
+        found.map_err(|error| self.error("read", error))?.map(|row| self.decode(row)).transpose()
+    }
+
+    /// Every row, the newest first.
+    pub(crate) fn rows(&self) -> Result<Vec<CatalogRow>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<RawRow>> {
+            self.connection().prepare(&format!("{SELECT} ORDER BY number DESC"))?.query_map([], raw_row)?.collect()
+        };
+        read().map_err(|error| self.error("read", error))?.into_iter().map(|row| self.decode(row)).collect()
+    }
+
+    /// The newest recording.
+    pub(crate) fn last(&self) -> Result<Option<RecordingName>, StoreError> {
+        let newest = self.connection().query_row("SELECT max(number) FROM recordings", [], |row| row.get::<_, Option<u32>>(0));
+        Ok(newest.map_err(|error| self.error("read", error))?.map(RecordingName::new))
+    }
+
+    /// Says that the recording is sealed, and how it went.
+    pub(crate) fn seal(&self, name: RecordingName, state: RowState, summary: &SummaryRow) -> Result<(), StoreError> {
+        let (code, signal) = exit_columns(summary.exit);
+        let changed = self.transaction("change", |transaction| {
+            Ok(transaction.execute(
+                "UPDATE recordings SET state = ?2, command_json = ?3, start_time_unix_nano = ?4, wall_nanos = ?5, exit_code = ?6,
+                    exit_signal = ?7, spans = ?8, samples = ?9, answer_json = ?10 WHERE number = ?1",
+                params![
+                    name.number(),
+                    state.as_str(),
+                    serde_json::Value::from(summary.command.clone()).to_string(),
+                    summary.start.unix_nanos(),
+                    summary.wall_nanos.map(u64::cast_signed),
+                    code,
+                    signal,
+                    summary.spans.cast_signed(),
+                    summary.samples.cast_signed(),
+                    summary.answer_json,
+                ],
+            )?)
+        })?;
+        match changed {
+            0 => Err(StoreError::NotFound { name, root: self.root() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes a row.
+    pub(crate) fn remove(&self, name: RecordingName) -> Result<(), StoreError> {
+        self.transaction("remove a recording from", |transaction| {
+            Ok(transaction.execute("DELETE FROM recordings WHERE number = ?1", [name.number()])?)
+        })?;
+        Ok(())
+    }
+
+    /// Runs `work` in a transaction that holds the write lock from its beginning, so that it cannot fail half-way because
+    /// another wrote meanwhile.
+    fn transaction<T>(
+        &self,
+        action: &'static str,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, Abort>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.connection();
+        let sqlite = |error| self.error(action, error);
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+        let value = match work(&transaction) {
+            Ok(value) => value,
+            Err(Abort::Sqlite(error)) => return Err(sqlite(error)),
+            Err(Abort::Work(error)) => return Err(error),
+        };
+        transaction.commit().map_err(sqlite)?;
+        Ok(value)
+    }
+
+    fn error(&self, action: &'static str, source: rusqlite::Error) -> StoreError {
+        catalog_error(action, &self.path, source)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.path.parent().unwrap_or(&self.path).to_owned()
+    }
+
+    fn decode(&self, row: RawRow) -> Result<CatalogRow, StoreError> {
+        let number = row.number;
+        let corrupt = |what: &str| StoreError::Corrupt { path: self.path.clone(), reason: format!("{what} of r{number} is not valid") };
+        let name = u32::try_from(number).map(RecordingName::new).map_err(|_| corrupt("the number"))?;
+        let command = serde_json::from_str(&row.command_json).map_err(|_| corrupt("the command"))?;
+        let exit = match (row.exit_code, row.exit_signal) {
+            (Some(code), _) => Some(Exit::Code(code)),
+            (None, Some(signal)) => Some(Exit::Signal(signal)),
+            (None, None) => None,
+        };
+        Ok(CatalogRow {
+            name,
+            state: RowState::from_word(&row.state).ok_or_else(|| corrupt("the state"))?,
+            directory: row.directory.into(),
+            summary: SummaryRow {
+                command,
+                start: Timestamp(row.start),
+                wall_nanos: row.wall_nanos.map(i64::cast_unsigned),
+                exit,
+                spans: row.spans.cast_unsigned(),
+                samples: row.samples.cast_unsigned(),
+                answer_json: row.answer_json,
+            },
+        })
+    }
+}
+
+fn catalog_error(action: &'static str, path: &Path, source: rusqlite::Error) -> StoreError {
+    StoreError::Catalog { action, path: path.to_owned(), source: Box::new(source) }
+}
+
+fn newer(path: &Path, found: u32) -> StoreError {
+    StoreError::Newer { what: "catalog", path: path.to_owned(), found, known: CATALOG_VERSION }
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Makes the table, unless another longpole was quicker.
+fn create(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let fail = |source: rusqlite::Error| catalog_error("create", path, source);
+    // On a file system without shared memory this stays a rollback journal, which works as well. While another longpole
+    // does the same SQLite answers "busy" without waiting; then that one has switched it.
+    match connection.pragma_update(None, "journal_mode", "WAL") {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {}
+        switched => switched.map_err(fail)?,
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    match version(&transaction).map_err(fail)? {
+        0 => {
+            transaction.execute_batch(CREATE).map_err(fail)?;
+            transaction.pragma_update(None, "user_version", CATALOG_VERSION).map_err(fail)?;
+        }
+        CATALOG_VERSION => {}
+        found => return Err(newer(path, found)),
+    }
+    transaction.commit().map_err(fail)
+}
+
+/// One more than the largest number that was ever given.
+fn next_number(connection: &Connection) -> rusqlite::Result<u32> {
+    let given = connection.query_row("SELECT seq FROM sqlite_sequence WHERE name = 'recordings'", [], |row| row.get::<_, u32>(0));
+    Ok(given.optional()?.unwrap_or(0).saturating_add(1))
+}
+
+fn exit_columns(exit: Option<Exit>) -> (Option<i32>, Option<i32>) {
+    match exit {
+        Some(Exit::Code(code)) => (Some(code), None),
+        Some(Exit::Signal(signal)) => (None, Some(signal)),
+        None => (None, None),
+    }
+}
+
+fn insert(connection: &Connection, name: RecordingName, directory: &Path, summary: &SummaryRow) -> rusqlite::Result<()> {
+    let (code, signal) = exit_columns(summary.exit);
+    connection.execute(
+        "INSERT INTO recordings (number, state, directory, command_json, start_time_unix_nano, wall_nanos, exit_code, exit_signal,
+            spans, samples, answer_json) VALUES (?1, 'recording', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            name.number(),
+            directory.to_string_lossy(),
+            serde_json::Value::from(summary.command.clone()).to_string(),
+            summary.start.unix_nanos(),
+            summary.wall_nanos.map(u64::cast_signed),
+            code,
+            signal,
+            summary.spans.cast_signed(),
+            summary.samples.cast_signed(),
+            summary.answer_json,
+        ],
+    )?;
+    Ok(())
+}
+
+/// A row as SQLite has it.
+struct RawRow {
+    number: i64,
+    state: String,
+    directory: String,
+    command_json: String,
+    start: i64,
+    wall_nanos: Option<i64>,
+    exit_code: Option<i32>,
+    exit_signal: Option<i32>,
+    spans: i64,
+    samples: i64,
+    answer_json: Option<String>,
+}
+
+fn raw_row(row: &Row<'_>) -> rusqlite::Result<RawRow> {
+    Ok(RawRow {
+        number: row.get(0)?,
+        state: row.get(1)?,
+        directory: row.get(2)?,
+        command_json: row.get(3)?,
+        start: row.get(4)?,
+        wall_nanos: row.get(5)?,
+        exit_code: row.get(6)?,
+        exit_signal: row.get(7)?,
+        spans: row.get(8)?,
+        samples: row.get(9)?,
+        answer_json: row.get(10)?,
+    })
+}

@@ -1,0 +1,584 @@
+//! The compact bytes of runs, losses and observations inside the write-ahead log. The table of tags is in
+//! `docs/formats/recording.md`; a test below holds its worked example.
+//!
+//! Numbers are LEB128 (7 bits a byte, lowest first); signed numbers are zigzag; texts, bytes and lists begin with their
+//! length. The decoder is bounded by its input: nothing is reserved that the remaining bytes could not fill.
+
+use longpole_model::process::CpuSlice;
+use longpole_model::run::{CaptureMode, Exit, RecorderCost, Run};
+use longpole_model::sample::{ContextRecord, Sample};
+use longpole_model::sink::Observation;
+use longpole_model::stack::{LocationId, LocationKind, Mapping, MappingId, StackId};
+use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
+use longpole_model::{AbsAddr, Loss, LossKind, SpanId, TraceId, VirtOffset};
+
+/// Why bytes could not be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    /// Offset within the payload.
+    pub(crate) offset: usize,
+    /// What was expected there.
+    pub(crate) expected: &'static str,
+}
+
+type Decoded<T> = Result<T, Malformed>;
+
+mod tag {
+    pub(super) const CLOCK: u8 = 1;
+    pub(super) const MAPPING: u8 = 2;
+    pub(super) const LOCATION: u8 = 3;
+    pub(super) const STACK: u8 = 4;
+    pub(super) const SAMPLE: u8 = 5;
+    pub(super) const CPU_SLICE: u8 = 6;
+    pub(super) const PROCESS_STARTED: u8 = 7;
+    pub(super) const PROCESS_EXEC: u8 = 8;
+    pub(super) const PROCESS_EXITED: u8 = 9;
+    pub(super) const THREAD_STARTED: u8 = 10;
+    pub(super) const THREAD_NAMED: u8 = 11;
+    pub(super) const THREAD_EXITED: u8 = 12;
+    pub(super) const LOSS: u8 = 13;
+    pub(super) const RUN_STARTED: u8 = 14;
+    pub(super) const RUN_ENDED: u8 = 15;
+    pub(super) const RECORDER_COST: u8 = 16;
+}
+
+fn put_u64(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_u32(out: &mut Vec<u8>, number: u32) {
+    put_u64(out, u64::from(number));
+}
+
+fn put_i64(out: &mut Vec<u8>, number: i64) {
+    put_u64(out, (number << 1 ^ number >> 63) as u64);
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_u64(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_bytes(out, text.as_bytes());
+}
+
+fn put_texts(out: &mut Vec<u8>, texts: &[String]) {
+    put_u64(out, texts.len() as u64);
+    for text in texts {
+        put_text(out, text);
+    }
+}
+
+/// A byte that says whether there is a value, then the value.
+fn put_option<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
+    out.push(u8::from(value.is_some()));
+    if let Some(value) = value {
+        put(out, value);
+    }
+}
+
+fn put_exit(out: &mut Vec<u8>, exit: Exit) {
+    let (kind, number) = match exit {
+        Exit::Code(code) => (0, code),
+        Exit::Signal(signal) => (1, signal),
+    };
+    out.push(kind);
+    put_i64(out, i64::from(number));
+}
+
+fn put_mode(out: &mut Vec<u8>, mode: &CaptureMode) {
+    match mode {
+        CaptureMode::User => out.push(0),
+        CaptureMode::Off => out.push(1),
+        CaptureMode::Refused { reason } => {
+            out.push(2);
+            put_text(out, reason);
+        }
+    }
+}
+
+fn put_cost(out: &mut Vec<u8>, cost: RecorderCost) {
+    put_u64(out, cost.cpu_nanos);
+    put_u64(out, cost.rss_bytes_max);
+}
+
+/// Appends a run.
+pub(crate) fn put_run(out: &mut Vec<u8>, run: &Run) {
+    put_texts(out, &run.command);
+    put_text(out, &run.working_directory);
+    put_text(out, &run.host);
+    put_u32(out, run.cpus);
+    put_text(out, &run.version);
+    out.extend_from_slice(&run.trace_id.bytes());
+    out.extend_from_slice(&run.root_span_id.bytes());
+    put_option(out, run.root_pid, put_u32);
+    put_i64(out, run.start.unix_nanos());
+    put_option(out, run.end, |out, end| put_i64(out, end.unix_nanos()));
+    put_option(out, run.exit, put_exit);
+    put_u32(out, run.rate_hz);
+    put_mode(out, &run.mode);
+    put_option(out, run.cpu_nanos, put_u64);
+    put_option(out, run.recorder_cost, put_cost);
+}
+
+/// Appends a loss.
+pub(crate) fn put_loss(out: &mut Vec<u8>, loss: &Loss) {
+    put_text(out, loss.kind.as_str());
+    put_u64(out, loss.count);
+    put_text(out, &loss.detail);
+}
+
+fn put_process_and_time(out: &mut Vec<u8>, tag: u8, pid: u32, time: Monotonic) {
+    out.push(tag);
+    put_u32(out, pid);
+    put_u64(out, time.0);
+}
+
+fn put_thread(out: &mut Vec<u8>, tag: u8, pid: u32, tid: u32) {
+    out.push(tag);
+    put_u32(out, pid);
+    put_u32(out, tid);
+}
+
+/// Appends an observation.
+pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
+    match observation {
+        Observation::Clock(anchor) => {
+            out.push(tag::CLOCK);
+            put_u64(out, anchor.monotonic.0);
+            put_i64(out, anchor.unix.unix_nanos());
+            put_u32(out, anchor.bracket_nanos);
+        }
+        Observation::Mapping(mapping) => {
+            out.push(tag::MAPPING);
+            put_u32(out, mapping.id.0);
+            put_text(out, &mapping.path);
+            put_bytes(out, &mapping.build_id);
+        }
+        Observation::Location { id, kind } => {
+            out.push(tag::LOCATION);
+            put_u32(out, id.0);
+            match kind {
+                LocationKind::Code { mapping, address } => {
+                    out.push(0);
+                    put_u32(out, mapping.0);
+                    put_u64(out, address.0);
+                }
+                LocationKind::Unmapped { address } => {
+                    out.push(1);
+                    put_u64(out, address.0);
+                }
+                LocationKind::Cut { reason } => {
+                    out.push(2);
+                    put_text(out, reason);
+                }
+            }
+        }
+        Observation::Stack { id, locations } => {
+            out.push(tag::STACK);
+            put_u32(out, id.0);
+            put_u64(out, locations.len() as u64);
+            for location in locations {
+                put_u32(out, location.0);
+            }
+        }
+        Observation::Sample(sample) => put_sample(out, sample),
+        Observation::CpuSlice(slice) => {
+            put_thread(out, tag::CPU_SLICE, slice.pid, slice.tid);
+            put_u64(out, slice.start.0);
+            // The length is shorter than the end; it wraps where the end lies before the start, and so keeps that too.
+            put_u64(out, slice.end.0.wrapping_sub(slice.start.0));
+            out.push(u8::from(slice.preempted));
+        }
+        Observation::ProcessStarted { pid, parent_pid, time } => {
+            put_process_and_time(out, tag::PROCESS_STARTED, *pid, *time);
+            put_option(out, *parent_pid, put_u32);
+        }
+        Observation::ProcessExec { pid, time, name, executable, arguments } => {
+            put_process_and_time(out, tag::PROCESS_EXEC, *pid, *time);
+            put_text(out, name);
+            put_text(out, executable);
+            put_texts(out, arguments);
+        }
+        Observation::ProcessExited { pid, time } => put_process_and_time(out, tag::PROCESS_EXITED, *pid, *time),
+        Observation::ThreadStarted { pid, tid, time } => {
+            put_thread(out, tag::THREAD_STARTED, *pid, *tid);
+            put_u64(out, time.0);
+        }
+        Observation::ThreadNamed { pid, tid, name } => {
+            put_thread(out, tag::THREAD_NAMED, *pid, *tid);
+            put_text(out, name);
+        }
+        Observation::ThreadExited { pid, tid, time } => {
+            put_thread(out, tag::THREAD_EXITED, *pid, *tid);
+            put_u64(out, time.0);
+        }
+        Observation::Loss(loss) => {
+            out.push(tag::LOSS);
+            put_loss(out, loss);
+        }
+        Observation::RunStarted { pid, start, mode } => {
+            out.push(tag::RUN_STARTED);
+            put_u32(out, *pid);
+            put_i64(out, start.unix_nanos());
+            put_mode(out, mode);
+        }
+        Observation::RunEnded { end, exit, cpu_nanos } => {
+            out.push(tag::RUN_ENDED);
+            put_i64(out, end.unix_nanos());
+            put_exit(out, *exit);
+            put_option(out, *cpu_nanos, put_u64);
+        }
+        Observation::RecorderCost(cost) => {
+            out.push(tag::RECORDER_COST);
+            put_cost(out, *cost);
+        }
+    }
+}
+
+fn put_sample(out: &mut Vec<u8>, sample: &Sample) {
+    put_thread(out, tag::SAMPLE, sample.pid, sample.tid);
+    put_u64(out, sample.time.0);
+    put_u32(out, sample.cpu);
+    put_u32(out, sample.stack.0);
+    put_u64(out, sample.weight_nanos);
+    match sample.context {
+        ContextRecord::Absent => out.push(0),
+        ContextRecord::NoSpan => out.push(1),
+        ContextRecord::Torn => out.push(2),
+        ContextRecord::Span { trace_id, span_id } => {
+            out.push(3);
+            out.extend_from_slice(&trace_id.bytes());
+            out.extend_from_slice(&span_id.bytes());
+        }
+    }
+}
+
+/// Reads a payload from its start to its end.
+struct Decoder<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Decoder<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Decoder { bytes, offset: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.offset == self.bytes.len()
+    }
+
+    fn malformed<T>(&self, expected: &'static str) -> Decoded<T> {
+        Err(Malformed { offset: self.offset, expected })
+    }
+
+    fn take(&mut self, length: usize, expected: &'static str) -> Decoded<&'a [u8]> {
+        let rest = &self.bytes[self.offset..];
+        if length > rest.len() {
+            return self.malformed(expected);
+        }
+        self.offset += length;
+        Ok(&rest[..length])
+    }
+
+    fn u8(&mut self, expected: &'static str) -> Decoded<u8> {
+        Ok(self.take(1, expected)?[0])
+    }
+
+    fn u64(&mut self) -> Decoded<u64> {
+        let start = self.offset;
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8("a number")?;
+            // The tenth byte has room for one bit.
+            if shift == 63 && byte > 1 {
+                break;
+            }
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(Malformed { offset: start, expected: "a number of 64 bits" })
+    }
+
+    fn u32(&mut self) -> Decoded<u32> {
+        let start = self.offset;
+        self.u64()?.try_into().map_err(|_| Malformed { offset: start, expected: "a number of 32 bits" })
+    }
+
+    fn i64(&mut self) -> Decoded<i64> {
+        let number = self.u64()?;
+        Ok((number >> 1) as i64 ^ -((number & 1) as i64))
+    }
+
+    fn bool(&mut self) -> Decoded<bool> {
+        match self.u8("a truth value")? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => self.malformed("0 or 1"),
+        }
+    }
+
+    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Decoded<T>) -> Decoded<Option<T>> {
+        Ok(if self.bool()? { Some(read(self)?) } else { None })
+    }
+
+    fn bytes(&mut self) -> Decoded<&'a [u8]> {
+        let start = self.offset;
+        let length = usize::try_from(self.u64()?).map_err(|_| Malformed { offset: start, expected: "a length" })?;
+        self.take(length, "as many bytes as the length says")
+    }
+
+    fn text(&mut self) -> Decoded<String> {
+        let start = self.offset;
+        match std::str::from_utf8(self.bytes()?) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => Err(Malformed { offset: start, expected: "a text in UTF-8" }),
+        }
+    }
+
+    /// A list: each element takes at least one byte, which bounds what is reserved.
+    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Decoded<T>) -> Decoded<Vec<T>> {
+        let count = self.u64()?;
+        let room = self.bytes.len() - self.offset;
+        if count > room as u64 {
+            return self.malformed("as many elements as the length says");
+        }
+        // A list of texts takes 24 bytes of memory for one of input; so grow beyond a page only as elements come.
+        let mut list = Vec::with_capacity((count as usize).min(4096 / size_of::<T>().max(1)));
+        for _ in 0..count {
+            list.push(read(self)?);
+        }
+        Ok(list)
+    }
+
+    fn texts(&mut self) -> Decoded<Vec<String>> {
+        self.list(Self::text)
+    }
+
+    fn monotonic(&mut self) -> Decoded<Monotonic> {
+        self.u64().map(Monotonic)
+    }
+
+    fn timestamp(&mut self) -> Decoded<Timestamp> {
+        self.i64().map(Timestamp)
+    }
+
+    fn trace_id(&mut self) -> Decoded<TraceId> {
+        let start = self.offset;
+        let bytes = self.take(TraceId::BYTES, "a trace id")?;
+        TraceId::from_slice(bytes).ok_or(Malformed { offset: start, expected: "a trace id that is not zero" })
+    }
+
+    fn span_id(&mut self) -> Decoded<SpanId> {
+        let start = self.offset;
+        let bytes = self.take(SpanId::BYTES, "a span id")?;
+        SpanId::from_slice(bytes).ok_or(Malformed { offset: start, expected: "a span id that is not zero" })
+    }
+
+    fn exit(&mut self) -> Decoded<Exit> {
+        let kind = self.u8("an exit")?;
+        let start = self.offset;
+        let number = self.i64()?.try_into().map_err(|_| Malformed { offset: start, expected: "an exit status" })?;
+        match kind {
+            0 => Ok(Exit::Code(number)),
+            1 => Ok(Exit::Signal(number)),
+            _ => self.malformed("a known kind of exit"),
+        }
+    }
+
+    fn mode(&mut self) -> Decoded<CaptureMode> {
+        match self.u8("a mode")? {
+            0 => Ok(CaptureMode::User),
+            1 => Ok(CaptureMode::Off),
+            2 => Ok(CaptureMode::Refused { reason: self.text()? }),
+            _ => self.malformed("a known mode"),
+        }
+    }
+
+    fn cost(&mut self) -> Decoded<RecorderCost> {
+        Ok(RecorderCost { cpu_nanos: self.u64()?, rss_bytes_max: self.u64()? })
+    }
+
+    fn run(&mut self) -> Decoded<Run> {
+        Ok(Run {
+            command: self.texts()?,
+            working_directory: self.text()?,
+            host: self.text()?,
+            cpus: self.u32()?,
+            version: self.text()?,
+            trace_id: self.trace_id()?,
+            root_span_id: self.span_id()?,
+            root_pid: self.option(Self::u32)?,
+            start: self.timestamp()?,
+            end: self.option(Self::timestamp)?,
+            exit: self.option(Self::exit)?,
+            rate_hz: self.u32()?,
+            mode: self.mode()?,
+            cpu_nanos: self.option(Self::u64)?,
+            recorder_cost: self.option(Self::cost)?,
+        })
+    }
+
+    fn loss(&mut self) -> Decoded<Loss> {
+        let start = self.offset;
+        let kind = LossKind::from_code(&self.text()?).ok_or(Malformed { offset: start, expected: "a known kind of loss" })?;
+        Ok(Loss { kind, count: self.u64()?, detail: self.text()? })
+    }
+
+    fn location_kind(&mut self) -> Decoded<LocationKind> {
+        match self.u8("a location")? {
+            0 => Ok(LocationKind::Code { mapping: MappingId(self.u32()?), address: VirtOffset(self.u64()?) }),
+            1 => Ok(LocationKind::Unmapped { address: AbsAddr(self.u64()?) }),
+            2 => Ok(LocationKind::Cut { reason: self.text()? }),
+            _ => self.malformed("a known kind of location"),
+        }
+    }
+
+    fn context(&mut self) -> Decoded<ContextRecord> {
+        match self.u8("a context record")? {
+            0 => Ok(ContextRecord::Absent),
+            1 => Ok(ContextRecord::NoSpan),
+            2 => Ok(ContextRecord::Torn),
+            3 => Ok(ContextRecord::Span { trace_id: self.trace_id()?, span_id: self.span_id()? }),
+            _ => self.malformed("a known kind of context record"),
+        }
+    }
+
+    fn sample(&mut self) -> Decoded<Sample> {
+        let (pid, tid, time) = (self.u32()?, self.u32()?, self.monotonic()?);
+        Ok(Sample { time, pid, tid, cpu: self.u32()?, stack: StackId(self.u32()?), weight_nanos: self.u64()?, context: self.context()? })
+    }
+
+    fn cpu_slice(&mut self) -> Decoded<CpuSlice> {
+        let (pid, tid, start) = (self.u32()?, self.u32()?, self.u64()?);
+        let end = start.wrapping_add(self.u64()?);
+        Ok(CpuSlice { pid, tid, start: Monotonic(start), end: Monotonic(end), preempted: self.bool()? })
+    }
+
+    fn observation(&mut self) -> Decoded<Observation> {
+        let at = self.offset;
+        Ok(match self.u8("an observation")? {
+            tag::CLOCK => {
+                Observation::Clock(ClockAnchor { monotonic: self.monotonic()?, unix: self.timestamp()?, bracket_nanos: self.u32()? })
+            }
+            tag::MAPPING => {
+                Observation::Mapping(Mapping { id: MappingId(self.u32()?), path: self.text()?, build_id: self.bytes()?.to_vec() })
+            }
+            tag::LOCATION => Observation::Location { id: LocationId(self.u32()?), kind: self.location_kind()? },
+            tag::STACK => Observation::Stack { id: StackId(self.u32()?), locations: self.list(|it| it.u32().map(LocationId))? },
+            tag::SAMPLE => Observation::Sample(self.sample()?),
+            tag::CPU_SLICE => Observation::CpuSlice(self.cpu_slice()?),
+            tag::PROCESS_STARTED => {
+                let (pid, time) = (self.u32()?, self.monotonic()?);
+                Observation::ProcessStarted { pid, parent_pid: self.option(Self::u32)?, time }
+            }
+            tag::PROCESS_EXEC => Observation::ProcessExec {
+                pid: self.u32()?,
+                time: self.monotonic()?,
+                name: self.text()?,
+                executable: self.text()?,
+                arguments: self.texts()?,
+            },
+            tag::PROCESS_EXITED => Observation::ProcessExited { pid: self.u32()?, time: self.monotonic()? },
+            tag::THREAD_STARTED => Observation::ThreadStarted { pid: self.u32()?, tid: self.u32()?, time: self.monotonic()? },
+            tag::THREAD_NAMED => Observation::ThreadNamed { pid: self.u32()?, tid: self.u32()?, name: self.text()? },
+            tag::THREAD_EXITED => Observation::ThreadExited { pid: self.u32()?, tid: self.u32()?, time: self.monotonic()? },
+            tag::LOSS => Observation::Loss(self.loss()?),
+            tag::RUN_STARTED => Observation::RunStarted { pid: self.u32()?, start: self.timestamp()?, mode: self.mode()? },
+            tag::RUN_ENDED => Observation::RunEnded { end: self.timestamp()?, exit: self.exit()?, cpu_nanos: self.option(Self::u64)? },
+            tag::RECORDER_COST => Observation::RecorderCost(self.cost()?),
+            _ => return Err(Malformed { offset: at, expected: "a known kind of observation" }),
+        })
+    }
+
+    fn whole<T>(mut self, read: impl FnOnce(&mut Self) -> Decoded<T>) -> Decoded<T> {
+        let value = read(&mut self)?;
+        if self.is_empty() { Ok(value) } else { self.malformed("the end") }
+    }
+}
+
+/// The run that these bytes hold.
+pub(crate) fn run(bytes: &[u8]) -> Decoded<Run> {
+    Decoder::new(bytes).whole(Decoder::run)
+}
+
+/// The loss that these bytes hold.
+pub(crate) fn loss(bytes: &[u8]) -> Decoded<Loss> {
+    Decoder::new(bytes).whole(Decoder::loss)
+}
+
+/// The observations that these bytes hold, one behind the other.
+pub(crate) fn observations(bytes: &[u8]) -> Decoded<Vec<Observation>> {
+    let mut decoder = Decoder::new(bytes);
+    let mut observations = Vec::new();
+    while !decoder.is_empty() {
+        observations.push(decoder.observation()?);
+    }
+    Ok(observations)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing;
+
+    proptest! {
+        #[test]
+        fn observations_decode_to_what_was_encoded(sent in prop::collection::vec(testing::observation(), 0..40)) {
+            let mut bytes = Vec::new();
+            for observation in &sent {
+                put_observation(&mut bytes, observation);
+            }
+            prop_assert_eq!(observations(&bytes), Ok(sent));
+        }
+
+        #[test]
+        fn a_run_and_a_loss_decode_to_what_was_encoded(sent in testing::run(), lost in testing::loss()) {
+            let mut bytes = Vec::new();
+            put_run(&mut bytes, &sent);
+            prop_assert_eq!(run(&bytes), Ok(sent));
+            bytes.clear();
+            put_loss(&mut bytes, &lost);
+            prop_assert_eq!(loss(&bytes), Ok(lost));
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = (observations(&bytes), run(&bytes), loss(&bytes));
+        }
+
+        #[test]
+        fn damaged_batches_are_decoded_or_refused(
+            sent in prop::collection::vec(testing::observation(), 1..10),
+            at in any::<prop::sample::Index>(),
+            value in any::<u8>(),
+        ) {
+            let mut bytes = Vec::new();
+            for observation in &sent {
+                put_observation(&mut bytes, observation);
+            }
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+            let _ = observations(&bytes);
+            let _ = observations(&bytes[..at]);
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_the_input_is_refused_before_anything_is_reserved() {
+        let mut bytes = vec![tag::STACK, 0];
+        put_u64(&mut bytes, u64::MAX);
+        let expected = "as many elements as the length says";
+        assert_eq!(observations(&bytes), Err(Malformed { offset: bytes.len(), expected }));
+    }
+}

@@ -1,0 +1,156 @@
+//! What can go wrong when keeping and fetching, and what a caller can decide on.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+
+use crate::name::RecordingName;
+use crate::wal::WalError;
+
+/// An error of a foreign library, kept for its message only.
+pub(crate) type Source = Box<dyn Error + Send + Sync>;
+
+/// Why something could not be kept or fetched. The message completes "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file system refused.
+    #[error("{action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// SQLite refused.
+    #[error("{action} the catalog {}", path.display())]
+    Catalog {
+        /// What was tried.
+        action: &'static str,
+        /// The catalog.
+        path: PathBuf,
+        /// Why not.
+        source: Source,
+    },
+    /// The write-ahead log could not be written or read.
+    #[error(transparent)]
+    Wal(#[from] WalError),
+    /// Parquet or Arrow refused.
+    #[error("{action} table {table} in {}", path.display())]
+    Segment {
+        /// What was tried.
+        action: &'static str,
+        /// Name of the table.
+        table: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: Source,
+    },
+    /// A file is not what longpole writes.
+    #[error("make sense of {}: {reason}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A newer longpole wrote it.
+    #[error(
+        "read the {what} {}: it has format {found}, and this longpole reads up to {known}; a newer longpole can read it",
+        path.display()
+    )]
+    Newer {
+        /// What kind of thing.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version this program reads.
+        known: u32,
+    },
+    /// A text is not the name of a recording.
+    #[error("find the recording `{text}`: a recording is named like r7, 7 or last")]
+    Name {
+        /// The text.
+        text: String,
+    },
+    /// There is no such recording.
+    #[error("find the recording {name} in {}", root.display())]
+    NotFound {
+        /// Its name.
+        name: RecordingName,
+        /// Where it was looked for.
+        root: PathBuf,
+    },
+    /// `last` was asked for, and there is none.
+    #[error("find the last recording: there is none yet in {}", root.display())]
+    Empty {
+        /// Where it was looked for.
+        root: PathBuf,
+    },
+    /// It is being recorded.
+    #[error("{action} the recording {name}: it is still being recorded")]
+    Living {
+        /// What was tried.
+        action: &'static str,
+        /// Its name.
+        name: RecordingName,
+    },
+    /// Its segments are not written yet.
+    #[error("read the recording {name}: it is not sealed")]
+    NotSealed {
+        /// Its name.
+        name: RecordingName,
+    },
+    /// The values contradict each other: a bug of the caller.
+    #[error("write the recording: {reason}")]
+    Inconsistent {
+        /// What contradicts what.
+        reason: String,
+    },
+}
+
+/// What a caller decides on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The name was misspelled.
+    Usage,
+    /// There is no such recording.
+    NotFound,
+    /// It is being recorded.
+    Living,
+    /// The file system: permission, space, a missing file.
+    Environment,
+    /// A newer longpole wrote it.
+    Incompatible,
+    /// Damaged data.
+    Corrupt,
+    /// A bug of ours.
+    Bug,
+}
+
+impl StoreError {
+    /// For `map_err` after a call into the file system.
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> StoreError {
+        let path = path.into();
+        move |source| StoreError::Io { action, path, source }
+    }
+
+    /// What kind of error this is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            StoreError::Io { .. } | StoreError::Catalog { .. } => ErrorKind::Environment,
+            StoreError::Wal(error) => error.kind(),
+            StoreError::Segment { source, .. } if source.is::<io::Error>() => ErrorKind::Environment,
+            StoreError::Segment { .. } | StoreError::Corrupt { .. } => ErrorKind::Corrupt,
+            StoreError::Newer { .. } => ErrorKind::Incompatible,
+            StoreError::Name { .. } => ErrorKind::Usage,
+            StoreError::NotFound { .. } | StoreError::Empty { .. } => ErrorKind::NotFound,
+            StoreError::Living { .. } | StoreError::NotSealed { .. } => ErrorKind::Living,
+            StoreError::Inconsistent { .. } => ErrorKind::Bug,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Versions of what lies on disk, and who reads whom.
+//!
+//! A reader reads its own version and every older one; it refuses a newer one and names it. Each kind of file says its
+//! version itself, so that a file that was copied out of its recording can still be read or refused.
+//!
+//! | file | where its version stands | version |
+//! |---|---|---|
+//! | `catalog.sqlite` | `PRAGMA user_version` | [`CATALOG_VERSION`] |
+//! | `recordings/r7/format` | its only line: `longpole recording 1` | [`RECORDING_VERSION`] |
+//! | `recordings/r7/wal/000001.wal` | bytes 8 to 11 | [`WAL_VERSION`] |
+//! | `recordings/r7/segments/*.parquet` | key `longpole.format` of the footer's key-value metadata | [`RECORDING_VERSION`] |
+
+use std::path::Path;
+
+use crate::error::StoreError;
+
+/// Version of the catalog's tables.
+pub const CATALOG_VERSION: u32 = 1;
+
+/// Version of a recording's directory and of the tables in its segments.
+pub const RECORDING_VERSION: u32 = 1;
+
+/// Version of the write-ahead log's bytes.
+pub const WAL_VERSION: u32 = 1;
+
+/// Name of the file that holds the version of a recording's directory.
+pub(crate) const FILE_NAME: &str = "format";
+
+const PREFIX: &str = "longpole recording ";
+
+/// Says in the directory which version it has.
+pub(crate) fn write(directory: &Path) -> Result<(), StoreError> {
+    let path = directory.join(FILE_NAME);
+    std::fs::write(&path, format!("{PREFIX}{RECORDING_VERSION}\n")).map_err(StoreError::io("write", path))
+}
+
+/// Refuses a directory of a newer version, or one that does not say its version.
+pub(crate) fn check(directory: &Path) -> Result<(), StoreError> {
+    let path = directory.join(FILE_NAME);
+    let text = std::fs::read_to_string(&path).map_err(StoreError::io("read", path.clone()))?;
+    let version = text.trim_end().strip_prefix(PREFIX).and_then(|number| number.parse().ok());
+    match version {
+        Some(found) if found <= RECORDING_VERSION => Ok(()),
+        Some(found) => Err(StoreError::Newer { what: "recording", path: directory.to_owned(), found, known: RECORDING_VERSION }),
+        None => Err(StoreError::Corrupt { path, reason: "it does not say the version of the recording".into() }),
+    }
+}

@@ -1,0 +1,181 @@
+//! From a recording in memory to its segments and back, and the steps of sealing.
+//!
+//! ```text
+//!      step                           what a crash behind it leaves
+//!   1  write all tables into          log; an unfinished `segments.partial`, thrown away by the next attempt
+//!      `segments.partial`
+//!   2  rename it to `segments`        log; segments that the catalog does not know, replaced by the next attempt
+//!   3  the catalog says sealed        segments that are read; a log that is not needed any more
+//!   4  remove `wal`                   segments that are read
+//! ```
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use longpole_model::{Clock, Recording};
+
+use crate::error::StoreError;
+use crate::order;
+use crate::segment;
+use crate::tables::{
+    clock_anchors, cpu_slices, frames, locations, losses, mappings, processes, runs, samples, span_events, span_links, spans, stacks,
+    threads,
+};
+
+const PARTIAL: &str = "segments.partial";
+const SEGMENTS: &str = "segments";
+const WAL: &str = "wal";
+
+/// Directory of the segments of a sealed recording.
+pub(crate) fn segments(directory: &Path) -> PathBuf {
+    directory.join(SEGMENTS)
+}
+
+/// Directory of the log.
+pub(crate) fn wal_directory(directory: &Path) -> PathBuf {
+    directory.join(WAL)
+}
+
+/// The log.
+pub(crate) fn wal_file(directory: &Path) -> PathBuf {
+    wal_directory(directory).join("000001.wal")
+}
+
+/// Removes a directory with all that is in it, if it is there.
+pub(crate) fn remove_directory(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_dir_all(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(StoreError::io("remove", path)(error)),
+    }
+}
+
+/// Step 1: writes every table where no reader looks.
+pub(crate) fn write_partial(directory: &Path, recording: &Recording) -> Result<(), StoreError> {
+    check_consistent(recording)?;
+    let partial = directory.join(PARTIAL);
+    remove_directory(&partial)?;
+    fs::create_dir(&partial).map_err(StoreError::io("create", &partial))?;
+    write_tables(&partial, recording)
+}
+
+/// Step 2: makes them the segments, all at once.
+pub(crate) fn publish(directory: &Path) -> Result<(), StoreError> {
+    let segments = segments(directory);
+    remove_directory(&segments)?;
+    fs::rename(directory.join(PARTIAL), &segments).map_err(StoreError::io("move the new segments to", segments))
+}
+
+/// Step 4: removes the log.
+pub(crate) fn remove_wal(directory: &Path) -> Result<(), StoreError> {
+    remove_directory(&wal_directory(directory))
+}
+
+/// Tables refer to each other by row numbers; a recording that does not number its rows densely could not be read back.
+fn check_consistent(recording: &Recording) -> Result<(), StoreError> {
+    let inconsistent = |reason: &str| Err(StoreError::Inconsistent { reason: reason.into() });
+    let dense = |ids: &mut dyn Iterator<Item = u32>| ids.zip(0u32..).all(|(id, row)| id == row);
+    if !dense(&mut recording.mappings.iter().map(|mapping| mapping.id.0)) {
+        return inconsistent("mappings are not numbered by their rows");
+    }
+    if !dense(&mut recording.locations.iter().map(|location| location.id.0)) {
+        return inconsistent("locations are not numbered by their rows");
+    }
+    if !dense(&mut recording.stacks.iter().map(|stack| stack.id.0)) {
+        return inconsistent("stacks are not numbered by their rows");
+    }
+    let links = recording.sample_links.len();
+    if links != 0 && links != recording.samples.len() {
+        return inconsistent("there are not as many sample links as samples");
+    }
+    if u32::try_from(recording.spans.len()).is_err() {
+        return inconsistent("there are more spans than rows can be numbered");
+    }
+    Ok(())
+}
+
+fn write_tables(directory: &Path, recording: &Recording) -> Result<(), StoreError> {
+    let clock = &recording.clock;
+    let places = order::rows(&recording.spans);
+    let span_rows: Vec<spans::Row<'_>> =
+        (0u32..).zip(places).map(|(row, place)| spans::Row { row, place, span: &recording.spans[place.index] }).collect();
+    let sample_rows = samples::rows(&recording.samples, &recording.sample_links, &recording.threads, clock);
+
+    segment::write(directory, &runs::TABLE, std::slice::from_ref(&recording.run), runs::build)?;
+    segment::write(directory, &spans::TABLE, &span_rows, spans::build)?;
+    segment::write(directory, &span_events::TABLE, &span_events::rows(&span_rows), span_events::build)?;
+    segment::write(directory, &span_links::TABLE, &span_links::rows(&span_rows), span_links::build)?;
+    segment::write(directory, &samples::TABLE, &sample_rows, samples::build)?;
+    segment::write(directory, &stacks::TABLE, &recording.stacks, stacks::build)?;
+    segment::write(directory, &locations::TABLE, &recording.locations, locations::build)?;
+    segment::write(directory, &frames::TABLE, &frames::rows(&recording.locations), frames::build)?;
+    segment::write(directory, &mappings::TABLE, &recording.mappings, mappings::build)?;
+    segment::write(directory, &processes::TABLE, &recording.processes, |rows| processes::build(rows, clock))?;
+    segment::write(directory, &threads::TABLE, &recording.threads, |rows| threads::build(rows, clock))?;
+    segment::write(directory, &cpu_slices::TABLE, &recording.cpu_slices, |rows| cpu_slices::build(rows, clock))?;
+    segment::write(directory, &losses::TABLE, &recording.losses, losses::build)?;
+    segment::write(directory, &clock_anchors::TABLE, clock.anchors(), clock_anchors::build)
+}
+
+/// Reads every table back. Spans come in the order of their rows.
+pub(crate) fn read(directory: &Path) -> Result<Recording, StoreError> {
+    let directory = &segments(directory);
+    let mut run = Vec::new();
+    segment::read(directory, &runs::TABLE, |batch| runs::read(&batch, &mut run))?;
+    let [run] = <[_; 1]>::try_from(run).map_err(|rows: Vec<_>| StoreError::Corrupt {
+        path: directory.join(runs::TABLE.file_name()),
+        reason: format!("it holds {} runs instead of one", rows.len()),
+    })?;
+    let mut anchors = Vec::new();
+    segment::read(directory, &clock_anchors::TABLE, |batch| clock_anchors::read(&batch, &mut anchors))?;
+    let mut recording = Recording {
+        run,
+        clock: Clock::new(anchors),
+        spans: Vec::new(),
+        processes: Vec::new(),
+        threads: Vec::new(),
+        cpu_slices: Vec::new(),
+        samples: Vec::new(),
+        sample_links: Vec::new(),
+        stacks: Vec::new(),
+        locations: Vec::new(),
+        mappings: Vec::new(),
+        losses: Vec::new(),
+    };
+    segment::read(directory, &spans::TABLE, |batch| spans::read(&batch, &mut recording.spans))?;
+    segment::read(directory, &span_events::TABLE, |batch| span_events::read(&batch, &mut recording.spans))?;
+    segment::read(directory, &span_links::TABLE, |batch| span_links::read(&batch, &mut recording.spans))?;
+    segment::read(directory, &samples::TABLE, |batch| samples::read(&batch, &mut recording.samples, &mut recording.sample_links))?;
+    segment::read(directory, &stacks::TABLE, |batch| stacks::read(&batch, &mut recording.stacks))?;
+    segment::read(directory, &locations::TABLE, |batch| locations::read(&batch, &mut recording.locations))?;
+    segment::read(directory, &frames::TABLE, |batch| frames::read(&batch, &mut recording.locations))?;
+    segment::read(directory, &mappings::TABLE, |batch| mappings::read(&batch, &mut recording.mappings))?;
+    segment::read(directory, &processes::TABLE, |batch| processes::read(&batch, &mut recording.processes))?;
+    segment::read(directory, &threads::TABLE, |batch| threads::read(&batch, &mut recording.threads))?;
+    segment::read(directory, &cpu_slices::TABLE, |batch| cpu_slices::read(&batch, &mut recording.cpu_slices))?;
+    segment::read(directory, &losses::TABLE, |batch| losses::read(&batch, &mut recording.losses))?;
+    check_references(directory, &recording)?;
+    Ok(recording)
+}
+
+/// Later rooms index by these numbers; a damaged file must not make them panic.
+fn check_references(directory: &Path, recording: &Recording) -> Result<(), StoreError> {
+    check_consistent(recording).map_err(|error| StoreError::Corrupt { path: directory.to_owned(), reason: error.to_string() })?;
+    let corrupt = |file: String, reason: &str| Err(StoreError::Corrupt { path: directory.join(file), reason: reason.into() });
+    if recording.samples.iter().any(|sample| sample.stack.0 as usize >= recording.stacks.len()) {
+        return corrupt(samples::TABLE.file_name(), "a sample refers to a stack that is not there");
+    }
+    let mut entries = recording.stacks.iter().flat_map(|stack| &stack.locations);
+    if entries.any(|location| location.0 as usize >= recording.locations.len()) {
+        return corrupt(stacks::TABLE.file_name(), "a stack refers to a location that is not there");
+    }
+    let mapping_of = |kind: &longpole_model::stack::LocationKind| match kind {
+        longpole_model::stack::LocationKind::Code { mapping, .. } => Some(mapping.0),
+        _ => None,
+    };
+    if recording.locations.iter().filter_map(|it| mapping_of(&it.kind)).any(|id| id as usize >= recording.mappings.len()) {
+        return corrupt(locations::TABLE.file_name(), "a location refers to a mapping that is not there");
+    }
+    Ok(())
+}

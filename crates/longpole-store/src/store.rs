@@ -1,0 +1,362 @@
+//! The store: recordings by name.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use longpole_model::{Exit, Loss, LossKind, Recording, Run, Timestamp};
+
+use crate::catalog::{Catalog, CatalogRow, RowState};
+use crate::error::StoreError;
+use crate::format;
+use crate::name::RecordingName;
+use crate::seal;
+use crate::tables;
+use crate::wal::{Replay, SyncPolicy, WalWriter};
+
+const RECORDINGS: &str = "recordings";
+const LOCK: &str = "lock";
+const SEAL_LOCK: &str = "seal.lock";
+
+/// A directory of recordings. Clones share the open catalog.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+    catalog: Arc<Catalog>,
+}
+
+/// What `ls` shows of a recording without opening it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SummaryRow {
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// When it started.
+    pub start: Timestamp,
+    /// How long it ran; `None` while it runs, or where the recorder was killed.
+    pub wall_nanos: Option<u64>,
+    /// How it ended.
+    pub exit: Option<Exit>,
+    /// Number of spans.
+    pub spans: u64,
+    /// Number of samples.
+    pub samples: u64,
+    /// The long pole in one line, as the JSON object that `docs/formats/http-api.md` calls `answer`; kept as it is given.
+    pub answer_json: Option<String>,
+}
+
+impl SummaryRow {
+    /// The row of a run as far as it is known.
+    pub fn of_run(run: &Run) -> Self {
+        SummaryRow {
+            command: run.command.clone(),
+            start: run.start,
+            wall_nanos: run.end.map(|end| end.nanos_since(run.start).max(0).cast_unsigned()),
+            exit: run.exit,
+            spans: 0,
+            samples: 0,
+            answer_json: None,
+        }
+    }
+
+    /// The row of a recording, with its answer.
+    pub fn of_recording(recording: &Recording, answer_json: Option<String>) -> Self {
+        SummaryRow {
+            spans: recording.spans.len() as u64,
+            samples: recording.samples.len() as u64,
+            answer_json,
+            ..SummaryRow::of_run(&recording.run)
+        }
+    }
+}
+
+/// Where a recording is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordingState {
+    /// Its recorder lives. It can be replayed as far as it is.
+    Recording,
+    /// Its recorder died before it sealed. It can be replayed and sealed.
+    Killed,
+    /// It can be read.
+    Sealed {
+        /// Whether its recorder had died before it sealed.
+        recorder_killed: bool,
+    },
+}
+
+impl RecordingState {
+    /// The word SQL, JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RecordingState::Recording => "recording",
+            RecordingState::Killed | RecordingState::Sealed { recorder_killed: true } => "killed",
+            RecordingState::Sealed { recorder_killed: false } => "sealed",
+        }
+    }
+}
+
+impl Store {
+    /// Opens the store in this directory; makes it if it is not there.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let root = root.into();
+        let recordings = root.join(RECORDINGS);
+        fs::create_dir_all(&recordings).map_err(StoreError::io("create", recordings))?;
+        let catalog = Catalog::open(&root.join("catalog.sqlite"))?;
+        Ok(Store { root, catalog: Arc::new(catalog) })
+    }
+
+    /// Begins a recording. It is seen by others from now on, and taken for dead when the writer is dropped unsealed.
+    pub fn create(&self, run: &Run) -> Result<RecordingWriter, StoreError> {
+        let (name, directory, lock, wal) =
+            self.catalog.create(&SummaryRow::of_run(run), || self.largest_directory(), |name| self.prepare(name, run))?;
+        Ok(RecordingWriter { store: self.clone(), name, directory, wal, lock })
+    }
+
+    /// Makes the directory of a recording; `None` where there is one already, left by a catalog that was lost.
+    fn prepare(&self, name: RecordingName, run: &Run) -> Result<Option<(PathBuf, Prepared)>, StoreError> {
+        let relative = Path::new(RECORDINGS).join(name.to_string());
+        let directory = self.root.join(&relative);
+        match fs::create_dir(&directory) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+            Err(error) => return Err(StoreError::io("create", directory)(error)),
+        }
+        let filled = || {
+            format::write(&directory)?;
+            let path = directory.join(LOCK);
+            let lock = File::create_new(&path).map_err(StoreError::io("create", &path))?;
+            lock.try_lock().map_err(|error| StoreError::io("lock", &path)(error.into()))?;
+            let wal_directory = seal::wal_directory(&directory);
+            fs::create_dir(&wal_directory).map_err(StoreError::io("create", wal_directory))?;
+            let wal = WalWriter::create(&seal::wal_file(&directory), run, SyncPolicy::None)?;
+            Ok((lock, wal))
+        };
+        match filled() {
+            Ok((lock, wal)) => Ok(Some((relative, (name, directory, lock, wal)))),
+            Err(error) => {
+                // The number will be given again, so nothing may stay; that it failed is what the caller has to know.
+                let _ = seal::remove_directory(&directory);
+                Err(error)
+            }
+        }
+    }
+
+    /// The largest number that has a directory.
+    fn largest_directory(&self) -> Result<u32, StoreError> {
+        let path = self.root.join(RECORDINGS);
+        let mut largest = 0;
+        for entry in fs::read_dir(&path).map_err(StoreError::io("list", &path))? {
+            let entry = entry.map_err(StoreError::io("list", &path))?;
+            if let Some(name) = entry.file_name().to_str().and_then(RecordingName::parse) {
+                largest = largest.max(name.number());
+            }
+        }
+        Ok(largest)
+    }
+
+    /// Every recording, the newest first.
+    pub fn list(&self) -> Result<Vec<StoredRecording>, StoreError> {
+        self.catalog.rows()?.into_iter().map(|row| self.stored(row)).collect()
+    }
+
+    /// The name that `r7`, `7` or `last` means. Whether `r7` is there, [`Store::recording`] says.
+    pub fn resolve(&self, text: &str) -> Result<RecordingName, StoreError> {
+        match text {
+            "last" => self.catalog.last()?.ok_or_else(|| StoreError::Empty { root: self.root.clone() }),
+            _ => RecordingName::parse(text).ok_or_else(|| StoreError::Name { text: text.to_owned() }),
+        }
+    }
+
+    /// A recording.
+    pub fn recording(&self, name: RecordingName) -> Result<StoredRecording, StoreError> {
+        let row = self.catalog.row(name)?.ok_or_else(|| self.not_found(name))?;
+        let stored = self.stored(row)?;
+        if let RecordingState::Sealed { .. } = stored.state {
+            // A recorder that died between the last two steps of sealing left its log. It only takes space: where it
+            // cannot be removed, the recording is as good as with it.
+            let _ = seal::remove_wal(&stored.directory);
+        }
+        Ok(stored)
+    }
+
+    /// Removes a recording with all its files. Refuses one that is being recorded; one that is being sealed is waited for.
+    pub fn remove(&self, name: RecordingName) -> Result<(), StoreError> {
+        let stored = self.recording(name)?;
+        if stored.state == RecordingState::Recording {
+            return Err(StoreError::Living { action: "remove", name });
+        }
+        // Files first: a crash in between leaves a row that can be removed again, not files that no one knows of.
+        let _sealing = stored.lock_sealing()?;
+        seal::remove_directory(&stored.directory)?;
+        self.catalog.remove(name)
+    }
+
+    fn not_found(&self, name: RecordingName) -> StoreError {
+        StoreError::NotFound { name, root: self.root.clone() }
+    }
+
+    fn stored(&self, row: CatalogRow) -> Result<StoredRecording, StoreError> {
+        let directory = self.root.join(&row.directory);
+        let state = match row.state {
+            RowState::Recording if recorder_lives(&directory)? => RecordingState::Recording,
+            RowState::Recording => RecordingState::Killed,
+            RowState::Sealed => RecordingState::Sealed { recorder_killed: false },
+            RowState::Killed => RecordingState::Sealed { recorder_killed: true },
+        };
+        Ok(StoredRecording { store: self.clone(), name: row.name, state, summary: row.summary, directory })
+    }
+}
+
+type Prepared = (RecordingName, PathBuf, File, WalWriter);
+
+/// Whether the recorder holds its lock. Asking takes a shared lock for a moment, so that two who ask do not take each
+/// other for the recorder.
+fn recorder_lives(directory: &Path) -> Result<bool, StoreError> {
+    let path = directory.join(LOCK);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(StoreError::io("open", path)(error)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(StoreError::io("lock", path)(error)),
+    }
+}
+
+/// A recording under way: held by its recorder.
+#[derive(Debug)]
+pub struct RecordingWriter {
+    store: Store,
+    name: RecordingName,
+    directory: PathBuf,
+    wal: WalWriter,
+    /// Locked as long as this lives; the kernel lets go when the process dies, however it dies.
+    lock: File,
+}
+
+impl RecordingWriter {
+    /// Its name.
+    pub fn name(&self) -> RecordingName {
+        self.name
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Its log.
+    pub fn wal(&self) -> &WalWriter {
+        &self.wal
+    }
+
+    /// What the log holds so far.
+    pub fn replay(&self) -> Result<Replay, StoreError> {
+        Ok(Replay::open(&seal::wal_file(&self.directory), false, None)?)
+    }
+
+    /// Seals: writes the segments, tells the catalog, removes the log. Nothing can be appended afterwards.
+    ///
+    /// After an error the log is still there, and the recording can be sealed later by whoever opens it.
+    pub fn write_segments(&self, recording: &Recording, summary: &SummaryRow) -> Result<(), StoreError> {
+        seal::write_partial(&self.directory, recording)?;
+        seal::publish(&self.directory)?;
+        self.store.catalog.seal(self.name, RowState::Sealed, summary)?;
+        seal::remove_wal(&self.directory)
+    }
+
+    /// Takes it back, as if it had never begun; its number is not given again. For a command that could not be started.
+    pub fn discard(self) -> Result<(), StoreError> {
+        seal::remove_directory(&self.directory)?;
+        self.store.catalog.remove(self.name)?;
+        drop(self.lock);
+        Ok(())
+    }
+}
+
+/// A recording in the store, as it was when it was looked up.
+#[derive(Debug, Clone)]
+pub struct StoredRecording {
+    store: Store,
+    /// Its name.
+    pub name: RecordingName,
+    /// Where it is in its life.
+    pub state: RecordingState,
+    /// What `ls` shows of it.
+    pub summary: SummaryRow,
+    /// Its directory.
+    pub directory: PathBuf,
+}
+
+impl StoredRecording {
+    /// The frames of its log, in the order they were appended. For a recorder that died, a loss that says so comes last.
+    pub fn replay(&self) -> Result<Replay, StoreError> {
+        let at_end = match self.state {
+            RecordingState::Killed => Some(Loss::new(
+                LossKind::RecorderKilled,
+                1,
+                "longpole ended before it could seal the recording; everything it had acknowledged is here",
+            )),
+            RecordingState::Recording | RecordingState::Sealed { .. } => None,
+        };
+        format::check(&self.directory)?;
+        let living = self.state == RecordingState::Recording;
+        Ok(Replay::open(&seal::wal_file(&self.directory), living, at_end)?)
+    }
+
+    /// Seals the recording of a recorder that died. Where another process has done so meanwhile, that one's segments stay.
+    pub fn write_segments(&self, recording: &Recording, summary: &SummaryRow) -> Result<(), StoreError> {
+        let living = || StoreError::Living { action: "seal", name: self.name };
+        if self.state == RecordingState::Recording {
+            return Err(living());
+        }
+        let _sealing = self.lock_sealing()?;
+        match self.store.recording(self.name)?.state {
+            RecordingState::Recording => return Err(living()),
+            RecordingState::Sealed { .. } => return Ok(()),
+            RecordingState::Killed => {}
+        }
+        seal::write_partial(&self.directory, recording)?;
+        seal::publish(&self.directory)?;
+        self.store.catalog.seal(self.name, RowState::Killed, summary)?;
+        seal::remove_wal(&self.directory)
+    }
+
+    /// Everything it holds; spans come traces by start and in tree pre-order. Only for a sealed recording.
+    pub fn read(&self) -> Result<Recording, StoreError> {
+        self.check_sealed()?;
+        seal::read(&self.directory)
+    }
+
+    /// Name and file of every table, for a query engine. Only for a sealed recording.
+    pub fn table_files(&self) -> Result<Vec<(&'static str, PathBuf)>, StoreError> {
+        self.check_sealed()?;
+        let segments = seal::segments(&self.directory);
+        Ok(tables::ALL.iter().map(|table| (table.name, segments.join(table.file_name()))).collect())
+    }
+
+    fn check_sealed(&self) -> Result<(), StoreError> {
+        match self.state {
+            RecordingState::Sealed { .. } => format::check(&self.directory),
+            RecordingState::Recording | RecordingState::Killed => Err(StoreError::NotSealed { name: self.name }),
+        }
+    }
+
+    /// Waits until no one else seals or removes it.
+    fn lock_sealing(&self) -> Result<Option<File>, StoreError> {
+        let path = self.directory.join(SEAL_LOCK);
+        let file = match OpenOptions::new().create(true).append(true).open(&path) {
+            Ok(file) => file,
+            // The directory is gone: nothing to guard.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::io("open", path)(error)),
+        };
+        file.lock().map_err(StoreError::io("lock", path))?;
+        Ok(Some(file))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,376 @@
+use std::path::Path;
+
+use longpole_model::sink::ObservationSink;
+use longpole_model::{Clock, Observation, Span};
+use proptest::prelude::*;
+
+use super::*;
+use crate::error::ErrorKind;
+use crate::order;
+use crate::testing::{self, Directory};
+use crate::wal::Frame;
+
+/// A sealed run of one span.
+fn ended() -> Recording {
+    let mut recording = crate::Assembler::new(testing::begun()).finish();
+    recording.run.end = Some(Timestamp(5_000));
+    recording.run.exit = Some(Exit::Code(3));
+    recording.spans.push(testing::span(1, 1, 0, 0));
+    recording
+}
+
+fn summary(recording: &Recording) -> SummaryRow {
+    SummaryRow::of_recording(recording, Some(r#"{"name":"verify"}"#.into()))
+}
+
+/// What reading gives back: the same, with spans in the order of their rows.
+fn as_read(mut recording: Recording) -> Recording {
+    let rows = order::rows(&recording.spans);
+    recording.spans = rows.iter().map(|row| recording.spans[row.index].clone()).collect();
+    recording
+}
+
+fn names(store: &Store) -> Vec<(String, &'static str)> {
+    store.list().unwrap().iter().map(|it| (it.name.to_string(), it.state.as_str())).collect()
+}
+
+fn last(store: &Store) -> StoredRecording {
+    store.recording(store.resolve("last").unwrap()).unwrap()
+}
+
+#[test]
+fn a_recording_is_begun_sealed_and_read() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    assert_eq!(store.list().unwrap().len(), 0);
+    assert_eq!(store.resolve("last").unwrap_err().kind(), ErrorKind::NotFound);
+
+    let writer = store.create(&testing::begun()).unwrap();
+    assert_eq!(writer.name().to_string(), "r1");
+    let living = last(&store);
+    assert_eq!((living.state, living.summary.command.as_slice()), (RecordingState::Recording, &testing::begun().command[..]));
+    assert_eq!(living.read().unwrap_err().to_string(), "read the recording r1: it is not sealed");
+    writer.wal().append_otlp_json(None, b"{}").unwrap();
+    assert_eq!(living.replay().unwrap().count(), 2);
+
+    let recording = ended();
+    writer.write_segments(&recording, &summary(&recording)).unwrap();
+    drop(writer);
+    let sealed = last(&store);
+    assert_eq!(sealed.state, RecordingState::Sealed { recorder_killed: false });
+    assert_eq!(sealed.summary, summary(&recording));
+    assert_eq!(sealed.summary.wall_nanos, Some(4_000));
+    assert_eq!(sealed.read().unwrap(), recording);
+    let files = sealed.table_files().unwrap();
+    assert!(files.iter().all(|(table, path)| path.ends_with(format!("segments/{table}.parquet")) && path.exists()));
+    assert!(!sealed.directory.join("wal").exists());
+}
+
+#[test]
+fn a_recorder_that_died_leaves_what_it_had_acknowledged() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let writer = store.create(&testing::begun()).unwrap();
+    writer.wal().append_otlp_protobuf(Some(7), b"spans").unwrap();
+    let mut sink = writer.wal().observation_sink();
+    sink.observe(Observation::ProcessExited { pid: 1, time: longpole_model::Monotonic(1) }).unwrap();
+    // Not flushed: it was never acknowledged.
+    drop(writer);
+    drop(sink);
+
+    let killed = last(&store);
+    assert_eq!((killed.state, killed.state.as_str()), (RecordingState::Killed, "killed"));
+    let frames: Vec<Frame> = killed.replay().unwrap().map(Result::unwrap).collect();
+    assert!(matches!(&frames[..], [Frame::Run(_), Frame::OtlpProtobuf { .. }, Frame::Loss(Loss { kind: LossKind::RecorderKilled, .. })]));
+
+    let recording = ended();
+    killed.write_segments(&recording, &summary(&recording)).unwrap();
+    let sealed = last(&store);
+    assert_eq!(sealed.state, RecordingState::Sealed { recorder_killed: true });
+    assert_eq!(sealed.state.as_str(), "killed");
+    assert_eq!(sealed.read().unwrap(), recording);
+    // Another process that looked it up before it was sealed finds the work done.
+    killed.write_segments(&recording, &summary(&recording)).unwrap();
+}
+
+#[test]
+fn two_who_seal_the_same_dead_recording_do_not_disturb_each_other() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    drop(store.create(&testing::begun()).unwrap());
+    let recording = ended();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let store = Store::open(directory.path()).unwrap();
+                let found = last(&store);
+                if found.state == RecordingState::Killed {
+                    found.write_segments(&recording, &summary(&recording)).unwrap();
+                }
+                assert_eq!(last(&store).read().unwrap(), recording);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_living_recording_is_neither_removed_nor_sealed_by_another() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let writer = store.create(&testing::begun()).unwrap();
+    let found = last(&store);
+    let recording = ended();
+    let refused = [store.remove(writer.name()), found.write_segments(&recording, &summary(&recording))];
+    for error in refused.map(Result::unwrap_err) {
+        assert_eq!(error.kind(), ErrorKind::Living, "{error}");
+    }
+    assert_eq!(names(&store), [("r1".to_owned(), "recording")]);
+}
+
+#[test]
+fn names_are_resolved_and_never_given_twice() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    for _ in 0..3 {
+        store.create(&testing::begun()).unwrap();
+    }
+    store.remove(store.resolve("r3").unwrap()).unwrap();
+    store.remove(store.resolve("2").unwrap()).unwrap();
+    assert_eq!(store.resolve("last").unwrap().to_string(), "r1");
+    store.create(&testing::begun()).unwrap().discard().unwrap();
+    let newest = store.create(&testing::begun()).unwrap();
+    assert_eq!(names(&store), [("r5".to_owned(), "recording"), ("r1".to_owned(), "killed")]);
+    assert!(!directory.path().join("recordings/r3").exists() && !directory.path().join("recordings/r4").exists());
+    drop(newest);
+
+    let error = store.recording(store.resolve("r3").unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), format!("find the recording r3 in {}", directory.path().display()));
+    let error = store.resolve("../r1").unwrap_err();
+    assert_eq!(error.to_string(), "find the recording `../r1`: a recording is named like r7, 7 or last");
+}
+
+#[test]
+fn a_catalog_that_was_lost_does_not_overwrite_what_is_there() {
+    let directory = Directory::new();
+    for name in ["r1", "r9", "notes"] {
+        fs::create_dir_all(directory.path().join("recordings").join(name)).unwrap();
+    }
+    let store = Store::open(directory.path()).unwrap();
+    assert_eq!(store.create(&testing::begun()).unwrap().name().to_string(), "r10");
+    assert_eq!(store.create(&testing::begun()).unwrap().name().to_string(), "r11");
+    assert_eq!(fs::read_dir(directory.path().join("recordings/r1")).unwrap().count(), 0);
+}
+
+#[test]
+fn many_begin_at_once_in_a_store_that_is_not_there_yet() {
+    let directory = Directory::new();
+    let root = directory.path().join("deep/inside");
+    let mut numbers: Vec<u32> = std::thread::scope(|scope| {
+        let recorders: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let begin = |_| {
+                        let store = Store::open(&root).unwrap();
+                        let writer = store.create(&testing::begun()).unwrap();
+                        // Whoever looks sees every recorder alive as long as it is.
+                        assert_eq!(store.recording(writer.name()).unwrap().state, RecordingState::Recording);
+                        store.list().unwrap();
+                        let recording = ended();
+                        writer.write_segments(&recording, &summary(&recording)).unwrap();
+                        writer.name().number()
+                    };
+                    (0..5).map(begin).collect::<Vec<u32>>()
+                })
+            })
+            .collect();
+        recorders.into_iter().flat_map(|recorder| recorder.join().unwrap()).collect()
+    });
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(1..=40));
+    let store = Store::open(&root).unwrap();
+    assert!(store.list().unwrap().iter().all(|it| it.state.as_str() == "sealed"));
+}
+
+/// Runs the first `steps` of sealing, as a recorder that dies behind them.
+fn die_behind_step(steps: u32, store: &Store, recording: &Recording) {
+    let writer = store.create(&testing::begun()).unwrap();
+    writer.wal().append_otlp_protobuf(None, b"spans").unwrap();
+    if steps >= 1 {
+        seal::write_partial(writer.directory(), recording).unwrap();
+    }
+    if steps >= 2 {
+        seal::publish(writer.directory()).unwrap();
+    }
+    if steps >= 3 {
+        store.catalog.seal(writer.name(), RowState::Sealed, &summary(recording)).unwrap();
+    }
+}
+
+#[test]
+fn a_recording_can_be_read_or_sealed_again_whatever_step_the_recorder_died_behind() {
+    let first = ended();
+    let second = Recording { spans: vec![testing::span(2, 2, 0, 0), testing::span(2, 3, 2, 1)], ..ended() };
+    for steps in 0..=3 {
+        let directory = Directory::new();
+        let store = Store::open(directory.path()).unwrap();
+        die_behind_step(steps, &store, &first);
+        let found = last(&store);
+        if steps < 3 {
+            assert_eq!(found.state, RecordingState::Killed, "behind step {steps}");
+            assert_eq!(found.replay().unwrap().map(Result::unwrap).count(), 3, "behind step {steps}");
+            found.write_segments(&second, &summary(&second)).unwrap();
+            assert_eq!(last(&store).read().unwrap(), second, "behind step {steps}");
+        } else {
+            assert_eq!(found.read().unwrap(), first, "behind step {steps}");
+        }
+        let left: Vec<String> = fs::read_dir(&found.directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.starts_with("wal") || name.starts_with("segments"))
+            .collect();
+        assert_eq!(left, ["segments"], "behind step {steps}");
+    }
+}
+
+#[test]
+fn an_attempt_that_died_in_the_middle_of_writing_is_thrown_away() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    drop(store.create(&testing::begun()).unwrap());
+    let found = last(&store);
+    let partial = found.directory.join("segments.partial");
+    fs::create_dir(&partial).unwrap();
+    fs::write(partial.join("runs.parquet"), b"PAR1").unwrap();
+    let recording = ended();
+    found.write_segments(&recording, &summary(&recording)).unwrap();
+    assert_eq!(last(&store).read().unwrap(), recording);
+}
+
+#[test]
+fn what_the_future_wrote_is_refused_by_its_version() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let writer = store.create(&testing::begun()).unwrap();
+    let recording = ended();
+    writer.write_segments(&recording, &summary(&recording)).unwrap();
+    let sealed = last(&store);
+    fs::write(sealed.directory.join("format"), "longpole recording 2\n").unwrap();
+    let refused = [sealed.read().map(drop), sealed.table_files().map(drop), sealed.replay().map(drop)];
+    for error in refused.map(Result::unwrap_err) {
+        let path = sealed.directory.display();
+        let expected = format!("read the recording {path}: it has format 2, and this longpole reads up to 1; a newer longpole can read it");
+        assert_eq!((error.to_string(), error.kind()), (expected, ErrorKind::Incompatible));
+    }
+    fs::write(sealed.directory.join("format"), "hello").unwrap();
+    assert_eq!(sealed.read().unwrap_err().kind(), ErrorKind::Corrupt);
+
+    let catalog = directory.path().join("catalog.sqlite");
+    rusqlite::Connection::open(&catalog).unwrap().pragma_update(None, "user_version", 7).unwrap();
+    let error = Store::open(directory.path()).unwrap_err();
+    let expected = "it has format 7, and this longpole reads up to 1; a newer longpole can read it";
+    assert_eq!(error.to_string(), format!("read the catalog {}: {expected}", catalog.display()));
+}
+
+#[test]
+fn a_root_that_cannot_be_made_or_is_no_catalog_is_said_with_its_path() {
+    let directory = Directory::new();
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = Store::open(file.join("root")).unwrap_err();
+    assert_eq!(error.to_string(), format!("create {}", file.join("root/recordings").display()));
+    assert_eq!(error.kind(), ErrorKind::Environment);
+
+    let catalog = directory.path().join("catalog.sqlite");
+    fs::write(&catalog, "not a database, and long enough to be looked at: ".repeat(20)).unwrap();
+    let error = Store::open(directory.path()).unwrap_err();
+    assert_eq!(error.to_string(), format!("open the catalog {}", catalog.display()));
+}
+
+#[test]
+fn damaged_segments_are_an_error_that_names_the_file() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let recording = ended();
+    store.create(&testing::begun()).unwrap().write_segments(&recording, &summary(&recording)).unwrap();
+    let sealed = last(&store);
+    let spans = sealed.directory.join("segments/spans.parquet");
+    let whole = fs::read(&spans).unwrap();
+
+    fs::write(&spans, &whole[..whole.len() / 2]).unwrap();
+    let error = sealed.read().unwrap_err();
+    assert_eq!(error.to_string(), format!("read table spans in {}", spans.display()));
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+
+    fs::copy(sealed.directory.join("segments/losses.parquet"), &spans).unwrap();
+    // An empty table of another kind has no row to be wrong; one with rows has no such columns.
+    fs::copy(sealed.directory.join("segments/runs.parquet"), &spans).unwrap();
+    let error = sealed.read().unwrap_err();
+    assert!(error.to_string().starts_with(&format!("make sense of {}: column ", spans.display())), "{error}");
+
+    fs::remove_file(&spans).unwrap();
+    assert_eq!(sealed.read().unwrap_err().kind(), ErrorKind::Environment);
+}
+
+#[test]
+fn a_recording_that_contradicts_itself_is_not_written() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let writer = store.create(&testing::begun()).unwrap();
+    let mut recording = ended();
+    recording.stacks.push(longpole_model::Stack { id: longpole_model::StackId(4), locations: vec![] });
+    let error = writer.write_segments(&recording, &summary(&recording)).unwrap_err();
+    assert_eq!(error.to_string(), "write the recording: stacks are not numbered by their rows");
+    drop(writer);
+    assert_eq!(last(&store).state, RecordingState::Killed);
+}
+
+#[test]
+fn files_that_are_gone_leave_a_row_that_can_be_removed() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    drop(store.create(&testing::begun()).unwrap());
+    let found = last(&store);
+    fs::remove_dir_all(&found.directory).unwrap();
+    assert_eq!(last(&store).replay().unwrap_err().kind(), ErrorKind::Environment);
+    store.remove(found.name).unwrap();
+    assert!(store.list().unwrap().is_empty());
+}
+
+#[test]
+fn more_rows_than_one_batch_read_back_equal() {
+    let directory = Directory::new();
+    let recording = Recording {
+        spans: (0..5_000u32)
+            .map(|number| {
+                let id = |number: u32| longpole_model::SpanId::from_slice(&u64::from(number).to_be_bytes());
+                Span {
+                    span_id: id(number + 1).unwrap(),
+                    parent_span_id: id(number / 3),
+                    events: vec![longpole_model::SpanEvent::default(); (number % 3) as usize],
+                    ..testing::span(1, 1, 0, i64::from(number))
+                }
+            })
+            .collect(),
+        clock: Clock::default(),
+        ..ended()
+    };
+    let sealed = sealed(directory.path(), &recording);
+    assert_eq!(sealed.read().unwrap(), as_read(recording));
+}
+
+fn sealed(root: &Path, recording: &Recording) -> StoredRecording {
+    let store = Store::open(root).unwrap();
+    store.create(&testing::begun()).unwrap().write_segments(recording, &summary(recording)).unwrap();
+    last(&store)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn what_is_written_reads_back_equal(recording in testing::recording()) {
+        let directory = Directory::new();
+        let sealed = sealed(directory.path(), &recording);
+        prop_assert_eq!(&sealed.summary, &summary(&recording));
+        prop_assert_eq!(sealed.read().unwrap(), as_read(recording));
+    }
+}

@@ -1,0 +1,138 @@
+//! Arrow arrays from iterators of model values: one function per kind of column.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryBuilder, Int64Array, ListBuilder, MapBuilder, MapFieldNames, StringArray,
+    StringBuilder, UInt32Array, UInt32Builder, UInt64Array,
+};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use longpole_model::{SpanId, TraceId};
+
+/// The element of a list, named as the Parquet specification names it.
+pub(super) fn element(kind: DataType) -> FieldRef {
+    Arc::new(Field::new("element", kind, false))
+}
+
+fn value_field() -> FieldRef {
+    Arc::new(Field::new("value", DataType::Utf8, false))
+}
+
+/// Text → text, with the inner names of the Parquet specification.
+pub(super) fn text_map_type() -> DataType {
+    let pair = vec![Arc::new(Field::new("key", DataType::Utf8, false)), value_field()];
+    DataType::Map(Arc::new(Field::new("key_value", DataType::Struct(pair.into()), false)), false)
+}
+
+pub(super) fn text<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(values))
+}
+
+/// NULL where the text is empty: for texts whose emptiness means "not said".
+pub(super) fn text_unless_empty<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
+    optional_text(values.map(|text| (!text.is_empty()).then_some(text)))
+}
+
+pub(super) fn optional_text<T: AsRef<str>>(values: impl Iterator<Item = Option<T>>) -> ArrayRef {
+    Arc::new(values.collect::<StringArray>())
+}
+
+pub(super) fn int(values: impl Iterator<Item = i64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values))
+}
+
+pub(super) fn optional_int(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    Arc::new(values.collect::<Int64Array>())
+}
+
+/// Unsigned nanoseconds and counts, bit for bit.
+pub(super) fn unsigned(values: impl Iterator<Item = u64>) -> ArrayRef {
+    int(values.map(u64::cast_signed))
+}
+
+pub(super) fn optional_unsigned(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+    optional_int(values.map(|value| value.map(u64::cast_signed)))
+}
+
+pub(super) fn number(values: impl Iterator<Item = u32>) -> ArrayRef {
+    Arc::new(UInt32Array::from_iter_values(values))
+}
+
+pub(super) fn optional_number(values: impl Iterator<Item = Option<u32>>) -> ArrayRef {
+    Arc::new(values.collect::<UInt32Array>())
+}
+
+pub(super) fn optional_address(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+    Arc::new(values.collect::<UInt64Array>())
+}
+
+pub(super) fn bool(values: impl Iterator<Item = bool>) -> ArrayRef {
+    Arc::new(values.map(Some).collect::<BooleanArray>())
+}
+
+pub(super) fn bytes<'a>(values: impl Iterator<Item = &'a [u8]>) -> ArrayRef {
+    Arc::new(BinaryArray::from_iter_values(values))
+}
+
+/// Ids of `N` bytes.
+fn ids<const N: usize>(values: impl Iterator<Item = Option<[u8; N]>>) -> ArrayRef {
+    let mut builder = FixedSizeBinaryBuilder::with_capacity(values.size_hint().0, N as i32);
+    for value in values {
+        match value {
+            // The only error is a value of another length, which the type rules out.
+            Some(id) => builder.append_value(id).unwrap_or_else(|_| builder.append_null()),
+            None => builder.append_null(),
+        }
+    }
+    Arc::new(builder.finish())
+}
+
+pub(super) fn trace_id(values: impl Iterator<Item = Option<TraceId>>) -> ArrayRef {
+    ids(values.map(|id| id.map(|id| id.bytes())))
+}
+
+pub(super) fn span_id(values: impl Iterator<Item = Option<SpanId>>) -> ArrayRef {
+    ids(values.map(|id| id.map(|id| id.bytes())))
+}
+
+pub(super) fn numbers(lists: impl Iterator<Item = impl Iterator<Item = u32>>) -> ArrayRef {
+    let mut builder = ListBuilder::new(UInt32Builder::new()).with_field(element(DataType::UInt32));
+    for list in lists {
+        builder.append_value(list.map(Some));
+    }
+    Arc::new(builder.finish())
+}
+
+pub(super) fn texts<'a>(lists: impl Iterator<Item = &'a [String]>) -> ArrayRef {
+    let mut builder = ListBuilder::new(StringBuilder::new()).with_field(element(DataType::Utf8));
+    for list in lists {
+        builder.append_value(list.iter().map(Some));
+    }
+    Arc::new(builder.finish())
+}
+
+/// Appends maps of text to text.
+pub(super) struct TextMaps(MapBuilder<StringBuilder, StringBuilder>);
+
+impl TextMaps {
+    pub(super) fn new() -> Self {
+        let names = MapFieldNames { entry: "key_value".into(), key: "key".into(), value: "value".into() };
+        let builder = MapBuilder::new(Some(names), StringBuilder::new(), StringBuilder::new());
+        TextMaps(builder.with_values_field(value_field()))
+    }
+
+    pub(super) fn pair(&mut self, key: &str, value: &str) {
+        self.0.keys().append_value(key);
+        self.0.values().append_value(value);
+    }
+
+    pub(super) fn end_of_row(&mut self) {
+        // The only error is a key without its value, which `pair` rules out.
+        let appended = self.0.append(true);
+        debug_assert!(appended.is_ok());
+    }
+
+    pub(super) fn finish(mut self) -> ArrayRef {
+        Arc::new(self.0.finish())
+    }
+}

@@ -1,0 +1,308 @@
+//! Attributes in two columns.
+//!
+//! `attributes` is a map of text to text, for people and for SQL: `attributes['http.route']`. Its pairs stand in the
+//! order they were sent. `attributes_json` keeps the types: OTLP's JSON of the same pairs, such as
+//! `[{"key":"retries","value":{"intValue":"3"}}]`; NULL where every value is a text, because then the map says all.
+//!
+//! | value | in the map | in the JSON |
+//! |---|---|---|
+//! | `a b` | `a b` | `{"stringValue":"a b"}` |
+//! | 3 | `3` | `{"intValue":"3"}` |
+//! | 0.5 | `0.5` | `{"doubleValue":"0.5"}`: as a text, so that every bit of it survives any JSON reader |
+//! | true | `true` | `{"boolValue":true}` |
+//! | bytes c0 ff ee | `c0ffee` | `{"bytesValue":"wP/u"}` |
+//! | list | `["a",3]` | `{"arrayValue":{"values":[…]}}` |
+//! | pairs | `{"a":3}` | `{"kvlistValue":{"values":[{"key":"a","value":…}]}}` |
+//! | nothing set | empty | `{}` |
+
+use std::borrow::Cow;
+
+use arrow::array::{Array, ArrayRef, AsArray, MapArray, StringArray};
+use longpole_model::{Attribute, AttributeValue, Attributes};
+use serde_json::Value;
+
+use super::array::{TextMaps, optional_text};
+use super::batch::{BadRows, Rows, at};
+
+/// Values inside each other that can be read back: serde_json stops at 128 brackets, and one level of pairs takes four.
+/// The decoders of `wire` refuse deeper values, so what stands below is replaced only for a caller of another kind.
+const NESTING_MAX: u32 = 32;
+
+const TOO_DEEP: &str = "nested too deep";
+
+/// The two columns of these rows.
+pub(super) fn columns<'a>(rows: impl Iterator<Item = &'a Attributes>) -> (ArrayRef, ArrayRef) {
+    let mut maps = TextMaps::new();
+    let mut typed: Vec<Option<String>> = Vec::with_capacity(rows.size_hint().0);
+    for attributes in rows {
+        for attribute in attributes.iter() {
+            maps.pair(&attribute.key, &text(&attribute.value));
+        }
+        maps.end_of_row();
+        let plain = attributes.iter().all(|attribute| matches!(attribute.value, AttributeValue::Str(_)));
+        typed.push((!plain).then(|| {
+            let mut json = String::new();
+            pairs_json(&mut json, &attributes.0, 1);
+            json
+        }));
+    }
+    (maps.finish(), optional_text(typed.into_iter()))
+}
+
+/// Reads one row of the two columns.
+pub(super) fn attributes_at(maps: &MapArray, typed: &StringArray, row: usize) -> Rows<Attributes> {
+    if let Some(json) = at(typed, row, |row| typed.value(row)) {
+        let value: Value = serde_json::from_str(json).map_err(|error| BadRows(format!("attributes as JSON: {error}")))?;
+        return pairs_from_json(&value).map(Attributes).ok_or_else(|| BadRows("attributes as JSON are not OTLP's".into()));
+    }
+    let pairs = maps.value(row);
+    let text_column = |index: usize| {
+        pairs
+            .columns()
+            .get(index)
+            .and_then(|column| column.as_string_opt::<i32>())
+            .ok_or_else(|| BadRows("attributes hold no texts".into()))
+    };
+    let (keys, values) = (text_column(0)?, text_column(1)?);
+    Ok(Attributes(
+        (0..pairs.len())
+            .map(|pair| Attribute { key: keys.value(pair).to_owned(), value: AttributeValue::Str(values.value(pair).to_owned()) })
+            .collect(),
+    ))
+}
+
+/// A value as the map shows it.
+fn text(value: &AttributeValue) -> Cow<'_, str> {
+    match value {
+        AttributeValue::Empty => Cow::Borrowed(""),
+        AttributeValue::Str(text) => Cow::Borrowed(text),
+        AttributeValue::Bytes(bytes) => Cow::Owned(hex(bytes)),
+        other => {
+            let mut json = String::new();
+            plain_json(&mut json, other, 1);
+            Cow::Owned(json)
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+}
+
+fn quoted(out: &mut String, text: &str) {
+    out.push_str(&Value::from(text).to_string());
+}
+
+fn list<T>(out: &mut String, brackets: [char; 2], items: &[T], mut item: impl FnMut(&mut String, &T)) {
+    out.push(brackets[0]);
+    for (number, it) in items.iter().enumerate() {
+        if number > 0 {
+            out.push(',');
+        }
+        item(out, it);
+    }
+    out.push(brackets[1]);
+}
+
+/// A value as people write JSON.
+fn plain_json(out: &mut String, value: &AttributeValue, depth: u32) {
+    match value {
+        AttributeValue::Empty => out.push_str("null"),
+        AttributeValue::Str(text) => quoted(out, text),
+        AttributeValue::Bool(truth) => out.push_str(&truth.to_string()),
+        AttributeValue::Int(number) => out.push_str(&number.to_string()),
+        AttributeValue::Double(number) => out.push_str(&format!("{number:?}")),
+        AttributeValue::Bytes(bytes) => quoted(out, &hex(bytes)),
+        AttributeValue::Array(_) | AttributeValue::KeyValues(_) if depth >= NESTING_MAX => quoted(out, TOO_DEEP),
+        AttributeValue::Array(values) => list(out, ['[', ']'], values, |out, value| plain_json(out, value, depth + 1)),
+        AttributeValue::KeyValues(pairs) => list(out, ['{', '}'], pairs, |out, pair| {
+            quoted(out, &pair.key);
+            out.push(':');
+            plain_json(out, &pair.value, depth + 1);
+        }),
+    }
+}
+
+fn pairs_json(out: &mut String, pairs: &[Attribute], depth: u32) {
+    list(out, ['[', ']'], pairs, |out, pair| {
+        out.push_str("{\"key\":");
+        quoted(out, &pair.key);
+        out.push_str(",\"value\":");
+        otlp_json(out, &pair.value, depth);
+        out.push('}');
+    });
+}
+
+/// A value as OTLP's JSON.
+fn otlp_json(out: &mut String, value: &AttributeValue, depth: u32) {
+    match value {
+        AttributeValue::Empty => out.push_str("{}"),
+        AttributeValue::Str(text) => {
+            out.push_str("{\"stringValue\":");
+            quoted(out, text);
+            out.push('}');
+        }
+        AttributeValue::Bool(truth) => out.push_str(&format!("{{\"boolValue\":{truth}}}")),
+        AttributeValue::Int(number) => out.push_str(&format!("{{\"intValue\":\"{number}\"}}")),
+        AttributeValue::Double(number) => out.push_str(&format!("{{\"doubleValue\":\"{}\"}}", double_text(*number))),
+        AttributeValue::Bytes(bytes) => out.push_str(&format!("{{\"bytesValue\":\"{}\"}}", base64(bytes))),
+        AttributeValue::Array(_) | AttributeValue::KeyValues(_) if depth >= NESTING_MAX => {
+            out.push_str(&format!("{{\"stringValue\":\"{TOO_DEEP}\"}}"));
+        }
+        AttributeValue::Array(values) => {
+            out.push_str("{\"arrayValue\":{\"values\":");
+            list(out, ['[', ']'], values, |out, value| otlp_json(out, value, depth + 1));
+            out.push_str("}}");
+        }
+        AttributeValue::KeyValues(pairs) => {
+            out.push_str("{\"kvlistValue\":{\"values\":");
+            pairs_json(out, pairs, depth + 1);
+            out.push_str("}}");
+        }
+    }
+}
+
+/// The shortest text that reads back as the same number, with proto3's words for the rest.
+fn double_text(number: f64) -> String {
+    if number.is_nan() {
+        "NaN".into()
+    } else if number.is_infinite() {
+        if number > 0.0 { "Infinity".into() } else { "-Infinity".into() }
+    } else {
+        format!("{number:?}")
+    }
+}
+
+fn pairs_from_json(value: &Value) -> Option<Vec<Attribute>> {
+    let pair = |pair: &Value| Some(Attribute { key: pair.get("key")?.as_str()?.to_owned(), value: value_from_json(pair.get("value")?)? });
+    value.as_array()?.iter().map(pair).collect()
+}
+
+fn value_from_json(value: &Value) -> Option<AttributeValue> {
+    let Some((kind, value)) = value.as_object()?.iter().next() else {
+        return Some(AttributeValue::Empty);
+    };
+    Some(match kind.as_str() {
+        "stringValue" => AttributeValue::Str(value.as_str()?.to_owned()),
+        "boolValue" => AttributeValue::Bool(value.as_bool()?),
+        "intValue" => AttributeValue::Int(value.as_str()?.parse().ok()?),
+        // Rust reads "NaN", "Infinity" and "-Infinity" as proto3 spells them.
+        "doubleValue" => AttributeValue::Double(value.as_str()?.parse().ok()?),
+        "bytesValue" => AttributeValue::Bytes(from_base64(value.as_str()?)?),
+        "arrayValue" => AttributeValue::Array(value.get("values")?.as_array()?.iter().map(value_from_json).collect::<Option<_>>()?),
+        "kvlistValue" => AttributeValue::KeyValues(pairs_from_json(value.get("values")?)?),
+        _ => return None,
+    })
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Standard base64 with padding.
+fn base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let bits = (0..3).fold(0u32, |bits, at| bits << 8 | u32::from(chunk.get(at).copied().unwrap_or(0)));
+        for digit in 0..4 {
+            let sextet = bits >> (18 - 6 * digit) & 0x3f;
+            text.push(if digit <= chunk.len() { BASE64[sextet as usize] as char } else { '=' });
+        }
+    }
+    text
+}
+
+/// The bytes of what [`base64`] wrote.
+fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=').as_bytes();
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 3);
+    for group in digits.chunks(4) {
+        let mut bits = 0u32;
+        for digit in group {
+            bits = bits << 6 | BASE64.iter().position(|known| known == digit)? as u32;
+        }
+        bits <<= 6 * (4 - group.len());
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len().max(1)]);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing;
+
+    fn round_trip(rows: &[Attributes]) -> Rows<Vec<Attributes>> {
+        let (maps, typed) = columns(rows.iter());
+        (0..rows.len()).map(|row| attributes_at(maps.as_map(), typed.as_string(), row)).collect()
+    }
+
+    fn check(value: AttributeValue, shown: &str, json: &str) {
+        assert_eq!(text(&value), shown);
+        let mut found = String::new();
+        otlp_json(&mut found, &value, 1);
+        assert_eq!(found, json);
+    }
+
+    #[test]
+    fn values_look_as_documented() {
+        use AttributeValue::*;
+        let pair = |key: &str, value| Attribute { key: key.into(), value };
+        check(Str("a \"b\"".into()), "a \"b\"", r#"{"stringValue":"a \"b\""}"#);
+        check(Int(3), "3", r#"{"intValue":"3"}"#);
+        check(Double(0.5), "0.5", r#"{"doubleValue":"0.5"}"#);
+        check(Double(f64::NEG_INFINITY), "-inf", r#"{"doubleValue":"-Infinity"}"#);
+        check(Bool(true), "true", r#"{"boolValue":true}"#);
+        check(Bytes(vec![0xc0, 0xff, 0xee]), "c0ffee", r#"{"bytesValue":"wP/u"}"#);
+        check(Empty, "", "{}");
+        check(
+            Array(vec![Str("a".into()), Int(3), Empty]),
+            r#"["a",3,null]"#,
+            r#"{"arrayValue":{"values":[{"stringValue":"a"},{"intValue":"3"},{}]}}"#,
+        );
+        check(KeyValues(vec![pair("a", Int(3))]), r#"{"a":3}"#, r#"{"kvlistValue":{"values":[{"key":"a","value":{"intValue":"3"}}]}}"#);
+    }
+
+    #[test]
+    fn texts_need_no_json() {
+        let mut attributes = Attributes::default();
+        attributes.push("http.route", AttributeValue::Str("/cart".into()));
+        let (_, typed) = columns([&attributes].into_iter());
+        assert_eq!(typed.null_count(), 1);
+    }
+
+    /// Lists and pairs inside each other; the innermost value has this depth.
+    fn nested(depth: u32, pairs: bool) -> Attributes {
+        let mut value = AttributeValue::Int(1);
+        for _ in 1..depth {
+            value = match pairs {
+                true => AttributeValue::KeyValues(vec![Attribute { key: "k".into(), value }]),
+                false => AttributeValue::Array(vec![value]),
+            };
+        }
+        Attributes(vec![Attribute { key: "deep".into(), value }])
+    }
+
+    #[test]
+    fn the_deepest_value_a_decoder_lets_in_reads_back_and_a_deeper_one_is_cut() {
+        for pairs in [true, false] {
+            let deep = [nested(NESTING_MAX, pairs)];
+            assert_eq!(round_trip(&deep).unwrap(), deep);
+            let deeper = round_trip(&[nested(NESTING_MAX + 1, pairs)]).unwrap();
+            assert!(format!("{deeper:?}").contains(TOO_DEEP));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn attributes_read_back_equal(rows in prop::collection::vec(testing::attributes(), 0..6)) {
+            prop_assert_eq!(round_trip(&rows).unwrap(), rows);
+        }
+
+        #[test]
+        fn base64_reads_back_equal(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
+            prop_assert_eq!(from_base64(&base64(&bytes)), Some(bytes));
+        }
+    }
+}

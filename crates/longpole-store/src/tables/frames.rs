@@ -1,0 +1,68 @@
+//! Frames: what a person sees of a location.
+
+use arrow::array::ArrayRef;
+use longpole_model::{Frame, Location};
+
+use super::batch::{BadRows, Batch, Rows, at, text_at};
+use super::{Kind, Table, array, column, optional};
+
+pub(crate) static TABLE: Table = Table::new(
+    "frames",
+    "One row per function of a location: the functions that were inlined there, and the one that was called.",
+    &[
+        column("location_id", Kind::Number, "Its location."),
+        column("inline_depth", Kind::Number, "0 for the innermost inlined function, and so on outwards to the called one."),
+        column("function", Kind::Text, "Demangled name; for an address without one, `name.so+0x12ab`; for a cut, `[reason]`."),
+        optional("file", Kind::Text, "Source file."),
+        optional("line", Kind::Number, "Source line."),
+        optional("reason", Kind::Text, "Why there is no function name."),
+    ],
+    || TABLE.arrow_schema(),
+);
+
+/// A frame at its place.
+pub(crate) struct Row<'a> {
+    location_id: u32,
+    inline_depth: u32,
+    frame: &'a Frame,
+}
+
+/// The frames of these locations.
+pub(crate) fn rows(locations: &[Location]) -> Vec<Row<'_>> {
+    let of_location = |location: &'_ Location| location.id.0;
+    locations
+        .iter()
+        .flat_map(|location| {
+            let location_id = of_location(location);
+            (0u32..).zip(&location.frames).map(move |(inline_depth, frame)| Row { location_id, inline_depth, frame })
+        })
+        .collect()
+}
+
+pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
+    vec![
+        array::number(rows.iter().map(|row| row.location_id)),
+        array::number(rows.iter().map(|row| row.inline_depth)),
+        array::text(rows.iter().map(|row| row.frame.function.as_str())),
+        array::text_unless_empty(rows.iter().map(|row| row.frame.file.as_str())),
+        array::optional_number(rows.iter().map(|row| (row.frame.line > 0).then_some(row.frame.line))),
+        array::optional_text(rows.iter().map(|row| row.frame.reason.as_deref())),
+    ]
+}
+
+pub(crate) fn read(batch: &Batch<'_>, locations: &mut [Location]) -> Rows<()> {
+    let (location_id, function) = (batch.number("location_id")?, batch.text("function")?);
+    let (file, line, reason) = (batch.text("file")?, batch.number("line")?, batch.text("reason")?);
+    for row in batch.rows() {
+        let id = location_id.value(row);
+        let location =
+            locations.get_mut(id as usize).ok_or_else(|| BadRows(format!("location_id holds {id}, which is no row of locations")))?;
+        location.frames.push(Frame {
+            function: function.value(row).to_owned(),
+            file: text_at(file, row),
+            line: at(line, row, |row| line.value(row)).unwrap_or_default(),
+            reason: at(reason, row, |row| reason.value(row).to_owned()),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Locations: the entries of stacks. Their frames are in `frames`.
+
+use arrow::array::ArrayRef;
+use longpole_model::stack::LocationKind;
+use longpole_model::{AbsAddr, Location, LocationId, MappingId, VirtOffset};
+
+use super::batch::{BadRows, Batch, Rows, at, text_at};
+use super::{Kind, Table, array, column, optional};
+
+pub(crate) static TABLE: Table = Table::new(
+    "locations",
+    "One row per distinct entry of a stack: an address, or the place where unwinding stopped.",
+    &[
+        column("location_id", Kind::Number, "Its number: that of its row, from 0."),
+        column("kind", Kind::Text, "`code` (of a binary), `unmapped` (code outside every known binary) or `cut` (unwinding stopped here)."),
+        optional("mapping_id", Kind::Number, "Its binary in `mappings`."),
+        optional(
+            "address",
+            Kind::Address,
+            "For `code` the address as the binary's own headers count; for `unmapped` that in the process. A return address is already one byte less.",
+        ),
+        optional("reason", Kind::Text, "Why unwinding stopped."),
+    ],
+    || TABLE.arrow_schema(),
+);
+
+pub(crate) fn build(rows: &[Location]) -> Vec<ArrayRef> {
+    let word = |kind: &LocationKind| match kind {
+        LocationKind::Code { .. } => "code",
+        LocationKind::Unmapped { .. } => "unmapped",
+        LocationKind::Cut { .. } => "cut",
+    };
+    let mapping = |kind: &LocationKind| match kind {
+        LocationKind::Code { mapping, .. } => Some(mapping.0),
+        LocationKind::Unmapped { .. } | LocationKind::Cut { .. } => None,
+    };
+    let address = |kind: &LocationKind| match kind {
+        LocationKind::Code { address, .. } => Some(address.0),
+        LocationKind::Unmapped { address } => Some(address.0),
+        LocationKind::Cut { .. } => None,
+    };
+    vec![
+        array::number(rows.iter().map(|location| location.id.0)),
+        array::text(rows.iter().map(|location| word(&location.kind))),
+        array::optional_number(rows.iter().map(|location| mapping(&location.kind))),
+        array::optional_address(rows.iter().map(|location| address(&location.kind))),
+        array::optional_text(rows.iter().map(|location| match &location.kind {
+            LocationKind::Cut { reason } => Some(reason.as_str()),
+            LocationKind::Code { .. } | LocationKind::Unmapped { .. } => None,
+        })),
+    ]
+}
+
+pub(crate) fn read(batch: &Batch<'_>, locations: &mut Vec<Location>) -> Rows<()> {
+    let (id, kind, mapping) = (batch.number("location_id")?, batch.text("kind")?, batch.number("mapping_id")?);
+    let (address, reason) = (batch.address("address")?, batch.text("reason")?);
+    for row in batch.rows() {
+        let number = at(address, row, |row| address.value(row)).ok_or_else(|| BadRows("code has no address".into()));
+        let kind = match kind.value(row) {
+            "code" => {
+                let mapping = at(mapping, row, |row| mapping.value(row)).ok_or_else(|| BadRows("code has no mapping".into()))?;
+                LocationKind::Code { mapping: MappingId(mapping), address: VirtOffset(number?) }
+            }
+            "unmapped" => LocationKind::Unmapped { address: AbsAddr(number?) },
+            "cut" => LocationKind::Cut { reason: text_at(reason, row) },
+            other => return Err(BadRows(format!("column kind holds the unknown word `{other}`"))),
+        };
+        locations.push(Location { id: LocationId(id.value(row)), kind, frames: Vec::new() });
+    }
+    Ok(())
+}

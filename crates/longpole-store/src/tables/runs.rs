@@ -1,0 +1,121 @@
+//! The run.
+
+use arrow::array::ArrayRef;
+use longpole_model::run::RecorderCost;
+use longpole_model::{CaptureMode, Exit, Run, Timestamp};
+
+use super::batch::{BadRows, Batch, Rows, at, required, span_id_at, text_at, texts_at, trace_id_at, unsigned_at, word};
+use super::{Kind, Table, array, column, optional};
+
+pub(crate) static TABLE: Table = Table::new(
+    "runs",
+    "The run: one row.",
+    &[
+        column("command", Kind::Texts, "The command and its arguments."),
+        optional("working_directory", Kind::Text, "Where it was started."),
+        column("host", Kind::Text, "Name of the machine."),
+        column("cpus", Kind::Number, "CPUs online."),
+        column("longpole_version", Kind::Text, "Version of longpole that recorded."),
+        column("trace_id", Kind::TraceId, "The trace that the command was offered by `TRACEPARENT`."),
+        column("root_span_id", Kind::SpanId, "The span id that it was offered as its parent."),
+        optional("root_pid", Kind::Number, "Pid of the command; NULL where it could not be started."),
+        column("start_time_unix_nano", Kind::Nanos, "When it started."),
+        optional("end_time_unix_nano", Kind::Nanos, "When it ended; NULL where the recorder was killed before."),
+        optional("wall_nanos", Kind::Nanos, "From start to end."),
+        optional("exit_code", Kind::Int, "Its exit code; NULL where a signal killed it."),
+        optional("exit_signal", Kind::Int, "The signal that killed it."),
+        column("rate_hz", Kind::Number, "Samples a second that were asked for; 0 without sampling."),
+        column("mode", Kind::Text, "What the recorder was allowed to see: `user`, `off` or `refused`."),
+        optional("mode_reason", Kind::Text, "Why it was refused, and the remedy."),
+        optional("cpu_nanos", Kind::Nanos, "CPU time of the command and all it waited for, user and system."),
+        optional("recorder_cpu_nanos", Kind::Nanos, "CPU time of the recorder itself; NULL where it was killed."),
+        optional("recorder_rss_bytes_max", Kind::Nanos, "Largest resident memory of the recorder itself."),
+    ],
+    || TABLE.arrow_schema(),
+);
+
+fn exit_code(run: &Run) -> Option<i64> {
+    run.exit.and_then(|exit| match exit {
+        Exit::Code(code) => Some(i64::from(code)),
+        Exit::Signal(_) => None,
+    })
+}
+
+fn exit_signal(run: &Run) -> Option<i64> {
+    run.exit.and_then(|exit| match exit {
+        Exit::Code(_) => None,
+        Exit::Signal(signal) => Some(i64::from(signal)),
+    })
+}
+
+fn mode_reason(run: &Run) -> Option<&str> {
+    match &run.mode {
+        CaptureMode::Refused { reason } => Some(reason),
+        CaptureMode::User | CaptureMode::Off => None,
+    }
+}
+
+pub(crate) fn build(rows: &[Run]) -> Vec<ArrayRef> {
+    vec![
+        array::texts(rows.iter().map(|run| run.command.as_slice())),
+        array::text_unless_empty(rows.iter().map(|run| run.working_directory.as_str())),
+        array::text(rows.iter().map(|run| run.host.as_str())),
+        array::number(rows.iter().map(|run| run.cpus)),
+        array::text(rows.iter().map(|run| run.version.as_str())),
+        array::trace_id(rows.iter().map(|run| Some(run.trace_id))),
+        array::span_id(rows.iter().map(|run| Some(run.root_span_id))),
+        array::optional_number(rows.iter().map(|run| run.root_pid)),
+        array::int(rows.iter().map(|run| run.start.unix_nanos())),
+        array::optional_int(rows.iter().map(|run| run.end.map(Timestamp::unix_nanos))),
+        array::optional_int(rows.iter().map(|run| run.end.map(|end| end.nanos_since(run.start)))),
+        array::optional_int(rows.iter().map(exit_code)),
+        array::optional_int(rows.iter().map(exit_signal)),
+        array::number(rows.iter().map(|run| run.rate_hz)),
+        array::text(rows.iter().map(|run| run.mode.as_str())),
+        array::optional_text(rows.iter().map(mode_reason)),
+        array::optional_unsigned(rows.iter().map(|run| run.cpu_nanos)),
+        array::optional_unsigned(rows.iter().map(|run| run.recorder_cost.map(|cost| cost.cpu_nanos))),
+        array::optional_unsigned(rows.iter().map(|run| run.recorder_cost.map(|cost| cost.rss_bytes_max))),
+    ]
+}
+
+pub(crate) fn read(batch: &Batch<'_>, runs: &mut Vec<Run>) -> Rows<()> {
+    let (code, signal) = (batch.int("exit_code")?, batch.int("exit_signal")?);
+    let (end, root_pid) = (batch.int("end_time_unix_nano")?, batch.number("root_pid")?);
+    let (cost_cpu, cost_rss) = (batch.int("recorder_cpu_nanos")?, batch.int("recorder_rss_bytes_max")?);
+    for row in batch.rows() {
+        let status = |number: i64| i32::try_from(number).map_err(|_| BadRows(format!("the exit status {number} is out of range")));
+        let exit = match (at(code, row, |row| code.value(row)), at(signal, row, |row| signal.value(row))) {
+            (Some(code), None) => Some(Exit::Code(status(code)?)),
+            (None, Some(signal)) => Some(Exit::Signal(status(signal)?)),
+            (None, None) => None,
+            (Some(_), Some(_)) => return Err(BadRows("a run has an exit code and a signal".into())),
+        };
+        let reason = batch.text("mode_reason")?;
+        let mode = word("mode", batch.text("mode")?.value(row), |text| match text {
+            "user" => Some(CaptureMode::User),
+            "off" => Some(CaptureMode::Off),
+            "refused" => Some(CaptureMode::Refused { reason: text_at(reason, row) }),
+            _ => None,
+        })?;
+        let cost = unsigned_at(cost_cpu, row).zip(unsigned_at(cost_rss, row));
+        runs.push(Run {
+            command: texts_at("command", batch.list("command")?, row)?,
+            working_directory: text_at(batch.text("working_directory")?, row),
+            host: text_at(batch.text("host")?, row),
+            cpus: batch.number("cpus")?.value(row),
+            version: text_at(batch.text("longpole_version")?, row),
+            trace_id: required(trace_id_at(batch.id("trace_id")?, row))?,
+            root_span_id: required(span_id_at(batch.id("root_span_id")?, row))?,
+            root_pid: at(root_pid, row, |row| root_pid.value(row)),
+            start: Timestamp(batch.int("start_time_unix_nano")?.value(row)),
+            end: at(end, row, |row| Timestamp(end.value(row))),
+            exit,
+            rate_hz: batch.number("rate_hz")?.value(row),
+            mode,
+            cpu_nanos: unsigned_at(batch.int("cpu_nanos")?, row),
+            recorder_cost: cost.map(|(cpu_nanos, rss_bytes_max)| RecorderCost { cpu_nanos, rss_bytes_max }),
+        });
+    }
+    Ok(())
+}

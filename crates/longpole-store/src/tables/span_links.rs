@@ -1,0 +1,66 @@
+//! Links from spans to other spans.
+
+use arrow::array::ArrayRef;
+use longpole_model::{Span, SpanLink};
+
+use super::attributes::{self, attributes_at};
+use super::batch::{Batch, Rows, required, span_id_at, trace_id_at};
+use super::span_events::span_at;
+use super::{Kind, Table, array, column, optional, spans};
+
+pub(crate) static TABLE: Table = Table::new(
+    "span_links",
+    "One row per link of a span, in the order of the spans and as sent. A link to a span that ended before declares that it was waited for.",
+    &[
+        column("span_row", Kind::Nanos, "Row of its span in `spans`."),
+        column("trace_id", Kind::TraceId, "Trace of its span."),
+        column("span_id", Kind::SpanId, "Its span."),
+        column("linked_trace_id", Kind::TraceId, "Trace of the other span."),
+        column("linked_span_id", Kind::SpanId, "The other span."),
+        column("attributes", Kind::TextMap, "Attributes as texts."),
+        optional("attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL where all are texts."),
+    ],
+    || TABLE.arrow_schema(),
+);
+
+/// A link and its span.
+pub(crate) struct Row<'a> {
+    span_row: u32,
+    span: &'a Span,
+    link: &'a SpanLink,
+}
+
+/// The links of these spans.
+pub(crate) fn rows<'a>(spans: &[spans::Row<'a>]) -> Vec<Row<'a>> {
+    let of_span = |row: &spans::Row<'a>| {
+        let (span_row, span) = (row.row, row.span);
+        span.links.iter().map(move |link| Row { span_row, span, link })
+    };
+    spans.iter().flat_map(of_span).collect()
+}
+
+pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
+    let (attributes, attributes_json) = attributes::columns(rows.iter().map(|row| &row.link.attributes));
+    vec![
+        array::int(rows.iter().map(|row| i64::from(row.span_row))),
+        array::trace_id(rows.iter().map(|row| Some(row.span.trace_id))),
+        array::span_id(rows.iter().map(|row| Some(row.span.span_id))),
+        array::trace_id(rows.iter().map(|row| Some(row.link.trace_id))),
+        array::span_id(rows.iter().map(|row| Some(row.link.span_id))),
+        attributes,
+        attributes_json,
+    ]
+}
+
+pub(crate) fn read(batch: &Batch<'_>, spans: &mut [Span]) -> Rows<()> {
+    let (span_row, trace_id, span_id) = (batch.int("span_row")?, batch.id("linked_trace_id")?, batch.id("linked_span_id")?);
+    let (maps, typed) = (batch.map("attributes")?, batch.text("attributes_json")?);
+    for row in batch.rows() {
+        span_at(spans, span_row.value(row))?.links.push(SpanLink {
+            trace_id: required(trace_id_at(trace_id, row))?,
+            span_id: required(span_id_at(span_id, row))?,
+            attributes: attributes_at(maps, typed, row)?,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! Spans, in the order of [`crate::order`].
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use longpole_model::{Resource, Scope, Span, SpanKind, Status, StatusCode, Timestamp};
+
+use super::attributes::{self, attributes_at};
+use super::batch::{Batch, Rows, at, required, span_id_at, text_at, trace_id_at, word};
+use super::{Kind, Table, array, column, optional};
+use crate::order::Place;
+
+pub(crate) static TABLE: Table = Table::new(
+    "spans",
+    "One row per span: traces by their start, each trace's spans adjacent and in tree pre-order.",
+    &[
+        column("span_row", Kind::Nanos, "Number of this row, from 0; `parent_row`, `span_events` and `span_links` refer to it."),
+        optional("parent_row", Kind::Nanos, "Row of the parent; NULL for a root, and where the parent is not in the recording."),
+        column("descendants", Kind::Number, "Spans below this one: they are the rows `span_row + 1` to `span_row + descendants`."),
+        column("depth", Kind::Number, "Edges up to the root: 0 for a root."),
+        column("trace_id", Kind::TraceId, "Trace."),
+        column("span_id", Kind::SpanId, "Id, unique within its trace."),
+        optional("parent_span_id", Kind::SpanId, "Id of the parent as sent, whether or not the parent is in the recording."),
+        column("service_name", Kind::Text, "`service.name` of the emitter, or `unknown_service`."),
+        column("name", Kind::Text, "Operation."),
+        column("kind", Kind::Text, "`unspecified`, `internal`, `server`, `client`, `producer` or `consumer`."),
+        column("start_time_unix_nano", Kind::Nanos, "Start by the emitter's clock."),
+        column("end_time_unix_nano", Kind::Nanos, "End by the emitter's clock."),
+        column("duration_nanos", Kind::Nanos, "From start to end; 0 where the end lies before the start."),
+        column("status_code", Kind::Text, "`unset`, `ok` or `error`."),
+        optional("status_message", Kind::Text, "What went wrong."),
+        optional("pid", Kind::Number, "Process that emitted it: `process.pid` of its resource, else the peer of the connection."),
+        column("attributes", Kind::TextMap, "Attributes as texts: `attributes['http.route']`."),
+        optional("attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL where all are texts."),
+        column("resource_attributes", Kind::TextMap, "Attributes of the emitter as texts."),
+        optional("resource_attributes_json", Kind::Text, "The same with their types; NULL where all are texts."),
+        optional("scope_name", Kind::Text, "Instrumentation that made it."),
+        optional("scope_version", Kind::Text, "Its version."),
+        column("scope_attributes", Kind::TextMap, "Its attributes as texts."),
+        optional("scope_attributes_json", Kind::Text, "The same with their types; NULL where all are texts."),
+        optional("trace_state", Kind::Text, "W3C `tracestate`."),
+        column("flags", Kind::Number, "OTLP's flags; W3C trace flags in the low byte."),
+        column("dropped_attributes_count", Kind::Number, "Attributes the emitter dropped."),
+        column("dropped_events_count", Kind::Number, "Events the emitter dropped."),
+        column("dropped_links_count", Kind::Number, "Links the emitter dropped."),
+    ],
+    || TABLE.arrow_schema(),
+);
+
+/// A span at its place.
+pub(crate) struct Row<'a> {
+    /// The number of the row.
+    pub(crate) row: u32,
+    pub(crate) place: Place,
+    pub(crate) span: &'a Span,
+}
+
+pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
+    let spans = || rows.iter().map(|row| row.span);
+    let (attributes, attributes_json) = attributes::columns(spans().map(|span| &span.attributes));
+    let (resource, resource_json) = attributes::columns(spans().map(|span| &span.resource.attributes));
+    let (scope, scope_json) = attributes::columns(spans().map(|span| &span.scope.attributes));
+    vec![
+        array::int(rows.iter().map(|row| i64::from(row.row))),
+        array::optional_int(rows.iter().map(|row| row.place.parent_row.map(i64::from))),
+        array::number(rows.iter().map(|row| row.place.descendants)),
+        array::number(rows.iter().map(|row| row.place.depth)),
+        array::trace_id(spans().map(|span| Some(span.trace_id))),
+        array::span_id(spans().map(|span| Some(span.span_id))),
+        array::span_id(spans().map(|span| span.parent_span_id)),
+        array::text(spans().map(Span::service_name)),
+        array::text(spans().map(|span| span.name.as_str())),
+        array::text(spans().map(|span| span.kind.as_str())),
+        array::int(spans().map(|span| span.start.unix_nanos())),
+        array::int(spans().map(|span| span.end.unix_nanos())),
+        array::int(spans().map(Span::duration_nanos)),
+        array::text(spans().map(|span| span.status.code.as_str())),
+        array::text_unless_empty(spans().map(|span| span.status.message.as_str())),
+        array::optional_number(spans().map(|span| span.pid)),
+        attributes,
+        attributes_json,
+        resource,
+        resource_json,
+        array::text_unless_empty(spans().map(|span| span.scope.name.as_str())),
+        array::text_unless_empty(spans().map(|span| span.scope.version.as_str())),
+        scope,
+        scope_json,
+        array::text_unless_empty(spans().map(|span| span.trace_state.as_str())),
+        array::number(spans().map(|span| span.flags)),
+        array::number(spans().map(|span| span.dropped_attributes)),
+        array::number(spans().map(|span| span.dropped_events)),
+        array::number(spans().map(|span| span.dropped_links)),
+    ]
+}
+
+fn kind_of(word: &str) -> Option<SpanKind> {
+    (0..=5).map(SpanKind::from_otlp).find(|kind| kind.as_str() == word)
+}
+
+fn status_of(word: &str) -> Option<StatusCode> {
+    (0..=2).map(StatusCode::from_otlp).find(|code| code.as_str() == word)
+}
+
+/// Neighbours mostly share their emitter: so they share its memory again.
+fn share<T: PartialEq>(last: &mut Arc<T>, value: T) -> Arc<T> {
+    if **last != value {
+        *last = Arc::new(value);
+    }
+    Arc::clone(last)
+}
+
+pub(crate) fn read(batch: &Batch<'_>, spans: &mut Vec<Span>) -> Rows<()> {
+    let (trace_id, span_id, parent) = (batch.id("trace_id")?, batch.id("span_id")?, batch.id("parent_span_id")?);
+    let (name, kind, trace_state) = (batch.text("name")?, batch.text("kind")?, batch.text("trace_state")?);
+    let (start, end) = (batch.int("start_time_unix_nano")?, batch.int("end_time_unix_nano")?);
+    let (code, message) = (batch.text("status_code")?, batch.text("status_message")?);
+    let (pid, flags) = (batch.number("pid")?, batch.number("flags")?);
+    let (maps, typed) = (batch.map("attributes")?, batch.text("attributes_json")?);
+    let (resource_maps, resource_typed) = (batch.map("resource_attributes")?, batch.text("resource_attributes_json")?);
+    let (scope_maps, scope_typed) = (batch.map("scope_attributes")?, batch.text("scope_attributes_json")?);
+    let (scope_name, scope_version) = (batch.text("scope_name")?, batch.text("scope_version")?);
+    let dropped_attributes = batch.number("dropped_attributes_count")?;
+    let dropped_events = batch.number("dropped_events_count")?;
+    let dropped_links = batch.number("dropped_links_count")?;
+    let (mut resource, mut scope) = match spans.last() {
+        Some(span) => (Arc::clone(&span.resource), Arc::clone(&span.scope)),
+        None => Default::default(),
+    };
+    for row in batch.rows() {
+        let emitter = Resource { attributes: attributes_at(resource_maps, resource_typed, row)? };
+        let instrumentation = Scope {
+            name: text_at(scope_name, row),
+            version: text_at(scope_version, row),
+            attributes: attributes_at(scope_maps, scope_typed, row)?,
+        };
+        spans.push(Span {
+            trace_id: required(trace_id_at(trace_id, row))?,
+            span_id: required(span_id_at(span_id, row))?,
+            parent_span_id: span_id_at(parent, row)?,
+            trace_state: text_at(trace_state, row),
+            flags: flags.value(row),
+            name: name.value(row).to_owned(),
+            kind: word("kind", kind.value(row), kind_of)?,
+            start: Timestamp(start.value(row)),
+            end: Timestamp(end.value(row)),
+            attributes: attributes_at(maps, typed, row)?,
+            dropped_attributes: dropped_attributes.value(row),
+            events: Vec::new(),
+            dropped_events: dropped_events.value(row),
+            links: Vec::new(),
+            dropped_links: dropped_links.value(row),
+            status: Status { code: word("status_code", code.value(row), status_of)?, message: text_at(message, row) },
+            resource: share(&mut resource, emitter),
+            scope: share(&mut scope, instrumentation),
+            pid: at(pid, row, |row| pid.value(row)),
+        });
+    }
+    Ok(())
+}
