@@ -181,11 +181,17 @@ impl<'d> Binary<'d> {
                         open.iter().rev().take(ALIASES_MAX).filter(|alias| alias.start == innermost.start && alias.covers(address));
                     aliases.max_by_key(|alias| readability(&table, alias.index)).copied()
                 }
-                (None, Some(last)) if last.size == 0 => Some(last),
-                (None, _) => None,
+                (None, last) => last.filter(|last| last.size == 0 && self.reaches(&table, last, address)),
             };
             *name = found.and_then(|candidate| symbol_name(&table, candidate.index)).map(|name| Symbol { name });
         }
+    }
+
+    /// Whether a function without a size may reach to the address: as far as its section goes.
+    fn reaches(&self, table: &SymbolTable<'d, '_>, function: &Candidate, address: u64) -> bool {
+        let section = table.symbol_by_index(function.index).ok().and_then(|symbol| symbol.section_index());
+        let section = section.and_then(|index| self.file.section_by_index(index).ok());
+        section.is_some_and(|section| address.wrapping_sub(section.address()) < section.size())
     }
 
     /// The function that an entry of the procedure linkage table jumps to, as `name@plt`. The entries are of one size

@@ -1,0 +1,10 @@
+//! `longpole-symbols` against binaries whose answers are known, and against bytes nobody would link.
+
+#![expect(clippy::print_stdout, reason = "a test that cannot run here says so")]
+
+mod binaries;
+mod corpus;
+mod hostile;
+mod oracle;
+mod recordings;
+mod this_program;
