@@ -15,6 +15,8 @@ pub(crate) struct ProcessFacts {
     pub(crate) pid: u32,
     pub(crate) executable: Option<String>,
     pub(crate) host: Option<String>,
+    /// What the program calls itself where the environment does not say.
+    pub(crate) service: Option<String>,
 }
 
 /// The whole configuration of a layer.
@@ -169,13 +171,12 @@ const MAX_SPANS: usize = 1 << 24;
 const DEFAULT_QUEUE_SPANS: usize = 16_384;
 
 fn read_export(reader: &mut Reader<'_>, facts: &ProcessFacts) -> Option<ExportConfig> {
-    if let Some(exporters) = reader.text("OTEL_TRACES_EXPORTER") {
-        if !exporters.split(',').any(|name| name.trim() == "otlp") {
-            if exporters != "none" {
-                reader.complaints.push(format!("OTEL_TRACES_EXPORTER={exporters} is not known here (otlp, none), no spans are sent"));
-            }
-            return None;
+    let exporters = reader.text("OTEL_TRACES_EXPORTER").unwrap_or("otlp".into());
+    if !exporters.split(',').any(|name| name.trim() == "otlp") {
+        if exporters != "none" {
+            reader.complaints.push(format!("OTEL_TRACES_EXPORTER={exporters} is not known here (otlp, none), no spans are sent"));
         }
+        return None;
     }
     let (variable, url) = match reader.first(&["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"])? {
         (name @ "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url) => (name, url),
@@ -187,10 +188,9 @@ fn read_export(reader: &mut Reader<'_>, facts: &ProcessFacts) -> Option<ExportCo
         reader.complaints.push(format!("{variable}: spans go by plain HTTP, {url} is not an http:// address, no spans are sent"));
         return None;
     }
-    if let Some((name, protocol)) = reader.first(&["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"]) {
-        if protocol != "http/protobuf" {
-            reader.complaints.push(format!("{name}={protocol} is not spoken here, http/protobuf is used"));
-        }
+    let protocol = reader.first(&["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"]);
+    if let Some((name, protocol)) = protocol.filter(|(_, protocol)| protocol != "http/protobuf") {
+        reader.complaints.push(format!("{name}={protocol} is not spoken here, http/protobuf is used"));
     }
     let max_queue_spans = reader.parsed(&["OTEL_BSP_MAX_QUEUE_SIZE"], DEFAULT_QUEUE_SPANS, |spans| (1..=MAX_SPANS).contains(spans));
     let max_batch_spans = reader.parsed(&["OTEL_BSP_MAX_EXPORT_BATCH_SIZE"], 512, |spans| (1..=MAX_SPANS).contains(spans));
@@ -273,7 +273,8 @@ fn read_resource(reader: &mut Reader<'_>, facts: &ProcessFacts) -> Vec<u8> {
         given.retain(|(key, _)| key != "service.name");
         given.insert(0, ("service.name".into(), name));
     } else if !given.iter().any(|(key, _)| key == "service.name") {
-        let name = executable.map_or("unknown_service".into(), |executable| format!("unknown_service:{executable}"));
+        let unknown = || executable.map_or("unknown_service".into(), |executable| format!("unknown_service:{executable}"));
+        let name = facts.service.clone().unwrap_or_else(unknown);
         given.insert(0, ("service.name".into(), name));
     }
     let mut out = Vec::new();
@@ -325,13 +326,21 @@ mod tests {
 
     /// Reads `NAME=value` lines.
     fn read(lines: &str) -> Config {
+        read_as(None, lines)
+    }
+
+    fn read_as(service: Option<&str>, lines: &str) -> Config {
         let vars: Vec<(&str, &str)> = lines.lines().filter_map(|line| line.trim().split_once('=')).collect();
-        let facts = ProcessFacts { pid: 42, executable: Some("app".into()), host: Some("box".into()) };
+        let facts = ProcessFacts { pid: 42, executable: Some("app".into()), host: Some("box".into()), service: service.map(Into::into) };
         Config::read(&|name| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into()), &facts)
     }
 
     fn resource(lines: &str) -> String {
-        let config = read(&format!("OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318\n{lines}"));
+        resource_as(None, lines)
+    }
+
+    fn resource_as(service: Option<&str>, lines: &str) -> String {
+        let config = read_as(service, &format!("OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318\n{lines}"));
         let resource = Resource::decode(config.export.unwrap().resource.as_slice()).unwrap();
         let shown = resource.attributes.iter().filter(|attribute| !attribute.key.starts_with("telemetry.sdk."));
         let pairs = shown.map(|attribute| match attribute.value.clone().unwrap().value.unwrap() {
@@ -403,6 +412,9 @@ mod tests {
         let own = "process.pid=42 process.executable.name=app host.name=box";
         assert_eq!(resource(""), format!("service.name=unknown_service:app {own}"));
         assert_eq!(resource("OTEL_SERVICE_NAME=web"), format!("service.name=web {own}"));
+        assert_eq!(resource_as(Some("shop"), ""), format!("service.name=shop {own}"));
+        assert_eq!(resource_as(Some("shop"), "OTEL_SERVICE_NAME=web"), format!("service.name=web {own}"));
+        assert_eq!(resource_as(Some("shop"), "OTEL_RESOURCE_ATTRIBUTES=service.name=web"), format!("service.name=web {own}"));
         assert_eq!(
             resource("OTEL_RESOURCE_ATTRIBUTES=a=1, service.name=from%20list ,a=%C3%A4,host.name=given"),
             "service.name=from list a=ä host.name=given process.pid=42 process.executable.name=app"

@@ -84,9 +84,9 @@ impl fmt::Debug for Layer {
 }
 
 impl Layer {
-    pub(crate) fn new(get: &dyn Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn new(get: &dyn Fn(&str) -> Option<String>, service: Option<&str>) -> Self {
         static NEXT_NUMBER: AtomicU32 = AtomicU32::new(1);
-        let config = Config::read(get, &process_facts());
+        let config = Config::read(get, &process_facts(service));
         for complaint in &config.complaints {
             tell(complaint);
         }
@@ -117,7 +117,7 @@ impl Layer {
     }
 }
 
-fn process_facts() -> ProcessFacts {
+fn process_facts(service: Option<&str>) -> ProcessFacts {
     let executable = std::env::current_exe().ok();
     let host = if cfg!(target_os = "linux") {
         std::fs::read_to_string("/proc/sys/kernel/hostname").ok()
@@ -128,6 +128,7 @@ fn process_facts() -> ProcessFacts {
         pid: std::process::id(),
         executable: executable.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
         host: host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty()),
+        service: service.map(str::to_owned),
     }
 }
 

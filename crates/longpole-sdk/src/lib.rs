@@ -68,7 +68,7 @@
 //! | `OTEL_TRACES_SAMPLER_ARG` | share of the traces, 0 to 1 | 1 |
 //! | `OTEL_SPAN_{ATTRIBUTE,EVENT,LINK}_COUNT_LIMIT` | of one span | 128 |
 //! | `OTEL_[SPAN_]ATTRIBUTE_VALUE_LENGTH_LIMIT` | bytes of a text | none |
-//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the resource | `unknown_service:<executable>` |
+//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the resource | the name given to [`run_service`], or `unknown_service:<executable>` |
 //! | `OTEL_SDK_DISABLED` | `true`: no ids, no record, no spans | `false` |
 //! | `TRACEPARENT` | parent of the spans that have none in this process | |
 //! | `RUST_LOG` | which spans are made, by the subscriber that [`init`] installs | `info` |
@@ -135,6 +135,21 @@ pub const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(2);
 /// }
 /// ```
 pub fn run<T>(body: impl FnOnce() -> T) -> T {
+    init();
+    run_initialised(body)
+}
+
+/// As [`run`], for a program that knows its service name: `service.name` is this where the environment does not say.
+///
+/// ```
+/// longpole_sdk::run_service("shop", || { /* the program */ });
+/// ```
+pub fn run_service<T>(name: &str, body: impl FnOnce() -> T) -> T {
+    install(|| Layer::new(&environment, Some(name)));
+    run_initialised(body)
+}
+
+fn run_initialised<T>(body: impl FnOnce() -> T) -> T {
     /// Sends what is left also when the body panics.
     struct Shutdown;
 
@@ -144,7 +159,6 @@ pub fn run<T>(body: impl FnOnce() -> T) -> T {
         }
     }
 
-    init();
     thread_context::with_main_record(|| {
         let _shutdown = Shutdown;
         body()
@@ -155,6 +169,10 @@ pub fn run<T>(body: impl FnOnce() -> T) -> T {
 /// a subscriber is installed already or `OTEL_SDK_DISABLED` says not to. [`run`] does this; without it, call [`shutdown`] at
 /// the end.
 pub fn init() {
+    install(layer);
+}
+
+fn install(layer: impl FnOnce() -> Layer) {
     if tracing::dispatcher::has_been_set() || disabled_by_environment() {
         return;
     }
@@ -163,14 +181,18 @@ pub fn init() {
     let _ = tracing_subscriber::registry().with(filter).with(layer()).try_init();
 }
 
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// Where this holds, spans cost what they cost without any subscriber.
 fn disabled_by_environment() -> bool {
-    std::env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.trim().eq_ignore_ascii_case("true"))
+    environment("OTEL_SDK_DISABLED").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
 /// The layer, configured by the environment.
 pub fn layer() -> Layer {
-    layer_from(|name| std::env::var(name).ok())
+    layer_from(environment)
 }
 
 /// The layer, configured by variables that `get` returns the values of, for programs that keep their settings elsewhere.
@@ -183,7 +205,7 @@ pub fn layer() -> Layer {
 /// });
 /// ```
 pub fn layer_from(get: impl Fn(&str) -> Option<String>) -> Layer {
-    Layer::new(&get)
+    Layer::new(&get, None)
 }
 
 /// Sends the spans that have ended and stops sending, for the [`Layer`] of the current subscriber. Returns when that is done,

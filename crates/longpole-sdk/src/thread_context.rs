@@ -68,15 +68,14 @@ mod linux {
         }
 
         const fn with_magic(magic: [u64; 2]) -> Self {
-            const ZERO: AtomicU64 = AtomicU64::new(0);
             Self {
                 magic: [AtomicU64::new(magic[0]), AtomicU64::new(magic[1])],
                 version: AtomicU32::new(VERSION),
                 thread_id: AtomicU32::new(0),
-                sequence: ZERO,
-                trace_id: [ZERO; 2],
-                span_id: ZERO,
-                tail: ZERO,
+                sequence: AtomicU64::new(0),
+                trace_id: [const { AtomicU64::new(0) }; 2],
+                span_id: AtomicU64::new(0),
+                tail: AtomicU64::new(0),
             }
         }
 

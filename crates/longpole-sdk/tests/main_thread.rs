@@ -1,5 +1,5 @@
 //! The main thread's record: in a frame of `run`, not in thread-local storage. Needs a `main` of its own, which libtest does not
-//! give; prints and exits as libtest would.
+//! give; it ends as libtest would.
 //!
 //! Run with the name of a role, the same program does in a process of its own what would disturb the others: it panics, exits
 //! with a code, or finds nobody to send to.
@@ -102,7 +102,6 @@ mod linux {
 
         let output = run_role("code", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint), ("OTEL_SDK_DISABLED", "true")]);
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(7), ""));
-        eprintln!("main_thread: 6 passed");
     }
 
     fn record_in_a_frame_of_run() {
