@@ -41,6 +41,12 @@ const PATH_TOP = 18;
 const PATH_HEIGHT = 3;
 /** No bar is narrower: what happened is seen, however short. */
 const BAR_WIDTH_MIN = 2;
+/** Narrower columns leave no room for tags beside a name. */
+const NAME_ROOM_MIN = 150;
+/** How far the critical path points towards a row that is not on the screen. */
+const STUB = 7;
+/** Lines of one row that are closer to each other are one. */
+const CONNECTION_GAP = 4;
 const FONT_SIZE = 12;
 const SMALL_SIZE = 11;
 
@@ -186,7 +192,10 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
     if (hidden > 0) right = drawPill(c, right, middle, `${hidden} inside`, palette.accent, null, palette);
     right = drawPill(c, right, middle, `+${at(tree.subtree, span)}`, palette.muted, null, palette);
   }
-  for (const tag of tagsOf(flags)) right = drawPill(c, right, middle, tag, palette.muted, null, palette);
+  // Where the column is narrow the name comes first; the tags are also said in the tooltip and the treegrid.
+  for (const tag of tagsOf(flags)) {
+    if (right - mark > NAME_ROOM_MIN) right = drawPill(c, right, middle, tag, palette.muted, null, palette);
+  }
   if (at(tree.subtree, span) > 0) drawFoldMark(c, mark, middle, folded, palette);
   let left = mark + INDENT;
   const isProcess = (flags & SPAN_FLAG.process) !== 0;
@@ -320,7 +329,7 @@ function drawBarLabel(
     x = from - 6 - width;
     if (x < box.nameWidth + 4) {
       // No room on either side: the label stands on the bar, on a plate of its own so that it can be read on any colour.
-      x = to - width - 6;
+      x = to - width - 12;
       if (x < from + 4) return;
       c.fillStyle = palette.surface;
       c.beginPath();
@@ -337,7 +346,19 @@ function drawBarLabel(
   }
 }
 
-/** The pieces of the critical path in a row, and the line to the row the path goes on in. */
+/** The line from the end of a piece to the row the path goes on in. */
+function drawConnection(c: Context, x: number, y: number, nextY: number, box: WaterfallBox): void {
+  const from = y + PATH_TOP + PATH_HEIGHT / 2;
+  const whole = nextY + PATH_TOP + PATH_HEIGHT / 2;
+  // A line to a row that is not on the screen would cross all others and lead nowhere.
+  const isOnScreen = whole > RULER_HEIGHT && whole < box.height;
+  const to = isOnScreen ? whole : from + Math.sign(whole - from) * STUB;
+  c.globalAlpha = 0.55;
+  c.fillRect(Math.round(x) - 0.5, Math.min(from, to), 1, Math.abs(to - from));
+  c.globalAlpha = 1;
+}
+
+/** The pieces of the critical path in a row, those of folded descendants among them, and the lines to the rows the path goes on in. */
 function drawPath(
   c: Context,
   scene: WaterfallScene,
@@ -351,28 +372,34 @@ function drawPath(
   const { tree, path, rows, fold } = scene;
   const folded = at(tree.subtree, span) > 0 && isFolded(fold, span);
   const [first, last] = piecesOf(path, tree, span, folded);
-  let drawn = Number.NEGATIVE_INFINITY;
+  if (first === last) return;
+  const width = Math.ceil(box.width - box.nameWidth);
+  const covered = coverageOf(width);
+  covered.fill(0);
   let connected = Number.NEGATIVE_INFINITY;
   c.fillStyle = palette.path;
   for (let piece = first; piece < last; piece++) {
-    const left = Math.max(box.nameWidth, xOf(box, view.range, at(path.start, piece)));
-    const end = xOf(box, view.range, at(path.end, piece));
-    const right = Math.min(box.width, Math.max(end, left + 1));
-    if (end < box.nameWidth || left > box.width) continue;
-    if (right > drawn) c.fillRect(Math.max(left, drawn), y + PATH_TOP, right - Math.max(left, drawn), PATH_HEIGHT);
-    drawn = Math.max(drawn, right);
+    const start = xOf(box, view.range, at(path.start, piece)) - box.nameWidth;
+    const end = xOf(box, view.range, at(path.end, piece)) - box.nameWidth;
+    if (end < 0 || start >= width) continue;
+    const left = Math.max(0, Math.floor(start));
+    const right = Math.min(width, Math.max(left + 1, Math.round(end)));
+    covered[left] = at(covered, left) + 1;
+    covered[right] = at(covered, right) - 1;
     const next = at(path.next, piece);
-    // The line at the end of a piece; those on the same pixel are one.
-    if (next < 0 || end > box.width || end - connected < 1) continue;
+    if (next < 0 || end > width || Math.abs(end - connected) < CONNECTION_GAP) continue;
     const nextRow = rowOf(rows, next as SpanIndex);
     if (nextRow === row) continue;
     connected = end;
-    const nextY = yOf(view, nextRow) + PATH_TOP + PATH_HEIGHT / 2;
-    const thisY = y + PATH_TOP + PATH_HEIGHT / 2;
-    const top = Math.max(RULER_HEIGHT, Math.min(thisY, nextY));
-    c.globalAlpha = 0.55;
-    c.fillRect(Math.round(end) - 0.5, top, 1, Math.min(box.height, Math.max(thisY, nextY)) - top);
-    c.globalAlpha = 1;
+    drawConnection(c, box.nameWidth + end, y, yOf(view, nextRow), box);
+  }
+  let open = 0;
+  let from = 0;
+  for (let x = 0; x <= width; x++) {
+    const before = open;
+    open += at(covered, x);
+    if (before === 0 && open > 0) from = x;
+    else if (before > 0 && open === 0) c.fillRect(box.nameWidth + from, y + PATH_TOP, x - from, PATH_HEIGHT);
   }
 }
 

@@ -3,6 +3,7 @@ import type { Flame } from '../api/types';
 import type { FrameIndex, NodeIndex } from '../base/brand';
 import { at, lowerBound, upperBound } from '../base/column';
 import { ratio } from '../base/math';
+import { counted, formatDuration, formatShare } from './format';
 import { type Origin, originOf } from './function-name';
 
 /** Height of a level of boxes. */
@@ -151,13 +152,6 @@ export function neighbour(graph: FlameLevels, node: NodeIndex, step: FlameStep):
   return slot >= from && slot < to ? (at(graph.nodes, slot) as NodeIndex) : node;
 }
 
-/** From the root to the node, both included. */
-export function pathToNode(flame: Flame, node: NodeIndex): readonly NodeIndex[] {
-  const path: NodeIndex[] = [];
-  for (let step: number = node; step >= 0; step = at(flame.parent, step)) path.push(step as NodeIndex);
-  return path.reverse();
-}
-
 /** What a function takes in the whole graph. */
 export interface FrameTotals {
   readonly self: Float64Array;
@@ -231,4 +225,38 @@ export function originShares(flame: Flame, cratesMax = 6): readonly OriginShare[
     part('native code', 'native', greys.native),
     part('without a name', 'unknown', greys.unknown),
   ].filter(({ share }) => share > 0);
+}
+
+/** The function of a node; for the root, what the graph is of. */
+export function titleOfNode(flame: Flame, node: NodeIndex): string {
+  return flame.frames[at(flame.frame, node)]?.function ?? flame.title;
+}
+
+/** A box in words: `hash_block, 93%, 2.10 s total, 1.90 s self, 2,098 samples`. */
+export function nodeInWords(flame: Flame, node: NodeIndex): string {
+  const total = at(flame.total, node);
+  return [
+    titleOfNode(flame, node),
+    formatShare(ratio(total, flame.weightNanos)),
+    `${formatDuration(total)} total`,
+    `${formatDuration(at(flame.self, node))} self`,
+    counted(samplesOf(flame, total), 'sample'),
+  ].join(', ');
+}
+
+/** The widest box of a function; `null` where it has none. */
+export function widestNodeOf(flame: Flame, frame: number): NodeIndex | null {
+  let widest: number | null = null;
+  for (let node = 0; node < flame.count; node++) {
+    if (frame >= 0 && at(flame.frame, node) === frame && (widest === null || at(flame.total, node) > at(flame.total, widest)))
+      widest = node;
+  }
+  return widest as NodeIndex | null;
+}
+
+/** How many levels all stacks but a tenth have in common: the trunk before the branches. */
+export function trunkLevels(flame: Flame): number {
+  let node = 0;
+  while (node + 1 < flame.count && at(flame.parent, node + 1) === node && at(flame.total, node + 1) >= 0.9 * at(flame.total, 0)) node += 1;
+  return flame.count > 0 ? at(flame.depth, node) + 1 : 0;
 }

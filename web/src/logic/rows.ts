@@ -25,13 +25,16 @@ export function toggled(fold: Fold, span: SpanIndex): Fold {
   return { all: fold.all, except };
 }
 
-/** The fold in which no ancestor hides the span. */
+/** The fold in which no ancestor hides the span; the same fold where none does. */
 export function revealed(fold: Fold, tree: Tree, span: SpanIndex): Fold {
-  let result = fold;
+  const except = new Set(fold.except);
+  let changed = false;
   for (let above = at(tree.parent, span); above >= 0; above = at(tree.parent, above)) {
-    if (isFolded(result, above as SpanIndex)) result = toggled(result, above as SpanIndex);
+    if (!isFolded(fold, above as SpanIndex)) continue;
+    if (!except.delete(above)) except.add(above);
+    changed = true;
   }
-  return result;
+  return changed ? { all: fold.all, except } : fold;
 }
 
 /** The spans of the rows, from top to bottom. They ascend, because rows are in pre-order. */
@@ -55,4 +58,11 @@ export function rowOf(rows: Uint32Array, span: SpanIndex): RowIndex {
 export function markedBelow(tree: Tree, marked: Uint32Array, span: SpanIndex): number {
   const end = span + at(tree.subtree, span) + 1;
   return lowerBound(marked, end) - upperBound(marked, span);
+}
+
+/** The mark after or before a span, going round at the ends; `null` where there is no mark. */
+export function neighbouringMark(marked: Uint32Array, from: SpanIndex | null, direction: 1 | -1): SpanIndex | null {
+  if (marked.length === 0) return null;
+  const slot = direction > 0 ? upperBound(marked, from ?? -1) : lowerBound(marked, from ?? 0) - 1;
+  return at(marked, (slot + marked.length) % marked.length) as SpanIndex;
 }

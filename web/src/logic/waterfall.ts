@@ -144,8 +144,8 @@ export function hitWaterfall(tree: Tree, rows: Uint32Array, view: WaterfallView,
 
 /** The times of the axis' ticks inside the range, and their distance. */
 export function ticksOf(range: TimeRange, width: number): { readonly step: Nanos; readonly times: readonly Nanos[] } {
-  // A label needs about 90 pixels.
-  const step = tickStep((range.end - range.start) as Nanos, Math.max(1, Math.floor(width / 90)));
+  // A label needs about 64 pixels.
+  const step = tickStep((range.end - range.start) as Nanos, Math.max(1, Math.floor(width / 64)));
   const times: Nanos[] = [];
   for (let tick = Math.ceil(range.start / step); tick * step <= range.end; tick++) times.push((tick * step) as Nanos);
   return { step, times };

@@ -19,7 +19,7 @@ export function span(service, name, start, duration, options = {}, children = []
 export function recordingDocuments(description) {
   const rows = flatten(description.roots);
   const wall = description.wall * MILLI;
-  const path = criticalPath(rows, wall);
+  const path = timeOnPath(rows, criticalPath(rows, wall));
   const frames = frameTable(rows);
   const poles = polesOf(rows, path, frames, description);
   const base = { recording: description.recording };
@@ -120,10 +120,9 @@ function flatten(roots) {
   }
   for (let index = rows.length - 1; index > 0; index--) {
     const { parent, subtree } = rows[index];
-    if (parent < 0) continue;
-    rows[parent].subtree += subtree + 1;
-    rows[parent].childRows.unshift(index);
+    if (parent >= 0) rows[parent].subtree += subtree + 1;
   }
+  for (const { parent, index } of rows) if (parent >= 0) rows[parent].childRows.push(index);
   return rows;
 }
 
@@ -233,18 +232,26 @@ function statesOf(rows, index) {
   return { on_cpu_nanos: onCpu, in_child_nanos: covered, unaccounted_nanos: own - onCpu };
 }
 
+/** Time of the path in each span itself, and in all spans before it in pre-order: sums over subtrees are then one subtraction. */
+function timeOnPath(rows, path) {
+  const own = new Float64Array(rows.length);
+  for (const piece of path) own[piece.span] += piece.end - piece.start;
+  const before = new Float64Array(rows.length + 1);
+  for (let index = 0; index < rows.length; index++) before[index + 1] = before[index] + own[index];
+  return { pieces: path, own, before };
+}
+
 function onPathOf(path, index) {
-  return path.filter((piece) => piece.span === index).reduce((sum, piece) => sum + piece.end - piece.start, 0);
+  return path.own[index];
 }
 
 function onPathBelow(path, rows, index) {
-  const end = index + rows[index].subtree;
-  return path.filter((piece) => piece.span >= index && piece.span <= end).reduce((sum, piece) => sum + piece.end - piece.start, 0);
+  return path.before[index + rows[index].subtree + 1] - path.before[index];
 }
 
 function pathStates(path, rows, wall) {
   let onCpu = 0;
-  for (const index of new Set(path.map((piece) => piece.span))) {
+  for (const index of new Set(path.pieces.map((piece) => piece.span))) {
     const states = statesOf(rows, index);
     const own = states.on_cpu_nanos + states.unaccounted_nanos;
     if (own > 0) onCpu += Math.round((onPathOf(path, index) * states.on_cpu_nanos) / own);
@@ -271,11 +278,12 @@ function savingsOf(rows, index, path) {
 
 function polesOf(rows, path, frames, description) {
   const byGroup = new Map();
-  for (const index of new Set(path.map((piece) => piece.span))) {
+  for (const index of new Set(path.pieces.map((piece) => piece.span))) {
     const row = rows[index];
     if (row.flags & FLAG.process) continue;
     const key = `${row.service}\n${row.name}\n${row.parent < 0 ? '' : rows[row.parent].name}`;
-    byGroup.set(key, [...(byGroup.get(key) ?? []), index]);
+    byGroup.set(key, byGroup.get(key) ?? []);
+    byGroup.get(key).push(index);
   }
   const add = (a, b) => [a[0] + b[0], a[1] + b[1]];
   return [...byGroup.values()]
@@ -333,8 +341,6 @@ function treeOf(rows, path, base, wall, description) {
   const names = [...new Set(rows.map((row) => row.name))];
   const serviceOf = new Map(services.map((service, index) => [service, index]));
   const numberOf = new Map(names.map((name, index) => [name, index]));
-  const onPath = new Float64Array(rows.length);
-  for (const piece of path) onPath[piece.span] += piece.end - piece.start;
   return {
     ...base,
     origin_unix_nano: String(description.startUnixNano),
@@ -350,13 +356,13 @@ function treeOf(rows, path, base, wall, description) {
       service: rows.map((row) => serviceOf.get(row.service)),
       name: rows.map((row) => numberOf.get(row.name)),
       flags: rows.map((row) => row.flags),
-      on_path_nanos: [...onPath],
+      on_path_nanos: [...path.own],
       samples: rows.map((row) => row.samples),
     },
     critical_path: {
-      span: path.map((piece) => piece.span),
-      start_nanos: path.map((piece) => piece.start),
-      end_nanos: path.map((piece) => piece.end),
+      span: path.pieces.map((piece) => piece.span),
+      start_nanos: path.pieces.map((piece) => piece.start),
+      end_nanos: path.pieces.map((piece) => piece.end),
     },
     notes: description.notes ?? [],
   };

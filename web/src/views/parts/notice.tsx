@@ -69,7 +69,7 @@ function explain(error: unknown): {
         code,
       };
     case 'not_found':
-      return { title: 'That is not in the recording', text: `${message}.`, command: 'longpole ls', code };
+      return { title: 'Not found', text: `${message}.`, command: 'longpole ls', code };
     case 'malformed':
       return {
         title: 'The server answered with something this page does not understand',
@@ -85,12 +85,14 @@ function explain(error: unknown): {
 /** What failed, why, and what to do next. */
 export function Failure({ error, retry }: { readonly error: unknown; readonly retry?: (() => void) | undefined }) {
   const { title, text, command, code } = explain(error);
+  // Asking again for what is not there, or without a token, would only look like help.
+  const canHelp = error instanceof ApiError && (error.kind === 'gone' || error.kind === 'refused');
   return (
     <div className={css.failure} role="alert">
       <h2>{title}</h2>
       <p>{text}</p>
       {command !== null && <Command text={command} />}
-      {retry !== undefined && (
+      {retry !== undefined && canHelp && (
         <button type="button" className={css.button} onClick={retry}>
           Try again
         </button>

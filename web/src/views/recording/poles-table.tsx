@@ -40,7 +40,7 @@ function PoleRow({
           shares={{ low: ratio(pole.savesIfZero.low, wallNanos), high: ratio(pole.savesIfZero.high, wallNanos) }}
         />
       </td>
-      <td>
+      <td className={css.cellHalf}>
         <EvidenceMark evidence={pole.evidence} /> {formatRange(pole.savesIfHalf)}
         {pole.savesOwn.high < pole.savesIfZero.high && (
           <small title="if only its own time, outside its children, were zero: the order of this list">
@@ -48,7 +48,7 @@ function PoleRow({
           </small>
         )}
       </td>
-      <td>
+      <td className={css.cellWhy}>
         <span className={css.whyText} title={pole.reason.text}>
           {pole.reason.text}
           {pole.fewSamples && pole.samples > 0 && ` (only ${counted(pole.samples, 'sample')})`}
@@ -69,42 +69,44 @@ export function PolesTable({
   readonly actions: SelectionActions;
 }) {
   return (
-    <section className={css.poles} aria-label="Long poles">
+    <section className={poles.poles.length > 0 ? css.poles : css.noPoles} aria-label="Long poles">
       <div className={css.bar}>
         <h2>Long poles</h2>
-        <p>what the run would end earlier without it · ◆ declared ◇ inferred</p>
+        <p className={css.polesRemark}>what the run would end earlier without it · ◆ declared ◇ inferred</p>
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by the keyboard */}
       <div className={css.polesScroll} tabIndex={0} role="group" aria-label="Table of long poles">
-        <table className={css.polesTable}>
-          <thead>
-            <tr>
-              <th className={css.colHandle}>#</th>
-              <th>Operation</th>
-              <th className={`${css.colPath} ${css.number}`} title="time of the critical path in which it was the innermost span">
-                On path
-              </th>
-              <th className={css.colSaves} title="how much earlier the run would end if it, with all below it, took no time">
-                Saves if 0
-              </th>
-              <th className={css.colHalf} title="how much earlier the run would end if it, with all below it, took half its time">
-                Saves if ½
-              </th>
-              <th className={css.colWhy}>Why</th>
-            </tr>
-          </thead>
-          <tbody>
-            {poles.poles.map((pole) => (
-              <PoleRow
-                key={pole.handle}
-                pole={pole}
-                wallNanos={poles.wallNanos}
-                selected={pole.handle === selected}
-                onSelect={() => actions.selectPole(pole)}
-              />
-            ))}
-          </tbody>
-        </table>
+        {poles.poles.length > 0 && (
+          <table className={css.polesTable}>
+            <thead>
+              <tr>
+                <th className={css.colHandle}>#</th>
+                <th>Operation</th>
+                <th className={`${css.colPath} ${css.number}`} title="time of the critical path in which it was the innermost span">
+                  On path
+                </th>
+                <th className={css.colSaves} title="how much earlier the run would end if it, with all below it, took no time">
+                  Saves if 0
+                </th>
+                <th className={css.colHalf} title="how much earlier the run would end if it, with all below it, took half its time">
+                  Saves if ½
+                </th>
+                <th className={css.colWhy}>Why</th>
+              </tr>
+            </thead>
+            <tbody>
+              {poles.poles.map((pole) => (
+                <PoleRow
+                  key={pole.handle}
+                  pole={pole}
+                  wallNanos={poles.wallNanos}
+                  selected={pole.handle === selected}
+                  onSelect={() => actions.selectPole(pole)}
+                />
+              ))}
+            </tbody>
+          </table>
+        )}
         {poles.poles.length === 0 && <p className={css.more}>No span lies on the critical path of this run.</p>}
         {poles.polesTruncated > 0 && (
           <p className={css.more}>

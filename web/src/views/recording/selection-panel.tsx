@@ -115,8 +115,8 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
       <dl className={css.stats}>
         <div>
           <dt>Saves if 0</dt>
-          <dd className={css.main}>
-            <EvidenceMark evidence={savings.evidence} /> {formatRange(savings.ifZero)}
+          <dd className={savings.ifZero.high > 0 ? css.main : css.nothing}>
+            {savings.ifZero.high > 0 && <EvidenceMark evidence={savings.evidence} />} {formatRange(savings.ifZero)}
           </dd>
         </div>
         <div>

@@ -1,0 +1,158 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { allRecordings, deployRecording } from '../testing/recordings.mjs';
+import {
+  DecodeError,
+  decodeFlame,
+  decodeFrame,
+  decodePoles,
+  decodeRecordings,
+  decodeRefusal,
+  decodeSpan,
+  decodeSummary,
+  decodeTree,
+} from './decode';
+
+const GOLDEN = new URL('../testing/golden/', import.meta.url);
+const DECODERS: Readonly<Record<string, (document: unknown) => unknown>> = {
+  recordings: decodeRecordings,
+  summary: decodeSummary,
+  poles: decodePoles,
+  tree: decodeTree,
+  span: decodeSpan,
+  flame: decodeFlame,
+  frame: decodeFrame,
+};
+
+describe('documents that the server gave', () => {
+  for (const file of readdirSync(GOLDEN)) {
+    it(file, () => {
+      const decode = DECODERS[file.split(/[-.]/)[0] ?? ''];
+      expect(decode).toBeDefined();
+      expect(() => decode?.(JSON.parse(readFileSync(new URL(file, GOLDEN), 'utf8')))).not.toThrow();
+    });
+  }
+});
+
+describe('made-up recordings', () => {
+  for (const documents of allRecordings()) {
+    it(`${documents.recording.recording} decodes`, () => {
+      decodeSummary(documents.summary());
+      decodePoles(documents.poles());
+      const tree = decodeTree(documents.tree());
+      expect(tree.count).toBe(documents.recording.spans);
+      expect(decodeFlame(documents.flame(null)).samples).toBeLessThanOrEqual(documents.recording.samples);
+      decodeSpan(documents.span('s1'));
+    });
+  }
+
+  it('states of a span sum to its duration', () => {
+    const documents = deployRecording();
+    for (let index = 1; index <= documents.recording.spans; index++) {
+      const { states, durationNanos } = decodeSpan(documents.span(`s${index}`));
+      expect(states.onCpuNanos + states.inChildNanos + states.unaccountedNanos).toBe(durationNanos);
+    }
+  });
+});
+
+/** What the decoder says when one thing of a good document is broken. */
+function complaint(decode: (document: unknown) => unknown, document: unknown, broken: (copy: never) => void): string {
+  const copy = structuredClone(document);
+  broken(copy as never);
+  try {
+    decode(copy);
+  } catch (error) {
+    return error instanceof DecodeError ? error.message : `another error: ${error}`;
+  }
+  return 'no complaint';
+}
+
+describe('documents that are not what the contract says', () => {
+  const documents = deployRecording();
+  type Tree = ReturnType<typeof documents.tree>;
+  type Flame = { nodes: Record<string, number[]>; frames: unknown[] };
+  const tree = (broken: (copy: Tree) => void) => complaint(decodeTree, documents.tree(), broken as never);
+  const flame = (broken: (copy: Flame) => void) => complaint(decodeFlame, documents.flame(null), broken as never);
+
+  it.each([
+    ['no object', () => complaint(decodeSummary, null, () => undefined), 'summary: expected an object, found null'],
+    [
+      'a missing field',
+      () =>
+        complaint(decodeSummary, documents.summary(), (copy: Record<string, unknown>) => {
+          delete copy['wall_nanos'];
+        }),
+      'summary.wall_nanos: expected a number, found nothing',
+    ],
+    [
+      'a saving that is no range',
+      () =>
+        complaint(decodePoles, documents.poles(), (copy: { poles: { saves_if_zero_nanos: number[] }[] }) => {
+          for (const pole of copy.poles) pole.saves_if_zero_nanos = [2, 1];
+        }),
+      'poles.poles[0].saves_if_zero_nanos: expected [low, high]',
+    ],
+    [
+      'an unknown evidence',
+      () =>
+        complaint(decodePoles, documents.poles(), (copy: { poles: { evidence: string }[] }) => {
+          for (const pole of copy.poles) pole.evidence = 'guessed';
+        }),
+      'poles.poles[0].evidence: expected declared or inferred, found "guessed"',
+    ],
+    [
+      'a word in a column',
+      () => tree((copy) => copy.spans.start_nanos.splice(3, 1, 'soon' as never)),
+      'tree.spans.start_nanos[3]: expected a number, found a string',
+    ],
+    ['a short column', () => tree((copy) => copy.spans.flags.pop()), 'tree.spans.flags: has 37 rows instead of 38'],
+    ['a name out of range', () => tree((copy) => copy.spans.name.splice(0, 1, 999)), 'tree.spans.name[0]: 999 is out of range'],
+    [
+      'a parent that comes later',
+      () => tree((copy) => copy.spans.parent.splice(2, 1, 7)),
+      'tree.spans.parent[2]: 7 does not fit a pre-order at depth 2',
+    ],
+    [
+      'a level that is skipped',
+      () => tree((copy) => copy.spans.depth.splice(1, 1, 5)),
+      'tree.spans.parent[1]: 0 does not fit a pre-order at depth 5',
+    ],
+    [
+      'a wrong number of descendants',
+      () => tree((copy) => copy.spans.subtree.splice(4, 1, 3)),
+      'tree.spans.subtree[4]: says 3 descendants, the rows hold 0',
+    ],
+    [
+      'a path through no span',
+      () => tree((copy) => copy.critical_path.span.splice(0, 1, 38)),
+      'tree.critical_path.span[0]: 38 is out of range',
+    ],
+    [
+      'a second root',
+      () =>
+        flame((copy) => {
+          copy.nodes['depth']?.splice(5, 1, 0);
+          copy.nodes['parent']?.splice(5, 1, -1);
+        }),
+      'flame.nodes.parent[6]: 5 does not fit a pre-order at depth 6',
+    ],
+    [
+      'boxes out of order',
+      () => flame((copy) => copy.nodes['offset_nanos']?.fill(5e9, 3, 4)),
+      'flame.nodes.offset_nanos[24]: lies left of the box before it',
+    ],
+    ['a box of no function', () => flame((copy) => copy.frames.splice(3)), 'flame.nodes.frame[4]: 3 is out of range'],
+  ])('%s', (_, run, expected) => {
+    expect(run()).toBe(expected);
+  });
+
+  it('reads what a refusal says, and knows what is none', () => {
+    expect(decodeRefusal({ error: { code: 'unauthorized', message: 'no token' } })).toEqual({ code: 'unauthorized', message: 'no token' });
+    expect(decodeRefusal('<html>')).toBeNull();
+    expect(decodeRefusal(undefined)).toBeNull();
+  });
+
+  it('takes keys that were added later', () => {
+    expect(() => decodeSummary({ ...documents.summary(), new_key: 1 })).not.toThrow();
+  });
+});

@@ -1,0 +1,44 @@
+/** A row of the trace in words: what the canvas shows with marks, said for those who do not see them. */
+import { type Pole, SPAN_FLAG, type Tree } from '../api/types';
+import type { SpanIndex } from '../base/brand';
+import { at } from '../base/column';
+import { counted, formatDuration, formatShare } from './format';
+
+/** The name of a span. */
+export function nameOfSpan(tree: Tree, span: SpanIndex): string {
+  return tree.names[at(tree.name, span)] ?? '';
+}
+
+/** The service of a span. */
+export function serviceOfSpan(tree: Tree, span: SpanIndex): string {
+  return tree.services[at(tree.service, span)] ?? '';
+}
+
+/** What is unusual about a span. */
+export function remarksOf(tree: Tree, span: SpanIndex): readonly string[] {
+  const flags = at(tree.flags, span);
+  const remarks: string[] = [];
+  if ((flags & SPAN_FLAG.error) !== 0) remarks.push('failed');
+  if ((flags & SPAN_FLAG.process) !== 0) remarks.push('made from a process');
+  if ((flags & SPAN_FLAG.parentInferred) !== 0) remarks.push('parent inferred');
+  if ((flags & SPAN_FLAG.orphan) !== 0) remarks.push('its parent is not in the recording');
+  if ((flags & SPAN_FLAG.clamped) !== 0) remarks.push('its times were fitted into its parent');
+  if ((flags & SPAN_FLAG.cycle) !== 0) remarks.push('a cycle of parents was broken here');
+  return remarks;
+}
+
+/** The whole row: `pack bundle, provider-build, 2.37 s, on the critical path for 2.37 s, long pole p1`. */
+export function rowInWords(tree: Tree, span: SpanIndex, pole: Pole | undefined, share: number | undefined): string {
+  const onPath = at(tree.onPath, span);
+  const below = at(tree.subtree, span);
+  return [
+    nameOfSpan(tree, span),
+    serviceOfSpan(tree, span),
+    formatDuration(at(tree.duration, span)),
+    ...(onPath > 0 ? [`on the critical path for ${formatDuration(onPath)}`] : []),
+    ...(pole === undefined ? [] : [`long pole ${pole.handle}`]),
+    ...(share === undefined ? [] : [`${formatShare(share)} of its samples are in the selected function`]),
+    ...remarksOf(tree, span),
+    ...(below > 0 ? [`${counted(below, 'span')} below`] : []),
+  ].join(', ');
+}

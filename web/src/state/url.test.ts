@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import type { SpanIndex } from '../base/brand';
+import { isFolded } from '../logic/rows';
+import { changed, foldOf, printFold, printRange, readFold, readListSearch, readRange, readRecordingSearch, selectingSpan } from './url';
+
+describe('reading search parameters', () => {
+  it('keeps what is understood', () => {
+    const search = { span: 's12', pole: 'p1', frame: 'f3', t: '120000-4500000', fold: 's3.s9', node: 12 };
+    expect(readRecordingSearch(search)).toEqual(search);
+  });
+
+  it.each([
+    ['handles of another kind', { span: 'p1', pole: 's1', frame: 'x' }],
+    ['numbers where words belong', { span: 12, t: 5, fold: 7 }],
+    ['a range that is none', { t: '9-3' }],
+    ['a fold that is none', { fold: 's3,s9' }],
+    ['a node that is none', { node: -1 }],
+    ['strangers', { token: 'secret', utm: 'x' }],
+    ['objects', { span: { a: 1 }, node: [1] }],
+    ['s0, which is no handle', { span: 's0' }],
+  ])('leaves out %s', (_, search) => {
+    expect(readRecordingSearch(search)).toEqual({});
+  });
+
+  it('takes words of the filter that look like numbers', () => {
+    expect(readListSearch({ q: 7 })).toEqual({ q: '7' });
+    expect(readListSearch({ q: '' })).toEqual({});
+    expect(readListSearch({ q: 'x'.repeat(500) }).q).toHaveLength(200);
+  });
+});
+
+describe('round trips', () => {
+  it.each(['0-1', '120000-4500000', '-5-7'])('range %s', (text) => {
+    const range = readRange(text);
+    expect(range === null ? null : printRange(range)).toBe(text);
+  });
+
+  it.each(['s3', 's3.s9', 'all', 'all.s1.s4'])('fold %s', (text) => {
+    const fold = readFold(text);
+    expect(fold === null ? null : printFold(fold)).toBe(text);
+  });
+
+  it('nothing folded is not in the URL', () => {
+    expect(printFold({ all: false, except: new Set() })).toBeNull();
+    expect(isFolded(foldOf({}), 3 as SpanIndex)).toBe(false);
+    expect(isFolded(foldOf({ fold: 'all.s4' }), 3 as SpanIndex)).toBe(false);
+    expect(isFolded(foldOf({ fold: 'all.s4' }), 4 as SpanIndex)).toBe(true);
+  });
+
+  it('a URL stays short', () => {
+    const printed = printFold({ all: false, except: new Set(Array.from({ length: 5000 }, (_, index) => index)) }) ?? '';
+    expect(printed.split('.')).toHaveLength(400);
+    expect(readFold(printed)).not.toBeNull();
+  });
+});
+
+describe('changing the selection', () => {
+  const search = { span: 's2', pole: 'p1', frame: 'f3', node: 4, t: '1-2' };
+  it('drops what becomes null and keeps the rest', () => {
+    expect(changed(search, { frame: null })).toEqual({ span: 's2', pole: 'p1', node: 4, t: '1-2' });
+  });
+  it('another span keeps the function and the time range, but not the zoom of the flame graph', () => {
+    expect(selectingSpan(search, 's5', null)).toEqual({ span: 's5', frame: 'f3', t: '1-2' });
+    expect(selectingSpan(search, 's2', 'p1')).toEqual(search);
+    expect(selectingSpan(search, null, null)).toEqual({ frame: 'f3', t: '1-2' });
+  });
+});

@@ -1,0 +1,95 @@
+/** What the keyboard does on the rows, and on the time axis wherever the focus is. */
+import { type KeyboardEvent, type RefObject, useCallback, useEffect } from 'react';
+import type { RowIndex, SpanIndex } from '../../base/brand';
+import { at } from '../../base/column';
+import { clamp } from '../../base/math';
+import type { WaterfallEngine } from '../../canvas/waterfall-engine';
+import { spanHandle } from '../../logic/handles';
+import { ALL_FOLDED, isFolded, NOTHING_FOLDED, neighbouringMark, rowOf } from '../../logic/rows';
+import { rangeOfSpan, rowsThatFit } from '../../logic/waterfall';
+import type { SelectionActions } from '../../state/selection';
+import { isTyping } from '../parts/keyboard';
+
+export const ZOOM_STEP = 0.7;
+const PAN_STEP = 0.15;
+/** How much further a step goes with Shift. */
+const FASTER = 3;
+
+/** Keys that work wherever the focus is. */
+export function useTimelineKeys(engine: WaterfallEngine, actions: SelectionActions, select: (span: SpanIndex) => void): void {
+  useEffect(() => {
+    const step = (direction: 1 | -1): void => {
+      const { marked, poleOf, selected } = engine.scene();
+      const marks = marked.length > 0 ? marked : Uint32Array.from(poleOf.keys()).sort();
+      const next = neighbouringMark(marks, selected, direction);
+      if (next !== null) select(next);
+    };
+    const onKey = (event: globalThis.KeyboardEvent): void => {
+      if (isTyping(event)) return;
+      const times = event.shiftKey ? FASTER : 1;
+      const { selected, tree } = engine.scene();
+      const moves: Readonly<Record<string, () => void>> = {
+        w: () => engine.zoom(ZOOM_STEP ** times),
+        s: () => engine.zoom(ZOOM_STEP ** -times),
+        a: () => engine.pan(-PAN_STEP * times),
+        d: () => engine.pan(PAN_STEP * times),
+        0: () => engine.moveTo(engine.full, null),
+        z: () => selected !== null && engine.moveTo(rangeOfSpan(tree, selected, engine.full), null),
+        '[': () => actions.setFold(ALL_FOLDED),
+        ']': () => actions.setFold(NOTHING_FOLDED),
+        '.': () => step(1),
+        ',': () => step(-1),
+      };
+      moves[event.key.toLowerCase()]?.();
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, [engine, actions, select]);
+}
+
+/** Keys of the row that has the focus. */
+export function useRowKeys(
+  engine: WaterfallEngine,
+  host: RefObject<HTMLDivElement | null>,
+  focused: SpanIndex | null,
+  select: (span: SpanIndex) => void,
+  toggle: (span: SpanIndex) => void,
+): (event: KeyboardEvent) => void {
+  /** Gives the focus to a row, which has to be on the screen first. */
+  const focusRow = useCallback(
+    (row: number): void => {
+      const { rows } = engine.scene();
+      const target = clamp(row, 0, rows.length - 1) as RowIndex;
+      engine.setView({ ...engine.view.get(), topRow: engine.topRowFor(target) });
+      const handle = spanHandle(at(rows, target) as SpanIndex);
+      // The row is there once React has made the rows of the new view.
+      requestAnimationFrame(() => host.current?.querySelector<HTMLElement>(`[data-span="${handle}"]`)?.focus({ preventScroll: true }));
+    },
+    [engine, host],
+  );
+  return (event) => {
+    if (focused === null || event.ctrlKey || event.metaKey || event.altKey) return;
+    const { tree, rows, fold } = engine.scene();
+    const row = rowOf(rows, focused);
+    const page = rowsThatFit(engine.box.get()) - 1;
+    const parent = at(tree.parent, focused);
+    const isParent = at(tree.subtree, focused) > 0;
+    const folded = isParent && isFolded(fold, focused);
+    const moves: Readonly<Record<string, () => void>> = {
+      ArrowDown: () => focusRow(row + 1),
+      ArrowUp: () => focusRow(row - 1),
+      PageDown: () => focusRow(row + page),
+      PageUp: () => focusRow(row - page),
+      Home: () => focusRow(0),
+      End: () => focusRow(rows.length - 1),
+      ArrowRight: () => (folded ? toggle(focused) : isParent && focusRow(row + 1)),
+      ArrowLeft: () => (isParent && !folded ? toggle(focused) : parent >= 0 && focusRow(rowOf(rows, parent as SpanIndex))),
+      Enter: () => select(focused),
+      ' ': () => select(focused),
+    };
+    const move = moves[event.key];
+    if (move === undefined) return;
+    event.preventDefault();
+    move();
+  };
+}

@@ -1,0 +1,78 @@
+/**
+ * Story: somebody opens what is not a nice deployment: a single process, a hundred thousand spans, a run whose profiling was refused, one whose
+ * recorder was killed, one that does not exist; comes without a token; and keeps the page open while the server stops.
+ *
+ * Guarantees: each says what it is and what to do; however many spans there are, only the rows on the screen are in the document; what is loaded
+ * stays usable without a server; axe finds nothing serious.
+ */
+import { accessibilityFaults, expect, launchBrowser, openPage, settled, until } from './browser.mjs';
+
+/** More rows than fit on any screen of ours are never in the document. */
+const ROWS_MAX = 60;
+
+async function says(page, text) {
+  await page.getByText(text).first().waitFor();
+}
+
+/** Opens pages by path, looks at each, and keeps pictures where a directory is given. */
+export async function lookAtOddRecordings(server, directory = null) {
+  const browser = await launchBrowser();
+  const look = async (name, path, options, inspect) => {
+    const { page, faults, close } = await openPage(browser, server.origin, options);
+    await page.goto(options.withoutToken === true ? server.origin + path : server.url(path));
+    await inspect(page);
+    await settled(page).catch(() => undefined);
+    for (const fault of await accessibilityFaults(page)) faults.push(fault);
+    if (directory !== null) await page.screenshot({ path: `${directory}/${name}.png` });
+    expect(faults.length === 0, `${name}:\n${faults.join('\n')}`);
+    await close();
+  };
+  try {
+    await look('single', '/r/r6', {}, async (page) => {
+      await says(page, 'no spans on a critical path');
+      await says(page, 'Nothing was caught on a CPU');
+      expect((await page.getByRole('row').count()) === 1, 'a single process is not a single row');
+    });
+    await look('refused', '/r/r4?span=s3', { scheme: 'dark' }, async (page) => {
+      await says(page, 'profiling was refused:');
+      await says(page, 'Samples were refused');
+      await says(page, 'failed: collect2: error: ld returned 1 exit status');
+      await page.getByRole('button', { name: /^Data quality/ }).click();
+      await says(page, 'spans whose parent is not in the recording');
+    });
+    await look('killed', '/r/r3', {}, async (page) => {
+      await says(page, 'the recorder was killed:');
+      await says(page, 'with fewer than 20, shares are rough.');
+    });
+    await look('missing', '/r/r99', { expected: [/404/] }, (page) => says(page, 'no recording r99'));
+    await look('no-page', '/nowhere', {}, (page) => says(page, 'There is no such page'));
+    await look('unauthorized', '/r/r7', { withoutToken: true, expected: [/401/] }, (page) =>
+      says(page, 'This page needs the key from your terminal'),
+    );
+    await look('many', '/r/r5', {}, async (page) => {
+      const rows = page.getByRole('treegrid').getByRole('row');
+      await rows.first().waitFor({ state: 'attached', timeout: 30_000 });
+      expect((await rows.count()) <= ROWS_MAX, `${await rows.count()} rows in the document`);
+      await rows.first().focus();
+      await page.keyboard.press('End');
+      await until('the last of 100,000 rows', () => page.evaluate(() => document.activeElement?.getAttribute('data-span') === 's100000'));
+      expect((await rows.count()) <= ROWS_MAX, `${await rows.count()} rows in the document after scrolling`);
+      await page.keyboard.press('Enter');
+      await says(page, 's100000 · shop');
+    });
+    const { page, faults, close } = await openPage(browser, server.origin, { expected: [/ERR_CONNECTION_REFUSED/] });
+    await page.goto(server.url('/r/r7?span=s12'));
+    await page.getByRole('region', { name: 'Top functions' }).waitFor();
+    await settled(page);
+    await server.close();
+    await page.locator('[data-frame]').first().click();
+    await says(page, 'The longpole server does not answer.');
+    await page.keyboard.press('w');
+    await until('a time range in the URL', () => new URL(page.url()).searchParams.has('t'));
+    expect((await page.getByRole('treegrid').getByRole('row').count()) > 10, 'the rows are gone with the server');
+    expect(faults.length === 0, faults.join('\n'));
+    await close();
+  } finally {
+    await browser.close();
+  }
+}

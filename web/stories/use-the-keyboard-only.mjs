@@ -1,0 +1,100 @@
+/**
+ * Story: somebody who does not use a mouse opens a recording, walks its rows, selects a span, walks its flame graph, selects a function, goes to
+ * another span in which it ran, and lets go of everything again.
+ *
+ * Guarantees: each of these is done with keys alone; the treegrid says what is selected and unfolded; the focus is never lost; the help lists the keys.
+ */
+import { expect, launchBrowser, openPage, settled, until } from './browser.mjs';
+
+const search = (page) => new URL(page.url()).searchParams;
+const focusedSpan = (page) => page.evaluate(() => document.activeElement?.getAttribute('data-span') ?? null);
+const focusedNode = (page) => page.evaluate(() => document.activeElement?.getAttribute('data-node') ?? null);
+
+async function tabUntil(page, what, reached) {
+  for (let presses = 0; presses < 60; presses++) {
+    await page.keyboard.press('Tab');
+    if (await reached()) return;
+  }
+  throw new Error(`60 presses of Tab do not lead to ${what}`);
+}
+
+/** Presses a key and waits until the focus is where it should go. */
+async function press(page, key, focused, expected) {
+  await page.keyboard.press(key);
+  await until(`the focus on ${expected} after ${key}`, async () => (await focused(page)) === expected);
+}
+
+async function walk(page, url) {
+  await page.goto(url);
+  await page.getByRole('link', { name: 'r7' }).waitFor();
+  await page.keyboard.press('/');
+  await page.keyboard.type('deploy');
+  await until('only the deployment in the list', async () => (await page.locator('tbody tr').count()) === 1);
+  await tabUntil(page, 'the recording', () => page.evaluate(() => document.activeElement?.textContent === 'r7'));
+  await page.keyboard.press('Enter');
+  await page.getByRole('treegrid').getByRole('row').first().waitFor({ state: 'attached' });
+  await settled(page);
+
+  await tabUntil(page, 'the rows', async () => (await focusedSpan(page)) !== null);
+  await press(page, 'Home', focusedSpan, 's1');
+  await press(page, 'ArrowDown', focusedSpan, 's2');
+  await press(page, 'ArrowDown', focusedSpan, 's3');
+  await page.keyboard.press('ArrowLeft');
+  await page.locator('[data-span="s3"][aria-expanded="false"]').waitFor({ state: 'attached' });
+  await press(page, 'ArrowDown', focusedSpan, 's6');
+  await press(page, 'ArrowUp', focusedSpan, 's3');
+  await page.keyboard.press('ArrowRight');
+  await page.locator('[data-span="s3"][aria-expanded="true"]').waitFor({ state: 'attached' });
+  await press(page, 'End', focusedSpan, 's38');
+  await press(page, 'ArrowLeft', focusedSpan, 's2');
+  await page.keyboard.press('.');
+  await until('the next pole selected', () => search(page).get('span') !== null);
+  await press(page, 'Home', focusedSpan, 's1');
+  for (const span of ['s2', 's3', 's4', 's5']) await press(page, 'ArrowDown', focusedSpan, span);
+  await page.keyboard.press('Enter');
+  await until('s5 selected', () => search(page).get('span') === 's5');
+  const announced = await until('the selection in words', () => page.locator('[aria-live="polite"]').textContent());
+  expect(announced.includes('run program'), `the selection is announced as "${announced}"`);
+  await settled(page);
+
+  await page.keyboard.press('w');
+  await until('a time range in the URL', () => search(page).has('t'));
+  await page.keyboard.press('0');
+  await until('the whole recording again', () => !search(page).has('t'));
+
+  await tabUntil(page, 'the flame graph', async () => (await focusedNode(page)) !== null);
+  await press(page, 'ArrowDown', focusedNode, '1');
+  for (const node of ['2', '3', '4', '5', '6']) await press(page, 'ArrowDown', focusedNode, node);
+  await page.keyboard.press('Shift+Enter');
+  await until('the box zoomed', () => search(page).get('node') === '6');
+  await settled(page);
+  await page.keyboard.press('Backspace');
+  await until('zoomed out by one', () => search(page).get('node') === '5');
+  await page.keyboard.press('Enter');
+  await until('a function selected', () => search(page).has('frame'));
+  await page.getByRole('region', { name: 'Selected function' }).waitFor();
+
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keyboard and mouse' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  expect(search(page).has('frame'), 'closing the help dropped the selection');
+  await page.keyboard.press('Escape');
+  await until('the function dropped', () => !search(page).has('frame'));
+  await page.keyboard.press('Escape');
+  await until('the span dropped', () => !search(page).has('span'));
+  await page.goBack();
+  await until('the span back', () => search(page).get('span') === 's5');
+}
+
+/** Runs the story; `url` is the list of the made-up recordings. */
+export async function useTheKeyboardOnly(url) {
+  const browser = await launchBrowser();
+  try {
+    const { page, faults } = await openPage(browser, new URL(url).origin);
+    await walk(page, url);
+    expect(faults.length === 0, faults.join('\n'));
+  } finally {
+    await browser.close();
+  }
+}
