@@ -24,6 +24,9 @@ const MAY_USE = {
 const MAY_FETCH = ['state', 'main'];
 const NETWORK = join('src', 'api', 'client.ts');
 
+// Statements begin a line; what looks like one inside a string does not.
+const IMPORT = /^(?:(?:import|export)\s[^;']*?\sfrom|import)\s*\(?'([^']+)'/gm;
+
 const roomOf = (path) => {
   const parts = path.split('/');
   return parts.length === 2 ? 'main' : parts[1];
@@ -42,7 +45,7 @@ for (const entry of await readdir(join(root, 'src'), { recursive: true })) {
   const path = join('src', entry);
   const room = roomOf(path);
   const text = await readFile(join(root, path), 'utf8');
-  for (const match of text.matchAll(/(?:from\s+|import\s*\(\s*|import\s+)'([^']+)'/g)) {
+  for (const match of text.matchAll(IMPORT)) {
     const specifier = match[1];
     if (isTest(path) && (specifier === 'vitest' || specifier.startsWith('node:') || specifier.includes('/testing/'))) continue;
     if (!specifier.startsWith('.')) {

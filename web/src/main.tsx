@@ -3,12 +3,12 @@ import './style/base.css';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { adoptTokenFromAddress } from './api/client';
+import { hideTokenInAddress } from './api/client';
 import { startPanelShare, startThemes } from './state/preferences';
 import { createQueryClient } from './state/queries';
 import { App } from './views/app';
 
-adoptTokenFromAddress();
+hideTokenInAddress();
 startThemes();
 startPanelShare();
 

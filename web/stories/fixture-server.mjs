@@ -10,7 +10,8 @@ import { allRecordings } from '../src/testing/recordings.mjs';
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
 const TOKEN = '5f1c0ffee5f1c0ffee';
-const POLICY = "default-src 'self'; style-src 'self'";
+// As strict as the product's policy, or stricter.
+const POLICY = "default-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const TYPES = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript',

@@ -38,7 +38,7 @@ export async function lookAtOddRecordings(server, directory = null) {
       await says(page, 'Samples were refused');
       await says(page, 'failed: collect2: error: ld returned 1 exit status');
       await page.getByRole('button', { name: /^Data quality/ }).click();
-      await says(page, 'spans whose parent is not in the recording');
+      await says(page, 'orphaned spans');
     });
     await look('killed', '/r/r3', {}, async (page) => {
       await says(page, 'the recorder was killed:');

@@ -13,15 +13,13 @@ import {
 import { ApiError, type FailureKind } from './error';
 import type { Flame, Frame, Poles, Recording, Span, Summary, Tree } from './types';
 
-// The token of the URL that `open` printed. It is taken out of the address bar, so that it is in no bookmark and no screenshot, and is
-// sent along until the page is left; after that the cookie that the server set speaks for us.
-let token: string | null = null;
-
-/** Takes the token out of the address, if there is one. */
-export function adoptTokenFromAddress(): void {
+/**
+ * Takes the token out of the address, so that it is in no bookmark and no screenshot. The cookie that the server set with this page speaks for us
+ * from now on.
+ */
+export function hideTokenInAddress(): void {
   const address = new URL(window.location.href);
-  token = address.searchParams.get('token');
-  if (token === null) return;
+  if (!address.searchParams.has('token')) return;
   address.searchParams.delete('token');
   window.history.replaceState(window.history.state, '', address);
 }
@@ -40,11 +38,9 @@ async function bodyOf(response: Response): Promise<unknown> {
 }
 
 async function get<T>(path: string, decode: (document: unknown) => T, signal: AbortSignal): Promise<T> {
-  const address = new URL(path, window.location.origin);
-  if (token !== null) address.searchParams.set('token', token);
   let response: Response;
   try {
-    response = await fetch(address, { signal, headers: { accept: 'application/json' }, credentials: 'same-origin' });
+    response = await fetch(path, { signal, headers: { accept: 'application/json' }, credentials: 'same-origin' });
   } catch (cause) {
     if (signal.aborted) throw cause;
     throw new ApiError('gone', 'server_gone', 'the longpole server does not answer', path, { cause });

@@ -40,7 +40,7 @@ describe('made-up recordings', () => {
       decodeSummary(documents.summary());
       decodePoles(documents.poles());
       const tree = decodeTree(documents.tree());
-      expect(tree.count).toBe(documents.recording.spans);
+      expect(tree.count).toBe(documents.rows);
       expect(decodeFlame(documents.flame(null)).samples).toBeLessThanOrEqual(documents.recording.samples);
       decodeSpan(documents.span('s1'));
     });
@@ -48,7 +48,7 @@ describe('made-up recordings', () => {
 
   it('states of a span sum to its duration', () => {
     const documents = deployRecording();
-    for (let index = 1; index <= documents.recording.spans; index++) {
+    for (let index = 1; index <= documents.rows; index++) {
       const { states, durationNanos } = decodeSpan(documents.span(`s${index}`));
       expect(states.onCpuNanos + states.inChildNanos + states.unaccountedNanos).toBe(durationNanos);
     }

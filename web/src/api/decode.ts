@@ -254,6 +254,9 @@ export function decodeSummary(document: unknown): Summary {
     states: states(cursor.field('states')),
     parallelism: { mean: parallelism.field('mean').number(), peak: parallelism.field('peak').number() },
     quality: cursor.field('quality').list(qualityNote),
+    recorder: cursor
+      .field('recorder')
+      .orNull((c) => ({ cpuNanos: c.field('cpu_nanos').nanos(), rssBytesMax: c.field('rss_bytes_max').count() })),
   };
 }
 

@@ -105,6 +105,8 @@ export interface Summary {
   readonly states: States;
   readonly parallelism: { readonly mean: number; readonly peak: number };
   readonly quality: readonly QualityNote[];
+  /** What recording cost; `null` where it is not known. */
+  readonly recorder: { readonly cpuNanos: Nanos; readonly rssBytesMax: number } | null;
 }
 
 export interface Poles {

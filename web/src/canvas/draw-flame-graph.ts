@@ -84,6 +84,11 @@ export function drawFlameGraph(c: CanvasRenderingContext2D, scene: FlameScene, v
     c.fillStyle = isSelected ? palette.accent : hue === null ? palette.neutralTint : (palette.tints[hue] ?? palette.neutralTint);
     const boxWidth = Math.max(width - (width > 3 ? 1 : 0), BOX_WIDTH_MIN);
     c.fillRect(x, y, boxWidth, LEVEL_HEIGHT - 1);
+    if (palette.edge !== null && width > 3) {
+      c.strokeStyle = palette.edge;
+      c.lineWidth = 1;
+      c.strokeRect(x + 0.5, y + 0.5, boxWidth - 1, LEVEL_HEIGHT - 2);
+    }
     if (look?.hatched === true && width > 4) hatch(c, x, y, boxWidth, palette);
     c.globalAlpha = 1;
     if (width < LABEL_WIDTH_MIN) return;

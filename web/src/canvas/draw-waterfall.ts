@@ -2,6 +2,7 @@
 import { type Pole, SPAN_FLAG, type Tree } from '../api/types';
 import type { RowIndex, SpanIndex } from '../base/brand';
 import { at } from '../base/column';
+import { isWorthwhile } from '../logic/answer';
 import { type CriticalPath, piecesOf } from '../logic/critical-path';
 import { counted, formatDuration, formatRange, formatShare, formatTick } from '../logic/format';
 import { type Fold, isFolded, markedBelow, rowOf } from '../logic/rows';
@@ -131,11 +132,11 @@ function drawErrorMark(c: Context, x: number, middle: number, palette: Palette):
 }
 
 /** Lines from a parent down to its children; dashed where the parent is inferred. */
-function drawBranch(c: Context, tree: Tree, span: SpanIndex, y: number, palette: Palette): void {
+function drawBranch(c: Context, tree: Tree, span: SpanIndex, y: number, nameWidth: number, palette: Palette): void {
   const depth = at(tree.depth, span);
   if (depth === 0) return;
-  const x = indentOf(depth - 1) + 4.5;
-  const end = indentOf(depth) - 2;
+  const x = indentOf(depth - 1, nameWidth) + 4.5;
+  const end = indentOf(depth, nameWidth) - 2;
   if (end - x < 4) return;
   c.strokeStyle = palette.border;
   c.lineWidth = 1;
@@ -153,8 +154,9 @@ function drawBranch(c: Context, tree: Tree, span: SpanIndex, y: number, palette:
   c.strokeStyle = palette.border;
   for (let above = at(tree.parent, span), child = span as number; above >= 0; child = above, above = at(tree.parent, above)) {
     const last = child + at(tree.subtree, child) === above + at(tree.subtree, above);
-    const lineX = indentOf(at(tree.depth, above)) + 4.5;
-    if (last || at(tree.depth, above) >= 12) continue;
+    const lineX = indentOf(at(tree.depth, above), nameWidth) + 4.5;
+    // All levels beyond the last that is indented share one line, which belongs to none of them.
+    if (last || lineX >= indentOf(at(tree.depth, above) + 1, nameWidth)) continue;
     c.beginPath();
     c.moveTo(lineX, y);
     c.lineTo(lineX, y + ROW_HEIGHT);
@@ -176,7 +178,7 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
   const { tree } = scene;
   const flags = at(tree.flags, span);
   const middle = y + ROW_HEIGHT / 2;
-  drawBranch(c, tree, span, y, palette);
+  drawBranch(c, tree, span, y, box.nameWidth, palette);
   let right = box.nameWidth - 8;
   const pole = scene.poleOf.get(span);
   const share = scene.shareOf.get(span);
@@ -185,7 +187,7 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
     right = drawPill(c, right, middle, pole.handle, chosen ? palette.pathText : palette.path, chosen ? palette.path : null, palette);
   }
   if (share !== undefined) right = drawPill(c, right, middle, formatShare(share), palette.accentText, palette.accent, palette);
-  const mark = indentOf(at(tree.depth, span));
+  const mark = indentOf(at(tree.depth, span), box.nameWidth);
   const folded = at(tree.subtree, span) > 0 && isFolded(scene.fold, span);
   if (folded) {
     const hidden = markedBelow(tree, scene.marked, span);
@@ -277,8 +279,8 @@ function drawBar(
       x = run;
     }
   }
-  if (isProcess) {
-    c.strokeStyle = strong;
+  if (isProcess || palette.edge !== null) {
+    c.strokeStyle = palette.edge ?? strong;
     c.lineWidth = 1;
     c.strokeRect(from + 0.5, top + 0.5, Math.max(1, to - from - 1), BAR_HEIGHT - 1);
   }
@@ -317,7 +319,7 @@ function drawBarLabel(
   const duration = formatDuration(at(tree.duration, span));
   const pole = scene.poleOf.get(span);
   const saves =
-    pole === undefined || pole.savesIfZero.high === 0
+    pole === undefined || !isWorthwhile(pole.savesIfZero, tree.wallNanos)
       ? ''
       : `${pole.evidence === 'declared' ? '◆' : '◇'} saves ${formatRange(pole.savesIfZero)}${pole.count > 1 ? ` with ${counted(pole.count - 1, 'other')}` : ''}`;
   const durationWidth = widthOf(c, duration);

@@ -9,6 +9,7 @@ import {
   hitFlame,
   LEVEL_HEIGHT,
   levelsOf,
+  levelsWorthShowing,
   trunkLevels,
   viewOfNode,
   widestNodeOf,
@@ -19,8 +20,9 @@ import { drawFlameGraph, drawFlamePointer } from './draw-flame-graph';
 import type { Palette } from './palette';
 import { createSurface, type Surface, type SurfaceSize } from './surface';
 
-/** Taller graphs scroll inside their box. */
-const HEIGHT_MAX = 24 * LEVEL_HEIGHT;
+/** Taller graphs scroll inside their box; lower ones than the least leave room for a tooltip's worth of context. */
+const LEVELS_MAX = 24;
+const LEVELS_MIN = 8;
 /** So many callers stay in sight above a box that is zoomed into. */
 const CALLERS_SHOWN = 6;
 
@@ -55,7 +57,7 @@ export interface FlameEngine {
 export function createFlameEngine(flame: Flame): FlameEngine {
   const graph = levelsOf(flame);
   const whole = graph.levels * LEVEL_HEIGHT;
-  const height = Math.min(HEIGHT_MAX, whole);
+  const height = Math.min(whole, clamp(levelsWorthShowing(graph) + 1, LEVELS_MIN, LEVELS_MAX) * LEVEL_HEIGHT);
   const topMax = whole - height;
   // Where threads begin there is nothing to see: a tall graph opens where its stacks part.
   const firstTop = clamp((trunkLevels(flame) - CALLERS_SHOWN) * LEVEL_HEIGHT, 0, topMax);

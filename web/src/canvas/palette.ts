@@ -15,6 +15,8 @@ export interface Palette {
   readonly error: string;
   readonly neutral: string;
   readonly neutralTint: string;
+  /** Edge of boxes and bars where colours are forced and tints are gone; else `null`. */
+  readonly edge: string | null;
   /** Bars of services: strong for own time, tint for time in children. */
   readonly hues: readonly string[];
   readonly tints: readonly string[];
@@ -56,6 +58,7 @@ export function readPalette(element: HTMLElement): Palette {
     error: colour('error'),
     neutral: colour('neutral'),
     neutralTint: colour('neutral-tint'),
+    edge: window.matchMedia('(forced-colors: active)').matches ? colour('text') : null,
     hues: series('hue'),
     tints: series('tint'),
     sans: family('font-sans'),

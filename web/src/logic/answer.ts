@@ -1,5 +1,5 @@
 /** The answer of a recording: what to fix first, what it saves, and which code is behind it. */
-import type { Answer, NanosRange, Pole } from '../api/types';
+import type { Answer, NanosRange, Pole, TopFrame } from '../api/types';
 import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
 
@@ -21,9 +21,20 @@ export function wallAfter(range: NanosRange, wallNanos: Nanos): NanosRange {
   };
 }
 
-/** The function to look at first: the one with the most time of its own. */
-export function hotFunction(pole: Pole): string | null {
-  return pole.topFrames[0]?.function ?? null;
+/** Why a pole is long, with the function that is named in it, if there is one, as a piece of its own. */
+export interface ReasonPieces {
+  readonly before: string;
+  readonly frame: TopFrame | null;
+  readonly after: string;
+}
+
+/** Takes the sentence apart where it names the function that stands first among those of the pole. */
+export function reasonPieces(pole: Pole): ReasonPieces {
+  const { text } = pole.reason;
+  const first = pole.topFrames[0];
+  const place = first === undefined ? -1 : text.indexOf(first.function);
+  if (first === undefined || place < 0) return { before: text, frame: null, after: '' };
+  return { before: text.slice(0, place), frame: first, after: text.slice(place + first.function.length) };
 }
 
 /** Whether a recording has an answer worth a line of its own. */

@@ -10,6 +10,7 @@ import {
   hottestFrames,
   LEVEL_HEIGHT,
   levelsOf,
+  levelsWorthShowing,
   neighbour,
   nodeInWords,
   originShares,
@@ -147,7 +148,8 @@ describe('what can be read off', () => {
       ({ function: name }, index) => `${name} ${at(totals.self, index) / 1e6} ${at(totals.total, index) / 1e6}`,
     );
     expect(read).toEqual(['main 5 45', 'visit 40 40']);
-    expect(hottestFrames(totals, 1)).toEqual([1]);
+    expect(hottestFrames(recursive, totals, null, 1)).toEqual([1]);
+    expect(hottestFrames(recursive, totals, 'f1', 2)).toEqual([0, 1]);
   });
 
   it('whose code it is', () => {
@@ -155,11 +157,16 @@ describe('what can be read off', () => {
   });
 
   it('a box in words', () => {
-    expect(nodeInWords(flame, nodeOf('hash')).replaceAll('\u00a0', ' ')).toBe('hash, 80%, 80.0 ms total, 70.0 ms self, 80 samples');
+    expect(nodeInWords(flame, nodeOf('hash')).replaceAll('\u00a0', ' ')).toBe('hash, 80 %, 80.0 ms total, 70.0 ms self, 80 samples');
   });
 
   it('where the stacks part', () => {
     expect(trunkLevels(flame)).toBe(2);
     expect(trunkLevels(flameOf('a;b;c 10'))).toBe(4);
+  });
+
+  it('how deep it is worth showing', () => {
+    expect(levelsWorthShowing(graph)).toBe(5);
+    expect(levelsWorthShowing(levelsOf(flameOf('a;b 99\nc;d;e;f;g 1')))).toBe(3);
   });
 });

@@ -181,11 +181,12 @@ export function frameTotals(flame: Flame): FrameTotals {
   return { self, total };
 }
 
-/** The functions with the largest self time. */
-export function hottestFrames(totals: FrameTotals, limit: number): readonly FrameIndex[] {
+/** The functions with the largest self time, and before them the one with this handle, where it is among all. */
+export function hottestFrames(flame: Flame, totals: FrameTotals, named: string | null, limit: number): readonly FrameIndex[] {
+  const isNamed = (frame: number) => named !== null && flame.frames[frame]?.handle === named;
   return Array.from(totals.self, (_, frame) => frame as FrameIndex)
-    .filter((frame) => at(totals.self, frame) > 0)
-    .sort((a, b) => at(totals.self, b) - at(totals.self, a) || a - b)
+    .filter((frame) => at(totals.self, frame) > 0 || isNamed(frame))
+    .sort((a, b) => Number(isNamed(b)) - Number(isNamed(a)) || at(totals.self, b) - at(totals.self, a) || a - b)
     .slice(0, limit);
 }
 
@@ -232,7 +233,7 @@ export function titleOfNode(flame: Flame, node: NodeIndex): string {
   return flame.frames[at(flame.frame, node)]?.function ?? flame.title;
 }
 
-/** A box in words: `hash_block, 93%, 2.10 s total, 1.90 s self, 2,098 samples`. */
+/** A box in words: `hash_block, 93 %, 2.10 s total, 1.90 s self, 2,098 samples`. */
 export function nodeInWords(flame: Flame, node: NodeIndex): string {
   const total = at(flame.total, node);
   return [
@@ -259,4 +260,14 @@ export function trunkLevels(flame: Flame): number {
   let node = 0;
   while (node + 1 < flame.count && at(flame.parent, node + 1) === node && at(flame.total, node + 1) >= 0.9 * at(flame.total, 0)) node += 1;
   return flame.count > 0 ? at(flame.depth, node) + 1 : 0;
+}
+
+/** How many levels are worth showing without scrolling: down to the last that has a box of a fiftieth of the whole. Thin towers may be scrolled to. */
+export function levelsWorthShowing(graph: FlameLevels): number {
+  const { flame } = graph;
+  let deepest = 0;
+  for (let node = 0; node < flame.count; node++) {
+    if (at(flame.total, node) * 50 >= at(flame.total, 0)) deepest = Math.max(deepest, at(flame.depth, node));
+  }
+  return deepest + 1;
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Nanos } from '../base/brand';
 import {
   formatAge,
+  formatBytes,
   formatCommand,
   formatCount,
   formatDuration,
@@ -54,21 +55,31 @@ it('a range shares its unit where it can', () => {
 });
 
 it('a share is never rounded to all or to nothing', () => {
-  expect([0, 0.0004, 0.032, 0.05, 0.0996, 0.4, 0.934, 0.9999, 1].map(formatShare)).toEqual([
-    '0%',
-    '<0.1%',
-    '3.2%',
-    '5%',
-    '10%',
-    '40%',
-    '93%',
-    '>99%',
-    '100%',
+  expect([0, 0.0004, 0.032, 0.05, 0.0996, 0.4, 0.934, 0.9999, 1].map((share) => plain(formatShare(share)))).toEqual([
+    '0 %',
+    '<0.1 %',
+    '3.2 %',
+    '5 %',
+    '10 %',
+    '40 %',
+    '93 %',
+    '>99 %',
+    '100 %',
   ]);
 });
 
 it('counts have their thousands apart', () => {
   expect([0, 999, 1000, 61_204, 1_234_567].map(formatCount)).toEqual(['0', '999', '1,000', '61,204', '1,234,567']);
+});
+
+it('bytes count in powers of 1024', () => {
+  expect([0, 840, 1024, 32_900_000, 5e9].map((bytes) => plain(formatBytes(bytes)))).toEqual([
+    '0 B',
+    '840 B',
+    '1.00 KiB',
+    '31.4 MiB',
+    '4.66 GiB',
+  ]);
 });
 
 it('says how a command ended', () => {

@@ -58,14 +58,14 @@ export function formatRangeInWords(range: NanosRange): string {
   return unit !== null && unit === unitOf(low) ? `${low.split(GAP)[0]} to ${high}` : `${low} to ${high}`;
 }
 
-/** A share between 0 and 1: `40%`, `3.2%`, `<0.1%`. Never rounds something to all or to nothing. */
+/** A share between 0 and 1: `40 %`, `3.2 %`, `<0.1 %`. Never rounds something to all or to nothing. */
 export function formatShare(share: number): string {
   const percent = share * 100;
-  if (percent <= 0) return '0%';
-  if (percent < 0.1) return '<0.1%';
-  if (percent < 9.95) return `${percent.toFixed(1).replace(/\.0$/, '')}%`;
-  if (percent > 99.5 && percent < 100) return '>99%';
-  return `${percent.toFixed(0)}%`;
+  if (percent <= 0) return `0${GAP}%`;
+  if (percent < 0.1) return `<0.1${GAP}%`;
+  if (percent < 9.95) return `${percent.toFixed(1).replace(/\.0$/, '')}${GAP}%`;
+  if (percent > 99.5 && percent < 100) return `>99${GAP}%`;
+  return `${percent.toFixed(0)}${GAP}%`;
 }
 
 /** `61,204`. */
@@ -73,6 +73,18 @@ export function formatCount(count: number): string {
   return Math.round(count)
     .toString()
     .replace(/\B(?=(\d{3})+$)/g, ',');
+}
+
+/** `840 B`, `31.4 MiB`. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 999.5 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? value : threeDigits(value)}${GAP}${units[unit]}`;
 }
 
 /** `1 span`, `41 spans`. */

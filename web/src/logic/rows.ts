@@ -1,6 +1,6 @@
 /** Which spans stand on the list of rows: a pre-order walk that steps over what is folded. */
 
-import type { Tree } from '../api/types';
+import { SPAN_FLAG, type Tree } from '../api/types';
 import type { RowIndex, SpanIndex } from '../base/brand';
 import { at, lowerBound, upperBound } from '../base/column';
 
@@ -47,6 +47,13 @@ export function visibleSpans(tree: Tree, fold: Fold): Uint32Array {
     span += below > 0 && isFolded(fold, span as SpanIndex) ? below + 1 : 1;
   }
   return rows.slice(0, length);
+}
+
+/** How many spans were made from processes. */
+export function countProcesses(tree: Tree): number {
+  let count = 0;
+  for (const flags of tree.flags) if ((flags & SPAN_FLAG.process) !== 0) count += 1;
+  return count;
 }
 
 /** The row of a span, or of the folded ancestor that hides it. */

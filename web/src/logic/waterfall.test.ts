@@ -78,9 +78,9 @@ describe('what lies under a point', () => {
   it('is the ruler, a fold mark, a name, a place on the axis, or nothing', () => {
     expect(hit(150, 5)).toEqual({ zone: 'ruler' });
     expect(hit(50, 5)).toEqual({ zone: 'nothing' });
-    expect(hit(indentOf(1) + 2, RULER_HEIGHT + 3)).toEqual({ zone: 'fold', row: 1, span: 1 });
+    expect(hit(indentOf(1, 100) + 2, RULER_HEIGHT + 3)).toEqual({ zone: 'fold', row: 1, span: 1 });
     expect(hit(90, RULER_HEIGHT + 3)).toEqual({ zone: 'name', row: 1, span: 1 });
-    expect(hit(indentOf(2) + 2, RULER_HEIGHT + ROW_HEIGHT + 1)).toEqual({ zone: 'name', row: 2, span: 2 });
+    expect(hit(indentOf(2, 100) + 2, RULER_HEIGHT + ROW_HEIGHT + 1)).toEqual({ zone: 'name', row: 2, span: 2 });
     expect(hit(299, RULER_HEIGHT + 2 * ROW_HEIGHT)).toEqual({ zone: 'timeline', row: 3, span: 3 });
     expect(hit(300, 40)).toEqual({ zone: 'nothing' });
     expect(hit(150, box.height)).toEqual({ zone: 'nothing' });

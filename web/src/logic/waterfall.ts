@@ -10,8 +10,8 @@ import { tickStep } from './format';
 export const ROW_HEIGHT = 24;
 export const RULER_HEIGHT = 24;
 export const INDENT = 14;
-/** Deep trees stop moving right here; the depth is still told by aria-level and by the tooltip. */
-export const INDENT_LEVELS_MAX = 12;
+/** Deep trees stop moving right when this part of the column of names is used up; the depth is still told by aria-level. */
+const INDENT_SHARE_MAX = 0.4;
 /** The closest one can look. */
 const SPAN_NANOS_MIN = 100;
 
@@ -118,8 +118,9 @@ export function topRowShowing(view: WaterfallView, box: WaterfallBox, rows: numb
 }
 
 /** Left edge of the fold mark of a span. */
-export function indentOf(depth: number): Pixels {
-  return (8 + Math.min(depth, INDENT_LEVELS_MAX) * INDENT) as Pixels;
+export function indentOf(depth: number, nameWidth: number): Pixels {
+  const levels = Math.floor((nameWidth * INDENT_SHARE_MAX) / INDENT);
+  return (8 + Math.min(depth, levels) * INDENT) as Pixels;
 }
 
 /** Where a point falls. */
@@ -137,7 +138,7 @@ export function hitWaterfall(tree: Tree, rows: Uint32Array, view: WaterfallView,
   const span = at(rows, row) as SpanIndex;
   const found = { row: row as RowIndex, span };
   if (x >= box.nameWidth) return { zone: 'timeline', ...found };
-  const mark = indentOf(at(tree.depth, span));
+  const mark = indentOf(at(tree.depth, span), box.nameWidth);
   const onMark = at(tree.subtree, span) > 0 && x >= mark - 4 && x < mark + INDENT + 4;
   return { zone: onMark ? 'fold' : 'name', ...found };
 }

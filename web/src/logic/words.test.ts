@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { decodePoles, decodeRecordings, decodeSpan, decodeSummary, decodeTree } from '../api/decode';
 import type { Nanos, SpanIndex } from '../base/brand';
 import { allRecordings, deployRecording } from '../testing/recordings.mjs';
-import { contextOf, hasAnswer, isWorthwhile, wallAfter } from './answer';
+import { contextOf, hasAnswer, isWorthwhile, reasonPieces, wallAfter } from './answer';
 import { whyRunHasNoSamples, whySpanHasNoSamples } from './no-samples';
 import { allNotes, graveNotes, linksInWords, titleOf } from './quality';
 import { matchingRecordings } from './search';
@@ -24,6 +24,13 @@ describe('the answer', () => {
   it('says how long the run would still take', () => {
     expect(wallAfter({ low: 1e9 as Nanos, high: 2e9 as Nanos }, 6e9 as Nanos)).toEqual({ low: 4e9, high: 5e9 });
     expect(wallAfter({ low: 7e9 as Nanos, high: 7e9 as Nanos }, 6e9 as Nanos)).toEqual({ low: 0, high: 0 });
+  });
+  it('takes its reason apart where that names a function', () => {
+    const [first, second] = poles;
+    if (first === undefined || second === undefined) throw new Error('no poles');
+    const { before, frame, after } = reasonPieces(first);
+    expect([before, frame?.function, after]).toEqual(['91 % on-CPU, most of it in ', 'provider_build::bundle::hash_block', '']);
+    expect(reasonPieces(second)).toEqual({ before: 'waits, 0 % on-CPU', frame: null, after: '' });
   });
   it('names the context only where it says more than the name', () => {
     expect(poles[0] === undefined ? null : contextOf(poles[0])).toBe('create web-bundle');
@@ -61,7 +68,7 @@ describe('data quality', () => {
     expect(notes.map(titleOf)).toEqual([
       'stacks deeper than what was copied',
       'binaries without readable symbols',
-      'spans placed under a parent by inference',
+      'limits of work in flight',
     ]);
     expect(allNotes(summary, summary.quality)).toHaveLength(summary.quality.length);
     expect(titleOf({ code: 'new_trouble', count: 1, detail: '' })).toBe('new trouble');
@@ -95,7 +102,7 @@ it('a row is read aloud with all that its marks mean', () => {
   const tree = decodeTree(deploy.tree());
   const pole = decodePoles(deploy.poles()).poles[0];
   expect(plain(rowInWords(tree, 11 as SpanIndex, pole, 0.88))).toBe(
-    'pack bundle, provider-build, 2.37 s, on the critical path for 2.37 s, long pole p1, 88% of its samples are in the selected function',
+    'pack bundle, provider-build, 2.37 s, on the critical path for 2.37 s, long pole p1, 88 % of its samples are in the selected function',
   );
   expect(plain(rowInWords(tree, 10 as SpanIndex, undefined, undefined))).toBe(
     'provider-build, provider-build, 5.51 s, made from a process, parent inferred',

@@ -3,7 +3,7 @@ import { useMemo } from 'react';
 import type { Frame, Pole, Poles, Tree } from '../api/types';
 import { type CriticalPath, criticalPathOf } from '../logic/critical-path';
 import { spanOfHandle } from '../logic/handles';
-import { type Fold, visibleSpans } from '../logic/rows';
+import { countProcesses, type Fold, visibleSpans } from '../logic/rows';
 import { fullRange, type TimeRange } from '../logic/waterfall';
 
 /** A tree with all that drawing it needs and that depends on nothing else. */
@@ -11,10 +11,12 @@ export interface PreparedTree {
   readonly tree: Tree;
   readonly path: CriticalPath;
   readonly full: TimeRange;
+  /** How many rows were made from processes; the others are spans that programs sent. */
+  readonly processes: number;
 }
 
 export function usePreparedTree(tree: Tree): PreparedTree {
-  return useMemo(() => ({ tree, path: criticalPathOf(tree), full: fullRange(tree) }), [tree]);
+  return useMemo(() => ({ tree, path: criticalPathOf(tree), full: fullRange(tree), processes: countProcesses(tree) }), [tree]);
 }
 
 export function useVisibleSpans(tree: Tree, fold: Fold): Uint32Array {

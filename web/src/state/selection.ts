@@ -10,8 +10,8 @@ const route = getRouteApi('/r/$rec');
 
 export interface SelectionActions {
   selectSpan(handle: string | null): void;
-  /** Selects a pole, and of its spans the one at `position`. */
-  selectPole(pole: Pole, position?: number): void;
+  /** Selects a pole, of its spans the one at `position`, and a function if one is given. */
+  selectPole(pole: Pole, position?: number, frame?: string): void;
   /** Adds the first span of a pole to a URL that names only the pole; no step of the history. */
   openPole(pole: Pole): void;
   selectFrame(handle: string | null): void;
@@ -37,7 +37,11 @@ export function useSelection(): Selection {
     };
     return {
       selectSpan: (handle) => go((previous) => selectingSpan(previous, handle, null), false),
-      selectPole: (pole, position = 0) => go((previous) => selectingSpan(previous, pole.spans[position] ?? null, pole.handle), false),
+      selectPole: (pole, position = 0, frame) =>
+        go((previous) => {
+          const next = selectingSpan(previous, pole.spans[position] ?? null, pole.handle);
+          return frame === undefined ? next : changed(next, { frame });
+        }, false),
       openPole: (pole) =>
         go((previous) => selectingSpan(previous, pole.spans[0] ?? null, pole.spans.length > 0 ? pole.handle : null), true),
       selectFrame: (handle) => go((previous) => changed(previous, { frame: handle }), false),

@@ -48,7 +48,7 @@ export function recordingDocuments(description) {
       wall_nanos: wall,
       exit,
       state: description.state ?? 'sealed',
-      spans: rows.length,
+      spans: rows.filter((row) => !(row.flags & FLAG.process)).length,
       samples: sampleTotal,
       answer:
         first === undefined
@@ -74,17 +74,20 @@ export function recordingDocuments(description) {
       rate_hz: description.mode === 'off' ? 0 : 999,
       processes: rows.filter((row) => row.flags & FLAG.process).length,
       traces: description.traces ?? 1,
-      spans: rows.length,
+      spans: rows.filter((row) => !(row.flags & FLAG.process)).length,
       samples: sampleTotal,
       links,
       states: pathStates(path, rows, wall),
       parallelism: description.parallelism ?? { mean: 1, peak: 1 },
       poles: poles.slice(0, 3),
-      quality,
+      quality: [...quality, ...(description.notes ?? [])],
+      recorder: { cpu_nanos: 41_000_000, rss_bytes_max: 32_900_000 },
       truncated: { poles: Math.max(0, poles.length - 3) },
     }),
     poles: () => ({ ...base, wall_nanos: wall, poles, truncated: { poles: description.polesTruncated ?? 0 } }),
     tree: () => treeOf(rows, path, base, wall, description),
+    /** How many rows the tree has. */
+    rows: rows.length,
     span: (handle) => {
       const target = handle.startsWith('p') ? poles[Number(handle.slice(1)) - 1]?.spans[0] : handle;
       const index = target === undefined ? null : indexOf(rows, target);
@@ -304,15 +307,15 @@ function polesOf(rows, path, frames, description) {
       }
       const share = onPath > 0 ? states.on_cpu_nanos / onPath : 0;
       const top = indices.length === 1 ? topFrames(rows, indices[0], indices[0] + 1, frames, 5) : [];
-      const percent = `${Math.round(share * 100)}%`;
+      const percent = `${Math.round(share * 100)} %`;
       const reason =
         description.mode === 'off' || description.mode === 'refused'
           ? { code: 'no_samples', text: 'no samples were recorded' }
           : share > 0.6 && top[0] !== undefined
-            ? { code: 'on_cpu', text: `${percent} on-CPU, ${top[0].handle} ${top[0].function}` }
+            ? { code: 'on_cpu', text: `${percent} on-CPU, most of it in ${top[0].function}` }
             : share > 0.2
-              ? { code: 'mixed', text: `${percent} on-CPU, the rest waits` }
-              : { code: 'waits', text: `waits ${Math.round((1 - share) * 100)}% of its own time` };
+              ? { code: 'mixed', text: `${percent} on-CPU; waits for the rest` }
+              : { code: 'waits', text: `waits, ${percent} on-CPU` };
       return {
         service: row.service,
         name: row.name,
@@ -379,6 +382,7 @@ function spanDocument(rows, index, path, frames, base) {
   const end = index + row.subtree + 1;
   const isProcess = (row.flags & FLAG.process) !== 0;
   const { on_path_nanos, ...savings } = savingsOf(rows, index, path);
+  // Links, functions and `few_samples` tell of the span's own samples.
   const withDescendants = rows.slice(index, end).reduce((sum, other) => sum + other.samples, 0);
   return {
     ...base,
@@ -404,10 +408,10 @@ function spanDocument(rows, index, path, frames, base) {
       return { trace_id: hex(1, 32), span_id: hex(target + 20, 16), handle: target < 0 ? null : `s${target + 1}` };
     }),
     states: statesOf(rows, index),
-    samples: { own: row.samples, with_descendants: withDescendants, links: linksOf(rows, index, end) },
-    few_samples: withDescendants < FEW_SAMPLES,
+    samples: { own: row.samples, with_descendants: withDescendants, links: linksOf(rows, index, index + 1) },
+    few_samples: row.samples < FEW_SAMPLES,
     savings: { ...savings, on_path_nanos },
-    top_frames: topFrames(rows, index, end, frames),
+    top_frames: topFrames(rows, index, index + 1, frames),
     children: row.childRows.length,
   };
 }

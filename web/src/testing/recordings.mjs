@@ -52,7 +52,15 @@ function bundleCode(scale) {
   ];
 }
 
+/** A stack deeper than a screen: a recursion over nested values. */
+const deep = [
+  ...START,
+  'deploy_host::main @ examples/deploy/src/host.rs:12',
+  ...Array.from({ length: 34 }, (_, level) => `deploy_host::program::visit_${level} @ examples/deploy/src/host.rs:${140 + level}`),
+];
+
 const hostCode = [
+  [[...deep, 'deploy_host::program::resolve @ examples/deploy/src/host.rs:201'], 38],
   [
     [
       ...START,
@@ -125,7 +133,7 @@ const deploy = {
       detail: 'libz.so.1 has no symbol table; install its debug symbols to see names',
     },
   ],
-  notes: [{ code: 'parent_inferred', count: 4, detail: 'processes hang under the span that started them' }],
+  notes: [{ code: 'limited_slots', count: 1, detail: 'replicas start one at a time: what one of them saves is a range' }],
   roots: [
     span(
       'deploy',
@@ -314,9 +322,9 @@ const odd = {
     { code: 'spans_invalid', count: 3, detail: 'no valid trace id' },
   ],
   notes: [
-    { code: 'orphan', count: 1, detail: '' },
-    { code: 'cycle', count: 1, detail: '' },
-    { code: 'clamped', count: 1, detail: '' },
+    { code: 'orphans', count: 1, detail: 'spans whose parent is not in the recording; they hang under their process, or the run' },
+    { code: 'cycles', count: 1, detail: 'spans that were their own ancestors; the cycle is cut at its earliest span' },
+    { code: 'ends_clamped', count: 1, detail: 'spans that end before they start; their end was moved to the start' },
   ],
   roots: [
     span('sh', 'sh -c make test | tee log', 0, 912, { flags: FLAG.process }, [

@@ -78,6 +78,7 @@ function explain(error: unknown): {
         code,
       };
     case 'refused':
+      if (code === 'still_recording') return { title: 'This run has not ended yet', text: `${message}.`, command: null, code };
       return { title: 'The server could not answer', text: `${message}.`, command: null, code };
   }
 }

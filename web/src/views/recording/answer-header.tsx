@@ -1,7 +1,6 @@
 import type { Pole, Poles, QualityNote, Summary } from '../../api/types';
-import { ratio } from '../../base/math';
-import { contextOf, hotFunction, isWorthwhile, wallAfter } from '../../logic/answer';
-import { counted, formatDuration, formatExit, formatRange, formatRangeInWords, formatShare } from '../../logic/format';
+import { contextOf, isWorthwhile, reasonPieces, wallAfter } from '../../logic/answer';
+import { counted, formatDuration, formatExit, formatPlace, formatRange, formatRangeInWords } from '../../logic/format';
 import { shortName } from '../../logic/function-name';
 import { graveNotes, titleOf } from '../../logic/quality';
 import type { SelectionActions } from '../../state/selection';
@@ -28,24 +27,21 @@ function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readon
   );
 }
 
-function Why({ pole, onSelect }: { readonly pole: Pole; readonly onSelect: () => void }) {
-  const hot = hotFunction(pole);
-  const first = pole.topFrames[0];
-  const own = pole.states.onCpuNanos + pole.states.unaccountedNanos;
-  const share = formatShare(ratio(pole.states.onCpuNanos, own));
+function Why({ pole, actions }: { readonly pole: Pole; readonly actions: SelectionActions }) {
+  const { before, frame, after } = reasonPieces(pole);
   return (
     <p className={css.why}>
-      {hot !== null && first !== undefined && pole.reason.code !== 'waits' ? (
-        <>
-          {share} of its own time on the path is on-CPU; the code behind it is{' '}
-          <button type="button" title={hot} onClick={onSelect}>
-            {shortName(hot)}
-          </button>{' '}
-          ({formatDuration(first.selfNanos)} of its own).
-        </>
-      ) : (
-        <>Why: {pole.reason.text}.</>
-      )}{' '}
+      Why: {before}
+      {frame !== null && (
+        <button
+          type="button"
+          title={`${frame.function}\n${formatPlace(frame.file, frame.line)}`}
+          onClick={() => actions.selectPole(pole, 0, frame.handle)}
+        >
+          {shortName(frame.function)}
+        </button>
+      )}
+      {after}.{' '}
       {pole.evidence === 'declared'
         ? '◆ What it waited for is declared.'
         : '◇ What it waited for is inferred from order, so the saving is a range.'}
@@ -100,14 +96,11 @@ export function AnswerHeader({
 }) {
   const pole = poles?.poles[0];
   const worthwhile = pole !== undefined && isWorthwhile(pole.savesIfZero, summary.wallNanos);
-  const select = (): void => {
-    if (pole !== undefined) actions.selectPole(pole);
-  };
   return (
     <section className={css.answer} aria-label="Answer">
       <div>
         {poles !== undefined && <Sentence pole={pole} wallNanos={summary.wallNanos} />}
-        {worthwhile && <Why pole={pole} onSelect={select} />}
+        {worthwhile && <Why pole={pole} actions={actions} />}
         <Facts summary={summary} />
       </div>
       <div className={css.pathStates}>

@@ -28,6 +28,9 @@ import css from './recording.module.css';
 const MIRRORED_WIDTH_MIN = 6;
 const MIRRORED_MAX = 300;
 
+/** Room for the scroll bar, where there is one. */
+const SCROLL_WIDTH = 12;
+
 const STEPS: Readonly<Record<string, FlameStep>> = { ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right' };
 
 function NodeCard({ flame, node }: { readonly flame: Flame; readonly node: NodeIndex }) {
@@ -232,9 +235,11 @@ export function FlameGraph({
         onDoubleClick={onDoubleClick}
         onKeyDown={onKeyDown}
       >
-        <canvas ref={boxesCanvas} aria-hidden="true" />
-        <canvas ref={pointerCanvas} aria-hidden="true" />
-        <BoxesMirror engine={engine} selectedFrame={selectedFrame} tabNode={tabNode} onActivate={selectNode} />
+        <div className={css.flameInner} style={{ right: topMax > 0 ? SCROLL_WIDTH : 0 }}>
+          <canvas ref={boxesCanvas} aria-hidden="true" />
+          <canvas ref={pointerCanvas} aria-hidden="true" />
+          <BoxesMirror engine={engine} selectedFrame={selectedFrame} tabNode={tabNode} onActivate={selectNode} />
+        </div>
         <ScrollThumb target={scrollable} top={0} />
       </div>
       <HoverCard atom={hover} />

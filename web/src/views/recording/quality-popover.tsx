@@ -1,6 +1,6 @@
 import { Popover } from '@base-ui/react/popover';
 import type { QualityNote, Summary } from '../../api/types';
-import { counted, formatCount } from '../../logic/format';
+import { counted, formatBytes, formatCount, formatDuration } from '../../logic/format';
 import { linksInWords, titleOf } from '../../logic/quality';
 import { CheckIcon, WarnIcon } from '../parts/icons';
 import parts from '../parts/parts.module.css';
@@ -33,6 +33,14 @@ export function QualityPopover({ summary, notes }: { readonly summary: Summary; 
             </ul>
             <h3>How samples were tied to spans</h3>
             <p>{linksInWords(summary.links)}</p>
+            {summary.recorder !== null && (
+              <>
+                <h3>What recording cost</h3>
+                <p>
+                  {formatDuration(summary.recorder.cpuNanos)} of CPU time, at most {formatBytes(summary.recorder.rssBytesMax)} of memory
+                </p>
+              </>
+            )}
           </Popover.Popup>
         </Popover.Positioner>
       </Popover.Portal>

@@ -1,10 +1,10 @@
-import { useEffect, useRef } from 'react';
+import { memo, useLayoutEffect, useRef } from 'react';
 import type { RowIndex, SpanIndex } from '../../base/brand';
 import { at } from '../../base/column';
 import type { WaterfallScene } from '../../canvas/draw-waterfall';
 import type { WaterfallEngine } from '../../canvas/waterfall-engine';
 import { spanHandle } from '../../logic/handles';
-import { isFolded } from '../../logic/rows';
+import { isFolded, rowOf } from '../../logic/rows';
 import { rowInWords } from '../../logic/span-words';
 import { ROW_HEIGHT, rowsOnScreen, type WaterfallView } from '../../logic/waterfall';
 import { useAtom } from '../../state/store';
@@ -12,6 +12,56 @@ import parts from '../parts/parts.module.css';
 import css from './recording.module.css';
 
 const firstRowOf = (view: WaterfallView) => Math.floor(view.topRow);
+
+/**
+ * Rows are placed from the start of their block, so that one that stays on the screen stays as it is while the list scrolls. Counted from the
+ * first of all rows, a million would lie beyond what browsers can place.
+ */
+const BLOCK_ROWS = 4096;
+const blockOf = (row: number) => row - (row % BLOCK_ROWS);
+
+const MirrorRow = memo(function MirrorRow({
+  scene,
+  row,
+  top,
+  isTabStop,
+  onFocus,
+  onActivate,
+}: {
+  readonly scene: WaterfallScene;
+  readonly row: RowIndex;
+  readonly top: number;
+  readonly isTabStop: boolean;
+  readonly onFocus: (span: SpanIndex | null) => void;
+  readonly onActivate: (span: SpanIndex) => void;
+}) {
+  const { tree } = scene;
+  const span = at(scene.rows, row) as SpanIndex;
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the keys of the rows are handled by the box around them
+    <div
+      className={css.mirrorRow}
+      style={{ top }}
+      role="row"
+      data-span={spanHandle(span)}
+      tabIndex={isTabStop ? 0 : -1}
+      aria-rowindex={row + 1}
+      aria-level={at(tree.depth, span) + 1}
+      aria-selected={span === scene.selected}
+      {...(at(tree.subtree, span) > 0 ? { 'aria-expanded': !isFolded(scene.fold, span) } : {})}
+      onFocus={() => onFocus(span)}
+      onBlur={() => onFocus(null)}
+      // A click of the mouse is judged by the box around the rows, by where it falls; this one is made by a screen reader.
+      onClick={(event) => {
+        if (event.detail === 0) onActivate(span);
+      }}
+    >
+      <span role="gridcell" className={parts.visuallyHidden}>
+        {rowInWords(tree, span, scene.poleOf.get(span), scene.shareOf.get(span))}
+      </span>
+    </div>
+  );
+});
 
 /**
  * The rows on the screen as a treegrid, for the keyboard, for screen readers and for tests. It lies over the canvas, row on row, and is not seen.
@@ -31,51 +81,39 @@ export function RowsMirror({
   readonly onActivate: (span: SpanIndex) => void;
 }) {
   const { view } = engine;
-  const { tree } = scene;
-  useAtom(view, firstRowOf);
   const box = useAtom(engine.box, (value) => value);
+  const block = blockOf(useAtom(view, firstRowOf));
   const shifted = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const place = (): void => {
-      const { topRow } = view.get();
-      if (shifted.current !== null) shifted.current.style.transform = `translateY(${-(topRow - Math.floor(topRow)) * ROW_HEIGHT}px)`;
+      if (shifted.current !== null) shifted.current.style.transform = `translateY(${(block - view.get().topRow) * ROW_HEIGHT}px)`;
     };
     place();
     return view.watch(place);
-  }, [view]);
+  }, [view, block]);
 
-  const [first, last] = rowsOnScreen(view.get(), box, scene.rows.length);
-  const shown: { readonly row: RowIndex; readonly span: SpanIndex }[] = [];
-  for (let row = first; row < last; row++) shown.push({ row: row as RowIndex, span: at(scene.rows, row) as SpanIndex });
+  const [first, lastSeen] = rowsOnScreen(view.get(), box, scene.rows.length);
+  // One more, which comes into sight before another row comes to the top.
+  const last = Math.min(lastSeen + 1, scene.rows.length);
+  const shown = Array.from({ length: last - first }, (_, position) => (first + position) as RowIndex);
   const wanted = focused ?? scene.selected;
-  const tabStop = shown.some(({ span }) => span === wanted) ? wanted : shown[0]?.span;
+  const wantedRow = wanted === null ? first : rowOf(scene.rows, wanted);
+  const tabStop = wantedRow >= first && wantedRow < last ? wantedRow : first;
   return (
-    <div className={css.mirror} ref={shifted} role="treegrid" aria-label="Spans" aria-rowcount={scene.rows.length} aria-colcount={1}>
-      {shown.map(({ row, span }, position) => (
-        // biome-ignore lint/a11y/useKeyWithClickEvents: the keys of the rows are handled by the box around them
-        <div
-          key={span}
-          className={css.mirrorRow}
-          style={{ top: position * ROW_HEIGHT }}
-          role="row"
-          data-span={spanHandle(span)}
-          tabIndex={span === tabStop ? 0 : -1}
-          aria-rowindex={row + 1}
-          aria-level={at(tree.depth, span) + 1}
-          aria-selected={span === scene.selected}
-          {...(at(tree.subtree, span) > 0 ? { 'aria-expanded': !isFolded(scene.fold, span) } : {})}
-          onFocus={() => onFocus(span)}
-          onBlur={() => onFocus(null)}
-          // A click of the mouse is judged by the box around the rows, by where it falls; this one is made by a screen reader.
-          onClick={(event) => {
-            if (event.detail === 0) onActivate(span);
-          }}
-        >
-          <span role="gridcell" className={parts.visuallyHidden}>
-            {rowInWords(tree, span, scene.poleOf.get(span), scene.shareOf.get(span))}
-          </span>
-        </div>
-      ))}
+    <div className={css.mirrorBox}>
+      <div className={css.mirror} ref={shifted} role="treegrid" aria-label="Spans" aria-rowcount={scene.rows.length} aria-colcount={1}>
+        {shown.map((row) => (
+          <MirrorRow
+            key={at(scene.rows, row)}
+            scene={scene}
+            row={row}
+            top={(row - block) * ROW_HEIGHT}
+            isTabStop={row === tabStop}
+            onFocus={onFocus}
+            onActivate={onActivate}
+          />
+        ))}
+      </div>
     </div>
   );
 }

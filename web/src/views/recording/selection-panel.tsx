@@ -41,9 +41,10 @@ function NoSamplesBox({ reason }: { readonly reason: NoSamples }) {
   );
 }
 
-function framesOfFlame(flame: Flame): readonly HotFrame[] {
+/** The functions of a flame graph with the most self time; the one that the server names for the selection stands first. */
+function framesOfFlame(flame: Flame, named: string | null): readonly HotFrame[] {
   const totals = frameTotals(flame);
-  return hottestFrames(totals, TOP_FRAMES_MAX).flatMap((index) => {
+  return hottestFrames(flame, totals, named, TOP_FRAMES_MAX).flatMap((index) => {
     const frame = flame.frames[index];
     if (frame === undefined) return [];
     const selfNanos = at(totals.self, index);
@@ -64,15 +65,18 @@ function framesOfFlame(flame: Flame): readonly HotFrame[] {
 function Code({
   selection,
   span,
+  named,
   noSamples,
 }: {
   readonly selection: Selection;
   readonly span: string | null;
+  /** Handle of the function that the server names first for the selection. */
+  readonly named: string | null;
   readonly noSamples: NoSamples;
 }) {
   const { recording, search, actions } = selection;
   const { data: flame, error, refetch } = useQuery(flameQuery(recording, span));
-  const frames = useMemo(() => (flame === undefined ? [] : framesOfFlame(flame)), [flame]);
+  const frames = useMemo(() => (flame === undefined ? [] : framesOfFlame(flame, named)), [flame, named]);
   const frame = search.frame ?? null;
   return (
     <>
@@ -234,7 +238,12 @@ function SpanPanel({
       <section className={css.section} aria-label="States">
         <StateBar states={span.states} />
       </section>
-      <Code selection={selection} span={span.handle} noSamples={whySpanHasNoSamples(span, summary, notes)} />
+      <Code
+        selection={selection}
+        span={span.handle}
+        named={span.topFrames[0]?.handle ?? null}
+        noSamples={whySpanHasNoSamples(span, summary, notes)}
+      />
       <SpanDetails key={span.handle} span={span} actions={actions} />
     </>
   );
@@ -259,7 +268,7 @@ function RunPanel({
           </p>
         </div>
       </div>
-      <Code selection={selection} span={null} noSamples={whyRunHasNoSamples(summary, notes)} />
+      <Code selection={selection} span={null} named={null} noSamples={whyRunHasNoSamples(summary, notes)} />
       <p className={css.section}>
         <span className={css.muted}>Select a long pole or a row of the trace to see its own code, states and savings.</span>
       </p>

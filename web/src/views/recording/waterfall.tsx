@@ -127,7 +127,9 @@ export function Waterfall({
       <div className={css.bar}>
         <h2>Trace</h2>
         <p>
-          {counted(tree.count, 'span')} of {counted(tree.services.length, 'service')}
+          {counted(tree.count - prepared.processes, 'span')}
+          {prepared.processes > 0 && ` and ${counted(prepared.processes, 'process', 'processes')}`} of{' '}
+          {counted(tree.services.length, 'service')}
           {rows.length < tree.count && `, ${counted(rows.length, 'row')} unfolded`}
         </p>
         <span className={css.spread} />
