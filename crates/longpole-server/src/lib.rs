@@ -7,10 +7,16 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
+mod assets;
 pub mod forward;
+mod guard;
 pub mod limits;
 mod loss_book;
 mod peer;
 pub mod receive;
 pub mod seal;
+pub mod server;
 pub mod view;
+
+pub use server::Page;

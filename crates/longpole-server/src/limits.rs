@@ -60,3 +60,9 @@ pub const PEER_LINKS_MAX: usize = 20_000;
 
 /// Bytes of `/proc/net/tcp` read to find the socket behind a connection: 50,000 sockets.
 pub const PEER_TABLE_BYTES_MAX: u64 = 8 << 20;
+
+/// Reports of sealed recordings that the page keeps in memory: enough to go back and forth between a few.
+pub const REPORTS_MAX: usize = 4;
+
+/// How long the page may take to finish answers when it is closed.
+pub const PAGE_CLOSE_MAX: Duration = Duration::from_millis(500);

@@ -53,11 +53,7 @@ pub enum SealError {
 
 /// Seals the recording that this process has made, and reports on it. `binaries` are the mapped files the recorder still has
 /// open: names are looked up in them, so that a binary that was deleted or replaced meanwhile is the one that ran.
-pub fn seal_own(
-    writer: &RecordingWriter,
-    binaries: HashMap<MappingId, File>,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<Report, SealError> {
+pub fn seal_own(writer: &RecordingWriter, binaries: HashMap<MappingId, File>, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
     let report = assemble(writer.replay()?, writer.name(), binaries, interrupted)?;
     writer.write_segments(report.recording(), &summary_row(&report))?;
     Ok(report)

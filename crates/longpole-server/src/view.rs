@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 mod build;
+#[cfg(test)]
+mod tests;
 
 /// `[low, high]`, in nanoseconds.
 pub type RangeNanos = [i64; 2];

@@ -1,0 +1,217 @@
+//! The HTTP API of `docs/formats/http-api.md`: one resource per file, each a view as JSON.
+
+mod flame;
+mod frame;
+mod poles;
+mod recordings;
+mod span;
+mod summary;
+mod tree;
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Router, middleware};
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use longpole_analysis::Report;
+use longpole_store::{ErrorKind, RecordingName, RecordingState, Store, StoreError};
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+use crate::limits::REPORTS_MAX;
+use crate::seal::{self, SealError};
+
+/// The routes. All are GET; axum answers HEAD by them, and everything else with 405.
+pub(crate) fn routes(shelf: Arc<Shelf>) -> Router {
+    Router::new()
+        .route("/api/recordings", get(recordings::list))
+        .route("/api/recordings/{rec}", get(summary::get))
+        .route("/api/recordings/{rec}/poles", get(poles::get))
+        .route("/api/recordings/{rec}/tree", get(tree::get))
+        .route("/api/recordings/{rec}/spans/{handle}", get(span::get))
+        .route("/api/recordings/{rec}/flame", get(flame::get))
+        .route("/api/recordings/{rec}/frames/{handle}", get(frame::get))
+        .method_not_allowed_fallback(|| async {
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address is only read: use GET")
+        })
+        .layer(middleware::map_response(in_our_shape))
+        .with_state(shelf)
+}
+
+/// What axum refuses by itself (a path that is no UTF-8, a parameter that stands twice) gets the shape of all errors.
+async fn in_our_shape(response: Response) -> Response {
+    let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|value| value == "application/json");
+    if is_json || !response.status().is_client_error() {
+        return response;
+    }
+    let status = response.status();
+    let text = axum::body::to_bytes(response.into_body(), REFUSAL_BYTES_MAX).await.unwrap_or_default();
+    ApiError::new(status, "bad_request", String::from_utf8_lossy(&text)).into_response()
+}
+
+/// Bytes of a refusal in axum's own words: they are one sentence.
+const REFUSAL_BYTES_MAX: usize = 4096;
+
+/// Why a request has no answer: a status, a stable code, and a message for people.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        ApiError { status, code, message: message.into() }
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    /// No span, pole or function of this name.
+    fn no_handle(name: RecordingName, handle: &str) -> Self {
+        ApiError::not_found(format!("{name} has no {handle}"))
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": { "code": self.code, "message": self.message } });
+        respond(self.status, body.to_string().into_bytes())
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let message = format!("cannot {}", causes(&error));
+        match error.kind() {
+            ErrorKind::Usage => ApiError::new(StatusCode::BAD_REQUEST, "bad_name", message),
+            ErrorKind::NotFound => ApiError::new(StatusCode::NOT_FOUND, "recording_not_found", message),
+            ErrorKind::Living => ApiError::new(StatusCode::CONFLICT, "still_recording", message),
+            ErrorKind::Environment | ErrorKind::Incompatible | ErrorKind::Corrupt | ErrorKind::Bug => {
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", message)
+            }
+        }
+    }
+}
+
+impl From<SealError> for ApiError {
+    fn from(error: SealError) -> Self {
+        match error {
+            SealError::Store(error) => error.into(),
+            SealError::Living { .. } => ApiError::new(StatusCode::CONFLICT, "still_recording", error.to_string()),
+            error => ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", causes(&error)),
+        }
+    }
+}
+
+/// An error with its causes.
+fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+fn respond(status: StatusCode, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+type Answer = Result<Response, ApiError>;
+
+/// A view as JSON.
+fn json(view: &impl Serialize) -> Answer {
+    let body = serde_json::to_vec(view)
+        .map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", format!("cannot write JSON: {error}")))?;
+    Ok(respond(StatusCode::OK, body))
+}
+
+/// The store and the reports that were asked for last. A sealed recording never changes, so its report can be kept; whether
+/// the recording is still there is asked each time.
+pub(crate) struct Shelf {
+    root: PathBuf,
+    reports: Mutex<VecDeque<Shelved>>,
+}
+
+/// A report that is there or being made; whoever comes meanwhile waits for the same one.
+type Shelved = (RecordingName, Arc<OnceCell<Arc<Report>>>);
+
+impl Shelf {
+    pub(crate) fn new(root: &FilePath) -> Self {
+        Shelf { root: root.to_owned(), reports: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Shelved>> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The place of a report, made the youngest.
+    fn place(&self, name: RecordingName) -> Arc<OnceCell<Arc<Report>>> {
+        let mut reports = self.lock();
+        let known = reports.iter().position(|(other, _)| *other == name).and_then(|at| reports.remove(at));
+        let place = known.map_or_else(Arc::default, |(_, place)| place);
+        reports.push_front((name, Arc::clone(&place)));
+        reports.truncate(REPORTS_MAX);
+        place
+    }
+
+    /// The report of `r7`, `7` or `last`, made at the first call.
+    pub(crate) async fn report(self: &Arc<Self>, text: &str) -> Result<(RecordingName, Arc<Report>), ApiError> {
+        let shelf = Arc::clone(self);
+        let text = text.to_owned();
+        let (store, name, state) = off_the_reactor(move || {
+            let store = Store::open(&shelf.root)?;
+            let name = store.resolve(&text)?;
+            let state = store.recording(name)?.state;
+            Ok((store, name, state))
+        })
+        .await?;
+        if state == RecordingState::Recording {
+            return Err(SealError::Living { name }.into());
+        }
+        let make = || off_the_reactor(move || Ok(Arc::new(seal::load(&store, name, &|| false)?)));
+        let place = self.place(name);
+        let report = place.get_or_try_init(make).await?;
+        Ok((name, Arc::clone(report)))
+    }
+
+    /// Makes a view of a report, off the reactor: views of large recordings take their time.
+    pub(crate) async fn view(
+        self: &Arc<Self>,
+        recording: &str,
+        view: impl FnOnce(RecordingName, &Report) -> Answer + Send + 'static,
+    ) -> Answer {
+        let (name, report) = self.report(recording).await?;
+        off_the_reactor(move || view(name, &report)).await
+    }
+
+    /// Asks the store.
+    async fn store(self: &Arc<Self>, ask: impl FnOnce(&Store) -> Answer + Send + 'static) -> Answer {
+        let shelf = Arc::clone(self);
+        off_the_reactor(move || ask(&Store::open(&shelf.root)?)).await
+    }
+}
+
+/// Runs what reads files or computes on a thread that may be busy with it.
+async fn off_the_reactor<T: Send + 'static>(work: impl FnOnce() -> Result<T, ApiError> + Send + 'static) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
+        let message = "longpole has a bug: it could not make this answer; `longpole show` may say more";
+        Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", message))
+    })
+}

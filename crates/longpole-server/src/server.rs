@@ -1,0 +1,126 @@
+//! The page of `longpole open`: bind, serve, close.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use axum::{Router, middleware};
+use http::{Method, StatusCode};
+use longpole_store::RecordingName;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::api::{self, ApiError, Shelf};
+use crate::assets;
+use crate::guard::{self, Guard};
+use crate::limits::PAGE_CLOSE_MAX;
+
+/// A page on loopback that is being served. Dropping it closes it.
+#[derive(Debug)]
+pub struct Page {
+    address: SocketAddr,
+    url: String,
+    closing: Arc<Notify>,
+    served: JoinHandle<io::Result<()>>,
+    runtime: Runtime,
+}
+
+impl Page {
+    /// Serves the store in this directory on 127.0.0.1; port 0 takes a free one. The report of `recording`, the one that
+    /// will be asked for first, is made meanwhile.
+    pub fn start(store: &Path, recording: RecordingName, port: u16) -> io::Result<Page> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?;
+        let address = listener.local_addr()?;
+        let guard = Arc::new(Guard::new(address.port()).map_err(|error| io::Error::other(format!("no random bytes: {error}")))?);
+        let url = format!("http://{address}/?token={}", guard.token());
+        let shelf = Arc::new(Shelf::new(store));
+        let router = router(Arc::clone(&shelf), guard);
+        let closing = Arc::new(Notify::new());
+        let closed = Arc::clone(&closing);
+        let served = runtime
+            .spawn(async move { axum::serve(listener, router).with_graceful_shutdown(async move { closed.notified().await }).await });
+        runtime.spawn(async move {
+            // Whoever asks for it is told what is wrong with it.
+            let _ = shelf.report(&recording.to_string()).await;
+        });
+        Ok(Page { address, url, closing, served, runtime })
+    }
+
+    /// Address of the list of recordings, with the token that opens it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Address of one recording, with the token that opens it.
+    pub fn url_of(&self, recording: RecordingName) -> String {
+        self.url.replacen("/?", &format!("/r/{recording}?"), 1)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until the process is asked to end (SIGINT, SIGTERM, SIGHUP; Ctrl-C elsewhere than on Unix), then closes. From
+    /// now on these signals do not end the process by themselves.
+    pub fn wait(self) -> io::Result<()> {
+        self.runtime.block_on(asked_to_end())?;
+        self.close()
+    }
+
+    /// Closes: answers that are being made are finished, if that does not take long.
+    pub fn close(self) -> io::Result<()> {
+        self.closing.notify_one();
+        let served = self.runtime.block_on(async { tokio::time::timeout(PAGE_CLOSE_MAX, self.served).await });
+        self.runtime.shutdown_background();
+        match served {
+            Ok(Ok(result)) => result,
+            // Cut off at the limit, or ended by a panic that its own client was told of.
+            Ok(Err(_)) | Err(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn asked_to_end() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let (mut interrupt, mut terminate, mut hang_up) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hang_up.recv() => {}
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+async fn asked_to_end() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+fn router(shelf: Arc<Shelf>, guard: Arc<Guard>) -> Router {
+    api::routes(shelf).fallback(other).layer(middleware::from_fn_with_state(guard, guard::check))
+}
+
+/// What is no address of the API is a file of the page.
+async fn other(request: Request) -> Response {
+    let path = request.uri().path();
+    if path == "/api" || path.starts_with("/api/") {
+        return ApiError::not_found(format!("no such address: {path}")).into_response();
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address is only read: use GET").into_response();
+    }
+    assets::answer(path, request.headers())
+}
+
+#[cfg(test)]
+mod tests;
