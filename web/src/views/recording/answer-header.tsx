@@ -110,8 +110,8 @@ export function AnswerHeader({
       {graveNotes(notes).length > 0 && (
         <div className={css.notices}>
           {graveNotes(notes).map((note) => (
-            <Notice key={note.code} title={`${titleOf(note)}:`}>
-              {note.detail}.
+            <Notice key={`${note.code} ${note.detail}`} title={note.detail === '' ? `${titleOf(note)}.` : `${titleOf(note)}:`}>
+              {note.detail !== '' && `${note.detail}.`}
             </Notice>
           ))}
         </div>
