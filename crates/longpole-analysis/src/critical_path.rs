@@ -88,3 +88,62 @@ impl CriticalPath {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::text;
+
+    /// The path as `name from..to` in milliseconds.
+    fn check(input: &str, expected: &[&str]) {
+        let recording = text::parse(input).unwrap();
+        let forest = Forest::build(&recording);
+        let path = CriticalPath::new(&recording, &forest);
+        let millis = |at: longpole_model::Timestamp| at.nanos_since(text::ORIGIN) / 1_000_000;
+        let drawn: Vec<String> = path
+            .segments
+            .iter()
+            .map(|s| format!("{} {}..{}", forest.name(&recording, s.node), millis(s.range.start), millis(s.range.end)))
+            .collect();
+        assert_eq!(drawn, expected);
+        assert_eq!(path.on_path_nanos.iter().sum::<i64>(), forest.run_range().nanos());
+    }
+
+    #[test]
+    fn a_declared_dependency_leads_to_what_was_waited_for() {
+        check(
+            "run x 0..50ms\n  deploy 2..45ms\n    web 4..14ms\n    db 16..44ms <- web\n    dns 5..15ms\n",
+            &["x 0..2", "deploy 2..4", "web 4..14", "deploy 14..16", "db 16..44", "deploy 44..45", "x 45..50"],
+        );
+    }
+
+    #[test]
+    fn without_links_the_last_that_ended_was_waited_for() {
+        check(
+            "run x 0..50ms\n  web 4..14ms\n  db 16..44ms\n  dns 5..15ms\n",
+            &["x 0..5", "dns 5..15", "x 15..16", "db 16..44", "x 44..50"],
+        );
+    }
+
+    #[test]
+    fn a_link_may_lead_into_another_parent() {
+        check(
+            "run x 0..50ms\n  a 1..20ms\n    deep 2..19ms\n  b 3..40ms\n    waits 22..39ms <- deep\n    other 4..5ms\n",
+            &["x 0..1", "a 1..2", "deep 2..19", "b 19..22", "waits 22..39", "b 39..40", "x 40..50"],
+        );
+    }
+
+    #[test]
+    fn a_child_that_outlives_its_parent_holds_the_run() {
+        check(
+            "run x 0..30ms\n  send 1..3ms\n    deliver 2..25ms\n  after 26..29ms\n",
+            &["x 0..1", "send 1..2", "deliver 2..25", "x 25..26", "after 26..29", "x 29..30"],
+        );
+    }
+
+    #[test]
+    fn what_lies_outside_the_run_is_cut() {
+        check("run x 10..30ms\n  early 5..12ms\n  late 15..40ms\n", &["early 10..12", "x 12..30"]);
+        check("run x 0..0ms\n", &[]);
+    }
+}

@@ -1,0 +1,191 @@
+use super::*;
+use longpole_model::text;
+
+/// The forest as people would draw it: `~` an inferred edge, then marks.
+fn drawn(recording: &Recording) -> String {
+    let forest = Forest::build(recording);
+    let mut out = String::new();
+    for (i, node) in forest.nodes.iter().enumerate() {
+        let mut marks = String::new();
+        for (mark, word) in [(node.orphan, " orphan"), (node.cycle_broken, " cycle"), (node.clamped, " clamped")] {
+            if mark {
+                marks.push_str(word);
+            }
+        }
+        let edge = if node.edge == Edge::Inferred { "~" } else { "" };
+        out.push_str(&format!("{}{edge}{}{marks}\n", "  ".repeat(node.depth as usize), forest.name(recording, i)));
+    }
+    for note in &forest.notes {
+        out.push_str(&format!("{} {}\n", note.code, note.count));
+    }
+    out
+}
+
+fn check(input: &str, expected: &str) {
+    assert_eq!(drawn(&text::parse(input).unwrap()), expected);
+}
+
+#[test]
+fn children_stand_by_start_and_spans_without_a_parent_hang_under_the_run() {
+    check(
+        "run make 0..100ms\n  b 20..30ms\n  a 10..30ms\n    a2 15..16ms\n    a1 11..40ms\nlate 5..6ms\n",
+        "make\n  ~late\n  a\n    a1\n    a2\n  b\n",
+    );
+}
+
+#[test]
+fn a_process_without_spans_is_a_node_and_one_with_local_roots_becomes_their_parent() {
+    check(
+        "\
+run make  0..100ms
+process sh   1..90ms  pid 2 under 1
+process cc   5..20ms  pid 3 under 2
+process tool 30..80ms pid 4 under 2
+main  31..79ms  tool  pid 4
+  work  40..50ms
+",
+        "make\n  ~sh\n    ~cc\n    ~tool\n      ~main\n        work\n",
+    );
+}
+
+#[test]
+fn a_server_is_no_node_for_its_life_would_hide_the_path() {
+    check(
+        "\
+run engine  0..100ms
+  up  1..99ms  engine  pid 1
+    create db  10..60ms  engine
+      Create  11..59ms  aws  pid 5
+process provider  2..98ms  pid 5 under 1
+",
+        "engine\n  up\n    create db\n      Create\n",
+    );
+}
+
+#[test]
+fn a_process_hangs_under_the_one_innermost_span_that_covers_its_life() {
+    check(
+        "\
+run tool  0..100ms
+  main  1..99ms  tool  pid 1
+    clone  10..40ms  tool
+    left   50..90ms  tool
+    right  50..90ms  tool
+process git   11..39ms  pid 5 under 1
+process cc    60..70ms  pid 6 under 1
+process late  95..100ms pid 7 under 1
+",
+        "tool\n  main\n    clone\n      ~git\n    left\n    right\n    ~cc\n  ~late\n",
+    );
+}
+
+#[test]
+fn helpers_of_a_server_hang_under_its_request_or_the_run() {
+    check(
+        "\
+run engine  0..100ms
+  call one  10..40ms  engine  pid 1
+    Create  11..39ms  aws  pid 5
+  call two  50..90ms  engine
+    Create  51..89ms  aws  pid 5
+process provider  2..98ms  pid 5 under 1
+process docker  20..30ms  pid 6 under 5
+process stray   42..48ms  pid 7 under 5
+",
+        "engine\n  call one\n    Create\n      ~docker\n  ~stray\n  call two\n    Create\n",
+    );
+}
+
+#[test]
+fn a_program_that_was_told_its_parent_is_the_run_stands_inside_the_shell_that_started_it() {
+    check(
+        "\
+run make  0..100ms
+  deploy  30..79ms  tool  pid 4
+  direct  85..95ms  tool  pid 1
+process sh      1..90ms  pid 2 under 1
+process deploy  30..80ms pid 4 under 2
+",
+        "make\n  ~sh\n    ~deploy\n  direct\n",
+    );
+}
+
+#[test]
+fn subshells_and_short_helpers_count_as_their_parent() {
+    check(
+        "\
+run sh  0..100ms
+process sh     1..50ms      pid 2 under 1 forked
+process cc     2..49ms      pid 3 under 2
+process sh     60..60.2ms   pid 4 under 1 forked
+process worker 61..90ms     pid 5 under 1 forked
+",
+        "sh\n  ~cc\n  ~worker\nforks_folded 2\n",
+    );
+}
+
+#[test]
+fn orphans_cycles_skew_and_ends_before_starts_are_kept_and_marked() {
+    check(
+        "\
+run x  0..100ms
+  early  20..30ms
+    child  10..25ms
+  wrong  50..40ms
+lost  5..6ms  parent 999
+a  60..70ms  parent 7
+b  61..69ms  parent 5
+self  80..81ms  parent 7
+",
+        "\
+x
+  ~lost orphan
+  early
+    child
+  wrong clamped
+  ~self cycle
+    a
+      b
+clock_skew 2
+cycles 1
+ends_clamped 1
+orphans 1
+",
+    );
+    check("a  1..9ms  parent 2\nb  2..8ms  parent 1 id 2\n", "run\n  ~a cycle\n    b\ncycles 1\n");
+}
+
+#[test]
+fn an_orphan_hangs_under_its_process_if_that_is_a_node() {
+    check(
+        "run x 0..100ms\nprocess p 1..90ms pid 2 under 1\nroot 2..80ms p pid 2\nlost 5..6ms p pid 2 parent 999\n",
+        "x\n  ~p\n    ~root\n    ~lost orphan\norphans 1\n",
+    );
+}
+
+#[test]
+fn a_killed_run_ends_with_the_latest_thing_seen() {
+    let recording = text::parse("run x 0..\n  a 1..30ms\nprocess p 2ms.. pid 2 under 1\nsample 70ms pid 2 m\n").unwrap();
+    let forest = Forest::build(&recording);
+    assert_eq!(forest.run_range().nanos(), 70_000_000);
+    assert_eq!(forest.notes[0].code, "unfinished");
+    assert_eq!(forest.nodes[2].range.nanos(), 68_000_000, "what outlived the recording ends with it");
+}
+
+#[test]
+fn a_pid_that_was_used_again_is_another_process() {
+    let recording = text::parse("run x 0..100ms\nprocess a 1..20ms pid 2 under 1\nprocess b 40..60ms pid 2 under 1\n").unwrap();
+    let forest = Forest::build(&recording);
+    let at = |millis: i64| forest.process_at(2, text::ORIGIN.plus_nanos(millis * 1_000_000)).map(|p| recording.processes[p].name.as_str());
+    assert_eq!([at(5), at(25), at(40), at(59), at(90)], [Some("a"), Some("a"), Some("b"), Some("b"), None]);
+}
+
+#[test]
+fn ids_find_their_nodes() {
+    let recording = text::parse("run x 0..9ms\n  a 1..2ms\n").unwrap();
+    let forest = Forest::build(&recording);
+    assert_eq!(forest.node_of_id(recording.run.trace_id, recording.run.root_span_id), Some(0));
+    assert_eq!(forest.node_of_id(recording.spans[0].trace_id, recording.spans[0].span_id), Some(1));
+    assert_eq!(forest.node_of_span(0), Some(1));
+    assert_eq!((forest.service(&recording, 0), forest.children(0)), ("run", &[1usize][..]));
+}

@@ -1,0 +1,275 @@
+//! What holds for every recording, however odd: cycles, orphans, skewed clocks, links in circles, processes over spans.
+
+use std::collections::HashMap;
+
+use longpole_analysis::report::Report;
+use longpole_analysis::savings::{Change, Saving};
+use longpole_analysis::trace_tree::{Forest, NodeSource};
+use longpole_analysis::{call_tree::CallTree, sample_links};
+use longpole_model::{ContextRecord, Evidence, Recording, SampleLink, text};
+use proptest::prelude::*;
+
+/// One span: parent (0 the run, 1.. a span, more: unknown), start, length (negative: ends before it starts), pid, links.
+type SpanLine = (Option<usize>, i64, i64, Option<u32>, Vec<usize>);
+/// One process: start, length (negative: outlived the run), parent pid, whether it executed a program.
+type ProcessLine = (i64, i64, u32, bool);
+/// Some samples: moment, how many, pid, context (0 absent, 1 torn, 2 none, 3.. a span), stack.
+type SampleLine = (i64, u64, u32, usize, usize);
+
+const STACKS: [&str; 5] = ["main", "main;a", "main;a;b|c", "main;a;a;a", "main;a;b|c;a"];
+
+fn spelled(run: i64, spans: &[SpanLine], processes: &[ProcessLine], samples: &[SampleLine]) -> Recording {
+    let mut out = format!("run x  0..{run}us\n");
+    for (i, (parent, start, length, pid, links)) in spans.iter().enumerate() {
+        let parent = parent.map(|p| format!(" parent {p}")).unwrap_or_default();
+        let pid = pid.map(|p| format!(" pid {p}")).unwrap_or_default();
+        let links: Vec<String> = links.iter().map(|l| format!("@s{}", l % spans.len())).collect();
+        let links = if links.is_empty() { String::new() } else { format!(" <- {}", links.join(", ")) };
+        out.push_str(&format!("n{} {start}..{}us svc{} @s{i}{parent}{pid}{links}\n", i % 5, start + length, i % 2));
+    }
+    for (i, (start, length, under, execed)) in processes.iter().enumerate() {
+        let end = if *length < 0 { String::new() } else { format!("{}us", start + length) };
+        let forked = if *execed { "" } else { " forked" };
+        out.push_str(&format!("process p{i} {start}us..{end} pid {} under {under}{forked}\n", 2 + i % 4));
+    }
+    for (at, repeat, pid, context, stack) in samples {
+        let context = match context {
+            0 => String::new(),
+            1 => " [~]".to_owned(),
+            2 => " [-]".to_owned(),
+            c if spans.is_empty() => format!(" [{}]", if c % 2 == 0 { "-" } else { "~" }),
+            c => format!(" [s{}]", c % spans.len()),
+        };
+        out.push_str(&format!("sample {at}us x{repeat} every 100us pid {pid}{context} {}\n", STACKS[stack % STACKS.len()]));
+    }
+    text::parse(&out).expect("the notation")
+}
+
+fn any_recording() -> impl Strategy<Value = Recording> {
+    let span = (
+        prop::option::weighted(0.85, 0usize..14),
+        -50i64..900,
+        prop_oneof![9 => 0i64..500, 1 => -40i64..0],
+        prop::option::of(1u32..6),
+        prop::collection::vec(0usize..12, 0..3),
+    );
+    let process = (-20i64..900, prop_oneof![6 => 0i64..600, 1 => Just(-1)], 1u32..7, any::<bool>());
+    let sample = (-20i64..1000, 1u64..5, 1u32..7, 0usize..8, 0usize..5);
+    (1i64..1000, prop::collection::vec(span, 0..12), prop::collection::vec(process, 0..6), prop::collection::vec(sample, 0..12))
+        .prop_map(|(run, spans, processes, samples)| spelled(run, &spans, &processes, &samples))
+}
+
+/// Who each span's and process's parent is, by identity, so that forests of reordered recordings can be compared.
+fn shape(recording: &Recording) -> Vec<String> {
+    let forest = Forest::build(recording);
+    let identity = |node: usize| match forest.nodes[node].source {
+        NodeSource::Root => "run".to_owned(),
+        NodeSource::Span(i) => format!("span {}", recording.spans[i].span_id),
+        NodeSource::Process(i) => format!("process {}", recording.processes[i].name),
+    };
+    (0..forest.len())
+        .map(|i| {
+            let node = &forest.nodes[i];
+            format!(
+                "{} {} {:?} {} {:?} {} {} {}",
+                identity(i),
+                node.parent.map(identity).unwrap_or_default(),
+                node.edge,
+                node.depth,
+                node.range,
+                node.orphan,
+                node.cycle_broken,
+                node.clamped
+            )
+        })
+        .collect()
+}
+
+/// What `sample_links` says, by looking at every span for every sample.
+fn link_slowly(recording: &Recording) -> Vec<SampleLink> {
+    let of = |sample: &longpole_model::Sample| {
+        if let ContextRecord::Span { trace_id, span_id } = sample.context {
+            return SampleLink { span: Some((trace_id, span_id)), evidence: Evidence::Record };
+        }
+        let none = SampleLink { span: None, evidence: Evidence::None };
+        if sample.context == ContextRecord::NoSpan {
+            return none;
+        }
+        let at = recording.clock.to_unix(sample.time).expect("a clock");
+        let open: Vec<_> = recording.spans.iter().filter(|s| s.pid == Some(sample.pid) && s.range().contains(at)).collect();
+        let leaves: Vec<_> = open
+            .iter()
+            .filter(|s| !open.iter().any(|c| c.span_id != s.span_id && c.trace_id == s.trace_id && c.parent_span_id == Some(s.span_id)))
+            .collect();
+        match leaves.as_slice() {
+            [] => none,
+            [one] => SampleLink { span: Some((one.trace_id, one.span_id)), evidence: Evidence::Inferred },
+            many => SampleLink { span: None, evidence: Evidence::Ambiguous { candidates: many.len() as u32 } },
+        }
+    };
+    recording.samples.iter().map(of).collect()
+}
+
+fn check_tree(tree: &CallTree, weight: u64, samples: u64) {
+    assert_eq!(tree.total_nanos[0], weight, "the root holds all samples");
+    assert_eq!(tree.samples, samples);
+    assert_eq!(tree.self_nanos.iter().sum::<u64>(), weight);
+    let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
+    for row in 0..tree.len() {
+        assert!(tree.self_nanos[row] <= tree.total_nanos[row]);
+        if let Some(parent) = tree.parent[row] {
+            assert!(parent < row && tree.depth[row] == tree.depth[parent] + 1, "pre-order");
+            children.entry(parent).or_default().push(row);
+        }
+    }
+    for row in 0..tree.len() {
+        let mut at = tree.offset_nanos[row];
+        let mut before = u64::MAX;
+        for &child in children.get(&row).map_or(&[] as &[usize], |c| c) {
+            assert!(tree.total_nanos[child] <= before, "largest first");
+            before = tree.total_nanos[child];
+            assert_eq!(tree.offset_nanos[child], at, "side by side");
+            at += tree.total_nanos[child];
+        }
+        assert_eq!(at + tree.self_nanos[row], tree.offset_nanos[row] + tree.total_nanos[row]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn everything_adds_up(recording in any_recording()) {
+        let report = Report::new(recording);
+        let (forest, wall) = (report.forest(), report.wall_nanos());
+
+        // The forest is a tree in pre-order that holds every span once.
+        prop_assert_eq!(forest.nodes[0].subtree_end, forest.len());
+        for (i, node) in forest.nodes.iter().enumerate().skip(1) {
+            let parent = node.parent.unwrap();
+            prop_assert!(parent < i && node.subtree_end <= forest.nodes[parent].subtree_end && forest.children(parent).contains(&i));
+        }
+        let mut spans: Vec<usize> = forest.nodes.iter().filter_map(|n| match n.source { NodeSource::Span(s) => Some(s), _ => None }).collect();
+        spans.sort_unstable();
+        prop_assert_eq!(spans, (0..report.recording().spans.len()).collect::<Vec<_>>());
+
+        // The path is contiguous and is the run.
+        let segments = &report.critical_path().segments;
+        let mut at = forest.run_range().start;
+        for segment in segments {
+            prop_assert_eq!(segment.range.start, at);
+            prop_assert!(segment.range.nanos() > 0);
+            at = segment.range.end;
+        }
+        prop_assert_eq!(at, forest.run_range().end);
+        prop_assert_eq!(report.critical_path().on_path_nanos.iter().sum::<i64>(), wall);
+
+        // States sum to what they describe.
+        prop_assert_eq!(report.path_states().sum(), wall);
+        for node in 0..forest.len() {
+            let states = report.node_states(node);
+            prop_assert_eq!(states.sum(), forest.nodes[node].range.nanos());
+            prop_assert!(states.on_cpu_nanos >= 0 && states.in_child_nanos >= 0 && states.unaccounted_nanos >= 0);
+        }
+        for pole in report.poles() {
+            prop_assert_eq!(report.pole_states(pole).sum(), pole.on_path_nanos);
+        }
+
+        // A replay that changes nothing is the recording; one that does saves something between nothing and all.
+        for change in [Change::Zero, Change::Half, Change::OwnZero] {
+            prop_assert_eq!(report.saves(&[], change), Saving::default());
+            for node in 0..forest.len() {
+                let saving = report.saves(&[node], change);
+                prop_assert!(0 <= saving.low_nanos && saving.low_nanos <= saving.high_nanos && saving.high_nanos <= wall);
+            }
+        }
+        prop_assert_eq!(report.saves(&[0], Change::Zero).high_nanos, wall.max(0));
+
+        // Samples: every one is counted once, functions and trees add up.
+        let counts = report.link_counts(report.all_samples());
+        prop_assert_eq!(counts.record + counts.inferred + counts.ambiguous + counts.none, report.recording().samples.len() as u64);
+        let weight: u64 = report.recording().samples.iter().map(|s| s.weight_nanos).sum();
+        check_tree(&report.flame(None).tree, weight, report.recording().samples.len() as u64);
+        for (f, function) in report.functions().list.iter().enumerate() {
+            prop_assert!(function.weight.self_nanos <= function.weight.total_nanos && function.weight.total_nanos <= weight);
+            let nodes = report.nodes_with(f);
+            prop_assert_eq!(nodes.nodes.iter().map(|n| n.samples).sum::<u64>() + nodes.unlinked_samples, function.weight.samples);
+            prop_assert!(nodes.nodes.iter().all(|n| n.share > 0.0 && n.share <= 1.0));
+        }
+        prop_assert!(report.parallelism().mean >= 0.0 && report.parallelism().mean <= f64::from(report.parallelism().peak) + 1e-9);
+        for pole in report.poles() {
+            prop_assert!(!report.reason(pole).text.is_empty());
+        }
+    }
+
+    #[test]
+    fn arrival_order_does_not_matter(recording in any_recording(), seed: u64) {
+        let mut shuffled = recording.clone();
+        let mut state = seed | 1;
+        for i in (1..shuffled.spans.len()).rev() {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            shuffled.spans.swap(i, (state >> 33) as usize % (i + 1));
+        }
+        prop_assert_eq!(shape(&shuffled), shape(&recording));
+        let (a, b) = (Report::new(recording), Report::new(shuffled));
+        prop_assert_eq!(a.poles(), b.poles());
+        prop_assert_eq!(a.critical_path(), b.critical_path());
+    }
+
+    #[test]
+    fn the_sweep_links_as_looking_at_every_span_does(recording in any_recording()) {
+        // Ids that are their own parent's make "child of" ambiguous for the slow way; spans here have distinct ids.
+        prop_assert_eq!(sample_links::link(&recording), link_slowly(&recording));
+    }
+}
+
+/// A recording of many spans, built without the notation's own cost.
+fn many(count: usize, span: impl Fn(usize) -> (usize, i64, i64)) -> Recording {
+    let mut recording = text::parse("run x 0..1s\n  n 0..1ms svc pid 1\n").expect("the notation");
+    let template = recording.spans.remove(0);
+    for i in 1..=count {
+        let (parent, start, end) = span(i);
+        recording.spans.push(longpole_model::Span {
+            span_id: text::span_id(i as u64),
+            parent_span_id: Some(text::span_id(parent as u64)),
+            start: text::ORIGIN.plus_nanos(start),
+            end: text::ORIGIN.plus_nanos(end),
+            ..template.clone()
+        });
+    }
+    recording
+}
+
+#[test]
+fn a_chain_of_ten_thousand_is_nothing_special() {
+    let report = Report::new(many(10_000, |i| (i - 1, i as i64, 1_000_000_000 - i as i64)));
+    assert_eq!(report.forest().nodes[10_000].depth, 10_000);
+    assert_eq!(report.critical_path().segments.len(), 20_001);
+    assert_eq!(report.poles()[0].nodes.len(), 10_000);
+    let leaf = report.saves(&[10_000], Change::Zero);
+    assert_eq!(leaf, Saving { low_nanos: 999_980_000, high_nanos: 999_980_000 });
+}
+
+#[test]
+fn ten_thousand_that_each_outlive_their_parent_are_nothing_special() {
+    let report = Report::new(many(10_000, |i| (i - 1, i as i64, 1_000_000 + 10 * i as i64)));
+    assert_eq!(report.critical_path().on_path_nanos.iter().sum::<i64>(), 1_000_000_000);
+    let skewed = Report::new(many(10_000, |i| (i - 1, 1_000_000 - 10 * i as i64, 2_000_000)));
+    assert_eq!(skewed.critical_path().on_path_nanos.iter().sum::<i64>(), 1_000_000_000);
+}
+
+#[test]
+fn a_hundred_thousand_children_are_nothing_special() {
+    let serial = Report::new(many(100_000, |i| (0, 10_000 * (i as i64 - 1), 10_000 * (i as i64 - 1) + 9_000)));
+    assert_eq!(serial.poles()[0].nodes.len(), 100_000);
+    assert_eq!(serial.poles()[0].savings.if_zero, Saving { low_nanos: 900_000_000, high_nanos: 900_000_000 });
+    let parallel = Report::new(many(100_000, |i| (0, i as i64, 900_000_000 + i as i64)));
+    assert_eq!(parallel.parallelism().peak, 100_000);
+}
+
+#[test]
+fn a_stack_of_ten_thousand_frames_is_nothing_special() {
+    let stack: Vec<String> = (0..10_000).map(|i| format!("f{i}")).collect();
+    let recording = text::parse(&format!("run x 0..9ms\nsample 1ms {}\n", stack.join(";"))).expect("the notation");
+    assert_eq!(Report::new(recording).flame(None).tree.len(), 10_001);
+}
