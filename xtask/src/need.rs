@@ -54,3 +54,26 @@ pub(crate) fn setpriv() -> Result<(), String> {
 pub(crate) fn perf() -> Result<(), String> {
     if answers("perf") { Ok(()) } else { install(&["linux-perf"]) }
 }
+
+/// A Python with the stock OpenTelemetry SDK, in the target folder.
+pub(crate) fn python(target: &std::path::Path) -> Result<PathBuf, String> {
+    let dir = target.join("python");
+    let (python, ready) = (dir.join("bin/python"), dir.join("longpole-ready"));
+    if ready.exists() {
+        return Ok(python);
+    }
+    let step = |program: &std::path::Path, args: &[&str]| {
+        eprintln!("$ {} {}", program.display(), args.join(" "));
+        Command::new(program).args(args).stdout(Stdio::null()).status().is_ok_and(|s| s.success())
+    };
+    if !step("python3".as_ref(), &["-m", "venv", &dir.to_string_lossy()]) {
+        return Err("no Python 3 with venv here".to_owned());
+    }
+    let packages = ["opentelemetry-sdk==1.38.0", "opentelemetry-exporter-otlp-proto-http==1.38.0", "opentelemetry-exporter-otlp-proto-grpc==1.38.0"];
+    let args: Vec<&str> = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"].into_iter().chain(packages).collect();
+    if !step(&python, &args) {
+        return Err(format!("pip could not install {}", packages.join(", ")));
+    }
+    std::fs::write(ready, "").map_err(|error| format!("failed to note that Python is ready: {error}"))?;
+    Ok(python)
+}

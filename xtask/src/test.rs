@@ -22,6 +22,10 @@ pub(crate) fn test() -> Result<()> {
     if let Err(why) = &chromium {
         skip(&skips, "find the long pole in the browser", why)?;
     }
+    let python = need::python(&target_dir());
+    if let Err(why) = &python {
+        skip(&skips, "the stock Python SDK", why)?;
+    }
     // The example is what several stories run; cargo builds binaries of another package only when asked.
     run("cargo", &["build", "-p", "longpole", "-p", "deploy-example"])?;
     let skips_text = skips.to_string_lossy().into_owned();
@@ -29,6 +33,10 @@ pub(crate) fn test() -> Result<()> {
     let chromium_text = chromium.as_ref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     if chromium.is_ok() {
         env.push(("LONGPOLE_CHROMIUM", &chromium_text));
+    }
+    let python_text = python.as_ref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    if python.is_ok() {
+        env.push(("LONGPOLE_PYTHON", &python_text));
     }
     run_in(&root(), "cargo", &["test", "--workspace"], &env)?;
     report_skips(&skips)

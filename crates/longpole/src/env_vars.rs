@@ -8,6 +8,9 @@ pub(crate) const STORE: &str = "LONGPOLE_STORE";
 /// Any value switches colour off (no-color.org).
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 
+/// The trace that a run joins, where it is valid (W3C Trace Context).
+pub(crate) const TRACEPARENT: &str = "TRACEPARENT";
+
 fn directory(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
@@ -28,4 +31,9 @@ pub(crate) fn default_store() -> PathBuf {
 pub(crate) fn colour_wanted() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !set(NO_COLOR) && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Whether there is a display to open a browser on.
+pub(crate) fn has_display() -> bool {
+    ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }

@@ -1,0 +1,67 @@
+//! `ls` and `rm`.
+
+use anyhow::Result;
+use longpole_server::view;
+
+use super::recording::{Setting, print, print_json, resolve};
+use super::summary::exit_words;
+use crate::args::{Format, ListArguments, RemoveArguments};
+use crate::terminal::{TimeUnit, WIDTH, count, duration, fit, pad, range, right};
+
+/// Lists recordings, newest first, each with its answer.
+pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
+    let store = setting.open_store()?;
+    let view = view::RecordingsView::new(&store.list()?);
+    if arguments.format == Format::Json {
+        return print_json(&view);
+    }
+    let style = setting.style();
+    if view.recordings.is_empty() {
+        return print("No recordings yet. Make one: longpole run -- CMD\n");
+    }
+    let mut out = String::new();
+    for row in &view.recordings {
+        let answer = match (&row.answer, row.state.as_str()) {
+            (_, "recording") => "still recording".to_owned(),
+            (_, "killed") => "its recorder was killed; longpole show completes it".to_owned(),
+            (Some(answer), _) => answer_words(answer),
+            (None, _) => String::new(),
+        };
+        out.push_str(&format!(
+            "{}  {}  {}  {}  {}  {}  {}\n",
+            style.handle(&pad(&row.recording, 4)),
+            style.faint(&when(&row.start_unix_nano)),
+            right(&duration(row.wall_nanos), 8),
+            pad(&exit_words(row.exit.as_ref()), 12),
+            right(&count(row.spans), 6),
+            pad(&row.command.join(" "), 28),
+            fit(&answer, WIDTH - 80)
+        ));
+    }
+    print(&out)
+}
+
+/// The kept answer in a few words.
+fn answer_words(answer: &view::AnswerView) -> String {
+    let saves = range(TimeUnit::of(answer.saves_if_zero_nanos[1]), answer.saves_if_zero_nanos);
+    format!("{} saves {saves}", answer.context.as_ref().unwrap_or(&answer.name))
+}
+
+/// Local date and time of a Unix time in nanoseconds.
+fn when(unix_nanos: &str) -> String {
+    let nanos: i128 = unix_nanos.parse().unwrap_or_default();
+    jiff::Timestamp::from_nanosecond(nanos)
+        .map(|at| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%m-%d %H:%M").to_string())
+        .unwrap_or_default()
+}
+
+/// Removes recordings. All names are resolved before the first is removed.
+pub(crate) fn rm(setting: &Setting, arguments: &RemoveArguments) -> Result<()> {
+    let store = setting.open_store()?;
+    let names = arguments.recordings.iter().map(|name| resolve(&store, name)).collect::<Result<Vec<_>>>()?;
+    for name in names {
+        store.remove(name)?;
+        print(&format!("removed {name}\n"))?;
+    }
+    Ok(())
+}

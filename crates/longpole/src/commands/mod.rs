@@ -1,0 +1,12 @@
+//! One command per file, thin.
+
+pub(crate) mod flame;
+pub(crate) mod ls;
+pub(crate) mod open;
+pub(crate) mod recording;
+pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod span;
+pub(crate) mod sql;
+pub(crate) mod summary;
+pub(crate) mod tree;

@@ -1,0 +1,65 @@
+//! What every command that looks at a recording shares: the store, the name, the report, and where output goes.
+
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use longpole_analysis::Report;
+use longpole_server::seal;
+use longpole_store::{ErrorKind, RecordingName, Store};
+
+use crate::args::{Arguments, Color};
+use crate::env_vars;
+use crate::failure::{Failure, Kind};
+use crate::terminal::Style;
+
+/// What the global flags say.
+pub(crate) struct Setting {
+    pub(crate) store: std::path::PathBuf,
+    pub(crate) color: Color,
+}
+
+impl Setting {
+    pub(crate) fn new(arguments: &Arguments) -> Self {
+        Setting { store: arguments.store.clone().unwrap_or_else(env_vars::default_store), color: arguments.color }
+    }
+
+    pub(crate) fn open_store(&self) -> Result<Store> {
+        Store::open(&self.store).with_context(|| format!("failed to open the store {}", self.store.display()))
+    }
+
+    pub(crate) fn style(&self) -> Style {
+        Style::stdout(self.color)
+    }
+}
+
+/// The name of a recording that exists: `last` and `7` become `r7`.
+pub(crate) fn resolve(store: &Store, text: &str) -> Result<RecordingName> {
+    store.resolve(text).and_then(|name| store.recording(name).map(|_| name)).map_err(|error| {
+        let kind = if error.kind() == ErrorKind::NotFound { Kind::NotFound } else { Kind::Failed };
+        let hint = if text == "last" { "make a recording: longpole run -- CMD" } else { "longpole ls lists them" };
+        Failure::new(kind, error.to_string()).hint(hint).into()
+    })
+}
+
+/// The report of a recording; one whose recorder was killed is sealed first.
+pub(crate) fn load(store: &Store, text: &str) -> Result<(String, Report)> {
+    let name = resolve(store, text)?;
+    let report = seal::load(store, name, &|| false).with_context(|| format!("failed to read {name}"))?;
+    Ok((name.to_string(), report))
+}
+
+/// Writes to standard output; a reader that went away (`| head`) is a polite end, not an error.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        done => done.context("failed to write to standard output"),
+    }
+}
+
+/// Prints a view as JSON, with a newline at its end.
+pub(crate) fn print_json(view: &impl serde::Serialize) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(view).context("failed to write JSON")?;
+    text.push('\n');
+    print(&text)
+}

@@ -1,0 +1,356 @@
+//! `run`: the whole story in one file.
+//!
+//! ```text
+//! signals taken over → recording created → receiver accepts → command waits at its gate → recorder attached → gate opened
+//!   … the command runs; its spans and samples go to the log …
+//! command reaped → recorder finished → receiver drained → log sealed → answer printed → we end as the command ended
+//! ```
+//!
+//! Two promises hold throughout. The command never notices: its stdin, stdout, environment (but for what `inject` adds),
+//! signals and end are its own. And recording trouble never changes the exit status without `--strict`: whatever cannot be
+//! had (a store, a port, samples) is left out, and said at the end.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use longpole_capture::child::{self, RunningChild};
+use longpole_capture::error::LaunchError;
+use longpole_capture::{inject, sampler, signals};
+use longpole_model::{CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, RecorderCost, Run, SpanId, Timestamp, TraceId};
+use longpole_server::forward::{ForwardProtocol, ForwardTarget, ForwardTls};
+use longpole_server::receive::{Encoding, Keep, KeepError, Receiver, ReceiverHandle, ReceiverOptions, Signal};
+use longpole_server::view;
+use longpole_store::{RecordingWriter, WalObservationSink, WalWriter};
+use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
+
+use super::recording::Setting;
+use super::{open, summary};
+use crate::args::{EnvInject, Format, RunArguments, SampleClock};
+use crate::env_vars;
+use crate::terminal::Style;
+
+/// How long processes that outlive the command may keep the receiver, and copies to the user's own endpoint may take.
+/// Nothing waits this long unless something is still on its way.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// What `run` exits with when it could not do its own part.
+const EXIT_OWN_FAILURE: u8 = 125;
+
+/// Runs the command and ends as it ended.
+pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
+    // First of all: threads that are started later leave the signals to this one.
+    if let Err(error) = signals::install() {
+        return not_started(&error);
+    }
+    let (mut recorded, trouble) = match Recorded::create(setting, arguments) {
+        Ok(recorded) => (Some(recorded), None),
+        Err(error) => (None, Some(error)),
+    };
+    let environment = recorded.as_mut().map_or_else(|| std::env::vars_os().collect(), |r| r.environment(arguments));
+    let (mut child, recorder) = match start(arguments, &environment, recorded.as_mut()) {
+        Ok(started) => started,
+        Err(error) => {
+            if let Some(recorded) = recorded {
+                recorded.discard();
+            }
+            return not_started(&error);
+        }
+    };
+    let exit = child.wait();
+    let ended = now();
+    let trouble = match (recorded, trouble) {
+        (Some(recorded), _) => recorded.answer(setting, arguments, (exit, ended), child.cpu_nanos(), recorder).err(),
+        (None, trouble) => trouble,
+    };
+    if let Some(error) = &trouble {
+        say(&format!("longpole: the command ran, and its recording is not complete: {error:#}\n"));
+        if arguments.strict && exit == Exit::Code(0) {
+            return ExitCode::from(EXIT_OWN_FAILURE);
+        }
+    }
+    child::exit_like(exit)
+}
+
+/// The command could not be started: 127 not found, 126 not executable, 125 everything else.
+fn not_started(error: &LaunchError) -> ExitCode {
+    let code = u8::try_from(error.exit_code()).unwrap_or(EXIT_OWN_FAILURE);
+    say(&format!("longpole: {:#}\n", anyhow::anyhow!(error.to_string())));
+    ExitCode::from(code)
+}
+
+/// Writes to standard error; where nobody reads it there is nobody to tell.
+fn say(text: &str) {
+    use std::io::Write;
+    std::io::stderr().lock().write_all(text.as_bytes()).ok();
+}
+
+fn now() -> Timestamp {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(Timestamp(0), |since| Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)))
+}
+
+/// Puts the command behind its gate, attaches the recorder, opens the gate.
+fn start(
+    arguments: &RunArguments,
+    environment: &[(OsString, OsString)],
+    recorded: Option<&mut Recorded>,
+) -> Result<(RunningChild, Option<sampler::Recorder>), LaunchError> {
+    let gated = child::prepare(&arguments.argv, environment)?;
+    let Some(recorded) = recorded else {
+        return Ok((gated.release()?, None));
+    };
+    let (recorder, mode) = recorded.sample(arguments, gated.pid());
+    let pid = gated.pid();
+    let start = now();
+    let child = gated.release()?;
+    recorded.observe(Observation::RunStarted { pid, start, mode });
+    Ok((child, recorder))
+}
+
+/// A recording that is being made.
+struct Recorded {
+    writer: RecordingWriter,
+    receiver: Option<ReceiverHandle>,
+    traceparent: TraceParent,
+    /// What the recorder tells; its own clone of the log's sink goes to the sampler.
+    sink: WalObservationSink,
+    trouble: Option<anyhow::Error>,
+}
+
+impl Recorded {
+    fn create(setting: &Setting, arguments: &RunArguments) -> Result<Self> {
+        let store = setting.open_store()?;
+        let traceparent = identity()?;
+        let run = Run {
+            command: arguments.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            working_directory: std::env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default(),
+            host: host(),
+            cpus: std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            trace_id: traceparent.trace_id,
+            root_span_id: traceparent.span_id,
+            root_pid: None,
+            start: now(),
+            end: None,
+            exit: None,
+            rate_hz: if arguments.no_profile { 0 } else { arguments.rate },
+            mode: CaptureMode::Off,
+            cpu_nanos: None,
+            recorder_cost: None,
+        };
+        let writer = store.create(&run).context("failed to create a recording")?;
+        let sink = writer.wal().observation_sink();
+        Ok(Recorded { writer, receiver: None, traceparent, sink, trouble: None })
+    }
+
+    /// Opens the receiver and says what the command's environment is.
+    fn environment(&mut self, arguments: &RunArguments) -> Vec<(OsString, OsString)> {
+        let inherited: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        if arguments.env_inject == EnvInject::None {
+            return inherited;
+        }
+        // The port must be known for the environment, and the user's endpoint, which the environment names, for the receiver.
+        // The endpoint does not depend on the port, so it is read first.
+        let (traceparent, run_id) = (self.traceparent.to_string(), self.traceparent.span_id.to_string());
+        let request =
+            |endpoint| inject::Request { env: &inherited, endpoint, traceparent: &traceparent, run_id: &run_id, mode: inject::Mode::Auto };
+        let user = inject::environment(&request("http://127.0.0.1:1")).forward;
+        let (forward, unreadable) = forward_targets(user.as_ref());
+        for text in unreadable {
+            self.lose(LossKind::ForwardFailed, text);
+        }
+        let keep = Box::new(WalKeep(self.writer.wal().clone()));
+        match Receiver::start(ReceiverOptions { forward }, keep) {
+            Ok(receiver) => {
+                let injection = inject::environment(&request(&receiver.endpoint()));
+                self.receiver = Some(receiver);
+                for note in injection.notes {
+                    self.lose(LossKind::Environment, note.text);
+                }
+                injection.env
+            }
+            Err(error) => {
+                self.lose(LossKind::RequestsRefused, format!("no port could be opened on 127.0.0.1, so no span was received: {error}"));
+                inherited
+            }
+        }
+    }
+
+    /// Attaches the sampler to the command, which waits at its gate.
+    fn sample(&mut self, arguments: &RunArguments, pid: u32) -> (Option<sampler::Recorder>, CaptureMode) {
+        if arguments.no_profile {
+            return (None, CaptureMode::Off);
+        }
+        let clock = match arguments.clock {
+            SampleClock::CpuClock => sampler::SampleClock::CpuClock,
+            SampleClock::Cycles => sampler::SampleClock::Cycles,
+        };
+        let options = sampler::Options { rate_hz: arguments.rate, clock, ..sampler::Options::default() };
+        match sampler::Recorder::start(pid, &options, Box::new(self.writer.wal().observation_sink())) {
+            Ok(recorder) => (Some(recorder), CaptureMode::User),
+            Err(refused) => {
+                let remedy = if refused.remedy.is_empty() { String::new() } else { format!("; {}", refused.remedy) };
+                let reason = format!("{}{remedy}", refused.reason);
+                self.lose(LossKind::ProfilingRefused, reason.clone());
+                (None, CaptureMode::Refused { reason })
+            }
+        }
+    }
+
+    fn observe(&mut self, observation: Observation) {
+        if let Err(error) = self.sink.observe(observation).and_then(|()| self.sink.flush()) {
+            self.trouble.get_or_insert(anyhow::Error::new(error).context("failed to write the log"));
+        }
+    }
+
+    fn lose(&mut self, kind: LossKind, detail: String) {
+        self.observe(Observation::Loss(Loss::new(kind, 1, detail)));
+    }
+
+    /// The command could not be started: there is nothing to keep.
+    fn discard(self) {
+        if let Some(receiver) = self.receiver {
+            receiver.finish(Duration::ZERO);
+        }
+        // A folder that stays behind is listed as killed; there is nobody to tell more.
+        self.writer.discard().ok();
+    }
+
+    /// After the command ended: everything in, sealed, and the answer out.
+    fn answer(
+        mut self,
+        setting: &Setting,
+        arguments: &RunArguments,
+        (exit, end): (Exit, Timestamp),
+        cpu_nanos: Option<u64>,
+        recorder: Option<sampler::Recorder>,
+    ) -> Result<()> {
+        // What the sampler lost is in the log; its binaries are still open, also those that were deleted meanwhile.
+        let sampled = recorder.map(sampler::Recorder::finish).unwrap_or_default();
+        if let Some(reason) = sampled.not_kept_reason {
+            self.trouble.get_or_insert(anyhow::anyhow!("failed to write the log: {reason}"));
+        }
+        for loss in self.receiver.take().map(|receiver| receiver.finish(DRAIN)).unwrap_or_default() {
+            self.observe(Observation::Loss(loss));
+        }
+        if let Some(cost) = own_cost() {
+            self.observe(Observation::RecorderCost(cost));
+        }
+        self.observe(Observation::RunEnded { end, exit, cpu_nanos });
+        if let Some(trouble) = self.trouble {
+            return Err(trouble);
+        }
+        let name = self.writer.name();
+        let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
+        let report = longpole_server::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
+        let view = view::SummaryView::new(&name.to_string(), &report);
+        write_summary(setting, arguments, &view)?;
+        if arguments.open {
+            // The recording is the reader's now.
+            drop(self.writer);
+            open::serve(setting, name, 0, true)?;
+        }
+        Ok(())
+    }
+}
+
+/// The trace of the run: the user's own where he has one, and an id for the command's own span.
+fn identity() -> Result<TraceParent> {
+    let random = |bytes: &mut [u8]| getrandom::fill(bytes).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"));
+    let inherited = std::env::var(env_vars::TRACEPARENT).ok().and_then(|text| text.parse::<TraceParent>().ok());
+    let (mut trace, mut span) = ([0; TraceId::BYTES], [0; SpanId::BYTES]);
+    random(&mut trace)?;
+    random(&mut span)?;
+    // All zero is not an id; one is as good as any.
+    trace[0] |= 1;
+    span[0] |= 1;
+    let fresh = TraceId::new(trace).context("an id of zero bytes")?;
+    Ok(TraceParent {
+        trace_id: inherited.map_or(fresh, |parent| parent.trace_id),
+        span_id: SpanId::new(span).context("an id of zero bytes")?,
+        flags: FLAG_SAMPLED,
+    })
+}
+
+/// The name of this machine.
+fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
+}
+
+/// CPU time and largest memory of this process so far; both are lower bounds by what is still to come (the answer).
+fn own_cost() -> Option<RecorderCost> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    // Nanoseconds on a CPU of every thread that lives; those of the sampler and the receiver have ended, so the process's total.
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let ticks: u64 = stat.rsplit(") ").next()?.split(' ').skip(11).take(2).filter_map(|f| f.parse::<u64>().ok()).sum();
+    Some(RecorderCost { cpu_nanos: ticks * 1_000_000_000 / TICKS_PER_SECOND, rss_bytes_max: kilobytes * 1024 })
+}
+
+/// Clock ticks a second in `/proc/PID/stat`, the same on every Linux.
+const TICKS_PER_SECOND: u64 = 100;
+
+fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::SummaryView) -> Result<()> {
+    if arguments.summary == "none" {
+        return Ok(());
+    }
+    let to_stderr = arguments.summary == "stderr";
+    let style = if to_stderr { Style::stderr(setting.color) } else { Style::plain() };
+    let text = match arguments.summary_format {
+        Format::Text => summary::summary(view, style),
+        Format::Json => serde_json::to_string_pretty(view).context("failed to write JSON")? + "\n",
+    };
+    if to_stderr {
+        say(&format!("\n{text}"));
+        return Ok(());
+    }
+    std::fs::write(&arguments.summary, text).with_context(|| format!("failed to write the summary to {}", arguments.summary))
+}
+
+/// Keeps request bodies in the log.
+struct WalKeep(WalWriter);
+
+impl Keep for WalKeep {
+    fn traces(&mut self, bytes: &[u8], encoding: Encoding, peer_pid: Option<u32>) -> Result<(), KeepError> {
+        match encoding {
+            Encoding::Protobuf => self.0.append_otlp_protobuf(peer_pid, bytes),
+            Encoding::Json => self.0.append_otlp_json(peer_pid, bytes),
+        }
+        .map_err(|error| KeepError(error.to_string()))
+    }
+}
+
+/// The user's own endpoints as the forwarder wants them, and what of them could not be read.
+fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<ForwardTarget>, Vec<String>) {
+    let (mut targets, mut unreadable) = (Vec::new(), Vec::new());
+    let Some(user) = user else { return (targets, unreadable) };
+    for (signal, endpoint) in [(Signal::Traces, &user.traces), (Signal::Metrics, &user.metrics), (Signal::Logs, &user.logs)] {
+        let Some(endpoint) = endpoint else { continue };
+        let mut pem = |path: &Option<std::path::PathBuf>| {
+            let path = path.as_ref()?;
+            std::fs::read(path).map_err(|error| unreadable.push(format!("failed to read {}: {error}", path.display()))).ok()
+        };
+        let tls = ForwardTls {
+            certificate: pem(&endpoint.certificate),
+            client_certificate: pem(&endpoint.client_certificate),
+            client_key: pem(&endpoint.client_key),
+        };
+        let grpc = endpoint.protocol == Some(inject::Protocol::Grpc);
+        targets.push(ForwardTarget {
+            signal,
+            url: if grpc { endpoint.grpc_url.clone() } else { endpoint.http_url.clone() },
+            protocol: if grpc { ForwardProtocol::Grpc } else { ForwardProtocol::Http },
+            headers: endpoint.headers.clone(),
+            timeout: Duration::from_millis(endpoint.timeout_millis.unwrap_or(FORWARD_TIMEOUT_MILLIS)),
+            tls,
+        });
+    }
+    (targets, unreadable)
+}
+
+/// How long one attempt to hand a request on may take where the user does not say: OpenTelemetry's default.
+const FORWARD_TIMEOUT_MILLIS: u64 = 10_000;

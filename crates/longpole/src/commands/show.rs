@@ -1,0 +1,41 @@
+//! `show` and `poles`.
+
+use anyhow::Result;
+use longpole_server::view;
+
+use super::recording::{Setting, load, print, print_json};
+use super::summary;
+use crate::args::{Format, PolesArguments, RecordingArguments};
+
+/// The answer of a recording.
+pub(crate) fn show(setting: &Setting, arguments: &RecordingArguments) -> Result<()> {
+    let (name, report) = load(&setting.open_store()?, &arguments.recording)?;
+    let view = view::SummaryView::new(&name, &report);
+    match arguments.format {
+        Format::Json => print_json(&view),
+        Format::Text => print(&summary::summary(&view, setting.style())),
+    }
+}
+
+/// All long poles.
+pub(crate) fn poles(setting: &Setting, arguments: &PolesArguments) -> Result<()> {
+    let (name, report) = load(&setting.open_store()?, &arguments.recording)?;
+    let mut view = view::PolesView::new(&name, &report);
+    if arguments.limit > 0 && view.poles.len() > arguments.limit {
+        view.truncated.poles += view.poles.len() - arguments.limit;
+        view.poles.truncate(arguments.limit);
+    }
+    if arguments.format == Format::Json {
+        return print_json(&view);
+    }
+    let mut out = String::new();
+    if view.poles.is_empty() {
+        out.push_str("No long poles: nothing of this run has time of its own on the critical path.\n");
+    } else {
+        summary::pole_table(&mut out, &view.poles, view.poles.len(), setting.style());
+    }
+    if view.truncated.poles > 0 {
+        out.push_str(&format!("     … {} more (--limit 0)\n", view.truncated.poles));
+    }
+    print(&out)
+}

@@ -1,0 +1,116 @@
+//! `span`: one span, its states, its savings, its code.
+
+use anyhow::Result;
+use longpole_server::view;
+
+use super::recording::{Setting, load, print, print_json};
+use crate::args::{Format, SpanArguments};
+use crate::failure::{Failure, Kind};
+use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, duration, fit, percent, range, right};
+
+/// Attributes shown as text; `--format json` has all.
+const ATTRIBUTES_SHOWN: usize = 24;
+
+/// The failure for a handle that names nothing.
+pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
+    Failure::new(Kind::NotFound, format!("there is no span {handle} in {recording}"))
+        .hint(format!("longpole tree {recording} lists s1, s2, …; longpole poles {recording} lists p1, p2, …"))
+}
+
+/// Prints one span.
+pub(crate) fn span(setting: &Setting, arguments: &SpanArguments) -> Result<()> {
+    let (name, report) = load(&setting.open_store()?, &arguments.recording)?;
+    let view = view::SpanView::new(&name, &report, &arguments.handle).ok_or_else(|| not_found(&name, &arguments.handle))?;
+    match arguments.format {
+        Format::Json => print_json(&view),
+        Format::Text => print(&text(&view, setting.style())),
+    }
+}
+
+fn text(view: &view::SpanView, style: Style) -> String {
+    let mut out = Vec::new();
+    out.push(format!("{}  {}  {}", style.handle(&view.handle), style.strong(&fit(&view.name, 60)), style.faint(&fit(&view.service, 30))));
+    let mut facts = format!("{} at +{}", duration(view.duration_nanos), duration(view.start_nanos));
+    if let Some(parent) = &view.parent {
+        facts.push_str(&format!(", child of {}{}", parent.handle, if parent.edge == "inferred" { " (inferred)" } else { "" }));
+    }
+    if let Some(process) = &view.process {
+        facts.push_str(&format!(", process {} {}", process.pid, fit(&process.name, 20)));
+    }
+    out.push(facts);
+    if view.status.code == "error" {
+        out.push(style.warning(&format!("error: {}", fit(&view.status.message, 80))));
+    }
+    out.push(String::new());
+    let whole = view.duration_nanos;
+    let unit = TimeUnit::of(whole);
+    let states = [
+        ("on-CPU", view.states.on_cpu_nanos, "running code of its own"),
+        ("in child", view.states.in_child_nanos, "covered by child spans"),
+        ("unaccounted", view.states.unaccounted_nanos, "waiting, or not seen"),
+    ];
+    out.push(style.strong("STATES"));
+    for (name, nanos, meaning) in states {
+        out.push(format!("  {name:12} {}  {}  {}", right(&unit.show(nanos), 9), right(&percent(nanos, whole), 5), style.faint(meaning)));
+    }
+    out.push(String::new());
+    let savings = &view.savings;
+    let unit = TimeUnit::of(savings.saves_if_zero_nanos[1]);
+    out.push(format!("{} ({})", style.strong("SAVES"), if savings.evidence == "declared" { "what it waited for is declared" } else { "what it waited for is inferred" }));
+    out.push(format!("  if it took no time       {}", range(unit, savings.saves_if_zero_nanos)));
+    out.push(format!("  if it took half          {}", range(unit, savings.saves_if_half_nanos)));
+    out.push(format!("  if only its own time went {}", range(unit, savings.saves_own_nanos)));
+    out.push(format!("  innermost on the critical path for {}", duration(savings.on_path_nanos)));
+    out.push(String::new());
+    out.push(format!(
+        "{} {} its own, {} with its descendants; own: {} exact, {} inferred",
+        style.strong("CODE"),
+        counted(view.samples.own, "sample", "samples"),
+        count(view.samples.with_descendants),
+        count(view.samples.links.record),
+        count(view.samples.links.inferred),
+    ));
+    if view.few_samples {
+        out.push(format!("  {}", style.warning("fewer than 20 samples: a hint, not a measurement")));
+    }
+    if !view.top_frames.is_empty() {
+        let unit = TimeUnit::of(view.top_frames.iter().map(|f| f.total_nanos).max().unwrap_or_default());
+        out.push(style.faint(&format!("  {}  {}  function", right("self", 9), right("total", 9))));
+        for frame in &view.top_frames {
+            let place = if frame.file.is_empty() { String::new() } else { format!("  {}:{}", frame.file.rsplit('/').next().unwrap_or_default(), frame.line) };
+            let room = WIDTH.saturating_sub(26 + frame.handle.len() + place.chars().count()).max(20);
+            out.push(format!(
+                "  {}  {}  {} {}{}",
+                right(&unit.show(frame.self_nanos), 9),
+                right(&unit.show(frame.total_nanos), 9),
+                style.handle(&frame.handle),
+                fit(&frame.function, room),
+                style.faint(&place)
+            ));
+        }
+    }
+    if !view.attributes.is_empty() {
+        out.push(String::new());
+        out.push(style.strong("ATTRIBUTES"));
+        for attribute in view.attributes.iter().take(ATTRIBUTES_SHOWN) {
+            let value = match &attribute.value {
+                serde_json::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            out.push(format!("  {}  {}", fit(&attribute.key, 40), fit(&value, WIDTH - 44)));
+        }
+        if view.attributes.len() > ATTRIBUTES_SHOWN {
+            out.push(format!("  … {} more (--format json)", view.attributes.len() - ATTRIBUTES_SHOWN));
+        }
+    }
+    for event in &view.events {
+        out.push(format!("  event at {}  {}", duration(event.time_nanos), fit(&event.name, 80)));
+    }
+    for link in &view.links {
+        let target = link.handle.clone().unwrap_or_else(|| format!("{} {} (not in this recording)", link.trace_id, link.span_id));
+        out.push(format!("  waited for / linked to {target}"));
+    }
+    let mut text = out.join("\n");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,213 @@
+//! The answer in the terminal: at most 40 lines of 100 columns, the same on every machine, naming only commands that exist.
+
+use std::fmt::Write as _;
+
+use longpole_server::view;
+
+use crate::terminal::{self, Style, TimeUnit, count, counted, duration, fit, pad, percent, range, right};
+
+/// Poles in the answer; `longpole poles` has the rest.
+const POLES_SHOWN: usize = 6;
+
+/// Lines of the data-quality part; the page and `--format json` have the rest.
+const QUALITY_SHOWN: usize = 6;
+
+/// The whole answer.
+pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
+    let mut out = String::new();
+    line(&mut out, &headline(view, style));
+    if !view.poles.is_empty() || view.spans > 0 || view.samples > 0 {
+        line(&mut out, &path_line(view, style));
+        if let Some(parallel) = parallel_line(view, style) {
+            line(&mut out, &parallel);
+        }
+    }
+    if view.poles.is_empty() {
+        line(&mut out, "");
+        line(&mut out, "No long poles: no span and no process of this run has time of its own on the critical path.");
+    } else {
+        line(&mut out, "");
+        pole_table(&mut out, &view.poles, view.poles.len().min(POLES_SHOWN), style);
+        let more = view.poles.len().saturating_sub(POLES_SHOWN) + view.truncated.poles;
+        if more > 0 {
+            line(&mut out, &style.faint(&format!("     … {more} more (longpole poles {} --limit 0)", view.recording)));
+        }
+    }
+    line(&mut out, "");
+    for text in quality_lines(view, style) {
+        line(&mut out, &text);
+    }
+    line(&mut out, &next_line(view, style));
+    out
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text.trim_end());
+    out.push('\n');
+}
+
+fn headline(view: &view::SummaryView, style: Style) -> String {
+    let mut facts = vec![exit_words(view.exit.as_ref()), format!("{} wall", duration(view.wall_nanos))];
+    if let Some(cpu) = view.cpu_nanos {
+        facts.push(format!("{} CPU", duration(cpu as i64)));
+    }
+    facts.push(counted(view.processes, "process", "processes"));
+    facts.push(counted(view.spans, "span", "spans"));
+    if view.rate_hz > 0 {
+        facts.push(counted(view.samples, "sample", "samples"));
+    }
+    let facts = facts.join("  ");
+    let room = terminal::WIDTH.saturating_sub("longpole  ".len() + view.recording.len() + 4 + facts.chars().count()).max(12);
+    format!("{}  {}  {}  {facts}", style.strong("longpole"), style.handle(&view.recording), fit(&view.command.join(" "), room))
+}
+
+/// `exit 0`, `killed by signal 9`, `still running`.
+pub(crate) fn exit_words(exit: Option<&view::ExitView>) -> String {
+    match exit {
+        None => "no exit seen".to_owned(),
+        Some(view::ExitView { signal: Some(signal), .. }) => format!("killed by signal {signal}"),
+        Some(view::ExitView { code, .. }) => format!("exit {}", code.unwrap_or_default()),
+    }
+}
+
+fn path_line(view: &view::SummaryView, style: Style) -> String {
+    let wall = view.wall_nanos;
+    let states = &view.states;
+    let mut text = format!("{}      ", style.faint("path"));
+    if view.rate_hz == 0 {
+        let _ = write!(text, "no samples, so on-CPU time is not known");
+    } else {
+        let _ = write!(text, "on-CPU {}  unaccounted {}", percent(states.on_cpu_nanos, wall), percent(states.unaccounted_nanos, wall));
+        let _ = write!(text, "  (of wall; unaccounted = waiting, or not seen)");
+    }
+    text
+}
+
+fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
+    (view.parallelism.peak > 0).then(|| {
+        format!("{}  {:.1} operations in flight on average, {} at the peak", style.faint("parallel"), view.parallelism.mean, view.parallelism.peak)
+    })
+}
+
+/// The poles as a table. `shown` of them.
+pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usize, style: Style) {
+    let poles = &poles[..shown];
+    let unit = |values: &mut dyn Iterator<Item = i64>| TimeUnit::of(values.max().unwrap_or_default());
+    let path_unit = unit(&mut poles.iter().map(|p| p.on_path_nanos));
+    let save_unit = unit(&mut poles.iter().map(|p| p.saves_if_zero_nanos[1]));
+    let cells: Vec<[String; 3]> = poles
+        .iter()
+        .map(|p| [path_unit.show(p.on_path_nanos), range(save_unit, p.saves_if_zero_nanos), range(save_unit, p.saves_if_half_nanos)])
+        .collect();
+    let heads = ["on path", "saves(0)", "saves(½)"];
+    let widths: Vec<usize> =
+        (0..3).map(|i| cells.iter().map(|row| row[i].chars().count()).chain([heads[i].chars().count()]).max().unwrap_or_default()).collect();
+    let handle_width = poles.iter().map(|p| p.handle.len()).max().unwrap_or(2);
+    let fixed = handle_width + 3 + widths.iter().map(|w| w + 2).sum::<usize>() + 2;
+    let rest = terminal::WIDTH.saturating_sub(fixed);
+    let name_width = poles.iter().map(|p| pole_name(p).chars().count()).max().unwrap_or_default().clamp(9, rest * 11 / 20);
+    let why_width = rest.saturating_sub(name_width);
+    let head = format!(
+        "{}  {}  {}  {}  why",
+        pad("LONG POLES", handle_width + 3 + name_width),
+        right(heads[0], widths[0]),
+        right(heads[1], widths[1]),
+        right(heads[2], widths[2])
+    );
+    line(out, &style.strong(&head));
+    for (pole, row) in poles.iter().zip(&cells) {
+        let text = format!(
+            "{} {} {}  {}  {}  {}  {}",
+            style.handle(&pad(&pole.handle, handle_width)),
+            evidence_mark(pole),
+            pad(&pole_name(pole), name_width),
+            right(&row[0], widths[0]),
+            style.strong(&right(&row[1], widths[1])),
+            right(&row[2], widths[2]),
+            fit(&pole.reason.text, why_width)
+        );
+        line(out, &text);
+    }
+}
+
+/// ◆ what it waited for is declared, ◇ inferred from order.
+fn evidence_mark(pole: &view::PoleView) -> &'static str {
+    if pole.evidence == "declared" { "◆" } else { "◇" }
+}
+
+/// `create web-bundle › bundle ×3`: the piece of work, the operation, how often.
+pub(crate) fn pole_name(pole: &view::PoleView) -> String {
+    let mut text = match &pole.context {
+        Some(context) if *context != pole.name => format!("{context} › {}", pole.name),
+        _ => pole.name.clone(),
+    };
+    if pole.count > 1 {
+        let _ = write!(text, " ×{}", pole.count);
+    }
+    text
+}
+
+fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
+    let label = |index: usize| if index == 0 { style.faint("quality") + "   " } else { " ".repeat(10) };
+    let mut texts: Vec<String> = view.quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q), terminal::WIDTH * 2)).collect();
+    let more = view.quality.len().saturating_sub(QUALITY_SHOWN);
+    if more > 0 {
+        texts.push(format!("{more} more (longpole show {} --format json)", view.recording));
+    }
+    let ranges = view.poles.iter().any(|p| p.saves_if_zero_nanos[0] != p.saves_if_zero_nanos[1]);
+    if ranges {
+        texts.push("a saving is a range where what an operation waited for is not declared (span links) but inferred".to_owned());
+    }
+    if texts.is_empty() {
+        texts.push(if view.rate_hz > 0 { "nothing lost".to_owned() } else { "nothing lost; no samples were asked for".to_owned() });
+    }
+    let mut out = Vec::new();
+    for text in texts {
+        for part in fold(&text, terminal::WIDTH - 10) {
+            out.push(label(out.len()) + &part);
+        }
+    }
+    out
+}
+
+fn quality_words(item: &view::QualityView) -> String {
+    let what = item.code.replace('_', " ");
+    match (item.count, item.detail.is_empty()) {
+        (0 | 1, true) => what,
+        (0 | 1, false) => format!("{what}: {}", item.detail),
+        (n, true) => format!("{what} ×{}", count(n)),
+        (n, false) => format!("{what} ×{}: {}", count(n), item.detail),
+    }
+}
+
+/// Breaks a text at spaces into lines of at most `width` characters.
+fn fold(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        let used = lines[last].chars().count();
+        if used > 0 && used + 1 + word.chars().count() > width {
+            lines.push(fit(word, width));
+        } else {
+            if used > 0 {
+                lines[last].push(' ');
+            }
+            lines[last].push_str(word);
+        }
+    }
+    lines
+}
+
+fn next_line(view: &view::SummaryView, style: Style) -> String {
+    let mut next = Vec::new();
+    if let Some(pole) = view.poles.first() {
+        next.push(format!("longpole span {}", pole.handle));
+        if pole.samples > 0 {
+            next.push(format!("longpole flame --span {}", pole.handle));
+        }
+    } else if view.samples > 0 {
+        next.push("longpole flame".to_owned());
+    }
+    next.push(format!("longpole open {}", view.recording));
+    format!("{}      {}", style.faint("next"), next.iter().map(|c| style.handle(c)).collect::<Vec<_>>().join("   "))
+}

@@ -1,0 +1,173 @@
+//! A terminal with a person before it: a pseudo-terminal, a small job-control shell on it ([`super::program::JOB_SHELL`]),
+//! and keys to press.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use super::program::{self, ORDERS, REPORTS};
+
+pub const CTRL_BACKSLASH: u8 = 0x1c;
+pub const CTRL_C: u8 = 0x03;
+pub const CTRL_Z: u8 = 0x1a;
+
+/// A story that hangs fails after this long; nothing is ever waited for by time.
+const DEADLINE_MILLIS: i32 = 60_000;
+
+/// Lines as they come, with an end to patience.
+pub struct Lines {
+    file: File,
+    buffer: Vec<u8>,
+}
+
+impl Lines {
+    pub fn new(from: impl Into<OwnedFd>) -> Self {
+        Lines { file: File::from(from.into()), buffer: Vec::new() }
+    }
+
+    /// The next line; `None` at the end.
+    pub fn next(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.drain(..=end).collect::<Vec<u8>>();
+                return Some(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            let mut entry = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: one valid entry.
+            assert!(
+                unsafe { libc::poll(&mut entry, 1, DEADLINE_MILLIS) } == 1,
+                "nothing came for a minute, after {:?}",
+                String::from_utf8_lossy(&self.buffer)
+            );
+            let mut chunk = [0; 4096];
+            match self.file.read(&mut chunk) {
+                Ok(0) | Err(_) => return None,
+                Ok(n) => self.buffer.extend_from_slice(&chunk[..n]),
+            }
+        }
+    }
+
+    /// The next line, which must come.
+    #[track_caller]
+    pub fn expect(&mut self) -> String {
+        self.next().expect("the program ended without the line")
+    }
+}
+
+/// A new pseudo-terminal: the side of the person, and the side of the programs.
+pub fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
+    let (mut master, mut slave) = (-1, -1);
+    // SAFETY: both places are valid; the descriptors are owned by nobody else.
+    unsafe {
+        let nothing = std::ptr::null_mut();
+        assert_eq!(libc::openpty(&mut master, &mut slave, nothing, nothing.cast(), nothing.cast()), 0);
+        for descriptor in [master, slave] {
+            libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+        (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave))
+    }
+}
+
+/// Makes the command the leader of a new session on this terminal.
+pub fn lead_session_on(command: &mut Command, terminal: &OwnedFd) {
+    command.stdin(terminal.try_clone().unwrap());
+    // SAFETY: async-signal-safe calls only; stdin is the terminal by then.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setsid();
+            libc::ioctl(0, libc::TIOCSCTTY, 0);
+            Ok(())
+        });
+    }
+}
+
+/// A shell on a terminal of its own, with one job.
+pub struct Terminal {
+    person: File,
+    shell: Child,
+    orders: File,
+    reports: Lines,
+    /// Standard output of the job.
+    pub output: Lines,
+    /// Process id of the job's first process, and of its group.
+    pub job: i32,
+    has_job: bool,
+}
+
+impl Terminal {
+    /// Starts `job` in the foreground, or in the background; this binary plays `program` in it.
+    pub fn start(job: &Command, program: &str, background: bool) -> Self {
+        let (master, slave) = pseudo_terminal();
+        let (orders_read, orders) = std::io::pipe().unwrap();
+        let (reports, reports_write) = std::io::pipe().unwrap();
+        let mut command = Command::new(program::me());
+        command.args(background.then_some("&")).arg(job.get_program()).args(job.get_args());
+        for (name, value) in job.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        program::plays_shell_of(&mut command, program);
+        lead_session_on(&mut command, &slave);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let (orders_read, reports_write) = (OwnedFd::from(orders_read), OwnedFd::from(reports_write));
+        let (order_number, report_number) = (orders_read.as_raw_fd(), reports_write.as_raw_fd());
+        // SAFETY: async-signal-safe calls only. The copies above 9 keep one `dup2` from closing what the next one needs.
+        unsafe {
+            command.pre_exec(move || {
+                let order = libc::fcntl(order_number, libc::F_DUPFD_CLOEXEC, 10);
+                let report = libc::fcntl(report_number, libc::F_DUPFD_CLOEXEC, 10);
+                libc::dup2(order, ORDERS);
+                libc::dup2(report, REPORTS);
+                Ok(())
+            });
+        }
+        let mut shell = command.spawn().unwrap();
+        let output = Lines::new(shell.stdout.take().unwrap());
+        let mut terminal = Terminal {
+            person: master.into(),
+            shell,
+            orders: OwnedFd::from(orders).into(),
+            reports: Lines::new(reports),
+            output,
+            job: 0,
+            has_job: false,
+        };
+        let started = terminal.report();
+        terminal.job = started.strip_prefix("started ").unwrap().parse().unwrap();
+        terminal
+    }
+
+    /// What the shell says next: `stopped N`, `exited N`, `killed N`.
+    #[track_caller]
+    pub fn report(&mut self) -> String {
+        let report = self.reports.expect();
+        self.has_job = report.starts_with("started") || report.starts_with("stopped");
+        report
+    }
+
+    pub fn press(&mut self, keys: &[u8]) {
+        self.person.write_all(keys).unwrap();
+    }
+
+    /// Tells the shell what to do with its stopped job: `f`, `b` or `c`.
+    pub fn order(&mut self, order: u8) {
+        self.orders.write_all(&[order]).unwrap();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // SAFETY: the shell has not been reaped, and neither has its job where it has reported no end of it.
+        unsafe {
+            if self.has_job {
+                libc::kill(-self.job, libc::SIGKILL);
+            }
+            libc::kill(self.shell.id() as i32, libc::SIGKILL);
+        }
+        self.shell.wait().ok();
+    }
+}

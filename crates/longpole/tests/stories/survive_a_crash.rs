@@ -1,0 +1,107 @@
+//! Story: the recorder is killed in the middle of a run (out of memory, an impatient operator).
+//! Guarantees: every span whose request was answered with success is in the recording, which says that its recorder was
+//! killed; the command ends as if nothing had happened.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::Stdio;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
+use prost::Message;
+
+use crate::support::{Sandbox, longpole, role};
+
+/// Moments at which the recorder is killed.
+const MOMENTS: u64 = 100;
+
+/// Requests the program sends, most of them after the recorder is gone in most rounds.
+const REQUESTS: u64 = 60;
+
+#[test]
+fn what_was_acknowledged_survives_a_kill_at_any_moment() {
+    let sandbox = Sandbox::new();
+    for moment in 0..MOMENTS {
+        kill_at(&sandbox, moment);
+    }
+}
+
+/// Kills the recorder after so many acknowledgements (spread over the run, the start included), plus a little more work.
+fn kill_at(sandbox: &Sandbox, moment: u64) {
+    let dir = sandbox.path(&format!("round-{moment}"));
+    std::fs::create_dir_all(&dir).unwrap();
+    let store = dir.join("store");
+    let mut recorder = longpole(&store)
+        .args(["run", "--summary", "none", "--"])
+        .args(role("survive_a_crash::emit"))
+        .env("LONGPOLE_STORY_DIR", &dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(recorder.stdout.take().unwrap()).lines();
+    // A permutation of the rounds, so that neighbouring rounds are not alike.
+    let wanted = moment * 37 % MOMENTS * REQUESTS / MOMENTS;
+    let mut acknowledged = 0;
+    while acknowledged < wanted {
+        let line = lines.next().expect("the program acknowledges more requests than it is killed after").unwrap();
+        if line.starts_with("acknowledged ") {
+            acknowledged += 1;
+        }
+    }
+    for _ in 0..moment * 1_000 {
+        std::hint::spin_loop();
+    }
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    // The program goes on without its recorder, to its own end: only then its output closes.
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(rest.iter().any(|line| line == "ended normally"), "round {moment}: the program did not end by itself: {rest:?}");
+
+    let acknowledged = std::fs::read_to_string(dir.join("acknowledged")).unwrap();
+    let shown = longpole(&store).args(["show", "last", "--format", "json"]).output().unwrap();
+    assert!(shown.status.success(), "round {moment}: {}", String::from_utf8_lossy(&shown.stderr));
+    let view: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let codes: Vec<&str> = view["quality"].as_array().unwrap().iter().filter_map(|q| q["code"].as_str()).collect();
+    assert!(codes.contains(&"recorder_killed"), "round {moment}: the recording does not say that its recorder was killed: {codes:?}");
+    let kept = longpole(&store).args(["sql", "SELECT encode(span_id, 'hex') AS id FROM spans", "--format", "json"]).output().unwrap();
+    assert!(kept.status.success(), "round {moment}: {}", String::from_utf8_lossy(&kept.stderr));
+    let kept = String::from_utf8(kept.stdout).unwrap();
+    for id in acknowledged.lines() {
+        assert!(kept.contains(id), "round {moment}: span {id} was acknowledged and is not in the recording");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// The program: one request after the other, each span noted once it is acknowledged.
+#[test]
+fn emit() {
+    let (Some(dir), Ok(endpoint)) = (std::env::var_os("LONGPOLE_STORY_DIR"), std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT")) else { return };
+    let mut noted = std::fs::File::create(Path::new(&dir).join("acknowledged")).unwrap();
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(true).build().into();
+    for number in 1..=REQUESTS {
+        let request = request(number);
+        let sent = agent
+            .post(format!("{endpoint}/v1/traces"))
+            .header("content-type", "application/x-protobuf")
+            .send(&request.encode_to_vec()[..]);
+        if sent.is_ok() {
+            writeln!(noted, "{number:016x}").unwrap();
+            println!("acknowledged {number}");
+        }
+    }
+    println!("ended normally");
+}
+
+fn request(number: u64) -> ExportTraceServiceRequest {
+    let span = Span {
+        trace_id: vec![7; 16],
+        span_id: number.to_be_bytes().to_vec(),
+        name: format!("step {number}"),
+        start_time_unix_nano: 1_700_000_000_000_000_000 + number,
+        end_time_unix_nano: 1_700_000_000_000_000_900 + number,
+        ..Span::default()
+    };
+    let scope = ScopeSpans { spans: vec![span], ..ScopeSpans::default() };
+    ExportTraceServiceRequest { resource_spans: vec![ResourceSpans { scope_spans: vec![scope], ..ResourceSpans::default() }] }
+}
