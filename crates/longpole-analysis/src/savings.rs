@@ -42,7 +42,13 @@
 //! nested; parents that work beside their children; children nobody waits for), ten predictions each, links removed.
 //!
 //! ```text
-//! FIGURES
+//!                                truth in range    width of the range, of wall: median   mean
+//! as it is                            96.3 %                                     0.00 %   0.88 %
+//! factor 4                            95.8 %                                     0.00 %   1.49 %
+//! factor 8                            96.2 %                                     0.00 %   1.09 %
+//! factor 32                           96.3 %                                     0.00 %   0.86 %
+//! factor 8, without "serial"          97.0 %                                     0.02 %   2.91 %
+//! factor 8, without slots             94.1 %                                     0.00 %   1.03 %
 //! ```
 //!
 //! One replay is one pass over the events in their recorded order: linear in nodes and links.

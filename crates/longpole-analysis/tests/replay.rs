@@ -614,10 +614,10 @@ impl Score {
 }
 
 /// The ranges of the first poles of 1,000 graphs against the simulation, by the shape of the whole.
-fn score(links: bool, seeds: std::ops::RangeInclusive<u64>) -> Vec<(String, Score)> {
+fn score(links: bool, dynamic: bool) -> Vec<(String, Score)> {
     let mut scores: std::collections::BTreeMap<String, Score> = std::collections::BTreeMap::new();
-    for seed in seeds {
-        let world = World::new(seed, true);
+    for seed in 1..=1000 {
+        let world = World::new(seed, dynamic);
         let tasks = &world.tasks;
         let times = Run::simulate(tasks, &whole(tasks));
         let recording = record(tasks, &times, links);
@@ -655,9 +655,7 @@ fn score(links: bool, seeds: std::ops::RangeInclusive<u64>) -> Vec<(String, Scor
     scores.into_iter().collect()
 }
 
-#[test]
-fn without_links_the_range_holds_the_truth() {
-    let mut scores = score(false, 1..=1000);
+fn at_least_nine_of_ten(mut scores: Vec<(String, Score)>) {
     for (title, score) in &mut scores {
         score.print(title);
     }
@@ -665,10 +663,19 @@ fn without_links_the_range_holds_the_truth() {
 }
 
 #[test]
+fn without_links_the_range_holds_the_truth() {
+    println!("the kinds of graphs of the prediction test, links removed");
+    at_least_nine_of_ten(score(false, false));
+}
+
+#[test]
+fn without_links_the_range_holds_the_truth_even_with_habits_that_break_the_rules() {
+    println!("and with pools, workers, work beside children, children nobody waits for; links removed");
+    at_least_nine_of_ten(score(false, true));
+}
+
+#[test]
 fn with_links_and_slots_that_nobody_declares_the_range_holds_the_truth() {
-    let mut scores = score(true, 1..=1000);
-    for (title, score) in &mut scores {
-        score.print(title);
-    }
-    assert!(scores[0].1.coverage() >= 0.9, "the range holds the truth for at least nine of ten");
+    println!("the same, links kept: they tell of dependencies, not of slots");
+    at_least_nine_of_ten(score(true, true));
 }
