@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use longpole_model::Exit;
 
 use crate::error::LaunchError;
-use crate::signals::{self, Situation};
+use crate::signals::{self, Reach, Round, Situation};
 use crate::sys::process::{self, Change, Event, ExecStatus, Gated, Image, Pid};
 
 /// Where a command without a slash is looked for when there is no PATH, as the C library has it.
@@ -52,6 +52,8 @@ pub struct RunningChild {
     /// Stopped, and we have stopped with it.
     stopped: bool,
     adopts_orphans: bool,
+    /// What the witness got and we are still to see.
+    leftover: Vec<(i32, Pid)>,
     ended: Option<(Exit, u64)>,
 }
 
@@ -79,7 +81,7 @@ pub fn prepare(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<GatedC
             })
             .collect::<Result<_, _>>()?,
     );
-    let early = signals::take_early();
+    let early = Round::take(Vec::new()).events;
     let gated = process::fork_gated(&mut image).map_err(|source| LaunchError::Setup { what: "a process", source })?;
     Ok(GatedChild { pid: gated.pid, gated: Some(gated), program: program.clone(), candidates, early })
 }
@@ -105,13 +107,12 @@ impl GatedChild {
     pub fn release(mut self) -> Result<RunningChild, LaunchError> {
         let mut child = RunningChild::new(self.pid, process::adopts_orphans());
         for event in std::mem::take(&mut self.early) {
-            child.hand_on(&event, true);
+            child.hand_on(&event, &mut Round::default(), true);
         }
         let Some(gated) = self.gated.take() else {
             return Ok(child);
         };
         let status = gated.open();
-        signals::let_in();
         child.attend(Some(&status));
         match status.failure() {
             None => Ok(child),
@@ -146,7 +147,7 @@ impl Drop for GatedChild {
 
 impl RunningChild {
     fn new(pid: Pid, adopts_orphans: bool) -> Self {
-        RunningChild { pid, just_stopped: None, stopped: false, adopts_orphans, ended: None }
+        RunningChild { pid, just_stopped: None, stopped: false, adopts_orphans, leftover: Vec::new(), ended: None }
     }
 
     /// Process id of the command.
@@ -178,9 +179,11 @@ impl RunningChild {
         let Some(events) = signals::events() else { return };
         loop {
             // Signals first: one that continued us must not be taken for older than the stop that it ended.
-            while let Some(event) = signals::next_event() {
-                self.hand_on(&event, false);
+            let mut round = Round::take(std::mem::take(&mut self.leftover));
+            for event in std::mem::take(&mut round.events) {
+                self.hand_on(&event, &mut round, false);
             }
+            self.leftover = round.leftover();
             self.look();
             if self.ended.is_some() {
                 return;
@@ -195,7 +198,7 @@ impl RunningChild {
                 let own: Vec<Pid> = [Some(self.pid), signals::witness_pid()].into_iter().flatten().collect();
                 process::reap_orphans(&own);
             }
-            if process::wait_for_event(events, status.map(|status| status.0.as_fd())) {
+            if events.wait(status.map(|status| status.0.as_fd())) {
                 return;
             }
         }
@@ -206,7 +209,11 @@ impl RunningChild {
         while self.ended.is_none() {
             match process::look_at(self.pid) {
                 Change::None => return,
-                Change::Stopped(signal) => self.just_stopped = Some(signal),
+                // A stop that we followed is over: otherwise there were no other.
+                Change::Stopped(signal) => {
+                    self.stopped = false;
+                    self.just_stopped = Some(signal);
+                }
                 Change::Continued => {
                     self.just_stopped = None;
                     self.stopped = false;
@@ -220,21 +227,35 @@ impl RunningChild {
     fn end(&mut self, exit: Exit, cpu_nanos: u64) {
         self.ended = Some((exit, cpu_nanos));
         let situation = self.situation(false);
-        signals::command_has_ended(exit, |event| signals::is_for_command(event, &situation, signals::went_to_group));
+        signals::command_has_ended(exit, |event, round| {
+            signals::is_for_command(event, &situation, |event| round.reach(event) == Reach::Group)
+        });
     }
 
     fn situation(&self, early: bool) -> Situation {
         Situation { early, own: process::own_pid(), child: self.pid, leads_session: process::leads_session() }
     }
 
-    fn hand_on(&mut self, event: &Event, early: bool) {
-        let mut is_for_command = signals::is_for_command(event, &self.situation(early), signals::went_to_group);
-        if event.signal == libc::SIGCONT && !early {
-            // A group is continued in one sweep, its youngest members first: had this reached the command, it would
-            // show. So a command that we followed into its stop, and that is stopped still, is continued by us. One that
-            // has just stopped has done so after this signal.
+    fn hand_on(&mut self, event: &Event, round: &mut Round, early: bool) {
+        if [libc::SIGCONT, libc::SIGTSTP].contains(&event.signal) {
             self.look();
-            is_for_command |= self.stopped;
+        }
+        let just_stopped = self.just_stopped.is_some();
+        let mut is_for_command = signals::is_for_command(event, &self.situation(early), |event| match round.reach(event) {
+            Reach::Group => true,
+            Reach::Alone => false,
+            // A command that has stopped since must not be continued by it.
+            Reach::Unknown => just_stopped,
+        });
+        if self.stopped {
+            match event.signal {
+                // A group is continued in one sweep, its youngest members first: had this reached the command, it would
+                // show. So a command that we followed into its stop, and that is stopped still, is continued by us.
+                libc::SIGCONT => is_for_command = true,
+                // Somebody continued us alone, and before we came to know of it all were stopped again.
+                libc::SIGTSTP => self.just_stopped = Some(event.signal),
+                _ => {}
+            }
         }
         if !is_for_command || self.ended.is_some() {
             return;

@@ -61,17 +61,21 @@ const INTERRUPTS: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::S
 /// What goes back to its inherited disposition once the command has ended: job control is then ours alone.
 const GIVEN_BACK: [i32; 2] = [libc::SIGTSTP, libc::SIGCONT];
 
+/// Signals that stop, of those the kernel sends to a group.
+const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
 static EVENTS: OnceLock<Events> = OnceLock::new();
 static WITNESS: Mutex<Option<Witness>> = Mutex::new(None);
 static INSTALLED: Mutex<bool> = Mutex::new(false);
 
-fn caught() -> Vec<i32> {
-    CAUGHT.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).collect()
+fn caught() -> SignalSet {
+    SignalSet::of(CAUGHT.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()))
 }
 
-/// What is held back between [`install`] and the start of the command. SIGABRT and SIGPIPE may be our own.
+/// What is held back from the main thread, and from threads it starts, while the command lives. SIGABRT and SIGPIPE may
+/// be our own.
 fn held_back() -> SignalSet {
-    SignalSet::of(caught().into_iter().filter(|signal| ![libc::SIGABRT, libc::SIGPIPE].contains(signal)))
+    caught().without(SignalSet::of([libc::SIGABRT, libc::SIGPIPE]))
 }
 
 /// Takes over the signals of this process. To be called once, by the main thread, as the first thing of a run: then
@@ -83,8 +87,7 @@ pub fn install() -> Result<(), LaunchError> {
         return Ok(());
     }
     process::ensure_inherited_is_recorded();
-    process::block(held_back());
-    let events = process::install_handlers(&caught(), SignalSet::of(INTERRUPTS))
+    let events = process::install_handlers(caught(), held_back(), SignalSet::of(INTERRUPTS))
         .map_err(|source| LaunchError::Setup { what: "the signal handlers", source })?;
     process::ignore_file_size_signal();
     let _ = EVENTS.set(events);
@@ -100,26 +103,9 @@ pub fn interrupted() -> bool {
     process::interrupted()
 }
 
-/// The pipe of the handler.
+/// Where signals are waited for.
 pub(crate) fn events() -> Option<&'static Events> {
     EVENTS.get()
-}
-
-/// The next signal that came.
-pub(crate) fn next_event() -> Option<Event> {
-    EVENTS.get()?.next()
-}
-
-/// Lets signals in for a moment: everything that came so far.
-pub(crate) fn take_early() -> Vec<Event> {
-    process::unblock(held_back());
-    process::block(held_back());
-    std::iter::from_fn(next_event).collect()
-}
-
-/// Lets signals in.
-pub(crate) fn let_in() {
-    process::unblock(held_back());
 }
 
 /// The pid of the witness.
@@ -127,26 +113,100 @@ pub(crate) fn witness_pid() -> Option<Pid> {
     WITNESS.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Witness::pid)
 }
 
-/// Whether this signal went to our group: the witness says so.
-pub(crate) fn went_to_group(event: &Event) -> bool {
-    let mut witness = WITNESS.lock().unwrap_or_else(PoisonError::into_inner);
-    let got = witness.as_ref().and_then(|w| w.got(event.signal, event.sender));
-    if got.is_none() {
-        *witness = None;
-    }
-    got.unwrap_or(false)
+/// Signals that came, and what the witness says of them.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    /// In no particular order: most are pending at the same time, and then they have none.
+    pub(crate) events: Vec<Event>,
+    /// What went to the group, by signal and sender.
+    group: Vec<(i32, Pid)>,
+    /// A stop signal was sent to the group after a SIGCONT was taken here, and before the witness was asked: by the
+    /// kernel's rule it took the SIGCONT out of the witness's queue.
+    group_was_stopped: bool,
 }
 
-/// From now on signals are our own. `pending` says whether a signal that was sent to us and not yet looked at concerned
-/// the command; one that did, and asks to stop, now asks us.
-pub(crate) fn command_has_ended(exit: Exit, pending: impl Fn(&Event) -> bool) {
+/// What is known of where a signal went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// To our process group.
+    Group,
+    /// To us alone.
+    Alone,
+    /// A SIGCONT of which no trace can be left.
+    Unknown,
+}
+
+impl Round {
+    /// Everything that came so far.
+    ///
+    /// A signal that is sent twice while it is pending is one. For a count to be the same at the witness and here, the
+    /// witness is asked both before a signal is taken and after: between two signals that we see apart, it is asked.
+    ///
+    /// `leftover` is that of the round before.
+    pub(crate) fn take(leftover: Vec<(i32, Pid)>) -> Round {
+        let mut round = Round { group: leftover, ..Round::default() };
+        let mut pending = process::pending().and(held_back());
+        let strays = EVENTS.get().into_iter().flat_map(|events| std::iter::from_fn(|| events.next_stray()));
+        round.events.extend(strays);
+        // The end of the command is the usual case, and needs no witness.
+        let own = SignalSet::of([libc::SIGCHLD]);
+        if pending.without(own).is_empty() && round.events.iter().all(|event| event.signal == libc::SIGCHLD) {
+            process::take(pending);
+            return round;
+        }
+        round.ask_witness();
+        // A stop before this moment would have taken a SIGCONT out of our own queue.
+        round.group_was_stopped = false;
+        while !pending.is_empty() {
+            let Some(event) = process::take(pending) else { break };
+            pending = pending.without(SignalSet::of([event.signal]));
+            round.events.push(event);
+        }
+        round.ask_witness();
+        round
+    }
+
+    fn ask_witness(&mut self) {
+        let mut witness = WITNESS.lock().unwrap_or_else(PoisonError::into_inner);
+        match witness.as_ref().and_then(Witness::ask) {
+            Some(signals) => {
+                self.group_was_stopped |= signals.iter().any(|(signal, _)| STOPS.contains(signal));
+                self.group.extend(signals.into_iter().filter(|(_, sender)| *sender != process::SENDER_KERNEL));
+            }
+            None => *witness = None,
+        }
+    }
+
+    /// Where a signal that a process sent went. Each of the witness's signals is good for one of ours.
+    pub(crate) fn reach(&mut self, event: &Event) -> Reach {
+        if let Some(at) = self.group.iter().position(|known| *known == (event.signal, event.sender)) {
+            self.group.swap_remove(at);
+            return Reach::Group;
+        }
+        if event.signal == libc::SIGCONT && self.group_was_stopped { Reach::Unknown } else { Reach::Alone }
+    }
+
+    /// What the witness got and we are still to see. The rest of what it got was one signal for us and two for it.
+    pub(crate) fn leftover(mut self) -> Vec<(i32, Pid)> {
+        let pending = process::pending();
+        self.group.retain(|(signal, _)| pending.contains(*signal));
+        self.group
+    }
+}
+
+/// From now on signals are our own. `is_for_command` says whether a signal that was not yet looked at concerned the
+/// command; one that did, and asks to stop, now asks us.
+pub(crate) fn command_has_ended(exit: Exit, is_for_command: impl Fn(&Event, &mut Round) -> bool) {
     process::command_has_ended(exit, &GIVEN_BACK);
-    let late: Vec<Event> = std::iter::from_fn(next_event).filter(|event| INTERRUPTS.contains(&event.signal)).collect();
-    if late.iter().any(|event| !process::inherited_as_ignored(event.signal) && pending(event)) {
-        process::set_interrupted();
+    let mut late = Round::take(Vec::new());
+    for event in std::mem::take(&mut late.events) {
+        let asks = INTERRUPTS.contains(&event.signal) && !process::inherited_as_ignored(event.signal);
+        if asks && is_for_command(&event, &mut late) {
+            process::set_interrupted();
+        }
     }
     *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    let_in();
+    process::unblock(held_back());
 }
 
 /// What decides, besides the signal itself.
@@ -163,7 +223,7 @@ pub(crate) struct Situation {
 
 /// Whether the signal is to be handed on to the command. `went_to_group` is asked last, and only where a process sent it.
 pub(crate) fn is_for_command(event: &Event, situation: &Situation, went_to_group: impl FnOnce(&Event) -> bool) -> bool {
-    let sent_by_process = event.code <= 0;
+    let sent_by_process = event.is_sent();
     match event.signal {
         libc::SIGCHLD => false,
         _ if sent_by_process && (event.sender == situation.own || event.sender == situation.child) => false,
@@ -216,7 +276,7 @@ mod tests {
     #[test]
     fn what_cannot_be_caught_or_must_not_is_left_alone() {
         for signal in [libc::SIGKILL, libc::SIGSTOP, libc::SIGTTIN, libc::SIGTTOU, libc::SIGSEGV, libc::SIGBUS, libc::SIGXCPU] {
-            assert!(!caught().contains(&signal), "{signal}");
+            assert!(!caught().contains(signal), "{signal}");
         }
         assert!(!held_back().contains(libc::SIGPIPE) && held_back().contains(libc::SIGINT));
     }

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use framehop::{CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module, Unwinder as _, UnwinderNative};
+use gimli::UnwindSection as _;
 use longpole_model::{AbsAddr, CodeAddress, MappingId, VirtOffset};
 use object::elf::PF_X;
 use object::read::{Object, ObjectSection, ObjectSegment, ReadCache};
@@ -79,6 +80,9 @@ pub struct Binary {
     eh_frame: Option<Section>,
     eh_frame_hdr: Option<Section>,
     debug_frame: Option<Bytes>,
+    /// Where handlers of signals return to, by the addresses the file states: the code that asks the kernel to go on where
+    /// the signal came.
+    signal_returns: Vec<Range<u64>>,
     // The last module made of this binary. A binary that is not position independent lies at the same addresses in every
     // process; then its index (for those without `.eh_frame_hdr`) is built once.
     last_module: Mutex<Option<Module<Bytes>>>,
@@ -139,6 +143,7 @@ impl Binary {
             text: range(".text"),
             got: range(".got"),
             eh_frame_hdr: section(".eh_frame_hdr"),
+            signal_returns: eh_frame.as_ref().map(signal_returns).unwrap_or_default(),
             eh_frame,
             debug_frame,
             last_module: Mutex::new(None),
@@ -200,6 +205,40 @@ impl Binary {
         *last = Some(module.clone());
         module
     }
+}
+
+/// Most places that handlers return to: there is one in a C library.
+const SIGNAL_RETURNS_MAX: usize = 16;
+
+/// Largest `.eh_frame` that is looked through for them: a C library has 0.2 MB, a program with one built in some more.
+const SIGNAL_SEARCH_BYTES_MAX: usize = 8 << 20;
+
+/// Augmentations of call frame information that mark the frame of a signal, as compilers and assemblers spell them.
+const SIGNAL_AUGMENTATIONS: [&[u8]; 2] = [b"zRS\0", b"zSR\0"];
+
+/// Finds the code that handlers return to.
+///
+/// Only the C library has it, so a look for the bytes of the mark comes first: it spares all others the walk over thousands of entries.
+fn signal_returns(eh_frame: &Section) -> Vec<Range<u64>> {
+    let mut found = Vec::new();
+    // On other machines the kernel lays out the frame such that it reads as any other.
+    if !cfg!(target_arch = "x86_64") || eh_frame.bytes.len() > SIGNAL_SEARCH_BYTES_MAX {
+        return found;
+    }
+    if !eh_frame.bytes.windows(4).any(|four| four[0] == b'z' && SIGNAL_AUGMENTATIONS.contains(&four)) {
+        return found;
+    }
+    let bases = gimli::BaseAddresses::default().set_eh_frame(eh_frame.addresses.start);
+    let section = gimli::EhFrame::new(&eh_frame.bytes, gimli::LittleEndian);
+    let mut entries = section.entries(&bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let gimli::CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(entry) = partial.parse(gimli::EhFrame::cie_from_offset) else { continue };
+        if entry.cie().is_signal_trampoline() && found.len() < SIGNAL_RETURNS_MAX {
+            found.push(entry.initial_address()..entry.end_address());
+        }
+    }
+    found
 }
 
 /// What lies in an executable mapping.
@@ -322,13 +361,30 @@ impl AddressSpace {
 
     /// Where an address lies. Give the address to look up, not a return address.
     pub fn locate(&self, address: AbsAddr) -> Place {
+        self.region(address).map_or(Place::Unknown, |region| region.place(address))
+    }
+
+    fn region(&self, address: AbsAddr) -> Option<&Region> {
         let after = self.regions.partition_point(|r| r.range.start <= address.0);
-        match after.checked_sub(1).map(|i| &self.regions[i]).filter(|r| address.0 < r.range.end) {
-            Some(Region { code: Code::Mapped { mapping, .. }, bias, .. }) => {
-                Place::Code { mapping: *mapping, address: VirtOffset(address.0.wrapping_sub(*bias)) }
+        after.checked_sub(1).map(|i| &self.regions[i]).filter(|r| address.0 < r.range.end)
+    }
+}
+
+impl Region {
+    fn place(&self, address: AbsAddr) -> Place {
+        match &self.code {
+            Code::Mapped { mapping, .. } => Place::Code { mapping: *mapping, address: VirtOffset(address.0.wrapping_sub(self.bias)) },
+            Code::Anonymous => Place::Anonymous,
+        }
+    }
+
+    fn is_signal_return(&self, address: AbsAddr) -> bool {
+        match &self.code {
+            Code::Mapped { binary: Some(binary), .. } => {
+                let stated = address.0.wrapping_sub(self.bias);
+                binary.signal_returns.iter().any(|range| range.contains(&stated))
             }
-            Some(Region { code: Code::Anonymous, .. }) => Place::Anonymous,
-            None => Place::Unknown,
+            Code::Mapped { binary: None, .. } | Code::Anonymous => false,
         }
     }
 }
@@ -371,6 +427,8 @@ pub enum StackEnd {
     Astray,
     /// The return address is in no code of the process.
     NotCode,
+    /// A handler of signals that runs on a stack of its own, so what it interrupted was not copied.
+    OtherStack,
     /// More frames than any real stack.
     TooMany,
     /// The unwind information led nowhere.
@@ -395,6 +453,7 @@ impl fmt::Display for StackEnd {
             StackEnd::NotResident => f.write_str("part of the stack could not be copied"),
             StackEnd::Astray => f.write_str("the next frame is not on the stack: no unwind information and no frame pointer"),
             StackEnd::NotCode => f.write_str("the return address is not in code: no unwind information and no frame pointer"),
+            StackEnd::OtherStack => f.write_str("the signal handler runs on a stack of its own"),
             StackEnd::TooMany => write!(f, "more than {FRAMES_MAX} frames"),
             StackEnd::BadInformation => f.write_str("the unwind information leads nowhere"),
         }
@@ -488,20 +547,39 @@ fn walk(
             Err(error) => return end_of_error(error, registers.sp, stack.len(), asked_bytes),
         };
         let address = CodeAddress::Return(AbsAddr(caller));
-        let place = space.locate(address.for_lookup());
-        if place == Place::Unknown {
+        let Some(region) = space.region(address.for_lookup()) else {
             // The kernel reports every executable mapping, so this is no return address but another word of the stack.
             return StackEnd::NotCode;
-        }
-        if frames.len() >= FRAMES_MAX {
+        };
+        if frames.len() + 1 >= FRAMES_MAX {
             return StackEnd::TooMany;
         }
-        frames.push(Frame { address, place });
+        frames.push(Frame { address, place: region.place(address.for_lookup()) });
         at = match FrameAddress::from_return_address(caller) {
             Some(next) => next,
             None => return StackEnd::Root,
         };
+        if region.is_signal_return(address.for_lookup()) {
+            let Some(interrupted) = interrupted_registers(native.sp(), &mut read) else {
+                return StackEnd::Deeper { copied_bytes: asked_bytes };
+            };
+            let ip = AbsAddr(interrupted.ip);
+            frames.push(Frame { address: CodeAddress::Instruction(ip), place: space.locate(ip) });
+            let copied = registers.sp..registers.sp.saturating_add(stack.len() as u64);
+            if !copied.contains(&interrupted.sp) {
+                return StackEnd::OtherStack;
+            }
+            native = native_registers(space, &interrupted);
+            at = FrameAddress::from_instruction_pointer(interrupted.ip);
+        }
     }
+}
+
+/// The registers that the kernel saved on the stack for a handler, which lie just above its return address: a `ucontext`
+/// whose machine context starts at byte 40 (r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip).
+fn interrupted_registers(sp: u64, read: &mut impl FnMut(u64) -> Result<u64, ()>) -> Option<Registers> {
+    let mut saved = |offset: u64| read(sp.checked_add(offset)?).ok();
+    Some(Registers { ip: saved(168)?, sp: saved(160)?, fp: saved(120)?, lr: 0 })
 }
 
 fn end_of_error(error: framehop::Error, sp: u64, copied: usize, asked_bytes: u32) -> StackEnd {
