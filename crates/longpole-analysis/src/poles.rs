@@ -35,8 +35,9 @@ pub const CANDIDATES_MAX: usize = 64;
 /// Groups that are replayed however large the forest is.
 pub const CANDIDATES_MIN: usize = 8;
 
-/// Nodes that all replays of a recording together may walk, beyond those of [`CANDIDATES_MIN`].
-const REPLAYED_NODES_MAX: usize = 16_000_000;
+/// Groups times nodes, beyond [`CANDIDATES_MIN`] groups: with up to 18 walks for each group (three changes, two ends of the
+/// range, and slots) at some 20 ns for each node, this is about three seconds.
+const REPLAYED_NODES_MAX: usize = 4_000_000;
 
 /// What all replays of one group say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -187,7 +187,6 @@ pub struct Report {
     replay: Replay,
     path: CriticalPath,
     poles: Poles,
-    links: Vec<SampleLink>,
     samples: SampleNodes,
     sample_offsets: Vec<i64>,
     functions: Functions,
@@ -199,17 +198,15 @@ pub struct Report {
 impl Report {
     /// Computes everything that every view needs. Sample links that the recording brings are kept; where it brings none
     /// they are made.
-    pub fn new(recording: Recording) -> Report {
+    pub fn new(mut recording: Recording) -> Report {
         let forest = Forest::build(&recording);
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::of(replay.schedule(), &forest);
         let poles = Poles::new(&recording, &forest, &path, &replay);
-        let links = if recording.sample_links.len() == recording.samples.len() {
-            recording.sample_links.clone()
-        } else {
-            sample_links::link(&recording)
-        };
-        let samples = sample_links::samples_of_nodes(&recording, &links, &forest);
+        if recording.sample_links.len() != recording.samples.len() {
+            recording.sample_links = sample_links::link(&recording);
+        }
+        let samples = sample_links::samples_of_nodes(&recording, &forest);
         let origin = forest.run_range().start;
         let sample_offsets =
             recording.samples.iter().map(|s| recording.clock.to_unix(s.time).map_or(i64::MIN, |at| at.nanos_since(origin))).collect();
@@ -222,7 +219,6 @@ impl Report {
             replay,
             path,
             poles,
-            links,
             samples,
             sample_offsets,
             functions,
@@ -373,14 +369,14 @@ impl Report {
 
     /// The link of a sample.
     pub fn sample_link(&self, sample: u32) -> SampleLink {
-        self.links[sample as usize]
+        self.recording.sample_links[sample as usize]
     }
 
     /// How these samples are tied to their spans.
     pub fn link_counts(&self, samples: impl Iterator<Item = u32>) -> LinkCounts {
         let mut counts = LinkCounts::default();
         for sample in samples {
-            *match self.links[sample as usize].evidence {
+            *match self.recording.sample_links[sample as usize].evidence {
                 LinkEvidence::Record => &mut counts.record,
                 LinkEvidence::Inferred => &mut counts.inferred,
                 LinkEvidence::Ambiguous { .. } => &mut counts.ambiguous,

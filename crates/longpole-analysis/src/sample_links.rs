@@ -152,11 +152,11 @@ impl SampleNodes {
     }
 }
 
-/// Gives the samples to the nodes: by their links, and where nothing was open to the node of their process.
-pub fn samples_of_nodes(recording: &Recording, links: &[SampleLink], forest: &Forest) -> SampleNodes {
+/// Gives the samples to the nodes: by the recording's links, and where nothing was open to the node of their process.
+pub fn samples_of_nodes(recording: &Recording, forest: &Forest) -> SampleNodes {
     let mut node_of = vec![NO_NODE; recording.samples.len()];
     let mut base = vec![0u32; forest.len() + 1];
-    for ((sample, link), slot) in recording.samples.iter().zip(links).zip(&mut node_of) {
+    for ((sample, link), slot) in recording.samples.iter().zip(&recording.sample_links).zip(&mut node_of) {
         let node = match (link.span, link.evidence) {
             (Some((trace, span)), _) => forest.node_of_id(trace, span),
             (None, Evidence::None) => {
@@ -238,12 +238,13 @@ handle   12..25ms  web pid 7
 
     #[test]
     fn samples_outside_spans_belong_to_the_process_if_it_is_a_node() {
-        let recording = text::parse(
+        let mut recording = text::parse(
             "run make 0..50ms\n  step 1..5ms make pid 1\nprocess cc 10..40ms pid 7 under 1\nsample 3ms pid 1 m\nsample 8ms pid 1 m\nsample 20ms pid 7 m\nsample 20ms pid 99 m\n",
         )
         .unwrap();
         let forest = Forest::build(&recording);
-        let nodes = samples_of_nodes(&recording, &link(&recording), &forest);
+        recording.sample_links = link(&recording);
+        let nodes = samples_of_nodes(&recording, &forest);
         let names: Vec<Option<&str>> = (0..4).map(|i| nodes.node(i).map(|n| forest.name(&recording, n))).collect();
         assert_eq!(names, [Some("step"), Some("make"), Some("cc"), None]);
         assert_eq!(nodes.of(0), [1]);

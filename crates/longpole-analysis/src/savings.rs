@@ -123,8 +123,12 @@ enum Bound {
 #[derive(Debug)]
 pub struct Replay {
     schedule: Schedule,
-    /// Whether what ended before this node's start may have done so by chance.
-    chance: Vec<bool>,
+    /// One step for each event, in the order of the events.
+    steps: Vec<Step>,
+    /// Where in `steps` each node starts.
+    step_of_start: Vec<u32>,
+    /// The times of the recording itself, which every replay begins with.
+    recorded: Times,
     /// Jobs that share slots.
     pools: Vec<Pool>,
     /// Pools by the node whose start opens them.
@@ -132,10 +136,50 @@ pub struct Replay {
     notes: Vec<Note>,
 }
 
-/// New times of all nodes.
+/// New times of all nodes, as far as the replay has come; beyond, those of the replay before.
+#[derive(Debug, Clone, Default)]
 struct Times {
     start: Vec<i64>,
     end: Vec<i64>,
+    /// The new end of each entry of the schedule's `ended`.
+    entry: Vec<i64>,
+    /// The latest new end among the entry and those before it under the same host.
+    latest: Vec<i64>,
+}
+
+/// What an event waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// A start that follows the start of its host.
+    Host,
+    /// A start that follows the end of a sibling.
+    Sibling,
+    /// The same, but the order may be chance.
+    SiblingByChance,
+    /// A start that follows what its links name, or the start of its anchor.
+    Links,
+    /// An end that follows the node's start or its last child; the first entry under its host, or a later one.
+    EndFirst,
+    EndLater,
+}
+
+/// One event of the schedule and all that a replay must know of it, side by side in memory: a replay is one walk over them.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    waits: Waits,
+    node: u32,
+    /// Whose work lies between what is waited for and the event: the host, the anchor, or the node itself.
+    worker: u32,
+    /// The entry of `ended` that is waited for; `NONE` without one.
+    last: u32,
+    /// The entry of `ended` that this end is; `NONE` for starts, and for ends after the run.
+    entry: u32,
+    /// That work.
+    gap: i64,
+    /// How much of it is the worker's own time.
+    own: i64,
+    /// A start that opens a pool.
+    opens_pool: bool,
 }
 
 /// Replays of the slots after the first: each takes its durations from the one before, so that slots inside slots settle.
@@ -161,6 +205,44 @@ impl Work {
             Work::OwnZero => gap - own.clamp(0, gap),
         }
     }
+}
+
+/// What a replay must know of an event.
+fn step(s: &Schedule, event: u32, chance: &[bool]) -> Step {
+    let node = event as usize / 2;
+    let mut step = Step { waits: Waits::Host, node: node as u32, worker: 0, last: NONE, entry: NONE, gap: 0, own: 0, opens_pool: false };
+    if event % 2 == 1 {
+        step.worker = node as u32;
+        step.entry = s.position[node];
+        let later = step.entry != NONE && step.entry as usize > s.ended_base(s.end_host[node] as usize);
+        step.waits = if later { Waits::EndLater } else { Waits::EndFirst };
+        let (mut since, mut own) = (s.start[node], 0);
+        if let Some(&last) = s.ended_under(node).last() {
+            step.last = s.position[last as usize];
+            if s.end[last as usize] > since {
+                (since, own) = (s.end[last as usize], s.own_at_end[last as usize]);
+            }
+        }
+        (step.gap, step.own) = (s.end[node] - since, s.own_total[node] - own);
+    } else if s.is_declared(node) {
+        let anchor = s.anchor[node] as usize;
+        let since = s.links(node).iter().map(|&x| s.end[x as usize]).fold(s.start[anchor], i64::max);
+        step.waits = Waits::Links;
+        step.worker = anchor as u32;
+        step.gap = s.start[node] - since;
+        step.own = s.own_between(anchor, since, s.start[node]);
+    } else if node != 0 {
+        let host = s.host[node] as usize;
+        step.worker = host as u32;
+        (step.gap, step.own) = (s.start[node] - s.start[host], s.own_at_start[node]);
+        if let Some(last) = s.ended_before(node).next_back() {
+            let x = s.ended[last] as usize;
+            step.waits = if chance[node] { Waits::SiblingByChance } else { Waits::Sibling };
+            step.last = last as u32;
+            (step.gap, step.own) = (s.start[node] - s.end[x].max(s.start[host]), s.own_at_start[node] - s.own_at_end[x]);
+        }
+    }
+    step
 }
 
 /// The median gap between the starts under a host and the last end before them (before the first end: the host's start).
@@ -191,7 +273,15 @@ impl Replay {
     pub fn new(recording: &Recording, forest: &Forest) -> Replay {
         let schedule = Schedule::new(recording, forest);
         let count = schedule.len();
-        let mut replay = Replay { schedule, chance: vec![false; count], pools: Vec::new(), pools_of: HashMap::new(), notes: Vec::new() };
+        let mut replay = Replay {
+            schedule,
+            steps: Vec::new(),
+            step_of_start: vec![0; count],
+            recorded: Times::default(),
+            pools: Vec::new(),
+            pools_of: HashMap::new(),
+            notes: Vec::new(),
+        };
         replay.infer(recording, forest);
         replay
     }
@@ -213,17 +303,28 @@ impl Replay {
             started_under[s.host[event as usize / 2] as usize].push(event / 2);
         }
         let mut limit = vec![CHANCE_GAP_NANOS; s.len()];
+        let mut chance = vec![false; s.len()];
         for (host, children) in started_under.iter().enumerate().filter(|(_, c)| !c.is_empty()) {
             limit[host] = CHANCE_GAP_NANOS.max(usual_gap(s, host, children).saturating_mul(CHANCE_GAP_FACTOR));
             let serial = is_serial(s, host, children);
             for &c in children {
                 let c = c as usize;
                 let Some(last) = s.ended_before(c).next_back() else { continue };
-                self.chance[c] = !serial && s.start[c] - s.end[s.ended[last] as usize] > limit[host];
+                chance[c] = !serial && s.start[c] - s.end[s.ended[last] as usize] > limit[host];
             }
         }
+        self.steps = s.order.iter().map(|&event| step(s, event, &chance)).collect();
+        for (i, step) in self.steps.iter().enumerate().filter(|(_, s)| !matches!(s.waits, Waits::EndFirst | Waits::EndLater)) {
+            self.step_of_start[step.node as usize] = i as u32;
+        }
+        let entries = s.ended.len();
+        let mut times = Times { start: vec![0; s.len()], end: vec![0; s.len()], entry: vec![0; entries], latest: vec![0; entries] };
+        self.walk(&vec![Work::Keep; s.len()], Bound::Low, 0, &mut times, None);
+        self.recorded = times;
+        let s = &self.schedule;
         self.pools = slots::find(recording, forest, s, &started_under, &limit);
         for (i, pool) in self.pools.iter().enumerate() {
+            self.steps[self.step_of_start[pool.host] as usize].opens_pool = true;
             self.pools_of.entry(pool.host).or_default().push(i);
         }
         if !self.pools.is_empty() {
@@ -263,106 +364,72 @@ impl Replay {
     /// How much earlier the run ends if this is done to these nodes.
     pub fn saves(&self, nodes: &[usize], change: Change) -> Saving {
         let work = self.work(nodes, change);
+        // Nothing changes before the first of them starts.
+        let Some(from) = nodes.iter().map(|&n| self.step_of_start[n]).min() else { return Saving::default() };
+        let pools_from = self.pools.iter().map(|p| self.step_of_start[p.host]).min().unwrap_or(from).min(from);
         let (mut earliest, mut latest) = (i64::MAX, i64::MIN);
         for bound in [Bound::Low, Bound::High] {
-            let mut times = self.run(&work, bound, None);
-            let mut see = |end: i64| {
-                earliest = earliest.min(end);
-                latest = latest.max(end);
-            };
-            see(times.end[0]);
+            let mut times = self.recorded.clone();
+            self.walk(&work, bound, from as usize, &mut times, None);
+            (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
             if !self.pools.is_empty() {
                 for _ in 0..POOL_ROUNDS {
-                    times = self.run(&work, bound, Some(times));
+                    let duration: Vec<i64> = times.end.iter().zip(&times.start).map(|(end, start)| end - start).collect();
+                    self.walk(&work, bound, pools_from as usize, &mut times, Some(&duration));
                 }
-                see(times.end[0]);
+                (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
             }
         }
         let end = self.schedule.end[0];
         Saving { low_nanos: (end - latest).max(0), high_nanos: (end - earliest).max(0) }
     }
 
-    /// New times of everything. With the times of a replay before, jobs that share slots are scheduled anew with the
-    /// durations they had there.
-    fn run(&self, work: &[Work], bound: Bound, before: Option<Times>) -> Times {
+    /// Gives every event from this step on its new time. With the durations of a walk before, jobs that share slots are
+    /// scheduled anew when their pool opens.
+    fn walk(&self, work: &[Work], bound: Bound, from: usize, times: &mut Times, durations: Option<&[i64]>) {
         let s = &self.schedule;
-        let count = s.len();
-        let (mut start, mut end) = match &before {
-            Some(times) => (times.start.clone(), times.end.clone()),
-            None => (vec![0i64; count], vec![0i64; count]),
-        };
-        let duration: Vec<i64> = before.iter().flat_map(|t| t.end.iter().zip(&t.start).map(|(end, start)| end - start)).collect();
-        let mut forced = vec![i64::MIN; if before.is_some() { count } else { 0 }];
-        // Latest new end among the first entries of each host's part of `ended`.
-        let mut latest = vec![i64::MIN; s.ended.len()];
-        for &event in &s.order {
-            let node = event as usize / 2;
-            if event % 2 == 1 {
-                let last = s.ended_under(node).len().checked_sub(1).map(|i| s.ended_base(node) + i);
-                let (mut at, mut was, mut own) = (start[node], s.start[node], 0);
-                if let Some(last) = last {
-                    at = at.max(latest[last]);
-                    let x = s.ended[last] as usize;
-                    if s.end[x] > was {
-                        was = s.end[x];
-                        own = s.own_at_end[x];
+        // New starts of jobs whose pool is open.
+        let mut forced = vec![i64::MIN; if durations.is_some() { s.len() } else { 0 }];
+        for step in &self.steps[from..] {
+            let node = step.node as usize;
+            let worker = step.worker as usize;
+            let done = || work[worker].apply(step.gap, step.own);
+            let since = times.start[worker];
+            let at = match step.waits {
+                Waits::EndFirst | Waits::EndLater => {
+                    let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
+                    let at = last + done();
+                    times.end[node] = at;
+                    if step.entry != NONE {
+                        let entry = step.entry as usize;
+                        times.entry[entry] = at;
+                        times.latest[entry] = if step.waits == Waits::EndFirst { at } else { at.max(times.latest[entry - 1]) };
                     }
+                    continue;
                 }
-                end[node] = at + work[node].apply(s.end[node] - was, s.own_total[node] - own);
-                if s.position[node] != NONE {
-                    let p = s.position[node] as usize;
-                    let base = s.ended_base(s.end_host[node] as usize);
-                    latest[p] = if p > base { latest[p - 1].max(end[node]) } else { end[node] };
+                Waits::Host => since + done(),
+                Waits::SiblingByChance if bound == Bound::Low => {
+                    since + work[worker].apply(s.start[node] - s.start[worker], s.own_at_start[node])
                 }
-                continue;
+                Waits::Sibling | Waits::SiblingByChance => {
+                    let last = step.last as usize;
+                    since.max(if bound == Bound::Low { times.latest[last] } else { times.entry[last] }) + done()
+                }
+                Waits::Links => s.links(node).iter().map(|&x| times.end[x as usize]).fold(since, i64::max) + done(),
+            };
+            times.start[node] = at;
+            let Some(duration) = durations else { continue };
+            if forced[node] != i64::MIN {
+                times.start[node] = forced[node].max(times.start[s.anchor[node] as usize]);
             }
-            if node != 0 {
-                start[node] = match forced.get(node) {
-                    Some(&at) if at != i64::MIN => at.max(start[s.anchor[node] as usize]),
-                    _ => self.new_start(node, work, bound, &start, &end, &latest),
-                };
-            }
-            if before.is_some() {
-                for &pool in self.pools_of.get(&node).map_or(&[] as &[usize], |p| p) {
-                    let opening =
-                        Opening { start: &start, end: &end, duration: &duration, work: &|node, gap, own| work[node].apply(gap, own) };
+            if step.opens_pool {
+                for &pool in &self.pools_of[&node] {
+                    let apply = |node: usize, gap, own| work[node].apply(gap, own);
+                    let opening = Opening { start: &times.start, end: &times.end, duration, work: &apply };
                     self.pools[pool].schedule(s, &opening, &mut |job, at| forced[job] = at);
                 }
             }
         }
-        Times { start, end }
-    }
-
-    fn new_start(&self, c: usize, work: &[Work], bound: Bound, start: &[i64], end: &[i64], latest: &[i64]) -> i64 {
-        let s = &self.schedule;
-        if s.is_declared(c) {
-            let anchor = s.anchor[c] as usize;
-            let (mut at, mut was) = (start[anchor], s.start[anchor]);
-            for &x in s.links(c) {
-                at = at.max(end[x as usize]);
-                was = was.max(s.end[x as usize]);
-            }
-            let own = if s.host[c] as usize == anchor {
-                let until = was.clamp(s.start[anchor], s.end[anchor]);
-                s.own_at_start[c] - (until - s.start[anchor] - s.cover.covered_before(anchor, until))
-            } else {
-                0
-            };
-            return at + work[anchor].apply(s.start[c] - was, own);
-        }
-        let host = s.host[c] as usize;
-        let w = work[host];
-        let alone = || start[host] + w.apply(s.start[c] - s.start[host], s.own_at_start[c]);
-        let Some(last) = s.ended_before(c).next_back() else { return alone() };
-        if bound == Bound::Low && self.chance[c] {
-            return alone();
-        }
-        let x = s.ended[last] as usize;
-        let after = match bound {
-            Bound::Low => latest[last],
-            Bound::High => end[x],
-        };
-        after.max(start[host]) + w.apply(s.start[c] - s.end[x].max(s.start[host]), s.own_at_start[c] - s.own_at_end[x])
     }
 
     /// Whether what this node waited for is declared.

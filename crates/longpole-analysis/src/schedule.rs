@@ -200,6 +200,15 @@ impl Schedule {
         self.start.len()
     }
 
+    /// Own time of a node between two moments.
+    pub(crate) fn own_between(&self, node: usize, from: i64, to: i64) -> i64 {
+        let before = |at: i64| {
+            let at = at.clamp(self.start[node], self.end[node]);
+            at - self.start[node] - self.cover.covered_before(node, at)
+        };
+        before(to) - before(from)
+    }
+
     /// Spans that this one's links name and that ended before it started.
     pub(crate) fn links(&self, node: usize) -> &[u32] {
         &self.links[self.link_base[node] as usize..self.link_base[node + 1] as usize]

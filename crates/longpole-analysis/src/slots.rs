@@ -70,14 +70,6 @@ pub(crate) fn find(recording: &Recording, forest: &Forest, s: &Schedule, started
     pools
 }
 
-fn own_between(s: &Schedule, node: usize, from: i64, to: i64) -> i64 {
-    let before = |at: i64| {
-        let at = at.clamp(s.start[node], s.end[node]);
-        at - s.start[node] - s.cover.covered_before(node, at)
-    };
-    before(to) - before(from)
-}
-
 /// Gives the jobs, in order of their start, to so many slots, and says for each when its slot became free.
 fn slot_free(s: &Schedule, jobs: &[u32], slots: usize) -> Vec<Option<i64>> {
     let mut free: BinaryHeap<Reverse<i64>> = BinaryHeap::new();
@@ -120,7 +112,7 @@ fn find_inferred(s: &Schedule, host: usize, jobs: &[u32], limit: i64) -> Option<
             let node = job as usize;
             let free = free.unwrap_or(s.start[host]);
             let gap = s.start[node] - free;
-            Job { node, gap, own: own_between(s, s.host[node] as usize, free, s.start[node]), handed: (0..=limit).contains(&gap) }
+            Job { node, gap, own: s.own_between(s.host[node] as usize, free, s.start[node]), handed: (0..=limit).contains(&gap) }
         })
         .collect();
     let explained = list.iter().zip(&free).filter(|(job, free)| free.is_some() && job.handed).count();
@@ -191,7 +183,7 @@ fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<Pool> {
                 explained += usize::from(handed && gap * 4 <= waited);
             }
             let (gap, since) = if handed { (gap, since) } else { (waited, ready(node)) };
-            Job { node, gap, own: own_between(s, s.host[node] as usize, since, s.start[node]), handed }
+            Job { node, gap, own: s.own_between(s.host[node] as usize, since, s.start[node]), handed }
         })
         .collect();
     (waiting >= LATE_MIN && explained * 100 >= waiting * EXPLAINED_PERCENT).then_some(Pool { host, slots, declared: true, jobs: list })
