@@ -1,1 +1,26 @@
-//! Stub.
+//! Ask: SQL over recordings.
+//!
+//! You bring sealed recordings of a [`longpole_store::Store`] and a statement; you get plain values.
+//!
+//! ```text
+//! sql(&[r7], "SELECT name, duration_nanos FROM spans", &limits)  →  columns, rows
+//! ```
+//!
+//! It only reads: SELECT, EXPLAIN, SHOW and DESCRIBE over the tables of `docs/formats/sql-schema.md`. It changes nothing,
+//! opens no other file, and stops at the limits of memory, time and rows it is given. It is synchronous: the engine runs on
+//! two threads of its own for as long as one statement takes.
+//!
+//! Every table is a scan of a Parquet file and every plan is made of the engine's own nodes, so that the same plans can one
+//! day be sent to other machines. No type of the engine leaves this crate.
+
+#![forbid(unsafe_code)]
+
+mod engine;
+pub mod error;
+pub mod schema;
+pub mod sql;
+pub mod value;
+
+pub use error::{QueryError, QueryErrorKind};
+pub use sql::{Column, Limits, SqlResult, sql};
+pub use value::Value;

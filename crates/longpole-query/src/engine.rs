@@ -1,0 +1,192 @@
+//! DataFusion within bounds: which tables there are, how much memory, how many threads, how long.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::MemorySchemaProvider;
+use datafusion::common::{DataFusionError, TableReference};
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement;
+
+use crate::error::{self, QueryError};
+use crate::schema::VIEWS;
+use crate::sql::Limits;
+
+/// Threads of the engine, and partitions of a plan. Recordings are small; a command may be running beside.
+const THREADS: usize = 2;
+
+/// Threads that wait for files.
+const FILE_THREADS: usize = 4;
+
+/// Planning walks deep statements recursively.
+const STACK_BYTES: usize = 8 << 20;
+
+const CATALOG: &str = "longpole";
+
+/// The schema of the tables that need no prefix.
+const SCHEMA: &str = "recordings";
+
+/// The files of one recording.
+pub(crate) struct Source {
+    /// Its name.
+    pub(crate) recording: String,
+    /// Table and file.
+    pub(crate) files: Vec<(&'static str, std::path::PathBuf)>,
+}
+
+/// What the engine answered.
+pub(crate) struct Answer {
+    pub(crate) schema: SchemaRef,
+    pub(crate) batches: Vec<RecordBatch>,
+}
+
+/// Runs a statement on threads of its own, so that it works and ends wherever it is called from.
+pub(crate) fn run(sources: Vec<Source>, statement: Statement, limits: &Limits) -> Result<Answer, QueryError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .max_blocking_threads(FILE_THREADS)
+        .thread_name("longpole-query")
+        .thread_stack_size(STACK_BYTES)
+        .enable_time()
+        .build()
+        .map_err(|error| QueryError::Engine { message: format!("start its threads: {error}") })?;
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let task_limits = limits.clone();
+    runtime.spawn(async move {
+        // The receiver is gone where the time was up.
+        let _ = sender.send(answer(sources, statement, &task_limits).await);
+    });
+    let answered = receiver.recv_timeout(limits.timeout);
+    // Whatever still runs is dropped at its next pause; nobody waits for it.
+    runtime.shutdown_background();
+    answered.unwrap_or_else(|error| match error {
+        RecvTimeoutError::Timeout => Err(QueryError::Timeout { timeout: limits.timeout }),
+        RecvTimeoutError::Disconnected => Err(QueryError::Engine { message: "the engine gave up".into() }),
+    })
+}
+
+async fn answer(sources: Vec<Source>, statement: Statement, limits: &Limits) -> Result<Answer, QueryError> {
+    let context = context(&sources, limits).await.map_err(|error| error::running(&error, limits.memory_bytes))?;
+    let state = context.state();
+    let references = state.resolve_table_references(&statement).map_err(|error| error::planning(&error))?;
+    for reference in references {
+        if !is_known(&context, &reference) {
+            return Err(QueryError::Table { table: reference.to_string(), tables: tables(&sources) });
+        }
+    }
+    let plan = state.statement_to_plan(statement).await.map_err(|error| error::planning(&error))?;
+    // `sql` has looked at the statement; this looks at the plan, which is what runs.
+    let reads_only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+    reads_only.verify_plan(&plan).map_err(|error| error::planning(&error))?;
+
+    let run = async {
+        let describes = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_));
+        let mut frame = context.execute_logical_plan(plan).await?;
+        if !describes {
+            // One more than asked for tells whether there are more.
+            frame = frame.limit(0, Some(limits.rows.saturating_add(1)))?;
+        }
+        let schema = Arc::clone(frame.schema().inner());
+        Ok(Answer { schema, batches: frame.collect().await? })
+    };
+    let answer: Result<Answer, DataFusionError> = run.await;
+    let answer = answer.map_err(|error| match error.find_root() {
+        // The optimiser finds more errors of the statement.
+        DataFusionError::Plan(_) | DataFusionError::SchemaError(..) | DataFusionError::NotImplemented(_) => error::planning(&error),
+        _ => error::running(&error, limits.memory_bytes),
+    })?;
+    // The pool counts what operators hold, not what they have handed out.
+    let bytes: usize = answer.batches.iter().map(RecordBatch::get_array_memory_size).sum();
+    if bytes > limits.memory_bytes {
+        return Err(QueryError::Memory { memory_bytes: limits.memory_bytes });
+    }
+    Ok(answer)
+}
+
+/// Whether it is a table, a SQL view or a function that makes rows. An error means that its schema is unknown.
+fn is_known(context: &SessionContext, reference: &TableReference) -> bool {
+    reference.schema() == Some("information_schema")
+        || context.state().table_functions().contains_key(reference.table())
+        || context.table_exist(reference.clone()).unwrap_or(false)
+}
+
+/// Names of what can be asked for, views behind tables.
+fn tables(sources: &[Source]) -> String {
+    let files = sources.first().map(|source| source.files.as_slice()).unwrap_or_default();
+    error::list(files.iter().map(|(table, _)| *table).chain(VIEWS.iter().map(|view| view.name)).map(str::to_owned))
+}
+
+/// A session that knows these recordings, and nothing else.
+async fn context(sources: &[Source], limits: &Limits) -> Result<SessionContext, DataFusionError> {
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(GreedyMemoryPool::new(limits.memory_bytes)))
+        .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
+        .build_arc()?;
+    let config =
+        SessionConfig::new().with_target_partitions(THREADS).with_information_schema(true).with_default_catalog_and_schema(CATALOG, SCHEMA);
+    let context = SessionContext::new_with_config_rt(config, runtime);
+    let catalog = context.catalog(CATALOG).ok_or_else(|| DataFusionError::Internal("the catalog is missing".into()))?;
+    for source in sources {
+        catalog.register_schema(&source.recording, Arc::new(MemorySchemaProvider::new()))?;
+        for (table, path) in &source.files {
+            let file = Arc::new(file_table(&context, path).await?);
+            if let [_] = sources {
+                context.register_table(*table, Arc::clone(&file) as _)?;
+            }
+            context.register_table(TableReference::partial(source.recording.as_str(), *table), file)?;
+        }
+    }
+    if let [first, _, ..] = sources {
+        for (table, _) in &first.files {
+            let parts = sources.iter().map(|it| format!("SELECT '{0}' AS recording, * FROM {0}.{table}", it.recording));
+            create_view(&context, table, &parts.collect::<Vec<_>>().join(" UNION ALL ")).await?;
+        }
+    }
+    for view in VIEWS {
+        create_view(&context, view.name, &(view.sql)(sources.len() > 1)).await?;
+    }
+    Ok(context)
+}
+
+async fn create_view(context: &SessionContext, name: &str, sql: &str) -> Result<(), DataFusionError> {
+    context.sql(&format!("CREATE VIEW {name} AS {sql}")).await?;
+    Ok(())
+}
+
+/// A table that is a scan of one Parquet file.
+async fn file_table(context: &SessionContext, path: &Path) -> Result<ListingTable, DataFusionError> {
+    let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
+    let config = ListingTableConfig::new(ListingTableUrl::parse(file_url(path))?).with_listing_options(options);
+    ListingTable::try_new(config.infer_schema(&context.state()).await?)
+}
+
+/// The path as a URL: in a plain path the engine would take `*`, `?` and `[` for patterns.
+fn file_url(path: &Path) -> String {
+    let mut url = "file://".to_owned();
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => url.push(char::from(byte)),
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_url;
+
+    #[test]
+    fn a_path_is_a_url_without_patterns() {
+        assert_eq!(file_url("/a b/[x]*?/ü%.parquet".as_ref()), "file:///a%20b/%5Bx%5D%2A%3F/%C3%BC%25.parquet");
+    }
+}

@@ -1,0 +1,140 @@
+//! Why a statement was not answered.
+
+use std::error::Error;
+use std::time::Duration;
+
+use datafusion::common::{DataFusionError, SchemaError};
+use longpole_store::StoreError;
+
+/// Why a statement was not answered. The message completes "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// The statement is none that only reads.
+    #[error("run `{statement}`: recordings can only be read: SELECT, EXPLAIN, SHOW or DESCRIBE")]
+    ReadOnly {
+        /// The statement, shortened.
+        statement: String,
+    },
+    /// There is not exactly one statement.
+    #[error("run {count} statements: one at a time")]
+    Count {
+        /// How many there are.
+        count: usize,
+    },
+    /// A name that is no table.
+    #[error("find the table `{table}`; there are: {tables}")]
+    Table {
+        /// The name.
+        table: String,
+        /// The names that are, separated by commas.
+        tables: String,
+    },
+    /// A name that is no column.
+    #[error("find the column `{column}`; there are: {columns}")]
+    Column {
+        /// The name.
+        column: String,
+        /// The names that are, separated by commas.
+        columns: String,
+    },
+    /// The statement makes no sense for another reason.
+    #[error("understand the statement: {message}")]
+    Statement {
+        /// What the engine says.
+        message: String,
+    },
+    /// It took too long.
+    #[error("answer within {} s", timeout.as_secs_f64())]
+    Timeout {
+        /// The limit.
+        timeout: Duration,
+    },
+    /// It needs too much memory.
+    #[error("answer within {} MiB of memory", memory_bytes >> 20)]
+    Memory {
+        /// The limit.
+        memory_bytes: usize,
+    },
+    /// A recording could not be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The engine failed while it ran: a division by zero, an overflow, a damaged file.
+    #[error("run the statement: {message}")]
+    Engine {
+        /// What it says.
+        message: String,
+    },
+}
+
+/// What a caller decides on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueryErrorKind {
+    /// The statement is wrong.
+    Usage,
+    /// The statement is too much for the limits.
+    Limit,
+    /// The recording or the machine is at fault.
+    Failed,
+}
+
+impl QueryError {
+    /// What kind of error this is.
+    pub fn kind(&self) -> QueryErrorKind {
+        match self {
+            QueryError::ReadOnly { .. }
+            | QueryError::Count { .. }
+            | QueryError::Table { .. }
+            | QueryError::Column { .. }
+            | QueryError::Statement { .. } => QueryErrorKind::Usage,
+            QueryError::Timeout { .. } | QueryError::Memory { .. } => QueryErrorKind::Limit,
+            QueryError::Store(_) | QueryError::Engine { .. } => QueryErrorKind::Failed,
+        }
+    }
+}
+
+/// What the engine says of a statement while it plans it.
+pub(crate) fn planning(error: &DataFusionError) -> QueryError {
+    match error.find_root() {
+        DataFusionError::SchemaError(error, _) => match error.as_ref() {
+            SchemaError::FieldNotFound { field, valid_fields } if !valid_fields.is_empty() => {
+                QueryError::Column { column: field.flat_name(), columns: list(valid_fields.iter().map(|column| column.name().to_owned())) }
+            }
+            error => QueryError::Statement { message: error.to_string() },
+        },
+        DataFusionError::SQL(error, _) => QueryError::Statement { message: error.to_string() },
+        root => QueryError::Statement { message: root.message().into_owned() },
+    }
+}
+
+/// What the engine says while it runs.
+pub(crate) fn running(error: &DataFusionError, memory_bytes: usize) -> QueryError {
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(_) => QueryError::Memory { memory_bytes },
+        DataFusionError::ArrowError(error, _) => QueryError::Engine { message: lower(&error.to_string()) },
+        root => QueryError::Engine { message: with_causes(root) },
+    }
+}
+
+fn with_causes(error: &DataFusionError) -> String {
+    match error.source() {
+        Some(cause) => format!("{}: {cause}", error.message()),
+        None => error.message().into_owned(),
+    }
+}
+
+/// Arrow begins its messages with a capital.
+fn lower(message: &str) -> String {
+    let mut letters = message.chars();
+    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// Names as people list them, each once.
+pub(crate) fn list(names: impl Iterator<Item = String>) -> String {
+    let mut listed: Vec<String> = Vec::new();
+    for name in names {
+        if !listed.contains(&name) {
+            listed.push(name);
+        }
+    }
+    listed.join(", ")
+}

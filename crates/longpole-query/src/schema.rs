@@ -1,0 +1,158 @@
+//! The tables and SQL views of a recording, for people: where `docs/formats/sql-schema.md` comes from.
+
+use longpole_store::tables::{ColumnDocumentation, documentation};
+
+/// A SQL view over the tables.
+pub(crate) struct View {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// Whether it has a column `recording` where there are several: then the join compares it, too.
+    pub(crate) sql: fn(several: bool) -> String,
+    columns: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// Every view, each over tables only.
+pub(crate) const VIEWS: &[View] = &[View {
+    name: "span_samples",
+    about: "Every sample once, with the span it belongs to; the columns of the span are NULL where none is chosen.",
+    sql: span_samples,
+    columns: &[
+        ("span_row", "BIGINT", "Row of its span in `spans`."),
+        ("parent_row", "BIGINT", "Row of the parent of its span."),
+        ("service_name", "VARCHAR", "Service of its span."),
+        ("span_name", "VARCHAR", "Name of its span."),
+        ("span_start_time_unix_nano", "BIGINT", "Start of its span."),
+        ("span_duration_nanos", "BIGINT", "Duration of its span."),
+    ],
+}];
+
+fn span_samples(several: bool) -> String {
+    let same_recording = if several { "p.recording = s.recording AND " } else { "" };
+    format!(
+        "SELECT s.*, p.span_row, p.parent_row, p.service_name, p.name AS span_name,
+            p.start_time_unix_nano AS span_start_time_unix_nano, p.duration_nanos AS span_duration_nanos
+        FROM samples s LEFT JOIN spans p ON {same_recording}p.trace_id = s.trace_id AND p.span_id = s.span_id"
+    )
+}
+
+/// A question that people ask, and its statement.
+pub(crate) const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "Which operations take the most CPU by themselves?",
+        "SELECT service_name, span_name, count(*) AS samples, sum(weight_nanos) / 1e6 AS cpu_ms
+FROM span_samples
+GROUP BY service_name, span_name
+ORDER BY cpu_ms DESC
+LIMIT 10",
+    ),
+    (
+        "Which functions burn that CPU?",
+        "SELECT f.function, sum(s.weight_nanos) / 1e6 AS self_ms
+FROM span_samples s
+JOIN stacks k ON k.stack_id = s.stack_id
+JOIN frames f ON f.location_id = k.location_ids[1] AND f.inline_depth = 0
+WHERE s.span_name = 'verify'
+GROUP BY f.function
+ORDER BY self_ms DESC
+LIMIT 10",
+    ),
+    (
+        "How slow is each operation?",
+        "SELECT name, count(*) AS spans, median(duration_nanos) / 1e6 AS median_ms, max(duration_nanos) / 1e6 AS max_ms
+FROM spans
+GROUP BY name
+ORDER BY max_ms DESC",
+    ),
+    (
+        "What went wrong, and where?",
+        "SELECT service_name, name, status_message, attributes['http.route'] AS route
+FROM spans
+WHERE status_code = 'error'
+ORDER BY start_time_unix_nano",
+    ),
+    (
+        "What happened below one span?",
+        "SELECT c.depth - p.depth AS level, c.name, c.duration_nanos
+FROM spans p
+JOIN spans c ON c.span_row BETWEEN p.span_row AND p.span_row + p.descendants
+WHERE p.span_id = X'00f067aa0ba902b7'
+ORDER BY c.span_row",
+    ),
+    (
+        "How sure is it whose samples are whose?",
+        "SELECT evidence, count(*) AS samples FROM samples GROUP BY evidence ORDER BY samples DESC",
+    ),
+    (
+        "How long was each thread on a CPU?",
+        "SELECT t.pid, t.tid, t.name, sum(c.duration_nanos) / 1e6 AS on_cpu_ms
+FROM cpu_slices c
+JOIN threads t ON t.pid = c.pid AND t.tid = c.tid AND c.start_time_monotonic_nano >= t.start_time_monotonic_nano
+    AND (t.end_time_monotonic_nano IS NULL OR c.start_time_monotonic_nano < t.end_time_monotonic_nano)
+GROUP BY t.pid, t.tid, t.name
+ORDER BY on_cpu_ms DESC",
+    ),
+];
+
+const INTRODUCTION: &str = "# SQL schema of a recording
+
+This page is generated from the code: `LONGPOLE_UPDATE_DOCS=1 cargo test -p longpole-query schema`.
+
+`longpole sql 'SELECT …'` takes one statement: SELECT, EXPLAIN, SHOW or DESCRIBE. Tables and columns are only ever added. The
+same tables lie as Parquet files in the recording's directory (`segments/*.parquet`), for DuckDB, Spark, ClickHouse or pandas.
+
+- Times are whole nanoseconds: since the Unix epoch where the name says `unix`, of CLOCK_MONOTONIC where it says `monotonic`.
+  `to_timestamp_nanos(start_time_unix_nano)` shows a date.
+- Ids are bytes, shown as lower-case hex. Compare them with `span_id = X'00f067aa0ba902b7'`, or as text with
+  `encode(span_id, 'hex') = '00f067aa0ba902b7'`.
+- Attributes are maps of text to text: `attributes['http.route']`, a number with `CAST(attributes['retries'] AS BIGINT)`. The
+  columns that end in `_json` keep the types.
+- With several recordings every table has a first column `recording` (`r7`), and numbers such as `span_row` or `stack_id` count
+  within one recording only. The tables of one of them are also found as `r7.spans`.
+";
+
+/// The page `docs/formats/sql-schema.md`.
+pub fn markdown() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    page.push_str("\n## Tables\n");
+    for table in documentation() {
+        let columns = table.columns.iter().map(|it| (it.name, shown_type(it), it.about));
+        section(&mut page, table.name, table.about, columns);
+    }
+    page.push_str("\n## SQL views\n");
+    for view in VIEWS {
+        let about = format!("{} The columns of `samples`, then:", view.about);
+        section(&mut page, view.name, &about, view.columns.iter().map(|&(name, kind, about)| (name, format!("{kind}, NULL"), about)));
+    }
+    page.push_str("\n## Questions\n");
+    for (question, statement) in EXAMPLES {
+        page.push_str(&format!("\n{question}\n\n```sql\n{statement}\n```\n"));
+    }
+    page
+}
+
+fn shown_type(column: &ColumnDocumentation) -> String {
+    format!("{}{}", column.sql_type, if column.nullable { ", NULL" } else { "" })
+}
+
+fn section<'a>(page: &mut String, name: &str, about: &str, columns: impl Iterator<Item = (&'a str, String, &'a str)>) {
+    page.push_str(&format!("\n### {name}\n\n{about}\n\n| column | type | |\n|---|---|---|\n"));
+    for (name, kind, about) in columns {
+        page.push_str(&format!("| `{name}` | {kind} | {} |\n", about.replace('|', "\\|")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_page_of_the_schema_is_what_the_code_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/sql-schema.md");
+        if std::env::var_os("LONGPOLE_UPDATE_DOCS").is_some() {
+            std::fs::write(path, super::markdown()).unwrap();
+        }
+        let page = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            page == super::markdown(),
+            "docs/formats/sql-schema.md is stale; write it with: LONGPOLE_UPDATE_DOCS=1 cargo test -p longpole-query schema"
+        );
+    }
+}

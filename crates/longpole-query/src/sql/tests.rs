@@ -1,0 +1,389 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
+use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
+use longpole_model::{
+    AttributeValue, CaptureMode, Clock, ContextRecord, CpuSlice, Evidence, Exit, Recording, Resource, Run, Sample, SampleLink, Span,
+    SpanId, SpanKind, Status, StatusCode, Thread, VirtOffset,
+};
+use longpole_store::{Assembler, Store, SummaryRow};
+
+use super::*;
+use crate::error::QueryErrorKind;
+use crate::schema::EXAMPLES;
+
+/// A store of one test, removed with all that is in it when the test is over. Its path holds what URLs and patterns mind.
+struct Stored {
+    root: PathBuf,
+    store: Store,
+}
+
+impl Stored {
+    fn new(recordings: &[Recording]) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("longpole query [x]* 100% {}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        let store = Store::open(&root).unwrap();
+        for recording in recordings {
+            let writer = store.create(&recording.run).unwrap();
+            writer.write_segments(recording, &SummaryRow::of_recording(recording, None)).unwrap();
+        }
+        Stored { root, store }
+    }
+
+    /// The recordings, the oldest first.
+    fn all(&self) -> Vec<StoredRecording> {
+        let mut all = self.store.list().unwrap();
+        all.reverse();
+        all
+    }
+
+    fn ask(&self, statement: &str) -> Result<SqlResult, QueryError> {
+        sql(&self.all(), statement, &Limits::default())
+    }
+
+    /// Rows as lines, cells between bars.
+    fn check(&self, statement: &str, expected: &[&str]) {
+        let result = self.ask(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+        assert_eq!(lines(&result), expected, "{statement}");
+    }
+
+    fn refused(&self, statement: &str, expected: &str) {
+        let error = self.ask(statement).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.kind()), (expected, QueryErrorKind::Usage), "{statement}");
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+fn lines(result: &SqlResult) -> Vec<String> {
+    let line = |row: &Vec<Value>| row.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
+    result.rows.iter().map(line).collect()
+}
+
+fn span(id: u8, parent: u8, name: &str, start: i64, end: i64) -> Span {
+    let span_id = |number: u8| SpanId::new([0, 0, 0, 0, 0, 0, 0xab, number]).filter(|_| number > 0);
+    let mut resource = Resource::default();
+    resource.attributes.push("service.name", AttributeValue::Str("shop".into()));
+    let mut span = Span {
+        trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".parse().unwrap(),
+        span_id: span_id(id).unwrap(),
+        parent_span_id: span_id(parent),
+        trace_state: String::new(),
+        flags: 1,
+        name: name.into(),
+        kind: SpanKind::Internal,
+        start: Timestamp(start),
+        end: Timestamp(end),
+        attributes: Default::default(),
+        dropped_attributes: 0,
+        events: Vec::new(),
+        dropped_events: 0,
+        links: Vec::new(),
+        dropped_links: 0,
+        status: Status::default(),
+        resource: Arc::new(resource),
+        scope: Arc::default(),
+        pid: Some(7),
+    };
+    span.attributes.push("http.route", AttributeValue::Str(format!("/{name}")));
+    span.attributes.push("retries", AttributeValue::Int(i64::from(id)));
+    span
+}
+
+/// A run of three spans: the root with two children; two samples in the second child, one in none.
+fn shop() -> Recording {
+    let run = Run {
+        command: vec!["shop".into(), "--serve".into()],
+        working_directory: "/src".into(),
+        host: "host".into(),
+        cpus: 2,
+        version: "0.1.0".into(),
+        trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".parse().unwrap(),
+        root_span_id: "00f067aa0ba902b7".parse().unwrap(),
+        root_pid: Some(7),
+        start: Timestamp(1_000),
+        end: Some(Timestamp(9_000)),
+        exit: Some(Exit::Code(0)),
+        rate_hz: 999,
+        mode: CaptureMode::User,
+        cpu_nanos: None,
+        recorder_cost: None,
+    };
+    let mut recording = Assembler::new(run).finish();
+    let mut failed = span(3, 1, "verify", 3_000, 8_000);
+    failed.status = Status { code: StatusCode::Error, message: "too slow".into() };
+    recording.spans = vec![failed.clone(), span(1, 0, "GET", 1_000, 9_000), span(2, 1, "auth", 1_500, 2_500)];
+    recording.clock = Clock::new(vec![ClockAnchor { monotonic: Monotonic(0), unix: Timestamp(1_000), bracket_nanos: 1 }]);
+    recording.threads = vec![Thread { pid: 7, tid: 7, name: "main".into(), start: Monotonic(0), end: None }];
+    let slice = CpuSlice { pid: 7, tid: 7, start: Monotonic(100), end: Monotonic(300), preempted: false };
+    recording.cpu_slices = vec![slice];
+    recording.mappings = vec![Mapping { id: MappingId(0), path: "/bin/shop".into(), build_id: vec![0xab, 0xcd] }];
+    let frame = |function: &str| Frame { function: function.into(), file: "/src/main.rs".into(), line: 3, reason: None };
+    recording.locations = vec![
+        Location {
+            id: LocationId(0),
+            kind: LocationKind::Code { mapping: MappingId(0), address: VirtOffset(0xffff_ffff_ff60_0000) },
+            frames: vec![frame("hash_block"), frame("verify_all")],
+        },
+        Location {
+            id: LocationId(1),
+            kind: LocationKind::Code { mapping: MappingId(0), address: VirtOffset(16) },
+            frames: vec![frame("main")],
+        },
+    ];
+    recording.stacks = vec![Stack { id: StackId(0), locations: vec![LocationId(0), LocationId(1)] }];
+    let sample = |time| Sample {
+        time: Monotonic(time),
+        pid: 7,
+        tid: 7,
+        cpu: 0,
+        stack: StackId(0),
+        weight_nanos: 1_000_000,
+        context: ContextRecord::Absent,
+    };
+    recording.samples = vec![sample(2_500), sample(3_500), sample(9_500)];
+    let linked = SampleLink { span: Some((failed.trace_id, failed.span_id)), evidence: Evidence::Record };
+    recording.sample_links = vec![linked, linked, SampleLink { span: None, evidence: Evidence::Ambiguous { candidates: 2 } }];
+    recording
+}
+
+#[test]
+fn values_come_plain_and_ids_as_hex() {
+    let stored = Stored::new(&[shop()]);
+    let result = stored
+        .ask("SELECT span_row, parent_row, trace_id, span_id, name, duration_nanos, duration_nanos / 2.0 AS half, isnan(0.5) AS odd FROM spans")
+        .unwrap();
+    let kinds: Vec<String> = result.columns.iter().map(|column| format!("{} {}", column.name, column.kind)).collect();
+    assert_eq!(
+        kinds,
+        ["span_row int", "parent_row int", "trace_id bytes", "span_id bytes", "name text", "duration_nanos int", "half float", "odd bool"]
+    );
+    assert_eq!(
+        lines(&result),
+        [
+            "0 | NULL | 4bf92f3577b34da6a3ce929d0e0e4736 | 000000000000ab01 | GET | 8000 | 4000 | false",
+            "1 | 0 | 4bf92f3577b34da6a3ce929d0e0e4736 | 000000000000ab02 | auth | 1000 | 500 | false",
+            "2 | 0 | 4bf92f3577b34da6a3ce929d0e0e4736 | 000000000000ab03 | verify | 5000 | 2500 | false",
+        ]
+    );
+    assert!(!result.truncated);
+    stored.check("SELECT command, mode, exit_code FROM runs", &[r#"["shop", "--serve"] | user | 0"#]);
+    stored.check("SELECT address, build_id FROM locations JOIN mappings USING (mapping_id)", &["18446744073699065856 | abcd", "16 | abcd"]);
+    stored.check("SELECT attributes FROM spans WHERE name = 'auth'", &[r#"{http.route: "/auth", retries: "2"}"#]);
+    stored.check("SELECT named_struct('a', 1, 'b', [1.5, NULL])", &["{a: 1, b: [1.5, NULL]}"]);
+    stored.check("SELECT to_timestamp_nanos(start_time_unix_nano) FROM runs", &["1970-01-01T00:00:00.000001"]);
+    stored.check("SELECT arrow_cast('x', 'Dictionary(Int32, Utf8)') AS d, CAST(1.25 AS DECIMAL(5, 2)) AS m", &["x | 1.25"]);
+    stored.check("WITH slow AS (SELECT * FROM spans WHERE duration_nanos > 2000) SELECT count(*) FROM slow", &["2"]);
+    stored.check("SELECT value FROM generate_series(1, 2)", &["1", "2"]);
+    stored.check("SELECT round(1.5), upper('a'), regexp_like('abc', 'b.')", &["2 | A | true"]);
+}
+
+#[test]
+fn ids_and_attributes_can_be_compared() {
+    let stored = Stored::new(&[shop()]);
+    stored.check("SELECT name FROM spans WHERE span_id = X'000000000000ab02'", &["auth"]);
+    stored.check("SELECT name FROM spans WHERE X'000000000000AB02' = span_id", &["auth"]);
+    stored.check("SELECT name FROM spans WHERE span_id IN (X'000000000000ab02', X'000000000000ab03') ORDER BY name", &["auth", "verify"]);
+    stored.check("SELECT count(*) FROM spans WHERE trace_id = X'4bf92f3577b34da6a3ce929d0e0e4736'", &["3"]);
+    stored.check("SELECT count(*) FROM spans WHERE trace_id = X'00000000000000000000000000000001'", &["0"]);
+    stored.check("SELECT name FROM spans WHERE encode(span_id, 'hex') = '000000000000ab02'", &["auth"]);
+    stored.check("SELECT c.name FROM spans c JOIN spans p ON p.span_id = c.parent_span_id ORDER BY 1", &["auth", "verify"]);
+    stored.check("SELECT name FROM spans WHERE attributes['http.route'] = '/verify'", &["verify"]);
+    stored.check("SELECT name FROM spans WHERE CAST(attributes['retries'] AS BIGINT) > 2", &["verify"]);
+    stored.check("SELECT attributes['none'] FROM spans LIMIT 1", &["NULL"]);
+}
+
+#[test]
+fn samples_are_joined_to_their_spans() {
+    let stored = Stored::new(&[shop()]);
+    stored.check(
+        "SELECT time_unix_nano, thread_name, service_name, span_name, span_row, evidence, candidates FROM span_samples ORDER BY 1",
+        &[
+            "3500 | main | shop | verify | 2 | record | NULL",
+            "4500 | main | shop | verify | 2 | record | NULL",
+            "10500 | main | NULL | NULL | NULL | ambiguous | 2",
+        ],
+    );
+}
+
+#[test]
+fn the_questions_of_the_documentation_are_answered() {
+    let stored = Stored::new(&[shop()]);
+    let several = Stored::new(&[shop(), shop()]);
+    for (question, statement) in EXAMPLES {
+        stored.ask(statement).unwrap_or_else(|error| panic!("{question} {error}"));
+        several.ask(statement).unwrap_or_else(|error| panic!("over several recordings: {question} {error}"));
+    }
+    stored.check(EXAMPLES[0].1, &["shop | verify | 2 | 2", "NULL | NULL | 1 | 1"]);
+    stored.check(EXAMPLES[1].1, &["hash_block | 2"]);
+    stored.check(EXAMPLES[3].1, &["shop | verify | too slow | /verify"]);
+    stored
+        .check(&EXAMPLES[4].1.replace("00f067aa0ba902b7", "000000000000ab01"), &["0 | GET | 8000", "1 | auth | 1000", "1 | verify | 5000"]);
+    stored.check(EXAMPLES[6].1, &["7 | 7 | main | 0.0002"]);
+}
+
+#[test]
+fn several_recordings_have_a_column_that_tells_them_apart() {
+    let mut other = shop();
+    other.spans.truncate(1);
+    let stored = Stored::new(&[shop(), other]);
+    stored.check("SELECT recording, count(*) FROM spans GROUP BY recording ORDER BY recording", &["r1 | 3", "r2 | 1"]);
+    stored.check("SELECT recording, count(span_row) FROM span_samples GROUP BY 1 ORDER BY 1", &["r1 | 2", "r2 | 2"]);
+    stored.check("SELECT count(*) FROM r2.spans", &["1"]);
+    stored.check("SELECT name FROM spans WHERE recording = 'r2' AND span_id = X'000000000000ab03'", &["verify"]);
+    stored.refused("SELECT recording FROM r2.losses", "find the column `recording`; there are: kind, count, detail");
+}
+
+#[test]
+fn tables_can_be_listed_and_described() {
+    let stored = Stored::new(&[shop()]);
+    let result = stored.ask("SHOW TABLES").unwrap();
+    assert!(lines(&result).iter().any(|line| line.contains("span_samples")), "{result:?}");
+    let result = stored.ask("DESCRIBE losses").unwrap();
+    assert_eq!(lines(&result).len(), 3, "{result:?}");
+    let result = stored.ask("EXPLAIN SELECT name FROM spans WHERE trace_id = X'4bf92f3577b34da6a3ce929d0e0e4736'").unwrap();
+    assert!(lines(&result).join("\n").contains("DataSourceExec: file_groups="), "the plan is a scan of a file: {result:?}");
+    stored.ask("EXPLAIN ANALYZE SELECT name FROM spans").unwrap();
+    stored.ask("SHOW COLUMNS FROM spans").unwrap();
+    stored.ask("SELECT table_name FROM information_schema.tables").unwrap();
+}
+
+#[test]
+fn documentation_and_files_have_the_same_columns() {
+    let stored = Stored::new(&[shop()]);
+    for table in longpole_store::tables::documentation() {
+        let result = stored.ask(&format!("SELECT * FROM {}", table.name)).unwrap();
+        let found: Vec<&str> = result.columns.iter().map(|column| column.name.as_str()).collect();
+        let documented: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+        assert_eq!(found, documented, "{}", table.name);
+    }
+    let view = stored.ask("SELECT * FROM span_samples LIMIT 0").unwrap();
+    let page = crate::schema::markdown();
+    let documented = page.split("### span_samples").nth(1).unwrap();
+    let samples = stored.ask("SELECT * FROM samples LIMIT 0").unwrap().columns;
+    assert_eq!(view.columns[..samples.len()], samples);
+    for column in &view.columns[samples.len()..] {
+        assert!(documented.contains(&format!("| `{}` | ", column.name)), "{}", column.name);
+    }
+}
+
+#[test]
+fn whatever_changes_or_reads_something_else_is_refused() {
+    let stored = Stored::new(&[shop()]);
+    let stolen = stored.root.join("stolen.csv");
+    for statement in [
+        "DELETE FROM spans",
+        "UPDATE spans SET name = 'x'",
+        "INSERT INTO spans SELECT * FROM spans",
+        "CREATE TABLE t AS SELECT 1",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '/tmp/x.parquet'",
+        "DROP TABLE spans",
+        &format!("COPY spans TO '{}'", stolen.display()),
+        "SET datafusion.execution.batch_size = 1",
+        "RESET datafusion.execution.batch_size",
+        "BEGIN",
+        "EXPLAIN DELETE FROM spans",
+        "EXPLAIN COPY spans TO '/tmp/longpole-stolen.csv'",
+        "PREPARE p AS SELECT 1",
+        "EXECUTE p",
+        "CREATE FUNCTION f() RETURNS INT RETURN 1",
+    ] {
+        let error = stored.ask(statement).unwrap_err();
+        assert_eq!(error.kind(), QueryErrorKind::Usage, "{statement}: {error}");
+        assert!(matches!(error, QueryError::ReadOnly { .. } | QueryError::Statement { .. }), "{statement}: {error}");
+    }
+    assert!(!stolen.exists());
+    stored.refused(
+        "DELETE\n  FROM spans WHERE name = 'a name that is rather long, longer than a line'",
+        "run `DELETE FROM spans WHERE name = 'a name that is rather long, …`: recordings can only be read: SELECT, EXPLAIN, SHOW or DESCRIBE",
+    );
+    let file = stored.store.recording(stored.store.resolve("last").unwrap()).unwrap().directory.join("segments/spans.parquet");
+    for table in ["/etc/passwd", "/tmp/x.csv", &file.display().to_string()] {
+        let error = stored.ask(&format!("SELECT * FROM '{table}'")).unwrap_err();
+        assert!(matches!(error, QueryError::Table { .. }), "{table}: {error}");
+    }
+    for function in ["read_csv('/etc/passwd')", "read_parquet('/tmp/x.parquet')", "parquet_metadata('/tmp/x.parquet')"] {
+        let error = stored.ask(&format!("SELECT * FROM {function}")).unwrap_err();
+        assert_eq!(error.kind(), QueryErrorKind::Usage, "{function}: {error}");
+    }
+    stored.refused("SELECT 1; SELECT 2", "run 2 statements: one at a time");
+    stored.check("SELECT 1;", &["1"]);
+    stored.refused(" ", "understand the statement: it is empty");
+}
+
+#[test]
+fn a_mistake_is_answered_with_what_there_is() {
+    let stored = Stored::new(&[shop()]);
+    stored.refused("SELECT knd FROM losses", "find the column `knd`; there are: kind, count, detail");
+    stored.refused("SELECT l.knd FROM losses l", "find the column `l.knd`; there are: kind, count, detail");
+    let tables = "runs, spans, span_events, span_links, samples, stacks, locations, frames, mappings, processes, threads, \
+        cpu_slices, losses, clock_anchors, span_samples";
+    stored.refused("SELECT * FROM span", &format!("find the table `span`; there are: {tables}"));
+    stored.refused("SELECT * FROM r9.spans", &format!("find the table `r9.spans`; there are: {tables}"));
+    let error = stored.ask("SELEC 1").unwrap_err();
+    assert!(error.to_string().starts_with("understand the statement: sql parser error: "), "{error}");
+    let error = stored.ask("SELECT nosuch(name) FROM spans").unwrap_err();
+    assert_eq!(error.kind(), QueryErrorKind::Usage, "{error}");
+    let error = stored.ask("SELECT span_row / 0 FROM spans").unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.kind()), ("run the statement: divide by zero error", QueryErrorKind::Failed));
+}
+
+#[test]
+fn rows_memory_and_time_have_limits() {
+    let stored = Stored::new(&[shop()]);
+    let all = stored.all();
+    let ask = |statement: &str, limits: &Limits| sql(&all, statement, limits);
+
+    let few = Limits { rows: 2, ..Limits::default() };
+    let result = ask("SELECT name FROM spans ORDER BY name DESC", &few).unwrap();
+    assert_eq!((lines(&result), result.truncated), (vec!["verify".to_owned(), "auth".to_owned()], true));
+    let result = ask("SELECT name FROM spans LIMIT 2", &few).unwrap();
+    assert!(!result.truncated);
+
+    let small = Limits { memory_bytes: 8 << 20, ..Limits::default() };
+    let sorted = "SELECT count(*) FROM (SELECT DISTINCT a.value, repeat('x', 100) || a.value FROM generate_series(1, 1000000) a)";
+    let error = ask(sorted, &small).unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.kind()), ("answer within 8 MiB of memory", QueryErrorKind::Limit));
+    let error = ask("SELECT repeat('x', 1000000) FROM generate_series(1, 100)", &small).unwrap_err();
+    assert_eq!(error.kind(), QueryErrorKind::Limit, "{error}");
+
+    // Two loops that would take hours: only the limit ends them.
+    let short = Limits { timeout: Duration::from_millis(300), ..Limits::default() };
+    let endless = "SELECT count(*) FROM generate_series(1, 100000000) a, generate_series(1, 100000000) b WHERE a.value % 7 = b.value % 11";
+    let error = ask(endless, &short).unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.kind()), ("answer within 0.3 s", QueryErrorKind::Limit));
+}
+
+#[test]
+fn it_can_be_asked_from_an_async_program() {
+    let stored = Stored::new(&[shop()]);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let result = runtime.block_on(async { stored.ask("SELECT count(*) FROM spans") });
+    assert_eq!(lines(&result.unwrap()), ["3"]);
+}
+
+#[test]
+fn a_recording_that_is_not_sealed_or_is_damaged_is_said() {
+    let stored = Stored::new(&[shop()]);
+    let writer = stored.store.create(&shop().run).unwrap();
+    let error = stored.ask("SELECT 1").unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.kind()), ("read the recording r2: it is not sealed", QueryErrorKind::Failed));
+    writer.discard().unwrap();
+
+    let spans: &Path = &stored.all()[0].directory.join("segments/spans.parquet");
+    std::fs::write(spans, b"PAR1 and nothing that follows PAR1").unwrap();
+    let error = stored.ask("SELECT * FROM spans").unwrap_err();
+    assert_eq!(error.kind(), QueryErrorKind::Failed, "{error}");
+    std::fs::remove_file(spans).unwrap();
+    let error = stored.ask("SELECT * FROM spans").unwrap_err();
+    assert!(error.kind() == QueryErrorKind::Failed && error.to_string().contains("spans.parquet"), "{error}");
+}
