@@ -35,7 +35,8 @@ pub struct Bundle {
     pub checksum: u32,
 }
 
-/// Bundles assets for a time. Between chunks the task lets others run, and goes on wherever it is taken up.
+/// Bundles assets for a time. The runtime is told that a chunk is work and no waiting (`block_in_place`): it hands the other tasks
+/// of the thread to another one, and there this task goes on as well after it has let them run. So it moves with every chunk.
 pub async fn bundle(time: Duration) -> Bundle {
     let start = Instant::now();
     let (sender, mut chunks) = mpsc::channel::<Vec<u8>>(1);
@@ -45,7 +46,7 @@ pub async fn bundle(time: Duration) -> Bundle {
     let mut places = Places::new();
     while let Some(chunk) = chunks.recv().await {
         output.clear();
-        bundle.checksum = compress_bundle(&chunk, &mut places, &mut output, bundle.checksum);
+        bundle.checksum = tokio::task::block_in_place(|| compress_bundle(&chunk, &mut places, &mut output, bundle.checksum));
         bundle.input_bytes += chunk.len() as u64;
         bundle.output_bytes += output.len() as u64;
         if start.elapsed() >= time {
