@@ -67,7 +67,7 @@ fn page(longpole: &Path, store: &Path, pictures: &Path) -> Result<()> {
     open.kill().ok();
     open.wait().ok();
     done?;
-    std::fs::copy(shots.join("pole-light.png"), pictures.join("page.png")).context("failed to copy the picture of the page")?;
+    std::fs::copy(shots.join("frame-light-1440x900.png"), pictures.join("page.png")).context("failed to copy the picture of the page")?;
     Ok(())
 }
 

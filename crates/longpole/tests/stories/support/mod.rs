@@ -1,5 +1,8 @@
 //! What stories share: a sandbox of their own, the binary, the example, a second role of this test binary, a plain user.
 
+pub mod program;
+pub mod terminal;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
