@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use longpole_model::stack::Mapping;
+
 /// An open file: parts of it are read, where they are needed.
 pub trait ReadSeek: Read + Seek {}
 
@@ -11,8 +13,13 @@ impl<T: Read + Seek> ReadSeek for T {}
 
 /// Where binaries and their debug files come from.
 pub trait Files {
-    /// Opens what a mapping calls by this path: a file, or `[vdso]`.
+    /// Opens the file at an absolute path, or `[vdso]`.
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>>;
+
+    /// Opens the binary that was mapped. Whoever still has it open, and so knows better than its path, says it here.
+    fn open_mapped(&self, mapping: &Mapping) -> io::Result<Box<dyn ReadSeek>> {
+        self.open(Path::new(&mapping.path))
+    }
 }
 
 /// The files of this machine.
@@ -23,6 +30,10 @@ impl Files for HostFiles {
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>> {
         if path == Path::new(VDSO) {
             return Ok(Box::new(Cursor::new(vdso()?)));
+        }
+        // What the kernel calls `//anon` or `[heap]` is no file, whatever lies in the current directory.
+        if !path.is_absolute() || path.to_string_lossy().starts_with("//") {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "not a path"));
         }
         // To open a pipe would wait for its writer, and to read a device can do anything.
         if !std::fs::metadata(path)?.is_file() {

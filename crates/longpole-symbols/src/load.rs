@@ -8,12 +8,13 @@
 //! ```
 
 use std::ffi::OsStr;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use longpole_model::stack::Mapping;
 use object::ReadRef;
 
-use crate::files::{Files, VDSO};
+use crate::files::{Files, ReadSeek, VDSO};
 use crate::object::{Binary, Metered, Parts};
 use crate::reason::Reason;
 
@@ -21,23 +22,28 @@ use crate::reason::Reason;
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 
 /// Opens a file.
-pub(crate) fn open(files: &dyn Files, path: &Path) -> Result<Parts, Reason> {
-    files.open(path).and_then(Metered::new).map(Parts::new).map_err(|error| match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => Reason::Missing,
-        _ => Reason::Unreadable { error: error.to_string() },
-    })
+fn open(files: &dyn Files, path: &Path) -> Result<Parts, Reason> {
+    measured(files.open(path))
 }
 
-/// Opens the file of a mapping by the name the kernel gives it.
-pub(crate) fn open_mapped(files: &dyn Files, path: &str) -> Result<Parts, Reason> {
-    if path != VDSO && !path.starts_with('/') || path.starts_with("//") || path.starts_with("/memfd:") || path.starts_with("/dev/") {
-        return Err(Reason::NotAFile);
-    }
-    match open(files, Path::new(path)) {
+/// Opens the file of a mapping.
+pub(crate) fn open_mapped(files: &dyn Files, mapping: &Mapping) -> Result<Parts, Reason> {
+    let path = &mapping.path;
+    let is_no_file =
+        !path.starts_with('/') && path != VDSO || ["//", "/dev/", "/memfd:", "/SYSV"].iter().any(|prefix| path.starts_with(prefix));
+    match measured(files.open_mapped(mapping)) {
+        Err(Reason::Missing) if is_no_file => Err(Reason::NotAFile),
         // So the kernel marks a file that was unlinked. A file may also have such a name.
         Err(Reason::Missing) if path.ends_with(" (deleted)") => Err(Reason::Deleted),
         opened => opened,
     }
+}
+
+fn measured(opened: io::Result<Box<dyn ReadSeek>>) -> Result<Parts, Reason> {
+    opened.and_then(Metered::new).map(Parts::new).map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Reason::Missing,
+        _ => Reason::Unreadable { error: error.to_string() },
+    })
 }
 
 /// Reads the headers, and makes sure that this is the file that was mapped, as far as build ids say.

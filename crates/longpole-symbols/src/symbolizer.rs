@@ -91,7 +91,7 @@ impl Symbolizer {
     /// The frames of sorted, different addresses.
     fn look_up(&self, mapping: &Mapping, addresses: &[u64]) -> (Vec<Vec<Frame>>, Option<Reason>) {
         let files = &*self.files;
-        let main_parts = load::open_mapped(files, &mapping.path);
+        let main_parts = load::open_mapped(files, mapping);
         let main = main_parts.as_ref().map_err(Reason::clone).and_then(|parts| load::parse(parts, &mapping.build_id));
         // Where the binary is gone, its debug file may still be found by the build id that was mapped.
         let build_id = match &main {

@@ -83,6 +83,8 @@ pub struct Binary {
     /// Where handlers of signals return to, by the addresses the file states: the code that asks the kernel to go on where
     /// the signal came.
     signal_returns: Vec<Range<u64>>,
+    /// Where the program starts: code that nothing calls.
+    entry: u64,
     // The last module made of this binary. A binary that is not position independent lies at the same addresses in every
     // process; then its index (for those without `.eh_frame_hdr`) is built once.
     last_module: Mutex<Option<Module<Bytes>>>,
@@ -144,6 +146,7 @@ impl Binary {
             got: range(".got"),
             eh_frame_hdr: section(".eh_frame_hdr"),
             signal_returns: eh_frame.as_ref().map(signal_returns).unwrap_or_default(),
+            entry: file.entry(),
             eh_frame,
             debug_frame,
             last_module: Mutex::new(None),
@@ -206,6 +209,10 @@ impl Binary {
         module
     }
 }
+
+/// Bytes of code at the entry of a program that may call on: it sets up the stack, calls once, and is written by hand, often
+/// without unwind information.
+const ENTRY_BYTES: u64 = 64;
 
 /// Most places that handlers return to: there is one in a C library.
 const SIGNAL_RETURNS_MAX: usize = 16;
@@ -378,6 +385,16 @@ impl Region {
         }
     }
 
+    /// Whether this is where the kernel started the program or its loader, so that there is no caller.
+    fn is_entry(&self, address: AbsAddr) -> bool {
+        match &self.code {
+            Code::Mapped { binary: Some(binary), .. } => {
+                address.0.wrapping_sub(self.bias).wrapping_sub(binary.entry) < ENTRY_BYTES && binary.entry != 0
+            }
+            Code::Mapped { binary: None, .. } | Code::Anonymous => false,
+        }
+    }
+
     fn is_signal_return(&self, address: AbsAddr) -> bool {
         match &self.code {
             Code::Mapped { binary: Some(binary), .. } => {
@@ -544,10 +561,14 @@ fn walk(
         let caller = match space.unwinder.unwind_frame(at, &mut native, cache, &mut read) {
             Ok(Some(caller)) => caller,
             Ok(None) => return StackEnd::Root,
+            Err(_) if is_entry(space, frames) => return StackEnd::Root,
             Err(error) => return end_of_error(error, registers.sp, stack.len(), asked_bytes),
         };
         let address = CodeAddress::Return(AbsAddr(caller));
         let Some(region) = space.region(address.for_lookup()) else {
+            if is_entry(space, frames) {
+                return StackEnd::Root;
+            }
             // The kernel reports every executable mapping, so this is no return address but another word of the stack.
             return StackEnd::NotCode;
         };
@@ -573,6 +594,10 @@ fn walk(
             at = FrameAddress::from_instruction_pointer(interrupted.ip);
         }
     }
+}
+
+fn is_entry(space: &AddressSpace, frames: &[Frame]) -> bool {
+    frames.last().map(|frame| frame.address.for_lookup()).is_some_and(|at| space.region(at).is_some_and(|region| region.is_entry(at)))
 }
 
 /// The registers that the kernel saved on the stack for a handler, which lie just above its return address: a `ucontext`
