@@ -55,7 +55,7 @@ impl CriticalPath {
                 Waited::Start(0) => break,
                 Waited::Start(node) => {
                     let before = schedule.start_waited_for(node);
-                    let owner = if schedule.is_declared(node) { schedule.anchor[node] } else { schedule.host[node] };
+                    let owner = if schedule.links(node).is_empty() { schedule.host[node] } else { schedule.anchor[node] };
                     (before, owner as usize)
                 }
                 Waited::End(node) => (schedule.end_waited_for(node), node),

@@ -149,3 +149,78 @@ impl Poles {
         Poles { poles, truncated }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::text;
+
+    /// Each pole as `name @context ×count on-path own-saving evidence`, in milliseconds.
+    fn check(input: &str, expected: &[&str]) {
+        let recording = text::parse(input).unwrap();
+        let forest = Forest::build(&recording);
+        let path = CriticalPath::new(&recording, &forest);
+        let poles = Poles::new(&recording, &forest, &path, &Replay::new(&recording, &forest));
+        let millis = |nanos: i64| nanos / 1_000_000;
+        let drawn: Vec<String> = poles
+            .poles
+            .iter()
+            .map(|p| {
+                let context = p.context.as_ref().map(|c| format!(" @{c}")).unwrap_or_default();
+                let own = p.savings.own;
+                let (name, count, evidence) = (&p.name, p.nodes.len(), p.savings.evidence.as_str());
+                format!(
+                    "{name}{context} ×{count} {} {}-{} {evidence}",
+                    millis(p.on_path_nanos),
+                    millis(own.low_nanos),
+                    millis(own.high_nanos)
+                )
+            })
+            .collect();
+        assert_eq!(drawn, expected);
+    }
+
+    #[test]
+    fn pieces_of_work_are_poles_of_their_own() {
+        check(
+            "\
+run up  0..100ms
+  up  0..100ms  engine
+    create web  0..40ms  engine
+      Create  1..39ms  aws
+    create db  41..99ms  engine  <- create web
+      Create  42..98ms  aws
+    create dns  0..5ms  engine
+      Create  1..4ms  aws
+",
+            &[
+                "Create @create db ×1 56 56-56 declared",
+                "Create @create web ×1 38 38-38 declared",
+                "up ×1 2 2-2 declared",
+                "create web ×1 2 2-2 declared",
+                "create db ×1 2 2-2 declared",
+            ],
+        );
+    }
+
+    #[test]
+    fn calls_in_sequence_are_one_pole() {
+        let mut text = "run up  0..100ms\n  up 0..100ms engine\n".to_owned();
+        for i in 0..48 {
+            text.push_str(&format!("    postEngineEventBatch {}..{}ms engine\n", 2 * i + 1, 2 * i + 3));
+        }
+        check(&text, &["postEngineEventBatch ×48 96 96-96 inferred", "up ×1 4 4-4 declared"]);
+    }
+
+    #[test]
+    fn the_run_is_a_pole_only_where_nothing_else_is_worth_naming() {
+        check("run x 0..100ms\n", &["x ×1 100 100-100 declared"]);
+        check("run x 0..100ms\n  tiny 10..11ms\n", &["x ×1 99 99-99 declared", "tiny ×1 1 1-1 declared"]);
+        check("run x 0..100ms\n  most 10..90ms\n", &["most ×1 80 80-80 declared"]);
+    }
+
+    #[test]
+    fn what_is_off_the_path_is_no_pole() {
+        check("run x 0..100ms\n  long 0..100ms\n  short 0..50ms\n", &["long ×1 100 50-50 declared"]);
+    }
+}

@@ -529,3 +529,75 @@ fn labels(recording: &Recording, forest: &Forest) -> Labels {
     }
     labels
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::text;
+
+    fn report(text: &str) -> Report {
+        Report::new(text::parse(text).unwrap())
+    }
+
+    #[test]
+    fn handles_are_spelled_from_one() {
+        for handle in [Handle::Node(0), Handle::Pole(11), Handle::Function(2)] {
+            assert_eq!(handle.to_string().parse(), Ok(handle));
+        }
+        assert_eq!("s1".parse(), Ok(Handle::Node(0)));
+        for wrong in ["", "s", "s0", "s01", "x1", "s-1", "s+1", "1", "s99999999999999999999", "ß1"] {
+            assert_eq!(wrong.parse::<Handle>(), Err(HandleError), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_reason_of_a_pole_is_what_its_samples_tell() {
+        let reason = |text: &str| {
+            let report = report(text);
+            let reason = report.reason(&report.poles()[0]);
+            (reason.code.as_str(), reason.text)
+        };
+        let busy = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;build;hash\n";
+        assert_eq!(reason(busy), ("on_cpu", "95 % on-CPU, most of it in hash".to_owned()));
+        let waits = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x4 pid 1 [build] main\n";
+        assert_eq!(reason(waits), ("waits", "waits, 4 % on-CPU".to_owned()));
+        let mixed = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] main;hash\n";
+        assert_eq!(reason(mixed), ("mixed", "40 % on-CPU, most of it in hash; waits for the rest".to_owned()));
+        assert_eq!(reason("run x 0..100ms\n  build 0..100ms\n").0, "no_samples");
+        assert_eq!(reason("run x 0..9ms\n  build 0..9ms svc pid 1\nsample 1ms pid 1 [build] main\n").0, "few_samples");
+        let loops = "run x 0..100ms\n  post 0..50ms svc pid 1\n  post 50..100ms svc pid 1\nsample 0ms pid 1 main\n";
+        assert_eq!(reason(loops), ("waits", "2 in sequence; waits, 1 % on-CPU".to_owned()));
+    }
+
+    #[test]
+    fn a_span_leads_to_its_functions_and_a_function_to_its_spans() {
+        let report = report(
+            "\
+run x  0..100ms
+  a  0..50ms   svc  pid 1
+    b  10..40ms  svc
+  c  50..99ms  svc  pid 1
+sample 1ms x4   pid 1 [a] main;io
+sample 11ms x20 pid 1 [b] main;hash
+sample 60ms x10 pid 1 [c] main;hash
+sample 80ms x10 pid 1 [c] main;io
+sample 99.5ms   pid 9 [~] other
+",
+        );
+        let a = report.flame(Some(1));
+        assert_eq!((a.tree.samples, a.links.record, a.few_samples()), (24, 24, false));
+        let functions = &report.functions().list;
+        let names = |samples: &[u32]| -> Vec<&str> {
+            report.top_functions(samples).iter().map(|f| functions[f.function].function.as_str()).collect()
+        };
+        assert_eq!(names(report.own_samples(2)), ["hash", "main"]);
+        assert_eq!(names(report.own_samples(3)), ["hash", "io", "main"]);
+        let hash = functions.iter().position(|f| f.function == "hash").unwrap();
+        let spans = report.nodes_with(hash);
+        let found: Vec<(&str, u64, f64)> = spans.nodes.iter().map(|n| (report.name(n.node), n.samples, n.share)).collect();
+        assert_eq!(found, [("b", 20, 1.0), ("c", 10, 0.5)]);
+        let other = functions.iter().position(|f| f.function == "other").unwrap();
+        assert_eq!(report.nodes_with(other).unlinked_samples, 1);
+        assert_eq!(report.link_counts(report.all_samples()).none, 1);
+    }
+}

@@ -105,6 +105,8 @@ pub(crate) struct Schedule {
     pub(crate) ended_before: Vec<u32>,
     /// How many others that started under the same host had not ended when the node started.
     pub(crate) in_flight: Vec<u32>,
+    /// As `ended_before`, but for the last moment at which nothing was in flight under the host.
+    quiet_before: Vec<u32>,
     pub(crate) cover: Cover,
     /// Own time of the host before the node's start.
     pub(crate) own_at_start: Vec<i64>,
@@ -186,6 +188,7 @@ impl Schedule {
             position: vec![NONE; count],
             ended_before: vec![0; count],
             in_flight: vec![0; count],
+            quiet_before: vec![0; count],
             cover,
             own_at_start,
             own_at_end,
@@ -234,22 +237,41 @@ impl Schedule {
         self.ended_base(self.host[node] as usize)..self.ended_before[node] as usize
     }
 
+    /// What a child without links waited for under a parent whose children declare: usually nothing but the parent. But if
+    /// everything that ran before had ended when the node, or the first of those it runs beside, started, then there was a
+    /// phase before this one: the last entry of `ended` of that phase.
+    ///
+    /// ```text
+    /// parent  ├───────────────────────────────────────────────────────┤
+    ///   plan    ├──────┤
+    ///   a                ├────────┤              no links: after plan
+    ///   b                 ├──┤                   no links: it runs beside a, so after plan too
+    ///   c                       ├──────────┤     linked to b
+    ///   stop                                  ├──┤   no links: after all of them
+    /// ```
+    pub(crate) fn phase_before(&self, node: usize) -> Option<usize> {
+        let host = self.host[node] as usize;
+        let last = (self.quiet_before[node] as usize).checked_sub(1).filter(|&last| last >= self.ended_base(host))?;
+        (self.end[self.ended[last] as usize] >= self.start[host]).then_some(last)
+    }
+
     /// The last thing the start of a node waited for: by its links where its parent declares, else by order.
     pub(crate) fn start_waited_for(&self, node: usize) -> Waited {
-        if self.is_declared(node) {
+        if self.is_declared(node) && !self.links(node).is_empty() {
             let anchor = self.anchor[node] as usize;
             let last = self.links(node).iter().map(|&x| x as usize).max_by_key(|&x| (self.end[x], Reverse(x)));
-            match last.filter(|&x| self.end[x] >= self.start[anchor]) {
+            return match last.filter(|&x| self.end[x] >= self.start[anchor]) {
                 Some(x) => Waited::End(x),
                 None => Waited::Start(anchor),
-            }
-        } else {
-            let host = self.host[node] as usize;
-            match self.ended_before(node).next_back().map(|i| self.ended[i] as usize).filter(|&x| self.end[x] >= self.start[host]) {
-                Some(x) => Waited::End(x),
-                None => Waited::Start(host),
-            }
+            };
         }
+        let host = self.host[node] as usize;
+        let last = if self.is_declared(node) {
+            self.phase_before(node)
+        } else {
+            self.ended_before(node).next_back().filter(|&i| self.end[self.ended[i] as usize] >= self.start[host])
+        };
+        last.map_or(Waited::Start(host), |i| Waited::End(self.ended[i] as usize))
     }
 
     /// The last thing the end of a node waited for: its last child, or its own start.
@@ -393,6 +415,7 @@ impl Schedule {
         let mut ended = vec![0u32; base[count] as usize];
         // How many started under a host, and how many of those ended anywhere.
         let mut open = vec![0u32; count];
+        let mut quiet = base.clone();
         for &event in &self.order {
             let node = event as usize / 2;
             if event % 2 == 1 {
@@ -409,6 +432,10 @@ impl Schedule {
                 let host = self.host[node] as usize;
                 self.ended_before[node] = fill[host];
                 self.in_flight[node] = open[host];
+                if open[host] == 0 {
+                    quiet[host] = fill[host];
+                }
+                self.quiet_before[node] = quiet[host];
                 open[host] += 1;
             }
         }

@@ -157,6 +157,12 @@ fn find_workers(
         .collect()
 }
 
+/// Nodes whose ends a declared node waited for: those of its links, or the last of the phase before.
+fn waits_for(s: &Schedule, node: usize) -> impl Iterator<Item = usize> {
+    let phase = if s.links(node).is_empty() { s.phase_before(node) } else { None };
+    s.links(node).iter().map(|&x| x as usize).chain(phase.map(|entry| s.ended[entry] as usize))
+}
+
 /// Jobs that declare what they depend on, some of which were ready long before they started: those follow an end that
 /// made room.
 fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<Pool> {
@@ -164,7 +170,7 @@ fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<Pool> {
     if slots < 2 || jobs.len() < slots + LATE_MIN {
         return None;
     }
-    let ready = |node: usize| s.links(node).iter().map(|&x| s.end[x as usize]).fold(s.start[s.anchor[node] as usize], i64::max);
+    let ready = |node: usize| waits_for(s, node).map(|x| s.end[x]).fold(s.start[s.anchor[node] as usize], i64::max);
     // First come, first served: slots are taken in order of being ready.
     let mut order: Vec<u32> = jobs.to_vec();
     order.sort_by_key(|&j| (ready(j as usize), s.start[j as usize], j));
@@ -232,13 +238,13 @@ impl Pool {
         let mut ready_at = vec![0i64; self.jobs.len()];
         for (i, job) in self.jobs.iter().enumerate() {
             ready_at[i] = now.start[s.anchor[job.node] as usize];
-            for &x in s.links(job.node) {
-                match index.get(&(x as usize)) {
+            for x in waits_for(s, job.node) {
+                match index.get(&x) {
                     Some(&before) => {
                         followers[before].push(i);
                         missing[i] += 1;
                     }
-                    None => ready_at[i] = ready_at[i].max(now.end[x as usize]),
+                    None => ready_at[i] = ready_at[i].max(now.end[x]),
                 }
             }
         }

@@ -160,3 +160,63 @@ pub fn parallelism(forest: &Forest) -> Parallelism {
     let wall = run.nanos();
     Parallelism { mean: if wall > 0 { area as f64 / wall as f64 } else { 0.0 }, peak: peak.max(u32::from(wall > 0)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Report;
+    use longpole_model::text;
+
+    fn millis(states: States) -> [i64; 3] {
+        [states.on_cpu_nanos, states.in_child_nanos, states.unaccounted_nanos].map(|nanos| nanos / 1_000_000)
+    }
+
+    fn node(report: &Report, name: &str) -> usize {
+        (0..report.forest().len()).find(|&i| report.name(i) == name).unwrap()
+    }
+
+    #[test]
+    fn a_span_runs_waits_and_has_children() {
+        let report = Report::new(
+            text::parse(
+                "run x 0..100ms\n  work 0..100ms svc pid 1\n    call 40..70ms svc\nsample 1ms x30 pid 1 [work] m\nsample 45ms x20 pid 1 [call] m\n",
+            )
+            .unwrap(),
+        );
+        assert_eq!(millis(report.node_states(node(&report, "work"))), [30, 30, 40]);
+        assert_eq!(millis(report.node_states(node(&report, "call"))), [20, 0, 10]);
+        assert_eq!(millis(report.path_states()), [50, 0, 50]);
+    }
+
+    #[test]
+    fn threads_that_run_at_the_same_time_do_not_make_a_span_longer_nor_hide_that_it_waits() {
+        let two = "sample 0ms x40 pid 1 tid 1 [work] m\nsample 0ms x40 pid 1 tid 2 [work] m\n";
+        let report = Report::new(text::parse(&format!("run x 0..100ms\n  work 0..100ms svc pid 1\n{two}")).unwrap());
+        assert_eq!(millis(report.node_states(1)), [40, 0, 60]);
+    }
+
+    #[test]
+    fn own_time_in_many_short_pieces_is_estimated_without_bias() {
+        // Own time in pieces of 0.2 ms between children; one piece in five gets a sample of 1 ms: busy all the time.
+        let mut text = "run x 0..1s\n  loop 0..100ms svc pid 1\n".to_owned();
+        for i in 0..100 {
+            text.push_str(&format!("    child {}..{}us svc\n", i * 1000 + 200, i * 1000 + 1000));
+            if i % 5 == 0 {
+                text.push_str(&format!("sample {}us pid 1 [loop] m\n", i * 1000 + 100));
+            }
+        }
+        // Samples stand between spans in the text; the notation wants spans together.
+        let (samples, spans): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("sample"));
+        let report = Report::new(text::parse(&format!("{}\n{}", spans.join("\n"), samples.join("\n"))).unwrap());
+        assert_eq!(millis(report.node_states(1)), [20, 80, 0]);
+    }
+
+    #[test]
+    fn operations_in_flight_are_the_innermost_ones() {
+        let of = |text: &str| parallelism(&Forest::build(&text::parse(text).unwrap()));
+        assert_eq!(of("run x 0..10ms\n"), Parallelism { mean: 1.0, peak: 1 });
+        assert_eq!(of("run x 0..10ms\n  p 0..10ms\n    a 0..5ms\n    b 0..5ms\n"), Parallelism { mean: 1.5, peak: 2 });
+        assert_eq!(of("run x 0..10ms\n  a 0..5ms\n  b 5..10ms\n"), Parallelism { mean: 1.0, peak: 1 });
+        assert_eq!(of("run x 0..0ms\n"), Parallelism { mean: 0.0, peak: 0 });
+    }
+}
