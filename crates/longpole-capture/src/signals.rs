@@ -66,6 +66,7 @@ const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
 static EVENTS: OnceLock<Events> = OnceLock::new();
 static WITNESS: Mutex<Option<Witness>> = Mutex::new(None);
+/// Whether signals are the command's, from [`install`] to its end.
 static INSTALLED: Mutex<bool> = Mutex::new(false);
 
 fn caught() -> SignalSet {
@@ -78,19 +79,22 @@ fn held_back() -> SignalSet {
     caught().without(SignalSet::of([libc::SIGABRT, libc::SIGPIPE]))
 }
 
-/// Takes over the signals of this process. To be called once, by the main thread, as the first thing of a run: then
-/// threads that are started later leave all signals to the main thread. Signals that come before the command starts
-/// wait for it. A second call does nothing.
+/// Takes over the signals of this process. To be called by the main thread, as the first thing of a run: then threads that
+/// are started later leave all signals to the main thread. Signals that come before the command starts wait for it. A
+/// second call does nothing until that command has ended, and then begins anew. One command at a time.
 pub fn install() -> Result<(), LaunchError> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if *installed {
         return Ok(());
     }
+    let failed = |source| LaunchError::Setup { what: "the signal handlers", source };
     process::ensure_inherited_is_recorded();
-    let events = process::install_handlers(caught(), held_back(), SignalSet::of(INTERRUPTS))
-        .map_err(|source| LaunchError::Setup { what: "the signal handlers", source })?;
+    if EVENTS.get().is_none() {
+        let events = process::open_events(held_back()).map_err(failed)?;
+        EVENTS.get_or_init(|| events);
+    }
+    process::install_handlers(caught(), held_back(), SignalSet::of(INTERRUPTS)).map_err(failed)?;
     process::ignore_file_size_signal();
-    let _ = EVENTS.set(events);
     // Without a witness there is less evidence, and that is no reason not to run.
     *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = Witness::start().ok();
     *installed = true;
@@ -207,6 +211,7 @@ pub(crate) fn command_has_ended(exit: Exit, is_for_command: impl Fn(&Event, &mut
     }
     *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = None;
     process::unblock(held_back());
+    *INSTALLED.lock().unwrap_or_else(PoisonError::into_inner) = false;
 }
 
 /// What decides, besides the signal itself.

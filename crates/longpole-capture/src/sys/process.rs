@@ -257,8 +257,8 @@ impl Event {
     }
 }
 
-/// Write end of the pipe from the handler; -1 before [`install_handlers`].
-static EVENTS_WRITE: AtomicI32 = AtomicI32::new(-1);
+/// Write end of the pipe from the handler; -1 before [`open_events`].
+static STRAYS_WRITE: AtomicI32 = AtomicI32::new(-1);
 /// Signals that ask us to stop, once the command has ended.
 static INTERRUPTS: AtomicU64 = AtomicU64::new(0);
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -292,7 +292,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mu
         let errno = libc::__errno_location();
         let before = *errno;
         let bytes = Event::new(signal, &*info).to_bytes();
-        libc::write(EVENTS_WRITE.load(Ordering::Relaxed), bytes.as_ptr().cast(), EVENT_BYTES);
+        libc::write(STRAYS_WRITE.load(Ordering::Relaxed), bytes.as_ptr().cast(), EVENT_BYTES);
         *errno = before;
     }
 }
@@ -346,10 +346,8 @@ pub(crate) fn take(set: SignalSet) -> Option<Event> {
     }
 }
 
-/// Catches the signals of `handled`; those of `held_back` are held back from the calling thread, and from threads that it
-/// starts from now on, until they are [`take`]n or let in.
-pub(crate) fn install_handlers(handled: SignalSet, held_back: SignalSet, interrupts: SignalSet) -> io::Result<Events> {
-    block(held_back);
+/// Opens the place where signals of `held_back` are waited for, and the handler's pipe.
+pub(crate) fn open_events(held_back: SignalSet) -> io::Result<Events> {
     // SAFETY: -1 asks for a new descriptor; the set is a valid 8-byte kernel set. The descriptor is owned by nobody else.
     let pending = unsafe {
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
@@ -360,10 +358,19 @@ pub(crate) fn install_handlers(handled: SignalSet, held_back: SignalSet, interru
         OwnedFd::from_raw_fd(descriptor as RawFd)
     };
     let (strays, write) = pipe(libc::O_CLOEXEC | libc::O_NONBLOCK)?;
+    // The handler may run as long as the process does: this end stays open for good.
+    STRAYS_WRITE.store(write.into_raw_fd(), Ordering::Relaxed);
+    Ok(Events { pending, strays })
+}
+
+/// Catches the signals of `handled` for a command; those of `held_back` are held back from the calling thread, and from
+/// threads that it starts from now on, until they are [`take`]n or let in.
+pub(crate) fn install_handlers(handled: SignalSet, held_back: SignalSet, interrupts: SignalSet) -> io::Result<()> {
+    block(held_back);
     // An inherited "ignore" stays one after the command has ended.
     INTERRUPTS.store(interrupts.0 & !INHERITED_IGNORED.load(Ordering::Relaxed), Ordering::Relaxed);
-    // The handler may run as long as the process does: this end stays open for good.
-    EVENTS_WRITE.store(write.into_raw_fd(), Ordering::Relaxed);
+    INTERRUPTED.store(false, Ordering::Relaxed);
+    ENDED_AS.store(EXIT_NONE, Ordering::Relaxed);
     for signal in handled.iter() {
         // SAFETY: a zeroed sigaction is valid; the handler has the signature that SA_SIGINFO asks for and is
         // async-signal-safe.
@@ -378,7 +385,7 @@ pub(crate) fn install_handlers(handled: SignalSet, held_back: SignalSet, interru
             return Err(io::Error::last_os_error());
         }
     }
-    Ok(Events { pending, strays })
+    Ok(())
 }
 
 /// A write beyond the file size limit of the user becomes an error of that write, as a broken pipe already is.
