@@ -623,3 +623,154 @@ fn end_of_error(error: framehop::Error, sp: u64, copied: usize, asked_bytes: u32
         framehop::Error::DidNotAdvance | framehop::Error::IntegerOverflow => StackEnd::BadInformation,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Cursor;
+
+    fn own_program() -> Vec<u8> {
+        fs::read(std::env::current_exe().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_binary_states_its_addresses_wherever_it_is_mapped() {
+        let binary = Arc::new(Binary::read(Cursor::new(own_program())).unwrap());
+        assert!(binary.eh_frame.is_some() && binary.eh_frame_hdr.is_some());
+        let code = binary.segments.iter().find(|s| s.executable).unwrap().clone();
+        let page_start = code.file.start & !0xfff;
+        let mut space = AddressSpace::new();
+        let start = 0x7f00_0000_0000;
+        let code_of = |mapping| Code::Mapped { mapping, binary: Some(Arc::clone(&binary)) };
+        space.map(AbsAddr(start)..AbsAddr(start + 0x10_0000), page_start, code_of(MappingId(3)));
+        let into_segment = code.file.start - page_start + 0x40;
+        let place = space.locate(AbsAddr(start + into_segment));
+        assert_eq!(place, Place::Code { mapping: MappingId(3), address: VirtOffset(code.address + 0x40) });
+        assert_eq!(space.locate(AbsAddr(start - 1)), Place::Unknown);
+        assert_eq!(space.locate(AbsAddr(start + 0x10_0000)), Place::Unknown);
+    }
+
+    #[test]
+    fn without_its_contents_a_binary_is_told_by_offsets_of_its_file() {
+        let mut space = AddressSpace::new();
+        space.map(AbsAddr(0x5000)..AbsAddr(0x6000), 0x2000, Code::Mapped { mapping: MappingId(0), binary: None });
+        assert_eq!(space.locate(AbsAddr(0x5123)), Place::Code { mapping: MappingId(0), address: VirtOffset(0x2123) });
+    }
+
+    #[test]
+    fn a_later_mapping_covers_what_it_overlaps() {
+        let mapped = |number| Code::Mapped { mapping: MappingId(number), binary: None };
+        let mut space = AddressSpace::new();
+        space.map(AbsAddr(0x1000)..AbsAddr(0x9000), 0, mapped(1));
+        space.map(AbsAddr(0x3000)..AbsAddr(0x5000), 0, Code::Anonymous);
+        space.map(AbsAddr(0x8000)..AbsAddr(0xa000), 0, mapped(2));
+        space.map(AbsAddr(0x4000)..AbsAddr(0x4000), 0, mapped(3));
+        let at = |address| space.locate(AbsAddr(address));
+        let code = |number, address| Place::Code { mapping: MappingId(number), address: VirtOffset(address) };
+        assert_eq!(at(0x2fff), code(1, 0x1fff));
+        assert_eq!(at(0x3000), Place::Anonymous);
+        assert_eq!(at(0x5000), code(1, 0x4000), "what is left behind it keeps its addresses");
+        assert_eq!(at(0x8000), code(2, 0));
+        assert_eq!(at(0xa000), Place::Unknown);
+        assert!(space.has(AbsAddr(0x3000)..AbsAddr(0x5000), &Code::Anonymous));
+        assert!(!space.has(AbsAddr(0x3000)..AbsAddr(0x5000), &mapped(1)));
+        let child = space.clone();
+        space.map(AbsAddr(0)..AbsAddr(0x10000), 0, mapped(4));
+        assert_eq!(child.locate(AbsAddr(0x3000)), Place::Anonymous, "a fork keeps its own");
+    }
+
+    /// Frames that are linked by frame pointers, in code without unwind information; the words of the stack from `SP` up.
+    fn walk_words(words: &[u64], asked_bytes: u32) -> (Vec<u64>, StackEnd) {
+        let mut space = AddressSpace::new();
+        space.map(AbsAddr(0x40_0000)..AbsAddr(0x50_0000), 0, Code::Anonymous);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let registers = Registers { ip: 0x40_1000, sp: SP, fp: SP + 16, lr: 0 };
+        let mut frames = Vec::new();
+        let end = StackWalker::new().walk(&space, &registers, &bytes, asked_bytes, &mut frames);
+        let addresses = frames.iter().map(|f| match f.address {
+            CodeAddress::Instruction(at) | CodeAddress::Return(at) => at.0,
+        });
+        (addresses.collect(), end)
+    }
+
+    const SP: u64 = 0x7ffc_0000_0000;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn each_way_a_walk_can_end_is_told() {
+        // A local, another, then saved frame pointer and return address, and so on.
+        let linked = |last_fp, last_return| [1, 2, SP + 48, 0x40_2000, 3, 4, last_fp, last_return, 5];
+        let walk = |words: &[u64], asked| walk_words(words, asked);
+        assert_eq!(walk(&linked(0, 0x40_3000), 72), (vec![0x40_1000, 0x40_2000, 0x40_3000], StackEnd::Root));
+        assert_eq!(walk(&linked(SP + 96, 0x40_3000), 72).1, StackEnd::Deeper { copied_bytes: 72 });
+        assert_eq!(walk(&linked(SP + 96, 0x40_3000), 16 << 10).1, StackEnd::NotResident);
+        assert_eq!(walk(&linked(0x1234_5678, 0x40_3000), 72).1, StackEnd::Astray);
+        assert_eq!(walk(&linked(0x7ff0_0000_0000_0000, 0x40_3000), 72).1, StackEnd::Astray);
+        assert_eq!(walk(&linked(0, 0x99_0000), 72), (vec![0x40_1000, 0x40_2000], StackEnd::NotCode));
+        assert_eq!(walk(&[], 72).1, StackEnd::NotResident);
+        for end in
+            [StackEnd::Deeper { copied_bytes: 16 << 10 }, StackEnd::NotResident, StackEnd::Astray, StackEnd::NotCode, StackEnd::OtherStack]
+        {
+            assert!(end.to_string().starts_with(char::is_lowercase), "{end}");
+        }
+        assert_eq!(StackEnd::Deeper { copied_bytes: 16 << 10 }.to_string(), "stack is deeper than the 16 KiB that were copied");
+    }
+
+    #[test]
+    fn what_is_no_binary_says_so() {
+        let error = |bytes: &[u8]| Binary::read(Cursor::new(bytes.to_vec())).unwrap_err().to_string();
+        assert!(error(b"").starts_with("not a readable ELF file"), "{}", error(b""));
+        assert!(error(b"#!/bin/sh\n").starts_with("not a readable ELF file"));
+        let mut other = own_program();
+        // The machine: RISC-V.
+        other[18] = 243;
+        assert!(error(&other).starts_with("the code is for another machine (riscv"), "{}", error(&other));
+    }
+
+    #[test]
+    fn damaged_binaries_are_survived_also_when_unwound_through() {
+        // The program without its debug information is small enough to be damaged many times.
+        let whole = own_program();
+        let headers = whole.len() - 64 * 64;
+        let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+        let mut random = move || {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed
+        };
+        let mut bytes = whole.clone();
+        let binary = Binary::read(Cursor::new(whole.clone())).unwrap();
+        let eh_frame = binary.eh_frame.as_ref().unwrap().addresses.clone();
+        let stack: Vec<u8> = (0..512u64).flat_map(|i| (0x40_0000 + (i * 0x1337) % 0x10_0000).to_le_bytes()).collect();
+        let mut walker = StackWalker::new();
+        let mut frames = Vec::new();
+        for _ in 0..60 {
+            let mut undo = Vec::new();
+            for _ in 0..8 {
+                // File header, program headers, section headers, unwind information.
+                let at = match random() % 3 {
+                    0 => random() as usize % 1024,
+                    1 => headers + random() as usize % (whole.len() - headers),
+                    _ => (eh_frame.start + random() % (eh_frame.end - eh_frame.start)) as usize % whole.len(),
+                };
+                undo.push((at, whole[at]));
+                bytes[at] = random() as u8;
+            }
+            if let Ok(binary) = Binary::read(Cursor::new(&bytes)) {
+                let mut space = AddressSpace::new();
+                let code = Code::Mapped { mapping: MappingId(0), binary: Some(Arc::new(binary)) };
+                space.map(AbsAddr(0x40_0000)..AbsAddr(0x50_0000), random() % 0x10_0000, code);
+                for _ in 0..20 {
+                    let registers = Registers { ip: 0x40_0000 + random() % 0x10_0000, sp: SP, fp: SP + random() % 5000, lr: 0x40_0010 };
+                    walker.walk(&space, &registers, &stack, 4096, &mut frames);
+                    assert!(frames.len() <= FRAMES_MAX);
+                }
+            }
+            for (at, byte) in undo {
+                bytes[at] = byte;
+            }
+        }
+    }
+}
