@@ -13,14 +13,18 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longpole_model::{Loss, LossKind, Mapping, MappingId, Observation};
+use longpole_model::{Mapping, MappingId, Observation};
 use longpole_symbols::unwind::{Binary, Code};
 
 use crate::perf::record::MapRecord;
 use crate::stacks::Out;
+use crate::sys::perf::open_files_limit;
 
-/// Most files kept open for names: leaves three quarters of the usual limit of 1,024 descriptors to everything else.
+/// Most files kept open for names.
 const OPEN_MAX: usize = 256;
+
+/// What of the process's descriptors they may take: the rest is for connections and files of everybody else.
+const OPEN_SHARE: usize = 4;
 
 /// Most distinct files; a program that maps more than this many makes them itself.
 const FILES_MAX: usize = 16_384;
@@ -66,22 +70,53 @@ struct Known {
     stamp: Option<Stamp>,
 }
 
+/// Why there is no file to a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    /// No name leads to it any more.
+    Deleted,
+    /// Another file is there now.
+    Replaced,
+    /// It may be executed but not read.
+    Forbidden,
+}
+
+impl Absent {
+    /// What stands behind the path, so that nobody looks there for names: the kernel's own way of saying it.
+    fn suffix(self) -> &'static str {
+        match self {
+            Absent::Deleted => " (deleted)",
+            Absent::Replaced => " (replaced)",
+            Absent::Forbidden => " (not readable)",
+        }
+    }
+}
+
 /// The files of a recording.
-#[derive(Default)]
 pub(crate) struct Binaries {
     known: HashMap<FileKey, Known>,
     /// By path, build id, and for those without build id what tells contents apart.
     numbers: HashMap<(Vec<u8>, Vec<u8>, Option<(u64, Option<Stamp>)>), MappingId>,
     next: u32,
     open: Vec<OpenBinary>,
+    open_max: usize,
     vdso: Option<Code>,
 }
 
 impl Binaries {
+    /// None yet.
+    pub(crate) fn new() -> Binaries {
+        let open_max = OPEN_MAX.min(open_files_limit() / OPEN_SHARE);
+        Binaries { known: HashMap::new(), numbers: HashMap::new(), next: 0, open: Vec::new(), open_max, vdso: None }
+    }
+
     /// What lies in this mapping of this process. Defines the mapping for the sink where it is new.
     pub(crate) fn load(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut Out) -> Code {
         if map.path == b"[vdso]" {
-            return self.vdso.get_or_insert_with(|| load_vdso(&mut self.next, out)).clone();
+            if self.vdso.is_none() {
+                self.vdso = self.load_vdso(out);
+            }
+            return self.vdso.clone().unwrap_or(Code::Anonymous);
         }
         if !map.path.starts_with(b"/") || map.path.starts_with(b"//anon") {
             return Code::Anonymous;
@@ -94,7 +129,7 @@ impl Binaries {
         {
             return known.code.clone();
         }
-        let known = self.load_file(pid, map, out);
+        let Some(known) = self.load_file(pid, map, out) else { return Code::Anonymous };
         let code = known.code.clone();
         if self.known.len() >= FILES_MAX {
             self.known.clear();
@@ -103,40 +138,52 @@ impl Binaries {
         code
     }
 
-    fn load_file(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut Out) -> Known {
-        let opened = open_mapped(pid, map);
-        let (file, binary, stamp, reason) = match opened {
-            Ok((file, metadata)) => match Binary::read(&file) {
-                Ok(binary) => (Some(file), Some(Arc::new(binary)), Some(Stamp::of(&metadata)), None),
-                Err(error) => (Some(file), None, Some(Stamp::of(&metadata)), Some(error.to_string())),
-            },
-            Err(reason) => (None, None, None, Some(reason)),
+    /// Opens and reads a file; `None` where the sink could not keep its definition.
+    fn load_file(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut Out) -> Option<Known> {
+        let (file, stamp, suffix) = match open_mapped(pid, map) {
+            Ok((file, metadata)) => (Some(file), Some(Stamp::of(&metadata)), ""),
+            Err(absent) => (None, None, absent.suffix()),
         };
+        let binary = file.as_ref().and_then(|file| Binary::read(file).ok()).map(Arc::new);
         if binary.is_none() && is_memory(map.path) {
-            return Known { code: Code::Anonymous, stamp };
+            return Some(Known { code: Code::Anonymous, stamp });
         }
         let build_id = binary.as_ref().map(|b| b.build_id().to_vec()).unwrap_or_default();
         let without_id = build_id.is_empty().then_some((map.inode, stamp));
-        let number = (map.path.to_vec(), build_id.clone(), without_id);
-        let mapping = match self.numbers.get(&number) {
+        let path = map.path.strip_suffix(DELETED).unwrap_or(map.path);
+        let key = (path.to_vec(), build_id.clone(), without_id);
+        let mapping = match self.numbers.get(&key) {
             Some(mapping) => *mapping,
             None => {
-                let path = String::from_utf8_lossy(map.path).into_owned();
-                let id = define(&mut self.next, path.clone(), build_id, out);
-                if let Some(reason) = reason {
-                    out.give(Observation::Loss(Loss::new(LossKind::SymbolsUnreadable, 1, format!("{reason}: {path}"))));
-                }
+                let mapping = self.define(String::from_utf8_lossy(path).into_owned() + suffix, build_id, out)?;
                 if let Some(file) = file
                     && binary.is_some()
-                    && self.open.len() < OPEN_MAX
+                    && self.open.len() < self.open_max
                 {
-                    self.open.push(OpenBinary { mapping: id, file });
+                    self.open.push(OpenBinary { mapping, file });
                 }
-                self.numbers.insert(number, id);
-                id
+                self.numbers.insert(key, mapping);
+                mapping
             }
         };
-        Known { code: Code::Mapped { mapping, binary }, stamp }
+        Some(Known { code: Code::Mapped { mapping, binary }, stamp })
+    }
+
+    /// The kernel's own code in every process. It is the same in ours, and no file holds it.
+    fn load_vdso(&mut self, out: &mut Out) -> Option<Code> {
+        let binary = read_vdso().ok().and_then(|bytes| Binary::read(Cursor::new(bytes)).ok()).map(Arc::new);
+        let build_id = binary.as_ref().map(|b| b.build_id().to_vec()).unwrap_or_default();
+        let mapping = self.define("[vdso]".to_owned(), build_id, out)?;
+        Some(Code::Mapped { mapping, binary })
+    }
+
+    /// Gives a binary its number; `None` where the sink could not keep that.
+    fn define(&mut self, path: String, build_id: Vec<u8>, out: &mut Out) -> Option<MappingId> {
+        let id = MappingId(self.next);
+        out.give(Observation::Mapping(Mapping { id, path, build_id })).then(|| {
+            self.next += 1;
+            id
+        })
     }
 
     /// The files that are open, for looking up names.
@@ -145,24 +192,9 @@ impl Binaries {
     }
 }
 
-fn define(next: &mut u32, path: String, build_id: Vec<u8>, out: &mut Out) -> MappingId {
-    let id = MappingId(*next);
-    *next += 1;
-    out.give(Observation::Mapping(Mapping { id, path, build_id }));
-    id
-}
-
 /// Paths of memory that only looks like a file; it is code made at run time unless it reads as a binary.
 fn is_memory(path: &[u8]) -> bool {
     [&b"/dev/"[..], b"/memfd:", b"/SYSV", b"/anon_hugepage"].iter().any(|prefix| path.starts_with(prefix))
-}
-
-/// The kernel's own code in every process. It is the same in ours, and no file holds it.
-fn load_vdso(next: &mut u32, out: &mut Out) -> Code {
-    let binary = read_vdso().ok().and_then(|bytes| Binary::read(Cursor::new(bytes)).ok()).map(Arc::new);
-    let build_id = binary.as_ref().map(|b| b.build_id().to_vec()).unwrap_or_default();
-    let mapping = define(next, "[vdso]".to_owned(), build_id, out);
-    Code::Mapped { mapping, binary }
 }
 
 fn read_vdso() -> io::Result<Vec<u8>> {
@@ -208,18 +240,17 @@ fn current_stamp(pid: u32, map: &MapRecord<'_>) -> Option<Stamp> {
     all.find(|metadata| is_the_file(metadata, map) == Some(true)).map(|metadata| Stamp::of(&metadata))
 }
 
-fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metadata), String> {
+fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metadata), Absent> {
     let mut unsure = None;
-    let mut another = false;
-    let mut refusal = None;
+    let mut absent = Absent::Deleted;
     for path in candidates(pid, map) {
         // A path may have become a named pipe meanwhile, which must not make us wait.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(&path);
         let (file, metadata) = match opened.and_then(|file| file.metadata().map(|metadata| (file, metadata))) {
             Ok(opened) => opened,
             Err(error) => {
-                if error.kind() == io::ErrorKind::PermissionDenied && !path.starts_with("/proc") {
-                    refusal = Some("its file may not be read by this user".to_owned());
+                if error.kind() == io::ErrorKind::PermissionDenied && !path.starts_with("/proc") && absent == Absent::Deleted {
+                    absent = Absent::Forbidden;
                 }
                 continue;
             }
@@ -229,16 +260,15 @@ fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metadata), String
         }
         match is_the_file(&metadata, map) {
             Some(true) => return Ok((file, metadata)),
-            Some(false) => another = true,
+            Some(false) => absent = Absent::Replaced,
             // The program of a process says nothing about its libraries.
             None if path.ends_with("exe") => {}
             None => unsure = unsure.or(Some((file, metadata))),
         }
     }
-    match (unsure, another) {
-        (Some(found), false) => Ok(found),
-        (_, true) => Err("its file was replaced before it could be read".to_owned()),
-        (None, false) => Err(refusal.unwrap_or_else(|| "its file was gone before it could be read".to_owned())),
+    match unsure {
+        Some(found) if absent != Absent::Replaced => Ok(found),
+        _ => Err(absent),
     }
 }
 
@@ -268,7 +298,7 @@ mod tests {
         let path = std::env::current_exe().unwrap();
         let bytes = path.as_os_str().as_bytes();
         let map = map_of(bytes, &path.metadata().unwrap());
-        let mut binaries = Binaries::default();
+        let mut binaries = Binaries::new();
         let mut out = out();
         let first = binaries.load(std::process::id(), &map, &mut out);
         let Code::Mapped { mapping, binary: Some(first) } = first else { panic!("{first:?}") };
@@ -280,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_vdso_is_read_from_our_own_memory() {
-        let mut binaries = Binaries::default();
+        let mut binaries = Binaries::new();
         let map = MapRecord { path: b"[vdso]", ..map_of(b"", &Path::new("/").metadata().unwrap()) };
         let code = binaries.load(1, &map, &mut out());
         assert!(matches!(code, Code::Mapped { binary: Some(_), .. }), "{code:?}");
@@ -297,15 +327,15 @@ mod tests {
         std::fs::rename(directory.join("other"), &path).unwrap();
         let bytes = path.as_os_str().as_bytes();
         let map = MapRecord { path: bytes, ..mapped };
-        assert_eq!(open_mapped(u32::MAX, &map).unwrap_err(), "its file was replaced before it could be read");
+        assert_eq!(open_mapped(u32::MAX, &map).unwrap_err(), Absent::Replaced);
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(open_mapped(u32::MAX, &map).unwrap_err(), "its file was gone before it could be read");
+        assert_eq!(open_mapped(u32::MAX, &map).unwrap_err(), Absent::Deleted);
         std::fs::remove_dir(&directory).unwrap();
     }
 
     #[test]
     fn an_unreadable_binary_still_has_a_number() {
-        let mut binaries = Binaries::default();
+        let mut binaries = Binaries::new();
         let map = MapRecord { inode: 1, device: (0, 1), path: b"/no/such/library.so", ..map_of(b"", &Path::new("/").metadata().unwrap()) };
         let code = binaries.load(u32::MAX, &map, &mut out());
         assert!(matches!(code, Code::Mapped { mapping: MappingId(0), binary: None }), "{code:?}");

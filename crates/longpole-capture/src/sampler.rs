@@ -132,7 +132,14 @@ impl Recorder {
     fn end(&mut self) -> Stats {
         self.stop = None;
         let drain_cpu_nanos = self.drainer.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        let mut stats = self.processor.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let mut stats = match self.processor.take().map(JoinHandle::join) {
+            Some(Ok(stats)) => stats,
+            Some(Err(_)) | None => Stats {
+                not_kept: 1,
+                not_kept_reason: Some("the recorder's thread failed: a bug of longpole".to_owned()),
+                ..Stats::default()
+            },
+        };
         stats.recorder_cpu_nanos += drain_cpu_nanos;
         stats
     }
@@ -215,7 +222,7 @@ impl Processor {
         Processor {
             out,
             tree: ProcessTree::new(root),
-            binaries: Binaries::default(),
+            binaries: Binaries::new(),
             stacks: Stacks::default(),
             walker: StackWalker::new(),
             stats: Stats::default(),

@@ -34,6 +34,14 @@ pub(crate) fn page_bytes() -> usize {
     usize::try_from(bytes).unwrap_or(4096)
 }
 
+/// How many descriptors the process may have.
+pub(crate) fn open_files_limit() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call fills the structure it is given.
+    let outcome = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    if outcome == 0 { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { 0 }
+}
+
 /// Memory of an event that the kernel writes while we read; unmapped on drop.
 pub(crate) struct SharedMemory {
     base: NonNull<u8>,
