@@ -24,7 +24,7 @@ use std::sync::Arc;
 use gimli::{AttributeValue, Reader, Section, UnitRef};
 
 use crate::guard;
-use crate::limits::{INLINE_DEPTH_MAX, NAME_HOPS_MAX, WORK_PER_ADDRESS, WORK_PER_BYTE};
+use crate::limits::{CLAIMS_MAX, INLINE_DEPTH_MAX, NAME_HOPS_MAX, OPEN_UNITS_MAX, WORK_PER_ADDRESS, WORK_PER_BYTE};
 use crate::reason::Reason;
 
 pub(crate) type Slice<'d> = gimli::EndianSlice<'d, gimli::RunTimeEndian>;
@@ -236,11 +236,15 @@ impl<'a, 'd> Debug<'a, 'd> {
     /// Which units hold which addresses: by `.debug_aranges` where a unit is in it, else by its first entry.
     fn claims(&self, code_start: u64, addresses: &[u64], found: &mut Found) -> Result<Vec<Claim>, Stop> {
         let mut claims = Vec::new();
+        let mut claimed = vec![0; addresses.len()];
         let mut listed = vec![false; self.headers.len()];
         let mut claim = |unit: usize, range: gimli::Range| {
             for address in inside(addresses, code_start, range) {
                 self.account.pay(1)?;
-                claims.push(Claim { unit, address });
+                if claimed[address] < CLAIMS_MAX {
+                    claimed[address] += 1;
+                    claims.push(Claim { unit, address });
+                }
             }
             Ok::<(), Stop>(())
         };
@@ -264,7 +268,7 @@ impl<'a, 'd> Debug<'a, 'd> {
             };
         }
         for unit in (0..self.headers.len()).filter(|unit| !listed[*unit]) {
-            let ranges = self.open(unit).and_then(|root| {
+            let ranges = self.read_root(self.headers[unit]).and_then(|root| {
                 let mut ranges = Vec::new();
                 self.ranges(root.unit.unit_ref(self.dwarf), &root.extent, &mut ranges)?;
                 Ok(ranges)
@@ -286,7 +290,11 @@ impl<'a, 'd> Debug<'a, 'd> {
             return Ok(Rc::clone(root));
         }
         let root = Rc::new(self.read_root(self.headers[unit])?);
-        self.opened.borrow_mut().insert(unit, Rc::clone(&root));
+        let mut opened = self.opened.borrow_mut();
+        if opened.len() >= OPEN_UNITS_MAX {
+            opened.clear();
+        }
+        opened.insert(unit, Rc::clone(&root));
         Ok(root)
     }
 
@@ -354,7 +362,11 @@ impl<'a, 'd> Debug<'a, 'd> {
         // Tables may overlap: a unit for each byte of a long one would have it read a million times.
         self.account.pay(guard::abbreviations_length(self.dwarf.debug_abbrev.reader(), offset))?;
         let abbreviations = Arc::new(header.abbreviations(&self.dwarf.debug_abbrev)?);
-        self.abbreviations.borrow_mut().insert(offset.0, Arc::clone(&abbreviations));
+        let mut known = self.abbreviations.borrow_mut();
+        if known.len() >= OPEN_UNITS_MAX {
+            known.clear();
+        }
+        known.insert(offset.0, Arc::clone(&abbreviations));
         Ok(abbreviations)
     }
 

@@ -4,9 +4,9 @@
 /// file whose section headers all name the whole file would be read some sixteen times over.
 pub(crate) const READ_FACTOR: u64 = 3;
 
-/// Bytes that the sections of a file may have after decompression, as a multiple of the file's length. Debug information
-/// compresses to a half or a fifth; zlib can reach a thousandth, which is what a bomb does.
-pub(crate) const DECOMPRESSION_FACTOR: u64 = 64;
+/// Bytes that the sections of a file may have together after decompression, as a multiple of the file's length. Debug
+/// information compresses to a half or a fifth; zlib can reach a thousandth, which is what a bomb does.
+pub(crate) const DECOMPRESSION_FACTOR: u64 = 32;
 
 /// Steps (entries, attributes, ranges, rows) that a byte of debug information may ask for. An honest file asks for about
 /// one: each of these is written down once and takes a byte at least. A list that is referred to again and again asks
@@ -15,6 +15,13 @@ pub(crate) const WORK_PER_BYTE: u64 = 4;
 
 /// Steps beyond that for each address looked up: its names, and the list of the units that claim it.
 pub(crate) const WORK_PER_ADDRESS: u64 = 4096;
+
+/// Units that may claim one address. Each address lies in one; linkers leave some claims of what they discarded.
+pub(crate) const CLAIMS_MAX: u8 = 16;
+
+/// Units, and tables of abbreviations, that are kept at hand. One takes a kilobyte or two, an empty one in a file a dozen
+/// bytes; a file of gigabytes has some tens of thousands, and looks a name up in few of them.
+pub(crate) const OPEN_UNITS_MAX: usize = 16 * 1024;
 
 /// Inlined calls inside each other at one address. Compilers stop at some tens; what lies deeper is left out.
 pub(crate) const INLINE_DEPTH_MAX: usize = 256;

@@ -1,11 +1,14 @@
 //! ELF: build id, where code lies, symbol tables, sections.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use object::read::elf::{FileHeader, Rela};
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, ReadCache, ReadRef, SymbolIndex, SymbolKind};
+use object::{
+    CompressionFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, ReadCache, ReadRef, SymbolIndex, SymbolKind,
+};
 
 use crate::files::ReadSeek;
 use crate::limits::{DECOMPRESSION_FACTOR, READ_FACTOR};
@@ -51,7 +54,8 @@ impl Seek for Metered {
 /// An ELF file: the mapped binary, or the file with its debug information.
 pub(crate) struct Binary<'d> {
     file: object::File<'d, &'d Parts>,
-    length: u64,
+    /// Bytes that its sections may still have after decompression.
+    inflatable: Cell<u64>,
 }
 
 /// A function of a symbol table.
@@ -78,7 +82,7 @@ impl<'d> Binary<'d> {
             return Err(Reason::NotElf);
         }
         let file = object::File::parse(parts).map_err(|_| Reason::MalformedElf)?;
-        Ok(Binary { file, length })
+        Ok(Binary { file, inflatable: Cell::new(length.saturating_mul(DECOMPRESSION_FACTOR)) })
     }
 
     /// GNU build id, empty where the file has none.
@@ -118,8 +122,9 @@ impl<'d> Binary<'d> {
             return Ok(Cow::Borrowed(&[]));
         };
         let content = section.compressed_data().map_err(|_| Reason::MalformedElf)?;
-        if content.uncompressed_size > self.length.saturating_mul(DECOMPRESSION_FACTOR) {
-            return Err(Reason::MalformedElf);
+        if content.format != CompressionFormat::None {
+            let left = self.inflatable.get().checked_sub(content.uncompressed_size).ok_or(Reason::MalformedElf)?;
+            self.inflatable.set(left);
         }
         content.decompress().map_err(|_| Reason::MalformedElf)
     }
@@ -194,24 +199,27 @@ impl<'d> Binary<'d> {
         section.is_some_and(|section| address.wrapping_sub(section.address()) < section.size())
     }
 
-    /// The function that an entry of the procedure linkage table jumps to, as `name@plt`. The entries are of one size
-    /// and stand in the order of their relocations.
-    pub(crate) fn plt_name(&self, address: u64) -> Option<Symbol> {
-        let aarch64 = self.file.architecture() == object::Architecture::Aarch64;
-        let (index, _) = [(".plt.sec", 0), (".plt", if aarch64 { 32 } else { 16 })].into_iter().find_map(|(name, header_bytes)| {
-            let section = self.file.section_by_name(name)?;
-            let offset = address.checked_sub(section.address())?;
-            (offset < section.size()).then_some(())?;
-            Some((offset.checked_sub(header_bytes)? / PLT_ENTRY_BYTES, ()))
-        })?;
-        let object::File::Elf64(file) = &self.file else { return None };
-        let relocations = self.file.section_by_name(".rela.plt")?.data().ok()?;
-        let relocations = object::slice_from_all_bytes::<object::elf::Rela64<object::Endianness>>(relocations).ok()?;
-        let relocation = relocations.get(usize::try_from(index).ok()?)?;
-        let header = file.elf_header();
-        let symbol = relocation.symbol(file.endian(), header.is_mips64el(file.endian()))?;
-        let name = symbol_name(&self.file.dynamic_symbol_table()?, symbol)?;
-        Some(Symbol { name: format!("{name}@plt") })
+    /// Names the addresses that lie in the procedure linkage table, as `name@plt`. Its entries are of one size and stand in
+    /// the order of their relocations.
+    pub(crate) fn name_linkage_table(&self, addresses: &[u64], names: &mut [Option<Symbol>]) {
+        let object::File::Elf64(file) = &self.file else { return };
+        let Some(relocations) = self.file.section_by_name(".rela.plt").and_then(|section| section.data().ok()) else { return };
+        let Ok(relocations) = object::slice_from_all_bytes::<object::elf::Rela64<object::Endianness>>(relocations) else { return };
+        let Some(symbols) = self.file.dynamic_symbol_table() else { return };
+        let (endian, is_mips64el) = (file.endian(), file.elf_header().is_mips64el(file.endian()));
+        let header_bytes = if self.file.architecture() == object::Architecture::Aarch64 { 32 } else { 16 };
+        for (section, header_bytes) in [(".plt.sec", 0), (".plt", header_bytes)] {
+            let Some(section) = self.file.section_by_name(section) else { continue };
+            let entries = section.address().saturating_add(header_bytes)..section.address().saturating_add(section.size());
+            for (address, name) in addresses.iter().zip(&mut *names) {
+                if name.is_some() || !entries.contains(address) {
+                    continue;
+                }
+                let index = usize::try_from((address - entries.start) / PLT_ENTRY_BYTES).unwrap_or(usize::MAX);
+                let target = relocations.get(index).and_then(|relocation| relocation.symbol(endian, is_mips64el));
+                *name = target.and_then(|target| symbol_name(&symbols, target)).map(|name| Symbol { name: format!("{name}@plt") });
+            }
+        }
     }
 }
 

@@ -127,9 +127,7 @@ impl Symbolizer {
             }
         }
         if let Some(main) = &main {
-            for (symbol, address) in symbols.iter_mut().zip(addresses).filter(|(symbol, _)| symbol.is_none()) {
-                *symbol = main.plt_name(*address);
-            }
+            main.name_linkage_table(addresses, &mut symbols);
             if trouble.is_none() && found.lines.iter().all(Vec::is_empty) && symbols.iter().all(Option::is_none) {
                 let has_symbols = tables.iter().any(|(binary, table)| binary.as_ref().is_some_and(|binary| binary.has_functions(*table)));
                 trouble = (!has_symbols && found.trouble.is_none()).then_some(Reason::Stripped);

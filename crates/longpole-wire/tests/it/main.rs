@@ -7,3 +7,4 @@ mod json;
 mod oracle;
 mod responses;
 mod traces;
+mod wild;
