@@ -18,7 +18,7 @@ const SPANS: usize = 400;
 
 fn main() {
     println!("{:<58} {:>7}", "", "ns");
-    let pair = || drop(black_box(longpole_sdk::enter_span_context([7; 16], [9; 8], 1)));
+    let pair = || drop(longpole_sdk::enter_span_context(black_box([7; 16]), black_box([9; 8]), 1));
     report("context record: enter + exit", measure(1, &pair));
     let outer = longpole_sdk::enter_span_context([7; 16], [8; 8], 1);
     report("context record: enter + exit inside of a span", measure(1, &pair));

@@ -59,6 +59,46 @@ impl SpanContext {
     }
 }
 
+/// A context as the context record holds it: words of the host's order, the last one `valid`, flags and zeros. Words, because
+/// bytes that are written one by one and read back together make the processor wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ContextWords {
+    pub(crate) trace_id: [u64; 2],
+    pub(crate) span_id: u64,
+    pub(crate) tail: u64,
+}
+
+impl ContextWords {
+    /// No span.
+    pub(crate) const NONE: Self = Self { trace_id: [0; 2], span_id: 0, tail: 0 };
+
+    /// `valid` where the ids mean something.
+    const VALID: u8 = 1;
+
+    #[inline]
+    pub(crate) fn new(context: &SpanContext) -> Self {
+        let half = |from: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&context.trace_id[from..from + 8]);
+            u64::from_ne_bytes(bytes)
+        };
+        Self {
+            trace_id: [half(0), half(8)],
+            span_id: u64::from_ne_bytes(context.span_id),
+            tail: u64::from_ne_bytes([Self::VALID, context.flags, 0, 0, 0, 0, 0, 0]),
+        }
+    }
+
+    /// The context; `None` where there is no span.
+    pub(crate) fn context(self) -> Option<SpanContext> {
+        let [valid, flags, ..] = self.tail.to_ne_bytes();
+        let mut trace_id = [0; 16];
+        trace_id[..8].copy_from_slice(&self.trace_id[0].to_ne_bytes());
+        trace_id[8..].copy_from_slice(&self.trace_id[1].to_ne_bytes());
+        (valid == Self::VALID).then(|| SpanContext { trace_id, span_id: self.span_id.to_ne_bytes(), flags })
+    }
+}
+
 fn push_hex(text: &mut String, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
@@ -179,6 +219,8 @@ mod tests {
         let context = SpanContext::from_traceparent(W3C).unwrap();
         assert!(context.sampled());
         assert_eq!(context.to_traceparent(), W3C);
+        assert_eq!(ContextWords::new(&context).context(), Some(context));
+        assert_eq!(ContextWords::NONE.context(), None);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::fmt::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tracing_core::field::{Field, Visit};
@@ -132,18 +132,25 @@ fn process_facts(service: Option<&str>) -> ProcessFacts {
     }
 }
 
-/// Nanoseconds of the monotonic clock since the layer was made. Wall-clock time is this plus an offset that is taken when a
-/// local root begins and inherited by its descendants: so the times within a tree are those of one clock that never steps.
+/// Nanoseconds of the monotonic clock since the layer was made. Wall-clock time is this plus an offset that a local root takes
+/// when it begins and its descendants inherit: so the times within a tree are those of one clock that never steps.
 struct Clock {
     base: Instant,
+    /// Unix time minus monotonic time, and when that was found out.
+    offset: AtomicI64,
+    offset_taken: AtomicI64,
 }
 
 impl Clock {
+    /// How long an offset is good for. Short, because a wall clock may be set, and a machine may sleep, which the monotonic clock
+    /// does not notice; long enough that a busy program reads one clock per span.
+    const OFFSET_AGE_MAX: i64 = 100_000_000;
+
     /// Two monotonic readings around one of the wall clock that lie further apart than this were interrupted.
-    const LONGEST_READING: i64 = 10_000;
+    const READING_MAX: i64 = 10_000;
 
     fn new() -> Self {
-        Self { base: Instant::now() }
+        Self { base: Instant::now(), offset: AtomicI64::new(0), offset_taken: AtomicI64::new(i64::MIN) }
     }
 
     fn now(&self) -> i64 {
@@ -151,8 +158,20 @@ impl Clock {
         self.base.elapsed().as_nanos() as i64
     }
 
-    /// Unix time minus monotonic time.
-    fn offset(&self) -> i64 {
+    /// The offset, now.
+    fn offset(&self, now: i64) -> i64 {
+        if now.saturating_sub(self.offset_taken.load(Acquire)) <= Self::OFFSET_AGE_MAX {
+            return self.offset.load(Relaxed);
+        }
+        let offset = self.take_offset();
+        // Threads that come here together store about the same.
+        self.offset.store(offset, Relaxed);
+        self.offset_taken.store(now, Release);
+        offset
+    }
+
+    #[cold]
+    fn take_offset(&self) -> i64 {
         let mut best = (i64::MAX, 0);
         for _ in 0..3 {
             let before = self.now();
@@ -161,7 +180,7 @@ impl Clock {
             if after - before < best.0 {
                 best = (after - before, wall - (before + after) / 2);
             }
-            if best.0 <= Self::LONGEST_READING {
+            if best.0 <= Self::READING_MAX {
                 break;
             }
         }
@@ -497,8 +516,8 @@ where
             };
             attrs.record(&mut encoder);
             (state.kept.attributes, state.dropped.attributes, state.recorded) = (encoder.kept, encoder.dropped, encoder.recorded);
-            state.unix_offset = parent.map_or_else(|| self.clock.offset(), |(_, offset, _)| offset);
             state.start = self.clock.now();
+            state.unix_offset = parent.map_or_else(|| self.clock.offset(state.start), |(_, offset, _)| offset);
         }
         span.extensions_mut().replace(state);
     }

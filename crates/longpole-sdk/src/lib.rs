@@ -107,6 +107,7 @@ mod encode;
 mod entered;
 mod export;
 mod layer;
+mod send;
 mod thread_context;
 
 use std::marker::PhantomData;
@@ -230,6 +231,7 @@ pub fn current_traceparent() -> Option<String> {
 /// drop(entered);
 /// assert_eq!(longpole_sdk::current_traceparent(), None);
 /// ```
+#[inline]
 #[must_use = "the span is left when the guard is dropped"]
 pub fn enter_span_context(trace_id: [u8; 16], span_id: [u8; 8], trace_flags: u8) -> Option<EnteredSpanContext> {
     if trace_id == [0; 16] || span_id == [0; 8] {
@@ -248,6 +250,7 @@ pub struct EnteredSpanContext {
 }
 
 impl Drop for EnteredSpanContext {
+    #[inline]
     fn drop(&mut self) {
         entered::exit(self.key);
     }

@@ -22,13 +22,11 @@ mod linux {
     use std::sync::atomic::Ordering::Relaxed;
     use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
-    use crate::context::{SpanContext, forget_seed};
+    use crate::context::{ContextWords, forget_seed};
 
     /// `LONGPOLE-CTX1` between bytes that are not ASCII.
     const MAGIC: [u8; 16] = *b"\x9cLONGPOLE-CTX1\xf3\xa7";
     const VERSION: u32 = 1;
-    /// `valid`, offset 56: the ids mean something.
-    const VALID: u8 = 1;
 
     /// The magic in two words of the host's order, as they lie in memory.
     const MAGIC_WORDS: [u64; 2] = {
@@ -79,6 +77,13 @@ mod linux {
             }
         }
 
+        /// Writes the owner's id into a record that is used for the first time.
+        fn sign(&self) {
+            watch_forks();
+            self.thread_id.store(gettid(), Relaxed);
+            compiler_fence(Ordering::SeqCst);
+        }
+
         /// Makes a blank record one that readers recognise, or blank again.
         fn set_magic(&self, magic: [u64; 2]) {
             self.magic[0].store(magic[0], Relaxed);
@@ -86,29 +91,19 @@ mod linux {
             compiler_fence(Ordering::SeqCst);
         }
 
-        /// Says that `context` is current, in the order the format asks for.
-        #[inline]
-        fn write(&self, context: Option<&SpanContext>) {
+        /// Says what is current, in the order the format asks for.
+        #[inline(always)]
+        fn write(&self, context: ContextWords) {
             let sequence = self.sequence.load(Relaxed);
             self.sequence.store(sequence.wrapping_add(1), Relaxed);
             compiler_fence(Ordering::SeqCst);
             self.tail.store(0, Relaxed);
             compiler_fence(Ordering::SeqCst);
-            let (trace_id, span_id, tail) = match context {
-                Some(context) => (context.trace_id, context.span_id, [VALID, context.flags, 0, 0, 0, 0, 0, 0]),
-                None => ([0; 16], [0; 8], [0; 8]),
-            };
-            let trace_id = u128::from_ne_bytes(trace_id);
-            let (first, second) = if cfg!(target_endian = "little") {
-                (trace_id as u64, (trace_id >> 64) as u64)
-            } else {
-                ((trace_id >> 64) as u64, trace_id as u64)
-            };
-            self.trace_id[0].store(first, Relaxed);
-            self.trace_id[1].store(second, Relaxed);
-            self.span_id.store(u64::from_ne_bytes(span_id), Relaxed);
+            self.trace_id[0].store(context.trace_id[0], Relaxed);
+            self.trace_id[1].store(context.trace_id[1], Relaxed);
+            self.span_id.store(context.span_id, Relaxed);
             compiler_fence(Ordering::SeqCst);
-            self.tail.store(u64::from_ne_bytes(tail), Relaxed);
+            self.tail.store(context.tail, Relaxed);
             compiler_fence(Ordering::SeqCst);
             self.sequence.store(sequence.wrapping_add(2), Relaxed);
         }
@@ -124,57 +119,46 @@ mod linux {
     /// ```
     struct ThreadSlot {
         record: Record,
-        /// The record in a frame of `main`, on the main thread inside `run`; null elsewhere.
-        frame: Cell<*const Record>,
+        /// The record in use: this one, or, on the main thread inside `run`, the one in a frame of `main`. Null until the
+        /// thread has something to say, so that one check covers both questions.
+        in_use: Cell<*const Record>,
     }
 
     thread_local! {
-        static SLOT: ThreadSlot = const { ThreadSlot { record: Record::with_magic(MAGIC_WORDS), frame: Cell::new(ptr::null()) } };
+        static SLOT: ThreadSlot = const { ThreadSlot { record: Record::with_magic(MAGIC_WORDS), in_use: Cell::new(ptr::null()) } };
     }
 
     impl ThreadSlot {
-        #[inline]
-        fn current(&self) -> &Record {
-            let frame = self.frame.get();
-            if frame.is_null() {
-                &self.record
-            } else {
-                // SAFETY: `with_main_record` set the pointer to a record in its own frame on this very thread, and its guard
-                // resets it before that frame ends, also while unwinding; the pointer never leaves the thread-local slot.
-                unsafe { &*frame }
+        #[inline(always)]
+        fn record(&self) -> &Record {
+            let record = self.in_use.get();
+            if record.is_null() {
+                return self.first_use();
             }
+            // SAFETY: the pointer is to the record of this slot, which the thread has as long as itself, or to one in a frame of
+            // `with_main_record` on this very thread, whose guard resets the pointer before the frame ends, also while
+            // unwinding. The pointer never leaves the slot.
+            unsafe { &*record }
+        }
+
+        #[cold]
+        #[inline(never)]
+        fn first_use(&self) -> &Record {
+            self.record.sign();
+            self.in_use.set(&self.record);
+            &self.record
         }
     }
 
-    /// Publishes the current span of this thread; `None`: it has none.
-    #[inline]
-    pub(crate) fn publish(context: Option<&SpanContext>) {
-        SLOT.with(|slot| {
-            let record = slot.current();
-            if record.thread_id.load(Relaxed) == 0 {
-                sign(record);
-            }
-            record.write(context);
-        });
-    }
-
-    /// Writes the owner's id into a record that is used for the first time.
-    #[cold]
-    fn sign(record: &Record) {
-        watch_forks();
-        record.thread_id.store(gettid(), Relaxed);
-        compiler_fence(Ordering::SeqCst);
+    /// Publishes the current span of this thread.
+    #[inline(always)]
+    pub(crate) fn publish(context: ContextWords) {
+        SLOT.with(|slot| slot.record().write(context));
     }
 
     /// The kernel's id of this thread, which the record holds anyway, so it costs a system call once per thread.
     pub(crate) fn thread_id() -> Option<u32> {
-        SLOT.with(|slot| {
-            let record = slot.current();
-            if record.thread_id.load(Relaxed) == 0 {
-                sign(record);
-            }
-            Some(record.thread_id.load(Relaxed))
-        })
+        Some(SLOT.with(|slot| slot.record().thread_id.load(Relaxed)))
     }
 
     fn gettid() -> u32 {
@@ -188,12 +172,16 @@ mod linux {
     /// thread's record is does not look for another.
     #[inline(never)]
     pub(crate) fn with_main_record<T>(body: impl FnOnce() -> T) -> T {
-        if gettid() != std::process::id() || SLOT.with(|slot| !slot.frame.get().is_null()) {
+        if gettid() != std::process::id() || is_in_main_frame() {
             return body();
         }
         let record = Record::blank();
         let _guard = MainFrame::install(&record);
         body()
+    }
+
+    fn is_in_main_frame() -> bool {
+        SLOT.with(|slot| !slot.in_use.get().is_null() && !ptr::eq(slot.in_use.get(), &slot.record))
     }
 
     /// Takes the record out of use before its frame ends.
@@ -203,9 +191,9 @@ mod linux {
 
     impl<'a> MainFrame<'a> {
         fn install(record: &'a Record) -> Self {
-            sign(record);
+            record.sign();
             record.set_magic(MAGIC_WORDS);
-            SLOT.with(|slot| slot.frame.set(record));
+            SLOT.with(|slot| slot.in_use.set(record));
             crate::entered::republish();
             Self { record }
         }
@@ -215,7 +203,7 @@ mod linux {
         fn drop(&mut self) {
             // A blank record is a dead one: a later sample of this thread must not find it in what was its frame.
             self.record.set_magic([0, 0]);
-            SLOT.with(|slot| slot.frame.set(ptr::null()));
+            SLOT.with(|slot| slot.in_use.set(ptr::null()));
             crate::entered::republish();
         }
     }
@@ -244,9 +232,8 @@ mod linux {
     extern "C" fn in_forked_child() {
         FORKED.store(true, Relaxed);
         SLOT.with(|slot| {
-            let record = slot.current();
-            if record.thread_id.load(Relaxed) != 0 {
-                record.thread_id.store(gettid(), Relaxed);
+            if !slot.in_use.get().is_null() {
+                slot.record().thread_id.store(gettid(), Relaxed);
             }
         });
         forget_seed();
@@ -276,6 +263,7 @@ mod linux {
     #[cfg(test)]
     mod tests {
         use super::*;
+        use crate::context::SpanContext;
 
         impl Record {
             /// The bytes as a reader sees them.
@@ -305,7 +293,7 @@ mod linux {
             record.thread_id.store(4711, Relaxed);
             record.sequence.store(40, Relaxed);
             let context = SpanContext::from_traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
-            record.write(Some(&context));
+            record.write(ContextWords::new(&context));
             assert_eq!(record.bytes(), worked_example());
         }
 
@@ -313,8 +301,8 @@ mod linux {
         fn no_span_is_all_zero_behind_an_even_sequence() {
             let record = Record::with_magic(MAGIC_WORDS);
             let context = SpanContext { trace_id: [1; 16], span_id: [2; 8], flags: 1 };
-            record.write(Some(&context));
-            record.write(None);
+            record.write(ContextWords::new(&context));
+            record.write(ContextWords::NONE);
             let bytes = record.bytes();
             assert_eq!(bytes[24..32], 4u64.to_ne_bytes());
             assert_eq!(bytes[32..64], [0; 32]);
@@ -322,7 +310,7 @@ mod linux {
 
         #[test]
         fn a_record_in_use_carries_the_id_of_its_thread() {
-            publish(None);
+            publish(ContextWords::NONE);
             assert_eq!(thread_id(), Some(gettid()));
             let other = std::thread::spawn(thread_id).join().unwrap();
             assert_ne!(other, thread_id());
@@ -332,9 +320,9 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
-    use crate::context::SpanContext;
+    use crate::context::ContextWords;
 
-    pub(crate) fn publish(_context: Option<&SpanContext>) {}
+    pub(crate) fn publish(_context: ContextWords) {}
 
     pub(crate) fn thread_id() -> Option<u32> {
         None
