@@ -47,11 +47,14 @@ fn run() -> Run {
     }
 }
 
-/// What a recorder sees: 200 stacks of 40 entries over 2,000 locations, as many samples, two switches a sample.
+/// What a recorder sees: a process; with samples also 200 stacks of 40 entries over 2,000 locations, and a switch a sample.
 fn observations(samples: u64) -> Vec<Observation> {
     let unix = Timestamp(1_700_000_000_000_000_000);
     let mut seen = vec![Observation::Clock(ClockAnchor { monotonic: Monotonic(1 << 40), unix, bracket_nanos: 40 })];
     seen.push(Observation::ProcessStarted { pid: 4711, parent_pid: None, time: Monotonic(1 << 40) });
+    if samples == 0 {
+        return seen;
+    }
     for id in 0..10 {
         let path = format!("/usr/lib/x86_64-linux-gnu/lib{id}.so");
         seen.push(Observation::Mapping(Mapping { id: MappingId(id), path, build_id: vec![id as u8; 20] }));
@@ -166,9 +169,7 @@ fn main() {
         let begun = Instant::now();
         let mut recording = assemble(&writer);
         replay.push(begun.elapsed());
-        for span in spans.clone() {
-            recording.spans.push(span);
-        }
+        recording.spans.clone_from(&spans);
         for location in &mut recording.locations {
             let function = format!("crate{}::module::function_{}", location.id.0 % 7, location.id.0);
             let frame = Frame { function, file: "/src/lib.rs".into(), line: location.id.0 + 1, reason: None };

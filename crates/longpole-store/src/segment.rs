@@ -28,6 +28,10 @@ const READ_ROWS: usize = 8192;
 /// Rows of a row group: what a reader can skip as one, by its statistics and bloom filters.
 const ROW_GROUP_ROWS: usize = 131_072;
 
+/// Tables of fewer rows are not compressed: setting up an encoder for each page of each column costs more than the few
+/// bytes are worth. Sealing a run of one span took 7.5 ms with, and takes 2.0 ms without (14 tables, dev profile).
+const COMPRESSED_ROWS_MIN: usize = 256;
+
 const FORMAT_KEY: &str = "longpole.format";
 const TABLE_KEY: &str = "longpole.table";
 
@@ -37,7 +41,10 @@ fn properties(table: &Table, rows: usize) -> Result<WriterProperties, ParquetErr
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("longpole ", env!("CARGO_PKG_VERSION")).into())
         .set_key_value_metadata(Some(said))
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_compression(match rows {
+            0..COMPRESSED_ROWS_MIN => Compression::UNCOMPRESSED,
+            _ => Compression::ZSTD(ZstdLevel::try_new(1)?),
+        })
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS));
     for column in table.columns {
         let path = || ColumnPath::from(column.name);
