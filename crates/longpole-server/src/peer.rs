@@ -40,9 +40,7 @@ impl PeerFinder {
             self.read_at = Some(Instant::now());
             self.sockets.clear();
             for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
-                let mut text = String::new();
-                // A table that is not there, or not text, has no row of ours.
-                if fs::File::open(table).and_then(|file| file.take(PEER_TABLE_BYTES_MAX).read_to_string(&mut text)).is_ok() {
+                if let Some(text) = table_text(table) {
                     self.sockets.extend(sockets_to(&text, ours));
                 }
             }
@@ -54,6 +52,32 @@ impl PeerFinder {
         self.recent_pids.truncate(RECENT_PIDS_MAX);
         Some(pid)
     }
+}
+
+/// Whether some client of `ours` has sent what the kernel did not deliver yet. On loopback that takes no time, unless the
+/// machine is so busy that the kernel leaves it to a thread of its own, which waits its turn as others do.
+pub(crate) fn is_on_its_way(ours: SocketAddr) -> bool {
+    ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().any(|table| table_text(table).is_some_and(|text| has_unsent(&text, ours)))
+}
+
+/// Whether a row whose remote address is `remote` has something that was not acknowledged: a beginning, bytes, or an end.
+fn has_unsent(table: &str, remote: SocketAddr) -> bool {
+    const SYN_SENT: &str = "02";
+    table.lines().skip(1).any(|row| {
+        let mut fields = row.split_ascii_whitespace().skip(2);
+        let is_ours = fields.next().and_then(parse_address) == Some(plain(remote));
+        let begins = fields.next() == Some(SYN_SENT);
+        let unsent =
+            fields.next().and_then(|queues| queues.split_once(':')).is_some_and(|(sent, _)| sent.bytes().any(|digit| digit != b'0'));
+        is_ours && (begins || unsent)
+    })
+}
+
+/// A table of sockets; `None` where it is not there, or not text.
+fn table_text(path: &str) -> Option<String> {
+    let mut text = String::new();
+    fs::File::open(path).ok()?.take(PEER_TABLE_BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// Local address and inode of each row whose remote address is `remote`.
@@ -170,6 +194,22 @@ mod tests {
         check(TCP6, "127.0.0.1:8080", &[("127.0.0.1:50002", 60001)]);
         check(TCP6, "[::1]:8080", &[("[::1]:50003", 60002)]);
         check("header\n1: zz:1 0:0\n\n:", "127.0.0.1:2", &[]);
+    }
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn what_is_not_delivered_yet_is_seen() {
+        let row = |state: &str, queues: &str| {
+            format!("header\n   2: 0100007F:C350 0100007F:1F90 {state} {queues} 00:00000000 00000000  1000        0 50003 1 ffff8883 20")
+        };
+        let check = |state, queues, to: &str| has_unsent(&row(state, queues), to.parse().unwrap());
+        assert!(!check("01", "00000000:00000000", "127.0.0.1:8080"), "idle");
+        assert!(!check("01", "00000000:00000009", "127.0.0.1:8080"), "an answer that the client does not read");
+        assert!(!check("06", "00000000:00000000", "127.0.0.1:8080"), "over");
+        assert!(check("02", "00000000:00000000", "127.0.0.1:8080"), "a connection that begins");
+        assert!(check("01", "00000200:00000000", "127.0.0.1:8080"), "bytes");
+        assert!(check("04", "00000001:00000000", "127.0.0.1:8080"), "an end");
+        assert!(!check("01", "00000200:00000000", "127.0.0.1:8081"), "somebody else's");
     }
 
     #[test]

@@ -194,13 +194,15 @@ enum Attempt {
     Again {
         after: Option<Duration>,
         reason: String,
+        /// The reason says nothing of the endpoint.
+        vague: bool,
     },
     Refused(String),
 }
 
 impl Attempt {
     fn again(reason: impl Into<String>) -> Self {
-        Attempt::Again { after: None, reason: reason.into() }
+        Attempt::Again { after: None, reason: reason.into(), vague: false }
     }
 }
 
@@ -226,18 +228,16 @@ impl Endpoint {
                 Ok(attempt) => attempt,
                 Err(_) => Attempt::again(format!("no answer within {} ms", self.target.timeout.as_millis())),
             };
-            let (after, reason) = match attempt {
+            let (after, reason, vague) = match attempt {
                 Attempt::Delivered => return Ok(()),
                 Attempt::Refused(reason) => return Err(reason),
-                Attempt::Again { after, reason } => (after, reason),
+                Attempt::Again { after, reason, vague } => (after, reason, vague),
             };
             let until = Instant::now() + after.unwrap_or_else(|| jittered(pause));
             if until > give_up {
                 return Err(format!("{reason}, and no sign that it will be better within {} s", FORWARD_TRY_MAX.as_secs()));
             }
-            if !reason.is_empty() {
-                *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
-            }
+            self.note(&reason, vague);
             pause = (pause * 2).min(FORWARD_BACKOFF_MAX);
             // When longpole is about to end there is no time for long pauses: whoever waits tries at once, then goes on.
             if *closing.borrow_and_update() {
@@ -245,6 +245,14 @@ impl Endpoint {
             } else if timeout_at(until.into(), closing.changed()).await.is_ok_and(|changed| changed.is_err()) {
                 return Err(reason);
             }
+        }
+    }
+
+    /// Remembers why the last attempt failed; a reason that says nothing does not hide one that does.
+    fn note(&self, reason: &str, vague: bool) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if !vague || trouble.is_none() {
+            *trouble = Some(reason.to_owned());
         }
     }
 
@@ -302,8 +310,7 @@ impl Endpoint {
         let grpc = request.headers().get(CONTENT_TYPE) == Some(&GRPC);
         let response = match client.request(request).await {
             Ok(response) => response,
-            Err(error) if shared_a_failed_connection(&error) => return Attempt::again(""),
-            Err(error) => return Attempt::again(causes(&error)),
+            Err(error) => return Attempt::Again { after: None, reason: causes(&error), vague: !knows_why(&error) },
         };
         let (head, body) = response.into_parts();
         // The answer is read to its end, so that the connection can be used again, and for the trailers of gRPC.
@@ -314,7 +321,7 @@ impl Endpoint {
         };
         match head.status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
-                Attempt::Again { after: retry_after(&head.headers), reason: format!("http status {}", head.status.as_u16()) }
+                Attempt::Again { after: retry_after(&head.headers), reason: format!("http status {}", head.status.as_u16()), vague: false }
             }
             status if !status.is_success() => Attempt::Refused(format!("http status {}", status.as_u16())),
             _ if !grpc => Attempt::Delivered,
@@ -392,9 +399,17 @@ fn no_tls() -> Result<rustls::ClientConfig, String> {
         .with_no_client_auth())
 }
 
-/// Whether the request waited for a connection that another one was making, and failed with it. The other one knows why.
-fn shared_a_failed_connection(error: &hyper_util::client::legacy::Error) -> bool {
-    error.is_connect() && error.source().and_then(|source| source.downcast_ref::<hyper::Error>()).is_some_and(hyper::Error::is_canceled)
+/// Whether an error says something of the endpoint: requests that wait for a connection which another one is making fail with
+/// it, and only that one knows why, which is an error of the operating system or of TLS.
+fn knows_why(error: &hyper_util::client::legacy::Error) -> bool {
+    let mut cause: Option<&dyn Error> = error.source();
+    while let Some(error) = cause {
+        if error.is::<std::io::Error>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    !error.is_connect()
 }
 
 /// An error with its causes: "client error (Connect): tcp connect error: Connection refused".

@@ -26,7 +26,7 @@ use super::watched_io::WatchedIo;
 use super::{Door, otlp_grpc, otlp_http};
 use crate::forward::Forwarder;
 use crate::limits::{CONNECTIONS_MAX, DRAIN_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
-use crate::peer::PeerFinder;
+use crate::peer::{self, PeerFinder};
 
 /// The body of every answer.
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
@@ -36,6 +36,9 @@ const QUIET_TURNS: usize = 3;
 
 /// Pause after the operating system refused a connection (no descriptors left) and none of ours could be closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Pause before the kernel is asked again whether it delivered everything.
+const ON_ITS_WAY_PAUSE: Duration = Duration::from_millis(1);
 
 /// One connection, as its tasks and the drain see it.
 #[derive(Debug)]
@@ -260,10 +263,11 @@ impl Acceptor {
     ///
     /// What a process sent before it ended lies in the kernel's buffers, with the end of its stream behind it. One turn of
     /// the reactor learns of every socket that has something, and the tasks that read it run before the next one. So when
-    /// nothing happened for a few turns and every connection waits for its peer, nothing is left but what a living process
-    /// may send later.
+    /// nothing happened for a few turns, every connection waits for its peer, and the kernel has delivered what was sent,
+    /// nothing is left but what a living process may send later.
     async fn quiet(&self, deadline: Instant) {
         let deadline = deadline.into();
+        let mut delivered = false;
         loop {
             let before = self.shared.events.load(Ordering::Relaxed);
             for _ in 0..QUIET_TURNS {
@@ -271,9 +275,18 @@ impl Acceptor {
             }
             let busy = self.busy();
             if busy == 0 && self.shared.events.load(Ordering::Relaxed) == before {
-                return;
+                if delivered || before == 0 {
+                    return;
+                }
+                // Without any connection so far this is not worth its milliseconds. What is delivered now wants to be read.
+                delivered = !self.is_on_its_way().await;
+                if delivered {
+                    continue;
+                }
+                tokio::time::sleep(ON_ITS_WAY_PAUSE).await;
             }
-            // The yields make this a loop that the deadline must end by itself.
+            delivered = false;
+            // The pauses and yields make this a loop that the deadline must end.
             let waited = if busy == 0 { Ok(()) } else { timeout_at(deadline, self.shared.changed.notified()).await };
             if waited.is_err() || tokio::time::Instant::now() >= deadline {
                 let detail = "requests that were still being sent when the drain deadline had passed";
@@ -281,6 +294,11 @@ impl Acceptor {
                 return;
             }
         }
+    }
+
+    async fn is_on_its_way(&self) -> bool {
+        let Ok(ours) = self.listener.local_addr() else { return false };
+        tokio::task::spawn_blocking(move || peer::is_on_its_way(ours)).await.unwrap_or(false)
     }
 
     fn busy(&self) -> usize {

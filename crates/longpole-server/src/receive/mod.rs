@@ -23,7 +23,7 @@ pub use longpole_wire::otlp::{Encoding, Signal};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::forward::{ForwardTarget, Forwarder, Parcel};
-use crate::limits::BODIES_IN_MEMORY_BYTES_MAX;
+use crate::limits::{BODIES_IN_MEMORY_BYTES_MAX, GOODBYE_MAX};
 use crate::loss_book::LossBook;
 
 mod body;
@@ -192,8 +192,9 @@ async fn serve(
         }
     };
     door.intake.close();
-    // The keeper ends when its queue is empty. A disk that hangs must not hang us.
-    let kept = tokio::task::spawn_blocking(move || keeper_ended.recv_timeout(deadline.saturating_duration_since(Instant::now())));
+    // The keeper ends when its queue is empty, which takes it a moment even then. A disk that hangs must not hang us.
+    let patience = deadline.saturating_duration_since(Instant::now()).max(GOODBYE_MAX);
+    let kept = tokio::task::spawn_blocking(move || keeper_ended.recv_timeout(patience));
     if let Ok(Err(RecvTimeoutError::Timeout)) = kept.await {
         book.add(LossKind::DrainTimedOut, 1, "the recording could not be written in time; requests that were not answered are missing");
     }

@@ -1,1 +1,276 @@
+//! The page from outside: a real port, a real store, raw requests.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use longpole_model::{Exit, Observation, ObservationSink, Recording, Run, Timestamp, text};
+use longpole_store::{RecordingWriter, Store, SummaryRow};
+use serde_json::Value;
+
+use super::*;
+
+/// A directory that is gone when the test is.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("longpole-server-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What is left behind is in the folder for such things.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn recording() -> Recording {
+    text::parse(
+        "
+run         0..100ms
+  compress  0..80ms  web  pid 2
+  upload    80..100ms  web  pid 2  <- compress
+sample 1ms x60 every 1ms  pid 2 tid 2  [compress] main;deflate@src/zip.rs:9
+",
+    )
+    .unwrap()
+}
+
+fn write(store: &Store) -> RecordingName {
+    let recording = recording();
+    let writer = store.create(&recording.run).unwrap();
+    let report = longpole_analysis::Report::new(recording);
+    let answer = crate::view::AnswerView::new(&report).map(|answer| serde_json::to_string(&answer).unwrap());
+    writer.write_segments(report.recording(), &SummaryRow::of_recording(report.recording(), answer)).unwrap();
+    writer.name()
+}
+
+/// A recording whose recorder has everything in its log and did not get to seal it.
+fn log(store: &Store) -> RecordingWriter {
+    let run = Run { end: None, exit: None, ..recording().run };
+    let writer = store.create(&run).unwrap();
+    let mut sink = writer.wal().observation_sink();
+    let start = Timestamp(run.start.unix_nanos());
+    sink.observe(Observation::RunStarted { pid: 1, start, mode: longpole_model::CaptureMode::Off }).unwrap();
+    sink.flush().unwrap();
+    writer.wal().append_otlp_protobuf(Some(2), &longpole_wire::otlp::encode_trace(&recording().spans)).unwrap();
+    writer
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.split_once(": ").filter(|(found, _)| *found == name).map(|(_, value)| value))
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    fn code(&self) -> String {
+        let error = &self.json()["error"];
+        assert!(!error["message"].as_str().unwrap().is_empty());
+        error["code"].as_str().unwrap().to_owned()
+    }
+}
+
+fn ask(page: &Page, head: &str) -> Answer {
+    let mut stream = TcpStream::connect(page.address()).unwrap();
+    write!(stream, "{head}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    let end = received.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8(received[..end].to_vec()).unwrap();
+    Answer { status: head[9..12].parse().unwrap(), head, body: received[end + 4..].to_vec() }
+}
+
+fn token(page: &Page) -> &str {
+    page.url().split_once("token=").unwrap().1
+}
+
+fn get(page: &Page, path: &str) -> Answer {
+    let cookie = format!("longpole_{}={}", page.address().port(), token(page));
+    ask(page, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\nCookie: theme=dark; {cookie}", page.address()))
+}
+
+#[test]
+fn who_has_the_token_and_the_right_host_gets_in() {
+    let directory = Directory::new();
+    let name = write(&Store::open(&directory.0).unwrap());
+    let page = Page::start(&directory.0, name, 0).unwrap();
+    let (port, token) = (page.address().port(), token(&page).to_owned());
+    assert_eq!(token.len(), 32);
+    assert_eq!(page.url(), format!("http://127.0.0.1:{port}/?token={token}"));
+    assert_eq!(page.url_of(name), format!("http://127.0.0.1:{port}/r/r1?token={token}"));
+    let local = format!("Host: 127.0.0.1:{port}");
+    let cookie = format!("Cookie: longpole_{port}={token}");
+    let other = token.chars().rev().collect::<String>();
+    let check = |target: &str, headers: &str, status: u16, code: &str| {
+        let answer = ask(&page, &format!("GET {target} HTTP/1.1\r\n{headers}"));
+        assert_eq!(answer.status, status, "{target} {headers}");
+        if status != 200 {
+            assert_eq!(answer.code(), code);
+        }
+        for (header, value) in [("x-content-type-options", "nosniff"), ("referrer-policy", "no-referrer")] {
+            assert_eq!(answer.header(header), Some(value));
+        }
+        assert!(answer.header("content-security-policy").unwrap().starts_with("default-src 'self'; "));
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+        answer
+    };
+    let api = "/api/recordings";
+    let with_token = format!("{api}?token={token}");
+    let answer = check(&with_token, &local, 200, "");
+    assert_eq!(answer.header("set-cookie"), Some(&*format!("longpole_{port}={token}; HttpOnly; SameSite=Strict; Path=/")));
+    assert_eq!(check(api, &format!("{local}\r\n{cookie}"), 200, "").header("set-cookie"), None);
+    check(api, &format!("{local}\r\nCookie: a=b; longpole_{port}={token}; c"), 200, "");
+    check(&format!("{api}?x=1&token={token}"), &local, 200, "");
+    for host in ["localhost", "localhost:9000", "[::1]:80", "127.0.0.1"] {
+        check(api, &format!("Host: {host}\r\n{cookie}"), 200, "");
+    }
+    check(api, &local, 401, "unauthorized");
+    check(&format!("{api}?token={other}"), &local, 401, "unauthorized");
+    check(&format!("{api}?token="), &local, 401, "unauthorized");
+    check(&format!("{api}?nottoken={token}"), &local, 401, "unauthorized");
+    check(api, &format!("{local}\r\nCookie: longpole_{}={token}", port ^ 1), 401, "unauthorized");
+    check(api, &format!("{local}\r\nCookie: longpole_{port}={other}"), 401, "unauthorized");
+    for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "user@127.0.0.1", "127.0.0.2", ""] {
+        check(&with_token, &format!("Host: {host}\r\n{cookie}"), 403, "forbidden_host");
+    }
+    // A person gets words instead of JSON, and files are as closed as the API.
+    let person = ask(&page, &format!("GET / HTTP/1.1\r\n{local}\r\nAccept: text/html,*/*"));
+    assert_eq!((person.status, person.header("content-type")), (401, Some("text/html; charset=utf-8")));
+    assert!(String::from_utf8(person.body).unwrap().contains("Open the whole address that <code>longpole open</code> printed"));
+    check("/assets/index.js", &local, 401, "unauthorized");
+    page.close().unwrap();
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+}
+
+#[test]
+fn every_view_is_served_and_what_is_not_there_says_so() {
+    let directory = Directory::new();
+    let store = Store::open(&directory.0).unwrap();
+    let name = write(&store);
+    let page = Page::start(&directory.0, name, 0).unwrap();
+    let view = |path: &str| {
+        let answer = get(&page, path);
+        assert_eq!(answer.status, 200, "{path}");
+        assert_eq!((answer.header("content-type"), answer.header("cache-control")), (Some("application/json"), Some("no-store")));
+        answer.json()
+    };
+    let list = view("/api/recordings");
+    assert_eq!(list["recordings"][0]["recording"], "r1");
+    assert_eq!(list["recordings"][0]["state"], "sealed");
+    assert_eq!(list["recordings"][0]["answer"]["name"], "compress");
+    assert_eq!(list["recordings"][0]["answer"]["function"], "deflate");
+    for same in ["r1", "1", "last"] {
+        let summary = view(&format!("/api/recordings/{same}"));
+        assert_eq!((&summary["recording"], &summary["schema"]), (&"r1".into(), &"longpole.summary/1".into()));
+    }
+    assert_eq!(view("/api/recordings/r1/poles")["poles"][0]["handle"], "p1");
+    assert_eq!(view("/api/recordings/r1/tree")["spans"]["depth"], serde_json::json!([0, 1, 1]));
+    assert_eq!(view("/api/recordings/r1/spans/s2")["name"], "compress");
+    assert_eq!(view("/api/recordings/r1/spans/p1")["name"], "compress");
+    assert_eq!(view("/api/recordings/r1/flame")["span"], Value::Null);
+    assert_eq!(view("/api/recordings/r1/flame?span=s2")["span"], "s2");
+    assert_eq!(view("/api/recordings/r1/frames/f1")["handle"], "f1");
+
+    let refused = |path: &str, status: u16, code: &str| {
+        let answer = get(&page, path);
+        assert_eq!((answer.status, answer.code().as_str()), (status, code), "{path}");
+    };
+    refused("/api/recordings/r9", 404, "recording_not_found");
+    refused("/api/recordings/r9/tree", 404, "recording_not_found");
+    refused("/api/recordings/tree", 400, "bad_name");
+    refused("/api/recordings/r1/spans/s99", 404, "not_found");
+    refused("/api/recordings/r1/spans/f1", 404, "not_found");
+    refused("/api/recordings/r1/spans/p0", 404, "not_found");
+    refused("/api/recordings/r1/flame?span=nothing", 404, "not_found");
+    refused("/api/recordings/r1/flame?span=s1&span=s2", 400, "bad_request");
+    refused("/api/recordings/%ff", 400, "bad_request");
+    refused("/api/recordings/r1/frames/s1", 404, "not_found");
+    refused("/api/recordings/r1/nothing", 404, "not_found");
+    refused("/api", 404, "not_found");
+    let deleted = ask(&page, &format!("DELETE /api/recordings/r1?token={} HTTP/1.1\r\nHost: localhost", token(&page)));
+    assert_eq!((deleted.status, deleted.code().as_str()), (405, "method_not_allowed"));
+    let posted = ask(&page, &format!("POST /?token={} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0", token(&page)));
+    assert_eq!((posted.status, posted.code().as_str()), (405, "method_not_allowed"));
+
+    // What is removed is gone, also from memory.
+    store.remove(name).unwrap();
+    refused("/api/recordings/r1", 404, "recording_not_found");
+    refused("/api/recordings/last", 404, "recording_not_found");
+    assert_eq!(view("/api/recordings"), serde_json::json!({ "recordings": [] }));
+    page.close().unwrap();
+}
+
+#[test]
+fn a_recording_is_refused_while_it_is_made_and_completed_when_its_recorder_died() {
+    let directory = Directory::new();
+    let store = Store::open(&directory.0).unwrap();
+    let writer = log(&store);
+    let page = Page::start(&directory.0, writer.name(), 0).unwrap();
+    assert_eq!(get(&page, "/api/recordings").json()["recordings"][0]["state"], "recording");
+    let living = get(&page, "/api/recordings/r1");
+    assert_eq!((living.status, living.code().as_str()), (409, "still_recording"));
+
+    // The kernel lets go of the lock of a recorder that dies.
+    drop(writer);
+    assert_eq!(get(&page, "/api/recordings").json()["recordings"][0]["state"], "killed");
+    let summary = get(&page, "/api/recordings/r1").json();
+    assert_eq!((&summary["spans"], &summary["exit"]), (&2.into(), &Value::Null));
+    let codes: Vec<_> = summary["quality"].as_array().unwrap().iter().map(|note| note["code"].as_str().unwrap()).collect();
+    assert!(codes.contains(&"recorder_killed"), "{codes:?}");
+    let row = &get(&page, "/api/recordings").json()["recordings"][0];
+    assert_eq!((&row["state"], &row["spans"], &row["answer"]["name"]), (&"killed".into(), &2.into(), &"compress".into()));
+    page.close().unwrap();
+}
+
+#[test]
+fn a_log_that_ended_well_and_one_that_was_cut_give_the_same_spans() {
+    let directory = Directory::new();
+    let store = Store::open(&directory.0).unwrap();
+    let writer = log(&store);
+    let mut sink = writer.wal().observation_sink();
+    let end = Timestamp(recording().run.start.unix_nanos() + 100_000_000);
+    sink.observe(Observation::RunEnded { end, exit: Exit::Code(3), cpu_nanos: Some(7) }).unwrap();
+    sink.flush().unwrap();
+    let own = crate::seal::seal_own(&writer, Default::default(), &|| false).unwrap();
+    let killed = log(&store).name();
+    let found = crate::seal::load(&store, killed, &|| false).unwrap();
+    assert_eq!(own.recording().spans, found.recording().spans);
+    assert_eq!((own.recording().run.exit, found.recording().run.exit), (Some(Exit::Code(3)), None));
+    // Sealed once, read ever after.
+    let again = crate::seal::load(&store, writer.name(), &|| panic!("nothing to interrupt")).unwrap();
+    assert_eq!(again.recording().spans, own.recording().spans);
+}
+
+#[test]
+fn sealing_that_is_interrupted_can_be_begun_again() {
+    let directory = Directory::new();
+    let store = Store::open(&directory.0).unwrap();
+    let name = log(&store).name();
+    let error = crate::seal::load(&store, name, &|| true).unwrap_err();
+    assert_eq!(error.to_string(), "interrupted; what was recorded stays, and `longpole show r1` goes on from there");
+    assert_eq!(crate::seal::load(&store, name, &|| false).unwrap().recording().spans.len(), 2);
+}
+
+#[test]
+fn a_port_that_is_taken_is_an_error() {
+    let directory = Directory::new();
+    let name = write(&Store::open(&directory.0).unwrap());
+    let page = Page::start(&directory.0, name, 0).unwrap();
+    assert_eq!(Page::start(&directory.0, name, page.address().port()).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+}

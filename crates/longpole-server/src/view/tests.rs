@@ -1,7 +1,7 @@
 //! Views of a small deployment, as JSON a person can check against the text above them.
 
 use longpole_analysis::Report;
-use longpole_model::text;
+use longpole_model::{Attribute, AttributeValue, Attributes, text};
 use serde_json::{Value, json};
 
 use super::*;
@@ -17,6 +17,8 @@ sample 41ms x2 every 1ms  pid 3 tid 3  [create db] main;connect@src/db.rs:3
 sample 97ms x1 every 1ms  pid 9 tid 9  other
 ";
 
+const MS: i64 = 1_000_000;
+
 fn deploy() -> Report {
     Report::new(text::parse(DEPLOY).unwrap())
 }
@@ -25,17 +27,223 @@ fn json_of(view: impl Serialize) -> Value {
     serde_json::to_value(view).unwrap()
 }
 
+fn function(handle: &str, name: &str, file: &str, line: u32, samples: u64, own: i64) -> Value {
+    let total = samples as i64 * MS;
+    json!({ "handle": handle, "function": name, "file": file, "line": line, "self_nanos": own, "total_nanos": total, "samples": samples })
+}
+
 #[test]
-fn print_all() {
-    let report = deploy();
-    for v in [
-        json_of(SummaryView::new("r7", &report)),
-        json_of(TreeView::new("r7", &report)),
-        json_of(SpanView::new("r7", &report, "p1")),
-        json_of(FlameView::of_span("r7", &report, "s3")),
-        json_of(FrameView::new("r7", &report, "f1")),
-        json_of(SpanView::new("r7", &report, "s1")),
-    ] {
-        println!("{}", serde_json::to_string_pretty(&v).unwrap());
+fn the_summary_holds_the_answer() {
+    let mut summary = json_of(SummaryView::new("r7", &deploy()));
+    let poles = summary["poles"].take();
+    assert_eq!(
+        summary,
+        json!({
+            "schema": "longpole.summary/1", "recording": "r7", "command": [], "exit": { "code": 0, "signal": null },
+            "start_unix_nano": "1700000000000000000", "wall_nanos": 100 * MS, "cpu_nanos": null, "host": "", "mode": "user",
+            "rate_hz": 1000, "processes": 1, "traces": 1, "spans": 3, "samples": 33,
+            "links": { "record": 32, "inferred": 0, "ambiguous": 0, "none": 1 },
+            "states": { "on_cpu_nanos": 32 * MS, "in_child_nanos": 0, "unaccounted_nanos": 68 * MS },
+            "parallelism": { "mean": 1.0, "peak": 1 }, "poles": null, "quality": [], "recorder": null, "truncated": { "poles": 0 },
+        })
+    );
+    assert_eq!(poles, json_of(PolesView::new("r7", &deploy()))["poles"]);
+}
+
+#[test]
+fn poles_say_what_they_save_and_why_they_are_long() {
+    let poles = json_of(PolesView::new("r7", &deploy()));
+    assert_eq!((&poles["wall_nanos"], &poles["truncated"]), (&json!(100 * MS), &json!({ "poles": 0 })));
+    assert_eq!(
+        poles["poles"][0],
+        json!({
+            "handle": "p1", "service": "aws", "name": "create db", "context": null, "count": 1, "spans": ["s4"], "truncated": { "spans": 0 },
+            "on_path_nanos": 55 * MS, "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
+            "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared",
+            "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "unaccounted_nanos": 53 * MS },
+            "reason": { "code": "waits", "text": "waits, 3 % on-CPU" },
+            "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
+            "samples": 2, "few_samples": true,
+        })
+    );
+    let second = &poles["poles"][1];
+    assert_eq!(second["reason"], json!({ "code": "on_cpu", "text": "75 % on-CPU, most of it in block" }));
+    assert_eq!(second["top_frames"][0], function("f2", "block", "src/hash.rs", 7, 30, 30 * MS));
+    assert_eq!(poles["poles"][2]["reason"]["code"], "few_samples");
+}
+
+#[test]
+fn the_answer_of_a_list_is_the_first_pole() {
+    let answer = AnswerView::new(&deploy()).unwrap();
+    let text = r#"{"service":"aws","name":"create db","context":null,"saves_if_zero_nanos":[55000000,55000000],"function":"connect"}"#;
+    assert_eq!(serde_json::to_string(&answer).unwrap(), text);
+    // It is kept as text and read back.
+    assert_eq!(json_of(serde_json::from_str::<AnswerView>(text).unwrap()), json_of(answer));
+}
+
+#[test]
+fn the_tree_stands_in_columns() {
+    assert_eq!(
+        json_of(TreeView::new("r7", &deploy())),
+        json!({
+            "recording": "r7", "origin_unix_nano": "1700000000000000000", "wall_nanos": 100 * MS,
+            "services": ["run", "engine", "aws"], "names": ["run", "deploy", "create bundle", "create db"],
+            "spans": {
+                "parent": [-1, 0, 1, 1], "depth": [0, 1, 2, 2], "subtree": [3, 2, 0, 0],
+                "start_nanos": [0, 0, 0, 40 * MS], "duration_nanos": [100 * MS, 100 * MS, 40 * MS, 55 * MS],
+                "service": [0, 1, 2, 2], "name": [0, 1, 2, 3], "flags": [4, 0, 0, 0],
+                "on_path_nanos": [0, 5 * MS, 40 * MS, 55 * MS], "samples": [0, 0, 30, 2],
+            },
+            "critical_path": { "span": [2, 3, 1], "start_nanos": [0, 40 * MS, 95 * MS], "end_nanos": [40 * MS, 95 * MS, 100 * MS] },
+            "notes": [],
+        })
+    );
+}
+
+#[test]
+fn flags_tell_what_is_special_about_a_row() {
+    let mut recording = text::parse(
+        "
+run        0..100ms
+  fine     0..10ms   web  pid 2
+lost       20..30ms  web  pid 2  id 7 parent 9
+process cc1  50..60ms  pid 8 under 1
+",
+    )
+    .unwrap();
+    recording.spans[0].status.code = longpole_model::StatusCode::Error;
+    let tree = json_of(TreeView::new("r7", &Report::new(recording)));
+    let flags = tree["spans"]["flags"].as_array().unwrap();
+    let flag_of = |name: &str| {
+        let name = tree["names"].as_array().unwrap().iter().position(|known| known == name).unwrap();
+        let row = tree["spans"]["name"].as_array().unwrap().iter().position(|index| *index == json!(name)).unwrap();
+        flags[row].as_u64().unwrap()
+    };
+    assert_eq!(flag_of("run"), 4);
+    assert_eq!(flag_of("fine"), 1);
+    assert_eq!(flag_of("lost"), 2 | 8);
+    assert_eq!(flag_of("cc1"), 2 | 4);
+}
+
+#[test]
+fn a_span_tells_everything_about_itself() {
+    let span = json_of(SpanView::new("r7", &deploy(), "s4"));
+    assert_eq!(
+        span,
+        json!({
+            "recording": "r7", "handle": "s4", "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000003",
+            "parent": { "handle": "s2", "edge": "declared" }, "service": "aws", "name": "create db", "kind": "internal",
+            "status": { "code": "unset", "message": "" }, "start_nanos": 40 * MS, "duration_nanos": 55 * MS, "process": null,
+            "attributes": [], "resource": [{ "key": "service.name", "value": "aws" }], "events": [],
+            "links": [{ "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000002", "handle": "s3" }],
+            "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "unaccounted_nanos": 53 * MS },
+            "samples": { "own": 2, "with_descendants": 2, "links": { "record": 2, "inferred": 0, "ambiguous": 0, "none": 0 } },
+            "few_samples": true,
+            "savings": {
+                "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
+                "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared", "on_path_nanos": 55 * MS,
+            },
+            "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
+            "children": 0,
+        })
+    );
+    assert_eq!(json_of(SpanView::new("r7", &deploy(), "p1")), span, "a pole is its first span");
+    let run = json_of(SpanView::new("r7", &deploy(), "s1"));
+    assert_eq!((&run["parent"], &run["children"], &run["span_id"]), (&Value::Null, &json!(1), &json!("ffffffffffffffff")));
+    assert_eq!(run["process"]["pid"], 1);
+    for nothing in ["s5", "s0", "p4", "f1", "", "x", "s-1", "s99999999999999999999"] {
+        assert!(SpanView::new("r7", &deploy(), nothing).is_none(), "{nothing}");
     }
+}
+
+#[test]
+fn attributes_become_the_json_that_is_closest() {
+    let mut recording = text::parse("run 0..9ms\n  a 0..9ms web pid 2\n").unwrap();
+    let pair = |key: &str, value| Attribute { key: key.to_owned(), value };
+    let values = [
+        pair("text", AttributeValue::Str("a".to_owned())),
+        pair("truth", AttributeValue::Bool(true)),
+        pair("exact", AttributeValue::Int(-(1 << 53))),
+        pair("huge", AttributeValue::Int(i64::MAX)),
+        pair("double", AttributeValue::Double(0.5)),
+        pair("infinite", AttributeValue::Double(f64::NEG_INFINITY)),
+        pair("bytes", AttributeValue::Bytes(vec![0, 255])),
+        pair("list", AttributeValue::Array(vec![AttributeValue::Int(1), AttributeValue::Empty])),
+        pair("pairs", AttributeValue::KeyValues(vec![pair("k", AttributeValue::Str("v".to_owned()))])),
+    ];
+    recording.spans[0].attributes = Attributes(values.to_vec());
+    let span = json_of(SpanView::new("r7", &Report::new(recording), "s2"));
+    let found: Vec<_> = span["attributes"].as_array().unwrap().iter().map(|pair| pair["value"].clone()).collect();
+    assert_eq!(
+        json!(found),
+        json!(["a", true, -9_007_199_254_740_992i64, "9223372036854775807", 0.5, "-inf", "00ff", [1, null], { "k": "v" }])
+    );
+}
+
+#[test]
+fn a_flame_graph_stands_in_columns() {
+    let frame = |handle: &str, function: &str, file: &str, line: u32| json!({ "handle": handle, "function": function, "file": file, "line": line, "reason": null });
+    assert_eq!(
+        json_of(FlameView::of_span("r7", &deploy(), "s2")),
+        json!({
+            "recording": "r7", "span": "s2", "title": "deploy", "samples": 32, "weight_nanos": 32 * MS, "few_samples": false,
+            "links": { "record": 32, "inferred": 0, "ambiguous": 0, "none": 0 },
+            "frames": [
+                frame("f1", "main", "", 0), frame("f3", "compress", "src/bundle.rs", 12), frame("f4", "hash", "", 0),
+                frame("f2", "block", "src/hash.rs", 7), frame("f5", "connect", "src/db.rs", 3),
+            ],
+            "nodes": {
+                "parent": [-1, 0, 1, 2, 3, 1], "depth": [0, 1, 2, 3, 4, 2], "frame": [-1, 0, 1, 2, 3, 4],
+                "offset_nanos": [0, 0, 0, 0, 0, 30 * MS], "total_nanos": [32 * MS, 32 * MS, 30 * MS, 30 * MS, 30 * MS, 2 * MS],
+                "self_nanos": [0, 0, 0, 0, 30 * MS, 2 * MS],
+            },
+        })
+    );
+    let run = json_of(FlameView::of_run("r7", &deploy()));
+    assert_eq!((&run["span"], &run["samples"], &run["links"]["none"]), (&Value::Null, &json!(33), &json!(1)));
+    assert_eq!(FlameView::of_span("r7", &deploy(), "p1").unwrap().span.as_deref(), Some("s4"), "a pole of one span is that span");
+    assert!(FlameView::of_span("r7", &deploy(), "f1").is_none());
+}
+
+#[test]
+fn the_flame_graph_of_a_pole_holds_all_its_spans_once() {
+    let text = "
+run      0..100ms
+  batch  0..50ms    web  pid 2
+    batch  10..20ms  web  pid 2  @inner
+  batch  50..100ms  web  pid 2  @second
+sample 5ms x4 every 1ms   pid 2 tid 2  [batch] main
+sample 12ms x3 every 1ms  pid 2 tid 2  [inner] main
+sample 60ms x2 every 1ms  pid 2 tid 2  [second] main
+";
+    let report = Report::new(text::parse(text).unwrap());
+    let flame = FlameView::of_span("r7", &report, "p1").unwrap();
+    assert_eq!((flame.span.as_deref(), flame.title.as_str(), flame.samples), (Some("p1"), "batch ×3", 9));
+    let pole = &PolesView::new("r7", &report).poles[0];
+    assert_eq!((pole.count, pole.spans.clone()), (3, vec!["s4".to_owned(), "s2".to_owned(), "s3".to_owned()]));
+}
+
+#[test]
+fn a_function_knows_the_spans_it_ran_in() {
+    let span = |handle: &str, name: &str, samples: u64| json!({ "handle": handle, "service": "aws", "name": name, "samples": samples, "total_nanos": samples as i64 * MS, "share": 1.0 });
+    assert_eq!(
+        json_of(FrameView::new("r7", &deploy(), "f1")),
+        json!({
+            "recording": "r7", "handle": "f1", "function": "main", "file": "", "samples": 32, "total_nanos": 32 * MS, "self_nanos": 0,
+            "spans": [span("s3", "create bundle", 30), span("s4", "create db", 2)], "unlinked_samples": 0, "truncated": { "spans": 0 },
+        })
+    );
+    let other = FrameView::new("r7", &deploy(), "f6").unwrap();
+    assert_eq!((other.function.as_str(), other.unlinked_samples, other.spans.len()), ("other", 1, 0));
+    assert!(FrameView::new("r7", &deploy(), "f7").is_none() && FrameView::new("r7", &deploy(), "s1").is_none());
+}
+
+#[test]
+fn a_run_without_spans_and_samples_still_has_views() {
+    let report = Report::new(text::parse("run 0..5ms\n").unwrap());
+    let summary = json_of(SummaryView::new("r1", &report));
+    assert_eq!((&summary["spans"], &summary["samples"], &summary["wall_nanos"]), (&json!(0), &json!(0), &json!(5 * MS)));
+    let flame = json_of(FlameView::of_run("r1", &report));
+    assert_eq!((&flame["nodes"]["total_nanos"], &flame["frames"]), (&json!([0]), &json!([])));
+    assert_eq!(json_of(TreeView::new("r1", &report))["spans"]["depth"], json!([0]));
 }
