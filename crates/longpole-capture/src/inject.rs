@@ -93,7 +93,8 @@ pub struct SignalEndpoint {
     pub http_url: String,
     /// For OTLP/gRPC: scheme, host and port.
     pub grpc_url: String,
-    /// The protocol he set; `None`: whatever the SDK used.
+    /// The protocol he set, or gRPC where the address has no scheme, which only gRPC allows; `None`: the protocol in which
+    /// the SDK sent to us, for that is what it would have spoken to him.
     pub protocol: Option<Protocol>,
     /// Headers, or metadata, to send along; often secret.
     pub headers: Vec<(String, String)>,
@@ -352,12 +353,12 @@ fn signal_endpoint(env: &Environment, signal: &str, url: &Url, notes: &mut Vec<N
     SignalEndpoint {
         http_url: url.http(),
         grpc_url: url.grpc(),
-        protocol: setting("PROTOCOL").and_then(|value| match value.as_str() {
-            "grpc" => Some(Protocol::Grpc),
-            "http/protobuf" => Some(Protocol::HttpProtobuf),
-            "http/json" => Some(Protocol::HttpJson),
-            _ => None,
-        }),
+        protocol: match setting("PROTOCOL").as_deref() {
+            Some("grpc") => Some(Protocol::Grpc),
+            Some("http/protobuf") => Some(Protocol::HttpProtobuf),
+            Some("http/json") => Some(Protocol::HttpJson),
+            _ => (!url.has_scheme).then_some(Protocol::Grpc),
+        },
         headers,
         timeout_millis: setting("TIMEOUT").and_then(|value| value.parse().ok()),
         compression: if setting("COMPRESSION").as_deref() == Some("gzip") { Compression::Gzip } else { Compression::None },
@@ -370,6 +371,7 @@ fn signal_endpoint(env: &Environment, signal: &str, url: &Url, notes: &mut Vec<N
 /// An address as the OTLP exporter specification allows it.
 struct Url {
     scheme: &'static str,
+    has_scheme: bool,
     authority: String,
     /// With the leading slash.
     path: String,
@@ -380,14 +382,14 @@ struct Url {
 impl Url {
     /// `insecure` decides for gRPC's `host:port`, which has no scheme.
     fn parse(text: &str, insecure: bool) -> Option<Url> {
-        let (scheme, rest) = match text.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => ("http", rest),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => ("https", rest),
+        let (scheme, has_scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => ("http", true, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => ("https", true, rest),
             Some(_) => return None,
             None => {
                 let (_, port) = text.rsplit_once(':')?;
                 port.parse::<u16>().ok()?;
-                (if insecure { "http" } else { "https" }, text)
+                (if insecure { "http" } else { "https" }, false, text)
             }
         };
         let rest = rest.split('#').next().unwrap_or_default();
@@ -398,7 +400,7 @@ impl Url {
         if host.is_empty() || host.starts_with(':') || !is_clean(authority) || !is_clean(path) || !is_clean(&query) {
             return None;
         }
-        Some(Url { scheme, authority: authority.to_owned(), path: format!("/{path}"), query })
+        Some(Url { scheme, has_scheme, authority: authority.to_owned(), path: format!("/{path}"), query })
     }
 
     /// The address of `relative` below this one.
@@ -648,7 +650,9 @@ mod tests {
         let check = |env: &str, traces: Option<(&str, &str)>, metrics: Option<(&str, &str)>| {
             let injection = inject(env, Mode::Auto);
             let user = injection.forward.unwrap_or_default();
-            assert_eq!(user.traces, traces.map(|(http, grpc)| endpoint(http, grpc)), "{env}");
+            let protocol = (!env.contains("://")).then_some(Protocol::Grpc);
+            let expected = traces.map(|(http, grpc)| SignalEndpoint { protocol, ..endpoint(http, grpc) });
+            assert_eq!(user.traces, expected, "{env}");
             assert_eq!(user.metrics, metrics.map(|(http, grpc)| endpoint(http, grpc)), "{env}");
             let left: Vec<_> = injection.env.iter().filter(|(name, _)| name.to_str().is_some_and(|n| n.ends_with("_ENDPOINT"))).collect();
             assert_eq!(left, [&("OTEL_EXPORTER_OTLP_ENDPOINT".into(), "http://127.0.0.1:41234".into())], "{env}");

@@ -8,7 +8,7 @@
 //! | the terminal's end, when we lead the session | us alone, SIGHUP and SIGCONT | hand it on |
 //! | a timer that we inherited (`alarm` before exec) | us alone | hand it on |
 //! | `kill PID`, a supervisor, `docker stop` | us alone | hand it on |
-//! | `kill -PGID`, `kill %1`, a service manager that ends a control group | the command and us | do nothing |
+//! | `kill -PGID`, `kill %1` | the command and us | do nothing |
 //! | the command itself, or its descendants by `kill 0` | us too | do nothing |
 //!
 //! A handler is told whether the kernel or a process sent a signal (`si_code`), but not whether it went to the group. That
@@ -16,7 +16,9 @@
 //! everything, and a script that traps SIGTERM with `kill 0` would be sent its own signal for ever. So [`install`] starts
 //! a *witness*: a process in our group that does nothing but answer whether it got a signal from the same sender, too. It
 //! has no open files, no arguments and another name, it ends when the command ends, and it dies with us. Where it cannot
-//! be had (no process left), or does not answer, the signal is handed on: twice is better than not at all.
+//! be had (no process left), or does not answer, the signal is handed on: twice is better than not at all. Twice it may
+//! also come from whoever sends to each process in turn, as service managers do to a control group: then it depends on
+//! whether the witness had its signal before we asked.
 //!
 //! SIGKILL and SIGSTOP cannot be seen by anybody. The faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) mean
 //! the process that they hit. SIGTTIN and SIGTTOU keep their inherited disposition: the kernel sends them to the whole

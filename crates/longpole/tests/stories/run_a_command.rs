@@ -1,6 +1,7 @@
 //! Story: somebody puts `longpole run --` before a command that scripts, supervisors and people at a terminal rely on.
 //! Guarantees: exit code, death by signal, signals, job control, descriptors and output are those of the command alone; with
 //! a summary, its standard error is an exact prefix.
+#![expect(unsafe_code, reason = "signals to processes that a story started, and what a careless parent leaves behind")]
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -592,6 +593,7 @@ fn standard_error_is_a_prefix_and_the_summary_comes_after_the_end() {
     assert_eq!(lines.expect(), "first");
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     assert_eq!(lines.expect(), "last", "something was printed while the command lived");
+    assert_eq!(lines.expect(), "", "a line between what was the command's and what is not");
     let summary = lines.expect();
     assert!(summary.starts_with("longpole "), "{summary}");
     let mut stdout = Vec::new();

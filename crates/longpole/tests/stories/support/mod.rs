@@ -1,7 +1,7 @@
 //! What stories share: a sandbox of their own, the binary, the example, a second role of this test binary, a plain user.
 
-pub mod program;
-pub mod terminal;
+pub(crate) mod program;
+pub(crate) mod terminal;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder that is gone when the story ends.
-pub struct Sandbox {
+pub(crate) struct Sandbox {
     dir: PathBuf,
 }
 
 impl Sandbox {
     /// A new, empty folder that other users can look into.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("longpole-story-{}-{number}", std::process::id()));
@@ -24,7 +24,7 @@ impl Sandbox {
     }
 
     /// A path inside.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 }
@@ -36,7 +36,7 @@ impl Drop for Sandbox {
 }
 
 /// The binary under test with a store of the story's own, in an environment without anything of the developer's.
-pub fn longpole(store: &Path) -> Command {
+pub(crate) fn longpole(store: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longpole"));
     command.arg("--store").arg(store);
     clean(&mut command);
@@ -44,7 +44,7 @@ pub fn longpole(store: &Path) -> Command {
 }
 
 /// Takes what the developer's environment says to OpenTelemetry and to longpole out of a command's.
-pub fn clean(command: &mut Command) {
+pub(crate) fn clean(command: &mut Command) {
     for (name, _) in std::env::vars() {
         if name.starts_with("OTEL_") || (name.starts_with("LONGPOLE_") && !name.starts_with("LONGPOLE_STORY_")) || name == "TRACEPARENT" {
             command.env_remove(name);
@@ -53,13 +53,13 @@ pub fn clean(command: &mut Command) {
 }
 
 /// The arguments that make this test binary play the role of a test function: its program, not its test.
-pub fn role(function: &str) -> Vec<String> {
+pub(crate) fn role(function: &str) -> Vec<String> {
     let me = std::env::current_exe().unwrap().to_string_lossy().into_owned();
     vec![me, "--exact".to_owned(), function.to_owned(), "--nocapture".to_owned(), "--test-threads=1".to_owned()]
 }
 
 /// A binary of `examples/deploy`, beside the binary under test; built where it is not there yet.
-pub fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
     BUILT.call_once(|| {
         let mut build = Command::new(env!("CARGO"));
@@ -72,14 +72,15 @@ pub fn example(name: &str) -> PathBuf {
 }
 
 /// Runs a command that must succeed, and parses what it prints.
-pub fn json(command: &mut Command) -> serde_json::Value {
+pub(crate) fn json(command: &mut Command) -> serde_json::Value {
     let out = command.stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap_or_else(|error| panic!("{command:?} printed no JSON ({error}): {}", String::from_utf8_lossy(&out.stdout)))
+    serde_json::from_slice(&out.stdout)
+        .unwrap_or_else(|error| panic!("{command:?} printed no JSON ({error}): {}", String::from_utf8_lossy(&out.stdout)))
 }
 
 /// Notes a story that this machine cannot tell, for the list at the end of `cargo xtask test`.
-pub fn skip(what: &str, why: &str) {
+pub(crate) fn skip(what: &str, why: &str) {
     eprintln!("SKIPPED {what}: {why}");
     if let Some(path) = std::env::var_os("LONGPOLE_SKIPPED_TESTS") {
         let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
@@ -88,14 +89,14 @@ pub fn skip(what: &str, why: &str) {
 }
 
 /// Somebody without privilege: another user id, no capability, binaries outside of any home.
-pub struct PlainUser {
+pub(crate) struct PlainUser {
     bin: PathBuf,
     /// Whether this process is root and becomes `nobody`; otherwise it is a plain user already.
     becomes: bool,
 }
 
 /// A plain user for this story, or a noted skip where root cannot become one.
-pub fn plain_user(sandbox: &Sandbox, story: &str) -> Option<PlainUser> {
+pub(crate) fn plain_user(sandbox: &Sandbox, story: &str) -> Option<PlainUser> {
     let is_root = std::fs::metadata("/proc/self").map(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0).unwrap();
     if is_root && Command::new("setpriv").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
         skip(story, "setpriv is not there, so root cannot become a plain user");
@@ -110,12 +111,12 @@ pub fn plain_user(sandbox: &Sandbox, story: &str) -> Option<PlainUser> {
 
 impl PlainUser {
     /// The binary under test, where this user can read it.
-    pub fn longpole(&self) -> PathBuf {
+    pub(crate) fn longpole(&self) -> PathBuf {
         self.bin.join("longpole")
     }
 
     /// Copies a program to where this user can read it.
-    pub fn install(&self, program: &Path) -> PathBuf {
+    pub(crate) fn install(&self, program: &Path) -> PathBuf {
         let target = self.bin.join(program.file_name().unwrap());
         if !target.exists() {
             std::fs::copy(program, &target).unwrap();
@@ -124,10 +125,12 @@ impl PlainUser {
     }
 
     /// A command as this user: uid and gid 65534, no groups, no capability to be had.
-    pub fn command(&self, program: &Path) -> Command {
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = if self.becomes {
             let mut setpriv = Command::new("setpriv");
-            setpriv.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"]).arg(program);
+            setpriv
+                .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"])
+                .arg(program);
             setpriv
         } else {
             Command::new(program)

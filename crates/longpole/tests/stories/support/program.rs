@@ -1,5 +1,6 @@
 //! Programs under test that need a bare process: they run in this test binary before Rust's runtime does, so that they
 //! see descriptors and signals as they were inherited, and have one thread.
+#![expect(unsafe_code, reason = "bare processes: signals, descriptors, fork")]
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io;
@@ -10,24 +11,24 @@ const PROGRAM: &str = "LONGPOLE_STORY_PROGRAM";
 /// For [`JOB_SHELL`]: the program that its job plays.
 const JOB_PROGRAM: &str = "LONGPOLE_STORY_JOB_PROGRAM";
 /// For [`LISTEN`]: pass the first SIGUSR1 on to the whole group.
-pub const ECHO: &str = "LONGPOLE_STORY_ECHO";
+pub(crate) const ECHO: &str = "LONGPOLE_STORY_ECHO";
 /// For [`LISTEN`]: exit with 42 on so many SIGINT.
-pub const PATIENCE: &str = "LONGPOLE_STORY_PATIENCE";
+pub(crate) const PATIENCE: &str = "LONGPOLE_STORY_PATIENCE";
 
 /// Prints `ready PID`, then the name of each signal that comes, with the value that came along. Exits with 5 on SIGUSR2.
 /// SIGTSTP and its relatives stop it.
-pub const LISTEN: &str = "listen";
+pub(crate) const LISTEN: &str = "listen";
 /// Exits with a bit set for each descriptor of 0 to 6 that is open.
-pub const DESCRIPTORS: &str = "descriptors";
+pub(crate) const DESCRIPTORS: &str = "descriptors";
 /// A shell with one job: its arguments. See [`super::terminal`].
-pub const JOB_SHELL: &str = "job_shell";
+pub(crate) const JOB_SHELL: &str = "job_shell";
 
 /// Descriptors that a [`JOB_SHELL`] is spoken to on, and on which it answers.
-pub const ORDERS: c_int = 3;
-pub const REPORTS: c_int = 4;
+pub(crate) const ORDERS: c_int = 3;
+pub(crate) const REPORTS: c_int = 4;
 
 /// What a [`LISTEN`] hears.
-pub const SIGNALS: [(&str, c_int); 9] = [
+pub(crate) const SIGNALS: [(&str, c_int); 9] = [
     ("HUP", libc::SIGHUP),
     ("INT", libc::SIGINT),
     ("QUIT", libc::SIGQUIT),
@@ -40,17 +41,17 @@ pub const SIGNALS: [(&str, c_int); 9] = [
 ];
 
 /// The path of this binary, which plays the programs.
-pub fn me() -> String {
+pub(crate) fn me() -> String {
     std::env::current_exe().unwrap().to_string_lossy().into_owned()
 }
 
 /// Makes the test binary play `program` when the command starts it.
-pub fn plays(command: &mut Command, program: &str) {
+pub(crate) fn plays(command: &mut Command, program: &str) {
     command.env(PROGRAM, program);
 }
 
 /// Makes the test binary be a job shell whose job plays `program` when it is, or starts, this binary.
-pub fn plays_shell_of(command: &mut Command, program: &str) {
+pub(crate) fn plays_shell_of(command: &mut Command, program: &str) {
     command.env(PROGRAM, JOB_SHELL).env(JOB_PROGRAM, program);
 }
 

@@ -1,5 +1,6 @@
 //! A terminal with a person before it: a pseudo-terminal, a small job-control shell on it ([`super::program::JOB_SHELL`]),
 //! and keys to press.
+#![expect(unsafe_code, reason = "a pseudo-terminal, and signals to a job")]
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,26 +10,26 @@ use std::process::{Child, Command, Stdio};
 
 use super::program::{self, ORDERS, REPORTS};
 
-pub const CTRL_BACKSLASH: u8 = 0x1c;
-pub const CTRL_C: u8 = 0x03;
-pub const CTRL_Z: u8 = 0x1a;
+pub(crate) const CTRL_BACKSLASH: u8 = 0x1c;
+pub(crate) const CTRL_C: u8 = 0x03;
+pub(crate) const CTRL_Z: u8 = 0x1a;
 
 /// A story that hangs fails after this long; nothing is ever waited for by time.
 const DEADLINE_MILLIS: i32 = 60_000;
 
 /// Lines as they come, with an end to patience.
-pub struct Lines {
+pub(crate) struct Lines {
     file: File,
     buffer: Vec<u8>,
 }
 
 impl Lines {
-    pub fn new(from: impl Into<OwnedFd>) -> Self {
+    pub(crate) fn new(from: impl Into<OwnedFd>) -> Self {
         Lines { file: File::from(from.into()), buffer: Vec::new() }
     }
 
     /// The next line; `None` at the end.
-    pub fn next(&mut self) -> Option<String> {
+    pub(crate) fn next(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line = self.buffer.drain(..=end).collect::<Vec<u8>>();
@@ -51,13 +52,13 @@ impl Lines {
 
     /// The next line, which must come.
     #[track_caller]
-    pub fn expect(&mut self) -> String {
+    pub(crate) fn expect(&mut self) -> String {
         self.next().expect("the program ended without the line")
     }
 }
 
 /// A new pseudo-terminal: the side of the person, and the side of the programs.
-pub fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
+pub(crate) fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
     let (mut master, mut slave) = (-1, -1);
     // SAFETY: both places are valid; the descriptors are owned by nobody else.
     unsafe {
@@ -71,7 +72,7 @@ pub fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
 }
 
 /// Makes the command the leader of a new session on this terminal.
-pub fn lead_session_on(command: &mut Command, terminal: &OwnedFd) {
+pub(crate) fn lead_session_on(command: &mut Command, terminal: &OwnedFd) {
     command.stdin(terminal.try_clone().unwrap());
     // SAFETY: async-signal-safe calls only; stdin is the terminal by then.
     unsafe {
@@ -84,21 +85,21 @@ pub fn lead_session_on(command: &mut Command, terminal: &OwnedFd) {
 }
 
 /// A shell on a terminal of its own, with one job.
-pub struct Terminal {
+pub(crate) struct Terminal {
     person: File,
     shell: Child,
     orders: File,
     reports: Lines,
     /// Standard output of the job.
-    pub output: Lines,
+    pub(crate) output: Lines,
     /// Process id of the job's first process, and of its group.
-    pub job: i32,
+    pub(crate) job: i32,
     has_job: bool,
 }
 
 impl Terminal {
     /// Starts `job` in the foreground, or in the background; this binary plays `program` in it.
-    pub fn start(job: &Command, program: &str, background: bool) -> Self {
+    pub(crate) fn start(job: &Command, program: &str, background: bool) -> Self {
         let (master, slave) = pseudo_terminal();
         let (orders_read, orders) = std::io::pipe().unwrap();
         let (reports, reports_write) = std::io::pipe().unwrap();
@@ -143,18 +144,18 @@ impl Terminal {
 
     /// What the shell says next: `stopped N`, `exited N`, `killed N`.
     #[track_caller]
-    pub fn report(&mut self) -> String {
+    pub(crate) fn report(&mut self) -> String {
         let report = self.reports.expect();
         self.has_job = report.starts_with("started") || report.starts_with("stopped");
         report
     }
 
-    pub fn press(&mut self, keys: &[u8]) {
+    pub(crate) fn press(&mut self, keys: &[u8]) {
         self.person.write_all(keys).unwrap();
     }
 
     /// Tells the shell what to do with its stopped job: `f`, `b` or `c`.
-    pub fn order(&mut self, order: u8) {
+    pub(crate) fn order(&mut self, order: u8) {
         self.orders.write_all(&[order]).unwrap();
     }
 }
