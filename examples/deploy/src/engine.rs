@@ -101,7 +101,13 @@ async fn deploy_in_span(progress: fn(Progress<'_>)) -> Result<usize> {
     }
     // The children end when their connections do.
     drop((host, started, door));
-    children.wait().instrument(info_span!("stop")).await?;
+    let stop = info_span!("stop");
+    for outcome in outcomes.values() {
+        if let Outcome::There(Some(traceparent)) = &*outcome.borrow() {
+            stop.add_link(traceparent)?;
+        }
+    }
+    children.wait().instrument(stop).await?;
     if created < total {
         return Err(format!("{} of {total} resources could not be created", total - created).into());
     }
