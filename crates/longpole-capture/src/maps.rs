@@ -65,6 +65,15 @@ impl Stamp {
     }
 }
 
+/// What makes a binary one binary, in whichever process and by whichever inode it is mapped.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Content {
+    path: Vec<u8>,
+    build_id: Vec<u8>,
+    /// Without a build id: the inode, and when it was written.
+    otherwise: Option<(u64, Option<Stamp>)>,
+}
+
 struct Known {
     code: Code,
     stamp: Option<Stamp>,
@@ -95,8 +104,7 @@ impl Absent {
 /// The files of a recording.
 pub(crate) struct Binaries {
     known: HashMap<FileKey, Known>,
-    /// By path, build id, and for those without build id what tells contents apart.
-    numbers: HashMap<(Vec<u8>, Vec<u8>, Option<(u64, Option<Stamp>)>), MappingId>,
+    numbers: HashMap<Content, MappingId>,
     next: u32,
     open: Vec<OpenBinary>,
     open_max: usize,
@@ -149,9 +157,9 @@ impl Binaries {
             return Some(Known { code: Code::Anonymous, stamp });
         }
         let build_id = binary.as_ref().map(|b| b.build_id().to_vec()).unwrap_or_default();
-        let without_id = build_id.is_empty().then_some((map.inode, stamp));
+        let otherwise = build_id.is_empty().then_some((map.inode, stamp));
         let path = map.path.strip_suffix(DELETED).unwrap_or(map.path);
-        let key = (path.to_vec(), build_id.clone(), without_id);
+        let key = Content { path: path.to_vec(), build_id: build_id.clone(), otherwise };
         let mapping = match self.numbers.get(&key) {
             Some(mapping) => *mapping,
             None => {

@@ -2,6 +2,8 @@
 //! against it. Run as root, everything is played once more by a user without any privilege.
 
 #![allow(unsafe_code)]
+// What was skipped, and figures, are for people.
+#![allow(clippy::print_stdout)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -248,6 +250,7 @@ fn role_short() {
 }
 
 /// Leaves a process behind that lives until its standard input ends.
+#[allow(clippy::zombie_processes, reason = "it is meant to outlive its parent")]
 fn role_survivor() {
     let fifo = std::env::var("LONGPOLE_RECORDER_FIFO").unwrap();
     let child = Command::new("/bin/sh").args(["-c", "read x < \"$0\"; exit 0", &fifo]).stdin(Stdio::null()).spawn().unwrap();
@@ -432,7 +435,7 @@ fn record(command: &Command, options: &Options, facts: &Path) -> Recorded {
     let all = std::mem::take(&mut *seen.0.lock().unwrap());
     let facts = fs::read_to_string(facts).unwrap_or_default();
     let facts = facts.lines().filter_map(|line| line.split_once(' ')).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let names = names_of(&all, &stats);
+    let names = names_of(&all);
     Recorded { root, all, stats, facts, names }
 }
 
@@ -443,15 +446,18 @@ fn record_role(role: &str) -> Recorded {
 }
 
 /// Function names of each location, innermost first.
-fn names_of(all: &[Observation], _stats: &Stats) -> BTreeMap<u32, Vec<String>> {
+fn names_of(all: &[Observation]) -> BTreeMap<u32, Vec<String>> {
     let symbolizer = Symbolizer::new(Box::new(HostFiles));
-    let mut by_mapping: BTreeMap<u32, (Option<Mapping>, Vec<(u32, VirtOffset)>)> = BTreeMap::new();
+    let mut mappings: BTreeMap<u32, &Mapping> = BTreeMap::new();
+    let mut by_mapping: BTreeMap<u32, Vec<(u32, VirtOffset)>> = BTreeMap::new();
     let mut names = BTreeMap::new();
     for observation in all {
         match observation {
-            Observation::Mapping(mapping) => by_mapping.entry(mapping.id.0).or_default().0 = Some(mapping.clone()),
+            Observation::Mapping(mapping) => {
+                mappings.insert(mapping.id.0, mapping);
+            }
             Observation::Location { id, kind: LocationKind::Code { mapping, address } } => {
-                by_mapping.entry(mapping.0).or_default().1.push((id.0, *address));
+                by_mapping.entry(mapping.0).or_default().push((id.0, *address));
             }
             Observation::Location { id, kind: LocationKind::Cut { reason } } => {
                 names.insert(id.0, vec![format!("[{reason}]")]);
@@ -462,10 +468,9 @@ fn names_of(all: &[Observation], _stats: &Stats) -> BTreeMap<u32, Vec<String>> {
             _ => {}
         }
     }
-    for (mapping, locations) in by_mapping.into_values() {
-        let mapping = mapping.expect("a mapping is defined before its use");
+    for (mapping, locations) in by_mapping {
         let addresses: Vec<VirtOffset> = locations.iter().map(|(_, address)| *address).collect();
-        let resolved = symbolizer.resolve(&mapping, &addresses);
+        let resolved = symbolizer.resolve(mappings[&mapping], &addresses);
         for ((id, _), frames) in locations.iter().zip(resolved.frames) {
             names.insert(*id, frames.into_iter().map(|frame| frame.function).collect());
         }
@@ -1002,7 +1007,8 @@ fn figures() {
         let nanos = |name: &str| facts.lines().find_map(|l| l.strip_prefix(name)?.trim().parse::<f64>().ok()).unwrap() / 1e9;
         (nanos("wall "), nanos("cpu-of-all "), ends, stats)
     };
-    let loads: [(&str, &str, &[(&str, &str)]); 5] = [
+    type Load<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+    let loads: [Load<'_>; 5] = [
         ("one busy thread", "spin", &[("LONGPOLE_RECORDER_THREADS", "1"), ("LONGPOLE_RECORDER_ROUNDS", "1000000000")]),
         ("two busy threads", "spin", &[("LONGPOLE_RECORDER_THREADS", "2"), ("LONGPOLE_RECORDER_ROUNDS", "1000000000")]),
         ("20,000 switches/s", "switches", &[("LONGPOLE_RECORDER_ROUNDS", "10000")]),
