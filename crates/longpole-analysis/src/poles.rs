@@ -117,7 +117,7 @@ impl Poles {
             let context = contexts[n].map(|c| forest.name(recording, c));
             (forest.service(recording, n), forest.name(recording, n), context)
         };
-        let run_counts = forest.len() == 1 || path.on_path_nanos[0] * 2 > forest.run_range().nanos();
+        let run_counts = forest.len() == 1 || path.on_path_nanos[0] > forest.run_range().nanos() / 2;
         let first = usize::from(!run_counts);
         let mut groups: HashMap<_, (Vec<usize>, i64)> = HashMap::new();
         for n in (first..forest.len()).filter(|&n| path.on_path_nanos[n] > 0) {

@@ -457,7 +457,7 @@ impl Report {
         let states = self.pole_states(pole);
         let own = states.on_cpu_nanos + states.unaccounted_nanos;
         let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
-        let busy = if own > 0 { states.on_cpu_nanos * 100 / own } else { 0 };
+        let busy = if own > 0 { (i128::from(states.on_cpu_nanos) * 100 / i128::from(own)) as i64 } else { 0 };
         let hot = || self.hot_function(&samples).map(|f| self.functions.list[f].function.as_str());
         let (code, mut text) = if self.recording.samples.is_empty() {
             (ReasonCode::NoSamples, "no samples".to_owned())

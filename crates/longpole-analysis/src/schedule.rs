@@ -297,10 +297,17 @@ impl Schedule {
         }
         let mut fill = follower_base.clone();
         let mut followers = vec![0u32; self.links.len()];
-        let (mut anchored_base, mut anchored) = (vec![0u32; count + 1], vec![0u32; count.saturating_sub(1)]);
+        // A start comes after those of its anchor and of its host; with skewed clocks one does not imply the other.
+        let before_start = |i: usize| {
+            let (anchor, host) = (self.anchor[i], self.host[i]);
+            [Some(anchor), Some(host).filter(|h| *h != anchor)].into_iter().flatten()
+        };
+        let mut anchored_base = vec![0u32; count + 1];
         for i in 1..count {
-            waits[2 * i] += 1;
-            anchored_base[self.anchor[i] as usize + 1] += 1;
+            for above in before_start(i) {
+                waits[2 * i] += 1;
+                anchored_base[above as usize + 1] += 1;
+            }
             for &x in self.links(i) {
                 followers[fill[x as usize] as usize] = i as u32;
                 fill[x as usize] += 1;
@@ -315,10 +322,13 @@ impl Schedule {
             anchored_base[i + 1] += anchored_base[i];
         }
         let mut fill = anchored_base.clone();
+        let mut anchored = vec![0u32; anchored_base[count] as usize];
         for i in 1..count {
-            let at = &mut fill[self.anchor[i] as usize];
-            anchored[*at as usize] = i as u32;
-            *at += 1;
+            for above in before_start(i) {
+                let at = &mut fill[above as usize];
+                anchored[*at as usize] = i as u32;
+                *at += 1;
+            }
         }
 
         // Ends of what took time come first, inner ones before outer ones; then starts in pre-order.

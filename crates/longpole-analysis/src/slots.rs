@@ -135,7 +135,7 @@ fn find_workers(
         let worker = c as usize;
         let jobs = &started_under[worker];
         let length = s.end[worker] - s.start[worker];
-        let busy = (length - s.own_total[worker]) * 100 >= length * WORKER_BUSY_PERCENT;
+        let busy = (length - s.own_total[worker]) / WORKER_BUSY_PERCENT >= length / 100;
         if busy && !jobs.is_empty() && !s.declares[worker] && jobs.iter().all(|&j| s.in_flight[j as usize] == 0) {
             by_name.entry((forest.service(recording, worker), forest.name(recording, worker))).or_default().push(worker);
         }
@@ -186,7 +186,7 @@ fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<Pool> {
             let handed = gap >= 0;
             if waited > WAIT_NANOS {
                 waiting += 1;
-                explained += usize::from(handed && gap * 4 <= waited);
+                explained += usize::from(handed && gap <= waited / 4);
             }
             let (gap, since) = if handed { (gap, since) } else { (waited, ready(node)) };
             Job { node, gap, own: s.own_between(s.host[node] as usize, since, s.start[node]), handed }

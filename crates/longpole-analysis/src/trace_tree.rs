@@ -432,7 +432,7 @@ impl<'a> Builder<'a> {
             let process = &self.recording.processes[p];
             if Some(p) != self.root && !process.execed && !seen[p].spans && self.process_parent[p].is_some() {
                 let idle = range.nanos() < SHORT_FORK_NANOS && !sampled.contains(&process.pid);
-                let waits = self.covered_nanos(&children[p], range) * 2 >= range.nanos();
+                let waits = self.covered_nanos(&children[p], range) >= range.nanos() / 2;
                 self.folded[p] = if children[p].is_empty() { idle } else { waits };
                 folded += usize::from(self.folded[p]);
             }
