@@ -15,11 +15,12 @@ pub(crate) fn measure(longpole: &str) -> Result<()> {
     std::fs::create_dir_all(&dir).context("failed to make a temporary folder")?;
     let (end_file, summary) = (dir.join("end"), dir.join("summary.json"));
     let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
-    let argv: Vec<String> = [longpole, "--store", &text(&dir.join("store")), "run", "--summary", &text(&summary), "--summary-format", "json", "--"]
-        .iter()
-        .map(|w| (*w).to_owned())
-        .chain([me, "load".to_owned(), "spin".to_owned(), "2500".to_owned()])
-        .collect();
+    let argv: Vec<String> =
+        [longpole, "--store", &text(&dir.join("store")), "run", "--summary", &text(&summary), "--summary-format", "json", "--"]
+            .iter()
+            .map(|w| (*w).to_owned())
+            .chain([me, "load".to_owned(), "spin".to_owned(), "2500".to_owned()])
+            .collect();
     let env = [(load::END_FILE.to_owned(), text(&end_file))];
     let (mut latencies, mut costs, mut memory, mut samples) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {

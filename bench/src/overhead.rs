@@ -20,7 +20,10 @@ pub(crate) fn measure(longpole: &str) -> Result<()> {
         tools.push(("longpole run", words(&[longpole, "--store", &path("store"), "run", "--summary", "none", "--"])));
         if let Some(perf) = &perf {
             tools.push(("perf record -g", words(&[perf, "record", "-q", "-F", "999", "-g", "-o", &path("fp.data"), "--"])));
-            tools.push(("perf record, dwarf", words(&[perf, "record", "-q", "-F", "999", "--call-graph", "dwarf,16384", "-o", &path("dwarf.data"), "--"])));
+            tools.push((
+                "perf record, dwarf",
+                words(&[perf, "record", "-q", "-F", "999", "--call-graph", "dwarf,16384", "-o", &path("dwarf.data"), "--"]),
+            ));
         }
         if let Some(samply) = &samply {
             tools.push(("samply record", words(&[samply, "record", "-s", "-r", "999", "-o", &path("profile.json.gz"), "--"])));
@@ -46,6 +49,9 @@ fn print_table(title: &str, tools: &[(&str, Vec<String>)], rounds: &[Vec<timing:
         let added: Vec<f64> = mine.iter().zip(&rounds[0]).map(|(tool, plain)| tool.cpu_secs - plain.cpu_secs).collect();
         let wall = timing::median(&mine.iter().map(|r| r.wall_secs).collect::<Vec<_>>());
         let (ratio, cpu) = (timing::median(&ratios), timing::median(&added));
-        println!("  {name:20} {:6.3} s   wall {:+5.1} % [{:+.1}, {:+.1}]   CPU {:+.2} s", wall.value, ratio.value, ratio.low, ratio.high, cpu.value);
+        println!(
+            "  {name:20} {:6.3} s   wall {:+5.1} % [{:+.1}, {:+.1}]   CPU {:+.2} s",
+            wall.value, ratio.value, ratio.low, ratio.high, cpu.value
+        );
     }
 }

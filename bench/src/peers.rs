@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 /// The folder of `cargo xtask peers`: outside the repository, shared by checkouts.
 fn cache() -> PathBuf {
-    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")));
+    let base =
+        std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")));
     base.unwrap_or_else(std::env::temp_dir).join("longpole-peers/bin")
 }
 

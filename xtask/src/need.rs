@@ -22,7 +22,12 @@ fn install(packages: &[&str]) -> Result<(), String> {
     }
     let apt = |args: &[&str]| {
         eprintln!("$ apt-get {}", args.join(" "));
-        Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null()).status().is_ok_and(|s| s.success())
+        Command::new("apt-get")
+            .args(args)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|s| s.success())
     };
     let mut args = vec!["install", "-y", "--no-install-recommends"];
     args.extend(packages);
@@ -34,7 +39,8 @@ pub(crate) fn chromium() -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os("LONGPOLE_CHROMIUM") {
         return Ok(PathBuf::from(path));
     }
-    let known = || ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].iter().map(PathBuf::from).find(|p| p.exists());
+    let known =
+        || ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].iter().map(PathBuf::from).find(|p| p.exists());
     if let Some(path) = known() {
         return Ok(path);
     }
@@ -69,7 +75,8 @@ pub(crate) fn python(target: &std::path::Path) -> Result<PathBuf, String> {
     if !step("python3".as_ref(), &["-m", "venv", &dir.to_string_lossy()]) {
         return Err("no Python 3 with venv here".to_owned());
     }
-    let packages = ["opentelemetry-sdk==1.38.0", "opentelemetry-exporter-otlp-proto-http==1.38.0", "opentelemetry-exporter-otlp-proto-grpc==1.38.0"];
+    let packages =
+        ["opentelemetry-sdk==1.38.0", "opentelemetry-exporter-otlp-proto-http==1.38.0", "opentelemetry-exporter-otlp-proto-grpc==1.38.0"];
     let args: Vec<&str> = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"].into_iter().chain(packages).collect();
     if !step(&python, &args) {
         return Err(format!("pip could not install {}", packages.join(", ")));

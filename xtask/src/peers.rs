@@ -28,7 +28,8 @@ pub(crate) fn peers(names: &[&str]) -> Result<()> {
 
 /// `$XDG_CACHE_HOME/longpole-peers`, where `longpole-bench` looks.
 fn cache() -> PathBuf {
-    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")));
+    let base =
+        std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")));
     base.unwrap_or_else(std::env::temp_dir).join("longpole-peers")
 }
 

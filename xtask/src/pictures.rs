@@ -33,7 +33,8 @@ pub(crate) fn pictures() -> Result<()> {
     anyhow::ensure!(recorded.status.success(), "{} under longpole ended with {}", deploy.display(), recorded.status);
     let text = String::from_utf8_lossy(&recorded.stderr);
     let answer = text.find("\u{1b}[1mlongpole").map_or(text.as_ref(), |at| &text[at..]);
-    std::fs::write(pictures.join("terminal.svg"), terminal_svg("longpole run -- deploy", answer)).context("failed to write the terminal picture")?;
+    std::fs::write(pictures.join("terminal.svg"), terminal_svg("longpole run -- deploy", answer))
+        .context("failed to write the terminal picture")?;
     page(&longpole, &store, &pictures)
 }
 
@@ -73,7 +74,6 @@ fn page(longpole: &Path, store: &Path, pictures: &Path) -> Result<()> {
 
 /// A terminal's text as SVG: bold, faint, cyan and yellow of SGR are kept, everything else is plain.
 fn terminal_svg(command: &str, text: &str) -> String {
-
     let (char_width, line_height) = (8.4, 18.0);
     let lines: Vec<&str> = text.lines().collect();
     let width = 102.0 * char_width + 32.0;
@@ -85,7 +85,8 @@ fn terminal_svg(command: &str, text: &str) -> String {
     let prompt = format!("<tspan fill=\"#8b949e\">$ </tspan>{}", escape(command));
     for (index, line) in std::iter::once(prompt).chain(lines.iter().map(|line| spans(line))).enumerate() {
         let y = 28.0 + index as f64 * line_height;
-        writeln!(out, "<text x=\"16\" y=\"{y:.0}\" fill=\"#d5dae1\" xml:space=\"preserve\">{line}</text>").expect("a string takes any text");
+        writeln!(out, "<text x=\"16\" y=\"{y:.0}\" fill=\"#d5dae1\" xml:space=\"preserve\">{line}</text>")
+            .expect("a string takes any text");
     }
     out.push_str("</svg>\n");
     out

@@ -26,8 +26,6 @@ pub(crate) fn test() -> Result<()> {
     if let Err(why) = &python {
         skip(&skips, "the stock Python SDK", why)?;
     }
-    // The example is what several stories run; cargo builds binaries of another package only when asked.
-    run("cargo", &["build", "-p", "longpole", "-p", "deploy-example"])?;
     let skips_text = skips.to_string_lossy().into_owned();
     let mut env = vec![("LONGPOLE_SKIPPED_TESTS", skips_text.as_str())];
     let chromium_text = chromium.as_ref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();

@@ -61,7 +61,8 @@ const UNSAFE_FILES: &[&str] = &[
 const UNSAFE_TEST_DIRS: &[&str] = &["crates/longpole/tests/", "crates/longpole-capture/tests/", "crates/longpole-sdk/tests/"];
 
 /// Hosts of package registries, split so that this very file does not name one.
-const REGISTRIES: &[(&str, &str)] = &[("crates", ".io/"), ("npmjs", ".org"), ("pypi", ".org"), ("maven", ".org"), ("proxy.golang", ".org"), ("deb.debian", ".org")];
+const REGISTRIES: &[(&str, &str)] =
+    &[("crates", ".io/"), ("npmjs", ".org"), ("pypi", ".org"), ("maven", ".org"), ("proxy.golang", ".org"), ("deb.debian", ".org")];
 
 /// Known exceptions, each with its reason and an end. Empty is how it should be.
 const DEBT: &[(&str, &str)] = &[];
@@ -133,7 +134,8 @@ fn dependencies(manifest: &str) -> BTreeMap<String, Vec<String>> {
 }
 
 fn check_manifests(root: &Path, broken: &mut Vec<String>) -> Result<()> {
-    let mut dirs: Vec<PathBuf> = std::fs::read_dir(root.join("crates")).context("failed to list crates")?.flatten().map(|e| e.path()).collect();
+    let mut dirs: Vec<PathBuf> =
+        std::fs::read_dir(root.join("crates")).context("failed to list crates")?.flatten().map(|e| e.path()).collect();
     dirs.extend([root.join("examples/deploy"), root.join("xtask"), root.join("bench")]);
     for dir in dirs {
         let Ok(manifest) = std::fs::read_to_string(dir.join("Cargo.toml")) else { continue };
@@ -183,7 +185,9 @@ fn check_rust(root: &Path, path: &str, text: &str, broken: &mut Vec<String>) {
         let number = index + 1;
         let (code, comment) = line.split_once("//").unwrap_or((line, ""));
         let code = without_strings(code);
-        if !may_be_unsafe && (code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl") || code.contains("unsafe extern")) {
+        if !may_be_unsafe
+            && (code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl") || code.contains("unsafe extern"))
+        {
             broken.push(format!("{path}:{number}: unsafe outside its files"));
         }
         if path.starts_with("crates/") && code.contains(&sleep) {
@@ -211,7 +215,11 @@ fn check_paths(root: &Path, path: &str, number: usize, comment: &str, broken: &m
     for word in comment.split(|c: char| c.is_whitespace() || "`()[],;\"'".contains(c)) {
         let word = word.trim_end_matches(['.', ':']);
         let is_path = ["docs/", "crates/", "examples/", "fixtures/", "xtask/", "fuzz/", "bench/"].iter().any(|dir| word.starts_with(dir));
-        if is_path && word.rsplit('/').next().is_some_and(|name| name.contains('.')) && !word.contains(['*', '<', '{', '…']) && !root.join(word).exists() {
+        if is_path
+            && word.rsplit('/').next().is_some_and(|name| name.contains('.'))
+            && !word.contains(['*', '<', '{', '…'])
+            && !root.join(word).exists()
+        {
             broken.push(format!("{path}:{number}: points to {word}, which is not there"));
         }
     }
@@ -241,7 +249,9 @@ mod tests {
 
     #[test]
     fn a_manifest_is_read_section_by_section() {
-        let found = dependencies("[dependencies]\nlibc.workspace = true\n[target.'cfg(unix)'.dependencies]\nhttp = \"1\"\n[dev-dependencies]\nclap = \"4\"\n");
+        let found = dependencies(
+            "[dependencies]\nlibc.workspace = true\n[target.'cfg(unix)'.dependencies]\nhttp = \"1\"\n[dev-dependencies]\nclap = \"4\"\n",
+        );
         assert_eq!(found["dependencies"], ["libc", "http"]);
         assert_eq!(found["dev-dependencies"], ["clap"]);
     }

@@ -62,5 +62,11 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
     if let Some(hint) = failure.and_then(|f| f.hint.as_ref()) {
         eprintln!("hint: {hint}");
     }
-    failure.map_or(Kind::Failed, |f| f.kind).exit_code()
+    let refused = || {
+        let denied = |cause: &(dyn std::error::Error + 'static)| {
+            cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
+        };
+        if error.chain().any(denied) { Kind::NotPermitted } else { Kind::Failed }
+    };
+    failure.map_or_else(refused, |f| f.kind).exit_code()
 }

@@ -87,7 +87,11 @@ impl TimeUnit {
             TimeUnit::Minutes => {
                 let tenths = (nanos + 50_000_000) / 100_000_000;
                 let (minutes, tenths) = (tenths / 600, tenths % 600);
-                if minutes == 0 { format!("{sign}{}.{}s", tenths / 10, tenths % 10) } else { format!("{sign}{minutes}m{:02}.{}s", tenths / 10, tenths % 10) }
+                if minutes == 0 {
+                    format!("{sign}{}.{}s", tenths / 10, tenths % 10)
+                } else {
+                    format!("{sign}{minutes}m{:02}.{}s", tenths / 10, tenths % 10)
+                }
             }
             TimeUnit::Seconds => format!("{sign}{:.2}s", nanos as f64 / 1e9),
             TimeUnit::Millis => format!("{sign}{:.1}ms", nanos as f64 / 1e6),

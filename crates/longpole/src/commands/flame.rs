@@ -36,7 +36,9 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
     }
     out.push('\n');
     if view.samples == 0 {
-        out.push_str("No sample of a CPU fell into it: it waited, it was shorter than the sampling period, or its process was not sampled.\n");
+        out.push_str(
+            "No sample of a CPU fell into it: it waited, it was shorter than the sampling period, or its process was not sampled.\n",
+        );
         return out;
     }
     let whole = view.weight_nanos.max(1);

@@ -76,7 +76,8 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
 /// The command could not be started: 127 not found, 126 not executable, 125 everything else.
 fn not_started(error: &LaunchError) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(EXIT_OWN_FAILURE);
-    say(&format!("longpole: {:#}\n", anyhow::anyhow!(error.to_string())));
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    say(&format!("longpole: {error}{cause}\n"));
     ExitCode::from(code)
 }
 

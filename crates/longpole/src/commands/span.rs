@@ -56,7 +56,11 @@ fn text(view: &view::SpanView, style: Style) -> String {
     out.push(String::new());
     let savings = &view.savings;
     let unit = TimeUnit::of(savings.saves_if_zero_nanos[1]);
-    out.push(format!("{} ({})", style.strong("SAVES"), if savings.evidence == "declared" { "what it waited for is declared" } else { "what it waited for is inferred" }));
+    out.push(format!(
+        "{} ({})",
+        style.strong("SAVES"),
+        if savings.evidence == "declared" { "what it waited for is declared" } else { "what it waited for is inferred" }
+    ));
     out.push(format!("  if it took no time       {}", range(unit, savings.saves_if_zero_nanos)));
     out.push(format!("  if it took half          {}", range(unit, savings.saves_if_half_nanos)));
     out.push(format!("  if only its own time went {}", range(unit, savings.saves_own_nanos)));
@@ -77,7 +81,11 @@ fn text(view: &view::SpanView, style: Style) -> String {
         let unit = TimeUnit::of(view.top_frames.iter().map(|f| f.total_nanos).max().unwrap_or_default());
         out.push(style.faint(&format!("  {}  {}  function", right("self", 9), right("total", 9))));
         for frame in &view.top_frames {
-            let place = if frame.file.is_empty() { String::new() } else { format!("  {}:{}", frame.file.rsplit('/').next().unwrap_or_default(), frame.line) };
+            let place = if frame.file.is_empty() {
+                String::new()
+            } else {
+                format!("  {}:{}", frame.file.rsplit('/').next().unwrap_or_default(), frame.line)
+            };
             let room = WIDTH.saturating_sub(26 + frame.handle.len() + place.chars().count()).max(20);
             out.push(format!(
                 "  {}  {}  {} {}{}",

@@ -56,7 +56,8 @@ fn json_value(value: &Value) -> serde_json::Value {
 
 /// Columns as wide as their widest cell; numbers to the right.
 fn table(result: &SqlResult) -> String {
-    let cells: Vec<Vec<String>> = result.rows.iter().map(|row| row.iter().map(|value| fit(&value.to_string(), CELL_MAX)).collect()).collect();
+    let cells: Vec<Vec<String>> =
+        result.rows.iter().map(|row| row.iter().map(|value| fit(&value.to_string(), CELL_MAX)).collect()).collect();
     let width = |index: usize| {
         let widest = cells.iter().map(|row| row[index].chars().count()).max().unwrap_or_default();
         widest.max(result.columns[index].name.chars().count())

@@ -85,11 +85,16 @@ fn path_line(view: &view::SummaryView, style: Style) -> String {
 
 fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
     (view.parallelism.peak > 0).then(|| {
-        format!("{}  {:.1} operations in flight on average, {} at the peak", style.faint("parallel"), view.parallelism.mean, view.parallelism.peak)
+        format!(
+            "{}  {:.1} operations in flight on average, {} at the peak",
+            style.faint("parallel"),
+            view.parallelism.mean,
+            view.parallelism.peak
+        )
     })
 }
 
-/// The poles as a table. `shown` of them.
+/// The poles as a table, `shown` of them: a line of numbers each, and below it why it takes its time.
 pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usize, style: Style) {
     let poles = &poles[..shown];
     let unit = |values: &mut dyn Iterator<Item = i64>| TimeUnit::of(values.max().unwrap_or_default());
@@ -100,45 +105,50 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
         .map(|p| [path_unit.show(p.on_path_nanos), range(save_unit, p.saves_if_zero_nanos), range(save_unit, p.saves_if_half_nanos)])
         .collect();
     let heads = ["on path", "saves(0)", "saves(½)"];
-    let widths: Vec<usize> =
-        (0..3).map(|i| cells.iter().map(|row| row[i].chars().count()).chain([heads[i].chars().count()]).max().unwrap_or_default()).collect();
+    let widths: Vec<usize> = (0..3)
+        .map(|i| cells.iter().map(|row| row[i].chars().count()).chain([heads[i].chars().count()]).max().unwrap_or_default())
+        .collect();
     let handle_width = poles.iter().map(|p| p.handle.len()).max().unwrap_or(2);
-    let fixed = handle_width + 3 + widths.iter().map(|w| w + 2).sum::<usize>() + 2;
-    let rest = terminal::WIDTH.saturating_sub(fixed);
-    let name_width = poles.iter().map(|p| pole_name(p).chars().count()).max().unwrap_or_default().clamp(9, rest * 11 / 20);
-    let why_width = rest.saturating_sub(name_width);
+    let fixed = handle_width + 3 + widths.iter().map(|w| w + 3).sum::<usize>();
+    let longest = poles.iter().map(|p| pole_name(p).chars().count()).max().unwrap_or_default();
+    let name_width = longest.clamp(NAME_WIDTH_MIN, terminal::WIDTH - fixed);
     let head = format!(
-        "{}  {}  {}  {}  why",
+        "{}   {}   {}   {}",
         pad("LONG POLES", handle_width + 3 + name_width),
         right(heads[0], widths[0]),
         right(heads[1], widths[1]),
         right(heads[2], widths[2])
     );
     line(out, &style.strong(&head));
+    let indent = handle_width + 3;
     for (pole, row) in poles.iter().zip(&cells) {
         let text = format!(
-            "{} {} {}  {}  {}  {}  {}",
+            "{} {} {}   {}   {}   {}",
             style.handle(&pad(&pole.handle, handle_width)),
             evidence_mark(pole),
             pad(&pole_name(pole), name_width),
             right(&row[0], widths[0]),
             style.strong(&right(&row[1], widths[1])),
             right(&row[2], widths[2]),
-            fit(&pole.reason.text, why_width)
         );
         line(out, &text);
+        line(out, &style.faint(&format!("{}{}", " ".repeat(indent), fit(&pole.reason.text, terminal::WIDTH - indent))));
     }
 }
+
+/// Least width of the names, so that the head of the table fits above them.
+const NAME_WIDTH_MIN: usize = 24;
 
 /// ◆ what it waited for is declared, ◇ inferred from order.
 fn evidence_mark(pole: &view::PoleView) -> &'static str {
     if pole.evidence == "declared" { "◆" } else { "◇" }
 }
 
-/// `create web-bundle › bundle ×3`: the piece of work, the operation, how often.
-pub(crate) fn pole_name(pole: &view::PoleView) -> String {
+/// `create web-bundle › bundle ×3`: the piece of work, the operation, how often. A name that contains the piece of work says
+/// enough by itself.
+fn pole_name(pole: &view::PoleView) -> String {
     let mut text = match &pole.context {
-        Some(context) if *context != pole.name => format!("{context} › {}", pole.name),
+        Some(context) if !pole.name.contains(context.as_str()) => format!("{context} › {}", pole.name),
         _ => pole.name.clone(),
     };
     if pole.count > 1 {

@@ -44,7 +44,8 @@ fn text(view: &view::TreeView, arguments: &TreeArguments, style: Style) -> Strin
         let handle = format!("{:handle_width$}", format!("s{}", row + 1));
         let words = format!("{indent}{name}{marks}");
         let service_room = left.saturating_sub(handle_width + 1 + words.chars().count() + 2);
-        let named = if service_room >= 4 { format!("{words}  {}", fit(service, service_room)) } else { fit(&words, left - handle_width - 1) };
+        let named =
+            if service_room >= 4 { format!("{words}  {}", fit(service, service_room)) } else { fit(&words, left - handle_width - 1) };
         let padding = " ".repeat(left.saturating_sub(handle_width + 1 + named.chars().count()));
         let path = if spans.on_path_nanos[row] > 0 { unit.show(spans.on_path_nanos[row]) } else { String::new() };
         out.push_str(&format!(

@@ -16,11 +16,14 @@ fn a_question_is_answered_and_nothing_else_happens() {
         .unwrap();
     assert!(run.success());
     let ask = |query: &str| longpole(&store).args(["sql", query]).output().unwrap();
-    let rows = json(longpole(&store).args(["sql", "--format", "json", "SELECT name, encode(span_id, 'hex') AS id FROM spans ORDER BY name"]));
+    let rows =
+        json(longpole(&store).args(["sql", "--format", "json", "SELECT name, encode(span_id, 'hex') AS id FROM spans ORDER BY name"]));
     let names: Vec<&str> = rows["rows"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["inner", "outer"], "{rows}");
     assert!(rows["rows"][0]["id"].as_str().is_some_and(|id| id.len() == 16), "{rows}");
-    for forbidden in ["DELETE FROM spans", "CREATE TABLE t AS SELECT 1", "COPY spans TO '/tmp/longpole-stolen.csv'", "SELECT * FROM '/etc/passwd'"] {
+    for forbidden in
+        ["DELETE FROM spans", "CREATE TABLE t AS SELECT 1", "COPY spans TO '/tmp/longpole-stolen.csv'", "SELECT * FROM '/etc/passwd'"]
+    {
         let out = ask(forbidden);
         assert_eq!(out.status.code(), Some(2), "{forbidden} was not refused: {}", String::from_utf8_lossy(&out.stdout));
     }

@@ -1,5 +1,7 @@
 //! The stories: what users want, told from outside the binary. One test binary, one file a wish.
 
+#![allow(unsafe_code, reason = "pseudo-terminals and raw signals; the files are few and listed in xtask's tidy")]
+
 mod support;
 
 mod ask_in_sql;

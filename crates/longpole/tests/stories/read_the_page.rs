@@ -18,7 +18,8 @@ impl Page {
     fn open(store: &Path) -> Page {
         let mut process = longpole(store).args(["open", "last", "--no-browser"]).stdout(Stdio::piped()).spawn().unwrap();
         let line = BufReader::new(process.stdout.take().unwrap()).lines().next().expect("`open` prints its address").unwrap();
-        let url = line.split_whitespace().find(|word| word.starts_with("http://127.0.0.1:")).unwrap_or_else(|| panic!("no address in {line:?}"));
+        let url =
+            line.split_whitespace().find(|word| word.starts_with("http://127.0.0.1:")).unwrap_or_else(|| panic!("no address in {line:?}"));
         Page { url: url.to_owned(), process }
     }
 }

@@ -24,7 +24,10 @@ fn spans_of(store: &std::path::Path) -> Vec<(String, String, bool)> {
 fn assert_tree(store: &std::path::Path, how: &str) {
     let spans = spans_of(store);
     assert!(spans.iter().any(|(name, parent, _)| name == "inner" && parent == "outer"), "{how}: `inner` is not under `outer`: {spans:?}");
-    assert!(spans.iter().any(|(name, _, inferred)| name == "outer" && *inferred), "{how}: `outer` does not hang under its process: {spans:?}");
+    assert!(
+        spans.iter().any(|(name, _, inferred)| name == "outer" && *inferred),
+        "{how}: `outer` does not hang under its process: {spans:?}"
+    );
 }
 
 #[test]
@@ -94,7 +97,12 @@ fn the_stock_python_sdk_by_grpc_and_http() {
     let sandbox = Sandbox::new();
     for protocol in ["grpc", "http"] {
         let store = sandbox.path(protocol);
-        let run = longpole(&store).args(["run", "--summary", "none", "--no-profile", "--"]).arg(&python).args(["-c", PYTHON, protocol]).output().unwrap();
+        let run = longpole(&store)
+            .args(["run", "--summary", "none", "--no-profile", "--"])
+            .arg(&python)
+            .args(["-c", PYTHON, protocol])
+            .output()
+            .unwrap();
         assert!(run.status.success(), "{protocol}: {}", String::from_utf8_lossy(&run.stderr));
         assert_tree(&store, protocol);
     }
@@ -124,7 +132,8 @@ fn send_nonsense() {
     }
     let endpoint = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").unwrap();
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let answer = agent.post(format!("{endpoint}/v1/traces")).header("content-type", "application/x-protobuf").send(&b"\x0a\xff"[..]).unwrap();
+    let answer =
+        agent.post(format!("{endpoint}/v1/traces")).header("content-type", "application/x-protobuf").send(&b"\x0a\xff"[..]).unwrap();
     assert_eq!(answer.status(), 400);
     assert_eq!(answer.headers()["content-type"], "application/x-protobuf");
 }

@@ -81,10 +81,8 @@ fn emit() {
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(true).build().into();
     for number in 1..=REQUESTS {
         let request = request(number);
-        let sent = agent
-            .post(format!("{endpoint}/v1/traces"))
-            .header("content-type", "application/x-protobuf")
-            .send(&request.encode_to_vec()[..]);
+        let sent =
+            agent.post(format!("{endpoint}/v1/traces")).header("content-type", "application/x-protobuf").send(&request.encode_to_vec()[..]);
         if sent.is_ok() {
             writeln!(noted, "{number:016x}").unwrap();
             println!("acknowledged {number}");
