@@ -60,6 +60,9 @@ const UNSAFE_FILES: &[&str] = &[
 /// Test code may open `unsafe` here: pseudo-terminals, raw signals, thread-local records.
 const UNSAFE_TEST_DIRS: &[&str] = &["crates/longpole/tests/", "crates/longpole-capture/tests/", "crates/longpole-sdk/tests/"];
 
+/// Files that pace themselves on purpose; each says why beside the call.
+const MAY_SLEEP: &[&str] = &["crates/longpole-capture/src/drain.rs"];
+
 /// Hosts of package registries, split so that this very file does not name one.
 const REGISTRIES: &[(&str, &str)] =
     &[("crates", ".io/"), ("npmjs", ".org"), ("pypi", ".org"), ("maven", ".org"), ("proxy.golang", ".org"), ("deb.debian", ".org")];
@@ -190,7 +193,7 @@ fn check_rust(root: &Path, path: &str, text: &str, broken: &mut Vec<String>) {
         {
             broken.push(format!("{path}:{number}: unsafe outside its files"));
         }
-        if path.starts_with("crates/") && code.contains(&sleep) {
+        if path.starts_with("crates/") && !path.contains("/examples/") && code.contains(&sleep) && !MAY_SLEEP.contains(&path) {
             broken.push(format!("{path}:{number}: waits for a time; wait for a condition"));
         }
         check_paths(root, path, number, comment, broken);
@@ -258,6 +261,7 @@ mod tests {
 
     #[test]
     fn unsafe_in_a_string_is_no_unsafe() {
-        assert!(!without_strings("let text = \"unsafe { }\";").contains("unsafe {"));
+        let line = format!("let text = \"{} {{ }}\";", "unsafe");
+        assert!(!without_strings(&line).contains("unsafe"));
     }
 }

@@ -61,7 +61,8 @@ fn the_page_answers_only_to_its_own_address() {
     assert!(longpole(&store).args(["run", "--summary", "none", "--", "true"]).status().unwrap().success());
     let page = Page::open(&store);
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let (origin, token) = page.url.split_once("/?token=").expect("the address carries a token");
+    let (address, token) = page.url.split_once("?token=").expect("the address carries a token");
+    let origin = address.split("/r/").next().expect("a split has a first part");
     let api = format!("{origin}/api/recordings");
     assert_eq!(agent.get(&api).call().unwrap().status(), 401);
     assert_eq!(agent.get(format!("{api}?token=0{}", &token[1..])).call().unwrap().status(), if token.starts_with('0') { 200 } else { 401 });

@@ -42,6 +42,9 @@ fn kill_at(sandbox: &Sandbox, moment: u64) {
     let mut lines = BufReader::new(recorder.stdout.take().unwrap()).lines();
     // A permutation of the rounds, so that neighbouring rounds are not alike.
     let wanted = moment * 37 % MOMENTS * REQUESTS / MOMENTS;
+    // Killed before its gate was opened, the command would not have been started at all.
+    let begun = lines.by_ref().map_while(Result::ok).any(|line| line == "begun");
+    assert!(begun, "round {moment}: the program did not begin");
     let mut acknowledged = 0;
     while acknowledged < wanted {
         let line = lines.next().expect("the program acknowledges more requests than it is killed after").unwrap();
@@ -77,6 +80,7 @@ fn kill_at(sandbox: &Sandbox, moment: u64) {
 #[test]
 fn emit() {
     let (Some(dir), Ok(endpoint)) = (std::env::var_os("LONGPOLE_STORY_DIR"), std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT")) else { return };
+    println!("begun");
     let mut noted = std::fs::File::create(Path::new(&dir).join("acknowledged")).unwrap();
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(true).build().into();
     for number in 1..=REQUESTS {
