@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use longpole_analysis::report::Report;
-use longpole_model::{Loss, LossKind, MappingId, Recording, SpanBatch};
+use longpole_model::{Loss, LossKind, MappingId, SpanBatch};
 use longpole_store::{Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, SummaryRow};
 use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
 use longpole_wire::limits::Limits;
@@ -110,7 +110,6 @@ fn assemble(
     }
     stop()?;
     recording.sample_links = longpole_analysis::sample_links::link(&recording);
-    note_clock_step(&mut recording);
     Ok(Report::new(recording))
 }
 
@@ -123,13 +122,6 @@ fn decode<E: std::fmt::Display>(assembler: &mut Assembler, peer_pid: Option<u32>
             batch.spans.into_iter().for_each(|span| assembler.span(span));
         }
         Err(error) => assembler.loss(Loss::new(LossKind::RequestsRefused, 1, format!("acknowledged and then not readable: {error}"))),
-    }
-}
-
-fn note_clock_step(recording: &mut Recording) {
-    if let Some(step) = recording.clock.step_nanos() {
-        let detail = format!("by {} ms during the run; spans before and after do not line up with samples", step / 1_000_000);
-        Loss::new(LossKind::ClockStepped, 1, detail).merge_into(&mut recording.losses);
     }
 }
 
