@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::demo::target_dir;
-use crate::{dist, run};
+use crate::{dist, peers, root, run, run_in};
 
 /// Runs the named measurements, or all.
 pub(crate) fn bench(names: &[&str]) -> Result<()> {
@@ -11,6 +11,9 @@ pub(crate) fn bench(names: &[&str]) -> Result<()> {
     run("cargo", &["build", "--profile", "dist", "-p", "longpole-bench"])?;
     let dir = target_dir().join("dist");
     let (program, longpole) = (dir.join("longpole-bench"), dir.join("longpole"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(peers::cache().join("bin")).chain(std::env::split_paths(&path)))?;
+    let path = path.to_string_lossy();
     let all = ["startup", "context", "overhead", "answer"];
     for name in if names.is_empty() { &all[..] } else { names } {
         let mut args = vec![*name];
@@ -18,7 +21,7 @@ pub(crate) fn bench(names: &[&str]) -> Result<()> {
         if *name != "context" {
             args.push(&longpole);
         }
-        run(&program.to_string_lossy(), &args)?;
+        run_in(&root(), &program.to_string_lossy(), &args, &[("PATH", &path)])?;
     }
     Ok(())
 }

@@ -26,8 +26,8 @@ pub(crate) fn peers(names: &[&str]) -> Result<()> {
     if missing.is_empty() { Ok(()) } else { bail!("could not be had:\n  {}", missing.join("\n  ")) }
 }
 
-/// `$XDG_CACHE_HOME/longpole-peers`, where `longpole-bench` looks.
-fn cache() -> PathBuf {
+/// `$XDG_CACHE_HOME/longpole-peers`: outside the repository, shared by checkouts.
+pub(crate) fn cache() -> PathBuf {
     let base =
         std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")));
     base.unwrap_or_else(std::env::temp_dir).join("longpole-peers")

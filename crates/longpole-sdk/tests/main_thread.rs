@@ -22,8 +22,10 @@ fn main() -> std::process::ExitCode {
 }
 
 #[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "forks")]
 mod linux {
     use std::process::{Command, ExitCode, Output};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use longpole_sdk::SpanExt;
     use tracing::info_span;
@@ -52,6 +54,8 @@ mod linux {
                     .status();
                 assert_eq!(status.unwrap().code(), Some(7));
             }),
+            Some("role:signals") => exporter_takes_no_signals(),
+            Some("role:fork") => children_of_forks_are_no_exporters(),
             // Whatever libtest options a runner passes.
             _ => all(),
         }
@@ -100,6 +104,15 @@ mod linux {
         assert_eq!(lines[0], "longpole-sdk: OTEL_BSP_SCHEDULE_DELAY=soon is not usable, the default 5000 is used");
         assert!(lines[1].starts_with(&format!("longpole-sdk: 1 of 1 spans were lost on the way to {endpoint}/v1/traces: ")), "{told}");
 
+        let output = run_role("signals", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
+        assert!(output.status.success(), "{}", stderr(&output));
+
+        let collector = Collector::start(&[]);
+        let output = run_role("fork", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint), ("OTEL_BSP_SCHEDULE_DELAY", "1")]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let spans = collector.spans();
+        assert!(!spans.is_empty() && spans.iter().all(|span| span.name != "of a child"));
+
         let output = run_role("code", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint), ("OTEL_SDK_DISABLED", "true")]);
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(7), ""));
     }
@@ -125,5 +138,68 @@ mod linux {
         });
         assert!(seen < 16 << 10, "{seen} bytes away");
         assert_eq!(read(), None, "a record after run");
+    }
+
+    /// A program that waits for signals in its own way must not lose them to a thread it does not know of.
+    fn exporter_takes_no_signals() {
+        longpole_sdk::run(|| {
+            let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+            let exporter =
+                tasks.into_iter().find(|task| std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm == "longpole-sdk\n"));
+            let status = std::fs::read_to_string(exporter.unwrap().join("status")).unwrap();
+            let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+            let blocked = u64::from_str_radix(blocked.trim(), 16).unwrap();
+            let is_blocked = |signal: i32| blocked & 1 << (signal - 1) != 0;
+            assert!([libc::SIGINT, libc::SIGTERM, libc::SIGCHLD, libc::SIGUSR1].into_iter().all(is_blocked));
+            assert!(![libc::SIGSEGV, libc::SIGBUS].into_iter().any(is_blocked));
+        });
+    }
+
+    const FORKS: usize = 50;
+
+    /// Forks while other threads make spans: each child has a record of its own, makes spans, shuts down, and ends.
+    fn children_of_forks_are_no_exporters() {
+        let done = AtomicBool::new(false);
+        longpole_sdk::run(|| {
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        while !done.load(Ordering::Relaxed) {
+                            info_span!("meanwhile").in_scope(|| ());
+                        }
+                    });
+                }
+                for _ in 0..FORKS {
+                    let span = info_span!("forks").entered();
+                    // SAFETY: the child runs code of its own thread only, and what that code uses of other threads is what is
+                    // tested here; it leaves by `_exit`, and an alarm ends it should it hang.
+                    match unsafe { libc::fork() } {
+                        0 => {
+                            // SAFETY: takes a number of seconds.
+                            unsafe { libc::alarm(60) };
+                            let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| in_forked_child(&span)));
+                            // SAFETY: ends the process, without any of the parent's handlers.
+                            unsafe { libc::_exit(i32::from(well.is_err())) }
+                        }
+                        child => {
+                            let mut status = 0;
+                            // SAFETY: the pointer is to a local that outlives the call.
+                            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+                            assert_eq!(status, 0);
+                        }
+                    }
+                }
+                done.store(true, Ordering::Relaxed);
+            });
+        });
+    }
+
+    fn in_forked_child(span: &tracing::Span) {
+        assert_eq!(read().unwrap().traceparent(), span.traceparent());
+        let own = info_span!("of a child").entered();
+        assert_eq!(read().unwrap().traceparent(), own.traceparent());
+        drop(own);
+        std::thread::spawn(|| info_span!("of a child").in_scope(|| assert!(read().is_some()))).join().unwrap();
+        assert_eq!(longpole_sdk::shutdown(std::time::Duration::from_secs(600)), longpole_sdk::SpanCounts::default());
     }
 }

@@ -10,11 +10,11 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use longpole_analysis::report::Report;
-use longpole_model::{Loss, LossKind, MappingId, SpanBatch};
+use longpole_model::{Loss, LossKind, Mapping, MappingId, SpanBatch};
 use longpole_store::{Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, SummaryRow};
 use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
 use longpole_wire::limits::Limits;
@@ -77,7 +77,7 @@ pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) 
 fn assemble(
     replay: Replay,
     name: RecordingName,
-    mut binaries: HashMap<MappingId, File>,
+    binaries: HashMap<MappingId, File>,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Report, SealError> {
     let stop = || if interrupted() { Err(SealError::Interrupted { name }) } else { Ok(()) };
@@ -104,8 +104,7 @@ fn assemble(
     }
     let mut recording = assembler.finish();
     stop()?;
-    let open = recording.mappings.iter().filter_map(|m| Some((PathBuf::from(&m.path), binaries.remove(&m.id)?))).collect();
-    for loss in Symbolizer::new(Box::new(OpenFirst { open })).fill(&mut recording) {
+    for loss in Symbolizer::new(Box::new(OpenFirst { open: binaries })).fill(&mut recording) {
         loss.merge_into(&mut recording.losses);
     }
     stop()?;
@@ -125,17 +124,50 @@ fn decode<E: std::fmt::Display>(assembler: &mut Assembler, peer_pid: Option<u32>
     }
 }
 
-/// Files the recorder has open, then those of the machine.
+/// Binaries the recorder has open, then the files of the machine.
 struct OpenFirst {
-    open: HashMap<PathBuf, File>,
+    open: HashMap<MappingId, File>,
 }
 
 impl Files for OpenFirst {
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>> {
-        match self.open.get(path) {
-            Some(file) => Ok(Box::new(file.try_clone()?)),
-            None => HostFiles.open(path),
+        HostFiles.open(path)
+    }
+
+    fn open_mapped(&self, mapping: &Mapping) -> io::Result<Box<dyn ReadSeek>> {
+        match self.open.get(&mapping.id) {
+            Some(file) => Ok(Box::new(OwnOffset { file: file.try_clone()?, at: 0 })),
+            None => HostFiles.open_mapped(mapping),
         }
+    }
+}
+
+/// A file that is read at an offset of its own: clones of one [`File`] share theirs.
+struct OwnOffset {
+    file: File,
+    at: u64,
+}
+
+impl Read for OwnOffset {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        #[cfg(unix)]
+        let read = std::os::unix::fs::FileExt::read_at(&self.file, into, self.at)?;
+        #[cfg(windows)]
+        let read = std::os::windows::fs::FileExt::seek_read(&self.file, into, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for OwnOffset {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+        };
+        self.at = at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        Ok(self.at)
     }
 }
 

@@ -25,6 +25,7 @@
 pub mod error;
 pub mod limits;
 pub mod otlp;
+pub mod redact;
 pub mod traceparent;
 
 pub use error::{DecodeError, Problem};

@@ -149,7 +149,7 @@ fn a_provider_by_itself_says_who_starts_it() {
 fn what_is_expected_is_printed_for_programs() {
     let output = deploy(env!("CARGO_BIN_EXE_deploy"), &["--expected"], &[]);
     let poles: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(poles[0]["name"], "create web-bundle");
+    assert_eq!(poles[0]["name"], "compute/create web-bundle");
     assert_eq!(poles[0]["function"], "compress_bundle");
     assert_eq!(poles[0]["saves_nanos"], 950_000_000);
     let output = deploy(env!("CARGO_BIN_EXE_deploy"), &["--help"], &[]);

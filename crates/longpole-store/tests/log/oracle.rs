@@ -10,6 +10,7 @@ use longpole_store::{Assembler, Frame, RecordingName, Store};
 
 /// A recording whose recorder died, and whose log is ours to write.
 pub(crate) struct Log {
+    folder: PathBuf,
     store: Store,
     name: RecordingName,
     file: PathBuf,
@@ -18,7 +19,8 @@ pub(crate) struct Log {
 impl Log {
     /// One in a new folder inside this one.
     pub(crate) fn new(folder: &Path) -> Self {
-        let store = Store::open(folder.join(format!("log-{}", std::process::id()))).unwrap();
+        let folder = folder.join(format!("log-{}", std::process::id()));
+        let store = Store::open(&folder).unwrap();
         let run = Run {
             command: vec!["true".into()],
             working_directory: String::new(),
@@ -38,7 +40,7 @@ impl Log {
         };
         let writer = store.create(&run).unwrap();
         let (name, file) = (writer.name(), writer.directory().join("wal/000001.wal"));
-        Log { store, name, file }
+        Log { folder, store, name, file }
     }
 
     /// A log ends, an error is its end, and whatever it said can be put together.
@@ -71,6 +73,13 @@ impl Log {
             assert!(stack.locations.iter().all(|location| (location.0 as usize) < recording.locations.len()));
         }
         assert!(recording.samples.iter().all(|sample| (sample.stack.0 as usize) < recording.stacks.len()));
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // What could not be removed is in the tests' own folder for leftovers.
+        std::fs::remove_dir_all(&self.folder).ok();
     }
 }
 

@@ -4,7 +4,6 @@ use anyhow::Result;
 use longpole_server::view;
 
 use super::recording::{Setting, print, print_json, resolve};
-use super::summary::exit_words;
 use crate::args::{Format, ListArguments, RemoveArguments};
 use crate::terminal::{TimeUnit, WIDTH, count, duration, fit, pad, range, right};
 
@@ -19,32 +18,51 @@ pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
     if view.recordings.is_empty() {
         return print("No recordings yet. Make one: longpole run -- CMD\n");
     }
-    let mut out = String::new();
+    let head =
+        format!("{:4}  {:11}  {:>8}  {:9}  {:>6}  {:COMMAND_WIDTH$}  first long pole", "", "started", "wall", "end", "spans", "command");
+    let mut out = style.strong(&head) + "\n";
     for row in &view.recordings {
         let answer = match (&row.answer, row.state.as_str()) {
-            (_, "recording") => "still recording".to_owned(),
-            (_, "killed") => "its recorder was killed; longpole show completes it".to_owned(),
-            (Some(answer), _) => answer_words(answer),
-            (None, _) => String::new(),
+            (None, "recording") => "still recording".to_owned(),
+            (None, "killed") => "recorder killed: see show".to_owned(),
+            (answer, state) => {
+                let killed = if state == "killed" { "recorder killed; " } else { "" };
+                killed.to_owned() + &answer.as_ref().map(answer_words).unwrap_or_default()
+            }
         };
         out.push_str(&format!(
             "{}  {}  {}  {}  {}  {}  {}\n",
             style.handle(&pad(&row.recording, 4)),
             style.faint(&when(&row.start_unix_nano)),
             right(&duration(row.wall_nanos), 8),
-            pad(&exit_words(row.exit.as_ref()), 12),
+            pad(&end_words(row.exit.as_ref()), 9),
             right(&count(row.spans), 6),
-            pad(&row.command.join(" "), 28),
-            fit(&answer, WIDTH - 80)
+            pad(&row.command.join(" "), COMMAND_WIDTH),
+            fit(&answer, ANSWER_WIDTH)
         ));
     }
     print(&out)
 }
 
+/// Width of the command in the list.
+const COMMAND_WIDTH: usize = 24;
+
+/// What the other columns and the gaps between them leave.
+const ANSWER_WIDTH: usize = WIDTH - (4 + 11 + 8 + 9 + 6 + COMMAND_WIDTH + 6 * 2);
+
+/// `exit 1`, `signal 15`, and nothing where it is not known.
+fn end_words(exit: Option<&view::ExitView>) -> String {
+    match exit {
+        None => String::new(),
+        Some(view::ExitView { signal: Some(signal), .. }) => format!("signal {signal}"),
+        Some(view::ExitView { code, .. }) => format!("exit {}", code.unwrap_or_default()),
+    }
+}
+
 /// The kept answer in a few words.
 fn answer_words(answer: &view::AnswerView) -> String {
     let saves = range(TimeUnit::of(answer.saves_if_zero_nanos[1]), answer.saves_if_zero_nanos);
-    format!("{} saves {saves}", answer.context.as_ref().unwrap_or(&answer.name))
+    format!("saves {saves}: {}", answer.context.as_ref().unwrap_or(&answer.name))
 }
 
 /// Local date and time of a Unix time in nanoseconds.

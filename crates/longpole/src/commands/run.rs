@@ -11,6 +11,7 @@
 //! had (a store, a port, samples) is left out, and said at the end.
 
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
@@ -61,7 +62,12 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     let exit = child.wait();
     let ended = now();
     let trouble = match (recorded, trouble) {
-        (Some(recorded), _) => recorded.answer(setting, arguments, (exit, ended), child.cpu_nanos(), recorder).err(),
+        (Some(recorded), _) => {
+            let cpu_nanos = child.cpu_nanos();
+            // A bug of ours has been reported by the panic hook; it must not become the command's exit status.
+            let answer = AssertUnwindSafe(|| recorded.answer(setting, arguments, (exit, ended), cpu_nanos, recorder));
+            catch_unwind(answer).unwrap_or_else(|_| Err(anyhow::anyhow!("a bug of longpole, said above"))).err()
+        }
         (None, trouble) => trouble,
     };
     if let Some(error) = &trouble {

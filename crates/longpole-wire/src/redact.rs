@@ -1,0 +1,400 @@
+//! Credentials are taken out before anything is stored. The rules are documented in `docs/formats/redaction.md`.
+//!
+//! ```text
+//! name of an attribute, argument, header, parameter ── names a credential ──► its whole value becomes [redacted]
+//! any text ── user:password@ in a URL, name=value, Bearer …, known shapes of keys ──► that part becomes [redacted]
+//! ```
+//!
+//! It works on names and shapes, so it can miss a secret that has neither, and it can take out a harmless value that looks
+//! like one. Numbers and truth values stay: `token.count` is no token.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use longpole_model::sink::{EventRef, LinkRef, SpanRef, ValueRef};
+use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span};
+
+/// What stands in place of a credential.
+pub const REDACTED: &str = "[redacted]";
+
+/// Names whose verdict is remembered. Programs use some hundred; one that makes up names must not fill the memory.
+const NAMES_MAX: usize = 4096;
+
+/// A longer name is judged by its end, where the word that matters stands.
+const NAME_BYTES_MAX: usize = 256;
+
+/// Below this a word after `Bearer` is prose.
+const BEARER_BYTES_MIN: usize = 8;
+
+/// Words that make a name one of a credential wherever they stand in it.
+const ANYWHERE: &[&str] = &["password", "passwd", "passphrase", "pwd", "credential", "credentials"];
+
+/// Ends of the last word that do.
+const LAST: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "authorization",
+    "cookie",
+    "signature",
+    "connectionstring",
+    "dsn",
+    "jwt",
+];
+
+/// The last two words that do.
+const LAST_TWO: &[(&str, &str)] = &[
+    ("api", "key"),
+    ("access", "key"),
+    ("secret", "key"),
+    ("private", "key"),
+    ("account", "key"),
+    ("encryption", "key"),
+    ("signing", "key"),
+    ("master", "key"),
+    ("auth", "key"),
+    ("key", "base"),
+    ("connection", "string"),
+    ("x", "auth"),
+];
+
+/// Words behind the one that matters that say only how the credential is written.
+const SPELLINGS: &[&str] = &["value", "text", "plain", "base64", "b64", "raw", "env", "header"];
+
+/// Beginnings of credentials that services give out, with the least length of the whole.
+const KNOWN_SHAPES: &[(&str, usize)] = &[
+    ("AKIA", 20),
+    ("ASIA", 20),
+    ("AIza", 35),
+    ("ghp_", 20),
+    ("gho_", 20),
+    ("ghs_", 20),
+    ("ghu_", 20),
+    ("ghr_", 20),
+    ("github_pat_", 30),
+    ("glpat-", 20),
+    ("xoxa-", 20),
+    ("xoxb-", 20),
+    ("xoxp-", 20),
+    ("xoxs-", 20),
+    ("sk-", 24),
+    ("sk_live_", 20),
+    ("rk_live_", 20),
+    ("npm_", 36),
+    ("pypi-", 40),
+    ("pul-", 40),
+    ("hvs.", 24),
+    ("dop_v1_", 40),
+    ("SG.", 40),
+];
+
+/// Judges names and texts. Keeps what it found out about names.
+#[derive(Debug, Default)]
+pub struct Redactor {
+    names: HashMap<String, bool>,
+    found: Vec<Range<usize>>,
+}
+
+impl Redactor {
+    /// Whether anything of a span would be taken out.
+    pub fn concerns_span(&mut self, span: &SpanRef<'_>) -> bool {
+        self.concerns_text(span.name)
+            || self.concerns_text(span.status_message)
+            || self.concerns_pairs(span.attributes)
+            || span.events.iter().any(|EventRef { name, attributes, .. }| self.concerns_text(name) || self.concerns_pairs(attributes))
+            || span.links.iter().any(|LinkRef { attributes, .. }| self.concerns_pairs(attributes))
+    }
+
+    /// Whether anything of these attributes would be taken out.
+    pub fn concerns(&mut self, attributes: &Attributes) -> bool {
+        let mut copy = attributes.clone();
+        self.attributes(&mut copy) > 0
+    }
+
+    fn concerns_pairs(&mut self, pairs: &[(&str, ValueRef<'_>)]) -> bool {
+        pairs.iter().any(|(key, value)| match value {
+            ValueRef::Str(text) => self.is_pair(key, text),
+            ValueRef::Bytes(bytes) => !bytes.is_empty() && self.is_secret_name(key),
+            ValueRef::Empty | ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Double(_) => false,
+            // Rare enough to be judged by doing it.
+            nested @ (ValueRef::Array(_) | ValueRef::KeyValues(_)) => self.value(key, &mut nested.to_owned()) > 0,
+        })
+    }
+
+    fn is_pair(&mut self, name: &str, text: &str) -> bool {
+        !text.is_empty() && (self.is_secret_name(name) || self.concerns_text(text))
+    }
+
+    /// Takes credentials out of a span; says how many.
+    pub fn span(&mut self, span: &mut Span) -> u64 {
+        let mut taken = self.text(&mut span.name) + self.text(&mut span.status.message) + self.attributes(&mut span.attributes);
+        for event in &mut span.events {
+            taken += self.text(&mut event.name) + self.attributes(&mut event.attributes);
+        }
+        for link in &mut span.links {
+            taken += self.attributes(&mut link.attributes);
+        }
+        taken
+    }
+
+    /// Takes credentials out of what describes an emitter; says how many.
+    pub fn resource(&mut self, resource: &mut Resource) -> u64 {
+        self.attributes(&mut resource.attributes)
+    }
+
+    /// Takes credentials out of what describes an instrumentation; says how many.
+    pub fn scope(&mut self, scope: &mut Scope) -> u64 {
+        self.attributes(&mut scope.attributes)
+    }
+
+    /// Takes credentials out of attributes; says how many.
+    pub fn attributes(&mut self, attributes: &mut Attributes) -> u64 {
+        attributes.0.iter_mut().map(|Attribute { key, value }| self.value(key, value)).sum()
+    }
+
+    fn value(&mut self, name: &str, value: &mut AttributeValue) -> u64 {
+        let secret = self.is_secret_name(name);
+        let mut taken = 0;
+        // Values inside values: a decoder bounds how deep, so a list of what is to do is all that is needed.
+        let mut todo: Vec<(bool, &mut AttributeValue)> = vec![(secret, value)];
+        while let Some((secret, value)) = todo.pop() {
+            match value {
+                AttributeValue::Empty | AttributeValue::Bool(_) | AttributeValue::Int(_) | AttributeValue::Double(_) => {}
+                AttributeValue::Str(text) if secret && !text.is_empty() => taken += u64::from(replace(text)),
+                AttributeValue::Str(text) => taken += self.text(text),
+                AttributeValue::Bytes(bytes) if secret && !bytes.is_empty() => {
+                    *value = AttributeValue::Str(REDACTED.to_owned());
+                    taken += 1;
+                }
+                AttributeValue::Bytes(_) => {}
+                AttributeValue::Array(values) => {
+                    // `process.command_args` and its like: an option's value stands behind it.
+                    let mut after_option = false;
+                    for value in values {
+                        let is_option = value.as_str().is_some_and(|text| self.is_secret_option(text));
+                        todo.push((secret || after_option, value));
+                        after_option = is_option;
+                    }
+                }
+                AttributeValue::KeyValues(pairs) => {
+                    for Attribute { key, value } in pairs {
+                        let secret = secret || self.is_secret_name(key);
+                        todo.push((secret, value));
+                    }
+                }
+            }
+        }
+        taken
+    }
+
+    /// Takes credentials out of the words of a command line; says how many.
+    pub fn arguments(&mut self, words: &mut [String]) -> u64 {
+        let mut taken = 0;
+        let mut after_option = false;
+        for word in words {
+            if after_option && !word.starts_with('-') {
+                taken += u64::from(replace(word));
+                after_option = false;
+                continue;
+            }
+            after_option = self.is_secret_option(word);
+            taken += self.text(word);
+        }
+        taken
+    }
+
+    /// `--password`, whose value is the next word.
+    fn is_secret_option(&mut self, word: &str) -> bool {
+        word.strip_prefix('-').is_some_and(|name| !name.contains(['=', ' ']) && self.is_secret_name(name.trim_start_matches('-')))
+    }
+
+    /// Takes credentials out of a text; says how many.
+    pub fn text(&mut self, text: &mut String) -> u64 {
+        if !self.concerns_text(text) {
+            return 0;
+        }
+        let mut clean = String::with_capacity(text.len());
+        let mut at = 0;
+        for found in &self.found {
+            clean.push_str(&text[at..found.start]);
+            clean.push_str(REDACTED);
+            at = found.end;
+        }
+        clean.push_str(&text[at..]);
+        let taken = self.found.len() as u64;
+        *text = clean;
+        taken
+    }
+
+    /// Fills `found` with the parts that are credentials, in order and apart. One pass over the words of the text.
+    fn concerns_text(&mut self, text: &str) -> bool {
+        self.found.clear();
+        let mut words = Words { text, at: 0 };
+        let mut previous: Option<Range<usize>> = None;
+        let mut hidden_to = 0;
+        while let Some(word) = words.next() {
+            if word.start < hidden_to {
+                continue;
+            }
+            let gap = previous.as_ref().map_or("", |p| &text[p.end..word.start]);
+            let before = previous.as_ref().map_or("", |p| &text[p.clone()]);
+            let hidden = if is_assignment(gap) && self.is_secret_name(before) {
+                Some(value_at(text, word.start, gap))
+            } else if is_scheme(before) && gap.chars().all(char::is_whitespace) && is_random(&text[word.clone()]) {
+                Some(word.start..value_end(text, word.start, None))
+            } else if gap == "://" {
+                password_of_url(text, word.start)
+            } else if is_known_shape(&text[word.clone()]) {
+                Some(word.clone())
+            } else if is_private_key(text, &word) {
+                Some(word.start..text[word.start..].find("-----END").map_or(text.len(), |end| word.start + end))
+            } else {
+                None
+            };
+            if let Some(hidden) = hidden.filter(|hidden| !hidden.is_empty() && &text[hidden.clone()] != REDACTED) {
+                hidden_to = hidden.end;
+                self.found.push(hidden);
+            }
+            previous = Some(word);
+        }
+        !self.found.is_empty()
+    }
+
+    /// Whether a value of this name is a credential.
+    pub fn is_secret_name(&mut self, name: &str) -> bool {
+        if let Some(known) = self.names.get(name) {
+            return *known;
+        }
+        let secret = is_secret_name(name);
+        if self.names.len() < NAMES_MAX && name.len() <= NAME_BYTES_MAX {
+            self.names.insert(name.to_owned(), secret);
+        }
+        secret
+    }
+}
+
+/// Puts [`REDACTED`] in place of a whole text; `false` where it stands there already.
+fn replace(text: &mut String) -> bool {
+    let new = text != REDACTED;
+    REDACTED.clone_into(text);
+    new
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let from = (name.len().saturating_sub(NAME_BYTES_MAX)..=name.len()).find(|at| name.is_char_boundary(*at)).unwrap_or(name.len());
+    let words = words_of_name(&name[from..]);
+    if words.iter().any(|word| ANYWHERE.contains(&word.as_str())) {
+        return true;
+    }
+    let spelled = words.iter().rposition(|word| !SPELLINGS.contains(&word.as_str())).map_or(0, |last| last + 1);
+    let words = &words[..spelled];
+    let last_two = || matches!(words, [.., a, b] if LAST_TWO.iter().any(|(x, y)| a == x && b == y));
+    words.last().is_some_and(|last| LAST.iter().any(|end| last.ends_with(end))) || last_two()
+}
+
+/// `dbPassword`, `DB_PASSWORD`, `db.password` are `db`, `password`.
+fn words_of_name(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars() {
+        let starts = !c.is_alphanumeric() || was_lower && c.is_uppercase();
+        if starts && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+        was_lower = c.is_lowercase() || c.is_ascii_digit();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Runs of characters that names, keys and base64 are made of.
+struct Words<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Words<'_> {
+    fn next(&mut self) -> Option<Range<usize>> {
+        let bytes = self.text.as_bytes();
+        let start = self.at + bytes[self.at..].iter().position(|b| is_of_word(*b))?;
+        let length = bytes[start..].iter().position(|b| !is_of_word(*b)).unwrap_or(bytes.len() - start);
+        self.at = start + length;
+        Some(start..self.at)
+    }
+}
+
+/// Bytes above ASCII belong to words, so that a range never cuts a character.
+fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0x80 || b"_-.+/~%$*!".contains(&byte)
+}
+
+/// `=`, `:`, `=>`, `": "` and what quoting makes of them.
+fn is_assignment(gap: &str) -> bool {
+    matches!(gap.trim_matches([' ', '\t', '"', '\'', '\\', '`']), "=" | ":" | "=>" | ":=")
+}
+
+/// The value that begins here; behind a quote it ends at the next one.
+fn value_at(text: &str, start: usize, gap: &str) -> Range<usize> {
+    let quote = gap.chars().next_back().filter(|c| ['"', '\'', '`'].contains(c));
+    let mut end = value_end(text, start, quote);
+    // `Authorization: Bearer abc`: the credential is the second word.
+    if quote.is_none() && is_scheme(&text[start..end]) {
+        let next = text[end..].find(|c: char| !c.is_whitespace()).map_or(text.len(), |skip| end + skip);
+        end = value_end(text, next, None);
+    }
+    start..end
+}
+
+fn value_end(text: &str, start: usize, quote: Option<char>) -> usize {
+    let ends = |c: char| match quote {
+        Some(quote) => c == quote || c == '\\' || c == '\n',
+        None => c.is_whitespace() || ['&', ';', ',', '"', '\'', '`', '<', '>', '(', ')', '[', ']', '{', '}', '|'].contains(&c),
+    };
+    text[start..].find(ends).map_or(text.len(), |length| start + length)
+}
+
+fn is_scheme(word: &str) -> bool {
+    ["bearer", "basic", "digest", "negotiate"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+/// No word of a language.
+fn is_random(word: &str) -> bool {
+    word.len() >= BEARER_BYTES_MIN && (word.len() >= 24 || word.bytes().any(|b| b.is_ascii_digit()))
+}
+
+/// `password` of `scheme://user:password@host`, or all before the `@` where that is long enough to be a token.
+fn password_of_url(text: &str, start: usize) -> Option<Range<usize>> {
+    let ends = |c: char| c.is_whitespace() || ['/', '?', '#', '"', '\'', '`', '<', '>', '\\'].contains(&c);
+    let authority = &text[start..text[start..].find(ends).map_or(text.len(), |length| start + length)];
+    let user_info = &authority[..authority.rfind('@')?];
+    match user_info.find(':') {
+        Some(colon) => Some(start + colon + 1..start + user_info.len()),
+        None if user_info.len() >= 20 || is_known_shape(user_info) => Some(start..start + user_info.len()),
+        None => None,
+    }
+}
+
+fn is_known_shape(word: &str) -> bool {
+    // What the words of a path or a file are called is judged by the last of them.
+    let word = word.rsplit('/').next().unwrap_or(word);
+    let by_prefix = KNOWN_SHAPES.iter().any(|(prefix, least)| word.starts_with(prefix) && word.len() >= *least);
+    let is_jwt = || word.starts_with("eyJ") && word.len() >= 30 && word.split('.').count() == 3;
+    by_prefix || is_jwt()
+}
+
+/// The end of `-----BEGIN … PRIVATE KEY-----`, where the key begins.
+fn is_private_key(text: &str, word: &Range<usize>) -> bool {
+    text[word.clone()].starts_with("KEY-----") && text[..word.start].ends_with("PRIVATE ")
+}
+
+#[cfg(test)]
+mod tests;
