@@ -22,6 +22,7 @@
 
 pub mod call_tree;
 pub mod critical_path;
+pub mod machine;
 pub mod poles;
 pub mod report;
 pub mod sample_links;

@@ -168,7 +168,7 @@ pub(crate) struct SpanArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FlameArguments {
-    /// Recording: `r7`, `7` or `last`
+    /// Recording: `r7`, `7` or `last`; or the handle of a span of the last one
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Only this span and its descendants: `s12`, or `p1`
