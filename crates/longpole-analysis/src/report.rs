@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, StackId, Timestamp};
 
+use crate::bridge;
 use crate::call_tree::{CallTree, FunctionWeight, Functions};
 use crate::critical_path::CriticalPath;
 use crate::poles::{Pole, Poles, Savings};
@@ -196,9 +197,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Computes everything that every view needs. Sample links that the recording brings are kept; where it brings none
-    /// they are made.
+    /// Computes everything that every view needs. Legacy spans are joined first, see [`bridge::join`]. Sample links that the
+    /// recording brings are kept; where it brings none they are made.
     pub fn new(mut recording: Recording) -> Report {
+        bridge::join(&mut recording);
         let forest = Forest::build(&recording);
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::of(replay.schedule(), &forest);
