@@ -3,7 +3,7 @@
 //! You bring a [`Recording`](longpole_model::Recording). What you get, in the order in which it is made:
 //!
 //! ```text
-//! spans ─► bridge ─┬► trace_tree ─► schedule ─┬► critical_path ─┬► poles ─┬► report
+//! spans ─► bridge ─┬► trace_tree ─► schedule ─┬► critical_path ─┬► poles ─┬► report ─► diff
 //! processes, skew ─┘                 ▲        └► savings ───────┘         │
 //! resources, pipeline ───────────────┘           deployment ──────────────┤
 //! samples ─► sample_links ─► states, call_tree ───────────────────────────┘
@@ -24,6 +24,8 @@
 pub mod bridge;
 pub mod call_tree;
 pub mod critical_path;
+pub mod deployment;
+pub mod diff;
 mod pairing;
 mod pipeline;
 pub mod poles;
