@@ -35,7 +35,8 @@
 //! - *Slots.* Where the number in flight has a ceiling, the replay is repeated with slots, see `slots`; the range spans both
 //!   readings, and a note says so. That holds for declared children too: their links do not tell of slots.
 //!
-//! The end of a parent waited for all its children that ended before it.
+//! The end of a parent waited for all its children that ended before it. The end of a process in a pipeline waited for the one
+//! that ran (`pipeline`), or, at the low end, for nothing.
 //!
 //! A true schedule in which each start waited for the last thing that ended before it, and for whatever else had ended,
 //! lies between the two rules, for all arithmetic is sums, maxima and minima: monotone. How well the rules do on schedules
@@ -59,8 +60,8 @@ use std::collections::HashMap;
 
 use longpole_model::Recording;
 
-use crate::schedule::{NONE, Schedule};
-use crate::slots::{self, Opening, Pool};
+use crate::schedule::{NONE, Schedule, StartedUnder};
+use crate::slots::{self, Ceiling, Opening, Pool};
 use crate::trace_tree::{Forest, Note};
 
 /// What is done to the work of a pole.
@@ -141,7 +142,7 @@ pub struct Replay {
 }
 
 /// New times of all nodes, as far as the replay has come; beyond, those of the replay before.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Times {
     start: Vec<i64>,
     end: Vec<i64>,
@@ -149,6 +150,19 @@ struct Times {
     entry: Vec<i64>,
     /// The latest new end among the entry and those before it under the same host.
     latest: Vec<i64>,
+}
+
+impl Clone for Times {
+    fn clone(&self) -> Self {
+        Times { start: self.start.clone(), end: self.end.clone(), entry: self.entry.clone(), latest: self.latest.clone() }
+    }
+
+    fn clone_from(&mut self, from: &Self) {
+        self.start.clone_from(&from.start);
+        self.end.clone_from(&from.end);
+        self.entry.clone_from(&from.entry);
+        self.latest.clone_from(&from.latest);
+    }
 }
 
 /// What an event waits for.
@@ -186,6 +200,8 @@ struct Step {
     own: i64,
     /// A start that opens a pool.
     opens_pool: bool,
+    /// An end that may not have waited for anything: the part of a pipeline that seemed to.
+    by_chance: bool,
 }
 
 /// Replays of the slots after the first: each takes its durations from the one before, so that slots inside slots settle.
@@ -216,8 +232,19 @@ impl Work {
 /// What a replay must know of an event.
 fn step(s: &Schedule, event: u32, chance: &[bool]) -> Step {
     let node = event as usize / 2;
-    let mut step = Step { waits: Waits::Host, node: node as u32, worker: 0, last: NONE, entry: NONE, gap: 0, own: 0, opens_pool: false };
+    let mut step = Step {
+        waits: Waits::Host,
+        node: node as u32,
+        worker: 0,
+        last: NONE,
+        entry: NONE,
+        gap: 0,
+        own: 0,
+        opens_pool: false,
+        by_chance: false,
+    };
     if event % 2 == 1 {
+        step.by_chance = s.end_by_chance[node];
         step.worker = node as u32;
         step.entry = s.position[node];
         let later = step.entry != NONE && step.entry as usize > s.ended_base(s.end_host[node] as usize);
@@ -302,6 +329,11 @@ impl Replay {
         &self.schedule
     }
 
+    /// Ceilings of work in flight.
+    pub fn ceilings(&self) -> Vec<Ceiling> {
+        self.pools.iter().map(Pool::ceiling).collect()
+    }
+
     /// What the replay found out about the schedule: limited slots.
     pub fn notes(&self) -> &[Note] {
         &self.notes
@@ -310,13 +342,10 @@ impl Replay {
     /// Finds for every start what it may have waited for.
     fn infer(&mut self, recording: &Recording, forest: &Forest) {
         let s = &self.schedule;
-        let mut started_under: Vec<Vec<u32>> = vec![Vec::new(); s.len()];
-        for &event in s.order.iter().filter(|e| **e % 2 == 0 && **e != 0) {
-            started_under[s.host[event as usize / 2] as usize].push(event / 2);
-        }
+        let started_under = StartedUnder::of(s);
         let mut limit = vec![CHANCE_GAP_NANOS; s.len()];
         let mut chance = vec![false; s.len()];
-        for (host, children) in started_under.iter().enumerate().filter(|(_, c)| !c.is_empty()) {
+        for (host, children) in started_under.iter().filter(|(_, c)| !c.is_empty()) {
             limit[host] = CHANCE_GAP_NANOS.max(usual_gap(s, host, children).saturating_mul(CHANCE_GAP_FACTOR));
             let serial = is_serial(s, host, children);
             for &c in children {
@@ -377,19 +406,30 @@ impl Replay {
 
     /// How much earlier the run ends if this is done to these nodes.
     pub fn saves(&self, nodes: &[usize], change: Change) -> Saving {
+        self.saves_in(&mut Times::default(), nodes, change)
+    }
+
+    /// The three changes, in the order of [`Change`].
+    pub(crate) fn saves_all(&self, nodes: &[usize]) -> [Saving; 3] {
+        // One buffer for all replays: to fetch fresh memory costs as much as to walk it.
+        let mut times = Times::default();
+        [Change::Zero, Change::Half, Change::OwnZero].map(|change| self.saves_in(&mut times, nodes, change))
+    }
+
+    fn saves_in(&self, times: &mut Times, nodes: &[usize], change: Change) -> Saving {
         let work = self.work(nodes, change);
         // Nothing changes before the first of them starts.
         let Some(from) = nodes.iter().map(|&n| self.step_of_start[n]).min() else { return Saving::default() };
         let pools_from = self.pools.iter().map(|p| self.step_of_start[p.host]).min().unwrap_or(from).min(from);
         let (mut earliest, mut latest) = (i64::MAX, i64::MIN);
         for bound in [Bound::Low, Bound::High] {
-            let mut times = self.recorded.clone();
-            self.walk(&work, bound, from as usize, &mut times, None);
+            times.clone_from(&self.recorded);
+            self.walk(&work, bound, from as usize, times, None);
             (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
             if !self.pools.is_empty() {
                 for _ in 0..POOL_ROUNDS {
                     let duration: Vec<i64> = times.end.iter().zip(&times.start).map(|(end, start)| end - start).collect();
-                    self.walk(&work, bound, pools_from as usize, &mut times, Some(&duration));
+                    self.walk(&work, bound, pools_from as usize, times, Some(&duration));
                 }
                 (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
             }
@@ -412,7 +452,10 @@ impl Replay {
             let at = match step.waits {
                 Waits::EndFirst | Waits::EndLater => {
                     let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
-                    let at = last + done();
+                    let mut at = last + done();
+                    if step.by_chance && bound == Bound::Low {
+                        at = at.max(since + work[worker].apply(s.end[node] - s.start[node], s.own_total[node]));
+                    }
                     times.end[node] = at;
                     if step.entry != NONE {
                         let entry = step.entry as usize;

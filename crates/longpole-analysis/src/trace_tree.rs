@@ -11,14 +11,17 @@
 //! ```
 //!
 //! A parent id is believed; what has none is placed by the tree of processes and by time, and its edge says so. Arrival
-//! order does not matter: siblings are ordered by start, then by id.
+//! order does not matter: siblings are ordered by start, then by id. A parent may be named by the id that it had in legacy
+//! tracing (`bridge`), calls of a provider stand under the registration that waits for them (`resources`), and times are those
+//! of one clock (`skew`).
 //!
 //! Which processes are nodes:
 //!
 //! - the command itself is node 0;
 //! - a process without spans, for its life is all that is known of its work;
 //! - a process with spans that have no parent: it becomes their parent;
-//! - not a process all of whose spans are called from elsewhere: a server;
+//! - not a process all of whose spans are called from elsewhere: a server; nor Pulumi's plug-ins and the program that its
+//!   language host runs, whose spans reach us through Pulumi;
 //! - not a fork that never executed a program and either did nothing but wait for its own children (a subshell), or was
 //!   over at once without a sample: both are still their parent's program, and its time is the parent's.
 
@@ -27,17 +30,25 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use longpole_model::{Process, Recording, Span, SpanId, TimeRange, Timestamp, TraceId};
 
+use crate::bridge::{self, Joined};
+use crate::emitters::Emitters;
+use crate::quick::QuickMap;
+use crate::resources::{self, Call};
+pub use crate::skew::SKEW_NANOS;
+use crate::skew::Shifts;
+
 /// A fork without exec, samples or children that lived shorter is folded into its parent.
 pub const SHORT_FORK_NANOS: i64 = 1_000_000;
-
-/// A child that starts earlier than its parent by more is reported as clock skew; less is rounding of emitters.
-pub const SKEW_NANOS: i64 = 1_000_000;
 
 /// Spans may stick out of the life of their process by this much: two clocks are involved.
 const PROCESS_SLACK_NANOS: i64 = 10_000_000;
 
-/// Levels of spans descended to find where a process belongs; deeper it is placed at that level.
+/// Levels of spans descended to find where a process belongs; deeper it is placed at that level. Also how far a call looks up
+/// for the registration that it may stand under already.
 const DESCENT_MAX: usize = 256;
+
+/// Registrations of one resource that are asked whether they cover a call: client and server, in preview and update, and some.
+const REGISTRATIONS_MAX: usize = 16;
 
 /// What a node was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,8 +85,10 @@ pub struct Node {
     pub depth: u32,
     /// One past its last descendant: the subtree of `i` is `i..subtree_end`.
     pub subtree_end: usize,
-    /// When, in wall time. Not cut to the parent: a child may outlive it.
+    /// When, in wall time, by the corrected clock. Not cut to the parent: a child may outlive it.
     pub range: TimeRange,
+    /// How far the emitter's times were moved, because its clock disagrees with its callers'.
+    pub shift_nanos: i64,
     /// Its parent id names no span of the recording.
     pub orphan: bool,
     /// Its parent edge closed a cycle and was cut.
@@ -87,8 +100,8 @@ pub struct Node {
 /// Something about the forest or the replay that a reader must know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Stable code: `orphans`, `cycles`, `ends_clamped`, `clock_skew`, `unfinished`, `processes_untimed`, `forks_folded`,
-    /// `duplicate_ids`, `limited_slots`.
+    /// Stable code: `orphans`, `cycles`, `ends_clamped`, `clock_skew`, `clock_shifted`, `unfinished`, `processes_untimed`,
+    /// `forks_folded`, `duplicate_ids`, `legacy_joined`, `resources_unmatched`, `limited_slots`.
     pub code: &'static str,
     /// How many.
     pub count: u64,
@@ -103,7 +116,10 @@ pub struct Forest {
     pub nodes: Vec<Node>,
     /// What a reader must know about them.
     pub notes: Vec<Note>,
-    by_id: HashMap<(TraceId, SpanId), usize>,
+    run_id: (TraceId, SpanId),
+    /// Spans by their ids, and by those that legacy tracing gave them.
+    span_of_id: QuickMap<(TraceId, SpanId), u32>,
+    pulumi: bool,
     node_of_span: Vec<usize>,
     node_of_process: Vec<Option<usize>>,
     processes_of_pid: HashMap<u32, Vec<usize>>,
@@ -131,7 +147,15 @@ impl Forest {
 
     /// The node of this span; the run's own id is node 0.
     pub fn node_of_id(&self, trace: TraceId, span: SpanId) -> Option<usize> {
-        self.by_id.get(&(trace, span)).copied()
+        if (trace, span) == self.run_id {
+            return Some(0);
+        }
+        self.span_of_id.get(&(trace, span)).map(|&i| self.node_of_span[i as usize])
+    }
+
+    /// Whether any span is Pulumi's, or from legacy tracing.
+    pub(crate) fn pulumi(&self) -> bool {
+        self.pulumi
     }
 
     /// The node of `recording.spans[i]`.
@@ -161,6 +185,11 @@ impl Forest {
             NodeSource::Span(i) => &recording.spans[i].name,
             NodeSource::Process(i) => process_name(&recording.processes[i]),
         }
+    }
+
+    /// What `recording.processes[i]` is called.
+    pub fn program<'a>(&self, recording: &'a Recording, process: usize) -> &'a str {
+        process_name(&recording.processes[process])
     }
 
     /// `service.name` of a span; `process` and `run` for what is no span.
@@ -238,6 +267,11 @@ enum Said {
     Nothing,
     Run,
     Span(usize),
+    /// A legacy span without a known parent, and the command's span that covers it.
+    Covered {
+        by: usize,
+        orphan: bool,
+    },
     Unknown,
 }
 
@@ -254,6 +288,11 @@ struct Seen {
 
 struct Builder<'a> {
     recording: &'a Recording,
+    emitters: Emitters,
+    pulumi: bool,
+    joined: Joined,
+    shifts: Shifts,
+    span_of_id: QuickMap<(TraceId, SpanId), u32>,
     run: TimeRange,
     notes: Vec<Note>,
     process_ranges: Vec<Option<TimeRange>>,
@@ -320,8 +359,15 @@ impl<'a> Builder<'a> {
         let process_of_span =
             recording.spans.iter().map(|s| process_at(processes_of_pid.get(&s.pid?)?, &process_ranges, s.start)).collect();
         let count = recording.processes.len();
+        let emitters = Emitters::of(recording);
+        let pulumi = bridge::concerns(recording, &emitters);
         Builder {
             recording,
+            emitters,
+            pulumi,
+            joined: if pulumi { Joined::of(recording) } else { Joined::default() },
+            shifts: Shifts::default(),
+            span_of_id: QuickMap::default(),
             run,
             notes,
             process_ranges,
@@ -347,6 +393,7 @@ impl<'a> Builder<'a> {
     fn build(mut self) -> Forest {
         self.find_process_parents();
         let said = self.read_parent_ids();
+        self.correct_clocks(&said);
         self.choose_processes(&said);
         let inner = self.place_processes(&said);
 
@@ -357,6 +404,7 @@ impl<'a> Builder<'a> {
         for i in 0..spans {
             (place[i], edge[i]) = self.place_span(i, said[i]);
         }
+        self.adopt_calls(&said, &mut place, &mut edge);
         place[spans..].copy_from_slice(&inner);
         let mut present = vec![true; entities];
         for p in 0..self.recording.processes.len() {
@@ -379,30 +427,63 @@ impl<'a> Builder<'a> {
 
     fn read_parent_ids(&mut self) -> Vec<Said> {
         let run = &self.recording.run;
-        let mut index: HashMap<(TraceId, SpanId), usize> = HashMap::with_capacity(self.span_count());
+        let index = &mut self.span_of_id;
+        index.reserve(self.recording.spans.len());
         let mut duplicates = 0;
         for (i, span) in self.recording.spans.iter().enumerate() {
             match index.entry((span.trace_id, span.span_id)) {
                 std::collections::hash_map::Entry::Occupied(_) => duplicates += 1,
                 std::collections::hash_map::Entry::Vacant(slot) => {
-                    slot.insert(i);
+                    slot.insert(i as u32);
                 }
             }
         }
         self.note("duplicate_ids", duplicates, "spans whose id another span has too; children hang under the first");
-        let said: Vec<Said> = self
-            .recording
-            .spans
-            .iter()
-            .map(|span| match span.parent_span_id {
-                None => Said::Nothing,
-                Some(parent) if span.trace_id == run.trace_id && parent == run.root_span_id => Said::Run,
-                Some(parent) => index.get(&(span.trace_id, parent)).map_or(Said::Unknown, |&j| Said::Span(j)),
-            })
-            .collect();
-        let orphans = said.iter().filter(|s| **s == Said::Unknown).count();
+        let (joined, index) = (&self.joined, &self.span_of_id);
+        let mut by_legacy_id = 0;
+        let covered = |i: usize, orphan: bool| match joined.hosts.get(&i) {
+            Some(&by) => Said::Covered { by, orphan },
+            None if orphan => Said::Unknown,
+            None => Said::Nothing,
+        };
+        let mut read = |(i, span): (usize, &Span)| match span.parent_span_id {
+            None => covered(i, false),
+            Some(parent) if span.trace_id == run.trace_id && parent == run.root_span_id => Said::Run,
+            Some(parent) => {
+                if let Some(&j) = index.get(&(span.trace_id, parent)) {
+                    Said::Span(j as usize)
+                } else if let Some(&j) = joined.by_legacy_id.get(&parent).filter(|&&j| j != i) {
+                    by_legacy_id += u64::from(!bridge::is_legacy(span));
+                    Said::Span(j)
+                } else {
+                    covered(i, true)
+                }
+            }
+        };
+        let said: Vec<Said> = self.recording.spans.iter().enumerate().map(&mut read).collect();
+        if joined.pairs + by_legacy_id > 0 {
+            let detail = format!("operations that two tracers saw are one; {by_legacy_id} spans found their parent by its legacy id");
+            self.notes.push(Note { code: "legacy_joined", count: self.joined.pairs, detail });
+        }
+        let orphans = said.iter().filter(|s| matches!(s, Said::Unknown | Said::Covered { orphan: true, .. })).count();
         self.note("orphans", orphans, "spans whose parent is not in the recording; they hang under their process, or the run");
         said
+    }
+
+    fn correct_clocks(&mut self, said: &[Said]) {
+        let parent = |i: usize| match said[i] {
+            Said::Span(j) => Some(j),
+            _ => None,
+        };
+        self.shifts = Shifts::find(self.recording, &self.emitters, &parent);
+        self.notes.extend(self.shifts.note.take());
+    }
+
+    /// When a span was, by the corrected clock.
+    fn range_of_span(&self, span: usize) -> TimeRange {
+        let (shift, span) = (self.shifts.of(span), &self.recording.spans[span]);
+        let start = span.start.plus_nanos(shift);
+        TimeRange { start, end: span.end.plus_nanos(shift).max(start) }
     }
 
     fn choose_processes(&mut self, said: &[Said]) {
@@ -415,7 +496,7 @@ impl<'a> Builder<'a> {
             match *said {
                 Said::Nothing => seen.root = true,
                 Said::Run => seen.called = true,
-                Said::Span(j) => seen.called |= self.process_of_span[j] != Some(p),
+                Said::Span(j) | Said::Covered { by: j, .. } => seen.called |= self.process_of_span[j] != Some(p),
                 Said::Unknown => seen.orphan = true,
             }
         }
@@ -436,10 +517,20 @@ impl<'a> Builder<'a> {
                 self.folded[p] = if children[p].is_empty() { idle } else { waits };
                 folded += usize::from(self.folded[p]);
             }
-            self.takes_part[p] =
-                !self.folded[p] && (!seen[p].spans || seen[p].root || (seen[p].orphan && !seen[p].called) || Some(p) == self.root);
+            let served = self.pulumi && !seen[p].spans && self.is_served_by_pulumi(p);
+            self.takes_part[p] = !self.folded[p]
+                && !served
+                && (!seen[p].spans || seen[p].root || (seen[p].orphan && !seen[p].called) || Some(p) == self.root);
         }
         self.note("forks_folded", folded, "forks that ran no program of their own (subshells, short helpers) count as their parent");
+    }
+
+    /// Whether the process is one of Pulumi's plug-ins, or the program that a language host runs: not what it runs to build that.
+    fn is_served_by_pulumi(&self, process: usize) -> bool {
+        let program = |p: usize| process_name(&self.recording.processes[p]);
+        let above = self.process_parent[process].map(program);
+        resources::is_plugin(program(process))
+            || (above.is_some_and(resources::is_language_host) && !resources::is_build_tool(&self.recording.processes[process]))
     }
 
     /// Nanoseconds of `range` in which at least one of the processes lived.
@@ -455,10 +546,10 @@ impl<'a> Builder<'a> {
         covered
     }
 
-    /// The process that this one's life belongs to: its parent, folded forks skipped.
+    /// The process that this one's life belongs to: its parent, folded forks and what Pulumi serves skipped.
     fn program_above(&self, process: usize) -> Option<usize> {
         let mut above = self.process_parent[process];
-        while let Some(p) = above.filter(|&p| self.folded[p]) {
+        while let Some(p) = above.filter(|&p| self.folded[p] || (self.pulumi && !self.takes_part[p] && self.is_served_by_pulumi(p))) {
             above = self.process_parent[p];
         }
         above
@@ -476,6 +567,7 @@ impl<'a> Builder<'a> {
         let own = self.process_of_span[span];
         match said {
             Said::Span(parent) => (Place::Entity(parent), Edge::Declared),
+            Said::Covered { by, .. } => (Place::Entity(by), Edge::Inferred),
             Said::Nothing | Said::Unknown => (own.and_then(|p| self.node_place(p)).unwrap_or(Place::Run), Edge::Inferred),
             Said::Run => {
                 // Every process of the run inherits the run's `TRACEPARENT`, so this says no more than "inside the run".
@@ -576,6 +668,48 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Puts the calls of providers under the registration of the same resource that covers them. The engine makes them in its own
+    /// name, so their parent ids say no more than "inside the deployment"; but the registration is over when they are.
+    fn adopt_calls(&self, said: &[Said], place: &mut [Place], edge: &mut [Edge]) {
+        if !self.pulumi {
+            return;
+        }
+        let spans = &self.recording.spans;
+        let working: Vec<(usize, &str, Call)> =
+            spans.iter().enumerate().filter_map(|(i, s)| Some((i, resources::urn_of(s)?, Call::of(&s.name)?))).collect();
+        let mut registrations: HashMap<&str, Vec<(Timestamp, usize)>> = HashMap::new();
+        for &(i, urn, _) in working.iter().filter(|w| w.2.waits_for_work()) {
+            registrations.entry(urn).or_default().push((self.range_of_span(i).start, i));
+        }
+        for list in registrations.values_mut() {
+            list.sort_by_key(|&(start, i)| (start, self.key(i)));
+        }
+        // Whether it stands below another span of the resource already.
+        let inside = |i: usize, urn: &str| {
+            let mut at = i;
+            for _ in 0..DESCENT_MAX {
+                let Said::Span(parent) = said[at] else { return false };
+                if resources::urn_of(&spans[parent]) == Some(urn) {
+                    return true;
+                }
+                at = parent;
+            }
+            false
+        };
+        for (i, urn, _) in working.into_iter().filter(|w| !w.2.waits_for_work()) {
+            let Some(list) = registrations.get(urn) else { continue };
+            let range = self.range_of_span(i);
+            let before = &list[..list.partition_point(|&(start, _)| start <= range.start)];
+            let covering = before.iter().rev().take(REGISTRATIONS_MAX).find(|&&(_, r)| range.end <= self.range_of_span(r).end);
+            if let Some(&(_, registration)) = covering
+                && !inside(i, urn)
+            {
+                place[i] = Place::Entity(registration);
+                edge[i] = Edge::Inferred;
+            }
+        }
+    }
+
     /// What decides between siblings, and which edge of a cycle is cut: never the order of arrival.
     fn key(&self, entity: usize) -> (Timestamp, bool, [u8; 24], usize) {
         let spans = self.span_count();
@@ -584,7 +718,7 @@ impl<'a> Builder<'a> {
             let span = &self.recording.spans[entity];
             id[..16].copy_from_slice(&span.trace_id.bytes());
             id[16..].copy_from_slice(&span.span_id.bytes());
-            (span.start, true, id, entity)
+            (self.range_of_span(entity).start, true, id, entity)
         } else {
             let process = entity - spans;
             id[..4].copy_from_slice(&self.recording.processes[process].pid.to_be_bytes());
@@ -631,7 +765,9 @@ impl<'a> Builder<'a> {
     fn lay_out(mut self, said: &[Said], place: &[Place], edge: &[Edge], present: &[bool], cycle_broken: &[bool]) -> Forest {
         let spans = self.span_count();
         let mut order: Vec<usize> = (0..place.len()).filter(|&e| present[e]).collect();
-        order.sort_by_cached_key(|&e| self.key(e));
+        let starts: Vec<Timestamp> = (0..place.len()).map(|e| self.key(e).0).collect();
+        order.sort_by(|&a, &b| starts[a].cmp(&starts[b]).then_with(|| self.key(a).cmp(&self.key(b))));
+        drop(starts);
         // Children of each entity, then of the run, in that order: one counting pass, one filling pass.
         let run_slot = place.len();
         let slot = |e: usize| match place[e] {
@@ -660,6 +796,7 @@ impl<'a> Builder<'a> {
             depth: 0,
             subtree_end: 0,
             range: self.run,
+            shift_nanos: 0,
             orphan: false,
             cycle_broken: false,
             clamped: false,
@@ -668,12 +805,11 @@ impl<'a> Builder<'a> {
         let mut node_of = vec![0usize; place.len()];
         let mut stack: Vec<(usize, usize)> = children[starts[run_slot]..starts[run_slot + 1]].iter().rev().map(|&e| (e, 0)).collect();
         while let Some((e, parent)) = stack.pop() {
-            let (source, range, clamped) = if e < spans {
+            let (source, range, shift_nanos, clamped) = if e < spans {
                 let span = &self.recording.spans[e];
-                let range = TimeRange { start: span.start, end: span.end.max(span.start) };
-                (NodeSource::Span(e), range, span.end < span.start)
+                (NodeSource::Span(e), self.range_of_span(e), self.shifts.of(e), span.end < span.start)
             } else {
-                (NodeSource::Process(e - spans), self.process_ranges[e - spans].unwrap_or(self.run), false)
+                (NodeSource::Process(e - spans), self.process_ranges[e - spans].unwrap_or(self.run), 0, false)
             };
             let index = nodes.len();
             node_of[e] = index;
@@ -684,7 +820,8 @@ impl<'a> Builder<'a> {
                 depth: nodes[parent].depth + 1,
                 subtree_end: 0,
                 range,
-                orphan: e < spans && said[e] == Said::Unknown,
+                shift_nanos,
+                orphan: e < spans && matches!(said[e], Said::Unknown | Said::Covered { orphan: true, .. }),
                 cycle_broken: cycle_broken[e],
                 clamped,
             });
@@ -720,11 +857,9 @@ impl<'a> Builder<'a> {
         let skewed = skewed.count();
         self.note("clock_skew", skewed, "spans that start before their parent does: two clocks disagree, or a parent is wrong");
 
-        let mut by_id = HashMap::with_capacity(spans + 1);
-        for (i, span) in self.recording.spans.iter().enumerate() {
-            by_id.entry((span.trace_id, span.span_id)).or_insert(node_of[i]);
+        for &(id, span) in &self.joined.legacy_ids {
+            self.span_of_id.entry(id).or_insert(span as u32);
         }
-        by_id.insert((self.recording.run.trace_id, self.recording.run.root_span_id), 0);
         let node_of_process = (0..self.recording.processes.len())
             .map(|p| {
                 let mut program = Some(p);
@@ -741,7 +876,9 @@ impl<'a> Builder<'a> {
         Forest {
             nodes,
             notes: self.notes,
-            by_id,
+            run_id: (self.recording.run.trace_id, self.recording.run.root_span_id),
+            span_of_id: self.span_of_id,
+            pulumi: self.pulumi,
             node_of_span: node_of[..spans].to_vec(),
             node_of_process,
             processes_of_pid: self.processes_of_pid,
