@@ -47,11 +47,13 @@ pub enum LossKind {
     Environment,
     /// Values that are named or look like credentials and were replaced before they were stored.
     ValuesRedacted,
+    /// What the format of an export has no place for.
+    FormatCannotHold,
 }
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 21] = [
+    pub const ALL: [LossKind; 22] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -73,6 +75,7 @@ impl LossKind {
         LossKind::DrainTimedOut,
         LossKind::Environment,
         LossKind::ValuesRedacted,
+        LossKind::FormatCannotHold,
     ];
 
     /// The code SQL, JSON and the page use.
@@ -99,6 +102,7 @@ impl LossKind {
             LossKind::DrainTimedOut => "drain_timed_out",
             LossKind::Environment => "environment",
             LossKind::ValuesRedacted => "values_redacted",
+            LossKind::FormatCannotHold => "format_cannot_hold",
         }
     }
 
