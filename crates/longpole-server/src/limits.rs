@@ -27,8 +27,11 @@ pub const STREAMS_PER_CONNECTION_MAX: u32 = 64;
 /// Bytes of the headers of a request. Exporters send a few hundred; a token of single sign-on may have 10 KiB.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// How long the drain waits for requests that a process which outlives the command has begun and not finished.
-pub const DRAIN_MAX: Duration = Duration::from_millis(1000);
+/// How long the drain waits for the next byte of a request that a process which outlives the command has begun.
+pub const DRAIN_STALL_MAX: Duration = Duration::from_millis(500);
+
+/// How long a connection may be open before its first request, when others wait for room.
+pub const UNUSED_MAX: Duration = Duration::from_secs(5);
 
 /// How long connections may take to say goodbye after the last request was answered.
 pub const GOODBYE_MAX: Duration = Duration::from_millis(100);

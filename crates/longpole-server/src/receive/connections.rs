@@ -25,7 +25,7 @@ use tokio::time::timeout_at;
 use super::watched_io::WatchedIo;
 use super::{Door, otlp_grpc, otlp_http};
 use crate::forward::Forwarder;
-use crate::limits::{CONNECTIONS_MAX, DRAIN_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
+use crate::limits::{CONNECTIONS_MAX, DRAIN_STALL_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX, UNUSED_MAX};
 use crate::peer::{self, PeerFinder};
 
 /// The body of every answer.
@@ -36,6 +36,9 @@ const QUIET_TURNS: usize = 3;
 
 /// Pause after the operating system refused a connection (no descriptors left) and none of ours could be closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Pause before connections are looked through again for one that can be closed.
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// Pause before the kernel is asked again whether it delivered everything.
 const ON_ITS_WAY_PAUSE: Duration = Duration::from_millis(1);
@@ -55,8 +58,8 @@ pub(crate) struct Connection {
     end_waker: Mutex<Option<Waker>>,
     /// The last read found nothing: all that arrived is in the hands of the HTTP machine.
     read_to_end: AtomicBool,
-    /// The moment, on the clock of [`Shared::events`], at which it last became idle.
-    idle_since: AtomicU64,
+    /// The moment, on the clock of [`Shared::events`], at which its last request was answered; 0 before the first.
+    answered_at: AtomicU64,
     hang_up: Notify,
     shared: Arc<Shared>,
 }
@@ -101,7 +104,7 @@ impl<'a> InFlight<'a> {
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.0.idle_since.store(self.0.shared.happened(), Ordering::Relaxed);
+        self.0.answered_at.store(self.0.shared.happened(), Ordering::Relaxed);
     }
 }
 
@@ -182,7 +185,7 @@ pub(super) async fn serve(
             never = &mut accepting => match never {},
         };
         tokio::select! {
-            () = acceptor.quiet(deadline.min(Instant::now() + DRAIN_MAX)) => {}
+            () = acceptor.quiet(deadline) => {}
             never = &mut accepting => match never {},
         }
         deadline
@@ -197,7 +200,8 @@ impl Acceptor {
         loop {
             while self.open.lock().len() >= CONNECTIONS_MAX {
                 self.close_longest_idle();
-                self.shared.room.notified().await;
+                // Something may also become old enough to be closed.
+                let _ = timeout_at(tokio::time::Instant::now() + ROOM_PAUSE, self.shared.room.notified()).await;
             }
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
@@ -227,7 +231,7 @@ impl Acceptor {
             keeping: AtomicUsize::new(0),
             end_waker: Mutex::new(None),
             read_to_end: AtomicBool::new(false),
-            idle_since: AtomicU64::new(0),
+            answered_at: AtomicU64::new(0),
             hang_up: Notify::new(),
             shared: Arc::clone(&self.shared),
         });
@@ -251,10 +255,13 @@ impl Acceptor {
         });
     }
 
+    /// Makes room. A connection that was not used yet is about to be: it is closed only when it was long enough about to.
     fn close_longest_idle(&self) {
         let open = self.open.lock();
+        let answered_at = |connection: &Arc<Connection>| connection.answered_at.load(Ordering::Relaxed);
         let idle = open.values().filter(|connection| connection.is_idle());
-        if let Some(connection) = idle.min_by_key(|connection| connection.idle_since.load(Ordering::Relaxed)) {
+        let spare = idle.filter(|connection| answered_at(connection) > 0 || connection.since.elapsed() > UNUSED_MAX);
+        if let Some(connection) = spare.min_by_key(|connection| answered_at(connection)) {
             connection.hang_up.notify_one();
         }
     }
@@ -266,7 +273,7 @@ impl Acceptor {
     /// nothing happened for a few turns, every connection waits for its peer, and the kernel has delivered what was sent,
     /// nothing is left but what a living process may send later.
     async fn quiet(&self, deadline: Instant) {
-        let deadline = deadline.into();
+        let deadline = tokio::time::Instant::from_std(deadline);
         let mut delivered = false;
         loop {
             let before = self.shared.events.load(Ordering::Relaxed);
@@ -286,14 +293,20 @@ impl Acceptor {
                 tokio::time::sleep(ON_ITS_WAY_PAUSE).await;
             }
             delivered = false;
+            // A request that is here whole is ours to finish; one that is not is waited for as long as it goes on.
+            let stalls_at = if self.keeping() { deadline } else { deadline.min(tokio::time::Instant::now() + DRAIN_STALL_MAX) };
+            let waited = if busy == 0 { Ok(()) } else { timeout_at(stalls_at, self.shared.changed.notified()).await };
             // The pauses and yields make this a loop that the deadline must end.
-            let waited = if busy == 0 { Ok(()) } else { timeout_at(deadline, self.shared.changed.notified()).await };
             if waited.is_err() || tokio::time::Instant::now() >= deadline {
                 let detail = "requests that were still being sent when the drain deadline had passed";
                 self.door.book.add(LossKind::DrainTimedOut, self.busy() as u64, detail);
                 return;
             }
         }
+    }
+
+    fn keeping(&self) -> bool {
+        self.open.lock().values().any(|connection| connection.keeping.load(Ordering::Relaxed) > 0)
     }
 
     async fn is_on_its_way(&self) -> bool {

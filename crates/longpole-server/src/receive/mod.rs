@@ -153,8 +153,8 @@ impl ReceiverHandle {
     /// Ends the reception after the command ended, and says what is missing.
     ///
     /// What processes that are gone have sent is read to its end and kept: it lies in the buffers of the kernel. A process
-    /// that outlives the command holds this up only while it is inside a request, and for [`DRAIN_MAX`](crate::limits::DRAIN_MAX) at most. Then
-    /// copies that wait for the user's own endpoint get the rest of the `deadline`.
+    /// that outlives the command holds this up only while it is inside a request and goes on sending. Then copies that wait
+    /// for the user's own endpoint get the rest of the `deadline`, which holds for everything together.
     pub fn finish(self, deadline: Duration) -> Vec<Loss> {
         // An error means that the thread is gone, and then the join says why.
         let _ = self.finish.send(Instant::now() + deadline);

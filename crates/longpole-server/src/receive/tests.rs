@@ -24,7 +24,7 @@ use tonic::codec::CompressionEncoding;
 use tonic::transport::Channel;
 
 use super::*;
-use crate::limits::{BODY_BYTES_MAX, CONNECTIONS_MAX, INFLATED_BYTES_MAX};
+use crate::limits::{BODY_BYTES_MAX, CONNECTIONS_MAX, DRAIN_STALL_MAX, INFLATED_BYTES_MAX};
 
 /// Long enough for every test, short enough for a person who waits for one that hangs.
 const SOON: Duration = Duration::from_secs(60);
@@ -461,6 +461,50 @@ fn idle_connections_beyond_the_limit_make_room_for_new_ones() {
         .collect();
     assert_eq!(idle.len(), 3 * CONNECTIONS_MAX);
     receiver.finish(SOON);
+}
+
+#[test]
+fn a_connection_that_was_not_used_yet_is_not_closed_to_make_room() {
+    let (receiver, _) = start();
+    let body = spans(&["a"]).encode_to_vec();
+    let connect = || TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
+    // Connected, and about to send: one more than there is room for, so the last one waits in the backlog.
+    let mut fresh: Vec<_> = (0..=CONNECTIONS_MAX).map(|_| connect()).collect();
+    for stream in &mut fresh {
+        assert_eq!(raw(stream, &format!("POST /v1/traces HTTP/1.1\r\n{PROTOBUF}"), &body).status, 200);
+    }
+    receiver.finish(SOON);
+}
+
+#[test]
+fn the_drain_waits_for_a_request_for_as_long_as_it_goes_on() {
+    let (receiver, memory) = start();
+    let body = spans(&["slow"]).encode_to_vec();
+    let mut stream = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
+    write!(stream, "POST /v1/traces HTTP/1.1\r\nHost: x\r\n{PROTOBUF}Content-Length: {}\r\n\r\n", body.len()).unwrap();
+    let finished = thread::spawn(move || receiver.finish(SOON));
+    // Altogether longer than the drain waits for one byte.
+    let pause = DRAIN_STALL_MAX / 4;
+    let (_keeps_open, never) = mpsc::channel::<()>();
+    for part in body.chunks(body.len().div_ceil(8)) {
+        assert_eq!(never.recv_timeout(pause), Err(RecvTimeoutError::Timeout));
+        stream.write_all(part).unwrap();
+    }
+    assert_eq!(read_answer(&mut stream).status, 200);
+    let losses = finished.join().unwrap();
+    assert_eq!(memory.kept().len(), 1);
+    assert_eq!(count_of(&losses, LossKind::DrainTimedOut), 1, "only that the connection stays open: {losses:?}");
+}
+
+#[test]
+fn the_drain_does_not_wait_for_a_request_that_stalls() {
+    let (receiver, _) = start();
+    let mut stalled = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
+    write!(stalled, "POST /v1/traces HTTP/1.1\r\nHost: x\r\n{PROTOBUF}Content-Length: 100\r\n\r\nabc").unwrap();
+    let begun = Instant::now();
+    let losses = receiver.finish(SOON);
+    assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
+    assert_eq!(count_of(&losses, LossKind::DrainTimedOut), 1, "{losses:?}");
 }
 
 #[test]
