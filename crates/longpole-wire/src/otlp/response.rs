@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::base64;
-use super::protobuf::{Reader, Value, put_bytes, put_integer, put_message};
+use crate::base64;
 use crate::error::DecodeError;
+use crate::protobuf::{Reader, Value, put_bytes, put_integer, put_message};
 
 /// The encoding of a request, which its answer shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
