@@ -30,5 +30,6 @@ mod schedule;
 mod slots;
 pub mod states;
 pub mod trace_tree;
+pub mod wall_profile;
 
 pub use report::{Handle, Report};
