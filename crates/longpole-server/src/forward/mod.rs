@@ -1,5 +1,6 @@
 //! Doors out: the user's own endpoint gets what its programs were diverted from.
 
+mod once;
 mod otlp;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,8 @@ use bytes::Bytes;
 use crate::loss_book::LossBook;
 use crate::receive::{Compression, Encoding, Signal};
 use otlp::Lane;
+
+pub use once::{NotSent, send_once};
 
 /// How an endpoint is spoken to: the values of `OTEL_EXPORTER_OTLP_PROTOCOL`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
