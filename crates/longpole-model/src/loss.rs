@@ -45,11 +45,13 @@ pub enum LossKind {
     DrainTimedOut,
     /// Something in the user's environment keeps spans away, cuts them short or sends them elsewhere as well.
     Environment,
+    /// What the format of an export has no place for.
+    FormatCannotHold,
 }
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 20] = [
+    pub const ALL: [LossKind; 21] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -70,6 +72,7 @@ impl LossKind {
         LossKind::ClockStepped,
         LossKind::DrainTimedOut,
         LossKind::Environment,
+        LossKind::FormatCannotHold,
     ];
 
     /// The code SQL, JSON and the page use.
@@ -95,6 +98,7 @@ impl LossKind {
             LossKind::ClockStepped => "clock_stepped",
             LossKind::DrainTimedOut => "drain_timed_out",
             LossKind::Environment => "environment",
+            LossKind::FormatCannotHold => "format_cannot_hold",
         }
     }
 

@@ -1,10 +1,10 @@
-//! The OpenTelemetry protocol: trace requests in, answers out, other signals counted.
+//! The OpenTelemetry protocol: trace requests in and out, logs of spans in, answers out, other signals counted.
 
-mod base64;
 mod common;
 mod count;
 pub mod json;
-mod protobuf;
+mod json_encode;
+pub mod logs;
 pub mod response;
 mod schema;
 pub mod trace;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::protobuf::{put_bytes, put_integer, put_message};
+use crate::protobuf::{put_bytes, put_integer, put_message};
 
 /// The encoding of a request, which its answer shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
