@@ -17,6 +17,7 @@
 
 use longpole_model::{Recording, TimeRange};
 
+use crate::savings::Replay;
 use crate::schedule::{Schedule, Waited};
 use crate::trace_tree::Forest;
 
@@ -42,6 +43,11 @@ impl CriticalPath {
     /// The path of this recording.
     pub fn new(recording: &Recording, forest: &Forest) -> CriticalPath {
         Self::of(&Schedule::new(recording, forest), forest)
+    }
+
+    /// The path of a schedule that was read for replays already.
+    pub fn of_replay(replay: &Replay, forest: &Forest) -> CriticalPath {
+        Self::of(replay.schedule(), forest)
     }
 
     pub(crate) fn of(schedule: &Schedule, forest: &Forest) -> CriticalPath {

@@ -3,9 +3,10 @@
 //! You bring a [`Recording`](longpole_model::Recording). What you get, in the order in which it is made:
 //!
 //! ```text
-//! spans, processes ─► trace_tree ─► schedule ─┬► critical_path ─┬► poles ─► report
-//!                                             └► savings ───────┘            ▲
-//! samples ─► sample_links ─► states, call_tree ─────────────────────────────┘
+//! spans ─► bridge ─┬► trace_tree ─► schedule ─┬► critical_path ─┬► poles ─┬► report ─► diff
+//! processes, skew ─┘                 ▲        └► savings ───────┘         │
+//! resources, pipeline ───────────────┘           deployment ──────────────┤
+//! samples ─► sample_links ─► states, call_tree ───────────────────────────┘
 //! ```
 //!
 //! Start at [`Report`]: it owns a recording and everything known about it, and the command line and the server ask nothing
@@ -20,14 +21,21 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bridge;
 pub mod call_tree;
 pub mod critical_path;
+pub mod deployment;
+pub mod diff;
+mod pairing;
+mod pipeline;
 pub mod poles;
 pub mod report;
+pub mod resources;
 pub mod sample_links;
 pub mod savings;
 mod schedule;
-mod slots;
+mod skew;
+pub mod slots;
 pub mod states;
 pub mod trace_tree;
 

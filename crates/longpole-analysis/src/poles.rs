@@ -14,15 +14,22 @@
 //! └─ create dns
 //! ```
 //!
+//! Where spans say which cloud resource they work on, that is the context of them and of all below them.
+//!
+//! Poles lie inside each other: `up` takes no time if `Create` takes none. Ranked by own time the inner one stands first, and the
+//! outer one says whose saving its own contains.
+//!
 //! The run itself is no pole, because "make everything faster" is no answer, unless there is nothing else or more than
 //! half of the run is its own time: then nothing else is worth naming first.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use longpole_model::Recording;
 
 use crate::critical_path::CriticalPath;
+use crate::resources::{self, title_of_urn};
 use crate::savings::{Change, Evidence, Replay, Saving};
 use crate::trace_tree::Forest;
 
@@ -73,12 +80,17 @@ pub struct Pole {
     pub service: String,
     /// Their name.
     pub name: String,
-    /// Which piece of work they belong to; `None` where nothing tells.
+    /// Which piece of work they belong to: the cloud resource they work on, or else an ancestor; `None` where nothing tells.
     pub context: Option<String>,
+    /// URN of that resource.
+    pub resource: Option<String>,
     /// Time of the critical path in which one of them was the innermost.
     pub on_path_nanos: i64,
     /// What the run saves.
     pub savings: Savings,
+    /// Place of the pole inside this one that saves the most: what this one saves "if it took no time" is, to that part, the
+    /// other's. `None` where none lies inside.
+    pub contains: Option<usize>,
 }
 
 /// The poles of a recording.
@@ -109,13 +121,57 @@ pub fn contexts(recording: &Recording, forest: &Forest) -> Vec<Option<usize>> {
     out
 }
 
+/// For each node the resource that it, or the nearest node above it that works on one, works on.
+fn urns<'a>(recording: &'a Recording, forest: &Forest) -> Vec<Option<&'a str>> {
+    let mut out = vec![None; forest.len()];
+    if resources::concern(recording) {
+        for node in 1..forest.len() {
+            let own = forest.span(recording, node).and_then(resources::urn_of);
+            out[node] = own.or(forest.nodes[node].parent.and_then(|p| out[p]));
+        }
+    }
+    out
+}
+
+/// The ranges of nodes that these nodes and all below them are.
+fn subtrees(forest: &Forest, nodes: &[usize]) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::new();
+    for &n in nodes {
+        let end = forest.nodes[n].subtree_end;
+        match out.last_mut() {
+            Some(last) if n < last.end => {}
+            Some(last) if n == last.end => last.end = end,
+            _ => out.push(n..end),
+        }
+    }
+    out
+}
+
+/// Says for each pole which of the others lies inside it and saves the most.
+fn find_contained(forest: &Forest, poles: &mut [Pole]) {
+    let ranges: Vec<Vec<Range<usize>>> = poles.iter().map(|p| subtrees(forest, &p.nodes)).collect();
+    let inside = |inner: usize, outer: usize| {
+        let ranges_of = &ranges[outer];
+        ranges[inner].iter().all(|r| {
+            let before = ranges_of.partition_point(|o| o.start <= r.start);
+            before.checked_sub(1).is_some_and(|i| r.end <= ranges_of[i].end)
+        })
+    };
+    let zero = |p: &Pole| p.savings.if_zero.low_nanos.saturating_add(p.savings.if_zero.high_nanos);
+    for outer in 0..poles.len() {
+        let inner = (0..poles.len()).filter(|&inner| inner != outer && inside(inner, outer) && !inside(outer, inner));
+        poles[outer].contains = inner.filter(|&i| zero(&poles[i]) > 0).max_by_key(|&i| (zero(&poles[i]), Reverse(i)));
+    }
+}
+
 impl Poles {
     /// Finds, replays and ranks.
     pub fn new(recording: &Recording, forest: &Forest, path: &CriticalPath, replay: &Replay) -> Poles {
         let contexts = contexts(recording, forest);
+        let urns = urns(recording, forest);
         let key = |n: usize| {
-            let context = contexts[n].map(|c| forest.name(recording, c));
-            (forest.service(recording, n), forest.name(recording, n), context)
+            let context = urns[n].or_else(|| contexts[n].map(|c| forest.name(recording, c)));
+            (forest.service(recording, n), forest.name(recording, n), context, urns[n].is_some())
         };
         let run_counts = forest.len() == 1 || path.on_path_nanos[0] > forest.run_range().nanos() / 2;
         let first = usize::from(!run_counts);
@@ -135,17 +191,20 @@ impl Poles {
         groups.truncate(candidates);
         let mut poles: Vec<Pole> = groups
             .into_iter()
-            .map(|((service, name, context), (nodes, on_path_nanos))| Pole {
+            .map(|((service, name, context, is_urn), (nodes, on_path_nanos))| Pole {
                 savings: Savings::of(replay, &nodes),
                 nodes,
                 service: service.to_owned(),
                 name: name.to_owned(),
-                context: context.map(str::to_owned),
+                context: context.map(|c| if is_urn { title_of_urn(c) } else { c.to_owned() }),
+                resource: context.filter(|_| is_urn).map(str::to_owned),
                 on_path_nanos,
+                contains: None,
             })
             .collect();
         let own = |p: &Pole| p.savings.own.low_nanos.saturating_add(p.savings.own.high_nanos);
         poles.sort_by_key(|p| (Reverse(own(p)), Reverse(p.on_path_nanos), p.nodes[0]));
+        find_contained(forest, &mut poles);
         Poles { poles, truncated }
     }
 }
@@ -201,6 +260,35 @@ run up  0..100ms
                 "create db ×1 2 2-2 declared",
             ],
         );
+    }
+
+    #[test]
+    fn a_pole_says_which_other_one_explains_it() {
+        let contained = |input: &str| -> Vec<String> {
+            let report = crate::Report::new(text::parse(input).unwrap());
+            let name = |i: usize| format!("p{} {}", i + 1, report.poles()[i].name);
+            let line = |(i, p): (usize, &Pole)| format!("{} contains {}", name(i), p.contains.map_or("nothing".to_owned(), name));
+            report.poles().iter().enumerate().map(line).collect()
+        };
+        assert_eq!(
+            contained(
+                "run x 0..100ms\n  deploy 0..100ms\n    plan 1..10ms\n    create web 11..80ms\n      bundle 12..79ms\n      send 79..80ms\n"
+            ),
+            [
+                "p1 bundle contains nothing",
+                "p2 deploy contains p4 create web",
+                "p3 plan contains nothing",
+                "p4 create web contains p1 bundle",
+                "p5 send contains nothing",
+            ]
+        );
+        // One of the calls lies outside.
+        assert_eq!(
+            contained("run x 0..100ms\n  outer 0..60ms\n    call 1..50ms\n  call 61..99ms\n"),
+            ["p1 call contains nothing", "p2 outer contains nothing"]
+        );
+        // A recursion lies inside itself.
+        assert_eq!(contained("run x 0..9ms\n  a 0..9ms\n    a 1..8ms\n"), ["p1 a contains nothing"]);
     }
 
     #[test]

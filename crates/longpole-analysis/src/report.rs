@@ -9,12 +9,16 @@ use std::str::FromStr;
 
 use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, StackId, Timestamp};
 
+use crate::bridge;
 use crate::call_tree::{CallTree, FunctionWeight, Functions};
 use crate::critical_path::CriticalPath;
+use crate::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::poles::{Pole, Poles, Savings};
+use crate::resources;
 use crate::sample_links::{self, SampleNodes};
 use crate::savings::{Change, Replay, Saving};
-use crate::states::{self, Known, Parallelism, States, Stretch};
+use crate::slots::Ceiling;
+use crate::states::{self, InFlight, Known, Parallelism, SerialStretch, States, Stretch, WorkFigures};
 use crate::trace_tree::{Forest, NodeSource, Note};
 
 /// Below so many samples a flame graph says that they are few.
@@ -192,13 +196,15 @@ pub struct Report {
     functions: Functions,
     labels: Labels,
     path_states: States,
-    parallelism: Parallelism,
+    in_flight: InFlight,
+    deployment: Option<DeploymentTime>,
 }
 
 impl Report {
-    /// Computes everything that every view needs. Sample links that the recording brings are kept; where it brings none
-    /// they are made.
+    /// Computes everything that every view needs. Legacy spans are joined first, see [`bridge::join`]. Sample links that the
+    /// recording brings are kept; where it brings none they are made.
     pub fn new(mut recording: Recording) -> Report {
+        bridge::join(&mut recording);
         let forest = Forest::build(&recording);
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::of(replay.schedule(), &forest);
@@ -212,7 +218,7 @@ impl Report {
             recording.samples.iter().map(|s| recording.clock.to_unix(s.time).map_or(i64::MIN, |at| at.nanos_since(origin))).collect();
         let functions = Functions::new(&recording);
         let labels = labels(&recording, &forest);
-        let parallelism = states::parallelism(&forest);
+        let in_flight = states::in_flight(&forest);
         let mut report = Report {
             recording,
             forest,
@@ -224,9 +230,11 @@ impl Report {
             functions,
             labels,
             path_states: States::default(),
-            parallelism,
+            in_flight,
+            deployment: None,
         };
         report.path_states = report.known().states(report.path_stretches(|_| true));
+        report.deployment = report.split_deployment();
         report
     }
 
@@ -282,7 +290,40 @@ impl Report {
 
     /// Operations in flight.
     pub fn parallelism(&self) -> Parallelism {
-        self.parallelism
+        self.in_flight.parallelism
+    }
+
+    /// Stretches of time in which at most one operation was in flight, longest first, at most [`states::SERIAL_MAX`].
+    pub fn serial_stretches(&self) -> &[SerialStretch] {
+        &self.in_flight.serial
+    }
+
+    /// How much work there was, and how much of it could have run at once.
+    pub fn work(&self) -> WorkFigures {
+        let schedule = self.replay.schedule();
+        let work: i64 = schedule.own_total.iter().skip(1).fold(0, |sum: i64, own| sum.saturating_add(*own));
+        let wall_nanos = self.wall_nanos();
+        WorkFigures { work_nanos: work, span_nanos: wall_nanos - self.path.on_path_nanos[0], wall_nanos }
+    }
+
+    /// Ceilings of work in flight that the schedule shows.
+    pub fn ceilings(&self) -> Vec<Ceiling> {
+        self.replay.ceilings()
+    }
+
+    /// Where the time of a deployment by Pulumi went, along the critical path; sums to the run. `None` for other runs.
+    pub fn deployment_time(&self) -> Option<DeploymentTime> {
+        self.deployment
+    }
+
+    /// URN of the cloud resource that a node says it works on.
+    pub fn resource(&self, node: usize) -> Option<&str> {
+        self.forest.span(&self.recording, node).and_then(resources::urn_of)
+    }
+
+    /// Time of a node that no child of it covers. Its whole time is the length of its range.
+    pub fn own_nanos(&self, node: usize) -> i64 {
+        self.replay.schedule().own_total[node]
     }
 
     /// Number of traces that the spans belong to.
@@ -489,6 +530,29 @@ impl Report {
         let mut ranges: Vec<_> = nodes.iter().map(|&n| self.forest.nodes[n].range).collect();
         ranges.sort_by_key(|r| r.start);
         ranges.len() > 1 && ranges.windows(2).all(|pair| pair[0].end <= pair[1].start)
+    }
+
+    /// For each node how much of its time on the critical path a thread of it was on a CPU.
+    pub fn path_cpu_nanos(&self) -> Vec<i64> {
+        let mut out = vec![0; self.forest.len()];
+        if self.recording.samples.is_empty() {
+            return out;
+        }
+        let known = self.known();
+        let mut by_node: Vec<Stretch> = self.path_stretches(|_| true).collect();
+        // Stable: the stretches of a node stay in order of time.
+        by_node.sort_by_key(|s| s.node);
+        for same in by_node.chunk_by(|a, b| a.node == b.node) {
+            out[same[0].node] = known.states(same.iter().copied()).on_cpu_nanos;
+        }
+        out
+    }
+
+    fn split_deployment(&self) -> Option<DeploymentTime> {
+        let parts = deployment::parts(&self.recording, &self.forest)?;
+        let cpu = ProviderCpu::new(&self.recording, &self.forest, &self.sample_offsets);
+        let stretches = self.path_stretches(|_| true).map(|s| (parts[s.node], s.to - s.from, cpu.between(s.from, s.to)));
+        Some(deployment::add_up(stretches))
     }
 
     fn known(&self) -> Known<'_> {

@@ -35,7 +35,8 @@
 //! - *Slots.* Where the number in flight has a ceiling, the replay is repeated with slots, see `slots`; the range spans both
 //!   readings, and a note says so. That holds for declared children too: their links do not tell of slots.
 //!
-//! The end of a parent waited for all its children that ended before it.
+//! The end of a parent waited for all its children that ended before it. The end of a process in a pipeline waited for the one
+//! that ran (`pipeline`), or, at the low end, for nothing.
 //!
 //! A true schedule in which each start waited for the last thing that ended before it, and for whatever else had ended,
 //! lies between the two rules, for all arithmetic is sums, maxima and minima: monotone. How well the rules do on schedules
@@ -60,7 +61,7 @@ use std::collections::HashMap;
 use longpole_model::Recording;
 
 use crate::schedule::{NONE, Schedule};
-use crate::slots::{self, Opening, Pool};
+use crate::slots::{self, Ceiling, Opening, Pool};
 use crate::trace_tree::{Forest, Note};
 
 /// What is done to the work of a pole.
@@ -186,6 +187,8 @@ struct Step {
     own: i64,
     /// A start that opens a pool.
     opens_pool: bool,
+    /// An end that may not have waited for anything: the part of a pipeline that seemed to.
+    by_chance: bool,
 }
 
 /// Replays of the slots after the first: each takes its durations from the one before, so that slots inside slots settle.
@@ -216,8 +219,19 @@ impl Work {
 /// What a replay must know of an event.
 fn step(s: &Schedule, event: u32, chance: &[bool]) -> Step {
     let node = event as usize / 2;
-    let mut step = Step { waits: Waits::Host, node: node as u32, worker: 0, last: NONE, entry: NONE, gap: 0, own: 0, opens_pool: false };
+    let mut step = Step {
+        waits: Waits::Host,
+        node: node as u32,
+        worker: 0,
+        last: NONE,
+        entry: NONE,
+        gap: 0,
+        own: 0,
+        opens_pool: false,
+        by_chance: false,
+    };
     if event % 2 == 1 {
+        step.by_chance = s.end_by_chance[node];
         step.worker = node as u32;
         step.entry = s.position[node];
         let later = step.entry != NONE && step.entry as usize > s.ended_base(s.end_host[node] as usize);
@@ -300,6 +314,11 @@ impl Replay {
 
     pub(crate) fn schedule(&self) -> &Schedule {
         &self.schedule
+    }
+
+    /// Ceilings of work in flight.
+    pub fn ceilings(&self) -> Vec<Ceiling> {
+        self.pools.iter().map(Pool::ceiling).collect()
     }
 
     /// What the replay found out about the schedule: limited slots.
@@ -412,7 +431,10 @@ impl Replay {
             let at = match step.waits {
                 Waits::EndFirst | Waits::EndLater => {
                     let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
-                    let at = last + done();
+                    let mut at = last + done();
+                    if step.by_chance && bound == Bound::Low {
+                        at = at.max(since + work[worker].apply(s.end[node] - s.start[node], s.own_total[node]));
+                    }
                     times.end[node] = at;
                     if step.entry != NONE {
                         let entry = step.entry as usize;

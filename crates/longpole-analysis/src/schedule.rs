@@ -17,6 +17,8 @@ use std::collections::{BinaryHeap, HashMap};
 
 use longpole_model::Recording;
 
+use crate::pipeline;
+use crate::resources::Resources;
 use crate::trace_tree::Forest;
 
 /// "No node".
@@ -92,8 +94,10 @@ pub(crate) struct Schedule {
     pub(crate) end_host: Vec<u32>,
     /// Events in an order in which each stands after all it can have waited for: `2 * node`, its end `+ 1`.
     pub(crate) order: Vec<u32>,
-    /// Whether the children of the node declare by links what they waited for.
+    /// Whether the children of the node declare what they waited for: by links, or as resources that depend on each other.
     pub(crate) declares: Vec<bool>,
+    /// Whether the end of the node is only guessed to have waited for another one's, see `pipeline`.
+    pub(crate) end_by_chance: Vec<bool>,
     link_base: Vec<u32>,
     links: Vec<u32>,
     ended_base: Vec<u32>,
@@ -147,16 +151,21 @@ impl Schedule {
             end_host[i] = if end[i] <= end[until as usize] { until } else { NONE };
         }
 
+        let mut end_by_chance = vec![false; count];
+        for (waiting, busy) in pipeline::waits(recording, forest, &start, &end) {
+            end_host[busy] = waiting as u32;
+            end_by_chance[waiting] = true;
+        }
+
         let (mut link_base, mut links) = (vec![0u32; count + 1], Vec::new());
         let mut declares = vec![false; count];
+        let resources = Resources::of(recording, forest, &end);
         for i in 0..count {
             if let Some(span) = forest.span(recording, i) {
-                for link in &span.links {
-                    let other = forest.node_of_id(link.trace_id, link.span_id).filter(|&x| x != i && x != 0 && end[x] <= start[i]);
-                    if let Some(other) = other {
-                        links.push(other as u32);
-                        declares[parent[i] as usize] = true;
-                    }
+                let linked = span.links.iter().filter_map(|link| forest.node_of_id(link.trace_id, link.span_id));
+                for other in linked.chain(resources.waited_for(i, start[i])).filter(|&x| x != i && x != 0 && end[x] <= start[i]) {
+                    links.push(other as u32);
+                    declares[parent[i] as usize] = true;
                 }
             }
             link_base[i + 1] = links.len() as u32;
@@ -181,6 +190,7 @@ impl Schedule {
             end_host,
             order: Vec::new(),
             declares,
+            end_by_chance,
             link_base,
             links,
             ended_base: Vec::new(),
@@ -212,7 +222,8 @@ impl Schedule {
         before(to) - before(from)
     }
 
-    /// Spans that this one's links name and that ended before it started.
+    /// What this one is declared to have waited for: spans that its links name and that ended before it started, and the work on
+    /// resources that it depends on.
     pub(crate) fn links(&self, node: usize) -> &[u32] {
         &self.links[self.link_base[node] as usize..self.link_base[node + 1] as usize]
     }

@@ -207,7 +207,26 @@ pub(crate) struct Opening<'a> {
     pub(crate) work: &'a dyn Fn(usize, i64, i64) -> i64,
 }
 
+/// A ceiling of work in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ceiling {
+    /// Under whom.
+    pub node: usize,
+    /// How many run at once.
+    pub slots: usize,
+    /// How many jobs share them.
+    pub jobs: usize,
+    /// How many of those seem to have started because a slot became free.
+    pub waited: usize,
+}
+
 impl Pool {
+    /// What people are told about it.
+    pub(crate) fn ceiling(&self) -> Ceiling {
+        let waited = self.jobs.iter().filter(|j| j.handed).count().saturating_sub(if self.declared { self.slots } else { 0 });
+        Ceiling { node: self.host, slots: self.slots, jobs: self.jobs.len(), waited }
+    }
+
     /// New starts of the jobs that slots explain, given their new durations.
     pub(crate) fn schedule(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(usize, i64)) {
         if self.declared { self.schedule_declared(s, now, starts) } else { self.schedule_in_order(s, now, starts) }

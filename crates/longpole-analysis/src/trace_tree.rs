@@ -11,14 +11,17 @@
 //! ```
 //!
 //! A parent id is believed; what has none is placed by the tree of processes and by time, and its edge says so. Arrival
-//! order does not matter: siblings are ordered by start, then by id.
+//! order does not matter: siblings are ordered by start, then by id. A parent may be named by the id that it had in legacy
+//! tracing (`bridge`), calls of a provider stand under the registration that waits for them (`resources`), and times are those
+//! of one clock (`skew`).
 //!
 //! Which processes are nodes:
 //!
 //! - the command itself is node 0;
 //! - a process without spans, for its life is all that is known of its work;
 //! - a process with spans that have no parent: it becomes their parent;
-//! - not a process all of whose spans are called from elsewhere: a server;
+//! - not a process all of whose spans are called from elsewhere: a server; nor Pulumi's plug-ins and the program that its
+//!   language host runs, whose spans reach us through Pulumi;
 //! - not a fork that never executed a program and either did nothing but wait for its own children (a subshell), or was
 //!   over at once without a sample: both are still their parent's program, and its time is the parent's.
 
@@ -27,20 +30,26 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use longpole_model::{Process, Recording, Span, SpanId, TimeRange, Timestamp, TraceId};
 
+use crate::bridge::{self, Joined};
+use crate::resources::{self, Call};
+pub use crate::skew::SKEW_NANOS;
+use crate::skew::Shifts;
+
 /// A fork without exec, samples or children that lived shorter is folded into its parent.
 pub const SHORT_FORK_NANOS: i64 = 1_000_000;
-
-/// A child that starts earlier than its parent by more is reported as clock skew; less is rounding of emitters.
-pub const SKEW_NANOS: i64 = 1_000_000;
 
 /// Spans may stick out of the life of their process by this much: two clocks are involved.
 const PROCESS_SLACK_NANOS: i64 = 10_000_000;
 
-/// Levels of spans descended to find where a process belongs; deeper it is placed at that level.
+/// Levels of spans descended to find where a process belongs; deeper it is placed at that level. Also how far a call looks up
+/// for the registration that it may stand under already.
 const DESCENT_MAX: usize = 256;
 
 /// Processes that outlived the run are named up to so many: a line or two of the answer.
 const OUTLIVED_NAMED: usize = 6;
+
+/// Registrations of one resource that are asked whether they cover a call: client and server, in preview and update, and some.
+const REGISTRATIONS_MAX: usize = 16;
 
 /// What a node was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,8 +86,10 @@ pub struct Node {
     pub depth: u32,
     /// One past its last descendant: the subtree of `i` is `i..subtree_end`.
     pub subtree_end: usize,
-    /// When, in wall time. Not cut to the parent: a child may outlive it.
+    /// When, in wall time, by the corrected clock. Not cut to the parent: a child may outlive it.
     pub range: TimeRange,
+    /// How far the emitter's times were moved, because its clock disagrees with its callers'.
+    pub shift_nanos: i64,
     /// Its parent id names no span of the recording.
     pub orphan: bool,
     /// Its parent edge closed a cycle and was cut.
@@ -90,8 +101,8 @@ pub struct Node {
 /// Something about the forest or the replay that a reader must know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Stable code: `orphans`, `cycles`, `ends_clamped`, `clock_skew`, `unfinished`, `processes_untimed`, `forks_folded`,
-    /// `duplicate_ids`, `limited_slots`.
+    /// Stable code: `orphans`, `cycles`, `ends_clamped`, `clock_skew`, `clock_shifted`, `unfinished`, `processes_untimed`,
+    /// `forks_folded`, `duplicate_ids`, `legacy_joined`, `resources_unmatched`, `limited_slots`.
     pub code: &'static str,
     /// How many.
     pub count: u64,
@@ -164,6 +175,11 @@ impl Forest {
             NodeSource::Span(i) => &recording.spans[i].name,
             NodeSource::Process(i) => process_name(&recording.processes[i]),
         }
+    }
+
+    /// What `recording.processes[i]` is called.
+    pub fn program<'a>(&self, recording: &'a Recording, process: usize) -> &'a str {
+        process_name(&recording.processes[process])
     }
 
     /// `service.name` of a span; `process` and `run` for what is no span.
@@ -241,6 +257,11 @@ enum Said {
     Nothing,
     Run,
     Span(usize),
+    /// A legacy span without a known parent, and the command's span that covers it.
+    Covered {
+        by: usize,
+        orphan: bool,
+    },
     Unknown,
 }
 
@@ -257,6 +278,8 @@ struct Seen {
 
 struct Builder<'a> {
     recording: &'a Recording,
+    joined: Joined,
+    shifts: Shifts,
     run: TimeRange,
     notes: Vec<Note>,
     process_ranges: Vec<Option<TimeRange>>,
@@ -328,6 +351,8 @@ impl<'a> Builder<'a> {
         let count = recording.processes.len();
         Builder {
             recording,
+            joined: Joined::of(recording),
+            shifts: Shifts::default(),
             run,
             notes,
             process_ranges,
@@ -353,6 +378,7 @@ impl<'a> Builder<'a> {
     fn build(mut self) -> Forest {
         self.find_process_parents();
         let said = self.read_parent_ids();
+        self.correct_clocks(&said);
         self.choose_processes(&said);
         let inner = self.place_processes(&said);
 
@@ -363,6 +389,7 @@ impl<'a> Builder<'a> {
         for i in 0..spans {
             (place[i], edge[i]) = self.place_span(i, said[i]);
         }
+        self.adopt_calls(&said, &mut place, &mut edge);
         place[spans..].copy_from_slice(&inner);
         let mut present = vec![true; entities];
         for p in 0..self.recording.processes.len() {
@@ -396,19 +423,51 @@ impl<'a> Builder<'a> {
             }
         }
         self.note("duplicate_ids", duplicates, "spans whose id another span has too; children hang under the first");
-        let said: Vec<Said> = self
-            .recording
-            .spans
-            .iter()
-            .map(|span| match span.parent_span_id {
-                None => Said::Nothing,
-                Some(parent) if span.trace_id == run.trace_id && parent == run.root_span_id => Said::Run,
-                Some(parent) => index.get(&(span.trace_id, parent)).map_or(Said::Unknown, |&j| Said::Span(j)),
-            })
-            .collect();
-        let orphans = said.iter().filter(|s| **s == Said::Unknown).count();
+        let joined = &self.joined;
+        let mut by_legacy_id = 0;
+        let covered = |i: usize, orphan: bool| match joined.hosts.get(&i) {
+            Some(&by) => Said::Covered { by, orphan },
+            None if orphan => Said::Unknown,
+            None => Said::Nothing,
+        };
+        let mut read = |(i, span): (usize, &Span)| match span.parent_span_id {
+            None => covered(i, false),
+            Some(parent) if span.trace_id == run.trace_id && parent == run.root_span_id => Said::Run,
+            Some(parent) => {
+                if let Some(&j) = index.get(&(span.trace_id, parent)) {
+                    Said::Span(j)
+                } else if let Some(&j) = joined.by_legacy_id.get(&parent).filter(|&&j| j != i) {
+                    by_legacy_id += u64::from(!bridge::is_legacy(span));
+                    Said::Span(j)
+                } else {
+                    covered(i, true)
+                }
+            }
+        };
+        let said: Vec<Said> = self.recording.spans.iter().enumerate().map(&mut read).collect();
+        if joined.pairs + by_legacy_id > 0 {
+            let detail = format!("operations that two tracers saw are one; {by_legacy_id} spans found their parent by its legacy id");
+            self.notes.push(Note { code: "legacy_joined", count: self.joined.pairs, detail });
+        }
+        let orphans = said.iter().filter(|s| matches!(s, Said::Unknown | Said::Covered { orphan: true, .. })).count();
         self.note("orphans", orphans, "spans whose parent is not in the recording; they hang under their process, or the run");
         said
+    }
+
+    fn correct_clocks(&mut self, said: &[Said]) {
+        let parent = |i: usize| match said[i] {
+            Said::Span(j) => Some(j),
+            _ => None,
+        };
+        self.shifts = Shifts::find(self.recording, &parent);
+        self.notes.extend(self.shifts.note.take());
+    }
+
+    /// When a span was, by the corrected clock.
+    fn range_of_span(&self, span: usize) -> TimeRange {
+        let (shift, span) = (self.shifts.of(span), &self.recording.spans[span]);
+        let start = span.start.plus_nanos(shift);
+        TimeRange { start, end: span.end.plus_nanos(shift).max(start) }
     }
 
     fn choose_processes(&mut self, said: &[Said]) {
@@ -421,7 +480,7 @@ impl<'a> Builder<'a> {
             match *said {
                 Said::Nothing => seen.root = true,
                 Said::Run => seen.called = true,
-                Said::Span(j) => seen.called |= self.process_of_span[j] != Some(p),
+                Said::Span(j) | Said::Covered { by: j, .. } => seen.called |= self.process_of_span[j] != Some(p),
                 Said::Unknown => seen.orphan = true,
             }
         }
@@ -431,6 +490,7 @@ impl<'a> Builder<'a> {
                 children[parent].push(i);
             }
         }
+        let pulumi = resources::concern(self.recording);
         let sampled: HashSet<u32> = self.recording.samples.iter().map(|s| s.pid).collect();
         let mut folded = 0;
         for p in 0..count {
@@ -442,10 +502,20 @@ impl<'a> Builder<'a> {
                 self.folded[p] = if children[p].is_empty() { idle } else { waits };
                 folded += usize::from(self.folded[p]);
             }
-            self.takes_part[p] =
-                !self.folded[p] && (!seen[p].spans || seen[p].root || (seen[p].orphan && !seen[p].called) || Some(p) == self.root);
+            let served = pulumi && !seen[p].spans && self.is_served_by_pulumi(p);
+            self.takes_part[p] = !self.folded[p]
+                && !served
+                && (!seen[p].spans || seen[p].root || (seen[p].orphan && !seen[p].called) || Some(p) == self.root);
         }
         self.note("forks_folded", folded, "forks that ran no program of their own (subshells, short helpers) count as their parent");
+    }
+
+    /// Whether the process is one of Pulumi's plug-ins, or the program that a language host runs: not what it runs to build that.
+    fn is_served_by_pulumi(&self, process: usize) -> bool {
+        let program = |p: usize| process_name(&self.recording.processes[p]);
+        let above = self.process_parent[process].map(program);
+        resources::is_plugin(program(process))
+            || (above.is_some_and(resources::is_language_host) && !resources::is_build_tool(&self.recording.processes[process]))
     }
 
     /// Nanoseconds of `range` in which at least one of the processes lived.
@@ -461,10 +531,10 @@ impl<'a> Builder<'a> {
         covered
     }
 
-    /// The process that this one's life belongs to: its parent, folded forks skipped.
-    fn program_above(&self, process: usize) -> Option<usize> {
+    /// The process that this one's life belongs to: its parent, folded forks and what Pulumi serves skipped.
+    fn program_above(&self, process: usize, pulumi: bool) -> Option<usize> {
         let mut above = self.process_parent[process];
-        while let Some(p) = above.filter(|&p| self.folded[p]) {
+        while let Some(p) = above.filter(|&p| self.folded[p] || (pulumi && !self.takes_part[p] && self.is_served_by_pulumi(p))) {
             above = self.process_parent[p];
         }
         above
@@ -482,6 +552,7 @@ impl<'a> Builder<'a> {
         let own = self.process_of_span[span];
         match said {
             Said::Span(parent) => (Place::Entity(parent), Edge::Declared),
+            Said::Covered { by, .. } => (Place::Entity(by), Edge::Inferred),
             Said::Nothing | Said::Unknown => (own.and_then(|p| self.node_place(p)).unwrap_or(Place::Run), Edge::Inferred),
             Said::Run => {
                 // Every process of the run inherits the run's `TRACEPARENT`, so this says no more than "inside the run".
@@ -506,12 +577,13 @@ impl<'a> Builder<'a> {
     /// A process descends from the program's outermost spans: as long as exactly one open span of the level lasts at
     /// least as long as the process, it is inside that one.
     fn place_processes(&self, said: &[Said]) -> Vec<Place> {
+        let pulumi = resources::concern(self.recording);
         let mut places = vec![Place::Run; self.recording.processes.len()];
         let mut wanting: HashMap<usize, Vec<usize>> = HashMap::new();
         for (p, place) in places.iter_mut().enumerate() {
             if self.takes_part[p]
                 && Some(p) != self.root
-                && let Some(above) = self.program_above(p)
+                && let Some(above) = self.program_above(p, pulumi)
             {
                 *place = self.node_place(above).unwrap_or(Place::Run);
                 wanting.entry(above).or_default().push(p);
@@ -582,6 +654,48 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Puts the calls of providers under the registration of the same resource that covers them. The engine makes them in its own
+    /// name, so their parent ids say no more than "inside the deployment"; but the registration is over when they are.
+    fn adopt_calls(&self, said: &[Said], place: &mut [Place], edge: &mut [Edge]) {
+        if !resources::concern(self.recording) {
+            return;
+        }
+        let spans = &self.recording.spans;
+        let working: Vec<(usize, &str, Call)> =
+            spans.iter().enumerate().filter_map(|(i, s)| Some((i, resources::urn_of(s)?, Call::of(&s.name)?))).collect();
+        let mut registrations: HashMap<&str, Vec<(Timestamp, usize)>> = HashMap::new();
+        for &(i, urn, _) in working.iter().filter(|w| w.2.waits_for_work()) {
+            registrations.entry(urn).or_default().push((self.range_of_span(i).start, i));
+        }
+        for list in registrations.values_mut() {
+            list.sort_by_key(|&(start, i)| (start, self.key(i)));
+        }
+        // Whether it stands below another span of the resource already.
+        let inside = |i: usize, urn: &str| {
+            let mut at = i;
+            for _ in 0..DESCENT_MAX {
+                let Said::Span(parent) = said[at] else { return false };
+                if resources::urn_of(&spans[parent]) == Some(urn) {
+                    return true;
+                }
+                at = parent;
+            }
+            false
+        };
+        for (i, urn, _) in working.into_iter().filter(|w| !w.2.waits_for_work()) {
+            let Some(list) = registrations.get(urn) else { continue };
+            let range = self.range_of_span(i);
+            let before = &list[..list.partition_point(|&(start, _)| start <= range.start)];
+            let covering = before.iter().rev().take(REGISTRATIONS_MAX).find(|&&(_, r)| range.end <= self.range_of_span(r).end);
+            if let Some(&(_, registration)) = covering
+                && !inside(i, urn)
+            {
+                place[i] = Place::Entity(registration);
+                edge[i] = Edge::Inferred;
+            }
+        }
+    }
+
     /// What decides between siblings, and which edge of a cycle is cut: never the order of arrival.
     fn key(&self, entity: usize) -> (Timestamp, bool, [u8; 24], usize) {
         let spans = self.span_count();
@@ -590,7 +704,7 @@ impl<'a> Builder<'a> {
             let span = &self.recording.spans[entity];
             id[..16].copy_from_slice(&span.trace_id.bytes());
             id[16..].copy_from_slice(&span.span_id.bytes());
-            (span.start, true, id, entity)
+            (self.range_of_span(entity).start, true, id, entity)
         } else {
             let process = entity - spans;
             id[..4].copy_from_slice(&self.recording.processes[process].pid.to_be_bytes());
@@ -666,6 +780,7 @@ impl<'a> Builder<'a> {
             depth: 0,
             subtree_end: 0,
             range: self.run,
+            shift_nanos: 0,
             orphan: false,
             cycle_broken: false,
             clamped: false,
@@ -674,12 +789,11 @@ impl<'a> Builder<'a> {
         let mut node_of = vec![0usize; place.len()];
         let mut stack: Vec<(usize, usize)> = children[starts[run_slot]..starts[run_slot + 1]].iter().rev().map(|&e| (e, 0)).collect();
         while let Some((e, parent)) = stack.pop() {
-            let (source, range, clamped) = if e < spans {
+            let (source, range, shift_nanos, clamped) = if e < spans {
                 let span = &self.recording.spans[e];
-                let range = TimeRange { start: span.start, end: span.end.max(span.start) };
-                (NodeSource::Span(e), range, span.end < span.start)
+                (NodeSource::Span(e), self.range_of_span(e), self.shifts.of(e), span.end < span.start)
             } else {
-                (NodeSource::Process(e - spans), self.process_ranges[e - spans].unwrap_or(self.run), false)
+                (NodeSource::Process(e - spans), self.process_ranges[e - spans].unwrap_or(self.run), 0, false)
             };
             let index = nodes.len();
             node_of[e] = index;
@@ -690,7 +804,8 @@ impl<'a> Builder<'a> {
                 depth: nodes[parent].depth + 1,
                 subtree_end: 0,
                 range,
-                orphan: e < spans && said[e] == Said::Unknown,
+                shift_nanos,
+                orphan: e < spans && matches!(said[e], Said::Unknown | Said::Covered { orphan: true, .. }),
                 cycle_broken: cycle_broken[e],
                 clamped,
             });
@@ -731,6 +846,9 @@ impl<'a> Builder<'a> {
             by_id.entry((span.trace_id, span.span_id)).or_insert(node_of[i]);
         }
         by_id.insert((self.recording.run.trace_id, self.recording.run.root_span_id), 0);
+        for &(id, span) in &self.joined.legacy_ids {
+            by_id.entry(id).or_insert(node_of[span]);
+        }
         let node_of_process = (0..self.recording.processes.len())
             .map(|p| {
                 let mut program = Some(p);

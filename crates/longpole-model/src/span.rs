@@ -43,6 +43,11 @@ impl SpanKind {
         self as i32
     }
 
+    /// The kind of this lower-case name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        (0..=5).map(SpanKind::from_otlp).find(|kind| kind.as_str() == name)
+    }
+
     /// Lower-case name, as SQL and JSON show it.
     pub fn as_str(self) -> &'static str {
         match self {

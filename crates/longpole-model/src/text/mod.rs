@@ -15,6 +15,9 @@
 //! | word | meaning |
 //! |---|---|
 //! | `pid 3` | emitted by that process; spans below inherit it, `pid -` ends that |
+//! | `kind client` | its kind, where it is not internal |
+//! | `scope appdash` | the name of its scope |
+//! | `key=text`, `key=[a,b]` | an attribute, a text or a list of texts, without blanks |
 //! | `@label` | a second name for links and samples, where names repeat |
 //! | `id 7`, `parent 9` | span ids, where the line's number (1, 2, …) and the indentation are not what is meant: orphans, cycles |
 //! | `<- a, b` | span links to those spans; ends the line |

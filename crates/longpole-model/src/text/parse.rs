@@ -178,6 +178,7 @@ struct Reader {
     pending_links: Vec<(usize, usize, Vec<String>)>,
     pending_contexts: Vec<PendingSample>,
     resources: HashMap<(String, Option<u32>), Arc<Resource>>,
+    scopes: HashMap<String, Arc<Scope>>,
     processes: Vec<Process>,
     samples: Vec<Sample>,
     stacks: HashMap<Vec<LocationId>, StackId>,
@@ -267,6 +268,7 @@ impl Reader {
         let mut service = String::new();
         let mut label = None;
         let mut links = Vec::new();
+        let (mut kind, mut scope, mut attributes) = (SpanKind::Internal, String::new(), Attributes::default());
         let mut words = rest.iter();
         while let Some(word) = words.next() {
             match word.text.as_str() {
@@ -276,10 +278,16 @@ impl Reader {
                 }
                 "id" if !word.quoted => id = number(words.next(), "id")?,
                 "parent" if !word.quoted => parent = Some(span_id(number(words.next(), "parent")?)),
+                "kind" if !word.quoted => {
+                    let value = words.next().map_or("", |w| w.text.as_str());
+                    kind = SpanKind::from_name(value).ok_or_else(|| format!("`{value}` is not the kind of a span"))?;
+                }
+                "scope" if !word.quoted => scope = words.next().ok_or("a scope needs a name")?.text.clone(),
                 "<-" if !word.quoted => {
                     let rest: Vec<Word> = words.by_ref().cloned().collect();
                     links = link_names(&rest);
                 }
+                text if !word.quoted && text.contains('=') => attribute(text, &mut attributes),
                 text if !word.quoted && text.starts_with('@') => label = Some(text[1..].to_owned()),
                 text if service.is_empty() => service = text.to_owned(),
                 text => return Err(format!("`{text}` is not said of a span")),
@@ -295,6 +303,7 @@ impl Reader {
             self.pending_links.push((self.lines, index, links));
         }
         let resource = self.resources.entry((service.clone(), pid)).or_insert_with(|| Arc::new(resource(&service))).clone();
+        let scope = self.scopes.entry(scope).or_insert_with_key(|name| Arc::new(Scope { name: name.clone(), ..Scope::default() })).clone();
         self.spans.push(Span {
             trace_id: trace,
             span_id,
@@ -302,10 +311,10 @@ impl Reader {
             trace_state: String::new(),
             flags: 1,
             name,
-            kind: SpanKind::Internal,
+            kind,
             start: wall(start),
             end: wall(end),
-            attributes: Attributes::default(),
+            attributes,
             dropped_attributes: 0,
             events: Vec::new(),
             dropped_events: 0,
@@ -313,7 +322,7 @@ impl Reader {
             dropped_links: 0,
             status: Status::default(),
             resource,
-            scope: Arc::new(Scope::default()),
+            scope,
             pid,
         });
         self.above.push((indent, Some(index)));
@@ -542,6 +551,17 @@ fn resource(service: &str) -> Resource {
         resource.attributes.push("service.name", AttributeValue::Str(service.to_owned()));
     }
     resource
+}
+
+/// `key=text`, or `key=[text,text]` for a list.
+fn attribute(text: &str, attributes: &mut Attributes) {
+    let (key, value) = text.split_once('=').unwrap_or((text, ""));
+    let value = match value.strip_prefix('[').and_then(|v| v.strip_suffix(']')) {
+        Some("") => AttributeValue::Array(Vec::new()),
+        Some(list) => AttributeValue::Array(list.split(',').map(|item| AttributeValue::Str(item.to_owned())).collect()),
+        None => AttributeValue::Str(value.to_owned()),
+    };
+    attributes.push(key, value);
 }
 
 /// `name`, or `name@file:line`.

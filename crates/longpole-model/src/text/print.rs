@@ -4,14 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use super::{ORIGIN, ORIGIN_MONOTONIC, ROOT_SPAN, span_number, trace_number};
+use crate::attribute::AttributeValue;
 use crate::recording::Recording;
 use crate::sample::{ContextRecord, Sample};
-use crate::span::Span;
+use crate::span::{Span, SpanKind};
 use crate::stack::Frame;
 use crate::time::Monotonic;
 use crate::{SpanId, TraceId};
 
-/// The recording in the notation. What the notation has no words for (attributes, events, threads, losses) is left out;
+/// The recording in the notation. What the notation has no words for (most values of attributes, events, threads, losses) is left out;
 /// what it has words for is read back by [`super::parse`] as it was, as long as spans stand in the order of their tree.
 pub fn print(recording: &Recording) -> String {
     let mut out = String::new();
@@ -42,8 +43,8 @@ fn offset(at: Monotonic) -> i64 {
 
 /// Words that a name must not look like.
 fn looks_special(text: &str) -> bool {
-    let keyword = ["pid", "id", "parent", "<-", "run", "process", "sample", "trace", "under", "forked"].contains(&text);
-    keyword || text.contains("..") || text.starts_with(['@', '#', '[']) || text.ends_with(',')
+    const KEYWORDS: [&str; 12] = ["pid", "id", "parent", "kind", "scope", "<-", "run", "process", "sample", "trace", "under", "forked"];
+    KEYWORDS.contains(&text) || text.contains("..") || text.contains('=') || text.starts_with(['@', '#', '[']) || text.ends_with(',')
 }
 
 fn quoted(text: &str) -> String {
@@ -168,6 +169,17 @@ fn tail(span: &Span, index: usize, detached: bool, inherited: Option<u32>, names
         let number = span_number(parent);
         let _ = write!(tail, "  parent {}", if number == ROOT_SPAN { 0 } else { number });
     }
+    if span.kind != SpanKind::Internal {
+        let _ = write!(tail, "  kind {}", span.kind.as_str());
+    }
+    if !span.scope.name.is_empty() {
+        let _ = write!(tail, "  scope {}", always_plain(&span.scope.name));
+    }
+    for attribute in span.attributes.iter() {
+        if let Some(value) = attribute_value(&attribute.value).filter(|_| is_key(&attribute.key)) {
+            let _ = write!(tail, "  {}={value}", attribute.key);
+        }
+    }
     if let Some((label, true)) = names.get(&(span.trace_id, span.span_id)) {
         let _ = write!(tail, "  @{label}");
     }
@@ -176,6 +188,32 @@ fn tail(span: &Span, index: usize, detached: bool, inherited: Option<u32>, names
         let _ = write!(tail, "  <- {}", links.join(", "));
     }
     tail
+}
+
+/// The name of a scope as one word.
+fn always_plain(text: &str) -> String {
+    if text.contains(char::is_whitespace) { always_quoted(text) } else { quoted(text) }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.contains(|c: char| c.is_whitespace() || c == '"')
+}
+
+fn is_key(key: &str) -> bool {
+    !key.is_empty() && is_word(key) && !key.contains('=') && !looks_special(key)
+}
+
+/// The value as one word, where it is a text or a list of texts without blanks.
+fn attribute_value(value: &AttributeValue) -> Option<String> {
+    match value {
+        AttributeValue::Str(text) if is_word(text) && !(text.starts_with('[') && text.ends_with(']')) => Some(text.clone()),
+        AttributeValue::Array(items) => {
+            let texts: Option<Vec<&str>> = items.iter().map(AttributeValue::as_str).collect();
+            let texts = texts.filter(|texts| texts.iter().all(|t| is_word(t) && !t.contains(',') && !t.is_empty()))?;
+            Some(format!("[{}]", texts.join(",")))
+        }
+        _ => None,
+    }
 }
 
 fn print_samples(recording: &Recording, out: &mut String) {

@@ -60,6 +60,21 @@ step   4..5ms  <- s4
 }
 
 #[test]
+fn kinds_scopes_and_attributes_have_words() {
+    let recording = check(
+        "\
+run pulumi up  0..9ms
+  Create    1..8ms  cli  pid 1  kind client  scope appdash  urn=a::b  deps=[a,b]  none=
+    Create  2..7ms  \"x=y\"  kind server
+",
+    );
+    let create = &recording.spans[0];
+    assert_eq!((create.kind, create.scope.name.as_str()), (crate::SpanKind::Client, "appdash"));
+    assert_eq!((create.attributes.get_str("urn"), create.attributes.get_str("none")), (Some("a::b"), Some("")));
+    assert_eq!(recording.spans[1].service_name(), "x=y");
+}
+
+#[test]
 fn what_is_not_the_notation_is_refused_with_its_line() {
     refuse("a 0..1ms\nb", "line 2: no times such as 2..14ms in this line");
     refuse("a 0..1ms\n\nb 0..1ms <- c", "line 3: no span is called `c`");
@@ -68,6 +83,7 @@ fn what_is_not_the_notation_is_refused_with_its_line() {
     refuse("sample soon main", "line 1: `soon` is not a moment such as 20ms");
     refuse("sample 1ms x9999999 main", "line 1: more than 1000000 samples in one line");
     refuse("process p 1..2ms", "line 1: a process needs a pid");
+    refuse("a 0..1ms kind odd", "line 1: `odd` is not the kind of a span");
     refuse("a 0..1ms svc extra", "line 1: `extra` is not said of a span");
 }
 

@@ -1,0 +1,152 @@
+//! Which of two observers' intervals are the same thing, seen twice.
+//!
+//! ```text
+//! left    ├──────────┤        ├───────┤
+//! right    ├────────┤          ├─────────┤      a little later, as the window says
+//! ```
+//!
+//! Each interval is used once, the closest pairs first. Those that start and end together are sure; only what is left is paired
+//! by starts alone, for an observer may have missed the end.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::RangeInclusive;
+
+/// Intervals of the right side that are looked at on either side of an end. More than so many that end in the same few
+/// milliseconds are left to their starts.
+const NEAREST_ENDS: usize = 8;
+
+/// When something was, as one observer saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) start: i64,
+    /// `None` where the observer does not know it.
+    pub(crate) end: Option<i64>,
+}
+
+/// How far apart the two sides may be: right minus left, in nanoseconds.
+#[derive(Debug, Clone)]
+pub(crate) struct Window {
+    pub(crate) start: RangeInclusive<i64>,
+    pub(crate) end: RangeInclusive<i64>,
+    /// Whether starts tell how close two are; else only ends do, and what does not end together is no pair.
+    pub(crate) by_start: bool,
+}
+
+/// The pairs, by the left side.
+pub(crate) fn pair(left: &[Seen], right: &[Seen], window: &Window) -> Vec<(usize, usize)> {
+    let (mut left_used, mut right_used) = (vec![false; left.len()], vec![false; right.len()]);
+    let mut pairs = Vec::new();
+    for (_, l, r) in ending_together(left, right, window) {
+        if !left_used[l] && !right_used[r] {
+            (left_used[l], right_used[r]) = (true, true);
+            pairs.push((l, r));
+        }
+    }
+    if window.by_start {
+        starting_together(left, right, window, &left_used, &right_used, &mut pairs);
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+/// Candidates whose start and end fit, closest first.
+fn ending_together(left: &[Seen], right: &[Seen], window: &Window) -> Vec<(u64, usize, usize)> {
+    let mut by_end: Vec<(i64, usize)> = right.iter().enumerate().filter_map(|(r, seen)| Some((seen.end?, r))).collect();
+    by_end.sort_unstable();
+    let mut candidates = Vec::new();
+    for (l, seen) in left.iter().enumerate() {
+        let Some(end) = seen.end else { continue };
+        let middle = by_end.partition_point(|&(at, _)| at < end);
+        for &(at, r) in &by_end[middle.saturating_sub(NEAREST_ENDS)..(middle + NEAREST_ENDS).min(by_end.len())] {
+            let (start, end) = (right[r].start.saturating_sub(seen.start), at.saturating_sub(end));
+            if window.start.contains(&start) && window.end.contains(&end) {
+                let apart = if window.by_start { start.unsigned_abs() } else { 0 };
+                candidates.push((apart.saturating_add(end.unsigned_abs()), l, r));
+            }
+        }
+    }
+    candidates.sort_unstable();
+    candidates
+}
+
+/// Pairs what is left by starts. In order of time the closest pair always stands side by side, for anything in between would
+/// be closer to one of the two; so neighbours are enough, and when a pair is taken out its neighbours become neighbours.
+fn starting_together(
+    left: &[Seen],
+    right: &[Seen],
+    window: &Window,
+    left_used: &[bool],
+    right_used: &[bool],
+    pairs: &mut Vec<(usize, usize)>,
+) {
+    const NONE: usize = usize::MAX;
+    // Moved by the smallest difference allowed, every left one stands before its right one.
+    let lefts = left.iter().enumerate().filter(|(l, _)| !left_used[*l]).map(|(l, s)| (s.start.saturating_add(*window.start.start()), 0, l));
+    let rights = right.iter().enumerate().filter(|(r, _)| !right_used[*r]).map(|(r, s)| (s.start, 1, r));
+    let mut line: Vec<(i64, u8, usize)> = lefts.chain(rights).collect();
+    line.sort_unstable();
+    let mut before: Vec<usize> = (0..line.len()).map(|i| i.checked_sub(1).unwrap_or(NONE)).collect();
+    let mut after: Vec<usize> = (0..line.len()).map(|i| if i + 1 < line.len() { i + 1 } else { NONE }).collect();
+    let widest = window.start.end().saturating_sub(*window.start.start());
+    let close = |a: usize, b: usize| {
+        let apart = line[b].0.saturating_sub(line[a].0);
+        (line[a].1 == 0 && line[b].1 == 1 && apart <= widest).then_some(Reverse((apart, a, b)))
+    };
+    let mut heap: BinaryHeap<_> = (1..line.len()).filter_map(|b| close(b - 1, b)).collect();
+    let mut gone = vec![false; line.len()];
+    while let Some(Reverse((_, a, b))) = heap.pop() {
+        if gone[a] || gone[b] {
+            continue;
+        }
+        (gone[a], gone[b]) = (true, true);
+        pairs.push((line[a].2, line[b].2));
+        let (earlier, later) = (before[a], after[b]);
+        if earlier != NONE {
+            after[earlier] = later;
+        }
+        if later != NONE {
+            before[later] = earlier;
+        }
+        if earlier != NONE && later != NONE {
+            heap.extend(close(earlier, later));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(left: &[(i64, i64)], right: &[(i64, i64)], expected: &[(usize, usize)]) {
+        // An end of 0 is not known.
+        let seen = |list: &[(i64, i64)]| -> Vec<Seen> {
+            list.iter().map(|&(start, end)| Seen { start, end: (end != 0).then_some(end) }).collect()
+        };
+        let window = Window { start: -1..=50, end: -50..=50, by_start: true };
+        assert_eq!(pair(&seen(left), &seen(right), &window), expected);
+    }
+
+    #[test]
+    fn what_starts_and_ends_together_is_the_same() {
+        // By starts alone the first of the left would be given the second of the right.
+        check(&[(0, 900), (4, 500)], &[(5, 501), (6, 901)], &[(0, 1), (1, 0)]);
+    }
+
+    #[test]
+    fn without_ends_the_closest_starts_are_paired_first_and_each_once() {
+        check(&[(0, 0), (10, 0), (20, 0)], &[(12, 0), (23, 0), (200, 0)], &[(1, 0), (2, 1)]);
+        check(&[(0, 0), (1, 0)], &[(2, 0), (3, 0)], &[(0, 1), (1, 0)]);
+        check(&[(5, 0)], &[(3, 0)], &[]);
+        check(&[(5, 0)], &[(4, 0)], &[(0, 0)]);
+    }
+
+    #[test]
+    fn a_hundred_thousand_at_one_moment_are_nothing_special() {
+        let same: Vec<(i64, i64)> = (0..100_000).map(|_| (7, 8)).collect();
+        let expected: Vec<(usize, usize)> = (0..100_000).map(|i| (i, i)).collect();
+        let seen: Vec<Seen> = same.iter().map(|&(start, end)| Seen { start, end: Some(end) }).collect();
+        let pairs = pair(&seen, &seen, &Window { start: 0..=5, end: -5..=5, by_start: true });
+        assert_eq!(pairs.len(), expected.len());
+    }
+}

@@ -1,0 +1,431 @@
+//! Which spans work on which cloud resource, and which resources had to be there first.
+//!
+//! Pulumi's OpenTelemetry spans carry no identity; it comes from the legacy spans that were folded into them ([`crate::bridge`]),
+//! from payloads (the decoder's work), or from the engine's event stream, by time:
+//!
+//! ```text
+//! RegisterResource   ├───────────────────────────────┤      the last that began before the pre-event, and ends with the outputs
+//! pre-event                  ▼
+//! Create                       ├───────────────────┤        begins 5 to 35 ms after it
+//! outputs event                                     ▼       0.2 to 1.9 ms after its end
+//! ```
+//!
+//! [`identify`] writes what it finds to attributes, so that the store, SQL and the page know it too. [`Resources`] reads those
+//! attributes. A call of a provider is work of the registration that waits for it, whatever parent it names: the tree puts it
+//! there (`trace_tree`). And a resource waits for those it depends on: to the schedule that is as good as a span link.
+
+use std::collections::{BTreeMap, HashMap};
+
+use longpole_model::{AttributeValue, Process, Recording, ResourceEvent, ResourceStep, Span, SpanId, TraceId};
+
+use crate::bridge;
+use crate::pairing::{self, Seen, Window};
+use crate::trace_tree::{Forest, Note};
+
+/// Attribute: the URN of the resource that the span works on.
+pub const URN: &str = "pulumi.resource.urn";
+
+/// Attribute: its type.
+pub const TYPE: &str = "pulumi.resource.type";
+
+/// Attribute: URNs of the resources it depends on, a list, or a text with commas.
+pub const DEPENDENCIES: &str = "pulumi.dependencies";
+
+/// Attribute: URN of its parent.
+pub const PARENT: &str = "pulumi.parent";
+
+/// Attribute: its provider, a URN with the provider's id behind it.
+pub const PROVIDER: &str = "pulumi.provider";
+
+/// A call of a provider begins so much later than the engine's word that it will. The engine's own clock has whole seconds, so
+/// events are dated by their arrival: on a busy machine a call may even seem to begin first.
+const CALL_AFTER_PRE_NANOS: std::ops::RangeInclusive<i64> = -2_000_000..=500_000_000;
+
+/// A registration begins before the engine's word, and may have waited ten minutes for its turn.
+const REGISTRATION_AFTER_PRE_NANOS: std::ops::RangeInclusive<i64> = -600_000_000_000..=2_000_000;
+
+/// A call ends before the engine's word that it did; measured: 0.2 to 1.9 ms.
+const CALL_END_AFTER_OUTPUTS_NANOS: std::ops::RangeInclusive<i64> = -100_000_000..=2_000_000;
+
+/// A registration ends when the outputs are on their way.
+const REGISTRATION_END_AFTER_OUTPUTS_NANOS: std::ops::RangeInclusive<i64> = -2_000_000..=100_000_000;
+
+/// Calls of one method inside each other, as client and server are, that share their identity.
+const SAME_CALL_MAX: usize = 4;
+
+/// What a span does in a deployment, told by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Call {
+    /// A program registers a resource, and waits until it is there.
+    Register,
+    /// A program reads a resource that is not its own, and waits.
+    ReadResource,
+    /// A provider makes it.
+    Create,
+    /// A provider reads it.
+    Read,
+    /// A provider changes it.
+    Update,
+    /// A provider removes it.
+    Delete,
+    /// A provider is asked for data or for a method of a resource.
+    Invoke,
+    /// A provider looks at inputs, without the cloud.
+    Check,
+    /// A provider compares.
+    Diff,
+}
+
+impl Call {
+    /// The call that a span of this name is.
+    pub fn of(name: &str) -> Option<Call> {
+        let (service, method) = name.strip_prefix('/').unwrap_or(name).strip_prefix("pulumirpc.")?.split_once('/')?;
+        Some(match (service, method) {
+            ("ResourceMonitor", "RegisterResource") => Call::Register,
+            ("ResourceMonitor", "ReadResource") => Call::ReadResource,
+            ("ResourceProvider", "Create") => Call::Create,
+            ("ResourceProvider", "Read") => Call::Read,
+            ("ResourceProvider", "Update") => Call::Update,
+            ("ResourceProvider", "Delete") => Call::Delete,
+            ("ResourceProvider", "Invoke" | "StreamInvoke" | "Call") => Call::Invoke,
+            ("ResourceProvider", "Check") => Call::Check,
+            ("ResourceProvider", "Diff") => Call::Diff,
+            _ => return None,
+        })
+    }
+
+    /// Whether the cloud is asked: what it takes is the cloud's time where no code of ours runs.
+    pub fn asks_the_cloud(self) -> bool {
+        matches!(self, Call::Create | Call::Read | Call::Update | Call::Delete | Call::Invoke)
+    }
+
+    /// Whether a program waits in it for the work on the resource.
+    pub(crate) fn waits_for_work(self) -> bool {
+        matches!(self, Call::Register | Call::ReadResource)
+    }
+
+    /// The calls that an operation of the engine makes: of a provider, and the registration around it.
+    fn of_operation(op: &str) -> (Option<Call>, Option<Call>) {
+        match op {
+            "create" | "create-replacement" => (Some(Call::Create), Some(Call::Register)),
+            "update" => (Some(Call::Update), Some(Call::Register)),
+            "read" | "read-replacement" => (Some(Call::Read), Some(Call::ReadResource)),
+            "refresh" => (Some(Call::Read), None),
+            "import" | "import-replacement" => (Some(Call::Read), Some(Call::Register)),
+            "delete" | "delete-replaced" => (Some(Call::Delete), None),
+            "same" => (None, Some(Call::Register)),
+            _ => (None, None),
+        }
+    }
+}
+
+/// The last part of a URN: what people call the resource.
+pub fn name_of_urn(urn: &str) -> &str {
+    urn.splitn(4, "::").nth(3).unwrap_or(urn)
+}
+
+/// The type in a URN, without those of its parents.
+pub fn type_of_urn(urn: &str) -> &str {
+    urn.splitn(4, "::").nth(2).map_or("", |types| types.rsplit('$').next().unwrap_or(types))
+}
+
+/// `aws:rds/instance:Instance db`: short enough for a table, and still telling.
+pub fn title_of_urn(urn: &str) -> String {
+    format!("{} {}", type_of_urn(urn), name_of_urn(urn)).trim().to_owned()
+}
+
+/// Whether the process serves Pulumi's calls: its life says nothing, its calls do.
+pub(crate) fn is_plugin(program: &str) -> bool {
+    ["pulumi-resource", "pulumi-language", "pulumi-analyzer", "pulumi-converter", "pulumi-tool"].iter().any(|p| program.starts_with(p))
+}
+
+/// Whether the process is a provider.
+pub(crate) fn is_provider(program: &str) -> bool {
+    program.starts_with("pulumi-resource")
+}
+
+/// Whether the process is a language host.
+pub(crate) fn is_language_host(program: &str) -> bool {
+    program.starts_with("pulumi-language")
+}
+
+/// Programs that turn a Pulumi program into something that runs, or fetch what it needs.
+const BUILD_TOOLS: [&str; 26] = [
+    "go", "compile", "link", "asm", "cgo", "gcc", "g++", "cc", "cc1", "collect2", "as", "ld", "clang", "tsc", "esbuild", "swc", "npm",
+    "yarn", "pnpm", "bun", "pip", "uv", "javac", "csc", "cargo", "rustc",
+];
+
+/// Whether the process compiles: by its own name, or as a script that an interpreter runs (`node …/tsc`, `dotnet build`).
+pub(crate) fn is_build_tool(process: &Process) -> bool {
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let listed = |word: &str| BUILD_TOOLS.contains(&word.strip_suffix(".js").unwrap_or(word));
+    let script = process.arguments.iter().skip(1).find(|a| !a.starts_with('-')).map(|a| base(a));
+    listed(&process.name)
+        || listed(&base(&process.executable))
+        || script.as_deref().is_some_and(|word| listed(word) || word == "build" || word == "publish")
+}
+
+/// One operation of the engine on one resource.
+struct Operation<'a> {
+    event: &'a ResourceEvent,
+    start: i64,
+    end: Option<i64>,
+}
+
+impl Operation<'_> {
+    fn seen(&self) -> Seen {
+        Seen { start: self.start, end: self.end }
+    }
+}
+
+/// Events of one operation belong together: the one before, and the next of its resource after.
+fn operations(events: &[ResourceEvent]) -> Vec<Operation<'_>> {
+    let mut order: Vec<&ResourceEvent> = events.iter().collect();
+    order.sort_by_key(|e| e.time);
+    let mut open: HashMap<(&str, &str), usize> = HashMap::new();
+    let mut out: Vec<Operation<'_>> = Vec::new();
+    for event in order {
+        let key = (event.urn.as_str(), event.op.as_str());
+        match event.step {
+            ResourceStep::Pre => {
+                open.insert(key, out.len());
+                out.push(Operation { event, start: event.time.unix_nanos(), end: None });
+            }
+            ResourceStep::Outputs | ResourceStep::Failed => {
+                if let Some(i) = open.remove(&key) {
+                    out[i].end = Some(event.time.unix_nanos());
+                    // What was made says more than what was meant.
+                    if event.dependencies.len() >= out[i].event.dependencies.len() {
+                        out[i].event = event;
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Gives the spans of a recording the identity of the resources they work on, as far as the engine's events tell. What a span
+/// says itself is not changed. Says how many operations found no span.
+pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note> {
+    let operations = operations(events);
+    if operations.is_empty() {
+        return Vec::new();
+    }
+    let spans = &recording.spans;
+    let index: HashMap<(TraceId, SpanId), usize> = spans.iter().enumerate().rev().map(|(i, s)| ((s.trace_id, s.span_id), i)).collect();
+    let parent_of = |i: usize| spans[i].parent_span_id.and_then(|p| index.get(&(spans[i].trace_id, p))).copied().filter(|&p| p != i);
+    let call_of: Vec<Option<Call>> = spans.iter().map(|s| Call::of(&s.name)).collect();
+    // Client and server of one call are one: the outer one is looked for, the inner one inherits.
+    let outer = |i: usize| parent_of(i).is_none_or(|p| call_of[p] != call_of[i]);
+    let mut candidates: BTreeMap<(Call, Option<&str>), Vec<usize>> = BTreeMap::new();
+    for (i, span) in spans.iter().enumerate().filter(|&(i, s)| s.attributes.get(URN).is_none() && outer(i)) {
+        if let Some(call) = call_of[i] {
+            candidates.entry((call, span.attributes.get_str(TYPE))).or_default().push(i);
+        }
+    }
+    let mut found: HashMap<usize, &ResourceEvent> = HashMap::new();
+    let mut unmatched = 0;
+    for (is_registration, window) in [
+        (false, Window { start: CALL_AFTER_PRE_NANOS, end: CALL_END_AFTER_OUTPUTS_NANOS, by_start: true }),
+        (true, Window { start: REGISTRATION_AFTER_PRE_NANOS, end: REGISTRATION_END_AFTER_OUTPUTS_NANOS, by_start: false }),
+    ] {
+        let mut wanted: BTreeMap<(Call, &str), Vec<usize>> = BTreeMap::new();
+        for (o, operation) in operations.iter().enumerate() {
+            let (provider, registration) = Call::of_operation(&operation.event.op);
+            if let Some(call) = if is_registration { registration } else { provider } {
+                wanted.entry((call, operation.event.resource_type.as_str())).or_default().push(o);
+            }
+        }
+        // Spans that know their type first; then those that do not, of any type.
+        let mut left: BTreeMap<Call, Vec<usize>> = BTreeMap::new();
+        for ((call, resource_type), operations_of) in wanted {
+            let spans_of = candidates.get(&(call, Some(resource_type))).map_or(&[][..], |list| list);
+            let rest = match_spans(&operations, operations_of, spans, spans_of, &window, &mut found);
+            left.entry(call).or_default().extend(rest);
+        }
+        for (call, operations_of) in left {
+            let spans_of = candidates.get(&(call, None)).map_or(&[][..], |list| list);
+            let rest = match_spans(&operations, operations_of, spans, spans_of, &window, &mut found);
+            unmatched += if is_registration { 0 } else { rest.len() };
+        }
+    }
+    let mut identities: Vec<(usize, &ResourceEvent)> = found.into_iter().collect();
+    identities.sort_by_key(|(i, _)| *i);
+    let mut attributes: Vec<(usize, &ResourceEvent)> = identities.clone();
+    attributes.extend(inherited(spans, &call_of, &parent_of, &identities));
+    for (i, event) in attributes {
+        write_identity(&mut recording.spans[i], event);
+    }
+    let detail = "operations of Pulumi's engine whose call was not found among the spans";
+    if unmatched > 0 { vec![Note { code: "resources_unmatched", count: unmatched as u64, detail: detail.to_owned() }] } else { Vec::new() }
+}
+
+/// Gives each operation its span where one fits; returns those without.
+fn match_spans<'a>(
+    operations: &[Operation<'a>],
+    mut wanted: Vec<usize>,
+    spans: &[Span],
+    candidates: &[usize],
+    window: &Window,
+    found: &mut HashMap<usize, &'a ResourceEvent>,
+) -> Vec<usize> {
+    let mut free: Vec<usize> = candidates.iter().copied().filter(|i| !found.contains_key(i)).collect();
+    free.sort_by_key(|&i| (spans[i].start, spans[i].trace_id, spans[i].span_id));
+    let left: Vec<Seen> = wanted.iter().map(|&o| operations[o].seen()).collect();
+    let right: Vec<Seen> =
+        free.iter().map(|&i| Seen { start: spans[i].start.unix_nanos(), end: Some(spans[i].end.unix_nanos()) }).collect();
+    let mut matched = vec![false; wanted.len()];
+    for (o, s) in pairing::pair(&left, &right, window) {
+        matched[o] = true;
+        found.insert(free[s], operations[wanted[o]].event);
+    }
+    let mut place = 0;
+    wanted.retain(|_| {
+        place += 1;
+        !matched[place - 1]
+    });
+    wanted
+}
+
+/// The inner halves of calls whose outer half was found.
+fn inherited<'a>(
+    spans: &[Span],
+    call_of: &[Option<Call>],
+    parent_of: &dyn Fn(usize) -> Option<usize>,
+    found: &[(usize, &'a ResourceEvent)],
+) -> Vec<(usize, &'a ResourceEvent)> {
+    let found: HashMap<usize, &ResourceEvent> = found.iter().copied().collect();
+    let mut out = Vec::new();
+    for i in (0..spans.len()).filter(|&i| call_of[i].is_some() && spans[i].attributes.get(URN).is_none()) {
+        let mut at = i;
+        for _ in 0..SAME_CALL_MAX {
+            let Some(above) = parent_of(at).filter(|&p| call_of[p] == call_of[i]) else { break };
+            if let Some(event) = found.get(&above) {
+                out.push((i, *event));
+                break;
+            }
+            at = above;
+        }
+    }
+    out
+}
+
+fn write_identity(span: &mut Span, event: &ResourceEvent) {
+    let text = |text: &str| AttributeValue::Str(text.to_owned());
+    let list = || AttributeValue::Array(event.dependencies.iter().map(|d| text(d)).collect());
+    let values = [
+        (URN, Some(text(&event.urn))),
+        (TYPE, Some(text(&event.resource_type))),
+        (DEPENDENCIES, (!event.dependencies.is_empty()).then(list)),
+        (PARENT, event.parent.as_deref().map(text)),
+        (PROVIDER, event.provider.as_deref().map(text)),
+    ];
+    for (key, value) in values {
+        if let Some(value) = value
+            && span.attributes.get(key).is_none()
+        {
+            span.attributes.push(key, value);
+        }
+    }
+}
+
+/// URNs that an attribute lists.
+fn listed(value: Option<&AttributeValue>) -> Vec<&str> {
+    match value {
+        Some(AttributeValue::Str(text)) => text.split(',').map(str::trim).filter(|t| !t.is_empty()).collect(),
+        Some(AttributeValue::Array(items)) => items.iter().filter_map(AttributeValue::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The resource that a span says it works on.
+pub fn urn_of(span: &Span) -> Option<&str> {
+    span.attributes.get_str(URN).filter(|urn| !urn.is_empty())
+}
+
+/// What a span needs to be there before: its dependencies, its parent, its provider.
+pub(crate) fn needs_of(span: &Span) -> impl Iterator<Item = &str> {
+    let attributes = &span.attributes;
+    listed(attributes.get(DEPENDENCIES)).into_iter().chain(attributes.get_str(PARENT)).chain(attributes.get_str(PROVIDER))
+}
+
+/// Whether the spans of the recording may work on resources.
+pub(crate) fn concern(recording: &Recording) -> bool {
+    bridge::concerns(recording)
+}
+
+/// Which nodes of a forest work on which resources.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Resources {
+    /// For each resource the outermost nodes that work on it, by end.
+    units: Vec<Vec<(i64, usize)>>,
+    /// For each resource those it needs.
+    needs: Vec<Vec<usize>>,
+    /// The outermost nodes and their resource.
+    of_node: HashMap<usize, usize>,
+}
+
+impl Resources {
+    /// Reads the attributes of the forest's spans. `end` holds the end of each node.
+    pub(crate) fn of(recording: &Recording, forest: &Forest, end: &[i64]) -> Resources {
+        let mut out = Resources::default();
+        if !concern(recording) {
+            return out;
+        }
+        let mut number: HashMap<&str, usize> = HashMap::new();
+        let mut needs: Vec<Vec<&str>> = Vec::new();
+        // The resource of each node, where it or the nearest node above it that works on one says so.
+        let mut inside: Vec<Option<usize>> = vec![None; forest.len()];
+        for node in 0..forest.len() {
+            let above = forest.nodes[node].parent.and_then(|p| inside[p]);
+            inside[node] = above;
+            let Some((span, urn)) = forest.span(recording, node).and_then(|s| Some((s, urn_of(s)?))) else { continue };
+            let resource = *number.entry(urn).or_insert_with(|| {
+                needs.push(Vec::new());
+                out.units.push(Vec::new());
+                needs.len() - 1
+            });
+            inside[node] = Some(resource);
+            needs[resource].extend(needs_of(span));
+            if above != Some(resource) {
+                out.units[resource].push((end[node], node));
+                out.of_node.insert(node, resource);
+            }
+        }
+        for unit in &mut out.units {
+            unit.sort_unstable();
+        }
+        // A provider is named by its URN with an id behind it.
+        let find = |urn: &&str| number.get(urn).or_else(|| number.get(urn.rsplit_once("::")?.0)).copied();
+        out.needs = needs
+            .iter()
+            .enumerate()
+            .map(|(resource, urns)| {
+                let mut list: Vec<usize> = urns.iter().filter_map(find).filter(|&r| r != resource).collect();
+                list.sort_unstable();
+                list.dedup();
+                list
+            })
+            .collect();
+        out
+    }
+
+    /// What a node that starts then waited for: of each resource it needs the last work that had ended, and where there is any,
+    /// of its own too.
+    pub(crate) fn waited_for(&self, node: usize, start: i64) -> Vec<usize> {
+        let Some(&resource) = self.of_node.get(&node) else { return Vec::new() };
+        let last = |&r: &usize| {
+            let ended = self.units[r].partition_point(|&(end, _)| end <= start);
+            ended.checked_sub(1).map(|last| self.units[r][last].1).filter(|&x| x != node)
+        };
+        let mut out: Vec<usize> = self.needs[resource].iter().filter_map(last).collect();
+        if !out.is_empty() {
+            out.extend(last(&resource));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests;

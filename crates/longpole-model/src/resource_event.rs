@@ -1,0 +1,38 @@
+//! What Pulumi's engine says about its resources while it works: one line of its event stream.
+//!
+//! A "resource" here is a cloud resource that a deployment manages; OpenTelemetry's, the emitter of spans, is
+//! [`Resource`](crate::Resource).
+
+use crate::time::Timestamp;
+
+/// Where in the work on a resource the event stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ResourceStep {
+    /// The engine is about to act (`resourcePreEvent`).
+    Pre,
+    /// It has acted (`resOutputsEvent`).
+    Outputs,
+    /// It has failed (`resOpFailedEvent`).
+    Failed,
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceEvent {
+    /// When it arrived: Pulumi's own time has whole seconds only.
+    pub time: Timestamp,
+    /// Before or after.
+    pub step: ResourceStep,
+    /// What the engine does: `create`, `update`, `delete`, `read`, `same`, `replace`, …
+    pub op: String,
+    /// Name of the resource, unique in its stack: `urn:pulumi:dev::shop::aws:s3/bucket:Bucket::assets`.
+    pub urn: String,
+    /// Its type: `aws:s3/bucket:Bucket`.
+    pub resource_type: String,
+    /// URNs of what it depends on.
+    pub dependencies: Vec<String>,
+    /// URN of its parent, where it has one.
+    pub parent: Option<String>,
+    /// Its provider, a URN with the provider's id behind it, where it is said.
+    pub provider: Option<String>,
+}
