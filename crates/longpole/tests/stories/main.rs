@@ -5,6 +5,7 @@
 mod support;
 
 mod ask_in_sql;
+mod deploy_with_pulumi;
 mod find_the_long_pole;
 mod read_the_page;
 mod receive_from_any_sdk;
