@@ -10,6 +10,7 @@ mod dist;
 mod need;
 mod peers;
 mod pictures;
+mod pulumi;
 mod test;
 mod tidy;
 mod web;
@@ -27,7 +28,7 @@ const HELP: &str = "cargo xtask TASK
   tidy            the house rules: arrows between rooms, unsafe files, paths in comments
   web             build the page into web/dist
   bench [NAME…]   the measured claims, with their peers in the same run
-  peers [NAME…]   install the real peers that benchmarks compare with
+  peers [NAME…]   install the real peers that benchmarks compare with and stories run
   pictures        the two pictures of the README, from a real run
   dist            the shipped binary, small and fast, with the page inside";
 

@@ -1,7 +1,11 @@
 //! What a machine must have beyond Rust and Node: found, installed, or reported with the reason.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::{root, run_in};
 
 /// Whether `env` can give a program the default disposition of every signal (coreutils 8.31 can).
 pub(crate) fn default_signals() -> bool {
@@ -68,13 +72,13 @@ pub(crate) fn perf() -> Result<(), String> {
 }
 
 /// A Python with the stock OpenTelemetry SDK, in the target folder.
-pub(crate) fn python(target: &std::path::Path) -> Result<PathBuf, String> {
+pub(crate) fn python(target: &Path) -> Result<PathBuf, String> {
     let dir = target.join("python");
     let (python, ready) = (dir.join("bin/python"), dir.join("longpole-ready"));
     if ready.exists() {
         return Ok(python);
     }
-    let step = |program: &std::path::Path, args: &[&str]| {
+    let step = |program: &Path, args: &[&str]| {
         eprintln!("$ {} {}", program.display(), args.join(" "));
         Command::new(program).args(args).stdout(Stdio::null()).status().is_ok_and(|s| s.success())
     };
@@ -89,4 +93,67 @@ pub(crate) fn python(target: &std::path::Path) -> Result<PathBuf, String> {
     }
     std::fs::write(ready, "").map_err(|error| format!("failed to note that Python is ready: {error}"))?;
     Ok(python)
+}
+
+/// The program of fixtures/sdk/node beside the stock OpenTelemetry SDK, in the target folder.
+pub(crate) fn node_sdk(target: &Path) -> Result<PathBuf, String> {
+    if !answers("npm") {
+        return Err("no npm here".to_owned());
+    }
+    let dir = target.join("sdk/node");
+    let program = dir.join("emit.mjs");
+    let made = made_from("node", &["package-lock.json", "package.json", ".npmrc", "emit.mjs"], &dir, |dir| {
+        // The one script among the packages prints an advertisement.
+        run_in(dir, "npm", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"], &[])
+    });
+    made.map(|()| program).map_err(|error| format!("{error:#}"))
+}
+
+/// The program of fixtures/sdk/java compiled beside the jars of the stock OpenTelemetry SDK, in the target folder: its class path.
+pub(crate) fn java_sdk(target: &Path) -> Result<PathBuf, String> {
+    for program in ["mvn", "javac"] {
+        if !answers(program) {
+            return Err(format!("no {program} here"));
+        }
+    }
+    let dir = target.join("sdk/java");
+    let made = made_from("java", &["pom.xml", "Emit.java"], &dir, |dir| {
+        run_in(dir, "mvn", &["--quiet", "--batch-mode", "dependency:copy-dependencies", "-DoutputDirectory=lib"], &[])?;
+        run_in(dir, "javac", &["-cp", "lib/*", "-d", "lib/classes", "Emit.java"], &[])
+    });
+    made.map(|()| dir.join("lib")).map_err(|error| format!("{error:#}"))
+}
+
+/// The program of fixtures/sdk/go, in the target folder.
+pub(crate) fn go_sdk(target: &Path) -> Result<PathBuf, String> {
+    go()?;
+    let program = target.join("sdk/go/emit");
+    let out = program.to_string_lossy().into_owned();
+    run_in(&root().join("fixtures/sdk/go"), "go", &["build", "-o", &out, "."], &[]).map_err(|error| format!("{error:#}"))?;
+    Ok(program)
+}
+
+/// Go, which knows no `--version`.
+pub(crate) fn go() -> Result<(), String> {
+    let there = Command::new("go").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
+    if there { Ok(()) } else { Err("no Go here".to_owned()) }
+}
+
+/// Copies files of a folder of fixtures/sdk to `dir` and makes there what `make` makes, unless they are there as they are now.
+fn made_from(sdk: &str, files: &[&str], dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let from = root().join("fixtures/sdk").join(sdk);
+    let ready = dir.join("longpole-ready");
+    let is_the_same =
+        |file: &&str| std::fs::read(from.join(file)).is_ok_and(|new| std::fs::read(dir.join(file)).is_ok_and(|old| old == new));
+    if ready.exists() && files.iter().all(is_the_same) {
+        return Ok(());
+    }
+    // What was made of other files may be mixed with what is made now; nothing is kept.
+    std::fs::remove_dir_all(dir).ok();
+    std::fs::create_dir_all(dir).with_context(|| format!("failed to make {}", dir.display()))?;
+    for file in files {
+        std::fs::copy(from.join(file), dir.join(file)).with_context(|| format!("failed to copy {file} of {}", from.display()))?;
+    }
+    make(dir)?;
+    std::fs::write(&ready, "").with_context(|| format!("failed to write {}", ready.display()))
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{need, run, run_in};
+use crate::{need, pulumi, run, run_in};
 
 /// Peers and how each is had. Versions are those of the published figures.
-const PEERS: &[&str] = &["samply", "otel-cli", "perf"];
+const PEERS: &[&str] = &["samply", "otel-cli", "perf", "pulumi"];
 
 /// Installs the named peers, or all. What cannot be had is said, and the rest goes on.
 pub(crate) fn peers(names: &[&str]) -> Result<()> {
@@ -17,6 +17,7 @@ pub(crate) fn peers(names: &[&str]) -> Result<()> {
             "samply" => samply(),
             "otel-cli" => otel_cli(),
             "perf" => need::perf().map_err(anyhow::Error::msg),
+            "pulumi" => pulumi::pulumi().map(|_| ()),
             other => bail!("no recipe for `{other}`; known: {}", PEERS.join(", ")),
         };
         if let Err(error) = done {

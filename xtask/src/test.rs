@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::demo::target_dir;
-use crate::{need, root, run, run_in, tidy, web};
+use crate::{need, pulumi, root, run, run_in, tidy, web};
 
 /// Rust tests and stories, tidy, the page's checks, and the story in a real browser.
 pub(crate) fn test() -> Result<()> {
@@ -18,24 +18,23 @@ pub(crate) fn test() -> Result<()> {
     if let Err(why) = need::setpriv() {
         skip(&skips, "stories of a plain user", &why)?;
     }
-    let chromium = need::chromium();
-    if let Err(why) = &chromium {
-        skip(&skips, "find the long pole in the browser", why)?;
+    let target = target_dir();
+    let needs = [
+        ("find the long pole in the browser", "LONGPOLE_CHROMIUM", need::chromium()),
+        ("the stock Python SDK", "LONGPOLE_PYTHON", need::python(&target)),
+        ("the stock Node SDK", "LONGPOLE_NODE_SDK", need::node_sdk(&target)),
+        ("the stock Java SDK", "LONGPOLE_JAVA_SDK", need::java_sdk(&target)),
+        ("the stock Go SDK", "LONGPOLE_GO_SDK", need::go_sdk(&target)),
+        ("deploy with Pulumi", "LONGPOLE_PULUMI", pulumi::pulumi().map_err(|error| format!("{error:#}"))),
+    ];
+    let mut env = vec![("LONGPOLE_SKIPPED_TESTS", skips.to_string_lossy().into_owned())];
+    for (what, variable, found) in needs {
+        match found {
+            Ok(path) => env.push((variable, path.to_string_lossy().into_owned())),
+            Err(why) => skip(&skips, what, &why)?,
+        }
     }
-    let python = need::python(&target_dir());
-    if let Err(why) = &python {
-        skip(&skips, "the stock Python SDK", why)?;
-    }
-    let skips_text = skips.to_string_lossy().into_owned();
-    let mut env = vec![("LONGPOLE_SKIPPED_TESTS", skips_text.as_str())];
-    let chromium_text = chromium.as_ref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    if chromium.is_ok() {
-        env.push(("LONGPOLE_CHROMIUM", &chromium_text));
-    }
-    let python_text = python.as_ref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    if python.is_ok() {
-        env.push(("LONGPOLE_PYTHON", &python_text));
-    }
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
     // Started in the background, by nohup or by a CI that ignores signals, the tests would inherit that; stories send signals.
     let test = ["--default-signal", "cargo", "test", "--workspace", "--no-fail-fast"];
     match need::default_signals() {

@@ -47,6 +47,9 @@ const PROCESS_SLACK_NANOS: i64 = 10_000_000;
 /// for the registration that it may stand under already.
 const DESCENT_MAX: usize = 256;
 
+/// Processes that outlived the run are named up to so many: a line or two of the answer.
+const OUTLIVED_NAMED: usize = 6;
+
 /// Registrations of one resource that are asked whether they cover a call: client and server, in preview and update, and some.
 const REGISTRATIONS_MAX: usize = 16;
 
@@ -342,10 +345,13 @@ impl<'a> Builder<'a> {
             let detail = "processes without a reading of the clock are not in the tree".to_owned();
             notes.push(Note { code: "processes_untimed", count: untimed, detail });
         }
-        let outlived = recording.processes.iter().filter(|p| p.end.is_none()).count() as u64;
-        if outlived > 0 && recording.run.end.is_some() {
-            let detail = "processes that outlived the run; it ends theirs here".to_owned();
-            notes.push(Note { code: "unfinished", count: outlived, detail });
+        let outlived: Vec<&Process> = recording.processes.iter().filter(|p| p.end.is_none()).collect();
+        if !outlived.is_empty() && recording.run.end.is_some() {
+            let named: Vec<String> = outlived.iter().take(OUTLIVED_NAMED).map(|p| format!("{} (pid {})", process_name(p), p.pid)).collect();
+            let more = outlived.len() - named.len();
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            let detail = format!("processes that outlived the run; it ends theirs here: {}{more}", named.join(", "));
+            notes.push(Note { code: "unfinished", count: outlived.len() as u64, detail });
         }
         let mut processes_of_pid: HashMap<u32, Vec<usize>> = HashMap::new();
         for (i, process) in recording.processes.iter().enumerate() {

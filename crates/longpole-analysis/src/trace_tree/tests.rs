@@ -173,6 +173,18 @@ fn a_killed_run_ends_with_the_latest_thing_seen() {
 }
 
 #[test]
+fn processes_that_outlived_the_run_are_named() {
+    let recording = text::parse("run x 0..50ms\nprocess agent 2ms.. pid 2 under 1\nprocess done 3..4ms pid 3 under 1\n").unwrap();
+    let notes = Forest::build(&recording).notes;
+    let note = notes.iter().find(|note| note.code == "unfinished").unwrap();
+    assert_eq!((note.count, note.detail.as_str()), (1, "processes that outlived the run; it ends theirs here: agent (pid 2)"));
+    let many: String = (2..12).map(|pid| format!("process p{pid} 2ms.. pid {pid} under 1\n")).collect();
+    let notes = Forest::build(&text::parse(&format!("run x 0..50ms\n{many}")).unwrap()).notes;
+    let note = notes.iter().find(|note| note.code == "unfinished").unwrap();
+    assert!(note.count == 10 && note.detail.ends_with("p7 (pid 7) and 4 more"), "{note:?}");
+}
+
+#[test]
 fn a_pid_that_was_used_again_is_another_process() {
     let recording = text::parse("run x 0..100ms\nprocess a 1..20ms pid 2 under 1\nprocess b 40..60ms pid 2 under 1\n").unwrap();
     let forest = Forest::build(&recording);

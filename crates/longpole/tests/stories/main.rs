@@ -5,6 +5,7 @@
 mod support;
 
 mod ask_in_sql;
+mod deploy_with_pulumi;
 mod exec_in_a_script;
 mod find_the_long_pole;
 mod keep_the_shelf;

@@ -1,6 +1,10 @@
 //! Story: the processes of a command are instrumented with whatever OpenTelemetry SDK their language has.
-//! Guarantees: with no variable set by the user, stock SDKs send their spans to the recording, by gRPC, by HTTP with protobuf and
-//! by HTTP with JSON; nested spans keep their parents; a request that cannot be read is answered with its reason and counted.
+//! Guarantees: with no variable set by the user, stock SDKs of Rust, Python, Node, Java and Go send their spans to the recording, by
+//! gRPC, by HTTP with protobuf and by HTTP with JSON; nested spans keep their parents, and all stand under one root, also those of
+//! many processes; a request that cannot be read is answered with its reason and counted; who outlives the command is named.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use opentelemetry::trace::{Span as _, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
@@ -23,6 +27,8 @@ fn spans_of(store: &std::path::Path) -> Vec<(String, String, bool)> {
 
 fn assert_tree(store: &std::path::Path, how: &str) {
     let spans = spans_of(store);
+    let roots = spans.iter().filter(|(_, parent, _)| parent.is_empty()).count();
+    assert_eq!(roots, 1, "{how}: not one root: {spans:?}");
     assert!(spans.iter().any(|(name, parent, _)| name == "inner" && parent == "outer"), "{how}: `inner` is not under `outer`: {spans:?}");
     assert!(
         spans.iter().any(|(name, _, inferred)| name == "outer" && *inferred),
@@ -88,24 +94,155 @@ with tracer.start_as_current_span("outer"):
 provider.shutdown()
 "#;
 
+/// A language whose SDK `cargo xtask test` sets up where it can.
+struct Sdk {
+    language: &'static str,
+    /// Names what was set up.
+    variable: &'static str,
+    /// Why there may be none.
+    without: &'static str,
+    /// What the program calls its protocols.
+    protocols: &'static [&'static str],
+    /// The program that sends by a protocol.
+    command: fn(PathBuf, &str) -> Vec<OsString>,
+}
+
+const PYTHON_SDK: Sdk = Sdk {
+    language: "Python",
+    variable: "LONGPOLE_PYTHON",
+    without: "`cargo xtask test` makes one where pip works",
+    protocols: &["grpc", "http"],
+    command: |python, protocol| vec![python.into(), "-c".into(), PYTHON.into(), protocol.into()],
+};
+
+const NODE_SDK: Sdk = Sdk {
+    language: "Node",
+    variable: "LONGPOLE_NODE_SDK",
+    without: "`cargo xtask test` installs it where npm works",
+    protocols: &["grpc", "http", "proto"],
+    command: |program, protocol| vec!["node".into(), program.into(), protocol.into()],
+};
+
+const JAVA_SDK: Sdk = Sdk {
+    language: "Java",
+    variable: "LONGPOLE_JAVA_SDK",
+    without: "`cargo xtask test` fetches it where mvn and javac work",
+    protocols: &["grpc", "http/protobuf"],
+    command: |jars, protocol| {
+        let mut path = jars.join("classes").into_os_string();
+        path.push(":");
+        path.push(jars.join("*"));
+        let protocol = format!("-Dotel.exporter.otlp.protocol={protocol}").into();
+        vec!["java".into(), protocol, "-cp".into(), path, "Emit".into()]
+    },
+};
+
+const GO_SDK: Sdk = Sdk {
+    language: "Go",
+    variable: "LONGPOLE_GO_SDK",
+    without: "`cargo xtask test` builds it where Go is",
+    protocols: &["grpc", "http"],
+    command: |program, protocol| vec![program.into(), protocol.into()],
+};
+
+impl Sdk {
+    /// Where it was set up, or a noted skip.
+    fn there(&self) -> Option<PathBuf> {
+        let there = std::env::var_os(self.variable).map(PathBuf::from);
+        if there.is_none() {
+            let what = format!("the stock {} SDK by gRPC and HTTP", self.language);
+            skip(&what, &format!("no program with the OpenTelemetry SDK of {}; {}", self.language, self.without));
+        }
+        there
+    }
+
+    fn check(&self) {
+        let Some(there) = self.there() else { return };
+        let sandbox = Sandbox::new();
+        for protocol in self.protocols {
+            let store = sandbox.path(&protocol.replace('/', "-"));
+            let run = longpole(&store)
+                .args(["run", "--summary", "none", "--no-profile", "--"])
+                .args((self.command)(there.clone(), protocol))
+                .output()
+                .unwrap();
+            let how = format!("{} by {protocol}", self.language);
+            assert!(run.status.success(), "{how}: {}", String::from_utf8_lossy(&run.stderr));
+            assert_eq!(run.stderr, b"", "{how}: the exporter complains");
+            assert_tree(&store, &how);
+        }
+    }
+}
+
 #[test]
 fn the_stock_python_sdk_by_grpc_and_http() {
-    let Some(python) = std::env::var_os("LONGPOLE_PYTHON") else {
-        skip("the stock Python SDK by gRPC and HTTP", "no Python with the OpenTelemetry SDK; `cargo xtask test` makes one where pip works");
-        return;
-    };
-    let sandbox = Sandbox::new();
-    for protocol in ["grpc", "http"] {
-        let store = sandbox.path(protocol);
-        let run = longpole(&store)
-            .args(["run", "--summary", "none", "--no-profile", "--"])
-            .arg(&python)
-            .args(["-c", PYTHON, protocol])
-            .output()
-            .unwrap();
-        assert!(run.status.success(), "{protocol}: {}", String::from_utf8_lossy(&run.stderr));
-        assert_tree(&store, protocol);
+    PYTHON_SDK.check();
+}
+
+#[test]
+fn the_stock_node_sdk_by_grpc_and_http() {
+    NODE_SDK.check();
+}
+
+#[test]
+fn the_stock_java_sdk_by_grpc_and_http() {
+    JAVA_SDK.check();
+}
+
+#[test]
+fn the_stock_go_sdk_by_grpc_and_http() {
+    GO_SDK.check();
+}
+
+#[test]
+fn programs_of_every_language_in_one_command_stand_under_one_root() {
+    let mut script = String::new();
+    let mut words = Vec::new();
+    for sdk in [PYTHON_SDK, NODE_SDK, JAVA_SDK, GO_SDK] {
+        let Some(there) = sdk.there() else { continue };
+        for protocol in sdk.protocols {
+            let command = (sdk.command)(there.clone(), protocol);
+            let count = command.len();
+            words.extend(command);
+            // Each takes its words off the front, in a process of its own.
+            let arguments: Vec<String> = (1..=count).map(|n| format!("\"${{{n}}}\"")).collect();
+            script.push_str(&format!("{} & shift {count}\n", arguments.join(" ")));
+        }
     }
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let run = longpole(&store)
+        .args(["run", "--summary", "none", "--", "sh", "-c", &format!("{script}wait"), "sh"])
+        .args(&words)
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let spans = spans_of(&store);
+    let programs = script.lines().count();
+    for name in ["outer", "inner"] {
+        assert_eq!(spans.iter().filter(|(n, ..)| n == name).count(), programs, "{name}: {spans:?}");
+    }
+    assert!(spans.iter().filter(|(name, ..)| name == "inner").all(|(_, parent, _)| parent == "outer"), "{spans:?}");
+    assert_eq!(spans.iter().filter(|(_, parent, _)| parent.is_empty()).count(), 1, "not one root: {spans:?}");
+}
+
+#[test]
+fn who_outlives_the_command_is_named() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    // It ends when its input does, which is when this story lets go of it.
+    let mut run = longpole(&store)
+        .args(["run", "--summary", "none", "--", "sh", "-c", "exec 3<&0; cat <&3 >/dev/null 2>&1 & sh -c 'exit 0'"])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = run.stdin.take();
+    assert!(run.wait().unwrap().success());
+    drop(input);
+    let view = json(longpole(&store).args(["show", "--format", "json"]));
+    let outlived = view["quality"].as_array().unwrap().iter().find(|q| q["code"] == "unfinished");
+    let said = outlived.and_then(|q| q["detail"].as_str()).unwrap_or_default();
+    assert!(said.contains("cat (pid "), "{view}");
 }
 
 #[test]

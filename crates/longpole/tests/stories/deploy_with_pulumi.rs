@@ -1,0 +1,255 @@
+//! Story: somebody deploys with the real Pulumi, the command unchanged, and asks what to fix first.
+//! Guarantees: the spans of engine, language host and providers, with OpenTelemetry and without, are as many as Pulumi itself exports,
+//! under one root and without an orphan, and say which resource they work on; the first pole is the slow resource, and what it would
+//! save is what a deployment saves in which it is fast; what is handed on, in each of Pulumi's formats, holds the same spans; plug-ins
+//! that outlive a killed Pulumi are named. The deployment and its construction: fixtures/pulumi/deployment/Pulumi.yaml.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Sandbox, clean, json, longpole, skip};
+
+/// How long the slow resource takes. Long, so that what the machine does beside the deployment is little.
+const DATABASE_MILLIS: i64 = 4800;
+
+/// How long the other way to the resource that waits for both takes, beyond what this way takes without the slow one.
+const OTHER_WAY_MILLIS: i64 = 700;
+
+/// How far a saving may lie from what is then really saved.
+const SAVING_TOLERANCE: f64 = 0.05;
+
+/// Deployments of each kind whose median counts: the stories beside this one are loud.
+const ROUNDS: usize = 3;
+
+/// Resources of the deployment, its stack not counted.
+const RESOURCES: usize = 21;
+
+/// Spans per service and name.
+type Counts = BTreeMap<(String, String), usize>;
+
+/// The folder of the real Pulumi, or a noted skip.
+fn pulumi() -> Option<PathBuf> {
+    let there = std::env::var_os("LONGPOLE_PULUMI").map(PathBuf::from);
+    if there.is_none() {
+        skip("deploy with Pulumi", "no Pulumi here; `cargo xtask test` builds one where Go is");
+    }
+    there
+}
+
+/// A stack that nothing was deployed to yet: a program, a state, and a home of Pulumi's of its own.
+struct Stack {
+    dir: PathBuf,
+    bin: PathBuf,
+}
+
+impl Stack {
+    fn new(sandbox: &Sandbox, name: &str, pulumi: &Path, database_millis: i64) -> Stack {
+        let dir = sandbox.path(name);
+        for folder in ["project", "home", "state"] {
+            std::fs::create_dir_all(dir.join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(pulumi.join("plugins"), dir.join("home/plugins")).unwrap();
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pulumi/deployment/Pulumi.yaml");
+        std::fs::copy(program, dir.join("project/Pulumi.yaml")).unwrap();
+        let stack = Stack { dir, bin: pulumi.join("bin") };
+        stack.succeeds(&["stack", "select", "dev", "--create"]);
+        stack.succeeds(&["config", "set", "databaseMillis", &database_millis.to_string()]);
+        stack
+    }
+
+    /// Where the program is, and the store of its recordings.
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Prepares a command that is, or starts, Pulumi: no account, no network, nothing of the developer's.
+    fn prepare<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        for (name, _) in std::env::vars() {
+            if name.starts_with("PULUMI_") {
+                command.env_remove(name);
+            }
+        }
+        clean(command);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::iter::once(self.bin.clone()).chain(std::env::split_paths(&path))).unwrap();
+        command
+            .current_dir(self.path("project"))
+            .env("PATH", path)
+            .env("PULUMI_HOME", self.path("home"))
+            .env("PULUMI_BACKEND_URL", format!("file://{}", self.path("state").display()))
+            .env("PULUMI_CONFIG_PASSPHRASE", "x")
+            .env("PULUMI_SKIP_UPDATE_CHECK", "true")
+            .env("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true")
+            .stdin(Stdio::null())
+    }
+
+    /// Runs Pulumi without longpole.
+    #[track_caller]
+    fn succeeds(&self, words: &[&str]) {
+        let out = self.prepare(&mut Command::new(self.bin.join("pulumi"))).args(words).output().unwrap();
+        assert!(out.status.success(), "pulumi {words:?}: {}{}", text(&out.stdout), text(&out.stderr));
+    }
+
+    /// `longpole run FLAGS -- COMMAND`, to be started.
+    fn recorded(&self, flags: &[&str], command: &[&str]) -> Command {
+        let mut run = longpole(&self.path("store"));
+        self.prepare(&mut run).arg("run").args(flags).arg("--").args(command);
+        run
+    }
+
+    /// Deploys under longpole, and returns the answer as a person sees it.
+    #[track_caller]
+    fn deploys(&self, flags: &[&str]) -> String {
+        let out = self.recorded(flags, &["pulumi", "up", "--yes", "--non-interactive"]).output().unwrap();
+        let (said, answer) = (text(&out.stdout), text(&out.stderr));
+        assert!(out.status.success(), "{said}{answer}");
+        assert!(said.contains(&format!("{} created", RESOURCES + 1)), "{said}{answer}");
+        answer
+    }
+
+    fn asks(&self, words: &[&str]) -> Value {
+        json(longpole(&self.path("store")).args(words).args(["--format", "json"]))
+    }
+
+    /// What the tree of the last recording holds, processes left out.
+    fn counts(&self) -> Counts {
+        let view = self.asks(&["tree", "--limit", "0"]);
+        let columns = &view["spans"];
+        let word =
+            |list: &str, column: &str, row: usize| view[list][columns[column][row].as_u64().unwrap() as usize].as_str().unwrap().to_owned();
+        let mut counts = Counts::new();
+        for row in 0..columns["name"].as_array().unwrap().len() {
+            let service = word("services", "service", row);
+            if !["run", "process"].contains(&service.as_str()) {
+                *counts.entry((service, word("names", "name", row))).or_default() += 1;
+            }
+        }
+        counts
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What a file of OTLP JSON lines holds.
+fn counts_of_lines(path: &Path) -> Counts {
+    let mut counts = Counts::new();
+    for line in std::fs::read_to_string(path).unwrap().lines() {
+        let request: Value = serde_json::from_str(line).unwrap();
+        let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+        for resource in list(&request, "resourceSpans") {
+            let attributes = list(&resource["resource"], "attributes");
+            let service =
+                attributes.iter().find(|a| a["key"] == "service.name").unwrap()["value"]["stringValue"].as_str().unwrap().to_owned();
+            for span in list(&resource, "scopeSpans").iter().flat_map(|scope| list(scope, "spans")) {
+                *counts.entry((service.clone(), span["name"].as_str().unwrap().to_owned())).or_default() += 1;
+            }
+        }
+    }
+    counts
+}
+
+/// Spans that are as many in each deployment. How often Pulumi asks a plug-in that starts whether it is there yet is chance.
+fn deterministic(counts: Counts) -> Counts {
+    counts.into_iter().filter(|((_, name), _)| !["testConnection", "<empty method>"].contains(&name.as_str())).collect()
+}
+
+/// What is wrong with the recording, and must not be.
+fn complaints(summary: &Value) -> Vec<&Value> {
+    let codes = ["orphans", "cycles", "duplicate_ids", "requests_refused", "spans_invalid", "drain_timed_out", "resources_unmatched"];
+    summary["quality"].as_array().unwrap().iter().filter(|q| codes.contains(&q["code"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn spans_of_engine_host_and_providers_are_all_there() {
+    let Some(pulumi) = pulumi() else { return };
+    let sandbox = Sandbox::new();
+    let alone = Stack::new(&sandbox, "alone", &pulumi, 100);
+    let file = alone.path("traces.json");
+    alone.succeeds(&["up", "--yes", "--non-interactive", &format!("--otel-traces=file://{}", file.display())]);
+    let expected = deterministic(counts_of_lines(&file));
+    let services: Vec<&str> = expected.keys().map(|(service, _)| service.as_str()).collect();
+    for service in ["pulumi-cli", "pulumi-language-yaml", "modern", "pulumi-resource-provider"] {
+        assert!(services.contains(&service), "Pulumi itself exports nothing of {service}: {expected:?}");
+    }
+
+    let stack = Stack::new(&sandbox, "recorded", &pulumi, 100);
+    let answer = stack.deploys(&[]);
+    let counted = deterministic(stack.counts());
+    let different: Vec<_> = expected
+        .keys()
+        .chain(counted.keys())
+        .filter(|key| expected.get(key) != counted.get(key))
+        .map(|key| (key, expected.get(key), counted.get(key)))
+        .collect();
+    assert!(different.is_empty(), "spans that Pulumi exports, and that are here: {different:?}\n{answer}");
+    let summary = stack.asks(&["show"]);
+    assert_eq!(complaints(&summary), Vec::<&Value>::new(), "{answer}");
+}
+
+#[test]
+fn the_slow_resource_is_first_and_saves_what_it_says() {
+    let Some(pulumi) = pulumi() else { return };
+    let sandbox = Sandbox::new();
+    let (mut said, mut slow, mut fast) = (Vec::new(), Vec::new(), Vec::new());
+    let mut answer = String::new();
+    for round in 0..ROUNDS {
+        let stack = Stack::new(&sandbox, &format!("slow-{round}"), &pulumi, DATABASE_MILLIS);
+        answer = stack.deploys(&[]);
+        let summary = stack.asks(&["show"]);
+        let pole = &summary["poles"][0];
+        let called = [&pole["name"], &pole["context"]];
+        assert!(
+            called.iter().any(|name| name.as_str().is_some_and(|name| name.contains("database"))),
+            "the first pole is {called:?}, and by construction it is the database:\n{answer}"
+        );
+        let [low, high] = [0, 1].map(|end| pole["saves_if_zero_nanos"][end].as_f64().unwrap());
+        assert!(high - low <= high * SAVING_TOLERANCE, "Pulumi declares what waits for what, and the saving is a range:\n{answer}");
+        said.push(high);
+        slow.push(summary["wall_nanos"].as_f64().unwrap());
+
+        let stack = Stack::new(&sandbox, &format!("fast-{round}"), &pulumi, 0);
+        stack.deploys(&[]);
+        fast.push(stack.asks(&["show"])["wall_nanos"].as_f64().unwrap());
+    }
+    let [said, slow, fast] = [said, slow, fast].map(median);
+    let saved = slow - fast;
+    let built = ((DATABASE_MILLIS - OTHER_WAY_MILLIS) * 1_000_000) as f64;
+    assert!((said - saved).abs() <= saved * SAVING_TOLERANCE, "it says {said}, and {saved} was saved (by construction {built}):\n{answer}");
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[test]
+fn plug_ins_that_outlive_a_killed_pulumi_are_named() {
+    let Some(pulumi) = pulumi() else { return };
+    let sandbox = Sandbox::new();
+    let stack = Stack::new(&sandbox, "killed", &pulumi, 600_000);
+    let script = "echo $$; exec pulumi up --yes --non-interactive --skip-preview";
+    let mut run = stack.recorded(&[], &["sh", "-c", script]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let pid = lines.next().unwrap();
+    assert!(lines.any(|line| line.contains("database creating")), "the deployment did not come to its slow resource");
+    assert!(Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+    run.wait().unwrap();
+
+    let summary = stack.asks(&["show"]);
+    assert_eq!(summary["exit"]["signal"], 9, "{summary}");
+    let outlived = summary["quality"].as_array().unwrap().iter().find(|q| q["code"] == "unfinished");
+    let said = outlived.and_then(|q| q["detail"].as_str()).unwrap_or_default().to_owned();
+    // They would wait for the slow resource for ten minutes.
+    for pid in said.split("(pid ").skip(1).filter_map(|rest| rest.split_once(')')) {
+        Command::new("kill").args(["-KILL", pid.0]).stderr(Stdio::null()).status().unwrap();
+    }
+    for name in ["pulumi-resource-modern", "pulumi-language-yaml"] {
+        assert!(said.contains(name), "{name} is not named: {summary}");
+    }
+}
