@@ -139,7 +139,8 @@ fn merge_double_finishes(recording: &mut Recording, legacy: &[usize], gone: &mut
 
 /// Each legacy span and the OpenTelemetry span of the same operation.
 fn pairs(spans: &[Span], legacy: &[usize]) -> Vec<(usize, usize)> {
-    let mut groups: BTreeMap<(&str, i32), (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+    type Sides = (Vec<usize>, Vec<usize>);
+    let mut groups: BTreeMap<(&str, i32), Sides> = BTreeMap::new();
     let key = |i: usize| {
         let (name, kind) = operation(&spans[i]);
         (name, kind.to_otlp())
