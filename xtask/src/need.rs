@@ -7,6 +7,12 @@ use anyhow::{Context, Result};
 
 use crate::{root, run_in};
 
+/// Whether `env` can give a program the default disposition of every signal (coreutils 8.31 can).
+pub(crate) fn default_signals() -> bool {
+    let tried = Command::new("env").args(["--default-signal", "true"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    tried.is_ok_and(|status| status.success())
+}
+
 /// Whether the program answers to `--version`.
 pub(crate) fn answers(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())

@@ -35,7 +35,12 @@ pub(crate) fn test() -> Result<()> {
         }
     }
     let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    run_in(&root(), "cargo", &["test", "--workspace"], &env)?;
+    // Started in the background, by nohup or by a CI that ignores signals, the tests would inherit that; stories send signals.
+    let test = ["--default-signal", "cargo", "test", "--workspace", "--no-fail-fast"];
+    match need::default_signals() {
+        true => run_in(&root(), "env", &test, &env)?,
+        false => run_in(&root(), "cargo", &test[2..], &env)?,
+    }
     report_skips(&skips)
 }
 

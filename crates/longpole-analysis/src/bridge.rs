@@ -17,10 +17,10 @@
 //! hangs under the command's own span where that covers it in the same process; else it is placed like any other span.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
 
 use longpole_model::{AttributeValue, Loss, LossKind, Recording, Span, SpanId, SpanKind, StatusCode, Timestamp, TraceId};
 
+use crate::emitters::Emitters;
 use crate::pairing::{self, Seen, Window};
 
 /// Names of the scopes that our decoders give to legacy spans.
@@ -53,18 +53,9 @@ pub fn is_legacy(span: &Span) -> bool {
     LEGACY_SCOPES.contains(&span.scope.name.as_str())
 }
 
-/// Whether any span of the recording is Pulumi's or a legacy one. Asks each emitter once, so that other recordings pay nothing.
-pub(crate) fn concerns(recording: &Recording) -> bool {
-    let mut asked = HashSet::new();
-    let mut last = None;
-    recording.spans.iter().any(|span| {
-        let emitter = (Arc::as_ptr(&span.resource), Arc::as_ptr(&span.scope));
-        if last == Some(emitter) || !asked.insert(emitter) {
-            return false;
-        }
-        last = Some(emitter);
-        is_legacy(span) || span.service_name().starts_with("pulumi")
-    })
+/// Whether any span of the recording is Pulumi's or a legacy one: to others nothing of this costs a thing.
+pub(crate) fn concerns(recording: &Recording, emitters: &Emitters) -> bool {
+    emitters.examples(recording).any(|span| is_legacy(span) || span.service_name().starts_with("pulumi"))
 }
 
 /// What a span is compared by: name without the slash that gRPC's legacy interceptors put before it, and kind. OpenTracing has
@@ -302,9 +293,6 @@ pub struct Joined {
 impl Joined {
     /// Reads it from a recording.
     pub fn of(recording: &Recording) -> Joined {
-        if !concerns(recording) {
-            return Joined::default();
-        }
         let mut out = Joined::default();
         let mut ambiguous = HashSet::new();
         let mut legacy = Vec::new();

@@ -118,7 +118,7 @@ fn part_of_span(service: &str, name: &str) -> Option<Part> {
 
 /// What each node does: itself, or the nearest above it that tells. `None` where the recording is no deployment.
 pub(crate) fn parts(recording: &Recording, forest: &Forest) -> Option<Vec<Part>> {
-    if !resources::concern(recording) {
+    if !forest.pulumi() {
         return None;
     }
     let mut out = vec![Part::Idle; forest.len()];

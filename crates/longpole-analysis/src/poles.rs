@@ -30,7 +30,7 @@ use longpole_model::Recording;
 
 use crate::critical_path::CriticalPath;
 use crate::resources::{self, title_of_urn};
-use crate::savings::{Change, Evidence, Replay, Saving};
+use crate::savings::{Evidence, Replay, Saving};
 use crate::trace_tree::Forest;
 
 /// Differently named children that make each of them a piece of work.
@@ -62,9 +62,7 @@ pub struct Savings {
 impl Savings {
     /// Replays the three changes of these nodes.
     pub fn of(replay: &Replay, nodes: &[usize]) -> Savings {
-        let if_zero = replay.saves(nodes, Change::Zero);
-        let if_half = replay.saves(nodes, Change::Half);
-        let own = replay.saves(nodes, Change::OwnZero);
+        let [if_zero, if_half, own] = replay.saves_all(nodes);
         let points = [if_zero, if_half, own].iter().all(|s| s.low_nanos == s.high_nanos);
         let declared = points && nodes.iter().all(|&n| replay.evidence(n) == Evidence::Declared);
         Savings { if_zero, if_half, own, evidence: if declared { Evidence::Declared } else { Evidence::Inferred } }
@@ -124,7 +122,7 @@ pub fn contexts(recording: &Recording, forest: &Forest) -> Vec<Option<usize>> {
 /// For each node the resource that it, or the nearest node above it that works on one, works on.
 fn urns<'a>(recording: &'a Recording, forest: &Forest) -> Vec<Option<&'a str>> {
     let mut out = vec![None; forest.len()];
-    if resources::concern(recording) {
+    if forest.pulumi() {
         for node in 1..forest.len() {
             let own = forest.span(recording, node).and_then(resources::urn_of);
             out[node] = own.or(forest.nodes[node].parent.and_then(|p| out[p]));

@@ -13,6 +13,7 @@ use crate::bridge;
 use crate::call_tree::{CallTree, FunctionWeight, Functions};
 use crate::critical_path::CriticalPath;
 use crate::deployment::{self, DeploymentTime, ProviderCpu};
+use crate::machine::ThreadTime;
 use crate::poles::{Pole, Poles, Savings};
 use crate::resources;
 use crate::sample_links::{self, SampleNodes};
@@ -336,11 +337,12 @@ impl Report {
         self.forest.notes.iter().chain(self.replay.notes())
     }
 
-    /// Everything that is missing or doubtful: losses of the recording, then notes.
+    /// Everything that is missing or doubtful: losses of the recording, what samples cannot show, then notes.
     pub fn quality(&self) -> Vec<Note> {
         let losses = self.recording.losses.iter();
         let losses = losses.map(|l| Note { code: l.kind.as_str(), count: l.count, detail: l.detail.clone() });
-        losses.chain(self.notes().cloned()).collect()
+        let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall_nanos());
+        losses.chain(unseen).chain(self.notes().cloned()).collect()
     }
 
     /// What the node is called.
@@ -503,7 +505,7 @@ impl Report {
         let (code, mut text) = if self.recording.samples.is_empty() {
             (ReasonCode::NoSamples, "no samples".to_owned())
         } else if expected < i128::from(FEW_SAMPLES) && (samples.len() as u64) < FEW_SAMPLES {
-            (ReasonCode::FewSamples, "too short for the sampling rate".to_owned())
+            (ReasonCode::FewSamples, self.too_short(pole).to_owned())
         } else if busy >= BUSY_PERCENT {
             let text = match hot() {
                 Some(function) => format!("{busy} % on-CPU, most of it in {function}"),
@@ -511,7 +513,8 @@ impl Report {
             };
             (ReasonCode::OnCpu, text)
         } else if busy <= WAITING_PERCENT {
-            (ReasonCode::Waits, format!("waits, {busy} % on-CPU"))
+            let after = self.event_before_wait(pole).map(|event| format!(", after “{event}”")).unwrap_or_default();
+            (ReasonCode::Waits, format!("waits, {busy} % on-CPU{after}"))
         } else {
             let text = match hot() {
                 Some(function) => format!("{busy} % on-CPU, most of it in {function}; waits for the rest"),
@@ -523,6 +526,23 @@ impl Report {
             text = format!("{} in sequence; {text}", pole.nodes.len());
         }
         Reason { code, text }
+    }
+
+    /// What a pole is whose own time has too few samples: one that hardly has any, or a short one.
+    fn too_short(&self, pole: &Pole) -> &'static str {
+        let whole: i64 = pole.nodes.iter().map(|&n| self.forest.nodes[n].range.nanos()).sum();
+        let has_children = pole.nodes.iter().any(|&n| self.forest.nodes[n].subtree_end > n + 1);
+        if has_children && pole.on_path_nanos < whole / 10 { "hardly more than what it calls" } else { "too short for the sampling rate" }
+    }
+
+    /// The event after which a pole waited longest, where that was most of its longest span.
+    fn event_before_wait(&self, pole: &Pole) -> Option<&str> {
+        let longest = pole.nodes.iter().copied().max_by_key(|&n| (self.path.on_path_nanos[n], std::cmp::Reverse(n)))?;
+        let span = self.forest.span(&self.recording, longest)?;
+        let ends = span.events.iter().skip(1).map(|event| event.time).chain([span.end]);
+        let waits = span.events.iter().zip(ends).map(|(event, end)| (end.nanos_since(event.time), event.name.as_str()));
+        let (wait, event) = waits.max_by_key(|(wait, _)| *wait)?;
+        (wait > span.end.nanos_since(span.start) / 2).then_some(event)
     }
 
     /// Whether there are several of them and none overlaps another.

@@ -18,7 +18,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use longpole_model::{AttributeValue, Process, Recording, ResourceEvent, ResourceStep, Span, SpanId, TraceId};
 
-use crate::bridge;
 use crate::pairing::{self, Seen, Window};
 use crate::trace_tree::{Forest, Note};
 
@@ -350,11 +349,6 @@ pub(crate) fn needs_of(span: &Span) -> impl Iterator<Item = &str> {
     listed(attributes.get(DEPENDENCIES)).into_iter().chain(attributes.get_str(PARENT)).chain(attributes.get_str(PROVIDER))
 }
 
-/// Whether the spans of the recording may work on resources.
-pub(crate) fn concern(recording: &Recording) -> bool {
-    bridge::concerns(recording)
-}
-
 /// Which nodes of a forest work on which resources.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Resources {
@@ -370,7 +364,7 @@ impl Resources {
     /// Reads the attributes of the forest's spans. `end` holds the end of each node.
     pub(crate) fn of(recording: &Recording, forest: &Forest, end: &[i64]) -> Resources {
         let mut out = Resources::default();
-        if !concern(recording) {
+        if !forest.pulumi() {
             return out;
         }
         let mut number: HashMap<&str, usize> = HashMap::new();

@@ -60,7 +60,7 @@ use std::collections::HashMap;
 
 use longpole_model::Recording;
 
-use crate::schedule::{NONE, Schedule};
+use crate::schedule::{NONE, Schedule, StartedUnder};
 use crate::slots::{self, Ceiling, Opening, Pool};
 use crate::trace_tree::{Forest, Note};
 
@@ -142,7 +142,7 @@ pub struct Replay {
 }
 
 /// New times of all nodes, as far as the replay has come; beyond, those of the replay before.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Times {
     start: Vec<i64>,
     end: Vec<i64>,
@@ -150,6 +150,19 @@ struct Times {
     entry: Vec<i64>,
     /// The latest new end among the entry and those before it under the same host.
     latest: Vec<i64>,
+}
+
+impl Clone for Times {
+    fn clone(&self) -> Self {
+        Times { start: self.start.clone(), end: self.end.clone(), entry: self.entry.clone(), latest: self.latest.clone() }
+    }
+
+    fn clone_from(&mut self, from: &Self) {
+        self.start.clone_from(&from.start);
+        self.end.clone_from(&from.end);
+        self.entry.clone_from(&from.entry);
+        self.latest.clone_from(&from.latest);
+    }
 }
 
 /// What an event waits for.
@@ -329,13 +342,10 @@ impl Replay {
     /// Finds for every start what it may have waited for.
     fn infer(&mut self, recording: &Recording, forest: &Forest) {
         let s = &self.schedule;
-        let mut started_under: Vec<Vec<u32>> = vec![Vec::new(); s.len()];
-        for &event in s.order.iter().filter(|e| **e % 2 == 0 && **e != 0) {
-            started_under[s.host[event as usize / 2] as usize].push(event / 2);
-        }
+        let started_under = StartedUnder::of(s);
         let mut limit = vec![CHANCE_GAP_NANOS; s.len()];
         let mut chance = vec![false; s.len()];
-        for (host, children) in started_under.iter().enumerate().filter(|(_, c)| !c.is_empty()) {
+        for (host, children) in started_under.iter().filter(|(_, c)| !c.is_empty()) {
             limit[host] = CHANCE_GAP_NANOS.max(usual_gap(s, host, children).saturating_mul(CHANCE_GAP_FACTOR));
             let serial = is_serial(s, host, children);
             for &c in children {
@@ -396,19 +406,30 @@ impl Replay {
 
     /// How much earlier the run ends if this is done to these nodes.
     pub fn saves(&self, nodes: &[usize], change: Change) -> Saving {
+        self.saves_in(&mut Times::default(), nodes, change)
+    }
+
+    /// The three changes, in the order of [`Change`].
+    pub(crate) fn saves_all(&self, nodes: &[usize]) -> [Saving; 3] {
+        // One buffer for all replays: to fetch fresh memory costs as much as to walk it.
+        let mut times = Times::default();
+        [Change::Zero, Change::Half, Change::OwnZero].map(|change| self.saves_in(&mut times, nodes, change))
+    }
+
+    fn saves_in(&self, times: &mut Times, nodes: &[usize], change: Change) -> Saving {
         let work = self.work(nodes, change);
         // Nothing changes before the first of them starts.
         let Some(from) = nodes.iter().map(|&n| self.step_of_start[n]).min() else { return Saving::default() };
         let pools_from = self.pools.iter().map(|p| self.step_of_start[p.host]).min().unwrap_or(from).min(from);
         let (mut earliest, mut latest) = (i64::MAX, i64::MIN);
         for bound in [Bound::Low, Bound::High] {
-            let mut times = self.recorded.clone();
-            self.walk(&work, bound, from as usize, &mut times, None);
+            times.clone_from(&self.recorded);
+            self.walk(&work, bound, from as usize, times, None);
             (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
             if !self.pools.is_empty() {
                 for _ in 0..POOL_ROUNDS {
                     let duration: Vec<i64> = times.end.iter().zip(&times.start).map(|(end, start)| end - start).collect();
-                    self.walk(&work, bound, pools_from as usize, &mut times, Some(&duration));
+                    self.walk(&work, bound, pools_from as usize, times, Some(&duration));
                 }
                 (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
             }

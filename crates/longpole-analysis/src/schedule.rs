@@ -465,6 +465,40 @@ impl Schedule {
     }
 }
 
+/// Nodes by the host of their start, and there in order of their start.
+pub(crate) struct StartedUnder {
+    base: Vec<u32>,
+    list: Vec<u32>,
+}
+
+impl StartedUnder {
+    pub(crate) fn of(s: &Schedule) -> StartedUnder {
+        let mut base = vec![0u32; s.len() + 1];
+        for &host in &s.host[1..] {
+            base[host as usize + 1] += 1;
+        }
+        for i in 0..s.len() {
+            base[i + 1] += base[i];
+        }
+        let mut fill = base.clone();
+        let mut list = vec![0u32; s.len() - 1];
+        for &event in s.order.iter().filter(|e| **e % 2 == 0 && **e != 0) {
+            let at = &mut fill[s.host[event as usize / 2] as usize];
+            list[*at as usize] = event / 2;
+            *at += 1;
+        }
+        StartedUnder { base, list }
+    }
+
+    pub(crate) fn of_host(&self, host: usize) -> &[u32] {
+        &self.list[self.base[host] as usize..self.base[host + 1] as usize]
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &[u32])> {
+        (0..self.base.len() - 1).map(|host| (host, self.of_host(host)))
+    }
+}
+
 /// Where the children of each node are: those of the tree, and deeper ones that outlived their parents.
 fn cover(forest: &Forest, start: &[i64], end: &[i64], end_host: &[u32]) -> Cover {
     let mut overhanging: HashMap<u32, Vec<usize>> = HashMap::new();

@@ -11,11 +11,11 @@
 //! [`SKEW_NANOS`]: a single odd parent is no clock.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
-use longpole_model::{Recording, Resource, Span, SpanKind};
+use longpole_model::{Recording, Span, SpanKind};
 
+use crate::emitters::Emitters;
 use crate::trace_tree::Note;
 
 /// A child that starts earlier than its parent by more is a sign of clocks that disagree; less is rounding of emitters.
@@ -97,8 +97,8 @@ impl Shifts {
     }
 
     /// Finds the shifts. `parent` holds the span that each span names as its parent.
-    pub(crate) fn find(recording: &Recording, parent: &dyn Fn(usize) -> Option<usize>) -> Shifts {
-        let (clock, names) = clocks(recording);
+    pub(crate) fn find(recording: &Recording, emitters: &Emitters, parent: &dyn Fn(usize) -> Option<usize>) -> Shifts {
+        let (clock, names) = clocks(recording, emitters);
         if names.len() < 2 {
             return Shifts::default();
         }
@@ -130,41 +130,15 @@ impl Shifts {
 }
 
 /// The clock of each span, and the clocks.
-fn clocks(recording: &Recording) -> (Vec<usize>, Vec<ClockName>) {
+fn clocks(recording: &Recording, emitters: &Emitters) -> (Vec<usize>, Vec<ClockName>) {
     let local: HashSet<u32> = recording.processes.iter().map(|p| p.pid).collect();
-    let mut seen: HashMap<(*const Resource, Option<u32>), usize> = HashMap::new();
-    let mut names: Vec<ClockName> = Vec::new();
-    let mut number: HashMap<ClockName, usize> = HashMap::new();
-    let mut last = None;
-    let clock: Vec<usize> = recording
-        .spans
-        .iter()
-        .map(|span| {
-            let emitter = (Arc::as_ptr(&span.resource), span.pid);
-            if let Some((known, clock)) = last
-                && known == emitter
-            {
-                return clock;
-            }
-            let clock = *seen.entry(emitter).or_insert_with(|| {
-                let name = ClockName::of(recording, span, &local);
-                *number.entry(name).or_insert_with_key(|name| {
-                    names.push(name.clone());
-                    names.len() - 1
-                })
-            });
-            last = Some((emitter, clock));
-            clock
-        })
-        .collect();
-    let mut order: Vec<usize> = (0..names.len()).collect();
-    order.sort_by(|&a, &b| names[a].cmp(&names[b]));
-    let mut rank = vec![0; names.len()];
-    for (place, &c) in order.iter().enumerate() {
-        rank[c] = place;
-    }
+    let of_emitter: Vec<ClockName> = emitters.examples(recording).map(|span| ClockName::of(recording, span, &local)).collect();
+    let mut names = of_emitter.clone();
     names.sort();
-    (clock.into_iter().map(|c| rank[c]).collect(), names)
+    names.dedup();
+    // Every name is among them.
+    let number: Vec<usize> = of_emitter.iter().map(|name| names.binary_search(name).unwrap_or_default()).collect();
+    (emitters.of_span.iter().map(|&e| number[e as usize]).collect(), names)
 }
 
 /// What the calls say, for each two clocks, the smaller number first.

@@ -18,7 +18,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use longpole_model::Recording;
 
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, StartedUnder};
 use crate::trace_tree::Forest;
 
 /// Jobs beyond the first round that a parent must have before their order says anything about slots.
@@ -57,9 +57,9 @@ struct Job {
 }
 
 /// The pools of a schedule. `limit` is the longest gap that is usual under a host.
-pub(crate) fn find(recording: &Recording, forest: &Forest, s: &Schedule, started_under: &[Vec<u32>], limit: &[i64]) -> Vec<Pool> {
+pub(crate) fn find(recording: &Recording, forest: &Forest, s: &Schedule, started_under: &StartedUnder, limit: &[i64]) -> Vec<Pool> {
     let mut pools = Vec::new();
-    for (host, children) in started_under.iter().enumerate() {
+    for (host, children) in started_under.iter() {
         if s.declares[host] {
             pools.extend(find_declared(s, host, children));
         } else {
@@ -127,13 +127,13 @@ fn find_workers(
     s: &Schedule,
     host: usize,
     children: &[u32],
-    started_under: &[Vec<u32>],
+    started_under: &StartedUnder,
     limit: &[i64],
 ) -> Vec<Pool> {
     let mut by_name: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
     for &c in children {
         let worker = c as usize;
-        let jobs = &started_under[worker];
+        let jobs = started_under.of_host(worker);
         let length = s.end[worker] - s.start[worker];
         let busy = (length - s.own_total[worker]) / WORKER_BUSY_PERCENT >= length / 100;
         if busy && !jobs.is_empty() && !s.declares[worker] && jobs.iter().all(|&j| s.in_flight[j as usize] == 0) {
@@ -145,7 +145,7 @@ fn find_workers(
     groups
         .into_iter()
         .filter_map(|workers| {
-            let mut jobs: Vec<u32> = workers.iter().flat_map(|&w| started_under[w].iter().copied()).collect();
+            let mut jobs: Vec<u32> = workers.iter().flat_map(|&w| started_under.of_host(w).iter().copied()).collect();
             jobs.sort_by_key(|&j| (s.start[j as usize], j));
             let slots = workers.len();
             if slots < 2 || jobs.len() < slots + LATE_MIN.max(slots) || peak(s, &jobs) != slots {

@@ -31,6 +31,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use longpole_model::{Process, Recording, Span, SpanId, TimeRange, Timestamp, TraceId};
 
 use crate::bridge::{self, Joined};
+use crate::emitters::Emitters;
+use crate::quick::QuickMap;
 use crate::resources::{self, Call};
 pub use crate::skew::SKEW_NANOS;
 use crate::skew::Shifts;
@@ -117,7 +119,10 @@ pub struct Forest {
     pub nodes: Vec<Node>,
     /// What a reader must know about them.
     pub notes: Vec<Note>,
-    by_id: HashMap<(TraceId, SpanId), usize>,
+    run_id: (TraceId, SpanId),
+    /// Spans by their ids, and by those that legacy tracing gave them.
+    span_of_id: QuickMap<(TraceId, SpanId), u32>,
+    pulumi: bool,
     node_of_span: Vec<usize>,
     node_of_process: Vec<Option<usize>>,
     processes_of_pid: HashMap<u32, Vec<usize>>,
@@ -145,7 +150,15 @@ impl Forest {
 
     /// The node of this span; the run's own id is node 0.
     pub fn node_of_id(&self, trace: TraceId, span: SpanId) -> Option<usize> {
-        self.by_id.get(&(trace, span)).copied()
+        if (trace, span) == self.run_id {
+            return Some(0);
+        }
+        self.span_of_id.get(&(trace, span)).map(|&i| self.node_of_span[i as usize])
+    }
+
+    /// Whether any span is Pulumi's, or from legacy tracing.
+    pub(crate) fn pulumi(&self) -> bool {
+        self.pulumi
     }
 
     /// The node of `recording.spans[i]`.
@@ -278,8 +291,11 @@ struct Seen {
 
 struct Builder<'a> {
     recording: &'a Recording,
+    emitters: Emitters,
+    pulumi: bool,
     joined: Joined,
     shifts: Shifts,
+    span_of_id: QuickMap<(TraceId, SpanId), u32>,
     run: TimeRange,
     notes: Vec<Note>,
     process_ranges: Vec<Option<TimeRange>>,
@@ -349,10 +365,15 @@ impl<'a> Builder<'a> {
         let process_of_span =
             recording.spans.iter().map(|s| process_at(processes_of_pid.get(&s.pid?)?, &process_ranges, s.start)).collect();
         let count = recording.processes.len();
+        let emitters = Emitters::of(recording);
+        let pulumi = bridge::concerns(recording, &emitters);
         Builder {
             recording,
-            joined: Joined::of(recording),
+            emitters,
+            pulumi,
+            joined: if pulumi { Joined::of(recording) } else { Joined::default() },
             shifts: Shifts::default(),
+            span_of_id: QuickMap::default(),
             run,
             notes,
             process_ranges,
@@ -412,18 +433,19 @@ impl<'a> Builder<'a> {
 
     fn read_parent_ids(&mut self) -> Vec<Said> {
         let run = &self.recording.run;
-        let mut index: HashMap<(TraceId, SpanId), usize> = HashMap::with_capacity(self.span_count());
+        let index = &mut self.span_of_id;
+        index.reserve(self.recording.spans.len());
         let mut duplicates = 0;
         for (i, span) in self.recording.spans.iter().enumerate() {
             match index.entry((span.trace_id, span.span_id)) {
                 std::collections::hash_map::Entry::Occupied(_) => duplicates += 1,
                 std::collections::hash_map::Entry::Vacant(slot) => {
-                    slot.insert(i);
+                    slot.insert(i as u32);
                 }
             }
         }
         self.note("duplicate_ids", duplicates, "spans whose id another span has too; children hang under the first");
-        let joined = &self.joined;
+        let (joined, index) = (&self.joined, &self.span_of_id);
         let mut by_legacy_id = 0;
         let covered = |i: usize, orphan: bool| match joined.hosts.get(&i) {
             Some(&by) => Said::Covered { by, orphan },
@@ -435,7 +457,7 @@ impl<'a> Builder<'a> {
             Some(parent) if span.trace_id == run.trace_id && parent == run.root_span_id => Said::Run,
             Some(parent) => {
                 if let Some(&j) = index.get(&(span.trace_id, parent)) {
-                    Said::Span(j)
+                    Said::Span(j as usize)
                 } else if let Some(&j) = joined.by_legacy_id.get(&parent).filter(|&&j| j != i) {
                     by_legacy_id += u64::from(!bridge::is_legacy(span));
                     Said::Span(j)
@@ -459,7 +481,7 @@ impl<'a> Builder<'a> {
             Said::Span(j) => Some(j),
             _ => None,
         };
-        self.shifts = Shifts::find(self.recording, &parent);
+        self.shifts = Shifts::find(self.recording, &self.emitters, &parent);
         self.notes.extend(self.shifts.note.take());
     }
 
@@ -490,7 +512,6 @@ impl<'a> Builder<'a> {
                 children[parent].push(i);
             }
         }
-        let pulumi = resources::concern(self.recording);
         let sampled: HashSet<u32> = self.recording.samples.iter().map(|s| s.pid).collect();
         let mut folded = 0;
         for p in 0..count {
@@ -502,7 +523,7 @@ impl<'a> Builder<'a> {
                 self.folded[p] = if children[p].is_empty() { idle } else { waits };
                 folded += usize::from(self.folded[p]);
             }
-            let served = pulumi && !seen[p].spans && self.is_served_by_pulumi(p);
+            let served = self.pulumi && !seen[p].spans && self.is_served_by_pulumi(p);
             self.takes_part[p] = !self.folded[p]
                 && !served
                 && (!seen[p].spans || seen[p].root || (seen[p].orphan && !seen[p].called) || Some(p) == self.root);
@@ -532,9 +553,9 @@ impl<'a> Builder<'a> {
     }
 
     /// The process that this one's life belongs to: its parent, folded forks and what Pulumi serves skipped.
-    fn program_above(&self, process: usize, pulumi: bool) -> Option<usize> {
+    fn program_above(&self, process: usize) -> Option<usize> {
         let mut above = self.process_parent[process];
-        while let Some(p) = above.filter(|&p| self.folded[p] || (pulumi && !self.takes_part[p] && self.is_served_by_pulumi(p))) {
+        while let Some(p) = above.filter(|&p| self.folded[p] || (self.pulumi && !self.takes_part[p] && self.is_served_by_pulumi(p))) {
             above = self.process_parent[p];
         }
         above
@@ -577,13 +598,12 @@ impl<'a> Builder<'a> {
     /// A process descends from the program's outermost spans: as long as exactly one open span of the level lasts at
     /// least as long as the process, it is inside that one.
     fn place_processes(&self, said: &[Said]) -> Vec<Place> {
-        let pulumi = resources::concern(self.recording);
         let mut places = vec![Place::Run; self.recording.processes.len()];
         let mut wanting: HashMap<usize, Vec<usize>> = HashMap::new();
         for (p, place) in places.iter_mut().enumerate() {
             if self.takes_part[p]
                 && Some(p) != self.root
-                && let Some(above) = self.program_above(p, pulumi)
+                && let Some(above) = self.program_above(p)
             {
                 *place = self.node_place(above).unwrap_or(Place::Run);
                 wanting.entry(above).or_default().push(p);
@@ -657,7 +677,7 @@ impl<'a> Builder<'a> {
     /// Puts the calls of providers under the registration of the same resource that covers them. The engine makes them in its own
     /// name, so their parent ids say no more than "inside the deployment"; but the registration is over when they are.
     fn adopt_calls(&self, said: &[Said], place: &mut [Place], edge: &mut [Edge]) {
-        if !resources::concern(self.recording) {
+        if !self.pulumi {
             return;
         }
         let spans = &self.recording.spans;
@@ -751,7 +771,9 @@ impl<'a> Builder<'a> {
     fn lay_out(mut self, said: &[Said], place: &[Place], edge: &[Edge], present: &[bool], cycle_broken: &[bool]) -> Forest {
         let spans = self.span_count();
         let mut order: Vec<usize> = (0..place.len()).filter(|&e| present[e]).collect();
-        order.sort_by_cached_key(|&e| self.key(e));
+        let starts: Vec<Timestamp> = (0..place.len()).map(|e| self.key(e).0).collect();
+        order.sort_by(|&a, &b| starts[a].cmp(&starts[b]).then_with(|| self.key(a).cmp(&self.key(b))));
+        drop(starts);
         // Children of each entity, then of the run, in that order: one counting pass, one filling pass.
         let run_slot = place.len();
         let slot = |e: usize| match place[e] {
@@ -841,13 +863,8 @@ impl<'a> Builder<'a> {
         let skewed = skewed.count();
         self.note("clock_skew", skewed, "spans that start before their parent does: two clocks disagree, or a parent is wrong");
 
-        let mut by_id = HashMap::with_capacity(spans + 1);
-        for (i, span) in self.recording.spans.iter().enumerate() {
-            by_id.entry((span.trace_id, span.span_id)).or_insert(node_of[i]);
-        }
-        by_id.insert((self.recording.run.trace_id, self.recording.run.root_span_id), 0);
         for &(id, span) in &self.joined.legacy_ids {
-            by_id.entry(id).or_insert(node_of[span]);
+            self.span_of_id.entry(id).or_insert(span as u32);
         }
         let node_of_process = (0..self.recording.processes.len())
             .map(|p| {
@@ -865,7 +882,9 @@ impl<'a> Builder<'a> {
         Forest {
             nodes,
             notes: self.notes,
-            by_id,
+            run_id: (self.recording.run.trace_id, self.recording.run.root_span_id),
+            span_of_id: self.span_of_id,
+            pulumi: self.pulumi,
             node_of_span: node_of[..spans].to_vec(),
             node_of_process,
             processes_of_pid: self.processes_of_pid,

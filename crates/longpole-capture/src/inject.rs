@@ -13,23 +13,31 @@
 //! | `OTEL_EXPORTER_OTLP_[…_]{HEADERS,PROTOCOL,TIMEOUT}` | kept, and they go into [`UserEndpoint`]: our one port speaks every protocol |
 //! | `OTEL_TRACES_EXPORTER` | `otlp` where unset; else kept, with a note where it is not OTLP |
 //! | `OTEL_BSP_SCHEDULE_DELAY` | [`BATCH_DELAY_MILLIS`] where unset, so that little is lost when a command just exits |
+//! | `OTEL_BSP_MAX_QUEUE_SIZE` | [`BATCH_QUEUE_SPANS`] where unset: SDKs drop what does not fit, and do not say so |
+//! | `OTEL_TRACES_SAMPLER` | `always_off`, `parentbased_always_off`: `parentbased_always_on` where no endpoint of the user's would get more than he asked for; else kept, with a note |
 //! | `OTEL_RESOURCE_ATTRIBUTES` | `longpole.run.id=…` appended |
-//! | `TRACEPARENT` | the run's root span, in the user's own trace where he has one |
+//! | `TRACEPARENT` | the run's root span, in the user's own trace where he has one; always sampled |
 //! | `TRACESTATE` | kept with a valid `TRACEPARENT` of the user, else removed: it belongs to a trace that is not continued |
 //! | `BAGGAGE` | kept |
-//! | `PULUMI_OPTION_OTEL_TRACES` | ours where unset: Pulumi does not read the general variables |
+//! | `PULUMI_OPTION_OTEL_TRACES`, `PULUMI_OPTION_TRACING` | ours: Pulumi (3.208 and later) does not read the general variables. The user's go into [`PulumiTargets`] where the command is `pulumi` itself, else they are kept, with a note |
+//! | `PULUMI_TRACING_NO_PAYLOADS` | `true` where unset: payloads hold secrets, and what we want of them the events say |
+//! | `PULUMI_OPTION_EVENT_LOG` | ours where unset, with `PULUMI_DEBUG_COMMANDS`, without which it does not exist |
 //! | `LONGPOLE_RUN_ID` | the run's id, for programs that want to know that they are recorded |
 //! | `NO_PROXY`, `no_proxy`, `no_grpc_proxy` | our address appended, where a proxy variable is set |
-//! | `OTEL_SDK_DISABLED`, `OTEL_TRACES_SAMPLER`, `OTEL_PROPAGATORS`, `OTEL_CONFIG_FILE`, `OTEL_EXPERIMENTAL_CONFIG_FILE` | kept, with a note where they silence or cut spans |
+//! | `OTEL_SDK_DISABLED`, `OTEL_PROPAGATORS`, `OTEL_CONFIG_FILE`, `OTEL_EXPERIMENTAL_CONFIG_FILE` | kept, with a note where they silence or cut spans |
 //!
 //! An empty variable counts as unset, as OpenTelemetry has it.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How long a stock batch processor holds spans back, in milliseconds; the specification's default is 5,000. A batch
 /// that is full goes earlier, so a busy program is not slowed down by this, and an idle one wakes five times a second.
 pub const BATCH_DELAY_MILLIS: u32 = 200;
+
+/// How many spans a stock batch processor holds before it drops; the specification's default is 2,048, which a program that
+/// emits 20,000 spans a second fills in a tenth of a second of a busy machine.
+pub const BATCH_QUEUE_SPANS: u32 = 65_536;
 
 /// How much of the environment is touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +53,12 @@ pub enum Mode {
 pub struct Request<'a> {
     /// What we inherited.
     pub env: &'a [(OsString, OsString)],
-    /// Where we receive OTLP: `http://127.0.0.1:41234`, without a path.
+    /// The command and its arguments.
+    pub argv: &'a [OsString],
+    /// Where we receive OTLP and Pulumi's events: `http://127.0.0.1:41234`, without a path.
     pub endpoint: &'a str,
+    /// Where we receive AppDash: `tcp://127.0.0.1:41235`.
+    pub appdash: &'a str,
     /// Version 00: the trace of the run, which is the user's where his `TRACEPARENT` is valid, and the run's root span.
     pub traceparent: &'a str,
     /// The run's id.
@@ -64,6 +76,17 @@ pub struct Injection {
     pub notes: Vec<Note>,
     /// Where requests are to be handed on to.
     pub forward: Option<UserEndpoint>,
+    /// Where spans are to be handed on to besides.
+    pub pulumi: PulumiTargets,
+}
+
+/// Where the user told Pulumi by its own variables to send its spans, in Pulumi's spelling.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PulumiTargets {
+    /// `PULUMI_OPTION_OTEL_TRACES`.
+    pub otel_traces: Option<String>,
+    /// `PULUMI_OPTION_TRACING`.
+    pub tracing: Option<String>,
 }
 
 /// Something about the user's environment that shows in the recording.
@@ -167,25 +190,23 @@ pub fn environment(request: &Request<'_>) -> Injection {
     let mut env = Environment(request.env.to_vec());
     let mut notes = Vec::new();
     if request.mode == Mode::None {
-        return Injection { env: env.0, notes, forward: None };
+        return Injection { env: env.0, notes, forward: None, pulumi: PulumiTargets::default() };
     }
     note_silencers(&env, &mut notes);
     let forward = take_user_endpoint(&mut env, request.endpoint, &mut notes);
+    wake_sampler(&mut env, forward.is_some(), &mut notes);
     set_trace_context(&mut env, request.traceparent, &mut notes);
     env.set_where_unset("OTEL_TRACES_EXPORTER", "otlp");
     env.set_where_unset("OTEL_BSP_SCHEDULE_DELAY", &BATCH_DELAY_MILLIS.to_string());
+    env.set_where_unset("OTEL_BSP_MAX_QUEUE_SIZE", &BATCH_QUEUE_SPANS.to_string());
     let attributes = with_run_id(env.get("OTEL_RESOURCE_ATTRIBUTES"), request.run_id);
     env.set("OTEL_RESOURCE_ATTRIBUTES", attributes);
     env.set("LONGPOLE_RUN_ID", request.run_id);
     let authority = request.endpoint.split_once("://").map_or(request.endpoint, |(_, rest)| rest);
-    if env.get("PULUMI_OPTION_OTEL_TRACES").is_some() {
-        notes.push(note("pulumi_elsewhere", "PULUMI_OPTION_OTEL_TRACES is set: a pulumi command sends its spans there, not here"));
-    } else {
-        env.set("PULUMI_OPTION_OTEL_TRACES", format!("grpc://{authority}"));
-    }
+    let pulumi = set_pulumi(&mut env, request, authority, &mut notes);
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
     bypass_proxies(&mut env, host);
-    Injection { env: env.0, notes, forward }
+    Injection { env: env.0, notes, forward, pulumi }
 }
 
 /// Variables in their order. Only the last of several of one name would be seen by `getenv` of some libraries and the
@@ -246,13 +267,6 @@ fn note_silencers(env: &Environment, notes: &mut Vec<Note>) {
     if let Some(sampler) = env.text("OTEL_TRACES_SAMPLER") {
         let share = env.text("OTEL_TRACES_SAMPLER_ARG");
         match sampler.as_str() {
-            "always_off" => {
-                notes.push(note("sampled_out", "OTEL_TRACES_SAMPLER=always_off: SDKs in the command record no spans"));
-            }
-            "parentbased_always_off" => {
-                let text = "OTEL_TRACES_SAMPLER=parentbased_always_off: SDKs in the command record no traces of their own";
-                notes.push(note("sampled_out", text));
-            }
             "traceidratio" | "parentbased_traceidratio" => {
                 // Without an argument the share is 1.
                 if let Some(share) = share.filter(|share| share.parse::<f64>().is_ok_and(|share| share < 1.0)) {
@@ -279,6 +293,66 @@ fn note_silencers(env: &Environment, notes: &mut Vec<Note>) {
             ));
         }
     }
+}
+
+/// A sampler that records nothing is set aside, unless an endpoint of the user's would get what it keeps from it.
+fn wake_sampler(env: &mut Environment, forwarded: bool, notes: &mut Vec<Note>) {
+    const NAME: &str = "OTEL_TRACES_SAMPLER";
+    let Some(sampler) = env.text(NAME).filter(|sampler| matches!(sampler.as_str(), "always_off" | "parentbased_always_off")) else {
+        return;
+    };
+    if forwarded {
+        let text = format!("{NAME}={sampler}: SDKs in the command record no traces of their own; unset it to record them");
+        notes.push(note("sampled_out", text));
+        return;
+    }
+    env.set(NAME, "parentbased_always_on");
+    env.remove("OTEL_TRACES_SAMPLER_ARG");
+    let text = format!("{NAME}={sampler} would keep every span away: the command got parentbased_always_on in its place");
+    notes.push(note("sampler_replaced", text));
+}
+
+/// Pulumi reads its options from variables since 3.208. It knows the general ones of OpenTelemetry not at all; and only its event
+/// stream says which resource a span is about.
+fn set_pulumi(env: &mut Environment, request: &Request<'_>, authority: &str, notes: &mut Vec<Note>) -> PulumiTargets {
+    let program = request.argv.first().and_then(|program| Path::new(program).file_name());
+    let is_pulumi = program.is_some_and(|name| name == "pulumi");
+    let is_typed = |flag: &str| {
+        let is_flag =
+            |word: &OsString| word.to_str().is_some_and(|word| word == flag || word.split_once('=').is_some_and(|(name, _)| name == flag));
+        is_pulumi && request.argv.iter().any(is_flag)
+    };
+    let mut targets = PulumiTargets::default();
+    let options = [
+        ("--otel-traces", "PULUMI_OPTION_OTEL_TRACES", format!("grpc://{authority}"), &mut targets.otel_traces),
+        ("--tracing", "PULUMI_OPTION_TRACING", request.appdash.to_owned(), &mut targets.tracing),
+    ];
+    for (flag, name, ours, target) in options {
+        if is_typed(flag) {
+            let text =
+                format!("{flag} of pulumi wins over its environment: those spans go there, not here; give it to longpole run instead");
+            notes.push(note("pulumi_elsewhere", text));
+            continue;
+        }
+        match env.text(name) {
+            // What another program that starts pulumi would have sent there is not what this command sends.
+            Some(_) if !is_pulumi => {
+                notes.push(note("pulumi_elsewhere", format!("{name} is set: a pulumi command sends its spans there, not here")));
+                continue;
+            }
+            user => *target = user,
+        }
+        env.set(name, ours);
+    }
+    env.set_where_unset("PULUMI_TRACING_NO_PAYLOADS", "true");
+    if is_typed("--event-log") || env.get("PULUMI_OPTION_EVENT_LOG").is_some() {
+        let text = "pulumi writes its events somewhere else, as it was told: its spans do not say which resource they are about";
+        notes.push(note("pulumi_events_elsewhere", text));
+    } else {
+        env.set("PULUMI_OPTION_EVENT_LOG", format!("tcp://{authority}"));
+        env.set_where_unset("PULUMI_DEBUG_COMMANDS", "true");
+    }
+    targets
 }
 
 /// Puts our endpoint in and takes the user's out.
@@ -482,7 +556,9 @@ fn set_trace_context(env: &mut Environment, traceparent: &str, notes: &mut Vec<N
         }
         None => env.remove("TRACESTATE"),
     }
-    env.set("TRACEPARENT", traceparent);
+    // Everything is said to be sampled: a program that believes otherwise sends nothing, or a part.
+    let sampled = traceparent.rsplit_once('-').map(|(head, _)| format!("{head}-01"));
+    env.set("TRACEPARENT", sampled.unwrap_or_else(|| traceparent.to_owned()));
 }
 
 /// The user's attributes with the run's id at their end, in place of that of an outer run.
@@ -535,14 +611,23 @@ mod tests {
     }
 
     fn inject(env: &str, mode: Mode) -> Injection {
-        let env = pairs(env);
-        environment(&Request { env: &env, endpoint: "http://127.0.0.1:41234", traceparent: TRACEPARENT, run_id: "7f3a", mode })
+        inject_into("make deploy", env, mode)
+    }
+
+    fn inject_into(command: &str, env: &str, mode: Mode) -> Injection {
+        let (env, argv): (_, Vec<OsString>) = (pairs(env), command.split(' ').map(OsString::from).collect());
+        let (endpoint, appdash) = ("http://127.0.0.1:41234", "tcp://127.0.0.1:41235");
+        environment(&Request { env: &env, argv: &argv, endpoint, appdash, traceparent: TRACEPARENT, run_id: "7f3a", mode })
     }
 
     /// What the command's environment says of these names, and the codes of the notes.
     #[track_caller]
     fn check(env: &str, expected: &str, notes: &[&str]) {
-        let injection = inject(env, Mode::Auto);
+        check_injection(&inject(env, Mode::Auto), env, expected, notes);
+    }
+
+    #[track_caller]
+    fn check_injection(injection: &Injection, env: &str, expected: &str, notes: &[&str]) {
         for (name, value) in expected.split_whitespace().filter_map(|pair| pair.split_once('=')) {
             let found: Vec<_> = injection.env.iter().filter(|(key, _)| key == name).map(|(_, value)| value.to_str().unwrap()).collect();
             assert_eq!(found, if value == "-" { vec![] } else { vec![value] }, "{name} with {env}");
@@ -555,15 +640,18 @@ mod tests {
         let injection = inject("", Mode::Auto);
         let expected =
             "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:41234 TRACEPARENT=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
-            OTEL_TRACES_EXPORTER=otlp OTEL_BSP_SCHEDULE_DELAY=200 OTEL_RESOURCE_ATTRIBUTES=longpole.run.id=7f3a LONGPOLE_RUN_ID=7f3a
-            PULUMI_OPTION_OTEL_TRACES=grpc://127.0.0.1:41234";
-        assert_eq!(injection, Injection { env: pairs(expected), notes: vec![], forward: None });
+            OTEL_TRACES_EXPORTER=otlp OTEL_BSP_SCHEDULE_DELAY=200 OTEL_BSP_MAX_QUEUE_SIZE=65536
+            OTEL_RESOURCE_ATTRIBUTES=longpole.run.id=7f3a LONGPOLE_RUN_ID=7f3a
+            PULUMI_OPTION_OTEL_TRACES=grpc://127.0.0.1:41234 PULUMI_OPTION_TRACING=tcp://127.0.0.1:41235
+            PULUMI_TRACING_NO_PAYLOADS=true PULUMI_OPTION_EVENT_LOG=tcp://127.0.0.1:41234 PULUMI_DEBUG_COMMANDS=true";
+        assert_eq!(injection, Injection { env: pairs(expected), notes: vec![], forward: None, pulumi: PulumiTargets::default() });
     }
 
     #[test]
     fn nothing_is_touched_where_nothing_shall_be() {
         let env = "A=1 OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318 OTEL_SDK_DISABLED=true A=2";
-        assert_eq!(inject(env, Mode::None), Injection { env: pairs(env), notes: vec![], forward: None });
+        let untouched = Injection { env: pairs(env), notes: vec![], forward: None, pulumi: PulumiTargets::default() };
+        assert_eq!(inject(env, Mode::None), untouched);
     }
 
     #[test]
@@ -601,8 +689,16 @@ mod tests {
         check("OTEL_SDK_DISABLED=TRUE", "OTEL_SDK_DISABLED=TRUE", &["sdk_disabled"]);
         check("OTEL_SDK_DISABLED=false", "", &[]);
         check("OTEL_TRACES_EXPORTER=none", "OTEL_TRACES_EXPORTER=none", &["exporter_not_otlp"]);
-        check("OTEL_TRACES_SAMPLER=always_off", "OTEL_TRACES_SAMPLER=always_off", &["sampled_out"]);
-        check("OTEL_TRACES_SAMPLER=parentbased_always_off", "", &["sampled_out"]);
+        for sampler in ["always_off", "parentbased_always_off"] {
+            let off = format!("OTEL_TRACES_SAMPLER={sampler}");
+            check(
+                &format!("{off} OTEL_TRACES_SAMPLER_ARG=1"),
+                "OTEL_TRACES_SAMPLER=parentbased_always_on OTEL_TRACES_SAMPLER_ARG=-",
+                &["sampler_replaced"],
+            );
+            // The user's own collector does not get what he did not want it to get.
+            check(&format!("{off} OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318"), &off, &["forwarded", "sampled_out"]);
+        }
         check("OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=0.1", "", &["sampled"]);
         check("OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=1", "", &[]);
         check("OTEL_TRACES_SAMPLER=traceidratio", "", &[]);
@@ -610,7 +706,7 @@ mod tests {
         check("OTEL_PROPAGATORS=b3,jaeger", "OTEL_PROPAGATORS=b3,jaeger", &["no_trace_context"]);
         check("OTEL_PROPAGATORS=tracecontext,baggage", "", &[]);
         check("OTEL_CONFIG_FILE=/o.yaml", "OTEL_CONFIG_FILE=/o.yaml", &["config_file"]);
-        check("PULUMI_OPTION_OTEL_TRACES=file://t", "PULUMI_OPTION_OTEL_TRACES=file://t", &["pulumi_elsewhere"]);
+        check("OTEL_BSP_MAX_QUEUE_SIZE=10", "OTEL_BSP_MAX_QUEUE_SIZE=10", &[]);
 
         // The trace of the user is joined; another is not, and its state goes with it.
         let joined = "TRACEPARENT=00-4bf92f3577b34da6a3ce929d0e0e4736-b7ad6b7169203331-01 TRACESTATE=k=v";
@@ -619,6 +715,46 @@ mod tests {
         check(not_sampled, &format!("TRACEPARENT={TRACEPARENT}"), &["trace_was_not_sampled"]);
         check("TRACEPARENT=nonsense TRACESTATE=k=v", &format!("TRACEPARENT={TRACEPARENT} TRACESTATE=-"), &["traceparent_invalid"]);
         check("TRACESTATE=k=v", "TRACESTATE=-", &[]);
+    }
+
+    #[test]
+    fn what_pulumi_was_told_is_kept_or_handed_on() {
+        let ours = "PULUMI_OPTION_OTEL_TRACES=grpc://127.0.0.1:41234 PULUMI_OPTION_TRACING=tcp://127.0.0.1:41235";
+        // Set by the user: by pulumi itself we know all that goes there, of another command we do not.
+        let set = "PULUMI_OPTION_OTEL_TRACES=file:///t.json PULUMI_OPTION_TRACING=file:up.trace";
+        let injection = inject_into("/usr/bin/pulumi up --yes", set, Mode::Auto);
+        check_injection(&injection, set, ours, &[]);
+        let targets = PulumiTargets { otel_traces: Some("file:///t.json".into()), tracing: Some("file:up.trace".into()) };
+        assert_eq!(injection.pulumi, targets);
+        check(set, set, &["pulumi_elsewhere", "pulumi_elsewhere"]);
+        assert_eq!(inject(set, Mode::Auto).pulumi, PulumiTargets::default());
+
+        // Typed by the user: a flag wins over the environment.
+        for typed in ["pulumi up --otel-traces file://t", "pulumi --otel-traces=file://t up"] {
+            let injection = inject_into(typed, "", Mode::Auto);
+            check_injection(
+                &injection,
+                "",
+                "PULUMI_OPTION_OTEL_TRACES=- PULUMI_OPTION_TRACING=tcp://127.0.0.1:41235",
+                &["pulumi_elsewhere"],
+            );
+        }
+        check_injection(&inject_into("make --tracing=x", "", Mode::Auto), "", ours, &[]);
+
+        check("PULUMI_TRACING_NO_PAYLOADS=false", "PULUMI_TRACING_NO_PAYLOADS=false", &[]);
+        let events = "PULUMI_OPTION_EVENT_LOG=/tmp/events PULUMI_DEBUG_COMMANDS=-";
+        check("PULUMI_OPTION_EVENT_LOG=/tmp/events", events, &["pulumi_events_elsewhere"]);
+        let typed = inject_into("pulumi up --event-log e.json", "", Mode::Auto);
+        check_injection(&typed, "", "PULUMI_OPTION_EVENT_LOG=-", &["pulumi_events_elsewhere"]);
+    }
+
+    #[test]
+    fn the_trace_is_always_sampled() {
+        let traceparent = TRACEPARENT.replace("-01", "-00");
+        let (endpoint, appdash) = ("http://127.0.0.1:1", "tcp://127.0.0.1:2");
+        let injection =
+            environment(&Request { env: &[], argv: &[], endpoint, appdash, traceparent: &traceparent, run_id: "7f3a", mode: Mode::Auto });
+        check_injection(&injection, "", &format!("TRACEPARENT={TRACEPARENT}"), &[]);
     }
 
     #[test]

@@ -45,11 +45,15 @@ pub enum LossKind {
     DrainTimedOut,
     /// Something in the user's environment keeps spans away, cuts them short or sends them elsewhere as well.
     Environment,
+    /// Values that are named or look like credentials and were replaced before they were stored.
+    ValuesRedacted,
+    /// What the format of an export has no place for.
+    FormatCannotHold,
 }
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 20] = [
+    pub const ALL: [LossKind; 22] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -70,6 +74,8 @@ impl LossKind {
         LossKind::ClockStepped,
         LossKind::DrainTimedOut,
         LossKind::Environment,
+        LossKind::ValuesRedacted,
+        LossKind::FormatCannotHold,
     ];
 
     /// The code SQL, JSON and the page use.
@@ -95,6 +101,8 @@ impl LossKind {
             LossKind::ClockStepped => "clock_stepped",
             LossKind::DrainTimedOut => "drain_timed_out",
             LossKind::Environment => "environment",
+            LossKind::ValuesRedacted => "values_redacted",
+            LossKind::FormatCannotHold => "format_cannot_hold",
         }
     }
 

@@ -10,8 +10,9 @@ pub const BODY_BYTES_MAX: usize = 64 << 20;
 pub const INFLATED_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of all bodies that are being read or wait to be kept. A request beyond it is told to come again. Without it, 500
-/// processes that export at once could make the recorder hold 32 GiB; with it, beside one inflated body, it is flat.
-pub const BODIES_IN_MEMORY_BYTES_MAX: usize = 256 << 20;
+/// processes that export at once could make the recorder hold 32 GiB; with it, beside one inflated body, it is flat. The unit
+/// tests have a little more than one body takes, so that they get beyond it.
+pub const BODIES_IN_MEMORY_BYTES_MAX: usize = if cfg!(test) { 80 << 20 } else { 256 << 20 };
 
 /// Bytes of a refused body that are read and thrown away before the answer. Most clients write their whole body before they
 /// read, and would see a reset connection instead of the 413 that says what to do. On loopback this much takes 0.1 s.
@@ -27,8 +28,28 @@ pub const STREAMS_PER_CONNECTION_MAX: u32 = 64;
 /// Bytes of the headers of a request. Exporters send a few hundred; a token of single sign-on may have 10 KiB.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// How long the drain waits for requests that a process which outlives the command has begun and not finished.
-pub const DRAIN_MAX: Duration = Duration::from_millis(1000);
+/// How long the drain waits for the next byte of a request that a process which outlives the command has begun.
+pub const DRAIN_STALL_MAX: Duration = Duration::from_millis(500);
+
+/// How long a connection may be open before its first request, when others wait for room.
+pub const UNUSED_MAX: Duration = Duration::from_secs(5);
+
+/// Connections of AppDash at the same time; one beyond it is closed at once. A deployment has one for each of its processes,
+/// and no connection is closed to make room for another, for none of them can be made again without loss.
+pub const APPDASH_CONNECTIONS_MAX: usize = if cfg!(test) { 8 } else { 128 };
+
+/// Bytes of an AppDash connection that are taken up in one turn: 1 ms of decoding.
+pub const APPDASH_READ_BYTES: usize = 64 << 10;
+
+/// Spans of another format that are put into one request of ours. A model span takes a few hundred bytes, so that a body of
+/// 64 MiB with a million small ones never stands in memory as a whole.
+pub const CONVERTED_SPANS_MAX: usize = 1024;
+
+/// Bytes of one message of the Pulumi engine's event stream. An event holds the inputs and outputs of one resource.
+pub const EVENT_BYTES_MAX: usize = 16 << 20;
+
+/// Event streams at the same time; each may hold one message. A deployment has one.
+pub const EVENT_STREAMS_MAX: usize = 16;
 
 /// How long connections may take to say goodbye after the last request was answered.
 pub const GOODBYE_MAX: Duration = Duration::from_millis(100);
@@ -36,12 +57,22 @@ pub const GOODBYE_MAX: Duration = Duration::from_millis(100);
 /// Different reasons kept for one kind of loss. A hostile client could make up reasons without end.
 pub const LOSS_DETAILS_MAX: usize = 16;
 
-/// Bytes that wait to be handed on to the user's own endpoint, for each signal. At the 1.4 MB/s of a program that emits
+/// Bytes that wait to be handed on, for each target. At the 1.4 MB/s of a program that emits
 /// 5,000 spans a second compressed, 22 s of an endpoint that does not answer.
 pub const FORWARD_QUEUE_BYTES_MAX: usize = 32 << 20;
 
-/// Requests in flight to the user's endpoint, for each signal: enough to fill a line with 100 ms of delay.
+/// Requests in flight to one endpoint: enough to fill a line with 100 ms of delay.
 pub const FORWARD_IN_FLIGHT_MAX: usize = 4;
+
+/// How long one attempt to hand a request on may take where the user does not say: OpenTelemetry's default.
+pub const FORWARD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Requests that are held for a file which can be written only at the end. The largest AppDash files people have are some
+/// 100 MB, and repeat each span many times.
+pub const FORWARD_HELD_BYTES_MAX: usize = 128 << 20;
+
+/// How long a target that nobody can reach is tried on after the command ended. Whoever waits at the terminal waits for it.
+pub const FORWARD_LAST_TRIES_MAX: Duration = Duration::from_secs(1);
 
 /// First pause before a request is handed on again; it doubles.
 pub const FORWARD_BACKOFF_MIN: Duration = Duration::from_millis(250);

@@ -54,10 +54,11 @@ impl PeerFinder {
     }
 }
 
-/// Whether some client of `ours` has sent what the kernel did not deliver yet. On loopback that takes no time, unless the
+/// Whether some client of one of `ours` has sent what the kernel did not deliver yet. On loopback that takes no time, unless the
 /// machine is so busy that the kernel leaves it to a thread of its own, which waits its turn as others do.
-pub(crate) fn is_on_its_way(ours: SocketAddr) -> bool {
-    ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().any(|table| table_text(table).is_some_and(|text| has_unsent(&text, ours)))
+pub(crate) fn is_on_its_way(ours: &[SocketAddr]) -> bool {
+    let mut tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(table_text);
+    tables.any(|text| ours.iter().any(|ours| has_unsent(&text, *ours)))
 }
 
 /// Whether a row whose remote address is `remote` has something that was not acknowledged: a beginning, bytes, or an end.

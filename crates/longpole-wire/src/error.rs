@@ -15,7 +15,7 @@ pub enum DecodeError {
         /// Offset in the request (after decompression) of the field, or of the byte, that is wrong.
         offset: usize,
     },
-    /// The text is not JSON, or a field has a value of another type than OTLP gives it, or a limit is exceeded.
+    /// The text is not JSON, or a field has a value of another type than the format gives it, or a limit is exceeded.
     #[error("{problem}, at line {line} column {column}")]
     Json {
         /// What is wrong.
@@ -24,6 +24,58 @@ pub enum DecodeError {
         line: usize,
         /// Column in bytes, counted from 1; 0 where the line ended before.
         column: usize,
+    },
+    /// The Thrift encoding is broken, or a limit is exceeded.
+    #[error("{problem}, in the thrift list of spans at byte {offset}")]
+    Thrift {
+        /// What is wrong.
+        problem: &'static str,
+        /// Offset in the request (after decompression) of the byte that is wrong.
+        offset: usize,
+    },
+}
+
+/// Why a file cannot be read to its end. What stands before the fault was given to the sink.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The operating system refused.
+    #[error("failed to read the file")]
+    Read(#[source] std::io::Error),
+    /// The file ends in the middle of something: it was cut, or is still being written.
+    #[error("the file is cut off at byte {offset}: the {spans} spans before the cut are here, what followed is missing")]
+    Truncated {
+        /// How many bytes the file has.
+        offset: u64,
+        /// Spans that were given to the sink.
+        spans: u64,
+    },
+    /// The file breaks the rules of its format.
+    #[error("{problem}, at byte {offset} of the {format} file")]
+    Broken {
+        /// What is wrong.
+        problem: &'static str,
+        /// Name of the format.
+        format: &'static str,
+        /// Offset in the file.
+        offset: u64,
+    },
+    /// A document in the file cannot be understood.
+    #[error("{error}, in the document at byte {offset} of the file")]
+    Document {
+        /// What is wrong with it, and where in it.
+        error: DecodeError,
+        /// Offset of its first byte in the file.
+        offset: u64,
+    },
+    /// A document, or a line, that would have to be held in memory as a whole is larger than the limit.
+    #[error(
+        "a document of more than {limit_bytes} bytes begins at byte {offset} of the file; split it, or convert it to one JSON document a line"
+    )]
+    TooLarge {
+        /// The limit.
+        limit_bytes: usize,
+        /// Offset of its first byte in the file.
+        offset: u64,
     },
 }
 

@@ -22,12 +22,23 @@
 
 #![forbid(unsafe_code)]
 
+pub mod appdash;
+mod base64;
 pub mod error;
+pub mod foreign;
+pub mod jaeger;
+mod json;
 pub mod limits;
 pub mod otlp;
+mod plain;
+mod protobuf;
+pub mod pulumi_event;
+pub mod pulumi_payload;
 pub mod redact;
+mod rfc3339;
 pub mod traceparent;
+pub mod zipkin;
 
-pub use error::{DecodeError, Problem};
+pub use error::{DecodeError, FileError, Problem};
 pub use limits::Limits;
 pub use traceparent::TraceParent;

@@ -16,6 +16,25 @@ pub const VALUES_MAX: u32 = 1 << 20;
 /// Groups inside each other in unknown fields. OTLP has no groups; the walk over them must still end.
 pub const GROUP_NESTING_MAX: u32 = 32;
 
+/// Structs, lists and maps inside each other in fields of a Thrift span that nobody knows. Zipkin's own nest three deep.
+pub const THRIFT_NESTING_MAX: usize = 32;
+
+/// One AppDash packet, and one value in an AppDash file: 64 MiB.
+///
+/// The reference server drops a connection at 1 MiB, which payload logs of real deployments exceed; gRPC lets a payload be
+/// 400 MB. What is larger is skipped and counted: nothing of a payload is kept but a few names at its start.
+pub const PACKET_BYTES_MAX: usize = 64 << 20;
+
+/// Annotations of AppDash spans of one connection that are still waiting for their times: 64 MiB, for the reason above.
+/// Clients send all packets of a span in a row, so that one span waits at a time.
+pub const WAITING_BYTES_MAX: usize = 64 << 20;
+
+/// A JSON document, or a line of a file of JSON lines, which is held in memory as a whole: 1 GiB.
+///
+/// The largest single documents people have are Jaeger's downloads of one trace, some 100 MB. Lines are what one export
+/// request held, a few MB.
+pub const DOCUMENT_BYTES_MAX: usize = 1 << 30;
+
 /// The maxima of a decoder that a caller may set lower, in tests above all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -23,10 +42,19 @@ pub struct Limits {
     pub nesting_max: u32,
     /// See [`VALUES_MAX`].
     pub values_max: u32,
+    /// See [`PACKET_BYTES_MAX`].
+    pub packet_bytes_max: usize,
+    /// See [`DOCUMENT_BYTES_MAX`].
+    pub document_bytes_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { nesting_max: NESTING_MAX, values_max: VALUES_MAX }
+        Limits {
+            nesting_max: NESTING_MAX,
+            values_max: VALUES_MAX,
+            packet_bytes_max: PACKET_BYTES_MAX,
+            document_bytes_max: DOCUMENT_BYTES_MAX,
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use longpole_server::forward::ForwardTarget;
+use longpole_server::forward::target::{self, Folders, TargetError};
 
 const EXAMPLES: &str = "Examples:
   longpole run -- cargo build          record a command and say what to fix first
@@ -83,6 +85,14 @@ pub(crate) struct RunArguments {
     /// What the command's environment gets: `auto` sets the OpenTelemetry variables, `none` leaves all alone
     #[arg(long, value_enum, default_value_t = EnvInject::Auto)]
     pub(crate) env_inject: EnvInject,
+    /// Hand all spans on as well, as OTLP: `file:PATH` (JSON lines), `grpc://HOST:PORT`, `grpcs://…`, `http://HOST[:PORT][/PATH]`,
+    /// `https://…`; `?name=value` adds a header. May be given several times
+    #[arg(long, value_name = "URL", value_parser = otel_traces_target)]
+    pub(crate) otel_traces: Vec<ForwardTarget>,
+    /// Hand all spans on as well, as Pulumi's old tracing does: `file:PATH` (AppDash), `tcp://HOST:PORT` (AppDash),
+    /// `http://HOST:9411/api/v1/spans` (Zipkin). May be given several times
+    #[arg(long, value_name = "URL", value_parser = tracing_target)]
+    pub(crate) tracing: Vec<ForwardTarget>,
     /// Exit with 125 where recording failed and the command did not
     #[arg(long)]
     pub(crate) strict: bool,
@@ -92,6 +102,18 @@ pub(crate) struct RunArguments {
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     pub(crate) argv: Vec<OsString>,
+}
+
+/// A value of `--otel-traces`, as Pulumi spells it.
+pub(crate) fn otel_traces_target(text: &str) -> Result<ForwardTarget, TargetError> {
+    let (current, home) = crate::env_vars::folders();
+    target::otel_traces(text, Folders { current: &current, home: home.as_deref() })
+}
+
+/// A value of `--tracing`, as Pulumi spells it.
+pub(crate) fn tracing_target(text: &str) -> Result<ForwardTarget, TargetError> {
+    let (current, home) = crate::env_vars::folders();
+    target::tracing(text, Folders { current: &current, home: home.as_deref() })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -168,7 +190,7 @@ pub(crate) struct SpanArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FlameArguments {
-    /// Recording: `r7`, `7` or `last`
+    /// Recording: `r7`, `7` or `last`; or the handle of a span of the last one
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Only this span and its descendants: `s12`, or `p1`

@@ -15,6 +15,11 @@ fn directory(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
+/// What paths that people type are relative to: the current directory, and the home that `~` stands for.
+pub(crate) fn folders() -> (PathBuf, Option<PathBuf>) {
+    (std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")), directory("HOME"))
+}
+
 /// The store when neither flag nor variable names one: `$XDG_DATA_HOME/longpole`, `~/.local/share/longpole`, and on a
 /// machine without a home a folder of the user's own in the temporary directory.
 pub(crate) fn default_store() -> PathBuf {

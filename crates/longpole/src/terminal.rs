@@ -155,6 +155,15 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     format!("{start}…{end}")
 }
 
+/// Text of at most `width` characters: the end gives way, because it begins with what counts.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    let text = printable(text);
+    if text.chars().count() <= width || width == 0 {
+        return text.chars().take(width).collect();
+    }
+    text.chars().take(width - 1).collect::<String>() + "…"
+}
+
 /// [`fit`], filled with spaces on the right.
 pub(crate) fn pad(text: &str, width: usize) -> String {
     let text = fit(text, width);
@@ -190,6 +199,8 @@ mod tests {
     #[test]
     fn names_lose_their_middle_and_never_steer_the_terminal() {
         assert_eq!(fit("aws:rds:Instance db create", 15), "aws:rds… create");
+        assert_eq!(cut("saves 958.7ms: create web-bundle", 18), "saves 958.7ms: cr…");
+        assert_eq!(cut("saves", 5), "saves");
         assert_eq!(fit("a\x1b[31mb", 20), "a\u{fffd}[31mb");
         assert_eq!(pad("ab", 4), "ab  ");
     }

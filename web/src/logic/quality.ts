@@ -32,6 +32,9 @@ const TITLES: Readonly<Record<string, string>> = {
   forks_folded: 'forks without a program of their own',
   duplicate_ids: 'span ids used twice',
   limited_slots: 'limits of work in flight',
+  kernel_time: 'time in the kernel, which is not sampled',
+  cpu_busy: 'waited for a CPU',
+  values_redacted: 'credentials taken out',
 };
 
 /** A note in words; a code this page does not know is shown as it is. */

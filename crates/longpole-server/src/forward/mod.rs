@@ -1,9 +1,25 @@
-//! Doors out: the user's own endpoint gets what its programs were diverted from.
+//! Doors out: the user's own endpoints and files get what the command sends, several of them at once.
+//!
+//! ```text
+//! keeper: a request is in the log ─ send ─┬─ lane: bounded queue ─► http      OTLP (gRPC, HTTP) and Zipkin; retried
+//!                                         ├─ lane: bounded queue ─► appdash   one TCP connection; retried
+//!                                         └─ lane: bounded queue ─► file      OTLP JSON lines, or an AppDash file at the end
+//! ```
+//!
+//! Nothing here is ever waited for by the command: a request that finds its lane's queue full is counted and forgotten,
+//! what has to be converted is converted on threads that may block. What a target did not get is counted in spans (data
+//! points, log records), with the reason.
 
-mod otlp;
+mod appdash;
+mod convert;
+mod file;
+mod http;
+mod lane;
+pub mod target;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod zipkin_v1;
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,25 +27,39 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use crate::limits::FORWARD_TIMEOUT;
 use crate::loss_book::LossBook;
 use crate::receive::{Compression, Encoding, Signal};
-use otlp::Lane;
+use lane::Lane;
 
-/// How an endpoint is spoken to: the values of `OTEL_EXPORTER_OTLP_PROTOCOL`.
+/// How a target is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardProtocol {
-    /// `grpc`.
+    /// OTLP, `grpc`.
     Grpc,
-    /// `http/protobuf` and `http/json`: a request goes on in the encoding in which it came, and such an endpoint reads both.
+    /// OTLP, `http/protobuf` and `http/json`: a request goes on in the encoding in which it came, and such an endpoint
+    /// reads both.
     Http,
+    /// OTLP in the protocol in which the request came, as the program would have sent it; gRPC at port 4317, which is
+    /// gRPC's own. What came in no protocol of OTLP goes as HTTP elsewhere.
+    AsReceived,
+    /// Zipkin over HTTP: v1 JSON where the path says `api/v1/spans`, else v2 JSON.
+    Zipkin,
+    /// AppDash over TCP.
+    AppDash,
+    /// A file of OTLP JSON, one request a line.
+    OtlpFile,
+    /// An AppDash file, as `pulumi --tracing file:` writes it: at the end.
+    AppDashFile,
 }
 
-/// An endpoint of the user, for one signal.
+/// A target, for one signal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ForwardTarget {
     /// What it gets.
     pub signal: Signal,
-    /// For HTTP the whole URL, `https://collector:4318/v1/traces`; for gRPC scheme and authority, a path is ignored.
+    /// For HTTP the whole URL, `https://collector:4318/v1/traces`; for gRPC scheme and authority, a path is ignored; for
+    /// AppDash `tcp://host:port`; for files the path.
     pub url: String,
     /// How it is spoken to.
     pub protocol: ForwardProtocol,
@@ -39,6 +69,20 @@ pub struct ForwardTarget {
     pub timeout: Duration,
     /// For `https`.
     pub tls: ForwardTls,
+}
+
+impl ForwardTarget {
+    /// A target for spans, without headers and certificates.
+    pub fn traces(protocol: ForwardProtocol, url: impl Into<String>) -> Self {
+        ForwardTarget {
+            signal: Signal::Traces,
+            url: url.into(),
+            protocol,
+            headers: Vec::new(),
+            timeout: FORWARD_TIMEOUT,
+            tls: ForwardTls::default(),
+        }
+    }
 }
 
 /// What the user said about certificates; all PEM.
@@ -70,44 +114,77 @@ impl fmt::Debug for ForwardTls {
     }
 }
 
-/// A request to hand on, exactly as it was received.
-#[derive(Debug)]
+/// The door through which a request came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CameBy {
+    Grpc,
+    Http,
+    /// Not as OTLP: converted spans, and longpole's own.
+    Other,
+}
+
+/// A request to hand on, exactly as it was received; what was received in another format, as OTLP.
+#[derive(Debug, Clone)]
 pub(crate) struct Parcel {
     pub(crate) signal: Signal,
     pub(crate) encoding: Encoding,
     pub(crate) compression: Compression,
+    pub(crate) came_by: CameBy,
     pub(crate) body: Bytes,
+    /// Spans, data points or log records in it.
+    pub(crate) items: u64,
 }
 
-/// One lane for each signal that has an endpoint, so that a dead one does not hold up the others.
+impl Parcel {
+    /// Spans that did not come as OTLP.
+    pub(crate) fn converted(body: Bytes, spans: u64) -> Self {
+        Parcel {
+            signal: Signal::Traces,
+            encoding: Encoding::Protobuf,
+            compression: Compression::Identity,
+            came_by: CameBy::Other,
+            body,
+            items: spans,
+        }
+    }
+}
+
+/// One lane for each target, so that a dead one does not hold up the others.
 #[derive(Debug)]
 pub(crate) struct Forwarder {
-    lanes: Vec<(Signal, Lane)>,
+    lanes: Vec<Lane>,
 }
 
 impl Forwarder {
-    /// Starts the lanes on the runtime that this is called in. Nothing is connected before the first request.
-    pub(crate) fn start(targets: Vec<ForwardTarget>, book: Arc<LossBook>) -> Self {
-        let mut lanes: Vec<(Signal, Lane)> = Vec::new();
+    /// Starts the lanes on the runtime that this is called in. Files are created, nothing is connected before the first
+    /// request. A target that is named twice is one target.
+    pub(crate) fn start(targets: Vec<ForwardTarget>, book: &Arc<LossBook>) -> Self {
+        let mut different: Vec<ForwardTarget> = Vec::new();
         for target in targets {
-            lanes.retain(|(signal, _)| *signal != target.signal);
-            lanes.push((target.signal, Lane::start(target, Arc::clone(&book))));
+            if !different.contains(&target) {
+                different.push(target);
+            }
         }
-        Forwarder { lanes }
+        Forwarder { lanes: different.into_iter().map(|target| Lane::start(target, Arc::clone(book))).collect() }
     }
 
-    /// Queues a request. Never waits: what does not fit is counted.
-    pub(crate) fn send(&self, parcel: Parcel) {
-        if let Some((_, lane)) = self.lanes.iter().find(|(signal, _)| *signal == parcel.signal) {
-            lane.send(parcel);
+    /// Whether somebody wants requests of this signal.
+    pub(crate) fn wants(&self, signal: Signal) -> bool {
+        self.lanes.iter().any(|lane| lane.signal() == signal)
+    }
+
+    /// Queues a request for everybody who wants it. Never waits: what does not fit is counted.
+    pub(crate) fn send(&self, parcel: &Parcel) {
+        for lane in self.lanes.iter().filter(|lane| lane.signal() == parcel.signal) {
+            lane.send(parcel.clone());
         }
     }
 
     /// Gives what is queued until the deadline, and counts the rest.
     pub(crate) async fn finish(&self, deadline: Instant) {
         // All lanes drain at the same time from the first line on; waiting for one after the other adds nothing.
-        self.lanes.iter().for_each(|(_, lane)| lane.close());
-        for (_, lane) in &self.lanes {
+        self.lanes.iter().for_each(Lane::close);
+        for lane in &self.lanes {
             lane.ended(deadline).await;
         }
     }

@@ -1,12 +1,12 @@
-//! Copies for the user's own endpoint: real collectors (another receiver, tonic's server), and ones that are dead, deaf,
-//! stalled or unwilling.
+//! Copies for the user's own targets: real collectors (another receiver, tonic's server), files, and ones that are dead, deaf,
+//! stalled, unwilling or out of their mind.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use longpole_model::{Loss, LossKind};
+use longpole_model::{Loss, LossKind, SpanEvent, SpanId, TraceId};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
@@ -25,6 +25,14 @@ impl Keep for Discard {
     fn traces(&mut self, _: &[u8], _: Encoding, _: Option<u32>) -> Result<(), KeepError> {
         Ok(())
     }
+
+    fn resource_event(&mut self, _: &str) -> Result<(), KeepError> {
+        Ok(())
+    }
+
+    fn log_event(&mut self, _: TraceId, _: SpanId, _: SpanEvent) -> Result<(), KeepError> {
+        Ok(())
+    }
 }
 
 fn target(url: &str, protocol: ForwardProtocol) -> ForwardTarget {
@@ -39,7 +47,11 @@ fn target(url: &str, protocol: ForwardProtocol) -> ForwardTarget {
 }
 
 fn receiver_that_forwards(target: ForwardTarget) -> ReceiverHandle {
-    Receiver::start(ReceiverOptions { forward: vec![target] }, Box::new(Discard)).unwrap()
+    receiver_that_forwards_to(vec![target])
+}
+
+fn receiver_that_forwards_to(forward: Vec<ForwardTarget>) -> ReceiverHandle {
+    Receiver::start(ReceiverOptions { forward, ..ReceiverOptions::default() }, Box::new(Discard)).unwrap()
 }
 
 fn spans(name: &str) -> ExportTraceServiceRequest {
@@ -82,7 +94,9 @@ fn http_collector(answers: &'static [&'static str]) -> (String, mpsc::Receiver<(
             let mut body = vec![0; length];
             stream.read_exact(&mut body).unwrap();
             let answer = answers.next().unwrap();
-            write!(stream, "HTTP/1.1 {answer}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").unwrap();
+            // An answer with a body brings its length.
+            let end = if answer.contains("Content-Length") { "" } else { "\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" };
+            write!(stream, "HTTP/1.1 {answer}{end}").unwrap();
             if sender.send((head, body)).is_err() {
                 return;
             }
@@ -183,7 +197,7 @@ fn what_does_not_fit_into_the_queue_is_counted() {
     let mut losses = failed(&receiver.finish(Duration::from_millis(50)));
     losses.sort();
     assert_eq!(losses[0], (1, format!("{url} did not take them before longpole ended")));
-    assert_eq!(losses[1], (2, format!("{url} takes less than the command sends: the queue of 32 MiB is full")));
+    assert_eq!(losses[1], (2, format!("{url}: takes less than the command sends: the queue of 32 MiB is full")));
 }
 
 #[test]
@@ -335,6 +349,339 @@ async fn a_grpc_endpoint_that_is_full_is_asked_again_only_if_it_says_when() {
     }
 }
 
+/// Spans of these names in one request.
+fn request_of(names: &[&str]) -> ExportTraceServiceRequest {
+    let mut request = spans("");
+    let of_scope = &mut request.resource_spans[0].scope_spans[0].spans;
+    let first = of_scope.remove(0);
+    of_scope.extend((1..).zip(names).map(|(id, name)| Span { name: (*name).to_owned(), span_id: vec![id; 8], ..first.clone() }));
+    request
+}
+
+fn names_of(requests: &[ExportTraceServiceRequest]) -> Vec<String> {
+    let scopes = requests.iter().flat_map(|request| &request.resource_spans).flat_map(|resource| &resource.scope_spans);
+    scopes.flat_map(|scope| &scope.spans).map(|span| span.name.clone()).collect()
+}
+
+#[test]
+fn what_an_endpoint_rejects_of_a_request_is_counted() {
+    static ANSWERS: [&str; 3] = [
+        "200 OK\r\nContent-Type: application/json\r\nContent-Length: 65\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":\"2\",\"errorMessage\":\"too old\"}}",
+        // More than there were.
+        "200 OK\r\nContent-Length: 8\r\n\r\n\x0a\x06\x08\x09\x12\x02no",
+        // A warning, and then words of somebody else.
+        "200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>",
+    ];
+    let (url, received) = http_collector(&ANSWERS);
+    let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Http));
+    for _ in 0..3 {
+        assert_eq!(post(receiver.port(), PROTOBUF, &request_of(&["a", "b", "c"]).encode_to_vec()), 200);
+        received.recv_timeout(SOON).unwrap();
+    }
+    let mut losses = failed(&receiver.finish(SOON));
+    losses.sort();
+    assert_eq!(losses, [(2, format!("{url}: rejected them: too old")), (3, format!("{url}: rejected them: no"))]);
+}
+
+#[test]
+fn without_a_protocol_a_request_goes_on_as_it_came() {
+    let (url, received) = http_collector(&["200 OK"]);
+    let receiver = receiver_that_forwards(target(&url, ForwardProtocol::AsReceived));
+    assert_eq!(post(receiver.port(), PROTOBUF, &spans("over http").encode_to_vec()), 200);
+    let (head, _) = received.recv_timeout(SOON).unwrap();
+    assert!(head.starts_with("post /v1/traces http/1.1"), "{head}");
+    assert_eq!(receiver.finish(SOON), []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_protocol_what_came_over_grpc_goes_on_over_grpc() {
+    let collector = GrpcCollector::default();
+    let url = serve_grpc(collector.clone()).await + "/v1/traces";
+    let receiver = receiver_that_forwards(target(&url, ForwardProtocol::AsReceived));
+    let mut client = TraceServiceClient::connect(receiver.endpoint()).await.unwrap();
+    client.export(spans("over grpc")).await.unwrap();
+    drop(client);
+    let losses = tokio::task::spawn_blocking(move || receiver.finish(SOON)).await.unwrap();
+    assert!(losses.iter().all(|loss| loss.kind != LossKind::ForwardFailed), "{losses:?}");
+    let got: Vec<_> = collector.got.lock().unwrap().iter().map(|(request, _)| request.clone()).collect();
+    assert_eq!(names_of(&got), ["over grpc"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn json_goes_to_a_grpc_endpoint_in_protobuf() {
+    let collector = GrpcCollector::default();
+    let url = serve_grpc(collector.clone()).await;
+    let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Grpc));
+    let losses = tokio::task::spawn_blocking(move || {
+        assert_eq!(post(receiver.port(), "Content-Type: application/json\r\n", &serde_json::to_vec(&spans("in json")).unwrap()), 200);
+        receiver.finish(SOON)
+    });
+    assert_eq!(losses.await.unwrap(), []);
+    let got: Vec<_> = collector.got.lock().unwrap().iter().map(|(request, _)| request.clone()).collect();
+    assert_eq!(names_of(&got), ["in json"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grpc_endpoint_that_says_when_is_asked_again_then() {
+    let later = {
+        // RetryInfo { retry_delay: 0.3 s } in an Any in a Status.
+        let name = b"type.googleapis.com/google.rpc.RetryInfo";
+        let delay = [0x12, 8, 0x0a, 6, 0x10, 0x80, 0xc6, 0x86, 0x8f, 0x01];
+        let mut details = vec![0x08, 8, 0x1a, (2 + name.len() + delay.len()) as u8, 0x0a, name.len() as u8];
+        details.extend(name);
+        details.extend(delay);
+        tonic::Status::with_details(tonic::Code::ResourceExhausted, "later", details.into())
+    };
+    let collector = GrpcCollector::default();
+    *collector.answers.lock().unwrap() = vec![later];
+    let url = serve_grpc(collector.clone()).await;
+    let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Grpc));
+    let (losses, took) = tokio::task::spawn_blocking(move || {
+        assert_eq!(post(receiver.port(), PROTOBUF, &spans("a").encode_to_vec()), 200);
+        let begun = Instant::now();
+        (receiver.finish(SOON), begun.elapsed())
+    })
+    .await
+    .unwrap();
+    assert_eq!(losses, []);
+    assert!(took > Duration::from_millis(250), "{took:?}");
+}
+
+/// A directory of this test alone, removed at its end.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("longpole-forward-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_file_gets_one_line_of_json_for_each_request_and_nothing_of_an_earlier_run() {
+    let scratch = Scratch::new("lines");
+    let path = scratch.file("traces.json");
+    std::fs::write(&path, "of an earlier run\n").unwrap();
+    let receiver = receiver_that_forwards(ForwardTarget::traces(ForwardProtocol::OtlpFile, &path));
+    assert_eq!(post(receiver.port(), PROTOBUF, &request_of(&["a", "b"]).encode_to_vec()), 200);
+    let pretty = serde_json::to_vec_pretty(&spans("c")).unwrap();
+    assert_eq!(post(receiver.port(), "Content-Type: application/json\r\n", &pretty), 200);
+    assert_eq!(receiver.finish(SOON), []);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.ends_with('\n'));
+    let requests: Vec<ExportTraceServiceRequest> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((requests.len(), names_of(&requests)), (2, vec!["a".to_owned(), "b".to_owned(), "c".to_owned()]));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_says_why() {
+    let scratch = Scratch::new("unwritable");
+    let nowhere = scratch.file("no/such/folder");
+    for (protocol, path, expected) in [
+        (ForwardProtocol::OtlpFile, nowhere.as_str(), "failed to create it: No such file or directory"),
+        (ForwardProtocol::AppDashFile, nowhere.as_str(), "failed to create it: No such file or directory"),
+        (ForwardProtocol::OtlpFile, "/dev/full", "failed to write: No space left on device"),
+        (ForwardProtocol::AppDashFile, "/dev/full", "failed to write: No space left on device"),
+    ] {
+        let receiver = receiver_that_forwards(ForwardTarget::traces(protocol, path));
+        assert_eq!(post(receiver.port(), PROTOBUF, &request_of(&["a", "b"]).encode_to_vec()), 200);
+        let losses = failed(&receiver.finish(SOON));
+        let [(2, reason)] = &losses[..] else { panic!("{path}: {losses:?}") };
+        assert!(reason.starts_with(&format!("{path}: {expected}")), "{reason}");
+    }
+}
+
+#[test]
+fn an_appdash_file_holds_all_spans_at_the_end() {
+    let scratch = Scratch::new("appdash");
+    let path = scratch.file("up.trace");
+    let receiver = receiver_that_forwards(ForwardTarget::traces(ForwardProtocol::AppDashFile, &path));
+    for name in ["a", "b"] {
+        let mut request = request_of(&[name]);
+        request.resource_spans[0].scope_spans[0].spans[0].span_id = vec![name.as_bytes()[0]; 8];
+        assert_eq!(post(receiver.port(), PROTOBUF, &request.encode_to_vec()), 200);
+    }
+    let losses = receiver.finish(SOON);
+    assert!(losses.iter().all(|loss| loss.kind != LossKind::ForwardFailed), "{losses:?}");
+    let mut batch = longpole_model::SpanBatch::default();
+    let file = std::fs::File::open(&path).unwrap();
+    longpole_wire::appdash::decode_file(file, &longpole_wire::Limits::default(), &mut batch).unwrap();
+    let mut names: Vec<_> = batch.spans.iter().map(|span| span.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a", "b"]);
+}
+
+#[test]
+fn an_appdash_collector_gets_frames_and_its_end_says_that_it_has_them() {
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("tcp://{}", collector.local_addr().unwrap());
+    let reads = thread::spawn(move || {
+        let (mut stream, _) = collector.accept().unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
+    let receiver = receiver_that_forwards(ForwardTarget::traces(ForwardProtocol::AppDash, &url));
+    assert_eq!(post(receiver.port(), PROTOBUF, &request_of(&["a", "b"]).encode_to_vec()), 200);
+    assert_eq!(post(receiver.port(), PROTOBUF, &request_of(&["c"]).encode_to_vec()), 200);
+    assert_eq!(receiver.finish(SOON), []);
+    let mut batch = longpole_model::SpanBatch::default();
+    let mut reader = longpole_wire::appdash::FrameReader::new(&longpole_wire::Limits::default());
+    reader.push(&reads.join().unwrap(), &mut batch).unwrap();
+    reader.finish(&mut batch);
+    assert_eq!(batch.spans.iter().map(|span| span.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+}
+
+#[test]
+fn an_appdash_collector_that_is_gone_deaf_or_abrupt_is_counted_in_spans() {
+    let three = request_of(&["a", "b", "c"]).encode_to_vec();
+    let send_and_finish = |url: &str, deadline: Duration| {
+        let receiver = receiver_that_forwards(ForwardTarget::traces(ForwardProtocol::AppDash, url));
+        assert_eq!(post(receiver.port(), PROTOBUF, &three), 200);
+        failed(&receiver.finish(deadline))
+    };
+    let gone = format!("tcp://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    let losses = send_and_finish(&gone, SOON);
+    let [(3, reason)] = &losses[..] else { panic!("{losses:?}") };
+    assert!(reason.starts_with(&format!("{gone}: Connection refused")), "{reason}");
+
+    // The kernel takes what nobody reads.
+    let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("tcp://{}", deaf.local_addr().unwrap());
+    assert_eq!(send_and_finish(&url, Duration::from_millis(50)), [(3, format!("{url} did not take them before longpole ended"))]);
+
+    // Closed with bytes unread, which is a reset.
+    let abrupt = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("tcp://{}", abrupt.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in abrupt.incoming() {
+            stream.unwrap().read_exact(&mut [0]).unwrap();
+        }
+    });
+    let losses = send_and_finish(&url, SOON);
+    assert_eq!(losses.iter().map(|(count, _)| count).sum::<u64>(), 3, "{losses:?}");
+}
+
+#[test]
+fn zipkin_endpoints_get_the_version_that_their_path_says() {
+    for (path, expected) in [("/api/v1/spans", "binaryAnnotations"), ("/api/v2/spans", "tags")] {
+        let (url, received) = http_collector(&["503 Service Unavailable\r\nRetry-After: 0", "202 Accepted"]);
+        let url = url.replace("/v1/traces", path);
+        let receiver = receiver_that_forwards(ForwardTarget::traces(ForwardProtocol::Zipkin, &url));
+        let mut request = request_of(&["a"]);
+        let span = &mut request.resource_spans[0].scope_spans[0].spans[0];
+        span.attributes = vec![opentelemetry_proto::tonic::common::v1::KeyValue {
+            key: "k".to_owned(),
+            value: Some(opentelemetry_proto::tonic::common::v1::AnyValue {
+                value: Some(opentelemetry_proto::tonic::common::v1::any_value::Value::StringValue("v".to_owned())),
+            }),
+            ..Default::default()
+        }];
+        assert_eq!(post(receiver.port(), PROTOBUF, &request.encode_to_vec()), 200);
+        let (head, first) = received.recv_timeout(SOON).unwrap();
+        assert!(head.starts_with(&format!("post {path} http/1.1")) && head.contains("content-type: application/json"), "{head}");
+        assert_eq!(received.recv_timeout(SOON).unwrap().1, first, "again");
+        let text = String::from_utf8(first).unwrap();
+        assert!(text.contains(expected) && text.contains("\"name\":\"a\"") && text.contains("\"k\""), "{text}");
+        let losses = receiver.finish(SOON);
+        assert!(losses.iter().all(|loss| loss.kind != LossKind::ForwardFailed), "{losses:?}");
+    }
+}
+
+/// Takes a connection, reads a little, and says this.
+fn talker(words: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 64]);
+            let _ = stream.write_all(words);
+        }
+    });
+    url
+}
+
+#[test]
+fn bad_targets_beside_each_other_and_a_good_one_cost_the_command_nothing_and_are_counted_to_the_span() {
+    let dead = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    let stalled = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stalled_url = format!("http://{}", stalled.local_addr().unwrap());
+    let (refusing, _refused) = http_collector(&["403 Forbidden"]);
+    let garbage = talker(b"\x16\x03\x01 what?\r\n\r\n");
+    let scratch = Scratch::new("many");
+    let (lines, tree) = (scratch.file("t.json"), scratch.file("up.trace"));
+    let targets = vec![
+        target(&dead, ForwardProtocol::Http),
+        target(&dead, ForwardProtocol::Grpc),
+        target(&stalled_url, ForwardProtocol::Http),
+        target(&refusing, ForwardProtocol::Http),
+        target(&garbage, ForwardProtocol::Http),
+        target(&garbage, ForwardProtocol::Grpc),
+        ForwardTarget::traces(ForwardProtocol::AppDash, dead.replace("http", "tcp")),
+        ForwardTarget::traces(ForwardProtocol::Zipkin, format!("{dead}/api/v2/spans")),
+        ForwardTarget::traces(ForwardProtocol::OtlpFile, &lines),
+        ForwardTarget::traces(ForwardProtocol::AppDashFile, &tree),
+    ];
+    let bad = 8;
+    let alone = receiver_that_forwards_to(Vec::new());
+    let beside = receiver_that_forwards_to(targets);
+    let requests = 50;
+    let body = request_of(&["a", "b", "c"]).encode_to_vec();
+    let send = |receiver: &ReceiverHandle| {
+        let begun = Instant::now();
+        for _ in 0..requests {
+            assert_eq!(post(receiver.port(), PROTOBUF, &body), 200);
+        }
+        begun.elapsed()
+    };
+    let (without, with) = (send(&alone), send(&beside));
+    // A request that waited for a target would take as long as its first pause.
+    assert!(with < without + crate::limits::FORWARD_BACKOFF_MIN * 4, "{without:?} alone, {with:?} beside bad targets");
+    alone.finish(SOON);
+    let losses: Vec<_> = beside.finish(Duration::from_secs(2)).into_iter().filter(|loss| loss.kind == LossKind::ForwardFailed).collect();
+    assert_eq!(losses.iter().map(|loss| loss.count).sum::<u64>(), bad * requests * 3, "{losses:#?}");
+    let text = std::fs::read_to_string(&lines).unwrap();
+    assert_eq!(text.lines().count() as u64, requests);
+}
+
+#[test]
+fn spans_of_another_format_and_our_own_are_handed_on_too() {
+    let (url, received) = http_collector(&["200 OK"]);
+    let receiver = receiver_that_forwards(target(&url, ForwardProtocol::AsReceived));
+    assert!(receiver.forwards_spans());
+    let zipkin = br#"[{"traceId":"1","id":"2","name":"from zipkin","timestamp":1,"duration":1}]"#;
+    let mut stream = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
+    write!(stream, "POST /api/v2/spans HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", zipkin.len()).unwrap();
+    stream.write_all(zipkin).unwrap();
+    stream.read_to_end(&mut Vec::new()).unwrap();
+    let mut batch = longpole_model::SpanBatch::default();
+    longpole_wire::otlp::trace::decode(&spans("our own").encode_to_vec(), &longpole_wire::Limits::default(), &mut batch).unwrap();
+    receiver.forward_span(&batch.spans[0]);
+    let got: Vec<_> = (0..2)
+        .map(|_| {
+            let (head, body) = received.recv_timeout(SOON).unwrap();
+            assert!(head.contains("content-type: application/x-protobuf"), "{head}");
+            ExportTraceServiceRequest::decode(&body[..]).unwrap()
+        })
+        .collect();
+    let mut names = names_of(&got);
+    names.sort();
+    assert_eq!(names, ["from zipkin", "our own"]);
+    assert_eq!(receiver.finish(SOON), []);
+}
+
 #[test]
 fn one_run_inside_another_hands_its_spans_on_to_it() {
     for protocol in [ForwardProtocol::Http, ForwardProtocol::Grpc] {
@@ -345,12 +692,18 @@ fn one_run_inside_another_hands_its_spans_on_to_it() {
                 self.0.lock().unwrap().push(bytes.to_vec());
                 Ok(())
             }
+            fn resource_event(&mut self, _: &str) -> Result<(), KeepError> {
+                Ok(())
+            }
+            fn log_event(&mut self, _: TraceId, _: SpanId, _: SpanEvent) -> Result<(), KeepError> {
+                Ok(())
+            }
         }
         let memory = Memory::default();
         let outer = Receiver::start(ReceiverOptions::default(), Box::new(memory.clone())).unwrap();
         let url = match protocol {
             ForwardProtocol::Http => format!("{}/v1/traces", outer.endpoint()),
-            ForwardProtocol::Grpc => outer.endpoint(),
+            _ => outer.endpoint(),
         };
         let inner = receiver_that_forwards(target(&url, protocol));
         let body = spans("inner").encode_to_vec();

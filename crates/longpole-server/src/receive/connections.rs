@@ -23,9 +23,10 @@ use tokio::task::yield_now;
 use tokio::time::timeout_at;
 
 use super::watched_io::WatchedIo;
-use super::{Door, otlp_grpc, otlp_http};
-use crate::forward::Forwarder;
-use crate::limits::{CONNECTIONS_MAX, DRAIN_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
+use super::{Door, appdash, otlp_grpc, otlp_http, pulumi_events, zipkin};
+use crate::limits::{
+    APPDASH_CONNECTIONS_MAX, CONNECTIONS_MAX, DRAIN_STALL_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX, UNUSED_MAX,
+};
 use crate::peer::{self, PeerFinder};
 
 /// The body of every answer.
@@ -37,12 +38,23 @@ const QUIET_TURNS: usize = 3;
 /// Pause after the operating system refused a connection (no descriptors left) and none of ours could be closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
+/// Pause before connections are looked through again for one that can be closed.
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
+
 /// Pause before the kernel is asked again whether it delivered everything.
 const ON_ITS_WAY_PAUSE: Duration = Duration::from_millis(1);
+
+/// What is spoken at a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speech {
+    Http,
+    AppDash,
+}
 
 /// One connection, as its tasks and the drain see it.
 #[derive(Debug)]
 pub(crate) struct Connection {
+    speech: Speech,
     peer: SocketAddr,
     ours: SocketAddr,
     since: Instant,
@@ -55,9 +67,10 @@ pub(crate) struct Connection {
     end_waker: Mutex<Option<Waker>>,
     /// The last read found nothing: all that arrived is in the hands of the HTTP machine.
     read_to_end: AtomicBool,
-    /// The moment, on the clock of [`Shared::events`], at which it last became idle.
-    idle_since: AtomicU64,
-    hang_up: Notify,
+    /// The moment, on the clock of [`Shared::events`], at which its last request was answered; 0 before the first.
+    answered_at: AtomicU64,
+    /// Asks the connection to end.
+    pub(super) hang_up: Notify,
     shared: Arc<Shared>,
 }
 
@@ -101,7 +114,7 @@ impl<'a> InFlight<'a> {
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.0.idle_since.store(self.0.shared.happened(), Ordering::Relaxed);
+        self.0.answered_at.store(self.0.shared.happened(), Ordering::Relaxed);
     }
 }
 
@@ -153,27 +166,30 @@ impl Open {
     }
 }
 
+/// The ports.
+#[derive(Debug)]
+pub(super) struct Listeners {
+    /// OTLP, Zipkin and Pulumi's events.
+    pub(super) http: TcpListener,
+    /// AppDash.
+    pub(super) appdash: TcpListener,
+}
+
 struct Acceptor {
-    listener: TcpListener,
+    listeners: Listeners,
     door: Arc<Door>,
-    forwarder: Arc<Forwarder>,
     http: auto::Builder<TokioExecutor>,
     shared: Arc<Shared>,
     open: Arc<Open>,
 }
 
-/// Serves the port until `finished` gives the deadline, then drains it. Gives the deadline back.
-pub(super) async fn serve(
-    listener: TcpListener,
-    door: Arc<Door>,
-    forwarder: Arc<Forwarder>,
-    finished: oneshot::Receiver<Instant>,
-) -> Instant {
+/// Serves the ports until `finished` gives the deadline, then drains them. Gives the deadline back.
+pub(super) async fn serve(listeners: Listeners, door: Arc<Door>, finished: oneshot::Receiver<Instant>) -> Instant {
     let mut http = auto::Builder::new(TokioExecutor::new());
     // A client that has said all it wants to say may still wait for the answer.
     http.http1().max_buf_size(HEAD_BYTES_MAX).half_close(true);
     http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
-    let acceptor = Acceptor { listener, door, forwarder, http, shared: Arc::default(), open: Arc::default() };
+    let acceptor = Acceptor { listeners, door, http, shared: Arc::default(), open: Arc::default() };
     let deadline = {
         let mut accepting = pin!(acceptor.accept_all());
         // A receiver that was dropped instead of finished closes at once.
@@ -182,7 +198,7 @@ pub(super) async fn serve(
             never = &mut accepting => match never {},
         };
         tokio::select! {
-            () = acceptor.quiet(deadline.min(Instant::now() + DRAIN_MAX)) => {}
+            () = acceptor.quiet(deadline) => {}
             never = &mut accepting => match never {},
         }
         deadline
@@ -197,12 +213,17 @@ impl Acceptor {
         loop {
             while self.open.lock().len() >= CONNECTIONS_MAX {
                 self.close_longest_idle();
-                self.shared.room.notified().await;
+                // Something may also become old enough to be closed.
+                let _ = timeout_at(tokio::time::Instant::now() + ROOM_PAUSE, self.shared.room.notified()).await;
             }
-            match self.listener.accept().await {
+            let (accepted, speech) = tokio::select! {
+                accepted = self.listeners.http.accept() => (accepted, Speech::Http),
+                accepted = self.listeners.appdash.accept() => (accepted, Speech::AppDash),
+            };
+            match accepted {
                 Ok((stream, peer)) => {
                     number += 1;
-                    self.serve_one(number, stream, peer);
+                    self.serve_one(number, stream, peer, speech);
                 }
                 // The connection is gone already, or there is no descriptor left for it. It waits in the backlog.
                 Err(_) => {
@@ -213,12 +234,18 @@ impl Acceptor {
         }
     }
 
-    fn serve_one(&self, number: u64, stream: TcpStream, peer: SocketAddr) {
+    fn serve_one(&self, number: u64, stream: TcpStream, peer: SocketAddr, speech: Speech) {
         self.shared.happened();
         let Ok(ours) = stream.local_addr() else { return };
+        let appdash = || self.open.lock().values().filter(|connection| connection.speech == Speech::AppDash).count();
+        if speech == Speech::AppDash && appdash() >= APPDASH_CONNECTIONS_MAX {
+            self.door.refused(&format!("more than {APPDASH_CONNECTIONS_MAX} appdash connections at the same time"));
+            return;
+        }
         // Answers are small and waited for. Where the option cannot be set they are only later.
         let _ = stream.set_nodelay(true);
         let connection = Arc::new(Connection {
+            speech,
             peer,
             ours,
             since: Instant::now(),
@@ -227,34 +254,30 @@ impl Acceptor {
             keeping: AtomicUsize::new(0),
             end_waker: Mutex::new(None),
             read_to_end: AtomicBool::new(false),
-            idle_since: AtomicU64::new(0),
+            answered_at: AtomicU64::new(0),
             hang_up: Notify::new(),
             shared: Arc::clone(&self.shared),
         });
         self.open.lock().insert(number, Arc::clone(&connection));
-        let (door, forwarder, open) = (Arc::clone(&self.door), Arc::clone(&self.forwarder), Arc::clone(&self.open));
+        let (door, open) = (Arc::clone(&self.door), Arc::clone(&self.open));
         let http = self.http.clone();
         tokio::spawn(async move {
-            let io = TokioIo::new(WatchedIo::new(stream, Arc::clone(&connection)));
-            let service = service_fn(|request| answer(Arc::clone(&door), Arc::clone(&forwarder), Arc::clone(&connection), request));
-            let mut served = pin!(http.serve_connection(io, service));
-            // How a connection ends says nothing that its requests did not say.
-            tokio::select! {
-                _ = served.as_mut() => {}
-                () = connection.hang_up.notified() => {
-                    served.as_mut().graceful_shutdown();
-                    let _ = served.await;
-                }
+            match speech {
+                Speech::Http => serve_http(&http, stream, &door, &connection).await,
+                Speech::AppDash => appdash::serve(stream, &door, &connection).await,
             }
             open.lock().remove(&number);
             connection.shared.happened();
         });
     }
 
+    /// Makes room. A connection that was not used yet is about to be: it is closed only when it was long enough about to.
     fn close_longest_idle(&self) {
         let open = self.open.lock();
-        let idle = open.values().filter(|connection| connection.is_idle());
-        if let Some(connection) = idle.min_by_key(|connection| connection.idle_since.load(Ordering::Relaxed)) {
+        let answered_at = |connection: &Arc<Connection>| connection.answered_at.load(Ordering::Relaxed);
+        let idle = open.values().filter(|connection| connection.speech == Speech::Http && connection.is_idle());
+        let spare = idle.filter(|connection| answered_at(connection) > 0 || connection.since.elapsed() > UNUSED_MAX);
+        if let Some(connection) = spare.min_by_key(|connection| answered_at(connection)) {
             connection.hang_up.notify_one();
         }
     }
@@ -266,7 +289,7 @@ impl Acceptor {
     /// nothing happened for a few turns, every connection waits for its peer, and the kernel has delivered what was sent,
     /// nothing is left but what a living process may send later.
     async fn quiet(&self, deadline: Instant) {
-        let deadline = deadline.into();
+        let deadline = tokio::time::Instant::from_std(deadline);
         let mut delivered = false;
         loop {
             let before = self.shared.events.load(Ordering::Relaxed);
@@ -286,8 +309,10 @@ impl Acceptor {
                 tokio::time::sleep(ON_ITS_WAY_PAUSE).await;
             }
             delivered = false;
+            // A request that is here whole is ours to finish; one that is not is waited for as long as it goes on.
+            let stalls_at = if self.keeping() { deadline } else { deadline.min(tokio::time::Instant::now() + DRAIN_STALL_MAX) };
+            let waited = if busy == 0 { Ok(()) } else { timeout_at(stalls_at, self.shared.changed.notified()).await };
             // The pauses and yields make this a loop that the deadline must end.
-            let waited = if busy == 0 { Ok(()) } else { timeout_at(deadline, self.shared.changed.notified()).await };
             if waited.is_err() || tokio::time::Instant::now() >= deadline {
                 let detail = "requests that were still being sent when the drain deadline had passed";
                 self.door.book.add(LossKind::DrainTimedOut, self.busy() as u64, detail);
@@ -296,18 +321,22 @@ impl Acceptor {
         }
     }
 
+    fn keeping(&self) -> bool {
+        self.open.lock().values().any(|connection| connection.keeping.load(Ordering::Relaxed) > 0)
+    }
+
     async fn is_on_its_way(&self) -> bool {
-        let Ok(ours) = self.listener.local_addr() else { return false };
-        tokio::task::spawn_blocking(move || peer::is_on_its_way(ours)).await.unwrap_or(false)
+        let ours: Vec<_> = [&self.listeners.http, &self.listeners.appdash].into_iter().filter_map(|port| port.local_addr().ok()).collect();
+        tokio::task::spawn_blocking(move || peer::is_on_its_way(&ours)).await.unwrap_or(false)
     }
 
     fn busy(&self) -> usize {
         self.open.lock().values().filter(|connection| !connection.is_idle()).count()
     }
 
-    /// Closes the port and every connection, politely but briefly.
+    /// Closes the ports and every connection, politely but briefly.
     async fn say_goodbye(self) {
-        drop(self.listener);
+        drop(self.listeners);
         let survivors: Vec<_> = self.open.lock().values().cloned().collect();
         let idle = survivors.iter().filter(|connection| connection.is_idle()).count() as u64;
         let detail = "connections of processes that outlived the command: what they send later is not here";
@@ -324,16 +353,33 @@ impl Acceptor {
     }
 }
 
-async fn answer(
-    door: Arc<Door>,
-    forwarder: Arc<Forwarder>,
-    connection: Arc<Connection>,
-    request: Request<Incoming>,
-) -> Result<Response<AnswerBody>, Infallible> {
+async fn serve_http(http: &auto::Builder<TokioExecutor>, stream: TcpStream, door: &Arc<Door>, connection: &Arc<Connection>) {
+    let io = TokioIo::new(WatchedIo::new(stream, Arc::clone(connection)));
+    let service = service_fn(|request| answer(Arc::clone(door), Arc::clone(connection), request));
+    let mut served = pin!(http.serve_connection(io, service));
+    // How a connection ends says nothing that its requests did not say.
+    tokio::select! {
+        _ = served.as_mut() => {}
+        () = connection.hang_up.notified() => {
+            served.as_mut().graceful_shutdown();
+            let _ = served.await;
+        }
+    }
+}
+
+/// Sends a request to the door that it is for: by content type, then by path.
+async fn answer(door: Arc<Door>, connection: Arc<Connection>, request: Request<Incoming>) -> Result<Response<AnswerBody>, Infallible> {
+    let grpc = otlp_grpc::is_grpc(&request);
+    if grpc && pulumi_events::is_for(&request) {
+        // Open for as long as the engine works, so it is not in flight: it waits for its peer, as an idle connection does.
+        return Ok(pulumi_events::answer(&door, &connection, request).await);
+    }
     let _in_flight = InFlight::of(&connection);
-    Ok(if otlp_grpc::is_grpc(&request) {
-        otlp_grpc::answer(&door, &forwarder, &connection, request).await
+    Ok(if grpc {
+        otlp_grpc::answer(&door, &connection, request).await
+    } else if zipkin::is_for(&request) {
+        zipkin::answer(&door, &connection, request).await
     } else {
-        otlp_http::answer(&door, &forwarder, &connection, request).await
+        otlp_http::answer(&door, &connection, request).await
     })
 }

@@ -1,29 +1,67 @@
-//! The keeper: inflates a body, checks that it decodes, finds out who sent it, and keeps it. One thread, in order.
+//! The keeper: inflates a body, checks that it decodes, finds out who sent it, keeps it, and hands a copy on. What is not OTLP
+//! becomes OTLP here, so that the log has one format. One thread, in order.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
-use longpole_model::{Loss, LossKind, Resource, Scope, SpanRef, SpanSink};
-use longpole_wire::{DecodeError, Limits, otlp};
-use tokio::sync::oneshot;
+use longpole_model::sink::EventRef;
+use longpole_model::{
+    Attribute, Attributes, Loss, LossKind, Resource, Scope, SpanBatch, SpanEvent, SpanId, SpanRef, SpanSink, Timestamp, TraceId,
+};
+use longpole_wire::otlp::logs::LogSink;
+use longpole_wire::pulumi_event::{self, ResourceEvent, Step};
+use longpole_wire::{Limits, otlp, zipkin};
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connections::Connection;
-use super::{Compression, Encoding, Keep, Signal};
-use crate::limits::INFLATED_BYTES_MAX;
+use super::{Compression, Encoding, Keep, KeepError, Signal};
+use crate::forward::{CameBy, Forwarder, Parcel};
+use crate::limits::{CONVERTED_SPANS_MAX, INFLATED_BYTES_MAX};
 use crate::loss_book::LossBook;
 use crate::peer::PeerFinder;
+
+/// What a body is.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// A request of OpenTelemetry.
+    Otlp { signal: Signal, encoding: Encoding, came_by: CameBy },
+    /// A request of Zipkin; its format is found when the body can be read.
+    Zipkin { path: String, content_type: Option<String> },
+    /// Spans that were decoded where they were read: a trace request in protobuf.
+    Converted { spans: u64 },
+    /// One message of the engine's event stream of this number, and when it came.
+    PulumiEvent { stream: u64, received: Timestamp },
+    /// Nothing yet: a connection of which more will come.
+    Hello,
+}
 
 /// One request on its way.
 #[derive(Debug)]
 pub(super) struct Job {
-    pub(super) signal: Signal,
-    pub(super) encoding: Encoding,
+    pub(super) content: Content,
     pub(super) compression: Compression,
     pub(super) body: Bytes,
     pub(super) connection: Arc<Connection>,
+    /// What the body takes of the memory that all bodies share, where nobody else holds it.
+    pub(super) _memory: Option<OwnedSemaphorePermit>,
+}
+
+impl Job {
+    /// A job without a body.
+    pub(super) fn new(content: Content, connection: &Arc<Connection>) -> Self {
+        let connection = Arc::clone(connection);
+        Job { content, compression: Compression::Identity, body: Bytes::new(), connection, _memory: None }
+    }
+
+    /// The job with this body.
+    pub(super) fn with(self, compression: Compression, body: Bytes, memory: OwnedSemaphorePermit) -> Self {
+        Job { compression, body, _memory: Some(memory), ..self }
+    }
 }
 
 /// What became of a request.
@@ -42,6 +80,17 @@ pub(super) enum Verdict {
     TooLarge(String),
     /// It is good and could not be kept: the client should try again.
     NotKept(String),
+}
+
+impl Verdict {
+    /// All of it is kept.
+    fn whole() -> Self {
+        Verdict::Kept { rejected: 0, message: String::new() }
+    }
+
+    fn not_kept(error: &KeepError) -> Self {
+        Verdict::NotKept(format!("cannot keep the request: {error}"))
+    }
 }
 
 /// A request and where its outcome is waited for.
@@ -71,108 +120,298 @@ impl Intake {
 
     /// Hands over one request and waits for what became of it.
     pub(super) async fn take(&self, job: Job) -> Verdict {
-        let (reply, verdict) = oneshot::channel();
         let gone = || Verdict::NotKept("the recorder is ending".to_owned());
-        if self.sender().as_ref().is_none_or(|jobs| jobs.send((job, reply)).is_err()) {
-            return gone();
+        match self.hand(job) {
+            Some(verdict) => verdict.await.unwrap_or_else(|_| gone()),
+            None => gone(),
         }
-        verdict.await.unwrap_or_else(|_| gone())
+    }
+
+    /// Hands over one request; what became of it comes by the channel. `None` where nothing is taken any more.
+    pub(super) fn hand(&self, job: Job) -> Option<oneshot::Receiver<Verdict>> {
+        let (reply, verdict) = oneshot::channel();
+        self.sender().as_ref()?.send((job, reply)).ok()?;
+        Some(verdict)
     }
 }
 
 /// Serves the queue until every [`Intake`] is dropped.
-pub(super) fn keep_all(queue: Receiver<Handed>, mut keep: Box<dyn Keep>, book: &LossBook) {
-    let mut finder = PeerFinder::default();
+pub(super) fn keep_all(queue: Receiver<Handed>, keep: Box<dyn Keep>, limits: Limits, book: &LossBook, forwarder: &Forwarder) {
+    let mut keeper = Keeper { keep, finder: PeerFinder::default(), limits, book, forwarder };
     for (job, reply) in queue {
-        let verdict = match job.signal {
-            Signal::Traces => keep_traces(&job, keep.as_mut(), &mut finder),
-            Signal::Metrics | Signal::Logs => {
-                count_other(&job, book);
-                Verdict::Kept { rejected: 0, message: String::new() }
+        // The client may have hung up meanwhile, or never wanted to know; what was kept stays kept.
+        let _ = reply.send(keeper.serve(&job));
+    }
+}
+
+struct Keeper<'a> {
+    keep: Box<dyn Keep>,
+    finder: PeerFinder,
+    limits: Limits,
+    book: &'a LossBook,
+    forwarder: &'a Forwarder,
+}
+
+impl Keeper<'_> {
+    fn serve(&mut self, job: &Job) -> Verdict {
+        match &job.content {
+            Content::Otlp { signal: Signal::Traces, encoding, came_by } => self.keep_traces(job, *encoding, *came_by),
+            Content::Otlp { signal, encoding, came_by } => {
+                self.take_other(job, *signal, *encoding, *came_by);
+                Verdict::whole()
             }
+            Content::Zipkin { path, content_type } => self.keep_zipkin(job, path, content_type.as_deref()),
+            Content::Converted { spans } => self.keep_converted(job, *spans),
+            Content::PulumiEvent { stream, received } => self.keep_event(job, *stream, *received),
+            Content::Hello => {
+                job.connection.peer_pid(&mut self.finder);
+                Verdict::whole()
+            }
+        }
+    }
+
+    fn keep_traces(&mut self, job: &Job, encoding: Encoding, came_by: CameBy) -> Verdict {
+        let bytes = match inflated(job) {
+            Ok(bytes) => bytes,
+            Err(verdict) => return verdict,
         };
-        // The client may have hung up meanwhile; what was kept stays kept.
-        let _ = reply.send(verdict);
+        let mut check = Check { resource_without_pid: true, ..Check::default() };
+        let decoded = match encoding {
+            Encoding::Protobuf => otlp::trace::decode(&bytes, &self.limits, &mut check),
+            Encoding::Json => otlp::json::decode(&bytes, &self.limits, &mut check),
+        };
+        if let Err(error) = decoded {
+            return Verdict::Undecodable(error.to_string());
+        }
+        // Looking up the peer reads through /proc, so it is done only where a span would have no process without it.
+        let peer_pid = if check.pid_missing { job.connection.peer_pid(&mut self.finder) } else { None };
+        if let Err(error) = self.keep.traces(&bytes, encoding, peer_pid) {
+            return Verdict::not_kept(&error);
+        }
+        let (compression, body) = (job.compression, job.body.clone());
+        // What was rejected here would be rejected there.
+        self.forwarder.send(&Parcel { signal: Signal::Traces, encoding, compression, came_by, body, items: check.spans });
+        Verdict::Kept { rejected: check.rejected, message: check.reasons.join("; ") }
     }
-}
 
-fn keep_traces(job: &Job, keep: &mut dyn Keep, finder: &mut PeerFinder) -> Verdict {
-    let inflated;
-    let bytes = match job.compression {
-        Compression::Identity => &job.body[..],
-        compression => match inflate(&job.body, compression) {
-            Ok(bytes) => {
-                inflated = bytes;
-                &inflated[..]
+    fn keep_zipkin(&mut self, job: &Job, path: &str, content_type: Option<&str>) -> Verdict {
+        let bytes = match inflated(job) {
+            Ok(bytes) => bytes,
+            Err(verdict) => return verdict,
+        };
+        let format = zipkin::Format::of_request(path, content_type, &bytes);
+        let peer_pid = job.connection.peer_pid(&mut self.finder);
+        let (keep, forwarder, book) = (self.keep.as_mut(), self.forwarder, self.book);
+        let mut convert = Convert { keep, forwarder, book, peer_pid, batch: SpanBatch::default(), failed: None };
+        let decoded = zipkin::decode(&bytes, format, &self.limits, &mut convert);
+        convert.give();
+        match (decoded, convert.failed) {
+            (Err(error), _) => Verdict::Undecodable(error.to_string()),
+            (Ok(()), Some(error)) => Verdict::not_kept(&error),
+            (Ok(()), None) => Verdict::whole(),
+        }
+    }
+
+    fn keep_converted(&mut self, job: &Job, spans: u64) -> Verdict {
+        let peer_pid = job.connection.peer_pid(&mut self.finder);
+        match self.keep.traces(&job.body, Encoding::Protobuf, peer_pid) {
+            Ok(()) => {
+                self.forwarder.send(&Parcel::converted(job.body.clone(), spans));
+                Verdict::whole()
             }
-            Err(InflateError::TooLarge) => {
-                return Verdict::TooLarge(format!(
-                    "body larger than {} MiB after decompression: export smaller batches",
-                    INFLATED_BYTES_MAX >> 20
-                ));
+            Err(error) => {
+                // Nobody waits for an answer, so nobody sends them again.
+                self.book.add(LossKind::RequestsRefused, spans, format!("appdash spans that could not be kept: {error}"));
+                Verdict::not_kept(&error)
             }
-            Err(InflateError::Broken(reason)) => return Verdict::Undecodable(format!("cannot decompress the body: {reason}")),
-        },
-    };
-    let mut check = Check { resource_without_pid: true, ..Check::default() };
-    if let Err(error) = decode_traces(bytes, job.encoding, &mut check) {
-        return Verdict::Undecodable(error.to_string());
+        }
     }
-    // Looking up the peer reads through /proc, so it is done only where a span would have no process without it.
-    let peer_pid = if check.pid_missing { job.connection.peer_pid(finder) } else { None };
-    match keep.traces(bytes, job.encoding, peer_pid) {
-        Ok(()) => Verdict::Kept { rejected: check.rejected, message: check.reasons.join("; ") },
-        Err(error) => Verdict::NotKept(format!("cannot keep the request: {error}")),
+
+    fn keep_event(&mut self, job: &Job, stream: u64, received: Timestamp) -> Verdict {
+        let kept = inflated(job).map_err(|_| "not to be decompressed".to_owned()).and_then(|bytes| {
+            let text = event_text(&bytes).ok_or("not a message with an event")?;
+            let event = pulumi_event::parse(text).map_err(|error| error.to_string())?;
+            // Events of other kinds say nothing about a resource.
+            let Some(event) = event else { return Ok(()) };
+            self.keep.resource_event(&event_json(stream, received, &event)).map_err(|error| error.to_string())
+        });
+        if let Err(reason) = kept {
+            self.book.add(LossKind::RequestsRefused, 1, format!("pulumi engine events that could not be kept: {reason}"));
+        }
+        Verdict::whole()
+    }
+
+    /// Metrics are not kept, log records only where they name a span. A child that sends them is never told of an error: what is
+    /// not kept is counted, and what cannot be counted counts as one. Its own endpoint, where it has one, gets them unchanged.
+    fn take_other(&mut self, job: &Job, signal: Signal, encoding: Encoding, came_by: CameBy) {
+        let bytes = inflated(job).ok();
+        let json = encoding == Encoding::Json;
+        let items = match signal {
+            Signal::Traces => 0,
+            Signal::Metrics => {
+                let points = bytes.and_then(|bytes| otlp::count_metrics(&bytes, json).ok()).unwrap_or(1);
+                self.book.add(LossKind::OtherSignals, points, "data points of metrics, which are not kept");
+                points
+            }
+            Signal::Logs => bytes.and_then(|bytes| self.keep_logs(&bytes, encoding)).unwrap_or_else(|| {
+                self.book.add(LossKind::OtherSignals, 1, NO_SPAN);
+                1
+            }),
+        };
+        let (compression, body) = (job.compression, job.body.clone());
+        self.forwarder.send(&Parcel { signal, encoding, compression, came_by, body, items });
+    }
+
+    /// How many records there are; `None` where they cannot be read.
+    fn keep_logs(&mut self, bytes: &[u8], encoding: Encoding) -> Option<u64> {
+        let mut events = Events { keep: self.keep.as_mut(), book: self.book };
+        let counts = otlp::logs::decode(bytes, encoding, &self.limits, &mut events).ok()?;
+        self.book.add(LossKind::OtherSignals, counts.others, NO_SPAN);
+        Some(counts.of_spans + counts.others)
     }
 }
 
-fn decode_traces(bytes: &[u8], encoding: Encoding, sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
-    match encoding {
-        Encoding::Protobuf => otlp::trace::decode(bytes, &Limits::default(), sink),
-        Encoding::Json => otlp::json::decode(bytes, &Limits::default(), sink),
+/// Keeps log records that name a span.
+struct Events<'a> {
+    keep: &'a mut dyn Keep,
+    book: &'a LossBook,
+}
+
+impl LogSink for Events<'_> {
+    // Whose record it is, its span says.
+    fn resource(&mut self, _: Resource) {}
+
+    fn scope(&mut self, _: Scope) {}
+
+    fn event(&mut self, trace_id: TraceId, span_id: SpanId, event: EventRef<'_>) {
+        let attributes = event.attributes.iter().map(|(key, value)| Attribute { key: (*key).to_owned(), value: value.to_owned() });
+        let event = SpanEvent { time: event.time, name: event.name.to_owned(), attributes: Attributes(attributes.collect()) };
+        if let Err(error) = self.keep.log_event(trace_id, span_id, event) {
+            self.book.add(LossKind::OtherSignals, 1, format!("log records that could not be kept: {error}"));
+        }
+    }
+
+    fn loss(&mut self, loss: Loss) {
+        self.book.add(loss.kind, loss.count, loss.detail);
     }
 }
 
-/// Metrics and logs are not kept. They are counted, and what cannot be counted counts as one: a child that sends them is
-/// never told of an error, for its own endpoint (where it has one) gets them unchanged.
-fn count_other(job: &Job, book: &LossBook) {
-    let bytes = match job.compression {
-        Compression::Identity => Some(job.body.to_vec()),
-        compression => inflate(&job.body, compression).ok(),
+/// Why a log record is not kept.
+const NO_SPAN: &str = "log records that name no span, which are not kept";
+
+/// The body of a job without its compression, or what is wrong with it.
+fn inflated(job: &Job) -> Result<Cow<'_, [u8]>, Verdict> {
+    inflate(&job.body, job.compression).map_err(|error| match error {
+        InflateError::TooLarge => Verdict::TooLarge(error.to_string()),
+        InflateError::Broken(_) => Verdict::Undecodable(error.to_string()),
+    })
+}
+
+/// Field 1 of the message of `pulumirpc.Events/StreamEvents`, which is its only one.
+fn event_text(message: &[u8]) -> Option<&str> {
+    let (key, mut rest) = message.split_first()?;
+    let (mut length, mut shift) = (0u32, 0);
+    loop {
+        let (byte, after) = rest.split_first()?;
+        rest = after;
+        length |= u32::from(byte & 0x7f).checked_shl(shift)?;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    (*key == 0x0a && rest.len() == length as usize).then_some(rest).and_then(|text| std::str::from_utf8(text).ok())
+}
+
+fn event_json(stream: u64, received: Timestamp, event: &ResourceEvent) -> String {
+    let step = match event.step {
+        Step::Pre => "pre",
+        Step::Outputs => "outputs",
+        Step::OpFailed => "op_failed",
     };
-    let count = |count: fn(&[u8], bool) -> Result<u64, DecodeError>| {
-        bytes.as_deref().and_then(|bytes| count(bytes, job.encoding == Encoding::Json).ok()).unwrap_or(1)
-    };
-    match job.signal {
-        Signal::Traces => {}
-        Signal::Metrics => book.add(LossKind::OtherSignals, count(otlp::count_metrics), "data points of metrics, which are not kept"),
-        Signal::Logs => book.add(LossKind::OtherSignals, count(otlp::count_logs), "log records, which are not kept"),
+    json!({
+        "stream": stream, "received_unix_nano": received.unix_nanos().to_string(), "sequence": event.sequence, "time_unix_nano": event.time.unix_nanos().to_string(), "step": step, "op": event.op,
+        "urn": event.urn, "type": event.resource_type, "dependencies": event.dependencies, "parent": event.parent,
+        "provider": event.provider,
+    })
+    .to_string()
+}
+
+/// Keeps spans of another format as requests of ours while they are decoded, so that they never stand in memory all together.
+struct Convert<'a> {
+    keep: &'a mut dyn Keep,
+    forwarder: &'a Forwarder,
+    book: &'a LossBook,
+    peer_pid: Option<u32>,
+    batch: SpanBatch,
+    /// Why nothing more is kept: the client is to send all of it again.
+    failed: Option<KeepError>,
+}
+
+impl Convert<'_> {
+    fn give(&mut self) {
+        for loss in self.batch.losses.drain(..) {
+            self.book.add(loss.kind, loss.count, loss.detail);
+        }
+        let spans = std::mem::take(&mut self.batch.spans);
+        if spans.is_empty() || self.failed.is_some() {
+            return;
+        }
+        let body = otlp::encode_trace(&spans);
+        match self.keep.traces(&body, Encoding::Protobuf, self.peer_pid) {
+            Ok(()) => self.forwarder.send(&Parcel::converted(body.into(), spans.len() as u64)),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+}
+
+impl SpanSink for Convert<'_> {
+    fn resource(&mut self, resource: Resource) {
+        self.batch.resource(resource);
+    }
+
+    fn scope(&mut self, scope: Scope) {
+        self.batch.scope(scope);
+    }
+
+    fn span(&mut self, span: SpanRef<'_>) {
+        self.batch.span(span);
+        if self.batch.spans.len() >= CONVERTED_SPANS_MAX {
+            self.give();
+        }
+    }
+
+    fn loss(&mut self, loss: Loss) {
+        self.batch.loss(loss);
     }
 }
 
 /// Why a body was not inflated.
-#[derive(Debug, PartialEq, Eq)]
-enum InflateError {
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InflateError {
+    #[error("body larger than {} MiB after decompression: export smaller batches", INFLATED_BYTES_MAX >> 20)]
     TooLarge,
+    #[error("cannot decompress the body: {0}")]
     Broken(String),
 }
 
 /// Inflates up to [`INFLATED_BYTES_MAX`]: a body that would become more is stopped there, whatever it would have become.
-fn inflate(bytes: &[u8], compression: Compression) -> Result<Vec<u8>, InflateError> {
+pub(crate) fn inflate(bytes: &[u8], compression: Compression) -> Result<Cow<'_, [u8]>, InflateError> {
     let mut out = Vec::new();
     let limit = INFLATED_BYTES_MAX as u64 + 1;
     match compression {
-        Compression::Identity => return Ok(bytes.to_vec()),
+        Compression::Identity => return Ok(Cow::Borrowed(bytes)),
         Compression::Gzip => MultiGzDecoder::new(bytes).take(limit).read_to_end(&mut out),
         Compression::Deflate => ZlibDecoder::new(bytes).take(limit).read_to_end(&mut out),
     }
     .map_err(|error| InflateError::Broken(error.to_string()))?;
-    if out.len() > INFLATED_BYTES_MAX { Err(InflateError::TooLarge) } else { Ok(out) }
+    if out.len() > INFLATED_BYTES_MAX { Err(InflateError::TooLarge) } else { Ok(Cow::Owned(out)) }
 }
 
 /// Looks at a request without keeping anything of it.
 #[derive(Debug, Default)]
 struct Check {
+    spans: u64,
     rejected: u64,
     reasons: Vec<String>,
     /// The resource of the spans that follow does not say its process.
@@ -189,6 +428,7 @@ impl SpanSink for Check {
     fn scope(&mut self, _: Scope) {}
 
     fn span(&mut self, _: SpanRef<'_>) {
+        self.spans += 1;
         self.pid_missing |= self.resource_without_pid;
     }
 

@@ -1,11 +1,13 @@
-//! The door for spans: one loopback port that speaks OTLP over gRPC and over HTTP.
+//! The doors for spans: one loopback port that speaks OTLP over gRPC and HTTP, Zipkin, and the Pulumi engine's event stream,
+//! told apart by content type and path; and one for AppDash, which is not HTTP.
 //!
 //! ```text
-//!            receiver thread (tokio, one thread, I/O only)            keeper thread (may block)
-//!  accept → HTTP/1.1 or h2c ─┬─ otlp_http ─┐                  ┌──► inflate → check with wire → peer pid → Keep::traces
-//!                            └─ otlp_grpc ─┴─ body ── queue ──┘                                             │
-//!                 answer ◄──────────────────────────── verdict ◄────────────────────────────────────────────┘
-//!                   └──► forward (a copy for the user's own endpoint, after the answer is decided)
+//!            receiver thread (tokio, one thread, I/O only)                     keeper thread (may block)
+//!  accept → HTTP/1.1 or h2c ─┬─ otlp_http, otlp_grpc ─┐            ┌──► inflate → check with wire → peer pid → Keep
+//!         │                  ├─ zipkin ───────────────┼─ queue ────┤          (what is not OTLP becomes OTLP)    │
+//!         │                  └─ pulumi_events ────────┤            │                                           ├──► forward
+//!         └ appdash ──────────────────────────────────┘            │                                           │
+//!                              answer ◄────────────── verdict ◄────┴───────────────────────────────────────────┘
 //! ```
 //!
 //! The keeper is a thread of its own so that a slow disk, a large body or a look through `/proc` delays answers and never
@@ -13,38 +15,57 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, Receiver as ChannelReceiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use longpole_model::{Loss, LossKind};
+use longpole_model::{Loss, LossKind, Span, SpanEvent, SpanId, TraceId};
 pub use longpole_wire::otlp::{Encoding, Signal};
-use tokio::sync::{Semaphore, oneshot};
+use longpole_wire::{Limits, otlp};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::forward::{ForwardTarget, Forwarder, Parcel};
-use crate::limits::{BODIES_IN_MEMORY_BYTES_MAX, GOODBYE_MAX};
+use crate::limits::{BODIES_IN_MEMORY_BYTES_MAX, EVENT_STREAMS_MAX, GOODBYE_MAX};
 use crate::loss_book::LossBook;
 
+mod appdash;
 mod body;
 mod connections;
 mod intake;
 mod otlp_grpc;
 mod otlp_http;
+mod pulumi_events;
 #[cfg(test)]
 mod tests;
 mod watched_io;
+mod zipkin;
 
-use connections::{Connection, Keeping};
-use intake::{Intake, Job, Verdict};
-pub(crate) use otlp_grpc::{GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, frame as grpc_frame, path_of as grpc_path_of};
+use connections::{Connection, Keeping, Listeners};
+pub(crate) use intake::inflate;
+use intake::{Content, Intake, Job, Verdict};
+pub(crate) use otlp_grpc::{
+    GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, PREFIX_BYTES as GRPC_PREFIX_BYTES, frame as grpc_frame, path_of as grpc_path_of,
+};
 
 /// Keeps what was received. Called from one thread of the receiver, in the order of arrival; may block.
 pub trait Keep: Send + 'static {
     /// Keeps one request of spans, decompressed and known to decode. After `Ok` it is acknowledged, so it must survive the
     /// end of this process. `peer_pid` is the process at the other end of the connection, where it had to be looked up
     /// because the request does not say it.
+    ///
+    /// Spans that came in another format (Zipkin, AppDash) are given as a request in protobuf; the name of their scope says
+    /// which it was.
     fn traces(&mut self, bytes: &[u8], encoding: Encoding, peer_pid: Option<u32>) -> Result<(), KeepError>;
+
+    /// Keeps one event of Pulumi's engine, reduced to identity: one JSON object with `stream` (one for each update, counted from
+    /// 0), `received_unix_nano` (text; our clock), `sequence` (of the stream), `time_unix_nano` (text; whole seconds), `step` (`pre`, `outputs`, `op_failed`), `op`, `urn`, `type`,
+    /// `dependencies` (list of URNs), `parent` and `provider` (text or null). No input, output or secret is in it.
+    fn resource_event(&mut self, json: &str) -> Result<(), KeepError>;
+
+    /// Keeps a log record that names a span: an event of it, which may come before the span itself or without it.
+    fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), KeepError>;
 }
 
 /// Why a request could not be kept (disk full, say), as a lower-case fragment. The client is told to try again.
@@ -85,8 +106,10 @@ impl Compression {
 /// What a receiver needs beside the place to keep.
 #[derive(Debug, Default)]
 pub struct ReceiverOptions {
-    /// Endpoints of the user that get every request as well; at most one for each signal, the last one counts.
+    /// Targets of the user that get every request of their signal as well.
     pub forward: Vec<ForwardTarget>,
+    /// Limits of the decoders; of one AppDash packet, above all.
+    pub limits: Limits,
 }
 
 /// The receiver of a run.
@@ -94,22 +117,30 @@ pub struct ReceiverOptions {
 pub struct Receiver;
 
 impl Receiver {
-    /// Opens a port on 127.0.0.1 and serves it from a thread of its own. When this returns, connections are accepted.
+    /// Opens two ports on 127.0.0.1 and serves them from a thread of its own. When this returns, connections are accepted.
     ///
     /// Everything that may fail is done before the thread starts. It takes about 0.2 ms.
     pub fn start(options: ReceiverOptions, keep: Box<dyn Keep>) -> std::io::Result<ReceiverHandle> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+        let listen = || {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            listener.set_nonblocking(true)?;
+            let address = listener.local_addr()?;
+            Ok::<_, std::io::Error>((listener, address))
+        };
+        let ((listener, address), (appdash_listener, appdash_address)) = (listen()?, listen()?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 
         let book = Arc::new(LossBook::default());
+        let forwarder = {
+            let _inside = runtime.enter();
+            Arc::new(Forwarder::start(options.forward, &book))
+        };
         let (jobs, queue) = mpsc::channel();
         let (kept_all, keeper_ended) = mpsc::channel();
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
-            let book = Arc::clone(&book);
+            let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {
-                intake::keep_all(queue, keep, &book);
+                intake::keep_all(queue, keep, options.limits, &book, &forwarder);
                 // Nobody listens if the receiver did not want to wait.
                 let _ = kept_all.send(());
             }
@@ -119,14 +150,20 @@ impl Receiver {
         let door = Door {
             intake: Intake::new(jobs),
             bodies: Arc::new(Semaphore::new(BODIES_IN_MEMORY_BYTES_MAX / body::PERMIT_BYTES)),
+            event_streams: Semaphore::new(EVENT_STREAMS_MAX),
+            event_streams_so_far: AtomicU64::new(0),
+            limits: options.limits,
             book: Arc::clone(&book),
         };
-        let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn(move || {
-            runtime.block_on(serve(listener, door, options, finished, keeper_ended));
-            // Tasks that did not end by the deadline are dropped, not waited for.
-            runtime.shutdown_background();
+        let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn({
+            let forwarder = Arc::clone(&forwarder);
+            move || {
+                runtime.block_on(serve([listener, appdash_listener], door, &forwarder, finished, keeper_ended));
+                // Tasks that did not end by the deadline are dropped, not waited for.
+                runtime.shutdown_background();
+            }
         })?;
-        Ok(ReceiverHandle { address, finish, thread, book })
+        Ok(ReceiverHandle { address, appdash_address, finish, thread, forwarder, book })
     }
 }
 
@@ -134,8 +171,10 @@ impl Receiver {
 #[derive(Debug)]
 pub struct ReceiverHandle {
     address: SocketAddr,
+    appdash_address: SocketAddr,
     finish: oneshot::Sender<Instant>,
     thread: thread::JoinHandle<()>,
+    forwarder: Arc<Forwarder>,
     book: Arc<LossBook>,
 }
 
@@ -150,11 +189,31 @@ impl ReceiverHandle {
         format!("http://{}", self.address)
     }
 
+    /// What Pulumi's `--tracing` is to be set to.
+    pub fn appdash_endpoint(&self) -> String {
+        format!("tcp://{}", self.appdash_address)
+    }
+
+    /// What Pulumi's `--event-log` is to be set to: the port of everything else.
+    pub fn events_endpoint(&self) -> String {
+        format!("tcp://{}", self.address)
+    }
+
+    /// Whether somebody gets copies of spans.
+    pub fn forwards_spans(&self) -> bool {
+        self.forwarder.wants(Signal::Traces)
+    }
+
+    /// Hands a span of our own to whoever gets copies: the run's root, under which theirs stand. It is not kept.
+    pub fn forward_span(&self, span: &Span) {
+        self.forwarder.send(&Parcel::converted(otlp::encode_trace(std::slice::from_ref(span)).into(), 1));
+    }
+
     /// Ends the reception after the command ended, and says what is missing.
     ///
     /// What processes that are gone have sent is read to its end and kept: it lies in the buffers of the kernel. A process
-    /// that outlives the command holds this up only while it is inside a request, and for [`DRAIN_MAX`](crate::limits::DRAIN_MAX) at most. Then
-    /// copies that wait for the user's own endpoint get the rest of the `deadline`.
+    /// that outlives the command holds this up only while it is inside a request and goes on sending. Then copies that wait
+    /// for the user's own endpoint get the rest of the `deadline`, which holds for everything together.
     pub fn finish(self, deadline: Duration) -> Vec<Loss> {
         // An error means that the thread is gone, and then the join says why.
         let _ = self.finish.send(Instant::now() + deadline);
@@ -171,22 +230,26 @@ pub(crate) struct Door {
     intake: Intake,
     /// Permits of [`body::PERMIT_BYTES`] each.
     bodies: Arc<Semaphore>,
+    /// Places for event streams.
+    event_streams: Semaphore,
+    event_streams_so_far: AtomicU64,
+    limits: Limits,
     book: Arc<LossBook>,
 }
 
 async fn serve(
-    listener: TcpListener,
+    listeners: [TcpListener; 2],
     door: Door,
-    options: ReceiverOptions,
+    forwarder: &Forwarder,
     finished: oneshot::Receiver<Instant>,
     keeper_ended: ChannelReceiver<()>,
 ) {
     let book = Arc::clone(&door.book);
-    let forwarder = Arc::new(Forwarder::start(options.forward, Arc::clone(&book)));
     let door = Arc::new(door);
-    let deadline = match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => connections::serve(listener, Arc::clone(&door), Arc::clone(&forwarder), finished).await,
-        Err(error) => {
+    let [http, appdash] = listeners.map(tokio::net::TcpListener::from_std);
+    let deadline = match (http, appdash) {
+        (Ok(http), Ok(appdash)) => connections::serve(Listeners { http, appdash }, Arc::clone(&door), finished).await,
+        (Err(error), _) | (_, Err(error)) => {
             book.add(LossKind::RequestsRefused, 1, format!("cannot serve the port: {error}"));
             return;
         }
@@ -201,28 +264,23 @@ async fn serve(
     forwarder.finish(deadline).await;
 }
 
-/// A request whose body is in memory.
-#[derive(Debug)]
-pub(crate) struct Arrived {
-    signal: Signal,
-    encoding: Encoding,
-    compression: Compression,
-    body: Bytes,
-}
-
 impl Door {
-    /// Has a request kept, hands a copy on, and counts what is refused. Both protocols come through here.
-    async fn take(&self, arrived: Arrived, connection: &Arc<Connection>, forwarder: &Forwarder) -> Verdict {
-        let Arrived { signal, encoding, compression, body } = arrived;
-        let copy = body.clone();
+    /// Has a request kept, and counts what is refused. Every protocol that answers comes through here.
+    async fn take(&self, content: Content, compression: Compression, body: Bytes, connection: &Arc<Connection>) -> Verdict {
         let _keeping = Keeping::of(connection);
-        let verdict = self.intake.take(Job { signal, encoding, compression, body, connection: Arc::clone(connection) }).await;
+        let verdict = self.intake.take(Job { content, compression, body, connection: Arc::clone(connection), _memory: None }).await;
         match &verdict {
-            Verdict::Kept { .. } => forwarder.send(Parcel { signal, encoding, compression, body: copy }),
+            Verdict::Kept { .. } => {}
             Verdict::Undecodable(reason) | Verdict::TooLarge(reason) => self.refused(reason),
             Verdict::NotKept(reason) => self.refused(&format!("{reason}; the client was told to try again")),
         }
         verdict
+    }
+
+    /// Room for so many bytes in the memory that all bodies share, where there is some.
+    fn memory_of(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let permits = u32::try_from(bytes.div_ceil(body::PERMIT_BYTES)).ok()?;
+        Arc::clone(&self.bodies).try_acquire_many_owned(permits).ok()
     }
 
     fn refused(&self, reason: &str) {

@@ -27,10 +27,10 @@ use longpole_wire::otlp::{PartialSuccess, encode_response};
 
 use super::body::{self, BodyError};
 use super::connections::{AnswerBody, Connection};
-use super::intake::Verdict;
+use super::intake::{Content, Verdict};
 use super::otlp_http::code;
-use super::{Arrived, Compression, Door, Encoding, Signal};
-use crate::forward::Forwarder;
+use super::{Compression, Door, Encoding, Signal};
+use crate::forward::CameBy;
 
 pub(crate) const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub(crate) const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -66,32 +66,38 @@ pub(super) fn is_grpc(request: &Request<Incoming>) -> bool {
 }
 
 /// What is wrong with a request.
-struct Refusal {
+pub(super) struct Refusal {
     code: i32,
     message: String,
 }
 
 impl Refusal {
-    fn new(code: i32, message: impl Into<String>) -> Self {
+    pub(super) fn new(code: i32, message: impl Into<String>) -> Self {
         Refusal { code, message: message.into() }
     }
 }
 
 /// Answers one request.
-pub(super) async fn answer(
-    door: &Door,
-    forwarder: &Forwarder,
-    connection: &Arc<Connection>,
-    request: Request<Incoming>,
-) -> Response<AnswerBody> {
-    // Without HTTP/2 there are no trailers to put an outcome in, and by gRPC's specification every call is a POST.
+pub(super) async fn answer(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
+    match not_a_call(&request) {
+        Some(answer) => answer,
+        None => respond(take(door, connection, request).await),
+    }
+}
+
+/// The answer to what is no gRPC call: without HTTP/2 there are no trailers to put an outcome in, and by gRPC's specification
+/// every call is a POST.
+pub(super) fn not_a_call(request: &Request<Incoming>) -> Option<Response<AnswerBody>> {
     if request.version() != Version::HTTP_2 {
-        return bare(StatusCode::HTTP_VERSION_NOT_SUPPORTED, HeaderMap::new());
+        return Some(bare(StatusCode::HTTP_VERSION_NOT_SUPPORTED, HeaderMap::new()));
     }
-    if request.method() != Method::POST {
-        return bare(StatusCode::METHOD_NOT_ALLOWED, HeaderMap::from_iter([(ALLOW, HeaderValue::from_static("POST"))]));
-    }
-    match take(door, forwarder, connection, request).await {
+    let allow_post = || HeaderMap::from_iter([(ALLOW, HeaderValue::from_static("POST"))]);
+    (request.method() != Method::POST).then(|| bare(StatusCode::METHOD_NOT_ALLOWED, allow_post()))
+}
+
+/// The outcome of a call: its one message, or its status.
+pub(super) fn respond(outcome: Result<Vec<u8>, Refusal>) -> Response<AnswerBody> {
+    match outcome {
         Ok(message) => {
             let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from(0))]);
             let body = Full::new(frame(&message, false)).with_trailers(async move { Some(Ok::<_, Infallible>(trailers)) });
@@ -121,7 +127,7 @@ fn bare(status: StatusCode, headers: HeaderMap) -> Response<AnswerBody> {
     response
 }
 
-async fn take(door: &Door, forwarder: &Forwarder, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
+async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
     let (signal, compression) = inspect(&request).inspect_err(|refusal| door.refused(&refusal.message))?;
     let charged = body::read(request.into_body(), &door.bodies).await.map_err(|error| {
         door.refused(&error.message());
@@ -142,8 +148,8 @@ async fn take(door: &Door, forwarder: &Forwarder, connection: &Arc<Connection>, 
         }
         (true, compression) => compression,
     };
-    let arrived = Arrived { signal, encoding: Encoding::Protobuf, compression, body };
-    match door.take(arrived, connection, forwarder).await {
+    let content = Content::Otlp { signal, encoding: Encoding::Protobuf, came_by: CameBy::Grpc };
+    match door.take(content, compression, body, connection).await {
         Verdict::Kept { rejected: 0, .. } => Ok(encode_response(signal, None, Encoding::Protobuf)),
         Verdict::Kept { rejected, message } => {
             Ok(encode_response(signal, Some(PartialSuccess { rejected, message: &message }), Encoding::Protobuf))
@@ -166,10 +172,14 @@ fn inspect(request: &Request<Incoming>) -> Result<(Signal, Compression), Refusal
         let message = format!("content type {content_type}: expected application/grpc or application/grpc+proto");
         return Err(Refusal::new(code::UNIMPLEMENTED, message));
     }
-    let found = request.headers().get(GRPC_ENCODING).map(|value| String::from_utf8_lossy(value.as_bytes())).unwrap_or_default();
-    let compression = Compression::from_header(&found)
-        .ok_or_else(|| Refusal::new(code::UNIMPLEMENTED, format!("grpc encoding {found}: expected gzip, deflate or identity")))?;
-    Ok((signal, compression))
+    Ok((signal, compression_of(request.headers())?))
+}
+
+/// How messages are compressed, where they are.
+pub(super) fn compression_of(headers: &HeaderMap) -> Result<Compression, Refusal> {
+    let found = headers.get(GRPC_ENCODING).map(|value| String::from_utf8_lossy(value.as_bytes())).unwrap_or_default();
+    Compression::from_header(&found)
+        .ok_or_else(|| Refusal::new(code::UNIMPLEMENTED, format!("grpc encoding {found}: expected gzip, deflate or identity")))
 }
 
 /// The one message of a unary call, and whether it is compressed.

@@ -21,9 +21,9 @@ use longpole_wire::otlp::{PartialSuccess, encode_response, encode_status};
 
 use super::body::{self, BodyError};
 use super::connections::{AnswerBody, Connection};
-use super::intake::Verdict;
-use super::{Arrived, Compression, Door, Encoding, Signal};
-use crate::forward::Forwarder;
+use super::intake::{Content, Verdict};
+use super::{Compression, Door, Encoding, Signal};
+use crate::forward::CameBy;
 
 /// Codes of `google.rpc.Status`, which are gRPC's.
 pub(super) mod code {
@@ -62,14 +62,9 @@ impl Refusal {
 }
 
 /// Answers one request.
-pub(super) async fn answer(
-    door: &Door,
-    forwarder: &Forwarder,
-    connection: &Arc<Connection>,
-    request: Request<Incoming>,
-) -> Response<AnswerBody> {
+pub(super) async fn answer(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
     let encoding = encoding_of(request.headers());
-    match take(door, forwarder, connection, request, encoding).await {
+    match take(door, connection, request, encoding).await {
         Ok(body) => respond(StatusCode::OK, encoding.unwrap_or(Encoding::Json), body, None),
         // Where the request has no encoding that we know, people can read JSON.
         Err(refusal) => {
@@ -81,7 +76,6 @@ pub(super) async fn answer(
 
 async fn take(
     door: &Door,
-    forwarder: &Forwarder,
     connection: &Arc<Connection>,
     request: Request<Incoming>,
     encoding: Option<Encoding>,
@@ -95,8 +89,8 @@ async fn take(
             BodyError::Broken(_) => Refusal::new(StatusCode::BAD_REQUEST, code::INVALID_ARGUMENT, error.message()),
         }
     })?;
-    let arrived = Arrived { signal, encoding, compression, body: charged.bytes.clone() };
-    match door.take(arrived, connection, forwarder).await {
+    let content = Content::Otlp { signal, encoding, came_by: CameBy::Http };
+    match door.take(content, compression, charged.bytes.clone(), connection).await {
         Verdict::Kept { rejected: 0, .. } => Ok(encode_response(signal, None, encoding)),
         Verdict::Kept { rejected, message } => Ok(encode_response(signal, Some(PartialSuccess { rejected, message: &message }), encoding)),
         Verdict::Undecodable(reason) => Err(Refusal::new(StatusCode::BAD_REQUEST, code::INVALID_ARGUMENT, reason)),

@@ -23,8 +23,10 @@ use prost::Message;
 use tonic::codec::CompressionEncoding;
 use tonic::transport::Channel;
 
+mod foreign;
+
 use super::*;
-use crate::limits::{BODY_BYTES_MAX, CONNECTIONS_MAX, INFLATED_BYTES_MAX};
+use crate::limits::{BODY_BYTES_MAX, CONNECTIONS_MAX, DRAIN_STALL_MAX, INFLATED_BYTES_MAX};
 
 /// Long enough for every test, short enough for a person who waits for one that hangs.
 const SOON: Duration = Duration::from_secs(60);
@@ -39,6 +41,8 @@ struct Memory(Arc<(Mutex<State>, Condvar)>);
 #[derive(Default)]
 struct State {
     kept: Vec<Kept>,
+    resource_events: Vec<String>,
+    log_events: Vec<(TraceId, SpanId, SpanEvent)>,
     broken: bool,
     held: bool,
     waiting: usize,
@@ -69,6 +73,16 @@ impl Keep for Memory {
             return Err(KeepError("no space left on device".to_owned()));
         }
         self.set(|state| state.kept.push((bytes.to_vec(), encoding, peer_pid)));
+        Ok(())
+    }
+
+    fn resource_event(&mut self, json: &str) -> Result<(), KeepError> {
+        self.set(|state| state.resource_events.push(json.to_owned()));
+        Ok(())
+    }
+
+    fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), KeepError> {
+        self.set(|state| state.log_events.push((trace_id, span_id, event)));
         Ok(())
     }
 }
@@ -240,12 +254,13 @@ fn a_bad_request_is_refused_with_its_reason_in_its_own_encoding() {
     assert_eq!(answer.header("accept-encoding"), Some("gzip, deflate, identity"));
     let answer = check("GET /v1/traces", "", b"", 405, 12, "method GET of /v1/traces: expected POST");
     assert_eq!(answer.header("allow"), Some("POST"));
-    check("POST /api/v2/spans", JSON, b"[]", 404, 5, "unknown path /api/v2/spans");
+    check("POST /v1/profiles", JSON, b"[]", 404, 5, "unknown path /v1/profiles");
+    check("GET /api/v2/spans", "", b"", 404, 5, "unknown path /api/v2/spans");
     // gRPC needs HTTP/2.
     assert_eq!(send("POST /v1/traces", "Content-Type: application/grpc\r\n", &good).status, 505);
     assert_eq!(memory.kept(), []);
     let losses = receiver.finish(SOON);
-    assert_eq!(count_of(&losses, LossKind::RequestsRefused), 10, "{losses:?}");
+    assert_eq!(count_of(&losses, LossKind::RequestsRefused), 11, "{losses:?}");
 }
 
 #[test]
@@ -323,7 +338,7 @@ fn a_slow_disk_does_not_stop_the_door() {
     let port = receiver.port();
     let slow = thread::spawn(move || post(port, "/v1/traces", PROTOBUF, &spans(&["a"]).encode_to_vec()).status);
     memory.wait_until(|state| state.waiting == 1);
-    assert_eq!(post(port, "/nowhere", PROTOBUF, b"").status, 404);
+    assert_eq!(post(port, "/v1/nowhere", PROTOBUF, b"").status, 404);
     assert_eq!(memory.kept(), []);
     memory.set(|state| state.held = false);
     assert_eq!(slow.join().unwrap(), 200);
@@ -355,9 +370,34 @@ fn metrics_and_logs_are_accepted_counted_and_never_an_error() {
         losses,
         [
             Loss::new(LossKind::OtherSignals, 3, "data points of metrics, which are not kept"),
-            Loss::new(LossKind::OtherSignals, 3, "log records, which are not kept"),
+            Loss::new(LossKind::OtherSignals, 3, "log records that name no span, which are not kept"),
         ]
     );
+}
+
+#[test]
+fn a_log_record_that_names_a_span_is_an_event_of_it() {
+    let (receiver, memory) = start();
+    let mut request = logs(3);
+    let record = &mut request.resource_logs[0].scope_logs[0].log_records[1];
+    (record.trace_id, record.span_id) = (vec![1; 16], vec![2; 8]);
+    record.time_unix_nano = 1_000;
+    record.severity_text = "WARN".to_owned();
+    record.body = Some(AnyValue { value: Some(Value::StringValue("disk is slow".to_owned())) });
+    record.attributes = vec![attribute("disk", Value::StringValue("sda".to_owned()))];
+    assert_eq!(post(receiver.port(), "/v1/logs", PROTOBUF, &request.encode_to_vec()).status, 200);
+    let json = serde_json::to_vec(&request).unwrap();
+    assert_eq!(post(receiver.port(), "/v1/logs", &format!("{JSON}Content-Encoding: gzip\r\n"), &gzip(&json)).status, 200);
+    let losses = receiver.finish(SOON);
+    assert_eq!(losses, [Loss::new(LossKind::OtherSignals, 4, "log records that name no span, which are not kept")]);
+    let events = std::mem::take(&mut memory.0.0.lock().unwrap().log_events);
+    assert_eq!(events.len(), 2);
+    for (trace_id, span_id, event) in events {
+        assert_eq!((trace_id.bytes(), span_id.bytes()), ([1; 16], [2; 8]));
+        assert_eq!((event.time.unix_nanos(), event.name.as_str()), (1_000, "log"), "{event:?}");
+        assert_eq!(event.attributes.get_str("log.body"), Some("disk is slow"));
+        assert_eq!(event.attributes.get_str("disk"), Some("sda"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -461,6 +501,50 @@ fn idle_connections_beyond_the_limit_make_room_for_new_ones() {
         .collect();
     assert_eq!(idle.len(), 3 * CONNECTIONS_MAX);
     receiver.finish(SOON);
+}
+
+#[test]
+fn a_connection_that_was_not_used_yet_is_not_closed_to_make_room() {
+    let (receiver, _) = start();
+    let body = spans(&["a"]).encode_to_vec();
+    let connect = || TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
+    // Connected, and about to send: one more than there is room for, so the last one waits in the backlog.
+    let mut fresh: Vec<_> = (0..=CONNECTIONS_MAX).map(|_| connect()).collect();
+    for stream in &mut fresh {
+        assert_eq!(raw(stream, &format!("POST /v1/traces HTTP/1.1\r\n{PROTOBUF}"), &body).status, 200);
+    }
+    receiver.finish(SOON);
+}
+
+#[test]
+fn the_drain_waits_for_a_request_for_as_long_as_it_goes_on() {
+    let (receiver, memory) = start();
+    let body = spans(&["slow"]).encode_to_vec();
+    let mut stream = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
+    write!(stream, "POST /v1/traces HTTP/1.1\r\nHost: x\r\n{PROTOBUF}Content-Length: {}\r\n\r\n", body.len()).unwrap();
+    let finished = thread::spawn(move || receiver.finish(SOON));
+    // Altogether longer than the drain waits for one byte.
+    let pause = DRAIN_STALL_MAX / 4;
+    let (_keeps_open, never) = mpsc::channel::<()>();
+    for part in body.chunks(body.len().div_ceil(8)) {
+        assert_eq!(never.recv_timeout(pause), Err(RecvTimeoutError::Timeout));
+        stream.write_all(part).unwrap();
+    }
+    assert_eq!(read_answer(&mut stream).status, 200);
+    let losses = finished.join().unwrap();
+    assert_eq!(memory.kept().len(), 1);
+    assert_eq!(count_of(&losses, LossKind::DrainTimedOut), 1, "only that the connection stays open: {losses:?}");
+}
+
+#[test]
+fn the_drain_does_not_wait_for_a_request_that_stalls() {
+    let (receiver, _) = start();
+    let mut stalled = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
+    write!(stalled, "POST /v1/traces HTTP/1.1\r\nHost: x\r\n{PROTOBUF}Content-Length: 100\r\n\r\nabc").unwrap();
+    let begun = Instant::now();
+    let losses = receiver.finish(SOON);
+    assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
+    assert_eq!(count_of(&losses, LossKind::DrainTimedOut), 1, "{losses:?}");
 }
 
 #[test]

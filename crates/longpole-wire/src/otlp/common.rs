@@ -8,8 +8,8 @@ use longpole_model::attribute::{AttributeValue, Attributes};
 use longpole_model::resource::{Resource, Scope};
 use longpole_model::sink::ValueRef;
 
-use super::protobuf::{Reader, Value, put_bytes, put_message, put_set_bytes, put_set_fixed64, put_set_integer};
 use crate::error::DecodeError;
+use crate::protobuf::{Reader, Value, put_bytes, put_message, put_set_bytes, put_set_fixed64, put_set_integer};
 
 /// A pair as a decoder lends it.
 pub(super) type PairRef<'a> = (&'a str, ValueRef<'a>);
@@ -34,7 +34,7 @@ pub(super) fn pair<'a>(mut reader: Reader<'a>) -> Result<PairRef<'a>, DecodeErro
 }
 
 /// Reads an `AnyValue` over what is already known of it.
-fn value<'a>(mut reader: Reader<'a>, into: &mut ValueRef<'a>) -> Result<(), DecodeError> {
+pub(super) fn value<'a>(mut reader: Reader<'a>, into: &mut ValueRef<'a>) -> Result<(), DecodeError> {
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
             (1, Value::Bytes(bytes)) => *into = ValueRef::Str(text(&bytes)),

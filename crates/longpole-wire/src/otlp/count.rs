@@ -5,9 +5,9 @@ use std::marker::PhantomData;
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
-use super::json::{self, Context, Json};
 use super::schema;
 use crate::error::DecodeError;
+use crate::json::{self, Context, Json};
 use crate::limits::Limits;
 
 /// Data points in an `ExportMetricsServiceRequest`. What is inside a data point is not looked at.

@@ -5,9 +5,6 @@
 //! unknown names ignored, bytes in base64. A name that stands twice is taken as it stands last.
 
 use std::borrow::Cow;
-use std::cell::Cell;
-use std::fmt;
-use std::marker::PhantomData;
 use std::str::FromStr;
 
 use longpole_model::attribute::Attributes;
@@ -16,13 +13,14 @@ use longpole_model::resource::{Resource, Scope};
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, SpanSink, ValueRef};
 use longpole_model::span::{SpanKind, StatusCode};
 use longpole_model::time::Timestamp;
-use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny, MapAccess};
 
-use super::base64;
 use super::common::PairRef;
+pub use super::json_encode::encode;
 use super::trace::Losses;
+use crate::base64;
 use crate::error::DecodeError;
+use crate::json::{Context, Element, Json, List, Role, member, message, name, parse};
 use crate::limits::Limits;
 
 /// Gives the spans of a request to the sink. What [`trace::decode`](super::trace::decode) says of errors and losses holds
@@ -50,268 +48,6 @@ pub fn decode(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<
     losses.report(sink);
     Ok(())
 }
-
-/// Reads a whole text as this message.
-pub(super) fn parse<'de, T: Json<'de>>(bytes: &'de [u8], limits: &Limits) -> Result<T, DecodeError> {
-    let values = Cell::new(0);
-    let mut text = serde_json::Deserializer::from_slice(bytes);
-    let context = Context { limits, values: &values, depth: 0 };
-    T::read(&mut text, context).and_then(|message| text.end().map(|()| message)).map_err(refused)
-}
-
-fn refused(error: serde_json::Error) -> DecodeError {
-    let (line, column) = (error.line(), error.column());
-    let mut problem = error.to_string();
-    // serde_json ends its message with the position, which has fields of its own here.
-    if let Some(position) = problem.rfind(" at line ") {
-        problem.truncate(position);
-    }
-    DecodeError::Json { problem, line, column }
-}
-
-/// What a reader of a part of the request has to know of the rest of it.
-#[derive(Clone, Copy)]
-pub(super) struct Context<'c> {
-    limits: &'c Limits,
-    /// Values of the span, resource or scope under way.
-    values: &'c Cell<u32>,
-    /// Attribute values around this one.
-    depth: u32,
-}
-
-impl Context<'_> {
-    /// Called at the start of each message.
-    fn enter<E: serde::de::Error>(&self, role: Role) -> Result<(), E> {
-        match role {
-            Role::Container => Ok(()),
-            Role::Owner => {
-                self.values.set(0);
-                Ok(())
-            }
-            Role::Value => self.count_value(),
-        }
-    }
-
-    fn count_value<E: serde::de::Error>(&self) -> Result<(), E> {
-        let values = self.values.get() + 1;
-        self.values.set(values);
-        if values > self.limits.values_max {
-            return Err(E::custom(format_args!("more than {} values in one span, resource or scope", self.limits.values_max)));
-        }
-        Ok(())
-    }
-
-    fn nested<E: serde::de::Error>(self) -> Result<Self, E> {
-        let depth = self.depth + 1;
-        if depth > self.limits.nesting_max {
-            return Err(E::custom(format_args!("values nested deeper than {}", self.limits.nesting_max)));
-        }
-        Ok(Context { depth, ..self })
-    }
-}
-
-/// What the limits have to know of a message.
-enum Role {
-    /// Holds others.
-    Container,
-    /// Starts a new count of values.
-    Owner,
-    /// Counts as a value.
-    Value,
-}
-
-/// Something that can be read out of a JSON text. `null` reads as the default, which is how proto3 spells "not set".
-pub(super) trait Json<'de>: Default {
-    /// What a person should have written, for "expected …".
-    const EXPECTED: &'static str;
-
-    /// Reads it.
-    fn read<D: Deserializer<'de>>(input: D, context: Context<'_>) -> Result<Self, D::Error> {
-        input.deserialize_any(Reader { context, read: PhantomData })
-    }
-
-    /// From a text.
-    fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
-        Err(E::invalid_type(serde::de::Unexpected::Str(&text), &Self::EXPECTED))
-    }
-
-    /// From a number with a sign.
-    fn integer<E: serde::de::Error>(number: i128) -> Result<Self, E> {
-        Err(E::custom(format_args!("invalid type: integer `{number}`, expected {}", Self::EXPECTED)))
-    }
-
-    /// From a number that is not whole, or too large for an integer.
-    fn double<E: serde::de::Error>(number: f64) -> Result<Self, E> {
-        Err(E::invalid_type(serde::de::Unexpected::Float(number), &Self::EXPECTED))
-    }
-
-    /// From `true` or `false`.
-    fn truth<E: serde::de::Error>(truth: bool) -> Result<Self, E> {
-        Err(E::invalid_type(serde::de::Unexpected::Bool(truth), &Self::EXPECTED))
-    }
-
-    /// From a list.
-    fn list<A: SeqAccess<'de>>(_list: A, _context: Context<'_>) -> Result<Self, A::Error> {
-        Err(A::Error::invalid_type(serde::de::Unexpected::Seq, &Self::EXPECTED))
-    }
-
-    /// From an object.
-    fn object<A: MapAccess<'de>>(_object: A, _context: Context<'_>) -> Result<Self, A::Error> {
-        Err(A::Error::invalid_type(serde::de::Unexpected::Map, &Self::EXPECTED))
-    }
-}
-
-/// Hands what serde found to the matching method of [`Json`].
-struct Reader<'c, T> {
-    context: Context<'c>,
-    read: PhantomData<T>,
-}
-
-impl<'de, T: Json<'de>> Visitor<'de> for Reader<'_, T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(T::EXPECTED)
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<T, E> {
-        Ok(T::default())
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, truth: bool) -> Result<T, E> {
-        T::truth(truth)
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<T, E> {
-        T::integer(i128::from(number))
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<T, E> {
-        T::integer(i128::from(number))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<T, E> {
-        T::double(number)
-    }
-
-    fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<T, E> {
-        T::text(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
-        T::text(Cow::Owned(text.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
-        T::list(list, self.context)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<T, A::Error> {
-        T::object(object, self.context)
-    }
-}
-
-impl<'de, T: Json<'de>> DeserializeSeed<'de> for Reader<'_, T> {
-    type Value = T;
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<T, D::Error> {
-        T::read(input, self.context)
-    }
-}
-
-/// The next value of an object.
-pub(super) fn member<'de, T: Json<'de>, A: MapAccess<'de>>(object: &mut A, context: Context<'_>) -> Result<T, A::Error> {
-    object.next_value_seed(Reader { context, read: PhantomData })
-}
-
-/// The next element of a list.
-pub(super) fn element<'de, T: Json<'de>, A: SeqAccess<'de>>(list: &mut A, context: Context<'_>) -> Result<Option<T>, A::Error> {
-    list.next_element_seed(Reader { context, read: PhantomData })
-}
-
-/// The next name of an object.
-pub(super) fn name<'de, A: MapAccess<'de>>(object: &mut A, context: Context<'_>) -> Result<Option<Cow<'de, str>>, A::Error> {
-    object.next_key_seed(Reader { context, read: PhantomData })
-}
-
-impl<'de> Json<'de> for Cow<'de, str> {
-    const EXPECTED: &'static str = "a text";
-
-    fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
-        Ok(text)
-    }
-}
-
-impl Json<'_> for bool {
-    const EXPECTED: &'static str = "true or false";
-
-    fn truth<E: serde::de::Error>(truth: bool) -> Result<Self, E> {
-        Ok(truth)
-    }
-}
-
-impl<'de> Json<'de> for f64 {
-    const EXPECTED: &'static str = "a number";
-
-    fn integer<E: serde::de::Error>(number: i128) -> Result<Self, E> {
-        Ok(number as f64)
-    }
-
-    fn double<E: serde::de::Error>(number: f64) -> Result<Self, E> {
-        Ok(number)
-    }
-
-    fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
-        match &*text {
-            "NaN" => Ok(f64::NAN),
-            "Infinity" => Ok(f64::INFINITY),
-            "-Infinity" => Ok(f64::NEG_INFINITY),
-            // Rust would also take "inf" and "nan", which proto3 does not.
-            other if other.ends_with(|c: char| c.is_ascii_digit()) => {
-                other.parse().map_err(|_| E::invalid_value(serde::de::Unexpected::Str(other), &Self::EXPECTED))
-            }
-            other => Err(E::invalid_value(serde::de::Unexpected::Str(other), &Self::EXPECTED)),
-        }
-    }
-}
-
-/// A double is a whole number where it has no fraction and every whole number of its size is one.
-fn whole(number: f64) -> Option<i128> {
-    (number.fract() == 0.0 && number.abs() <= 2f64.powi(64)).then_some(number as i128)
-}
-
-macro_rules! integer {
-    ($type:ty, $expected:literal) => {
-        impl<'de> Json<'de> for $type {
-            const EXPECTED: &'static str = $expected;
-
-            fn integer<E: serde::de::Error>(number: i128) -> Result<Self, E> {
-                Self::try_from(number).map_err(|_| E::custom(format_args!("{number} is out of range for {}", Self::EXPECTED)))
-            }
-
-            fn double<E: serde::de::Error>(number: f64) -> Result<Self, E> {
-                match whole(number) {
-                    Some(number) => Self::integer(number),
-                    None => Err(E::invalid_type(serde::de::Unexpected::Float(number), &Self::EXPECTED)),
-                }
-            }
-
-            fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
-                match text.parse::<i128>() {
-                    Ok(number) => Self::integer(number),
-                    Err(_) => match text.parse::<f64>().ok().and_then(whole) {
-                        Some(number) => Self::integer(number),
-                        None => Err(E::invalid_value(serde::de::Unexpected::Str(&text), &Self::EXPECTED)),
-                    },
-                }
-            }
-        }
-    };
-}
-
-integer!(u64, "an unsigned 64-bit integer");
-integer!(i64, "a 64-bit integer");
-integer!(u32, "an unsigned 32-bit integer");
 
 /// A number or a name of an enum; what OTLP does not define is "unspecified", as it is in protobuf.
 macro_rules! enumeration {
@@ -344,7 +80,7 @@ enumeration!(StatusCode, "a status code", "STATUS_CODE_OK" => StatusCode::Ok, "S
 
 /// An id, which may be absent or wrong without making the request wrong.
 #[derive(Default)]
-enum Id<T> {
+pub(crate) enum Id<T> {
     #[default]
     None,
     Invalid,
@@ -352,7 +88,7 @@ enum Id<T> {
 }
 
 impl<T: Copy> Id<T> {
-    fn valid(&self) -> Option<T> {
+    pub(super) fn valid(&self) -> Option<T> {
         match self {
             Id::Valid(id) => Some(*id),
             Id::None | Id::Invalid => None,
@@ -371,95 +107,6 @@ impl<'de, T: FromStr<Err = IdError>> Json<'de> for Id<T> {
             Err(_) => Id::Invalid,
         })
     }
-}
-
-/// A field where `null` differs from the default: the members of a oneof.
-impl<'de, T: Json<'de>> Json<'de> for Option<T> {
-    const EXPECTED: &'static str = T::EXPECTED;
-
-    fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
-        T::text(text).map(Some)
-    }
-
-    fn integer<E: serde::de::Error>(number: i128) -> Result<Self, E> {
-        T::integer(number).map(Some)
-    }
-
-    fn double<E: serde::de::Error>(number: f64) -> Result<Self, E> {
-        T::double(number).map(Some)
-    }
-
-    fn truth<E: serde::de::Error>(truth: bool) -> Result<Self, E> {
-        T::truth(truth).map(Some)
-    }
-
-    fn object<A: MapAccess<'de>>(object: A, context: Context<'_>) -> Result<Self, A::Error> {
-        T::object(object, context).map(Some)
-    }
-}
-
-/// A repeated field, and how many of its elements are not worth keeping.
-struct List<T> {
-    kept: Vec<T>,
-    left_out: u64,
-}
-
-impl<T> Default for List<T> {
-    fn default() -> Self {
-        List { kept: Vec::new(), left_out: 0 }
-    }
-}
-
-/// What may stand in a list. A message is far larger than the `{}` that it may be written as; that a request of 64 MiB
-/// does not become ten gigabytes, those that say nothing are left out at once.
-trait Element {
-    fn is_worth_keeping(&self) -> bool {
-        true
-    }
-}
-
-impl<'de, T: Json<'de> + Element> Json<'de> for List<T> {
-    const EXPECTED: &'static str = "a list";
-
-    fn list<A: SeqAccess<'de>>(mut list: A, context: Context<'_>) -> Result<Self, A::Error> {
-        let mut elements = List::default();
-        while let Some(element) = element::<T, A>(&mut list, context)? {
-            if element.is_worth_keeping() {
-                elements.kept.push(element);
-            } else {
-                elements.left_out += 1;
-            }
-        }
-        Ok(elements)
-    }
-}
-
-/// Declares a message: what it is to the limits, and its fields with their types and two names.
-macro_rules! message {
-    ($type:ident<$life:lifetime>, $role:ident, { $($field:ident: $value:ty = $camel:literal $(| $snake:literal)?),+ $(,)? }) => {
-        #[derive(Default)]
-        struct $type<$life> {
-            $($field: $value),+
-        }
-
-        impl<$life> Json<$life> for $type<$life> {
-            const EXPECTED: &'static str = "an object";
-
-            fn object<A: MapAccess<$life>>(mut object: A, context: Context<'_>) -> Result<Self, A::Error> {
-                context.enter(Role::$role)?;
-                let mut message = Self::default();
-                while let Some(name) = name(&mut object, context)? {
-                    match &*name {
-                        $($camel $(| $snake)? => message.$field = member(&mut object, context)?,)+
-                        _ => {
-                            object.next_value::<IgnoredAny>()?;
-                        }
-                    }
-                }
-                Ok(message)
-            }
-        }
-    };
 }
 
 message!(Request<'de>, Container, {
@@ -558,7 +205,7 @@ impl Element for AnyValue<'_> {}
 
 /// `AnyValue`: an object with one member, or none.
 #[derive(Default)]
-enum AnyValue<'de> {
+pub(crate) enum AnyValue<'de> {
     #[default]
     Empty,
     Str(Cow<'de, str>),
@@ -607,7 +254,7 @@ impl<'de> Json<'de> for AnyValue<'de> {
 }
 
 impl<'t> AnyValue<'t> {
-    fn lend(&'t self) -> ValueRef<'t> {
+    pub(super) fn lend(&'t self) -> ValueRef<'t> {
         match self {
             AnyValue::Empty => ValueRef::Empty,
             AnyValue::Str(text) => ValueRef::Str(text),
@@ -632,11 +279,11 @@ impl<'de> Json<'de> for Base64 {
     }
 }
 
-fn lend_pairs<'t>(pairs: &'t [KeyValue<'t>]) -> impl Iterator<Item = PairRef<'t>> {
+pub(super) fn lend_pairs<'t>(pairs: &'t [KeyValue<'t>]) -> impl Iterator<Item = PairRef<'t>> {
     pairs.iter().map(|pair| (&*pair.key, pair.value.lend()))
 }
 
-fn owned(pairs: &List<KeyValue<'_>>) -> Attributes {
+pub(super) fn owned(pairs: &List<KeyValue<'_>>) -> Attributes {
     let mut attributes = Attributes::default();
     for (key, value) in lend_pairs(&pairs.kept) {
         attributes.push(key, value.to_owned());

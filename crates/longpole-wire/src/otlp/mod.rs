@@ -1,14 +1,14 @@
-//! The OpenTelemetry protocol: trace requests in, answers out, other signals counted.
+//! The OpenTelemetry protocol: trace requests in and out, logs of spans in, answers out, other signals counted.
 
-mod base64;
 mod common;
 mod count;
 pub mod json;
-mod protobuf;
+mod json_encode;
+pub mod logs;
 pub mod response;
 mod schema;
 pub mod trace;
 
 pub use count::{count_logs, count_metrics};
-pub use response::{Encoding, PartialSuccess, Signal, encode_response, encode_status};
+pub use response::{Encoding, PartialSuccess, Rejected, Signal, decode_response, decode_retry_delay, encode_response, encode_status};
 pub use trace::encode as encode_trace;

@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use super::protobuf::{Reader, Value};
 use crate::error::{DecodeError, Problem};
 use crate::limits::Limits;
+use crate::protobuf::{Reader, Value};
 
 /// What a field holds.
 #[derive(Clone, Copy)]
@@ -139,6 +139,31 @@ static DATA_POINTS: Message = message("metric's data", Container, &[Any, Counted
 pub(super) static LOGS: Message = message("request", Container, &[Any, Shape::Message(&RESOURCE_LOGS)]);
 static RESOURCE_LOGS: Message = message("resource logs", Container, &[Any, Any, Shape::Message(&SCOPE_LOGS)]);
 static SCOPE_LOGS: Message = message("scope logs", Container, &[Any, Any, Counted]);
+
+/// `ExportLogsServiceRequest`, down to the values.
+pub(super) static LOG_RECORDS: Message = message("request", Container, &[Any, Shape::Message(&RESOURCE_LOG_RECORDS)]);
+static RESOURCE_LOG_RECORDS: Message =
+    message("resource logs", Container, &[Any, Shape::Message(&RESOURCE), Shape::Message(&SCOPE_LOG_RECORDS), Text]);
+static SCOPE_LOG_RECORDS: Message = message("scope logs", Container, &[Any, Shape::Message(&SCOPE), Shape::Message(&LOG_RECORD), Text]);
+static LOG_RECORD: Message = message(
+    "log record",
+    Owner,
+    &[
+        Any,
+        Fixed64,                    // 1 time_unix_nano
+        Varint,                     // 2 severity_number
+        Text,                       // 3 severity_text
+        Any,                        // 4 was name
+        Shape::Message(&ANY_VALUE), // 5 body
+        Shape::Message(&KEY_VALUE), // 6 attributes
+        Varint,                     // 7 dropped_attributes_count
+        Fixed32,                    // 8 flags
+        Bytes,                      // 9 trace_id
+        Bytes,                      // 10 span_id
+        Fixed64,                    // 11 observed_time_unix_nano
+        Text,                       // 12 event_name
+    ],
+);
 
 /// What the first walk found.
 #[derive(Debug, Default)]

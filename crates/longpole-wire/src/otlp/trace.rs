@@ -10,10 +10,10 @@ use longpole_model::span::{Span, SpanKind, StatusCode};
 use longpole_model::time::Timestamp;
 
 use super::common::{self, PairRef, text};
-use super::protobuf::{Reader, Value, put_bytes, put_fixed32, put_fixed64, put_integer, put_message};
 use super::schema;
 use crate::error::DecodeError;
 use crate::limits::Limits;
+use crate::protobuf::{Reader, Value, put_bytes, put_fixed32, put_fixed64, put_integer, put_message};
 
 /// Gives the spans of a request to the sink.
 ///
@@ -292,12 +292,12 @@ pub fn encode(spans: &[Span]) -> Vec<u8> {
     out
 }
 
-fn same<T: PartialEq>(a: &Arc<T>, b: &Arc<T>) -> bool {
+pub(super) fn same<T: PartialEq>(a: &Arc<T>, b: &Arc<T>) -> bool {
     Arc::ptr_eq(a, b) || a == b
 }
 
 /// Times before 1970 have no spelling in OTLP and become 0, which is its "unknown".
-fn unix_nanos(time: Timestamp) -> u64 {
+pub(super) fn unix_nanos(time: Timestamp) -> u64 {
     u64::try_from(time.unix_nanos()).unwrap_or(0)
 }
 

@@ -1,6 +1,10 @@
 //! Answers, read by the generated messages.
 
-use longpole_wire::otlp::{Encoding, PartialSuccess, Signal, encode_response, encode_status};
+use std::time::Duration;
+
+use longpole_wire::otlp::{
+    Encoding, PartialSuccess, Rejected, Signal, decode_response, decode_retry_delay, encode_response, encode_status,
+};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
@@ -48,4 +52,62 @@ fn an_error_is_a_status() {
     assert_eq!(status, RpcStatus { code: 3, message: "no \"trace\" here".into() });
     assert_eq!(RpcStatus::decode(&encode_status(-2, "", Encoding::Protobuf)[..]).unwrap().code, -2);
     assert_eq!(encode_status(3, "no \"trace\" here", Encoding::Json), br#"{"code":3,"message":"no \"trace\" here"}"#);
+}
+
+#[test]
+fn what_an_endpoint_rejected_is_read_from_every_answer() {
+    let rejected = Some(Rejected { count: 3, message: PARTIAL.message.to_owned() });
+    for signal in [Signal::Traces, Signal::Metrics, Signal::Logs] {
+        for encoding in [Encoding::Protobuf, Encoding::Json] {
+            assert_eq!(decode_response(&encode_response(signal, Some(PARTIAL), encoding), encoding), rejected, "{signal:?} {encoding:?}");
+            assert_eq!(decode_response(&encode_response(signal, None, encoding), encoding), None);
+        }
+    }
+    let json = |text: &str| decode_response(text.as_bytes(), Encoding::Json);
+    assert_eq!(json(r#"{"partial_success":{"rejected_spans":3,"error_message":"3 spans without ids"}}"#), rejected);
+    assert_eq!(json(r#"{"partialSuccess":{}}"#), Some(Rejected { count: 0, message: String::new() }), "a warning without words");
+    for nonsense in ["", "<html>", "[]", r#"{"partialSuccess":null}"#] {
+        assert_eq!(json(nonsense), None, "{nonsense}");
+    }
+    for nonsense in [&b"\xff"[..], b"\x0a\x05abc", b"hello"] {
+        assert_eq!(decode_response(nonsense, Encoding::Protobuf), None, "{nonsense:?}");
+    }
+    // A count below zero: ten bytes of varint.
+    let below = b"\x0a\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+    assert_eq!(decode_response(below, Encoding::Protobuf), Some(Rejected { count: 0, message: String::new() }));
+}
+
+#[test]
+fn the_pause_that_an_endpoint_asks_for_is_read() {
+    // Status { code: 8, details: [Any { type.googleapis.com/google.rpc.RetryInfo, RetryInfo { 5.25 s } }] }
+    let any = |message: &[u8]| {
+        let name = b"type.googleapis.com/google.rpc.RetryInfo";
+        let mut any = vec![0x0a, name.len() as u8];
+        any.extend(name);
+        any.extend(message);
+        let mut status = vec![0x08, 8, 0x1a, any.len() as u8];
+        status.extend(any);
+        base64(&status)
+    };
+    // 250,000,000 ns = 0x0EE6B280.
+    assert_eq!(decode_retry_delay(&any(&[0x12, 9, 0x0a, 7, 0x08, 5, 0x10, 0x80, 0xe5, 0x9a, 0x77])), Some(Duration::from_millis(5_250)));
+    assert_eq!(decode_retry_delay(&any(&[])), Some(Duration::ZERO));
+    assert_eq!(decode_retry_delay(""), None);
+    assert_eq!(decode_retry_delay("CAg"), None, "no details");
+    assert_eq!(decode_retry_delay("not base64 at all"), None);
+    assert_eq!(decode_retry_delay(&base64(&[0x1a, 9])), None, "cut");
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let mut three = [0; 3];
+        three[..group.len()].copy_from_slice(group);
+        let bits = u32::from_be_bytes([0, three[0], three[1], three[2]]);
+        for i in 0..=group.len() {
+            text.push(char::from(DIGITS[(bits >> (18 - 6 * i)) as usize & 63]));
+        }
+    }
+    text
 }

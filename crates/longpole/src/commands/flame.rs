@@ -3,7 +3,7 @@
 use anyhow::Result;
 use longpole_server::view;
 
-use super::recording::{Setting, load, print, print_json};
+use super::recording::{Setting, is_handle, load, print, print_json};
 use super::span::not_found;
 use crate::args::{FlameArguments, Format};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, right};
@@ -13,8 +13,14 @@ const INDENT_MAX: usize = 30;
 
 /// Prints the flame graph of the recording, or of a span with its descendants.
 pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()> {
-    let (name, report) = load(&setting.open_store()?, &arguments.recording)?;
-    let view = match &arguments.span {
+    let (span, recording) = match &arguments.span {
+        Some(handle) => (Some(handle.as_str()), arguments.recording.as_str()),
+        // `flame p1` means what `flame --span p1` does.
+        None if is_handle(&arguments.recording) => (Some(arguments.recording.as_str()), "last"),
+        None => (None, arguments.recording.as_str()),
+    };
+    let (name, report) = load(&setting.open_store()?, recording)?;
+    let view = match span {
         None => view::FlameView::of_run(&name, &report),
         Some(handle) => view::FlameView::of_span(&name, &report, handle).ok_or_else(|| not_found(&name, handle))?,
     };
@@ -26,7 +32,8 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
 
 fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
     let nodes = &view.nodes;
-    let mut out = format!("{}  {}", style.strong(&view.title), counted(view.samples, "sample", "samples"));
+    let samples = counted(view.samples, "sample", "samples");
+    let mut out = format!("{}  {samples}  {}", style.strong(&view.title), style.faint(&view.recording));
     let links = &view.links;
     if view.span.is_some() && links.inferred > 0 {
         out.push_str(&format!("  ({} exact, {} inferred)", count(links.record), count(links.inferred)));
@@ -43,31 +50,116 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
     }
     let whole = view.weight_nanos.max(1);
     let unit = TimeUnit::of(whole);
-    out.push_str(&style.faint(&format!("{}  {}  {}  function\n", right("total", 9), right("self", 9), right("share", 6))));
-    let mut hidden = 0;
-    for row in 1..nodes.parent.len() {
-        let share = nodes.total_nanos[row] as f64 / whole as f64 * 100.0;
-        if share < min_percent {
-            hidden += 1;
-            continue;
-        }
-        let depth = nodes.depth[row] as usize - 1;
+    let bar_head = " ".repeat(BAR_WIDTH);
+    out.push_str(&style.faint(&format!("{}  {}  {} {bar_head}  function\n", right("total", 9), right("self", 9), right("share", 6))));
+    let share = |nanos: i64| nanos as f64 / whole as f64 * 100.0;
+    let shown = Shown::new(nodes, |row| share(nodes.total_nanos[row]) >= min_percent, |row| share(nodes.self_nanos[row]) < min_percent);
+    for line in shown.lines() {
+        let (row, depth) = match line {
+            Line::Row { row, depth } => (row, depth),
+            Line::Folded { frames, depth } => {
+                let indent = " ".repeat(9 + 2 + 9 + 2 + 6 + 1 + BAR_WIDTH + 2 + depth.min(INDENT_MAX));
+                out.push_str(&style.faint(&format!("{indent}⋮ {frames} frames in between\n")));
+                continue;
+            }
+        };
         let indent = " ".repeat(depth.min(INDENT_MAX));
         let Ok(frame) = usize::try_from(nodes.frame[row]) else { continue };
         let frame = &view.frames[frame];
-        let room = WIDTH - 9 - 2 - 9 - 2 - 6 - 2 - indent.len() - frame.handle.len() - 1;
+        let room = WIDTH - 9 - 2 - 9 - 2 - 6 - 1 - BAR_WIDTH - 2 - indent.len() - frame.handle.len() - 1;
         let own = if nodes.self_nanos[row] > 0 { unit.show(nodes.self_nanos[row]) } else { String::new() };
+        let percent = share(nodes.total_nanos[row]);
         out.push_str(&format!(
-            "{}  {}  {}  {indent}{} {}\n",
+            "{}  {}  {} {}  {indent}{} {}\n",
             right(&unit.show(nodes.total_nanos[row]), 9),
             right(&own, 9),
-            right(&format!("{share:.1}%"), 6),
+            right(&format!("{percent:.1}%"), 6),
+            bar(percent),
             style.handle(&frame.handle),
             fit(&frame.function, room.max(10)),
         ));
     }
-    if hidden > 0 {
-        out.push_str(&style.faint(&format!("… {hidden} boxes below {min_percent} % (--min 0)\n")));
+    if shown.hidden > 0 {
+        out.push_str(&style.faint(&format!("… {} boxes below {min_percent} % (--min 0)\n", shown.hidden)));
     }
     out
+}
+
+/// Characters of a full bar.
+const BAR_WIDTH: usize = 8;
+
+/// A share as a bar, in eighths of a character.
+fn bar(percent: f64) -> String {
+    let eighths = ((percent / 100.0 * (BAR_WIDTH * 8) as f64).round().clamp(0.0, (BAR_WIDTH * 8) as f64)) as usize;
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    let text = "█".repeat(eighths / 8) + part;
+    let missing = BAR_WIDTH - text.chars().count();
+    text + &" ".repeat(missing)
+}
+
+/// Frames in a row that only pass their time on; fewer are shown as they are.
+const FOLDED_MIN: usize = 3;
+
+/// What of a flame graph is printed, and how deep.
+struct Shown<'a> {
+    nodes: &'a view::FlameColumns,
+    is_visible: Vec<bool>,
+    /// Visible, the only visible child of its parent, with one visible child and hardly any time of its own.
+    passes_on: Vec<bool>,
+    hidden: usize,
+}
+
+enum Line {
+    Row {
+        row: usize,
+        depth: usize,
+    },
+    /// Frames that only pass their time on.
+    Folded {
+        frames: usize,
+        depth: usize,
+    },
+}
+
+impl<'a> Shown<'a> {
+    fn new(nodes: &'a view::FlameColumns, is_visible: impl Fn(usize) -> bool, has_no_own: impl Fn(usize) -> bool) -> Self {
+        let rows = nodes.parent.len();
+        let is_visible: Vec<bool> = (0..rows).map(|row| row > 0 && is_visible(row)).collect();
+        let parent = |row: usize| usize::try_from(nodes.parent[row]).unwrap_or(0);
+        let mut children = vec![0; rows];
+        for row in (1..rows).filter(|row| is_visible[*row]) {
+            children[parent(row)] += 1;
+        }
+        let passes_on =
+            (0..rows).map(|row| is_visible[row] && children[parent(row)] == 1 && children[row] == 1 && has_no_own(row)).collect();
+        let hidden = (1..rows).filter(|row| !is_visible[*row]).count();
+        Shown { nodes, is_visible, passes_on, hidden }
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut depths = vec![0; self.is_visible.len()];
+        let mut row = 1;
+        while row < self.is_visible.len() {
+            if !self.is_visible[row] {
+                row += 1;
+                continue;
+            }
+            let parent = usize::try_from(self.nodes.parent[row]).unwrap_or(0);
+            let depth = if parent == 0 { 0 } else { depths[parent] + 1 };
+            // Such frames follow each other: the only visible child of one is the next visible row.
+            let chain: Vec<usize> =
+                (row..self.is_visible.len()).filter(|r| self.is_visible[*r]).take_while(|r| self.passes_on[*r]).collect();
+            if chain.len() < FOLDED_MIN {
+                depths[row] = depth;
+                lines.push(Line::Row { row, depth });
+                row += 1;
+                continue;
+            }
+            lines.push(Line::Folded { frames: chain.len(), depth });
+            chain.iter().for_each(|r| depths[*r] = depth);
+            row = chain[chain.len() - 1] + 1;
+        }
+        lines
+    }
 }

@@ -4,8 +4,9 @@ use anyhow::Result;
 use longpole_server::view;
 
 use super::recording::{Setting, print, print_json, resolve};
+use super::summary::command_words;
 use crate::args::{Format, ListArguments, RemoveArguments};
-use crate::terminal::{TimeUnit, WIDTH, count, duration, fit, pad, range, right};
+use crate::terminal::{TimeUnit, WIDTH, count, cut, duration, pad, range, right};
 
 /// Lists recordings, newest first, each with its answer.
 pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
@@ -37,8 +38,8 @@ pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
             right(&duration(row.wall_nanos), 8),
             pad(&end_words(row.exit.as_ref()), 9),
             right(&count(row.spans), 6),
-            pad(&row.command.join(" "), COMMAND_WIDTH),
-            fit(&answer, ANSWER_WIDTH)
+            pad(&command_words(&row.command), COMMAND_WIDTH),
+            cut(&answer, ANSWER_WIDTH)
         ));
     }
     print(&out)

@@ -37,7 +37,7 @@ pub(crate) fn resolve(store: &Store, text: &str) -> Result<RecordingName> {
     store.resolve(text).and_then(|name| store.recording(name).map(|_| name)).map_err(|error| {
         let kind = if error.kind() == ErrorKind::NotFound { Kind::NotFound } else { Kind::Failed };
         let hint = if text == "last" { "make a recording: longpole run -- CMD" } else { "longpole ls lists them" };
-        Failure::new(kind, error.to_string()).hint(hint).into()
+        Failure::new(kind, format!("failed to {error}")).hint(hint).into()
     })
 }
 
@@ -46,6 +46,30 @@ pub(crate) fn load(store: &Store, text: &str) -> Result<(String, Report)> {
     let name = resolve(store, text)?;
     let report = seal::load(store, name, &|| false).with_context(|| format!("failed to read {name}"))?;
     Ok((name.to_string(), report))
+}
+
+/// A handle and a recording as they were typed, in either order: `p1 r7`, `r7 p1`.
+pub(crate) fn in_order<'a>(handle: &'a str, recording: &'a str) -> (&'a str, &'a str) {
+    if !is_handle(handle) && is_handle(recording) { (recording, handle) } else { (handle, recording) }
+}
+
+/// `s12`, `p1`, `f3`; no recording is called so.
+pub(crate) fn is_handle(text: &str) -> bool {
+    text.parse::<longpole_analysis::Handle>().is_ok()
+}
+
+/// How the next command line has to call this program: by name where that finds it, else as it was called.
+pub(crate) fn own_name() -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let is_path = called.to_string_lossy().contains('/');
+    let found = std::env::var_os("PATH").is_some_and(|path| {
+        let here = std::env::current_exe().ok();
+        std::env::split_paths(&path)
+            .map(|dir| dir.join("longpole"))
+            .find(|file| file.is_file())
+            .is_some_and(|file| file.canonicalize().ok() == here)
+    });
+    if is_path && !found { called.to_string_lossy().into_owned() } else { "longpole".to_owned() }
 }
 
 /// Writes to standard output; a reader that went away (`| head`) is a polite end, not an error.

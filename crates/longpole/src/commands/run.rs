@@ -13,14 +13,19 @@
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use longpole_capture::child::{self, RunningChild};
 use longpole_capture::error::LaunchError;
 use longpole_capture::{inject, sampler, signals};
-use longpole_model::{CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, RecorderCost, Run, SpanId, Timestamp, TraceId};
+use longpole_model::{
+    AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, RecorderCost, Resource, Run, Scope, Span,
+    SpanEvent, SpanId, SpanKind, Status, StatusCode, Timestamp, TraceId,
+};
 use longpole_server::forward::{ForwardProtocol, ForwardTarget, ForwardTls};
+use longpole_server::limits::FORWARD_TIMEOUT;
 use longpole_server::receive::{Encoding, Keep, KeepError, Receiver, ReceiverHandle, ReceiverOptions, Signal};
 use longpole_server::view;
 use longpole_store::{RecordingWriter, WalObservationSink, WalWriter};
@@ -28,7 +33,7 @@ use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
 
 use super::recording::Setting;
 use super::{open, summary};
-use crate::args::{EnvInject, Format, RunArguments, SampleClock};
+use crate::args::{self, EnvInject, Format, RunArguments, SampleClock};
 use crate::env_vars;
 use crate::terminal::Style;
 
@@ -113,6 +118,7 @@ fn start(
     let pid = gated.pid();
     let start = now();
     let child = gated.release()?;
+    recorded.started = Some((start, pid));
     recorded.observe(Observation::RunStarted { pid, start, mode });
     Ok((child, recorder))
 }
@@ -122,6 +128,10 @@ struct Recorded {
     writer: RecordingWriter,
     receiver: Option<ReceiverHandle>,
     traceparent: TraceParent,
+    /// The span of the user's own trace under which the run stands.
+    parent: Option<SpanId>,
+    /// When the command was released, and its pid.
+    started: Option<(Timestamp, u32)>,
     /// What the recorder tells; its own clone of the log's sink goes to the sampler.
     sink: WalObservationSink,
     trouble: Option<anyhow::Error>,
@@ -130,7 +140,7 @@ struct Recorded {
 impl Recorded {
     fn create(setting: &Setting, arguments: &RunArguments) -> Result<Self> {
         let store = setting.open_store()?;
-        let traceparent = identity()?;
+        let (traceparent, parent) = identity()?;
         let run = Run {
             command: arguments.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             working_directory: std::env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -150,29 +160,42 @@ impl Recorded {
         };
         let writer = store.create(&run).context("failed to create a recording")?;
         let sink = writer.wal().observation_sink();
-        Ok(Recorded { writer, receiver: None, traceparent, sink, trouble: None })
+        Ok(Recorded { writer, receiver: None, traceparent, parent, started: None, sink, trouble: None })
     }
 
     /// Opens the receiver and says what the command's environment is.
     fn environment(&mut self, arguments: &RunArguments) -> Vec<(OsString, OsString)> {
         let inherited: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let mut forward: Vec<ForwardTarget> = arguments.otel_traces.iter().chain(&arguments.tracing).cloned().collect();
         if arguments.env_inject == EnvInject::None {
+            if !forward.is_empty() {
+                self.lose(LossKind::ForwardFailed, "no span is received with --env-inject none, so none is handed on".to_owned());
+            }
             return inherited;
         }
         // The port must be known for the environment, and the user's endpoint, which the environment names, for the receiver.
         // The endpoint does not depend on the port, so it is read first.
         let (traceparent, run_id) = (self.traceparent.to_string(), self.traceparent.span_id.to_string());
-        let request =
-            |endpoint| inject::Request { env: &inherited, endpoint, traceparent: &traceparent, run_id: &run_id, mode: inject::Mode::Auto };
-        let user = inject::environment(&request("http://127.0.0.1:1")).forward;
-        let (forward, unreadable) = forward_targets(user.as_ref());
-        for text in unreadable {
+        let request = |endpoint, appdash| inject::Request {
+            env: &inherited,
+            argv: &arguments.argv,
+            endpoint,
+            appdash,
+            traceparent: &traceparent,
+            run_id: &run_id,
+            mode: inject::Mode::Auto,
+        };
+        let user = inject::environment(&request("http://127.0.0.1:1", "tcp://127.0.0.1:1"));
+        let (own, unreadable) = forward_targets(user.forward.as_ref());
+        let (pulumis, unknown) = pulumi_targets(&user.pulumi);
+        forward.extend(own.into_iter().chain(pulumis));
+        for text in unreadable.into_iter().chain(unknown) {
             self.lose(LossKind::ForwardFailed, text);
         }
         let keep = Box::new(WalKeep(self.writer.wal().clone()));
-        match Receiver::start(ReceiverOptions { forward }, keep) {
+        match Receiver::start(ReceiverOptions { forward, ..ReceiverOptions::default() }, keep) {
             Ok(receiver) => {
-                let injection = inject::environment(&request(&receiver.endpoint()));
+                let injection = inject::environment(&request(&receiver.endpoint(), &receiver.appdash_endpoint()));
                 self.receiver = Some(receiver);
                 for note in injection.notes {
                     self.lose(LossKind::Environment, note.text);
@@ -226,6 +249,43 @@ impl Recorded {
         self.writer.discard().ok();
     }
 
+    /// The run as a span, for those who get copies: theirs stand under it. Its arguments may be secret and are left out.
+    fn root_span(&self, arguments: &RunArguments, (start, pid): (Timestamp, u32), (exit, end): (&Exit, Timestamp)) -> Span {
+        let program = arguments.argv.first().map(std::path::Path::new).and_then(|program| program.file_name());
+        let name = program.map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
+        let mut resource = Attributes::default();
+        resource.push("service.name", AttributeValue::Str("longpole".to_owned()));
+        resource.push("process.pid", AttributeValue::Int(i64::from(pid)));
+        resource.push("longpole.run.id", AttributeValue::Str(self.traceparent.span_id.to_string()));
+        let scope = Scope { name: "longpole".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), ..Scope::default() };
+        let status = match exit {
+            Exit::Code(0) => Status::default(),
+            Exit::Code(code) => Status { code: StatusCode::Error, message: format!("exited with {code}") },
+            Exit::Signal(signal) => Status { code: StatusCode::Error, message: format!("killed by signal {signal}") },
+        };
+        Span {
+            trace_id: self.traceparent.trace_id,
+            span_id: self.traceparent.span_id,
+            parent_span_id: self.parent,
+            trace_state: String::new(),
+            flags: u32::from(FLAG_SAMPLED),
+            name,
+            kind: SpanKind::Internal,
+            start,
+            end,
+            attributes: Attributes::default(),
+            dropped_attributes: 0,
+            events: Vec::new(),
+            dropped_events: 0,
+            links: Vec::new(),
+            dropped_links: 0,
+            status,
+            resource: Arc::new(Resource { attributes: resource }),
+            scope: Arc::new(scope),
+            pid: Some(pid),
+        }
+    }
+
     /// After the command ended: everything in, sealed, and the answer out.
     fn answer(
         mut self,
@@ -240,7 +300,13 @@ impl Recorded {
         if let Some(reason) = sampled.not_kept_reason {
             self.trouble.get_or_insert(anyhow::anyhow!("failed to write the log: {reason}"));
         }
-        for loss in self.receiver.take().map(|receiver| receiver.finish(DRAIN)).unwrap_or_default() {
+        let receiver = self.receiver.take();
+        if let (Some(receiver), Some(started)) = (&receiver, self.started)
+            && receiver.forwards_spans()
+        {
+            receiver.forward_span(&self.root_span(arguments, started, (&exit, end)));
+        }
+        for loss in receiver.map(|receiver| receiver.finish(DRAIN)).unwrap_or_default() {
             self.observe(Observation::Loss(loss));
         }
         if let Some(cost) = own_cost() {
@@ -264,8 +330,8 @@ impl Recorded {
     }
 }
 
-/// The trace of the run: the user's own where he has one, and an id for the command's own span.
-fn identity() -> Result<TraceParent> {
+/// The trace of the run: the user's own where he has one, and an id for the command's own span; and its parent in his trace.
+fn identity() -> Result<(TraceParent, Option<SpanId>)> {
     let random = |bytes: &mut [u8]| getrandom::fill(bytes).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"));
     let inherited = std::env::var(env_vars::TRACEPARENT).ok().and_then(|text| text.parse::<TraceParent>().ok());
     let (mut trace, mut span) = ([0; TraceId::BYTES], [0; SpanId::BYTES]);
@@ -275,11 +341,12 @@ fn identity() -> Result<TraceParent> {
     trace[0] |= 1;
     span[0] |= 1;
     let fresh = TraceId::new(trace).context("an id of zero bytes")?;
-    Ok(TraceParent {
+    let own = TraceParent {
         trace_id: inherited.map_or(fresh, |parent| parent.trace_id),
         span_id: SpanId::new(span).context("an id of zero bytes")?,
         flags: FLAG_SAMPLED,
-    })
+    };
+    Ok((own, inherited.map(|parent| parent.span_id)))
 }
 
 /// The name of this machine.
@@ -329,6 +396,14 @@ impl Keep for WalKeep {
         }
         .map_err(|error| KeepError(error.to_string()))
     }
+
+    fn resource_event(&mut self, _json: &str) -> Result<(), KeepError> {
+        Err(KeepError("the log has no frame for them yet".to_owned()))
+    }
+
+    fn log_event(&mut self, _trace_id: TraceId, _span_id: SpanId, _event: SpanEvent) -> Result<(), KeepError> {
+        Err(KeepError("the log has no frame for them yet".to_owned()))
+    }
 }
 
 /// The user's own endpoints as the forwarder wants them, and what of them could not be read.
@@ -346,18 +421,36 @@ fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<ForwardTarget>, 
             client_certificate: pem(&endpoint.client_certificate),
             client_key: pem(&endpoint.client_key),
         };
-        let grpc = endpoint.protocol == Some(inject::Protocol::Grpc);
+        let (protocol, url) = match endpoint.protocol {
+            Some(inject::Protocol::Grpc) => (ForwardProtocol::Grpc, &endpoint.grpc_url),
+            Some(inject::Protocol::HttpProtobuf | inject::Protocol::HttpJson) => (ForwardProtocol::Http, &endpoint.http_url),
+            None => (ForwardProtocol::AsReceived, &endpoint.http_url),
+        };
         targets.push(ForwardTarget {
             signal,
-            url: if grpc { endpoint.grpc_url.clone() } else { endpoint.http_url.clone() },
-            protocol: if grpc { ForwardProtocol::Grpc } else { ForwardProtocol::Http },
+            url: url.clone(),
+            protocol,
             headers: endpoint.headers.clone(),
-            timeout: Duration::from_millis(endpoint.timeout_millis.unwrap_or(FORWARD_TIMEOUT_MILLIS)),
+            timeout: endpoint.timeout_millis.map_or(FORWARD_TIMEOUT, Duration::from_millis),
             tls,
         });
     }
     (targets, unreadable)
 }
 
-/// How long one attempt to hand a request on may take where the user does not say: OpenTelemetry's default.
-const FORWARD_TIMEOUT_MILLIS: u64 = 10_000;
+/// Where Pulumi was told to send its spans, and what of it is no target. Pulumi itself would run without tracing then.
+fn pulumi_targets(user: &inject::PulumiTargets) -> (Vec<ForwardTarget>, Vec<String>) {
+    let (mut targets, mut unknown) = (Vec::new(), Vec::new());
+    let parsed = [
+        ("PULUMI_OPTION_OTEL_TRACES", user.otel_traces.as_deref().map(args::otel_traces_target)),
+        ("PULUMI_OPTION_TRACING", user.tracing.as_deref().map(args::tracing_target)),
+    ];
+    for (name, target) in parsed {
+        match target {
+            Some(Ok(target)) => targets.push(target),
+            Some(Err(error)) => unknown.push(format!("nothing is handed on to where {name} says: {error}")),
+            None => {}
+        }
+    }
+    (targets, unknown)
+}

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use longpole_server::view;
 
-use super::recording::{Setting, load, print, print_json};
+use super::recording::{Setting, in_order, load, print, print_json};
 use crate::args::{Format, SpanArguments};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, duration, fit, percent, range, right};
@@ -19,8 +19,9 @@ pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
 
 /// Prints one span.
 pub(crate) fn span(setting: &Setting, arguments: &SpanArguments) -> Result<()> {
-    let (name, report) = load(&setting.open_store()?, &arguments.recording)?;
-    let view = view::SpanView::new(&name, &report, &arguments.handle).ok_or_else(|| not_found(&name, &arguments.handle))?;
+    let (handle, recording) = in_order(&arguments.handle, &arguments.recording);
+    let (name, report) = load(&setting.open_store()?, recording)?;
+    let view = view::SpanView::new(&name, &report, handle).ok_or_else(|| not_found(&name, handle))?;
     match arguments.format {
         Format::Json => print_json(&view),
         Format::Text => print(&text(&view, setting.style())),
@@ -29,7 +30,13 @@ pub(crate) fn span(setting: &Setting, arguments: &SpanArguments) -> Result<()> {
 
 fn text(view: &view::SpanView, style: Style) -> String {
     let mut out = Vec::new();
-    out.push(format!("{}  {}  {}", style.handle(&view.handle), style.strong(&fit(&view.name, 60)), style.faint(&fit(&view.service, 30))));
+    out.push(format!(
+        "{}  {}  {}  {}",
+        style.handle(&view.handle),
+        style.strong(&fit(&view.name, 60)),
+        style.faint(&fit(&view.service, 25)),
+        style.faint(&view.recording)
+    ));
     let mut facts = format!("{} at +{}", duration(view.duration_nanos), duration(view.start_nanos));
     if let Some(parent) = &view.parent {
         facts.push_str(&format!(", child of {}{}", parent.handle, if parent.edge == "inferred" { " (inferred)" } else { "" }));
@@ -66,13 +73,17 @@ fn text(view: &view::SpanView, style: Style) -> String {
     out.push(format!("  if only its own time went {}", range(unit, savings.saves_own_nanos)));
     out.push(format!("  innermost on the critical path for {}", duration(savings.on_path_nanos)));
     out.push(String::new());
+    let links = &view.samples.links;
+    let ties = if view.span_id.is_none() {
+        "tied to it by its process".to_owned()
+    } else {
+        format!("of its own {} exact, {} inferred, {} ambiguous", count(links.record), count(links.inferred), count(links.ambiguous))
+    };
     out.push(format!(
-        "{} {} its own, {} with its descendants; own: {} exact, {} inferred",
+        "{} {} its own, {} with its descendants; {ties}",
         style.strong("CODE"),
         counted(view.samples.own, "sample", "samples"),
         count(view.samples.with_descendants),
-        count(view.samples.links.record),
-        count(view.samples.links.inferred),
     ));
     if view.few_samples {
         out.push(format!("  {}", style.warning("fewer than 20 samples: a hint, not a measurement")));
@@ -111,12 +122,21 @@ fn text(view: &view::SpanView, style: Style) -> String {
             out.push(format!("  … {} more (--format json)", view.attributes.len() - ATTRIBUTES_SHOWN));
         }
     }
-    for event in &view.events {
-        out.push(format!("  event at {}  {}", duration(event.time_nanos), fit(&event.name, 80)));
+    if !view.events.is_empty() {
+        out.push(String::new());
+        out.push(style.strong("EVENTS"));
+        let unit = TimeUnit::of(view.events.iter().map(|event| event.time_nanos).max().unwrap_or_default());
+        out.extend(
+            view.events.iter().map(|event| format!("  {}  {}", right(&unit.show(event.time_nanos), 9), fit(&event.name, WIDTH - 13))),
+        );
     }
-    for link in &view.links {
-        let target = link.handle.clone().unwrap_or_else(|| format!("{} {} (not in this recording)", link.trace_id, link.span_id));
-        out.push(format!("  waited for / linked to {target}"));
+    if !view.links.is_empty() {
+        out.push(String::new());
+        out.push(style.strong("LINKS"));
+        for link in &view.links {
+            let target = link.handle.clone().unwrap_or_else(|| format!("{} {} (not in this recording)", link.trace_id, link.span_id));
+            out.push(format!("  waited for, or linked to, {target}"));
+        }
     }
     let mut text = out.join("\n");
     text.push('\n');

@@ -22,7 +22,8 @@ pub(crate) fn sql(setting: &Setting, arguments: &SqlArguments) -> Result<()> {
     }
     let result = longpole_query::sql(&[store.recording(name)?], &arguments.query, &Limits::default()).map_err(|error| {
         let kind = if error.kind() == QueryErrorKind::Usage { Kind::Usage } else { Kind::Failed };
-        Failure::new(kind, error.to_string()).hint("tables and columns: longpole sql 'SHOW TABLES', longpole sql 'DESCRIBE spans'")
+        Failure::new(kind, format!("failed to {error}"))
+            .hint("tables and columns: longpole sql 'SHOW TABLES', longpole sql 'DESCRIBE spans'; other recordings: --recording r7")
     })?;
     match arguments.format {
         Format::Json => print_json(&json(&result)),
@@ -73,7 +74,7 @@ fn table(result: &SqlResult) -> String {
     for (row, values) in cells.iter().zip(&result.rows) {
         line(row.iter().zip(values).zip(&widths).map(|((text, value), width)| cell(text, value, *width)).collect());
     }
-    let more = if result.truncated { ", and there are more" } else { "" };
+    let more = if result.truncated { ", and there are more: LIMIT and OFFSET, or aggregates, give the rest" } else { "" };
     out.push_str(&format!("{}{more}\n", counted(result.rows.len() as u64, "row", "rows")));
     out
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use longpole_server::view;
 
+use super::recording::own_name;
 use crate::terminal::{self, Style, TimeUnit, count, counted, duration, fit, pad, percent, range, right};
 
 /// Poles in the answer; `longpole poles` has the rest.
@@ -30,7 +31,7 @@ pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
         pole_table(&mut out, &view.poles, view.poles.len().min(POLES_SHOWN), style);
         let more = view.poles.len().saturating_sub(POLES_SHOWN) + view.truncated.poles;
         if more > 0 {
-            line(&mut out, &style.faint(&format!("     … {more} more (longpole poles {} --limit 0)", view.recording)));
+            line(&mut out, &style.faint(&format!("     … {more} more ({} poles {} --limit 0)", own_name(), view.recording)));
         }
     }
     line(&mut out, "");
@@ -58,7 +59,14 @@ fn headline(view: &view::SummaryView, style: Style) -> String {
     }
     let facts = facts.join("  ");
     let room = terminal::WIDTH.saturating_sub("longpole  ".len() + view.recording.len() + 4 + facts.chars().count()).max(12);
-    format!("{}  {}  {}  {facts}", style.strong("longpole"), style.handle(&view.recording), fit(&view.command.join(" "), room))
+    format!("{}  {}  {}  {facts}", style.strong("longpole"), style.handle(&view.recording), fit(&command_words(&view.command), room))
+}
+
+/// The command as it is known by: its program without the folder, and its arguments.
+pub(crate) fn command_words(command: &[String]) -> String {
+    let Some((program, arguments)) = command.split_first() else { return String::new() };
+    let name = program.rsplit('/').find(|part| !part.is_empty()).unwrap_or(program);
+    std::iter::once(name).chain(arguments.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
 }
 
 /// `exit 0`, `killed by signal 9`, `still running`.
@@ -159,7 +167,8 @@ fn pole_name(pole: &view::PoleView) -> String {
 
 fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     let label = |index: usize| if index == 0 { style.faint("quality") + "   " } else { " ".repeat(10) };
-    let mut texts: Vec<String> = view.quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q), terminal::WIDTH * 2)).collect();
+    let mut texts: Vec<String> =
+        view.quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q, view.samples), terminal::WIDTH * 2)).collect();
     let more = view.quality.len().saturating_sub(QUALITY_SHOWN);
     if more > 0 {
         texts.push(format!("{more} more (longpole show {} --format json)", view.recording));
@@ -180,8 +189,15 @@ fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     out
 }
 
-fn quality_words(item: &view::QualityView) -> String {
+/// Losses that are counted in samples.
+const OF_SAMPLES: [&str; 3] = ["stacks_truncated", "stacks_unwind_failed", "context_torn"];
+
+fn quality_words(item: &view::QualityView, samples: u64) -> String {
     let what = item.code.replace('_', " ");
+    if OF_SAMPLES.contains(&item.code.as_str()) {
+        let of = format!("{what}: {} of {}", count(item.count), counted(samples, "sample", "samples"));
+        return if item.detail.is_empty() { of } else { format!("{of}, {}", item.detail) };
+    }
     match (item.count, item.detail.is_empty()) {
         (0 | 1, true) => what,
         (0 | 1, false) => format!("{what}: {}", item.detail),
@@ -209,15 +225,20 @@ fn fold(text: &str, width: usize) -> Vec<String> {
 }
 
 fn next_line(view: &view::SummaryView, style: Style) -> String {
+    let (own, recording) = (own_name(), &view.recording);
     let mut next = Vec::new();
     if let Some(pole) = view.poles.first() {
-        next.push(format!("longpole span {}", pole.handle));
+        next.push(format!("{own} span {} {recording}", pole.handle));
         if pole.samples > 0 {
-            next.push(format!("longpole flame --span {}", pole.handle));
+            next.push(format!("{own} flame {recording} --span {}", pole.handle));
         }
     } else if view.samples > 0 {
-        next.push("longpole flame".to_owned());
+        next.push(format!("{own} flame {recording}"));
     }
-    next.push(format!("longpole open {}", view.recording));
-    format!("{}      {}", style.faint("next"), next.iter().map(|c| style.handle(c)).collect::<Vec<_>>().join("   "))
+    next.push(format!("{own} open {recording}"));
+    // On one line where they fit, else on a line each.
+    let width = 7 + next.iter().map(|command| command.chars().count() + 3).sum::<usize>();
+    let gap = if width <= terminal::WIDTH { "   " } else { "\n          " };
+    let next: Vec<String> = next.iter().map(|command| style.handle(command)).collect();
+    format!("{}      {}", style.faint("next"), next.join(gap))
 }

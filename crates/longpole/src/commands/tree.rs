@@ -27,7 +27,11 @@ fn text(view: &view::TreeView, arguments: &TreeArguments, style: Style) -> Strin
     let numbers = |start: &str, duration: &str, path: &str| format!("{}  {}  {}", right(start, 9), right(duration, 9), right(path, 9));
     let handle_width = spans.parent.len().to_string().len() + 1;
     let left = WIDTH - 3 * 9 - 2 * 2 - 2;
-    out.push_str(&style.strong(&format!("{}  {}\n", crate::terminal::pad("SPAN", left), numbers("start", "duration", "on path"))));
+    out.push_str(&style.strong(&format!(
+        "{}  {}\n",
+        crate::terminal::pad("SPAN OR PROCESS", left),
+        numbers("start", "duration", "on path")
+    )));
     let mut shown = 0;
     let mut hidden = 0;
     for row in 0..spans.parent.len() {

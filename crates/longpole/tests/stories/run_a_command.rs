@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::support::program::{self, DESCRIPTORS, ECHO, LISTEN, PATIENCE};
 use crate::support::terminal::{self, CTRL_BACKSLASH, CTRL_C, CTRL_Z, Lines, Terminal};
-use crate::support::{Sandbox, clean, longpole, skip};
+use crate::support::{Sandbox, clean, json, longpole, skip};
 
 /// How a command is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -475,6 +475,37 @@ fn a_command_that_does_not_handle_ctrl_c_dies_of_it_and_so_do_we() {
         assert_eq!((terminal.output.expect(), terminal.report()), ("INT".to_owned(), "exited 42".to_owned()), "{way:?}");
         assert_eq!(terminal.output.next(), None, "{way:?}");
     }
+}
+
+#[test]
+fn ctrl_c_after_the_command_ends_the_answer_and_keeps_what_was_recorded() {
+    let sandbox = Sandbox::new();
+    if !Command::new("bash").arg("-c").arg("true").status().is_ok_and(|status| status.success()) {
+        return skip("Ctrl-C while the answer is made", "there is no bash, whose /dev/tcp makes the connection that is waited for");
+    }
+    let fifo = sandbox.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // A descendant that is in the middle of a request, and never done with it, makes the time after the command long.
+    let holder = "exec 3<>/dev/tcp/127.0.0.1/$1; printf 'POST /v1/traces HTTP/1.1\\r\\nHost: x\\r\\nContent-Type: \
+                  application/x-protobuf\\r\\nContent-Length: 4000000\\r\\n\\r\\n' >&3; echo held >\"$2\"; while printf x >&3; do :; done";
+    let script = format!(
+        "setsid bash -c '{}' - \"${{OTEL_EXPORTER_OTLP_ENDPOINT##*:}}\" \"$0\" >/dev/null 2>&1 & read -r held <\"$0\"; echo $$",
+        holder.replace('\'', "'\\''")
+    );
+    let command = Way::Default.command(&sandbox, &["bash", "-c", &script, fifo.to_str().unwrap()]);
+    let mut terminal = Terminal::start(&command, "", false);
+    let child = terminal.output.expect();
+    while Path::new("/proc").join(&child).exists() {
+        std::thread::yield_now();
+    }
+    terminal.press(&[CTRL_C]);
+    assert_eq!(terminal.report(), "exited 0", "the command ended well, and nothing changes that");
+
+    let store = sandbox.path("store");
+    let state = || json(longpole(&store).args(["ls", "--format", "json"]))["recordings"][0].clone();
+    assert!(state()["answer"].is_null(), "the answer was made although it was interrupted: {}", state());
+    let shown = json(longpole(&store).args(["show", "last", "--format", "json"]));
+    assert_eq!(shown["exit"]["code"], 0, "what was recorded goes on from there: {shown}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Base64 of JSON's bytes values, in the standard or the URL alphabet, with or without padding, as proto3's JSON wants.
 
 /// The bytes, or `None` where the text is not base64.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=');
     // Padding fills the last group of four; one digit alone does not make a byte.
     let padding = text.len() - digits.len();
@@ -20,6 +20,20 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// The standard alphabet, with padding.
+pub(crate) fn encode(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        for digit in 0..4 {
+            let sextet = (bits >> (18 - 6 * digit) & 63) as usize;
+            text.push(if digit <= group.len() { char::from(DIGITS[sextet]) } else { '=' });
+        }
+    }
+    text
+}
+
 fn sextet(digit: u8) -> Option<u8> {
     match digit {
         b'A'..=b'Z' => Some(digit - b'A'),
@@ -33,7 +47,7 @@ fn sextet(digit: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::{decode, encode};
 
     #[test]
     fn both_alphabets_with_and_without_padding() {
@@ -48,6 +62,10 @@ mod tests {
         ] {
             assert_eq!(decode(text).as_deref(), Some(bytes), "{text}");
         }
+        for bytes in [&b""[..], b"f", b"fo", b"foo", b"foob", &[0xfb, 0xff, 0xbf]] {
+            assert_eq!(decode(&encode(bytes)).as_deref(), Some(bytes));
+        }
+        assert_eq!((encode(b"fo"), encode(b"foob")), ("Zm8=".to_owned(), "Zm9vYg==".to_owned()));
         for text in ["Z", "Zg=", "Zg===", "Z g=", "Zm9v=", "====", "Zm9v\u{e9}"] {
             assert_eq!(decode(text), None, "{text}");
         }

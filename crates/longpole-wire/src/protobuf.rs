@@ -1,4 +1,4 @@
-//! The protobuf wire format, as far as OTLP uses it: reading fields in place, writing them.
+//! The protobuf wire format, as far as OTLP, Zipkin and AppDash use it: reading fields in place, writing them.
 //!
 //! ```text
 //! 0a 07            field 1, wire type 2 (length-delimited), 7 bytes
@@ -11,33 +11,33 @@ use crate::limits::GROUP_NESTING_MAX;
 
 /// The content of one field.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     /// Wire type 0.
     Varint(u64),
     /// Wire type 1.
     Fixed64(u64),
     /// Wire type 2: a text, bytes or a message, with its own reader.
     Bytes(Reader<'a>),
-    /// Wire types 3 and 4: skipped as a whole, for OTLP has none.
-    Group,
+    /// Wire types 3 and 4: the fields between, with their own reader. OTLP has none, AppDash is made of them.
+    Group(Reader<'a>),
     /// Wire type 5.
     Fixed32(u32),
 }
 
 /// One field.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field<'a> {
+pub(crate) struct Field<'a> {
     /// Its number.
-    pub(super) number: u32,
+    pub(crate) number: u32,
     /// Offset of its key in the request.
-    pub(super) offset: usize,
+    pub(crate) offset: usize,
     /// Its content.
-    pub(super) value: Value<'a>,
+    pub(crate) value: Value<'a>,
 }
 
 /// Walks over the fields of one message.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     /// The message, from the next field to its end.
     rest: &'a [u8],
     /// Offset in the request of the first byte of `rest`.
@@ -48,28 +48,28 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads a whole request.
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Reader { rest: bytes, offset: 0, message: "request" }
     }
 
     /// The same bytes, read as this message.
-    pub(super) fn named(self, message: &'static str) -> Self {
+    pub(crate) fn named(self, message: &'static str) -> Self {
         Reader { message, ..self }
     }
 
     /// The bytes not yet read.
-    pub(super) fn bytes(&self) -> &'a [u8] {
+    pub(crate) fn bytes(&self) -> &'a [u8] {
         self.rest
     }
 
     /// Offset in the request of the bytes not yet read.
-    pub(super) fn offset(&self) -> usize {
+    pub(crate) fn offset(&self) -> usize {
         self.offset
     }
 
     /// The next field, or `None` at the end of the message. A group is checked and skipped as one field.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<Field<'a>>, DecodeError> {
+    pub(crate) fn next(&mut self) -> Result<Option<Field<'a>>, DecodeError> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -77,8 +77,10 @@ impl<'a> Reader<'a> {
         let (number, wire_type) = self.key()?;
         let value = match wire_type {
             WIRE_GROUP_START => {
-                self.skip_group(number, offset)?;
-                Value::Group
+                let start = *self;
+                let end = self.skip_group(number, offset)?;
+                let length = end - start.offset;
+                Value::Group(Reader { rest: start.rest.get(..length).unwrap_or_default(), ..start })
             }
             WIRE_GROUP_END => return Err(self.error_at(offset, Problem::Group { field: number })),
             _ => self.value(number, wire_type, offset)?,
@@ -88,7 +90,7 @@ impl<'a> Reader<'a> {
 
     /// An error in this message.
     #[cold]
-    pub(super) fn error_at(&self, offset: usize, problem: Problem) -> DecodeError {
+    pub(crate) fn error_at(&self, offset: usize, problem: Problem) -> DecodeError {
         DecodeError::Protobuf { problem, message: self.message, offset }
     }
 
@@ -120,12 +122,13 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Skips to the end of a group whose start was just read. Its open groups are kept in an array, not in the call stack.
-    fn skip_group(&mut self, number: u32, offset: usize) -> Result<(), DecodeError> {
+    /// Skips to the end of a group whose start was just read, and returns the offset of the key that ends it. Its open groups
+    /// are kept in an array, not in the call stack.
+    fn skip_group(&mut self, number: u32, offset: usize) -> Result<usize, DecodeError> {
         let mut open = [0; GROUP_NESTING_MAX as usize];
         open[0] = number;
         let mut depth = 1;
-        while depth > 0 {
+        loop {
             if self.rest.is_empty() {
                 return Err(self.error_at(offset, Problem::Group { field: open[depth - 1] }));
             }
@@ -139,14 +142,18 @@ impl<'a> Reader<'a> {
                     *slot = inner;
                     depth += 1;
                 }
-                WIRE_GROUP_END if inner == open[depth - 1] => depth -= 1,
+                WIRE_GROUP_END if inner == open[depth - 1] => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Ok(at);
+                    }
+                }
                 WIRE_GROUP_END => return Err(self.error_at(at, Problem::Group { field: inner })),
                 _ => {
                     self.value(inner, wire_type, at)?;
                 }
             }
         }
-        Ok(())
     }
 
     #[inline]
@@ -220,33 +227,33 @@ fn put_key(out: &mut Vec<u8>, number: u32, wire_type: u8) {
 }
 
 /// Writes an integer; 0 is the default and is left out, as proto3 wants.
-pub(super) fn put_integer(out: &mut Vec<u8>, number: u32, value: u64) {
+pub(crate) fn put_integer(out: &mut Vec<u8>, number: u32, value: u64) {
     if value != 0 {
         put_set_integer(out, number, value);
     }
 }
 
 /// Writes an integer of a oneof, where 0 says that it is set.
-pub(super) fn put_set_integer(out: &mut Vec<u8>, number: u32, value: u64) {
+pub(crate) fn put_set_integer(out: &mut Vec<u8>, number: u32, value: u64) {
     put_key(out, number, WIRE_VARINT);
     put_varint(out, value);
 }
 
 /// Writes eight bytes unless zero.
-pub(super) fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
+pub(crate) fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
     if value != 0 {
         put_set_fixed64(out, number, value);
     }
 }
 
 /// Writes eight bytes of a oneof, where zero says that it is set.
-pub(super) fn put_set_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
+pub(crate) fn put_set_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
     put_key(out, number, WIRE_FIXED64);
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Writes four bytes unless zero.
-pub(super) fn put_fixed32(out: &mut Vec<u8>, number: u32, value: u32) {
+pub(crate) fn put_fixed32(out: &mut Vec<u8>, number: u32, value: u32) {
     if value != 0 {
         put_key(out, number, WIRE_FIXED32);
         out.extend_from_slice(&value.to_le_bytes());
@@ -254,21 +261,21 @@ pub(super) fn put_fixed32(out: &mut Vec<u8>, number: u32, value: u32) {
 }
 
 /// Writes bytes or a text unless empty.
-pub(super) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     if !bytes.is_empty() {
         put_set_bytes(out, number, bytes);
     }
 }
 
 /// Writes bytes or a text of a oneof, where empty says that it is set.
-pub(super) fn put_set_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+pub(crate) fn put_set_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_key(out, number, WIRE_BYTES);
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
 /// Writes a message: `fill` writes its fields, whose length is put before them afterwards.
-pub(super) fn put_message(out: &mut Vec<u8>, number: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn put_message(out: &mut Vec<u8>, number: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     put_key(out, number, WIRE_BYTES);
     let start = out.len();
     fill(out);

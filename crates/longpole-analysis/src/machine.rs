@@ -1,0 +1,104 @@
+//! What samples cannot show of a command: its time in the kernel, and its time ready to run without a CPU.
+//!
+//! Both come from switch records, which say to the nanosecond when each thread was on a CPU and whether it left
+//! by itself or had to. The kernel is not sampled (an unprivileged user may not), so time on a CPU that no sample stands
+//! for was spent there. A thread that had to leave is ready until it comes back.
+
+use std::collections::HashMap;
+
+use longpole_model::{CaptureMode, Monotonic, Recording};
+
+use crate::trace_tree::Note;
+
+/// Below this share of the time on a CPU, and of the run, there is nothing worth saying: samples have their error too.
+const WORTH_SAYING_PERCENT: u64 = 10;
+
+/// Time of all threads together, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ThreadTime {
+    /// On a CPU.
+    pub on_cpu_nanos: u64,
+    /// On a CPU, and without a sample that stands for it: in the kernel, unless samples were lost.
+    pub unsampled_nanos: u64,
+    /// Ready, and without a CPU because others had it.
+    pub ready_nanos: u64,
+}
+
+impl ThreadTime {
+    /// Sums up the switch records and the samples of a recording.
+    pub fn of(recording: &Recording) -> ThreadTime {
+        let mut time = ThreadTime::default();
+        let mut had_to_leave: HashMap<(u32, u32), Monotonic> = HashMap::new();
+        for slice in &recording.cpu_slices {
+            time.on_cpu_nanos += slice.end.0.saturating_sub(slice.start.0);
+            if let Some(left) = had_to_leave.remove(&(slice.pid, slice.tid)) {
+                time.ready_nanos += slice.start.0.saturating_sub(left.0);
+            }
+            if slice.preempted {
+                had_to_leave.insert((slice.pid, slice.tid), slice.end);
+            }
+        }
+        let sampled: u64 = recording.samples.iter().map(|sample| sample.weight_nanos).sum();
+        time.unsampled_nanos = time.on_cpu_nanos.saturating_sub(sampled);
+        time
+    }
+
+    /// What a reader must know of it; nothing where there are no samples to misread.
+    pub fn notes(&self, recording: &Recording, wall_nanos: i64) -> Vec<Note> {
+        let mut notes = Vec::new();
+        if recording.run.mode != CaptureMode::User {
+            return notes;
+        }
+        if self.unsampled_nanos * 100 > self.on_cpu_nanos * WORTH_SAYING_PERCENT && !recording.samples.is_empty() {
+            let detail = format!(
+                "{} of {} on a CPU had no sample: that was in the kernel, which is not sampled, and counts as unaccounted",
+                seconds(self.unsampled_nanos),
+                seconds(self.on_cpu_nanos)
+            );
+            notes.push(Note { code: "kernel_time", count: 1, detail });
+        }
+        if self.ready_nanos * 100 > wall_nanos.unsigned_abs() * WORTH_SAYING_PERCENT {
+            let detail = format!(
+                "threads were ready to run for {} and had no CPU, because others had it: that counts as unaccounted, and savings may be less",
+                seconds(self.ready_nanos)
+            );
+            notes.push(Note { code: "cpu_busy", count: 1, detail });
+        }
+        notes
+    }
+}
+
+fn seconds(nanos: u64) -> String {
+    format!("{:.2} s", nanos as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use longpole_model::{CpuSlice, text};
+
+    use super::*;
+
+    fn slice(tid: u32, start: u64, end: u64, preempted: bool) -> CpuSlice {
+        CpuSlice { pid: 1, tid, start: Monotonic(start), end: Monotonic(end), preempted }
+    }
+
+    #[test]
+    fn a_thread_that_had_to_leave_is_ready_until_it_is_back() {
+        let mut recording = text::parse("run x 0..100ms\n").unwrap();
+        recording.cpu_slices = vec![slice(1, 0, 10, true), slice(2, 5, 20, false), slice(1, 25, 30, false), slice(1, 50, 60, true)];
+        let time = ThreadTime::of(&recording);
+        assert_eq!(time, ThreadTime { on_cpu_nanos: 40, unsampled_nanos: 40, ready_nanos: 15 });
+    }
+
+    #[test]
+    fn what_is_worth_saying_is_said_of_a_run_with_samples_only() {
+        let mut recording = text::parse("run x 0..100ms\n").unwrap();
+        let time = ThreadTime { on_cpu_nanos: 50_000_000, unsampled_nanos: 0, ready_nanos: 90_000_000 };
+        recording.run.mode = CaptureMode::User;
+        let notes = time.notes(&recording, 100_000_000);
+        assert_eq!(notes.iter().map(|note| note.code).collect::<Vec<_>>(), ["cpu_busy"]);
+        assert!(notes[0].detail.contains("0.09 s"));
+        recording.run.mode = CaptureMode::Off;
+        assert!(time.notes(&recording, 100_000_000).is_empty());
+    }
+}

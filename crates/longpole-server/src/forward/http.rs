@@ -1,0 +1,408 @@
+//! OTLP and Zipkin endpoints: a few requests in flight, retries as OTLP has them.
+//!
+//! | the endpoint says | we |
+//! |---|---|
+//! | 2xx; `OK` | are done, and count what its `partial_success` rejects |
+//! | 429 502 503 504; `CANCELLED` `DEADLINE_EXCEEDED` `ABORTED` `OUT_OF_RANGE` `UNAVAILABLE` `DATA_LOSS`; `RESOURCE_EXHAUSTED` with `RetryInfo`; nothing in time; no connection | try again, after a pause that doubles, or after what `Retry-After` or `RetryInfo` says |
+//! | anything else | count it as lost, as the exporter would |
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, TE, USER_AGENT};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use longpole_wire::otlp::{Rejected, decode_response, decode_retry_delay};
+use tokio::sync::OnceCell;
+use tokio::task::JoinSet;
+use tokio::time::{timeout, timeout_at};
+
+use super::lane::{Account, Queue, Waiting};
+use super::{CameBy, ForwardProtocol, ForwardTarget, Parcel, convert, tls};
+use crate::limits::{
+    FORWARD_ANSWER_BYTES_MAX, FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_IN_FLIGHT_MAX, FORWARD_LAST_TRIES_MAX, FORWARD_TRY_MAX,
+};
+use crate::receive::{
+    Compression, Encoding, GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_PREFIX_BYTES, GRPC_STATUS, Signal, grpc_frame, grpc_path_of,
+};
+
+type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("longpole/", env!("CARGO_PKG_VERSION")));
+const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The port of OTLP over gRPC (IANA). Collectors speak nothing else there.
+const GRPC_PORT: u16 = 4317;
+
+/// Serves the queue until it is closed and empty.
+pub(super) async fn run(mut queue: Queue, target: ForwardTarget, account: Arc<Account>) {
+    let parts = Parts::new(&target);
+    let endpoint = Arc::new(Endpoint { target, parts, clients: [const { OnceCell::const_new() }; 2], account });
+    let mut in_flight = JoinSet::new();
+    while let Some(waiting) = queue.recv().await {
+        while in_flight.len() >= FORWARD_IN_FLIGHT_MAX {
+            in_flight.join_next().await;
+        }
+        let endpoint = Arc::clone(&endpoint);
+        in_flight.spawn(async move { endpoint.deliver(waiting).await });
+    }
+    while in_flight.join_next().await.is_some() {}
+}
+
+/// One endpoint and all that is needed to speak to it.
+#[derive(Debug)]
+struct Endpoint {
+    target: ForwardTarget,
+    /// What each request has in common, or why no request can be made.
+    parts: Result<Parts, String>,
+    /// For HTTP/1.1, and for HTTP/2.
+    clients: [OnceCell<HttpClient>; 2],
+    account: Arc<Account>,
+}
+
+/// Addresses and headers, parsed.
+#[derive(Debug)]
+struct Parts {
+    http: Uri,
+    grpc: Uri,
+    headers: HeaderMap,
+}
+
+impl Parts {
+    fn new(target: &ForwardTarget) -> Result<Self, String> {
+        let http: Uri = target.url.parse().map_err(|error| format!("the endpoint is not a url: {error}"))?;
+        let (Some(scheme @ ("http" | "https")), Some(authority)) = (http.scheme_str(), http.authority()) else {
+            return Err("the endpoint is not an http or https url".to_owned());
+        };
+        let grpc = Uri::builder()
+            .scheme(scheme)
+            .authority(authority.clone())
+            .path_and_query(grpc_path_of(target.signal))
+            .build()
+            .map_err(|error| format!("the endpoint is not a url: {error}"))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &target.headers {
+            let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| format!("{name:?} is not the name of a header"))?;
+            let mut value = HeaderValue::from_str(value.trim()).map_err(|_| format!("the value of header {name} cannot be sent"))?;
+            value.set_sensitive(true);
+            headers.append(name, value);
+        }
+        Ok(Parts { http, grpc, headers })
+    }
+}
+
+/// A request as the endpoint wants it. It is made once, and sent as often as it takes.
+struct Prepared {
+    grpc: bool,
+    content_type: HeaderValue,
+    compression: Compression,
+    body: Bytes,
+}
+
+/// What became of one attempt.
+#[derive(Debug)]
+enum Attempt {
+    /// With what was rejected of it.
+    Delivered(Option<Rejected>),
+    /// Worth another try, perhaps only after a while.
+    Again {
+        after: Option<Duration>,
+        reason: String,
+        why: Why,
+    },
+    Refused(String),
+}
+
+/// What a failed attempt says of the endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// It answered, or takes its time.
+    Busy,
+    /// Nobody is there.
+    Unreachable,
+    /// Nothing: another request knows.
+    Vague,
+}
+
+impl Attempt {
+    fn again(reason: impl Into<String>) -> Self {
+        Attempt::Again { after: None, reason: reason.into(), why: Why::Busy }
+    }
+}
+
+impl Endpoint {
+    /// Delivers one request or counts it. Its room in the queue is its own until then.
+    async fn deliver(&self, waiting: Waiting) {
+        let parcel = &waiting.parcel;
+        match self.try_until_done(parcel).await {
+            Ok(None) => self.account.delivered(parcel.items),
+            Ok(Some(Rejected { count, message })) => {
+                let rejected = count.min(parcel.items);
+                self.account.delivered(parcel.items - rejected);
+                self.account.undelivered(rejected, format!("rejected them: {message}").trim_end_matches(": "));
+            }
+            Err(reason) => self.account.undelivered(parcel.items, &reason),
+        }
+    }
+
+    async fn try_until_done(&self, parcel: &Parcel) -> Result<Option<Rejected>, String> {
+        let parts = self.parts.as_ref().map_err(Clone::clone)?;
+        let prepared = self.prepare(parts, parcel).await?;
+        let client = self.client(prepared.grpc).await?;
+        let give_up = Instant::now() + FORWARD_TRY_MAX;
+        let mut closing = self.account.closing.clone();
+        let mut last_tries_end = None;
+        let mut pause = FORWARD_BACKOFF_MIN;
+        loop {
+            let attempt = match timeout(self.target.timeout, self.attempt(client, parts, &prepared)).await {
+                Ok(attempt) => attempt,
+                Err(_) => Attempt::again(format!("no answer within {} ms", self.target.timeout.as_millis())),
+            };
+            let (after, reason, why) = match attempt {
+                Attempt::Delivered(rejected) => return Ok(rejected),
+                Attempt::Refused(reason) => return Err(reason),
+                Attempt::Again { after, reason, why } => (after, reason, why),
+            };
+            let is_closing = *closing.borrow_and_update();
+            // Whoever waits for the end of longpole does not wait for an endpoint that is not there.
+            let last_tries_end = is_closing.then(|| *last_tries_end.get_or_insert(Instant::now() + FORWARD_LAST_TRIES_MAX));
+            let until = Instant::now() + after.unwrap_or_else(|| jittered(pause));
+            if last_tries_end.is_some_and(|end| why != Why::Busy && until > end) {
+                return Err(if why == Why::Vague { self.account.trouble().unwrap_or(reason) } else { reason });
+            }
+            if until > give_up {
+                return Err(format!("{reason}, and no sign that it will be better within {} s", FORWARD_TRY_MAX.as_secs()));
+            }
+            self.account.note(&reason, why == Why::Vague);
+            pause = (pause * 2).min(FORWARD_BACKOFF_MAX);
+            // When longpole is about to end there is no time for long pauses of our own: whoever waits tries at once, then goes on.
+            if is_closing || after.is_some() {
+                tokio::time::sleep_until(until.into()).await;
+            } else if timeout_at(until.into(), closing.changed()).await.is_ok_and(|changed| changed.is_err()) {
+                return Err(reason);
+            }
+        }
+    }
+
+    async fn client(&self, grpc: bool) -> Result<&HttpClient, String> {
+        let https = self.target.url.starts_with("https:");
+        self.clients[usize::from(grpc)]
+            .get_or_try_init(|| async {
+                let settings = self.target.tls.clone();
+                let config = if https {
+                    // Certificates are files: not on the thread that answers the command.
+                    tokio::task::spawn_blocking(move || tls::client_config(&settings)).await.map_err(|error| error.to_string())??
+                } else {
+                    no_tls()?
+                };
+                let mut tcp = HttpConnector::new();
+                tcp.enforce_http(false);
+                tcp.set_nodelay(true);
+                let connector = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
+                let connector =
+                    if grpc { connector.enable_http2().wrap_connector(tcp) } else { connector.enable_http1().wrap_connector(tcp) };
+                Ok(Client::builder(TokioExecutor::new()).http2_only(grpc).build(connector))
+            })
+            .await
+    }
+
+    async fn prepare(&self, parts: &Parts, parcel: &Parcel) -> Result<Prepared, String> {
+        if self.target.protocol == ForwardProtocol::Zipkin {
+            let (parcel, v1) = (parcel.clone(), parts.http.path().contains("api/v1/spans"));
+            let (body, losses) = convert::beside(move || convert::zipkin(&parcel, v1)).await?;
+            self.account.thinned(losses);
+            return Ok(Prepared { grpc: false, content_type: JSON, compression: Compression::Identity, body: body.into() });
+        }
+        let as_it_is = |grpc: bool| {
+            let (compressed, body) = (parcel.compression != Compression::Identity, parcel.body.clone());
+            Prepared {
+                grpc,
+                content_type: match (grpc, parcel.encoding) {
+                    (true, _) => GRPC,
+                    (false, Encoding::Protobuf) => PROTOBUF,
+                    (false, Encoding::Json) => JSON,
+                },
+                compression: parcel.compression,
+                body: if grpc { grpc_frame(&body, compressed) } else { body },
+            }
+        };
+        let grpc = match self.target.protocol {
+            ForwardProtocol::Grpc => true,
+            ForwardProtocol::AsReceived => parts.http.port_u16() == Some(GRPC_PORT) || parcel.came_by == CameBy::Grpc,
+            _ => false,
+        };
+        match parcel.encoding {
+            Encoding::Json if grpc && parcel.signal == Signal::Traces => {
+                let parcel = parcel.clone();
+                let body = convert::beside(move || convert::protobuf(&parcel)).await?;
+                Ok(Prepared { grpc, content_type: GRPC, compression: Compression::Identity, body: grpc_frame(&body, false) })
+            }
+            // JSON of another signal has no form in gRPC that we could give it; such an endpoint often speaks HTTP on the same
+            // port, so it is tried as HTTP.
+            Encoding::Json => Ok(as_it_is(false)),
+            Encoding::Protobuf => Ok(as_it_is(grpc)),
+        }
+    }
+
+    fn request(parts: &Parts, prepared: &Prepared) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(prepared.body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = if prepared.grpc { parts.grpc.clone() } else { parts.http.clone() };
+        let headers = request.headers_mut();
+        headers.insert(USER_AGENT, AGENT);
+        headers.extend(parts.headers.clone());
+        headers.insert(CONTENT_TYPE, prepared.content_type.clone());
+        let compression = prepared.compression.name().map(HeaderValue::from_static);
+        if prepared.grpc {
+            headers.insert(TE, HeaderValue::from_static("trailers"));
+            headers.extend(compression.map(|name| (GRPC_ENCODING, name)));
+        } else {
+            headers.extend(compression.map(|name| (CONTENT_ENCODING, name)));
+        }
+        request
+    }
+
+    async fn attempt(&self, client: &HttpClient, parts: &Parts, prepared: &Prepared) -> Attempt {
+        let grpc = prepared.grpc;
+        let response = match client.request(Self::request(parts, prepared)).await {
+            Ok(response) => response,
+            Err(error) => return Attempt::Again { after: None, reason: causes(&error), why: why(&error) },
+        };
+        let (head, body) = response.into_parts();
+        // The answer is read to its end, so that the connection can be used again, and for the trailers of gRPC.
+        let (trailers, body) = match Limited::new(body, FORWARD_ANSWER_BYTES_MAX).collect().await {
+            Ok(body) => (body.trailers().cloned().unwrap_or_default(), body.to_bytes()),
+            Err(error) if grpc => return Attempt::again(format!("answer broke off: {error}")),
+            Err(_) => (HeaderMap::new(), Bytes::new()),
+        };
+        match head.status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+                let reason = format!("http status {}", head.status.as_u16());
+                Attempt::Again { after: retry_after(&head.headers), reason, why: Why::Busy }
+            }
+            status if !status.is_success() => Attempt::Refused(format!("http status {}", status.as_u16())),
+            _ if self.target.protocol == ForwardProtocol::Zipkin => Attempt::Delivered(None),
+            _ if !grpc => {
+                let json = head.headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
+                Attempt::Delivered(decode_response(&body, if json { Encoding::Json } else { Encoding::Protobuf }))
+            }
+            // Trailers, or the headers alone where there is no message.
+            _ => grpc_outcome(if head.headers.contains_key(GRPC_STATUS) { &head.headers } else { &trailers }, &body),
+        }
+    }
+}
+
+fn grpc_outcome(outcome: &HeaderMap, body: &[u8]) -> Attempt {
+    const OK: i32 = 0;
+    const RESOURCE_EXHAUSTED: i32 = 8;
+    // CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE, DATA_LOSS.
+    const RETRYABLE: [i32; 6] = [1, 4, 10, 11, 14, 15];
+    let text = |name: &HeaderName| outcome.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let Some(code) = text(&GRPC_STATUS).and_then(|code| code.parse::<i32>().ok()) else {
+        return Attempt::again("answer without a grpc status");
+    };
+    let message = text(&GRPC_MESSAGE).map(|message| percent_decoded(&message)).unwrap_or_default();
+    let reason = format!("grpc status {code} {message}").trim_end().to_owned();
+    let delay = text(&GRPC_DETAILS).and_then(|details| decode_retry_delay(&details));
+    // A delay of zero says that there shall be one and not how long: then it is ours.
+    let again = |reason| Attempt::Again { after: delay.filter(|delay| !delay.is_zero()), reason, why: Why::Busy };
+    match code {
+        // We asked for no compression, so the message is what follows its prefix.
+        OK => Attempt::Delivered(body.get(GRPC_PREFIX_BYTES..).and_then(|message| decode_response(message, Encoding::Protobuf))),
+        RESOURCE_EXHAUSTED if delay.is_some() => again(reason),
+        code if RETRYABLE.contains(&code) => again(reason),
+        _ => Attempt::Refused(reason),
+    }
+}
+
+const GRPC_DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
+
+/// `grpc-message` as people write it. What is not an escape stays as it is.
+pub(super) fn percent_decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match hex.filter(|_| byte == b'%') {
+            Some(decoded) => {
+                out.push(decoded);
+                rest = &after[2..];
+            }
+            None => {
+                out.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// `Retry-After` in seconds. Its other form, a date, falls back to our own pause: it is rare and asks for trust in clocks.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// Between half and the whole of the pause, so that lanes which failed together do not return together.
+pub(super) fn jittered(pause: Duration) -> Duration {
+    let random = getrandom::u32().unwrap_or(u32::MAX);
+    pause / 2 + (pause / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
+}
+
+/// A configuration for plain `http`, which never uses it: trusts nobody.
+fn no_tls() -> Result<rustls::ClientConfig, String> {
+    Ok(rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("cannot set up tls: {error}"))?
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth())
+}
+
+/// What an error says of the endpoint. Requests that wait for a connection which another one is making fail with it, and only
+/// that one knows why, which is an error of the operating system or of TLS.
+fn why(error: &hyper_util::client::legacy::Error) -> Why {
+    if !error.is_connect() {
+        return Why::Busy;
+    }
+    let mut cause: Option<&dyn Error> = error.source();
+    while let Some(error) = cause {
+        if error.is::<std::io::Error>() {
+            return Why::Unreachable;
+        }
+        cause = error.source();
+    }
+    Why::Vague
+}
+
+/// An error with its causes: "client error (Connect): tcp connect error: Connection refused".
+pub(super) fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// The URL without what may be secret in it: user, password, query.
+pub(super) fn printable(url: &str) -> String {
+    let Ok(uri) = url.parse::<Uri>() else { return "the user's endpoint".to_owned() };
+    match (uri.scheme_str(), uri.host()) {
+        (Some(scheme), Some(host)) => {
+            let port = uri.port().map(|port| format!(":{port}")).unwrap_or_default();
+            format!("{scheme}://{host}{port}{}", uri.path().trim_end_matches('/'))
+        }
+        _ => "the user's endpoint".to_owned(),
+    }
+}

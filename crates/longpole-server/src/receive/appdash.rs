@@ -1,0 +1,75 @@
+//! AppDash over TCP: packets in one direction, no answer.
+//!
+//! The client writes inside the traced program, under a lock, and waits for the kernel to take it. So this reads as fast as it
+//! can whatever happens behind it: what there is no memory for is counted and gone. Spans are decoded here, because only the
+//! decoder knows where a packet ends, and go to the keeper as requests of ours.
+
+use std::io;
+use std::sync::Arc;
+
+use longpole_model::{LossKind, SpanBatch};
+use longpole_wire::appdash::FrameReader;
+use longpole_wire::otlp;
+use tokio::net::TcpStream;
+use tokio::task::yield_now;
+
+use super::connections::Connection;
+use super::intake::{Content, Job};
+use super::{Compression, Door};
+use crate::limits::{APPDASH_READ_BYTES, CONVERTED_SPANS_MAX};
+
+/// Reads one connection to its end, or until it is asked to end. Spans that are not complete then are kept as unfinished.
+pub(super) async fn serve(stream: TcpStream, door: &Door, connection: &Arc<Connection>) {
+    // Found while the process is surely there: its first span may be its last act.
+    door.intake.hand(Job::new(Content::Hello, connection));
+    let mut reader = FrameReader::new(&door.limits);
+    let mut batch = SpanBatch::default();
+    let mut buffer = vec![0; APPDASH_READ_BYTES];
+    loop {
+        let read = stream.try_read(&mut buffer);
+        connection.note_read(read.is_err());
+        match read {
+            Ok(0) => break,
+            Ok(length) => {
+                let pushed = reader.push(&buffer[..length], &mut batch);
+                give(&mut batch, door, connection);
+                if let Err(error) = pushed {
+                    // Where one packet ends and the next begins is not known any more. The client connects again with the next
+                    // packet, which begins with its beginning.
+                    door.refused(&format!("appdash packet: {error}"));
+                    break;
+                }
+                // One that writes without a pause must not keep others from being read.
+                yield_now().await;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => tokio::select! {
+                // An error is read next.
+                _ = stream.readable() => {}
+                () = connection.hang_up.notified() => break,
+            },
+            // A reset ends the stream as well.
+            Err(_) => break,
+        }
+    }
+    reader.finish(&mut batch);
+    give(&mut batch, door, connection);
+}
+
+/// Hands what was decoded to the keeper, without waiting for it.
+fn give(batch: &mut SpanBatch, door: &Door, connection: &Arc<Connection>) {
+    for loss in batch.losses.drain(..) {
+        door.book.add(loss.kind, loss.count, loss.detail);
+    }
+    for spans in batch.spans.chunks(CONVERTED_SPANS_MAX) {
+        let (body, count) = (otlp::encode_trace(spans), spans.len() as u64);
+        let Some(memory) = door.memory_of(body.len()) else {
+            door.book.add(LossKind::RequestsRefused, count, "appdash spans that came faster than they could be kept");
+            continue;
+        };
+        let job = Job::new(Content::Converted { spans: count }, connection).with(Compression::Identity, body.into(), memory);
+        if door.intake.hand(job).is_none() {
+            door.book.add(LossKind::RequestsRefused, count, "appdash spans that came when the recording was already ended");
+        }
+    }
+    batch.spans.clear();
+}

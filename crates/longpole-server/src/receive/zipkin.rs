@@ -1,0 +1,77 @@
+//! Zipkin over HTTP: a POST to any path that is not OTLP's, as Zipkin's own server and the Collector's receiver take it.
+//!
+//! | answer | when | retried by clients |
+//! |---|---|---|
+//! | 202, empty | kept | no |
+//! | 400, text | undecodable, with the reason | no |
+//! | 413, text | too large, as sent or after decompression | no |
+//! | 415, text | unknown content encoding | no |
+//! | 503, text | could not be kept; `Retry-After` | by some |
+//!
+//! Which of the four formats it is says the path, the content type and the first bytes together: Node's client posts v2 JSON to
+//! the path of v1, and others leave out the content type.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+
+use super::body::{self, BodyError};
+use super::connections::{AnswerBody, Connection};
+use super::intake::{Content, Verdict};
+use super::{Compression, Door};
+
+/// Whether a request is Zipkin's. What begins like a path of OTLP is left to OTLP, which says what is wrong with it.
+pub(super) fn is_for(request: &Request<Incoming>) -> bool {
+    let path = request.uri().path();
+    request.method() == Method::POST && !path.starts_with("/v1/") && !path.starts_with("/v1development/")
+}
+
+/// Answers one request.
+pub(super) async fn answer(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
+    let (status, text) = match take(door, connection, request).await {
+        Ok(()) => (StatusCode::ACCEPTED, String::new()),
+        Err(refused) => refused,
+    };
+    let unavailable = status == StatusCode::SERVICE_UNAVAILABLE;
+    let has_text = !text.is_empty();
+    let mut response = Response::new(Full::new(Bytes::from(text)).boxed_unsync());
+    *response.status_mut() = status;
+    if has_text {
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    }
+    if unavailable {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<(), (StatusCode, String)> {
+    let header = |name| request.headers().get(name).map(|value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let found = header(CONTENT_ENCODING).unwrap_or_default();
+    let Some(compression) = Compression::from_header(&found) else {
+        let message = format!("content encoding {found}: expected gzip, deflate or identity");
+        door.refused(&message);
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    };
+    let content = Content::Zipkin { path: request.uri().path().to_owned(), content_type: header(CONTENT_TYPE) };
+    let charged = body::read(request.into_body(), &door.bodies).await.map_err(|error| {
+        door.refused(&error.message());
+        let status = match error {
+            BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            BodyError::Broken(_) => StatusCode::BAD_REQUEST,
+        };
+        (status, error.message())
+    })?;
+    match door.take(content, compression, charged.bytes.clone(), connection).await {
+        // The format has no word for a part of a request; what was rejected is counted.
+        Verdict::Kept { .. } => Ok(()),
+        Verdict::Undecodable(reason) => Err((StatusCode::BAD_REQUEST, reason)),
+        Verdict::TooLarge(reason) => Err((StatusCode::PAYLOAD_TOO_LARGE, reason)),
+        Verdict::NotKept(reason) => Err((StatusCode::SERVICE_UNAVAILABLE, reason)),
+    }
+}

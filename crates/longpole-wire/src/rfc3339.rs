@@ -1,0 +1,127 @@
+//! Times as text: `2026-03-26T09:30:00.05+02:00`, as Go prints and reads them.
+
+use longpole_model::time::Timestamp;
+
+/// Nanoseconds since the Unix epoch, or `None` where the text is no time. More than nine digits of a fraction are cut.
+pub(crate) fn parse(text: &str) -> Option<i128> {
+    let bytes = text.as_bytes();
+    let number = |from: usize, digits: usize| {
+        let field = bytes.get(from..from + digits)?;
+        field.iter().try_fold(0i64, |n, b| b.is_ascii_digit().then(|| n * 10 + i64::from(*b - b'0')))
+    };
+    let mark = |at: usize, wanted: &[u8]| bytes.get(at).is_some_and(|b| wanted.contains(b)).then_some(());
+    let (year, month, day) = (number(0, 4)?, number(5, 2)?, number(8, 2)?);
+    let (hour, minute, second) = (number(11, 2)?, number(14, 2)?, number(17, 2)?);
+    for (at, wanted) in [(4, &b"-"[..]), (7, b"-"), (10, b"Tt "), (13, b":"), (16, b":")] {
+        mark(at, wanted)?;
+    }
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let mut at = 19;
+    let mut fraction_nanos = 0;
+    if bytes.get(at) == Some(&b'.') {
+        at += 1;
+        let mut unit = 100_000_000;
+        let start = at;
+        while let Some(digit) = bytes.get(at).filter(|b| b.is_ascii_digit()) {
+            fraction_nanos += i64::from(*digit - b'0') * unit;
+            unit /= 10;
+            at += 1;
+        }
+        if at == start {
+            return None;
+        }
+    }
+    let offset_secs = match bytes.get(at..)? {
+        b"Z" | b"z" => 0,
+        [sign @ (b'+' | b'-'), ..] if bytes.len() == at + 6 => {
+            mark(at + 3, b":")?;
+            let secs = number(at + 1, 2)? * 3600 + number(at + 4, 2)? * 60;
+            if *sign == b'-' { -secs } else { secs }
+        }
+        _ => return None,
+    };
+    let secs = days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset_secs;
+    Some(i128::from(secs) * 1_000_000_000 + i128::from(fraction_nanos))
+}
+
+/// The time in UTC with as many digits of the fraction as it needs.
+pub(crate) fn print(time: Timestamp) -> String {
+    let nanos = time.unix_nanos();
+    let (secs, fraction) = (nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000));
+    let (days, second_of_day) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
+    let (year, month, day) = civil_from_days(days);
+    let (hour, minute, second) = (second_of_day / 3600, second_of_day / 60 % 60, second_of_day % 60);
+    let mut text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
+    if fraction != 0 {
+        text.push_str(format!(".{fraction:09}").trim_end_matches('0'));
+    }
+    text.push('Z');
+    text
+}
+
+/// Days since 1970-01-01 of a date of the proleptic Gregorian calendar. A year is counted from March, so that the leap day
+/// is its last day and (153 m + 2) / 5 are the days before its month m.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+/// The date of a day; the other way round.
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_go_prints_them() {
+        for (text, nanos) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2026-03-26T09:30:00.05+02:00", 1_774_510_200_050_000_000),
+            ("2026-03-26T07:30:00.05Z", 1_774_510_200_050_000_000),
+            ("2024-02-29T23:59:59.999999999-00:30", 1_709_252_999_999_999_999),
+            ("1969-12-31T23:59:59.9Z", -100_000_000),
+            ("0001-01-01T00:00:00Z", -62_135_596_800_000_000_000),
+            ("9999-12-31T23:59:60.1234567891Z", 253_402_300_800_123_456_789),
+        ] {
+            assert_eq!(parse(text), Some(nanos), "{text}");
+        }
+        for text in [
+            "",
+            "2026-03-26",
+            "2026-03-26T09:30:00",
+            "2026-13-26T09:30:00Z",
+            "2026-03-26T09:30:00.Z",
+            "2026-03-26T09:30:00+0200",
+            "é026-03-26T09:30:00Z",
+            "2026-03-26T09:30:00+02:00 m=+1",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_reads_as_the_same_time() {
+        for nanos in [0, 1, -1, 1_774_510_200_050_000_000, i64::MIN, i64::MAX, 951_782_400_000_000_000, 4_107_542_400_000_000_000] {
+            let text = print(Timestamp(nanos));
+            assert_eq!(parse(&text), Some(i128::from(nanos)), "{text}");
+        }
+        assert_eq!(print(Timestamp(951_782_400_500_000_000)), "2000-02-29T00:00:00.5Z");
+    }
+}

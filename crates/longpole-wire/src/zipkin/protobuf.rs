@@ -1,0 +1,125 @@
+//! v2 in protobuf: `zipkin.proto3.ListOfSpans`.
+
+use std::borrow::Cow;
+
+use longpole_model::attribute::AttributeValue;
+use longpole_model::span::SpanKind;
+
+use super::raw::{Endpoint, Note, Raw, Tag, address, known};
+use crate::error::{DecodeError, Problem};
+use crate::foreign::{Losses, span_id, trace_id};
+use crate::limits::Limits;
+use crate::protobuf::{Reader, Value};
+
+/// Reads a whole body.
+pub(super) fn read<'a>(bytes: &'a [u8], limits: &Limits, losses: &mut Losses) -> Result<Vec<Raw<'a>>, DecodeError> {
+    let mut spans = Vec::new();
+    let mut reader = Reader::new(bytes);
+    while let Some(field) = reader.next()? {
+        if let (1, Value::Bytes(inner)) = (field.number, field.value) {
+            spans.push(span(inner.named("span"), limits, losses)?);
+        }
+    }
+    Ok(spans)
+}
+
+fn text<'a>(reader: &Reader<'a>, losses: &mut Losses) -> Cow<'a, str> {
+    match std::str::from_utf8(reader.bytes()) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => {
+            losses.texts += 1;
+            String::from_utf8_lossy(reader.bytes())
+        }
+    }
+}
+
+/// An id of up to 16 bytes.
+fn id(bytes: &[u8]) -> Option<u128> {
+    (bytes.len() <= 16).then(|| bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)))
+}
+
+fn span<'a>(mut reader: Reader<'a>, limits: &Limits, losses: &mut Losses) -> Result<Raw<'a>, DecodeError> {
+    let mut raw = Raw::default();
+    let mut values = 0;
+    while let Some(field) = reader.next()? {
+        match (field.number, field.value) {
+            (1, Value::Bytes(bytes)) => raw.trace_id = id(bytes.bytes()).and_then(|id| trace_id((id >> 64) as u64, id as u64)),
+            (2, Value::Bytes(bytes)) => {
+                let parent = id(bytes.bytes());
+                raw.parent = parent.and_then(|id| span_id(u64::try_from(id).ok()?));
+                raw.parent_invalid = raw.parent.is_none() && parent != Some(0);
+            }
+            (3, Value::Bytes(bytes)) => raw.span_id = id(bytes.bytes()).and_then(|id| span_id(u64::try_from(id).ok()?)),
+            (4, Value::Varint(number)) => {
+                raw.kind = match number {
+                    1 => SpanKind::Client,
+                    2 => SpanKind::Server,
+                    3 => SpanKind::Producer,
+                    4 => SpanKind::Consumer,
+                    _ => SpanKind::Unspecified,
+                }
+            }
+            (5, Value::Bytes(name)) => raw.name = text(&name, losses),
+            (6, Value::Fixed64(micros)) => raw.start_micros = known(i128::from(micros)),
+            (7, Value::Varint(micros)) => raw.duration_micros = known(i128::from(micros)),
+            (8, Value::Bytes(inner)) => raw.local = Some(endpoint(inner, losses)?),
+            (9, Value::Bytes(inner)) => raw.remote = Some(endpoint(inner, losses)?),
+            (10, Value::Bytes(inner)) => raw.notes.push(note(inner, losses)?),
+            (11, Value::Bytes(inner)) => raw.tags.push(tag(inner, losses)?),
+            (12, Value::Varint(truth)) => raw.debug = truth != 0,
+            (13, Value::Varint(truth)) => raw.shared = truth != 0,
+            (1..=13, _) => return Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
+            _ => continue,
+        }
+        values += u32::from(field.number == 10 || field.number == 11);
+        if values > limits.values_max {
+            return Err(reader.error_at(field.offset, Problem::TooMany { limit: limits.values_max }));
+        }
+    }
+    Ok(raw)
+}
+
+fn endpoint<'a>(reader: Reader<'a>, losses: &mut Losses) -> Result<Endpoint<'a>, DecodeError> {
+    let mut reader = reader.named("endpoint");
+    let mut endpoint = Endpoint::default();
+    while let Some(field) = reader.next()? {
+        match (field.number, field.value) {
+            (1, Value::Bytes(name)) => endpoint.service = text(&name, losses),
+            (2 | 3, Value::Bytes(bytes)) => {
+                let address = address(bytes.bytes());
+                if !address.is_empty() {
+                    endpoint.address = address;
+                }
+            }
+            (4, Value::Varint(port)) => endpoint.port = port as u32,
+            _ => {}
+        }
+    }
+    Ok(endpoint)
+}
+
+fn note<'a>(reader: Reader<'a>, losses: &mut Losses) -> Result<Note<'a>, DecodeError> {
+    let mut reader = reader.named("annotation");
+    let mut note = Note { micros: 0, text: Cow::Borrowed(""), by: None };
+    while let Some(field) = reader.next()? {
+        match (field.number, field.value) {
+            (1, Value::Fixed64(micros)) => note.micros = i128::from(micros),
+            (2, Value::Bytes(value)) => note.text = text(&value, losses),
+            _ => {}
+        }
+    }
+    Ok(note)
+}
+
+fn tag<'a>(reader: Reader<'a>, losses: &mut Losses) -> Result<Tag<'a>, DecodeError> {
+    let mut reader = reader.named("tag");
+    let mut tag = Tag { key: Cow::Borrowed(""), value: AttributeValue::Str(String::new()), by: None };
+    while let Some(field) = reader.next()? {
+        match (field.number, field.value) {
+            (1, Value::Bytes(key)) => tag.key = text(&key, losses),
+            (2, Value::Bytes(value)) => tag.value = AttributeValue::Str(text(&value, losses).into_owned()),
+            _ => {}
+        }
+    }
+    Ok(tag)
+}
