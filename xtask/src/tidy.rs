@@ -28,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "longpole-query",
             "longpole-capture",
             "longpole-server",
+            "longpole-sdk",
         ],
     ),
     ("longpole-sdk", &[]),

@@ -41,5 +41,6 @@ mod skew;
 pub mod slots;
 pub mod states;
 pub mod trace_tree;
+pub mod wall_profile;
 
 pub use report::{Handle, Report};

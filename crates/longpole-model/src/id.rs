@@ -76,6 +76,9 @@ macro_rules! id {
             /// Bytes of the id.
             pub const BYTES: usize = $bytes;
 
+            /// All bits set: an id that no generator gives, for who has to name one that is nobody's.
+            pub const MAX: $name = $name([0xff; $bytes]);
+
             /// The id, or `None` where all bytes are zero.
             pub fn new(bytes: [u8; $bytes]) -> Option<Self> {
                 (bytes != [0; $bytes]).then_some(Self(bytes))

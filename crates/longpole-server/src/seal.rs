@@ -19,6 +19,7 @@ use longpole_store::{Assembler, Frame, RecordingName, RecordingState, RecordingW
 use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
 use longpole_wire::limits::Limits;
 use longpole_wire::otlp;
+use tracing::info_span;
 
 use crate::view;
 
@@ -55,7 +56,7 @@ pub enum SealError {
 /// open: names are looked up in them, so that a binary that was deleted or replaced meanwhile is the one that ran.
 pub fn seal_own(writer: &RecordingWriter, binaries: HashMap<MappingId, File>, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
     let report = assemble(writer.replay()?, writer.name(), binaries, interrupted)?;
-    writer.write_segments(report.recording(), &summary_row(&report))?;
+    info_span!("write").in_scope(|| writer.write_segments(report.recording(), &summary_row(&report)))?;
     Ok(report)
 }
 
@@ -63,11 +64,14 @@ pub fn seal_own(writer: &RecordingWriter, binaries: HashMap<MappingId, File>, in
 pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
     let stored = store.recording(name)?;
     match stored.state {
-        RecordingState::Sealed { .. } => Ok(Report::new(stored.read()?)),
+        RecordingState::Sealed { .. } => {
+            let recording = info_span!("read").in_scope(|| stored.read())?;
+            Ok(info_span!("report").in_scope(|| Report::new(recording)))
+        }
         RecordingState::Recording => Err(SealError::Living { name }),
         RecordingState::Killed => {
             let report = assemble(stored.replay()?, name, HashMap::new(), interrupted)?;
-            stored.write_segments(report.recording(), &summary_row(&report))?;
+            info_span!("write").in_scope(|| stored.write_segments(report.recording(), &summary_row(&report)))?;
             Ok(report)
         }
     }
@@ -81,6 +85,7 @@ fn assemble(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Report, SealError> {
     let stop = || if interrupted() { Err(SealError::Interrupted { name }) } else { Ok(()) };
+    let step = info_span!("replay").entered();
     let mut frames = replay;
     let mut assembler = match frames.next() {
         Some(Ok(Frame::Run(run))) => Assembler::new(run),
@@ -103,11 +108,15 @@ fn assemble(
         }
     }
     let mut recording = assembler.finish();
+    drop(step);
     stop()?;
+    let step = info_span!("symbols", mappings = recording.mappings.len()).entered();
     for loss in Symbolizer::new(Box::new(OpenFirst { open: binaries })).fill(&mut recording) {
         loss.merge_into(&mut recording.losses);
     }
+    drop(step);
     stop()?;
+    let _step = info_span!("report", spans = recording.spans.len(), samples = recording.samples.len()).entered();
     recording.sample_links = longpole_analysis::sample_links::link(&recording);
     Ok(Report::new(recording))
 }

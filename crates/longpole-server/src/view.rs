@@ -33,6 +33,8 @@ pub struct RecordingView {
     pub samples: u64,
     /// Its first long pole.
     pub answer: Option<AnswerView>,
+    /// The names people gave it.
+    pub tags: Vec<String>,
 }
 
 /// Recordings, newest first.

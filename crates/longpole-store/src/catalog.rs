@@ -1,4 +1,4 @@
-//! The catalog: which recordings there are, and the line that `ls` shows of each. SQLite, one table.
+//! The catalog: which recordings there are, the line that `ls` shows of each, and the names people gave them. SQLite, two tables.
 //!
 //! The journal is a write-ahead log and `synchronous` is NORMAL: no transaction waits for the disk, and a power cut can
 //! take the newest ones back but cannot damage the file. It is never checkpointed when a connection closes, because that
@@ -34,6 +34,13 @@ const CREATE: &str = "
         spans INTEGER NOT NULL,
         samples INTEGER NOT NULL,
         answer_json TEXT
+    ) STRICT;";
+
+/// Since version 2. A tag names one recording; a recording may have several.
+const CREATE_TAGS: &str = "
+    CREATE TABLE tags (
+        tag TEXT PRIMARY KEY,
+        number INTEGER NOT NULL REFERENCES recordings (number)
     ) STRICT;";
 
 const SELECT: &str = "SELECT number, state, directory, command_json, start_time_unix_nano, wall_nanos, exit_code, exit_signal,
@@ -104,7 +111,7 @@ impl Catalog {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
         match version(&connection).map_err(fail)? {
-            0 => create(&mut connection, path)?,
+            0..CATALOG_VERSION => create(&mut connection, path)?,
             CATALOG_VERSION => {}
             found => return Err(newer(path, found)),
         }
@@ -188,12 +195,46 @@ impl Catalog {
         }
     }
 
-    /// Removes a row.
+    /// Removes a row, and the tags that name it.
     pub(crate) fn remove(&self, name: RecordingName) -> Result<(), StoreError> {
         self.transaction("remove a recording from", |transaction| {
+            transaction.execute("DELETE FROM tags WHERE number = ?1", [name.number()])?;
             Ok(transaction.execute("DELETE FROM recordings WHERE number = ?1", [name.number()])?)
         })?;
         Ok(())
+    }
+
+    /// Makes the tag name this recording, and says which one it named before.
+    pub(crate) fn tag(&self, name: RecordingName, tag: &str) -> Result<Option<RecordingName>, StoreError> {
+        self.transaction("tag a recording in", |transaction| {
+            let before = tagged(transaction, tag)?;
+            transaction.execute("INSERT OR REPLACE INTO tags (tag, number) VALUES (?1, ?2)", params![tag, name.number()])?;
+            Ok(before)
+        })
+    }
+
+    /// Takes a tag away, and says what it named.
+    pub(crate) fn untag(&self, tag: &str) -> Result<Option<RecordingName>, StoreError> {
+        self.transaction("remove a tag from", |transaction| {
+            let before = tagged(transaction, tag)?;
+            transaction.execute("DELETE FROM tags WHERE tag = ?1", [tag])?;
+            Ok(before)
+        })
+    }
+
+    /// The recording that a tag names.
+    pub(crate) fn tagged(&self, tag: &str) -> Result<Option<RecordingName>, StoreError> {
+        tagged(&self.connection(), tag).map_err(|error| self.error("read", error))
+    }
+
+    /// Every tag with its recording, in the order of the alphabet.
+    pub(crate) fn tags(&self) -> Result<Vec<(String, RecordingName)>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<(String, RecordingName)>> {
+            let connection = self.connection();
+            let mut question = connection.prepare("SELECT tag, number FROM tags ORDER BY tag")?;
+            question.query_map([], |row| Ok((row.get(0)?, RecordingName::new(row.get(1)?))))?.collect()
+        };
+        read().map_err(|error| self.error("read", error))
     }
 
     /// Runs `work` in a transaction that holds the write lock from its beginning, so that it cannot fail half-way because
@@ -262,7 +303,7 @@ fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Makes the table, unless another longpole was quicker.
+/// Makes the tables, or those that an older version lacks, unless another longpole was quicker.
 fn create(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let fail = |source: rusqlite::Error| catalog_error("create", path, source);
     // On a file system without shared memory this stays a rollback journal, which works as well. While another longpole
@@ -272,15 +313,21 @@ fn create(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
         switched => switched.map_err(fail)?,
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-    match version(&transaction).map_err(fail)? {
-        0 => {
-            transaction.execute_batch(CREATE).map_err(fail)?;
-            transaction.pragma_update(None, "user_version", CATALOG_VERSION).map_err(fail)?;
-        }
-        CATALOG_VERSION => {}
-        found => return Err(newer(path, found)),
+    let found = version(&transaction).map_err(fail)?;
+    if found > CATALOG_VERSION {
+        return Err(newer(path, found));
     }
+    for (since, tables) in [(1, CREATE), (2, CREATE_TAGS)] {
+        if found < since {
+            transaction.execute_batch(tables).map_err(fail)?;
+        }
+    }
+    transaction.pragma_update(None, "user_version", CATALOG_VERSION).map_err(fail)?;
     transaction.commit().map_err(fail)
+}
+
+fn tagged(connection: &Connection, tag: &str) -> rusqlite::Result<Option<RecordingName>> {
+    connection.query_row("SELECT number FROM tags WHERE tag = ?1", [tag], |row| row.get(0).map(RecordingName::new)).optional()
 }
 
 /// One more than the largest number that was ever given.

@@ -72,8 +72,14 @@ pub enum StoreError {
         known: u32,
     },
     /// A text is not the name of a recording.
-    #[error("find the recording `{text}`: a recording is named like r7, 7 or last")]
+    #[error("find the recording `{text}`: a recording is named like r7, 7 or last, or by a tag")]
     Name {
+        /// The text.
+        text: String,
+    },
+    /// A text cannot be a tag.
+    #[error("use the tag `{text}`: a tag is one word of at most 64 bytes, not like r7, 7 or last, of letters, digits and - _ . + @ :")]
+    Tag {
         /// The text.
         text: String,
     },
@@ -147,7 +153,7 @@ impl StoreError {
             StoreError::Segment { source, .. } if source.is::<io::Error>() => ErrorKind::Environment,
             StoreError::Segment { .. } | StoreError::Corrupt { .. } => ErrorKind::Corrupt,
             StoreError::Newer { .. } => ErrorKind::Incompatible,
-            StoreError::Name { .. } => ErrorKind::Usage,
+            StoreError::Name { .. } | StoreError::Tag { .. } => ErrorKind::Usage,
             StoreError::NotFound { .. } | StoreError::Empty { .. } => ErrorKind::NotFound,
             StoreError::Living { .. } | StoreError::NotSealed { .. } => ErrorKind::Living,
             StoreError::Inconsistent { .. } => ErrorKind::Bug,

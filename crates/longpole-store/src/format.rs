@@ -9,13 +9,14 @@
 //! | `recordings/r7/format` | its only line: `longpole recording 1` | [`RECORDING_VERSION`] |
 //! | `recordings/r7/wal/000001.wal` | bytes 8 to 11 | [`WAL_VERSION`] |
 //! | `recordings/r7/segments/*.parquet` | key `longpole.format` of the footer's key-value metadata | [`RECORDING_VERSION`] |
+//! | `r7.lpole` | its first member, which is that `format` file | [`RECORDING_VERSION`] |
 
 use std::path::Path;
 
 use crate::error::StoreError;
 
 /// Version of the catalog's tables.
-pub const CATALOG_VERSION: u32 = 1;
+pub const CATALOG_VERSION: u32 = 2;
 
 /// Version of a recording's directory and of the tables in its segments.
 pub const RECORDING_VERSION: u32 = 1;
@@ -28,20 +29,30 @@ pub(crate) const FILE_NAME: &str = "format";
 
 const PREFIX: &str = "longpole recording ";
 
+/// The line that says the version of a recording.
+pub(crate) fn line() -> String {
+    format!("{PREFIX}{RECORDING_VERSION}\n")
+}
+
 /// Says in the directory which version it has.
 pub(crate) fn write(directory: &Path) -> Result<(), StoreError> {
     let path = directory.join(FILE_NAME);
-    std::fs::write(&path, format!("{PREFIX}{RECORDING_VERSION}\n")).map_err(StoreError::io("write", path))
+    std::fs::write(&path, line()).map_err(StoreError::io("write", path))
 }
 
 /// Refuses a directory of a newer version, or one that does not say its version.
 pub(crate) fn check(directory: &Path) -> Result<(), StoreError> {
     let path = directory.join(FILE_NAME);
     let text = std::fs::read_to_string(&path).map_err(StoreError::io("read", path.clone()))?;
+    check_line(&text, directory)
+}
+
+/// Refuses the line of a newer version, and what is no such line; `path` is what it stands in.
+pub(crate) fn check_line(text: &str, path: &Path) -> Result<(), StoreError> {
     let version = text.trim_end().strip_prefix(PREFIX).and_then(|number| number.parse().ok());
     match version {
         Some(found) if found <= RECORDING_VERSION => Ok(()),
-        Some(found) => Err(StoreError::Newer { what: "recording", path: directory.to_owned(), found, known: RECORDING_VERSION }),
-        None => Err(StoreError::Corrupt { path, reason: "it does not say the version of the recording".into() }),
+        Some(found) => Err(StoreError::Newer { what: "recording", path: path.to_owned(), found, known: RECORDING_VERSION }),
+        None => Err(StoreError::Corrupt { path: path.to_owned(), reason: "it does not say the version of the recording".into() }),
     }
 }

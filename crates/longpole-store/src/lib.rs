@@ -17,6 +17,8 @@
 //! recording of a recorder that died finds the lock free, replays the log and seals it. Sealing can be interrupted
 //! anywhere and begun again.
 //!
+//! [`pack`] makes one file of a sealed recording, and reads it. [`prune`] says which recordings can go.
+//!
 //! It does not decode OTLP, look up symbols or tie samples to spans: between [`StoredRecording::replay`] and
 //! [`StoredRecording::write_segments`] others do. It runs no query; `longpole-query` reads the files that
 //! [`StoredRecording::table_files`] names. Bytes: `docs/formats/recording.md`; tables: `docs/formats/sql-schema.md`.
@@ -30,6 +32,8 @@ pub mod error;
 pub mod format;
 pub mod name;
 mod order;
+pub mod pack;
+pub mod prune;
 mod seal;
 mod segment;
 mod store;

@@ -17,7 +17,7 @@ use longpole_model::{Clock, Recording};
 
 use crate::error::StoreError;
 use crate::order;
-use crate::segment;
+use crate::segment::{self, Tables};
 use crate::tables::{
     clock_anchors, cpu_slices, frames, locations, losses, mappings, processes, runs, samples, span_events, span_links, spans, stacks,
     threads,
@@ -118,17 +118,21 @@ fn write_tables(directory: &Path, recording: &Recording) -> Result<(), StoreErro
     segment::write(directory, &clock_anchors::TABLE, clock.anchors(), clock_anchors::build)
 }
 
-/// Reads every table back. Spans come in the order of their rows.
+/// Reads every table of a recording's directory back. Spans come in the order of their rows.
 pub(crate) fn read(directory: &Path) -> Result<Recording, StoreError> {
-    let directory = &segments(directory);
+    read_tables(Tables::Directory(&segments(directory)))
+}
+
+/// Reads every table back.
+pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
     let mut run = Vec::new();
-    segment::read(directory, &runs::TABLE, |batch| runs::read(&batch, &mut run))?;
+    segment::read(tables, &runs::TABLE, |batch| runs::read(&batch, &mut run))?;
     let [run] = <[_; 1]>::try_from(run).map_err(|rows: Vec<_>| StoreError::Corrupt {
-        path: directory.join(runs::TABLE.file_name()),
+        path: tables.path(&runs::TABLE),
         reason: format!("it holds {} runs instead of one", rows.len()),
     })?;
     let mut anchors = Vec::new();
-    segment::read(directory, &clock_anchors::TABLE, |batch| clock_anchors::read(&batch, &mut anchors))?;
+    segment::read(tables, &clock_anchors::TABLE, |batch| clock_anchors::read(&batch, &mut anchors))?;
     let mut recording = Recording {
         run,
         clock: Clock::new(anchors),
@@ -143,39 +147,39 @@ pub(crate) fn read(directory: &Path) -> Result<Recording, StoreError> {
         mappings: Vec::new(),
         losses: Vec::new(),
     };
-    segment::read(directory, &spans::TABLE, |batch| spans::read(&batch, &mut recording.spans))?;
-    segment::read(directory, &span_events::TABLE, |batch| span_events::read(&batch, &mut recording.spans))?;
-    segment::read(directory, &span_links::TABLE, |batch| span_links::read(&batch, &mut recording.spans))?;
-    segment::read(directory, &samples::TABLE, |batch| samples::read(&batch, &mut recording.samples, &mut recording.sample_links))?;
-    segment::read(directory, &stacks::TABLE, |batch| stacks::read(&batch, &mut recording.stacks))?;
-    segment::read(directory, &locations::TABLE, |batch| locations::read(&batch, &mut recording.locations))?;
-    segment::read(directory, &frames::TABLE, |batch| frames::read(&batch, &mut recording.locations))?;
-    segment::read(directory, &mappings::TABLE, |batch| mappings::read(&batch, &mut recording.mappings))?;
-    segment::read(directory, &processes::TABLE, |batch| processes::read(&batch, &mut recording.processes))?;
-    segment::read(directory, &threads::TABLE, |batch| threads::read(&batch, &mut recording.threads))?;
-    segment::read(directory, &cpu_slices::TABLE, |batch| cpu_slices::read(&batch, &mut recording.cpu_slices))?;
-    segment::read(directory, &losses::TABLE, |batch| losses::read(&batch, &mut recording.losses))?;
-    check_references(directory, &recording)?;
+    segment::read(tables, &spans::TABLE, |batch| spans::read(&batch, &mut recording.spans))?;
+    segment::read(tables, &span_events::TABLE, |batch| span_events::read(&batch, &mut recording.spans))?;
+    segment::read(tables, &span_links::TABLE, |batch| span_links::read(&batch, &mut recording.spans))?;
+    segment::read(tables, &samples::TABLE, |batch| samples::read(&batch, &mut recording.samples, &mut recording.sample_links))?;
+    segment::read(tables, &stacks::TABLE, |batch| stacks::read(&batch, &mut recording.stacks))?;
+    segment::read(tables, &locations::TABLE, |batch| locations::read(&batch, &mut recording.locations))?;
+    segment::read(tables, &frames::TABLE, |batch| frames::read(&batch, &mut recording.locations))?;
+    segment::read(tables, &mappings::TABLE, |batch| mappings::read(&batch, &mut recording.mappings))?;
+    segment::read(tables, &processes::TABLE, |batch| processes::read(&batch, &mut recording.processes))?;
+    segment::read(tables, &threads::TABLE, |batch| threads::read(&batch, &mut recording.threads))?;
+    segment::read(tables, &cpu_slices::TABLE, |batch| cpu_slices::read(&batch, &mut recording.cpu_slices))?;
+    segment::read(tables, &losses::TABLE, |batch| losses::read(&batch, &mut recording.losses))?;
+    check_references(tables, &recording)?;
     Ok(recording)
 }
 
 /// Later rooms index by these numbers; a damaged file must not make them panic.
-fn check_references(directory: &Path, recording: &Recording) -> Result<(), StoreError> {
-    check_consistent(recording).map_err(|error| StoreError::Corrupt { path: directory.to_owned(), reason: error.to_string() })?;
-    let corrupt = |file: String, reason: &str| Err(StoreError::Corrupt { path: directory.join(file), reason: reason.into() });
+fn check_references(tables: Tables<'_>, recording: &Recording) -> Result<(), StoreError> {
+    let corrupt = |table, reason: &str| Err(StoreError::Corrupt { path: tables.path(table), reason: reason.into() });
+    check_consistent(recording).or_else(|error| corrupt(&runs::TABLE, &error.to_string()))?;
     if recording.samples.iter().any(|sample| sample.stack.0 as usize >= recording.stacks.len()) {
-        return corrupt(samples::TABLE.file_name(), "a sample refers to a stack that is not there");
+        return corrupt(&samples::TABLE, "a sample refers to a stack that is not there");
     }
     let mut entries = recording.stacks.iter().flat_map(|stack| &stack.locations);
     if entries.any(|location| location.0 as usize >= recording.locations.len()) {
-        return corrupt(stacks::TABLE.file_name(), "a stack refers to a location that is not there");
+        return corrupt(&stacks::TABLE, "a stack refers to a location that is not there");
     }
     let mapping_of = |kind: &longpole_model::stack::LocationKind| match kind {
         longpole_model::stack::LocationKind::Code { mapping, .. } => Some(mapping.0),
         _ => None,
     };
     if recording.locations.iter().filter_map(|it| mapping_of(&it.kind)).any(|id| id as usize >= recording.mappings.len()) {
-        return corrupt(locations::TABLE.file_name(), "a location refers to a mapping that is not there");
+        return corrupt(&locations::TABLE, "a location refers to a mapping that is not there");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Immutable files: one Parquet file per table of a recording.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
@@ -11,10 +11,12 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, KeyValue};
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::ChunkReader;
 use parquet::schema::types::ColumnPath;
 
 use crate::error::{Source, StoreError};
 use crate::format::RECORDING_VERSION;
+use crate::pack::Pack;
 use crate::tables::batch::{BadRows, Batch, Rows};
 use crate::tables::{Kind, Table};
 
@@ -97,13 +99,49 @@ pub(crate) fn write<R>(
     written().map_err(|error| fail(unwrap_source(error)))
 }
 
-/// Reads one table of a directory, batch by batch.
-pub(crate) fn read(directory: &Path, table: &'static Table, mut take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
-    let path = directory.join(table.file_name());
+/// Where the tables of a recording lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Tables<'a> {
+    /// Each in a file of its own.
+    Directory(&'a Path),
+    /// All in one.
+    Pack(&'a Pack),
+}
+
+impl Tables<'_> {
+    /// What to call the place of a table.
+    pub(crate) fn path(&self, table: &Table) -> PathBuf {
+        match self {
+            Tables::Directory(directory) => directory.join(table.file_name()),
+            Tables::Pack(pack) => pack.path().join(table.file_name()),
+        }
+    }
+}
+
+/// Reads one table, batch by batch.
+pub(crate) fn read(tables: Tables<'_>, table: &'static Table, take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
+    let path = tables.path(table);
+    match tables {
+        Tables::Directory(_) => match File::open(&path) {
+            Ok(file) => read_from(file, path, table, take),
+            Err(source) => Err(StoreError::Segment { action: "read", table: table.name, path, source: Box::new(source) }),
+        },
+        Tables::Pack(pack) => match pack.member(&table.file_name()) {
+            Some(bytes) => read_from(bytes, path, table, take),
+            None => Err(StoreError::Corrupt { path, reason: "the table is not in it".into() }),
+        },
+    }
+}
+
+fn read_from(
+    bytes: impl ChunkReader + 'static,
+    path: PathBuf,
+    table: &'static Table,
+    mut take: impl FnMut(Batch<'_>) -> Rows<()>,
+) -> Result<(), StoreError> {
     let fail = |source: Source| StoreError::Segment { action: "read", table: table.name, path: path.clone(), source };
     let corrupt = |reason: String| StoreError::Corrupt { path: path.clone(), reason };
-    let file = File::open(&path).map_err(|source| fail(Box::new(source)))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| fail(unwrap_source(error)))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|error| fail(unwrap_source(error)))?;
     match format_of(builder.metadata().file_metadata()) {
         Some(found) if found > RECORDING_VERSION => {
             return Err(StoreError::Newer { what: "segment", path: path.clone(), found, known: RECORDING_VERSION });

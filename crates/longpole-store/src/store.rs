@@ -1,7 +1,7 @@
 //! The store: recordings by name.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use crate::catalog::{Catalog, CatalogRow, RowState};
 use crate::error::StoreError;
 use crate::format;
 use crate::name::RecordingName;
+use crate::pack;
 use crate::seal;
 use crate::tables;
 use crate::wal::{Replay, SyncPolicy, WalWriter};
@@ -154,17 +155,53 @@ impl Store {
         Ok(largest)
     }
 
-    /// Every recording, the newest first.
-    pub fn list(&self) -> Result<Vec<StoredRecording>, StoreError> {
-        self.catalog.rows()?.into_iter().map(|row| self.stored(row)).collect()
+    /// Keeps a recording that came from elsewhere: sealed from the first moment on, as far as others can see.
+    pub fn import(&self, recording: &Recording, summary: &SummaryRow) -> Result<RecordingName, StoreError> {
+        let writer = self.create(&recording.run)?;
+        match writer.write_segments(recording, summary) {
+            Ok(()) => Ok(writer.name()),
+            Err(error) => {
+                // A recording without anything in it would be taken for a dead recorder's; what failed is what the caller has to know.
+                let _ = writer.discard();
+                Err(error)
+            }
+        }
     }
 
-    /// The name that `r7`, `7` or `last` means. Whether `r7` is there, [`Store::recording`] says.
-    pub fn resolve(&self, text: &str) -> Result<RecordingName, StoreError> {
-        match text {
-            "last" => self.catalog.last()?.ok_or_else(|| StoreError::Empty { root: self.root.clone() }),
-            _ => RecordingName::parse(text).ok_or_else(|| StoreError::Name { text: text.to_owned() }),
+    /// Every recording, the newest first.
+    pub fn list(&self) -> Result<Vec<StoredRecording>, StoreError> {
+        let mut recordings = self.catalog.rows()?.into_iter().map(|row| self.stored(row)).collect::<Result<Vec<_>, _>>()?;
+        for (tag, name) in self.catalog.tags()? {
+            if let Some(recording) = recordings.iter_mut().find(|recording| recording.name == name) {
+                recording.tags.push(tag);
+            }
         }
+        Ok(recordings)
+    }
+
+    /// The name that `r7`, `7`, `last` or a tag means. Whether `r7` is there, [`Store::recording`] says.
+    pub fn resolve(&self, text: &str) -> Result<RecordingName, StoreError> {
+        if text == "last" {
+            return self.catalog.last()?.ok_or_else(|| StoreError::Empty { root: self.root.clone() });
+        }
+        match RecordingName::parse(text) {
+            Some(name) => Ok(name),
+            None => self.catalog.tagged(text)?.ok_or_else(|| StoreError::Name { text: text.to_owned() }),
+        }
+    }
+
+    /// Gives a recording a name of the user's own, and says which recording had it before.
+    pub fn tag(&self, name: RecordingName, tag: &str) -> Result<Option<RecordingName>, StoreError> {
+        if !is_tag(tag) {
+            return Err(StoreError::Tag { text: tag.to_owned() });
+        }
+        self.recording(name)?;
+        self.catalog.tag(name, tag)
+    }
+
+    /// Takes a tag away, and says what it named.
+    pub fn untag(&self, tag: &str) -> Result<Option<RecordingName>, StoreError> {
+        self.catalog.untag(tag)
     }
 
     /// A recording.
@@ -203,8 +240,18 @@ impl Store {
             RowState::Sealed => RecordingState::Sealed { recorder_killed: false },
             RowState::Killed => RecordingState::Sealed { recorder_killed: true },
         };
-        Ok(StoredRecording { store: self.clone(), name: row.name, state, summary: row.summary, directory })
+        Ok(StoredRecording { store: self.clone(), name: row.name, state, summary: row.summary, tags: Vec::new(), directory })
     }
+}
+
+/// Longest tag. Lists give it a column.
+const TAG_BYTES_MAX: usize = 64;
+
+/// Whether a text can be a tag: one word that is neither a recording's own name nor a path.
+fn is_tag(text: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '@' | ':');
+    let begins = text.chars().next().is_some_and(char::is_alphanumeric);
+    begins && text.len() <= TAG_BYTES_MAX && text.chars().all(plain) && text != "last" && RecordingName::parse(text).is_none()
 }
 
 type Prepared = (RecordingName, PathBuf, File, WalWriter);
@@ -286,6 +333,8 @@ pub struct StoredRecording {
     pub state: RecordingState,
     /// What `ls` shows of it.
     pub summary: SummaryRow,
+    /// The names people gave it; only [`Store::list`] says them.
+    pub tags: Vec<String>,
     /// Its directory.
     pub directory: PathBuf,
 }
@@ -335,6 +384,28 @@ impl StoredRecording {
         self.check_sealed()?;
         let segments = seal::segments(&self.directory);
         Ok(tables::ALL.iter().map(|table| (table.name, segments.join(table.file_name()))).collect())
+    }
+
+    /// Writes it as one file, which [`crate::pack::read`] reads. Only for a sealed recording.
+    pub fn pack(&self, out: &mut dyn Write) -> Result<(), StoreError> {
+        self.check_sealed()?;
+        pack::write(&self.directory, out)
+    }
+
+    /// Bytes of its files. What comes or goes meanwhile is not counted.
+    pub fn bytes(&self) -> u64 {
+        let mut bytes = 0;
+        let mut directories = vec![self.directory.clone()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                match entry.metadata() {
+                    Ok(data) if data.is_dir() => directories.push(entry.path()),
+                    Ok(data) => bytes += data.len(),
+                    Err(_) => {}
+                }
+            }
+        }
+        bytes
     }
 
     fn check_sealed(&self) -> Result<(), StoreError> {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use longpole_server::forward::ForwardTarget;
@@ -24,6 +25,12 @@ pub(crate) struct Arguments {
     /// Colour in the terminal
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
+    /// What longpole itself does: logs on standard error, spans to the endpoint of the environment
+    #[arg(long, global = true, value_enum, value_name = "LEVEL", env = crate::env_vars::TRACING_LEVEL, hide_short_help = true)]
+    pub(crate) tracing_level: Option<TracingLevel>,
+    /// How those spans are sent; both are one plain thread here, and both are taken so that command lines can stay as they are
+    #[arg(long, global = true, value_enum, value_name = "NAME", default_value_t = SpanProcessor::BatchSpanProcessor, hide_short_help = true)]
+    pub(crate) tracing_span_processor: SpanProcessor,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -33,6 +40,37 @@ pub(crate) enum Color {
     Auto,
     Always,
     Never,
+}
+
+/// How much of what longpole itself does is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TracingLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl TracingLevel {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            TracingLevel::Off => "off",
+            TracingLevel::Error => "error",
+            TracingLevel::Warn => "warn",
+            TracingLevel::Info => "info",
+            TracingLevel::Debug => "debug",
+            TracingLevel::Trace => "trace",
+        }
+    }
+}
+
+/// Names that other programs give to how spans are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpanProcessor {
+    BatchSpanProcessor,
+    BatchSpanProcessorExperimentalAsyncRuntime,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -46,6 +84,7 @@ pub(crate) enum Command {
     /// Run a command, record it, and say what to fix first
     Run(RunArguments),
     /// Show a recording in the browser
+    #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),
     /// The answer of a recording: its long poles and what each would save
     Show(RecordingArguments),
@@ -61,8 +100,16 @@ pub(crate) enum Command {
     Sql(SqlArguments),
     /// List recordings
     Ls(ListArguments),
+    /// Give a recording a name
+    Tag(TagArguments),
     /// Remove recordings
     Rm(RemoveArguments),
+    /// Remove old recordings; those with a name stay
+    Prune(PruneArguments),
+    /// Run a command as one span, sent to the endpoint of the environment; no recording
+    Exec(ExecArguments),
+    /// Say what on this machine keeps longpole from seeing all there is
+    Doctor(DoctorArguments),
 }
 
 #[derive(Debug, Args)]
@@ -130,7 +177,7 @@ pub(crate) enum EnvInject {
 
 #[derive(Debug, Args)]
 pub(crate) struct OpenArguments {
-    /// Recording: `r7`, `7` or `last`
+    /// Recording: `r7`, `7`, `last` or a tag
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Port of the page on 127.0.0.1; 0 takes a free one
@@ -143,7 +190,7 @@ pub(crate) struct OpenArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordingArguments {
-    /// Recording: `r7`, `7` or `last`
+    /// Recording: `r7`, `7`, `last` or a tag
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -152,7 +199,7 @@ pub(crate) struct RecordingArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PolesArguments {
-    /// Recording: `r7`, `7` or `last`
+    /// Recording: `r7`, `7`, `last` or a tag
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// How many at the most; 0 for all
@@ -164,7 +211,7 @@ pub(crate) struct PolesArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct TreeArguments {
-    /// Recording: `r7`, `7` or `last`
+    /// Recording: `r7`, `7`, `last` or a tag
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// How many levels at the most; 0 for all
@@ -181,7 +228,7 @@ pub(crate) struct TreeArguments {
 pub(crate) struct SpanArguments {
     /// Handle: `s12`, or `p1` for the span of a pole
     pub(crate) handle: String,
-    /// Recording: `r7`, `7` or `last`
+    /// Recording: `r7`, `7`, `last` or a tag
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -190,7 +237,7 @@ pub(crate) struct SpanArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FlameArguments {
-    /// Recording: `r7`, `7` or `last`; or the handle of a span of the last one
+    /// Recording: `r7`, `7`, `last` or a tag; or the handle of a span of the last one
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Only this span and its descendants: `s12`, or `p1`
@@ -207,7 +254,7 @@ pub(crate) struct FlameArguments {
 pub(crate) struct SqlArguments {
     /// The query; tables and columns: docs/formats/sql-schema.md
     pub(crate) query: String,
-    /// Recording: `r7`, `7` or `last`
+    /// Recording: `r7`, `7`, `last` or a tag
     #[arg(long, default_value = "last")]
     pub(crate) recording: String,
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -225,4 +272,67 @@ pub(crate) struct RemoveArguments {
     /// Recordings: `r7`, `7` or `last`
     #[arg(required = true)]
     pub(crate) recordings: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TagArguments {
+    /// Recording: `r7`, `7`, `last` or a tag
+    pub(crate) recording: String,
+    /// The name; where another recording has it, it moves
+    pub(crate) name: String,
+    /// Take the name away instead
+    #[arg(long)]
+    pub(crate) remove: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("limit").required(true).multiple(true)))]
+pub(crate) struct PruneArguments {
+    /// Keep so many of the newest
+    #[arg(long, value_name = "N", group = "limit")]
+    pub(crate) keep: Option<usize>,
+    /// Remove what is older: `30d`, `12h`
+    #[arg(long, value_name = "AGE", group = "limit", value_parser = crate::units::duration)]
+    pub(crate) older_than: Option<Duration>,
+    /// Keep the newest that fit: `2GB`, `500MiB`
+    #[arg(long, value_name = "SIZE", group = "limit", value_parser = crate::units::bytes)]
+    pub(crate) max_size: Option<u64>,
+    /// Say what would go, and remove nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecArguments {
+    /// Name of the service
+    #[arg(short, long, value_name = "NAME", env = "OTEL_SERVICE_NAME", default_value = "longpole-exec")]
+    pub(crate) service: String,
+    /// Name of the span; without it, the command's
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Role of the span
+    #[arg(short, long, value_enum, default_value_t = Kind::Client)]
+    pub(crate) kind: Kind,
+    /// Attributes of the span
+    #[arg(short, long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = crate::units::pair)]
+    pub(crate) attrs: Vec<(String, String)>,
+    /// The command and its arguments; `{{traceparent}}` in them becomes the span's
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    pub(crate) argv: Vec<OsString>,
+}
+
+/// Role of a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    Internal,
+    Server,
+    Client,
+    Producer,
+    Consumer,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
 }

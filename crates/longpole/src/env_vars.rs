@@ -5,6 +5,9 @@ use std::path::PathBuf;
 /// Where recordings are kept; `--store` wins.
 pub(crate) const STORE: &str = "LONGPOLE_STORE";
 
+/// What longpole itself does is told at this level; `--tracing-level` wins.
+pub(crate) const TRACING_LEVEL: &str = "LONGPOLE_TRACING_LEVEL";
+
 /// Any value switches colour off (no-color.org).
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 

@@ -6,7 +6,9 @@ mod args;
 mod commands;
 mod env_vars;
 mod failure;
+mod own_traces;
 mod terminal;
+mod units;
 
 use std::process::ExitCode;
 
@@ -22,18 +24,36 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let setting = Setting::new(&arguments);
-    let done = match &arguments.command {
-        // `run` ends as its command ended, so it has exit codes of its own.
-        Command::Run(arguments) => return commands::run::run(&setting, arguments),
-        Command::Open(arguments) => commands::open::open(&setting, arguments),
-        Command::Show(arguments) => commands::show::show(&setting, arguments),
-        Command::Poles(arguments) => commands::show::poles(&setting, arguments),
-        Command::Tree(arguments) => commands::tree::tree(&setting, arguments),
-        Command::Span(arguments) => commands::span::span(&setting, arguments),
-        Command::Flame(arguments) => commands::flame::flame(&setting, arguments),
-        Command::Sql(arguments) => commands::sql::sql(&setting, arguments),
-        Command::Ls(arguments) => commands::ls::ls(&setting, arguments),
-        Command::Rm(arguments) => commands::ls::rm(&setting, arguments),
+    match &arguments.command {
+        // These end as their command ended, so they have exit codes of their own.
+        Command::Run(arguments) => commands::run::run(&setting, arguments),
+        Command::Exec(arguments) => commands::exec::exec(arguments),
+        command => {
+            own_traces::begin(setting.tracing_level);
+            let code = look(&setting, command);
+            own_traces::end();
+            code
+        }
+    }
+}
+
+/// Everything that looks at recordings and files.
+fn look(setting: &Setting, command: &Command) -> ExitCode {
+    let _whole = tracing::info_span!("longpole").entered();
+    let done = match command {
+        Command::Run(_) | Command::Exec(_) => Ok(()),
+        Command::Open(arguments) => commands::open::open(setting, arguments),
+        Command::Show(arguments) => commands::show::show(setting, arguments),
+        Command::Poles(arguments) => commands::show::poles(setting, arguments),
+        Command::Tree(arguments) => commands::tree::tree(setting, arguments),
+        Command::Span(arguments) => commands::span::span(setting, arguments),
+        Command::Flame(arguments) => commands::flame::flame(setting, arguments),
+        Command::Sql(arguments) => commands::sql::sql(setting, arguments),
+        Command::Tag(arguments) => commands::ls::tag(setting, arguments),
+        Command::Prune(arguments) => commands::ls::prune(setting, arguments),
+        Command::Doctor(arguments) => commands::doctor::doctor(setting, arguments),
+        Command::Ls(arguments) => commands::ls::ls(setting, arguments),
+        Command::Rm(arguments) => commands::ls::rm(setting, arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

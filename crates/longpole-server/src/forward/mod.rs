@@ -15,6 +15,7 @@ mod convert;
 mod file;
 mod http;
 mod lane;
+mod once;
 pub mod target;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,8 @@ use crate::limits::FORWARD_TIMEOUT;
 use crate::loss_book::LossBook;
 use crate::receive::{Compression, Encoding, Signal};
 use lane::Lane;
+
+pub use once::{NotSent, send_once};
 
 /// How a target is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -65,6 +65,7 @@ impl RecordingView {
             samples: summary.samples,
             // An answer of a longpole whose words we do not know is no answer; the recording can still be opened.
             answer: summary.answer_json.as_deref().and_then(|json| serde_json::from_str(json).ok()),
+            tags: stored.tags.clone(),
         }
     }
 }
@@ -512,7 +513,7 @@ fn range(saving: Saving) -> RangeNanos {
     [saving.low_nanos, saving.high_nanos]
 }
 
-fn unix_nano(at: Timestamp) -> String {
+pub(super) fn unix_nano(at: Timestamp) -> String {
     at.unix_nanos().max(0).to_string()
 }
 

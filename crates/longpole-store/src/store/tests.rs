@@ -146,7 +146,7 @@ fn names_are_resolved_and_never_given_twice() {
     let error = store.recording(store.resolve("r3").unwrap()).unwrap_err();
     assert_eq!(error.to_string(), format!("find the recording r3 in {}", directory.path().display()));
     let error = store.resolve("../r1").unwrap_err();
-    assert_eq!(error.to_string(), "find the recording `../r1`: a recording is named like r7, 7 or last");
+    assert_eq!(error.to_string(), "find the recording `../r1`: a recording is named like r7, 7 or last, or by a tag");
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn what_the_future_wrote_is_refused_by_its_version() {
     let catalog = directory.path().join("catalog.sqlite");
     rusqlite::Connection::open(&catalog).unwrap().pragma_update(None, "user_version", 7).unwrap();
     let error = Store::open(directory.path()).unwrap_err();
-    let expected = "it has format 7, and this longpole reads up to 1; a newer longpole can read it";
+    let expected = "it has format 7, and this longpole reads up to 2; a newer longpole can read it";
     assert_eq!(error.to_string(), format!("read the catalog {}: {expected}", catalog.display()));
 }
 
@@ -373,4 +373,41 @@ proptest! {
         prop_assert_eq!(&sealed.summary, &summary(&recording));
         prop_assert_eq!(sealed.read().unwrap(), as_read(recording));
     }
+}
+
+#[test]
+fn a_tag_names_a_recording_until_it_moves_or_goes() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let recording = ended();
+    for _ in 0..2 {
+        store.import(&recording, &summary(&recording)).unwrap();
+    }
+    let (first, second) = (RecordingName::new(1), RecordingName::new(2));
+    assert_eq!(store.tag(first, "baseline").unwrap(), None);
+    assert_eq!(store.resolve("baseline").unwrap(), first);
+    assert_eq!(store.tag(second, "baseline").unwrap(), Some(first));
+    assert_eq!(store.list().unwrap()[0].tags, ["baseline"]);
+    for text in ["r7", "7", "last", "", "a b", "../x", "-x", &"x".repeat(65)] {
+        assert_eq!(store.tag(first, text).unwrap_err().kind(), ErrorKind::Usage, "{text}");
+    }
+    assert_eq!(store.tag(RecordingName::new(9), "x").unwrap_err().kind(), ErrorKind::NotFound);
+    store.remove(second).unwrap();
+    assert_eq!(store.resolve("baseline").unwrap_err().kind(), ErrorKind::Usage);
+    store.tag(first, "kept").unwrap();
+    assert_eq!(store.untag("kept").unwrap(), Some(first));
+    assert_eq!(store.untag("kept").unwrap(), None);
+}
+
+#[test]
+fn a_catalog_of_the_first_version_gets_what_it_lacks() {
+    let directory = Directory::new();
+    let recording = ended();
+    Store::open(directory.path()).unwrap().import(&recording, &summary(&recording)).unwrap();
+    let connection = rusqlite::Connection::open(directory.path().join("catalog.sqlite")).unwrap();
+    connection.execute_batch("DROP TABLE tags; PRAGMA user_version = 1").unwrap();
+    drop(connection);
+    let store = Store::open(directory.path()).unwrap();
+    store.tag(RecordingName::new(1), "old").unwrap();
+    assert_eq!(last(&store).read().unwrap(), as_read(recording));
 }

@@ -1,12 +1,17 @@
-//! `ls` and `rm`.
+//! The shelf: `ls`, `tag`, `rm` and `prune`.
 
 use anyhow::Result;
 use longpole_server::view;
+use longpole_store::prune::{self, Candidate, Policy};
+use longpole_store::{ErrorKind, RecordingState, StoreError};
 
+use super::doctor::megabytes;
 use super::recording::{Setting, print, print_json, resolve};
+use super::run::now;
 use super::summary::command_words;
-use crate::args::{Format, ListArguments, RemoveArguments};
-use crate::terminal::{TimeUnit, WIDTH, count, cut, duration, pad, range, right};
+use crate::args::{Format, ListArguments, PruneArguments, RemoveArguments, TagArguments};
+use crate::failure::{Failure, Kind};
+use crate::terminal::{TimeUnit, WIDTH, count, cut, duration, fit, pad, range, right};
 
 /// Lists recordings, newest first, each with its answer.
 pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
@@ -31,6 +36,8 @@ pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
                 killed.to_owned() + &answer.as_ref().map(answer_words).unwrap_or_default()
             }
         };
+        let tags: String = row.tags.iter().map(|tag| format!("[{tag}] ")).collect();
+        let answer = tags + &answer;
         out.push_str(&format!(
             "{}  {}  {}  {}  {}  {}  {}\n",
             style.handle(&pad(&row.recording, 4)),
@@ -83,4 +90,59 @@ pub(crate) fn rm(setting: &Setting, arguments: &RemoveArguments) -> Result<()> {
         print(&format!("removed {name}\n"))?;
     }
     Ok(())
+}
+
+/// Gives a recording a name, or takes one away.
+pub(crate) fn tag(setting: &Setting, arguments: &TagArguments) -> Result<()> {
+    let store = setting.open_store()?;
+    let name = resolve(&store, &arguments.recording)?;
+    let tag = &arguments.name;
+    if arguments.remove {
+        let has = store.list()?.iter().any(|recording| recording.name == name && recording.tags.contains(tag));
+        if !has {
+            return Err(Failure::new(Kind::NotFound, format!("{name} has no tag {tag}")).hint("longpole ls shows them").into());
+        }
+        store.untag(tag)?;
+        return print(&format!("{name} is no longer {tag}\n"));
+    }
+    let before = store.tag(name, tag).map_err(usage)?;
+    match before.filter(|before| *before != name) {
+        None => print(&format!("{name} is {tag}\n")),
+        Some(before) => print(&format!("{name} is {tag}, which was {before}\n")),
+    }
+}
+
+fn usage(error: StoreError) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::Usage => Failure::new(Kind::Usage, format!("failed to {error}")).into(),
+        _ => error.into(),
+    }
+}
+
+/// Removes old recordings.
+pub(crate) fn prune(setting: &Setting, arguments: &PruneArguments) -> Result<()> {
+    let store = setting.open_store()?;
+    let candidates: Vec<Candidate> = store
+        .list()?
+        .iter()
+        .map(|recording| Candidate {
+            name: recording.name,
+            start: recording.summary.start,
+            bytes: recording.bytes(),
+            held: !recording.tags.is_empty() || recording.state == RecordingState::Recording,
+        })
+        .collect();
+    let policy = Policy { keep: arguments.keep, older_than: arguments.older_than, bytes_max: arguments.max_size };
+    let mut freed = 0;
+    let gone = prune::choose(&candidates, &policy, now());
+    for candidate in candidates.iter().filter(|candidate| gone.contains(&candidate.name)) {
+        if !arguments.dry_run {
+            store.remove(candidate.name)?;
+        }
+        freed += candidate.bytes;
+        print(&format!("{} {}\n", if arguments.dry_run { "would remove" } else { "removed" }, candidate.name))?;
+    }
+    let left = candidates.len() - gone.len();
+    let word = if arguments.dry_run { "would be freed" } else { "freed" };
+    print(&format!("{} {word}; {left} of {} stay\n", megabytes(freed), candidates.len()))
 }

@@ -1,5 +1,7 @@
 //! One command per file, thin.
 
+pub(crate) mod doctor;
+pub(crate) mod exec;
 pub(crate) mod flame;
 pub(crate) mod ls;
 pub(crate) mod open;

@@ -7,7 +7,7 @@ use longpole_analysis::Report;
 use longpole_server::seal;
 use longpole_store::{ErrorKind, RecordingName, Store};
 
-use crate::args::{Arguments, Color};
+use crate::args::{Arguments, Color, TracingLevel};
 use crate::env_vars;
 use crate::failure::{Failure, Kind};
 use crate::terminal::Style;
@@ -16,11 +16,16 @@ use crate::terminal::Style;
 pub(crate) struct Setting {
     pub(crate) store: std::path::PathBuf,
     pub(crate) color: Color,
+    pub(crate) tracing_level: Option<TracingLevel>,
 }
 
 impl Setting {
     pub(crate) fn new(arguments: &Arguments) -> Self {
-        Setting { store: arguments.store.clone().unwrap_or_else(env_vars::default_store), color: arguments.color }
+        Setting {
+            store: arguments.store.clone().unwrap_or_else(env_vars::default_store),
+            color: arguments.color,
+            tracing_level: arguments.tracing_level,
+        }
     }
 
     pub(crate) fn open_store(&self) -> Result<Store> {

@@ -30,12 +30,13 @@ use longpole_server::receive::{Encoding, Keep, KeepError, Receiver, ReceiverHand
 use longpole_server::view;
 use longpole_store::{RecordingWriter, WalObservationSink, WalWriter};
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
+use tracing::info_span;
 
 use super::recording::Setting;
 use super::{open, summary};
 use crate::args::{self, EnvInject, Format, RunArguments, SampleClock};
-use crate::env_vars;
 use crate::terminal::Style;
+use crate::{env_vars, own_traces};
 
 /// How long processes that outlive the command may keep the receiver, and copies to the user's own endpoint may take.
 /// Nothing waits this long unless something is still on its way.
@@ -50,6 +51,8 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     if let Err(error) = signals::install() {
         return not_started(&error);
     }
+    own_traces::begin(setting.tracing_level);
+    let whole = info_span!("run").entered();
     let (mut recorded, trouble) = match Recorded::create(setting, arguments) {
         Ok(recorded) => (Some(recorded), None),
         Err(error) => (None, Some(error)),
@@ -64,7 +67,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
             return not_started(&error);
         }
     };
-    let exit = child.wait();
+    let exit = info_span!("command").in_scope(|| child.wait());
     let ended = now();
     let trouble = match (recorded, trouble) {
         (Some(recorded), _) => {
@@ -81,11 +84,13 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
             return ExitCode::from(EXIT_OWN_FAILURE);
         }
     }
+    drop(whole);
+    own_traces::end();
     child::exit_like(exit)
 }
 
 /// The command could not be started: 127 not found, 126 not executable, 125 everything else.
-fn not_started(error: &LaunchError) -> ExitCode {
+pub(super) fn not_started(error: &LaunchError) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(EXIT_OWN_FAILURE);
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     say(&format!("longpole: {error}{cause}\n"));
@@ -93,12 +98,12 @@ fn not_started(error: &LaunchError) -> ExitCode {
 }
 
 /// Writes to standard error; where nobody reads it there is nobody to tell.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     use std::io::Write;
     std::io::stderr().lock().write_all(text.as_bytes()).ok();
 }
 
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(Timestamp(0), |since| Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)))
@@ -296,7 +301,7 @@ impl Recorded {
         recorder: Option<sampler::Recorder>,
     ) -> Result<()> {
         // What the sampler lost is in the log; its binaries are still open, also those that were deleted meanwhile.
-        let sampled = recorder.map(sampler::Recorder::finish).unwrap_or_default();
+        let sampled = info_span!("finish sampling").in_scope(|| recorder.map(sampler::Recorder::finish)).unwrap_or_default();
         if let Some(reason) = sampled.not_kept_reason {
             self.trouble.get_or_insert(anyhow::anyhow!("failed to write the log: {reason}"));
         }
@@ -306,7 +311,8 @@ impl Recorded {
         {
             receiver.forward_span(&self.root_span(arguments, started, (&exit, end)));
         }
-        for loss in receiver.map(|receiver| receiver.finish(DRAIN)).unwrap_or_default() {
+        let drained = info_span!("drain").in_scope(|| receiver.map(|receiver| receiver.finish(DRAIN)));
+        for loss in drained.unwrap_or_default() {
             self.observe(Observation::Loss(loss));
         }
         if let Some(cost) = own_cost() {
@@ -331,7 +337,7 @@ impl Recorded {
 }
 
 /// The trace of the run: the user's own where he has one, and an id for the command's own span; and its parent in his trace.
-fn identity() -> Result<(TraceParent, Option<SpanId>)> {
+pub(super) fn identity() -> Result<(TraceParent, Option<SpanId>)> {
     let random = |bytes: &mut [u8]| getrandom::fill(bytes).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"));
     let inherited = std::env::var(env_vars::TRACEPARENT).ok().and_then(|text| text.parse::<TraceParent>().ok());
     let (mut trace, mut span) = ([0; TraceId::BYTES], [0; SpanId::BYTES]);
@@ -407,7 +413,7 @@ impl Keep for WalKeep {
 }
 
 /// The user's own endpoints as the forwarder wants them, and what of them could not be read.
-fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<ForwardTarget>, Vec<String>) {
+pub(super) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<ForwardTarget>, Vec<String>) {
     let (mut targets, mut unreadable) = (Vec::new(), Vec::new());
     let Some(user) = user else { return (targets, unreadable) };
     for (signal, endpoint) in [(Signal::Traces, &user.traces), (Signal::Metrics, &user.metrics), (Signal::Logs, &user.logs)] {

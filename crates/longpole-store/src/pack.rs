@@ -1,0 +1,263 @@
+//! A recording in one file that can be mailed: `r7.lpole`, an uncompressed tar of its sealed directory.
+//!
+//! ```text
+//! format                    longpole recording 1        first, so that a reader knows it by its beginning
+//! segments/spans.parquet    …                           one member per table, as they lie in the directory
+//! ```
+//!
+//! Tar because every machine can take it apart, and every Parquet reader can read what comes out; without compression because the
+//! tables are compressed already. Written is the plain form (`ustar`) with everything that tells one machine or hour from
+//! another set to nothing, so that a recording packs to the same bytes everywhere. Read is what any tar writes of such a directory.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use longpole_model::Recording;
+
+use crate::error::StoreError;
+use crate::format;
+use crate::seal;
+use crate::segment::Tables;
+use crate::tables;
+
+/// A tar is made of blocks of so many bytes.
+const BLOCK_BYTES: usize = 512;
+
+/// Two empty blocks end a tar.
+const END_BYTES: usize = 2 * BLOCK_BYTES;
+
+/// Where the fields of a header lie (POSIX.1-1988, "ustar").
+mod field {
+    use std::ops::Range;
+
+    pub(super) const NAME: Range<usize> = 0..100;
+    pub(super) const MODE: Range<usize> = 100..108;
+    pub(super) const OWNER: Range<usize> = 108..116;
+    pub(super) const GROUP: Range<usize> = 116..124;
+    pub(super) const SIZE: Range<usize> = 124..136;
+    pub(super) const TIME: Range<usize> = 136..148;
+    pub(super) const CHECKSUM: Range<usize> = 148..156;
+    pub(super) const KIND: usize = 156;
+    pub(super) const MAGIC: Range<usize> = 257..263;
+    pub(super) const VERSION: Range<usize> = 263..265;
+}
+
+const MAGIC: &[u8] = b"ustar";
+
+/// Directory of the tables inside.
+const SEGMENTS: &str = "segments/";
+
+/// Whether a file that begins like this is a packed recording.
+pub fn is_pack(first_bytes: &[u8]) -> bool {
+    let Some(header) = first_bytes.get(..BLOCK_BYTES) else { return false };
+    header[field::MAGIC].starts_with(MAGIC) && member_name(header) == Some(format::FILE_NAME)
+}
+
+/// Writes the sealed recording of this directory as one file.
+pub(crate) fn write(directory: &Path, out: &mut dyn Write) -> Result<(), StoreError> {
+    let fail = |source| StoreError::Io { action: "pack", path: directory.to_owned(), source };
+    let line = format::line();
+    let whole = |out: &mut dyn Write, name: &str, bytes: &[u8]| {
+        out.write_all(&header(name, bytes.len() as u64))?;
+        out.write_all(bytes)?;
+        out.write_all(&[0; BLOCK_BYTES][..padding(bytes.len() as u64)])
+    };
+    whole(out, format::FILE_NAME, line.as_bytes()).map_err(fail)?;
+    let segments = seal::segments(directory);
+    for table in tables::ALL {
+        let path = segments.join(table.file_name());
+        let mut file = File::open(&path).map_err(StoreError::io("open", &path))?;
+        let length = file.metadata().map_err(StoreError::io("read", &path))?.len();
+        out.write_all(&header(&format!("{SEGMENTS}{}", table.file_name()), length)).map_err(fail)?;
+        let copied = io::copy(&mut Read::by_ref(&mut file).take(length), out).map_err(fail)?;
+        if copied != length {
+            return Err(StoreError::Corrupt { path, reason: "it became shorter while it was read".into() });
+        }
+        out.write_all(&[0; BLOCK_BYTES][..padding(length)]).map_err(fail)?;
+    }
+    out.write_all(&[0; END_BYTES]).and_then(|()| out.flush()).map_err(fail)
+}
+
+/// Reads a packed recording. The whole file is held in memory meanwhile.
+pub fn read(path: &Path) -> Result<Recording, StoreError> {
+    let pack = Pack::open(path)?;
+    seal::read_tables(Tables::Pack(&pack))
+}
+
+/// An open packed recording.
+#[derive(Debug)]
+pub(crate) struct Pack {
+    path: PathBuf,
+    bytes: Bytes,
+    members: HashMap<String, Range<usize>>,
+}
+
+impl Pack {
+    fn open(path: &Path) -> Result<Self, StoreError> {
+        let bytes = Bytes::from(fs::read(path).map_err(StoreError::io("read", path))?);
+        let members = members(&bytes).map_err(|reason| StoreError::Corrupt { path: path.to_owned(), reason })?;
+        let line = members.get(format::FILE_NAME).map(|range| String::from_utf8_lossy(&bytes[range.clone()]).into_owned());
+        format::check_line(&line.unwrap_or_default(), path)?;
+        Ok(Pack { path: path.to_owned(), bytes, members })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The bytes of a table.
+    pub(crate) fn member(&self, file_name: &str) -> Option<Bytes> {
+        self.members.get(&format!("{SEGMENTS}{file_name}")).map(|range| self.bytes.slice(range.clone()))
+    }
+}
+
+/// Name and place of every plain file.
+fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, String> {
+    let mut members = HashMap::new();
+    let mut at = 0;
+    while let Some(header) = bytes.get(at..at + BLOCK_BYTES) {
+        if header.iter().all(|byte| *byte == 0) {
+            return Ok(members);
+        }
+        if !header[field::MAGIC].starts_with(MAGIC) || octal(&header[field::CHECKSUM]) != Some(checksum(header)) {
+            return Err(format!("there is no member of a tar at byte {at}"));
+        }
+        let begin = at + BLOCK_BYTES;
+        let length = octal(&header[field::SIZE]).and_then(|length| usize::try_from(length).ok());
+        let end = length.and_then(|length| begin.checked_add(length)).filter(|end| *end <= bytes.len());
+        let Some(end) = end else {
+            return Err(format!("the file ends inside of the member at byte {at}"));
+        };
+        // Directories, owners and long names of other tars are passed over.
+        if matches!(header[field::KIND], b'0' | 0) {
+            let name = member_name(header).ok_or_else(|| format!("the name of the member at byte {at} is not valid"))?;
+            members.insert(name.to_owned(), begin..end);
+        }
+        at = end + padding(end as u64 - begin as u64);
+    }
+    Err("the file is cut off: a tar ends with an empty block".into())
+}
+
+/// Empty bytes up to the next block.
+fn padding(length: u64) -> usize {
+    (BLOCK_BYTES - (length % BLOCK_BYTES as u64) as usize) % BLOCK_BYTES
+}
+
+fn header(name: &str, length: u64) -> [u8; BLOCK_BYTES] {
+    let mut header = [0; BLOCK_BYTES];
+    let mut put = |range: Range<usize>, text: &str| header[range.start..range.start + text.len()].copy_from_slice(text.as_bytes());
+    put(field::NAME, name);
+    put(field::MODE, "0000644");
+    put(field::OWNER, "0000000");
+    put(field::GROUP, "0000000");
+    // Eleven octal digits are 8 GiB, far beyond any table that fits the memory it was written from.
+    put(field::SIZE, &format!("{length:011o}"));
+    put(field::TIME, "00000000000");
+    put(field::KIND..field::KIND + 1, "0");
+    put(field::MAGIC, "ustar");
+    put(field::VERSION, "00");
+    let sum = checksum(&header);
+    header[field::CHECKSUM].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    header
+}
+
+/// The sum of all bytes, those of the sum itself taken for spaces.
+fn checksum(header: &[u8]) -> u64 {
+    let sum: u64 = header.iter().map(|byte| u64::from(*byte)).sum();
+    let own: u64 = header[field::CHECKSUM].iter().map(|byte| u64::from(*byte)).sum();
+    sum - own + field::CHECKSUM.len() as u64 * u64::from(b' ')
+}
+
+/// Octal digits, ended by a space or a zero byte.
+fn octal(bytes: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    u64::from_str_radix(text.trim_matches([' ', '\0']), 8).ok()
+}
+
+/// The name of a member, without the `./` that tar puts before what it was told to find itself.
+fn member_name(header: &[u8]) -> Option<&str> {
+    let name = header[field::NAME].split(|byte| *byte == 0).next()?;
+    let name = std::str::from_utf8(name).ok()?;
+    Some(name.strip_prefix("./").unwrap_or(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use longpole_model::Timestamp;
+
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::store::{Store, SummaryRow};
+    use crate::testing::{self, Directory};
+
+    /// A sealed recording of one span, and its pack.
+    fn packed(directory: &Directory) -> (Recording, Vec<u8>) {
+        let store = Store::open(directory.path().join("store")).unwrap();
+        let mut recording = crate::Assembler::new(testing::begun()).finish();
+        recording.run.end = Some(Timestamp(5_000));
+        recording.spans.push(testing::span(1, 1, 0, 0));
+        store.import(&recording, &SummaryRow::of_recording(&recording, None)).unwrap();
+        let mut bytes = Vec::new();
+        store.recording(store.resolve("last").unwrap()).unwrap().pack(&mut bytes).unwrap();
+        (recording, bytes)
+    }
+
+    #[test]
+    fn a_recording_is_packed_and_read_again() {
+        let directory = Directory::new();
+        let (recording, bytes) = packed(&directory);
+        assert!(is_pack(&bytes));
+        let path = directory.path().join("r1.lpole");
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(read(&path).unwrap(), recording);
+    }
+
+    #[test]
+    fn what_tar_takes_apart_and_packs_again_is_read() {
+        let directory = Directory::new();
+        let (recording, bytes) = packed(&directory);
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("r1.lpole"), bytes).unwrap();
+        fs::create_dir(at("apart")).unwrap();
+        let tar = |arguments: &[&str]| Command::new("tar").current_dir(at("apart")).args(arguments).status();
+        let Ok(status) = tar(&["xf", "../r1.lpole"]) else { return };
+        assert!(status.success());
+        assert!(tar(&["--format=ustar", "-cf", "../again.lpole", "./format", "./segments"]).unwrap().success());
+        assert_eq!(read(&at("again.lpole")).unwrap(), recording);
+    }
+
+    #[test]
+    fn a_cut_anywhere_is_an_error_and_no_panic() {
+        let directory = Directory::new();
+        let (_, bytes) = packed(&directory);
+        let path = directory.path().join("cut.lpole");
+        for length in (0..bytes.len() - END_BYTES).step_by(97) {
+            fs::write(&path, &bytes[..length]).unwrap();
+            let error = read(&path).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "cut at {length}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_newer_pack_and_a_foreign_tar_are_refused_by_name() {
+        let directory = Directory::new();
+        let path = directory.path().join("x.lpole");
+        let tar = |name: &str, text: &str| {
+            let mut bytes = header(name, text.len() as u64).to_vec();
+            bytes.extend(text.as_bytes());
+            bytes.resize(bytes.len() + padding(text.len() as u64) + END_BYTES, 0);
+            fs::write(&path, &bytes).unwrap();
+            is_pack(&bytes)
+        };
+        assert!(tar("format", "longpole recording 9\n"));
+        assert_eq!(read(&path).unwrap_err().kind(), ErrorKind::Incompatible);
+        assert!(!tar("README.md", "hello"));
+        assert_eq!(read(&path).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+}

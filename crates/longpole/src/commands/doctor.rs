@@ -1,0 +1,276 @@
+//! `doctor`: what on this machine keeps longpole from seeing all there is, and what to do about it.
+//!
+//! Each line is tried, not guessed, where trying is cheap: a process is attached to, a port is opened, the store is written to.
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+use longpole_capture::child;
+use longpole_capture::inject;
+use longpole_capture::sampler::{self, Options, Recorder};
+use longpole_model::Observation;
+use longpole_store::{RecordingState, Store};
+use serde::Serialize;
+
+use super::recording::{Setting, print, print_json};
+use crate::args::{DoctorArguments, Format};
+use crate::terminal::{Style, counted, duration, pad, printable};
+
+/// Width of the names.
+const NAME_WIDTH: usize = 10;
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    /// `ok` or `warn`.
+    state: &'static str,
+    text: String,
+    /// What to do, where there is something.
+    remedy: Option<String>,
+}
+
+fn ok(name: &'static str, text: impl Into<String>) -> Check {
+    Check { name, state: "ok", text: text.into(), remedy: None }
+}
+
+fn warn(name: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Check {
+    Check { name, state: "warn", text: text.into(), remedy: Some(remedy.into()).filter(|remedy| !remedy.is_empty()) }
+}
+
+#[derive(Debug, Serialize)]
+struct DoctorView {
+    schema: &'static str,
+    version: &'static str,
+    checks: Vec<Check>,
+}
+
+/// Prints what was found. That something is amiss is the answer, not a failure.
+pub(crate) fn doctor(setting: &Setting, arguments: &DoctorArguments) -> Result<()> {
+    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let mut checks = profiling(&environment);
+    checks.push(symbols());
+    checks.push(clock());
+    checks.extend(ports());
+    checks.extend(otel(&environment));
+    checks.extend(pulumi());
+    checks.push(store(&setting.store));
+    let view = DoctorView { schema: "longpole.doctor/1", version: env!("CARGO_PKG_VERSION"), checks };
+    match arguments.format {
+        Format::Json => print_json(&view),
+        Format::Text => print(&text(&view, setting.style())),
+    }
+}
+
+fn text(view: &DoctorView, style: Style) -> String {
+    let mut out = String::new();
+    for check in &view.checks {
+        let state = if check.state == "ok" { style.faint(&pad(check.state, 4)) } else { style.warning(&pad(check.state, 4)) };
+        out.push_str(&format!("{state}  {}  {}\n", pad(check.name, NAME_WIDTH), printable(&check.text)));
+        if let Some(remedy) = &check.remedy {
+            out.push_str(&format!("{}→ {}\n", " ".repeat(4 + 2 + NAME_WIDTH + 2), printable(remedy)));
+        }
+    }
+    out
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// Whether a process can be sampled, by each clock.
+fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
+    let paranoid = read("/proc/sys/kernel/perf_event_paranoid").map(|level| format!(" (perf_event_paranoid {level})")).unwrap_or_default();
+    let attach = |clock| {
+        // A process of our own that waits at its gate and never goes on; it ends with the guard.
+        let gated = child::prepare(&["true".into()], environment).map_err(|error| (error.to_string(), String::new()))?;
+        let nowhere: Vec<Observation> = Vec::new();
+        let recorder = Recorder::start(gated.pid(), &Options { clock, ..Options::default() }, Box::new(nowhere));
+        recorder.map(|recorder| (recorder.clock(), recorder.rate_hz())).map_err(|refused| (refused.reason, refused.remedy))
+    };
+    let mut checks = Vec::new();
+    match attach(sampler::SampleClock::CpuClock) {
+        Ok((clock, rate_hz)) => {
+            checks.push(ok("profiling", format!("processes can be sampled by {clock}, {rate_hz} times a second{paranoid}")))
+        }
+        Err((reason, remedy)) => {
+            checks.push(warn(
+                "profiling",
+                format!("no samples: {reason}{paranoid}; spans and processes are recorded all the same"),
+                remedy,
+            ));
+            return checks;
+        }
+    }
+    match attach(sampler::SampleClock::Cycles) {
+        Ok((sampler::SampleClock::Cycles, _)) => checks.push(ok("cycles", "there is a cycle counter to sample by: run --clock cycles")),
+        _ => checks.push(ok("cycles", "there is no cycle counter to sample by; the kernel's timer is as good here")),
+    }
+    checks
+}
+
+/// Where names of functions come from beside the binaries themselves.
+fn symbols() -> Check {
+    let debug = Path::new("/usr/lib/debug");
+    if fs::read_dir(debug).is_ok_and(|mut entries| entries.next().is_some()) {
+        return ok("symbols", "binaries name their functions; debug files of packages are in /usr/lib/debug");
+    }
+    let text =
+        "binaries name their functions; those of stripped packages show as addresses, for there are no debug files in /usr/lib/debug";
+    warn("symbols", text, "install the debug package of what you look at, such as libc6-dbg")
+}
+
+/// Whether clocks are cheap to read and agree.
+fn clock() -> Check {
+    let anchor = sampler::clock_anchor();
+    let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_else(|| "unknown".to_owned());
+    let text = format!("clock source {source}; wall time and monotonic time are read {} apart", duration(anchor.bracket_nanos.into()));
+    if anchor.bracket_nanos > CLOCK_BRACKET_NANOS_MAX {
+        return warn(
+            "clock",
+            format!("{text}: samples and spans fit that much worse"),
+            "a clock source such as tsc or kvm-clock is faster: see /sys/devices/system/clocksource",
+        );
+    }
+    ok("clock", text)
+}
+
+/// Reading both clocks takes 50 ns where no system call is needed; with one, some microseconds.
+const CLOCK_BRACKET_NANOS_MAX: u32 = 10_000;
+
+/// Whether a port can be had; and whose are those that exporters take where nobody tells them.
+fn ports() -> Vec<Check> {
+    let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    if let Err(error) = bind(0) {
+        return vec![warn(
+            "ports",
+            format!("no port of 127.0.0.1 can be opened: {error}; no span will be received"),
+            "see `ip addr show lo`",
+        )];
+    }
+    let taken: Vec<String> = [4317, 4318].into_iter().filter(|port| bind(*port).is_err()).map(|port: u16| port.to_string()).collect();
+    if taken.is_empty() {
+        return vec![ok("ports", "a run opens a free port of 127.0.0.1")];
+    }
+    // It is nobody's fault, and a run is not disturbed; but who wonders where spans go wants to know.
+    let text = format!("a run opens a free port of 127.0.0.1; a collector of yours listens on {}", taken.join(" and "));
+    vec![ok("ports", text)]
+}
+
+/// What the user's own OpenTelemetry variables do to a run.
+fn otel(environment: &[(OsString, OsString)]) -> Vec<Check> {
+    let request =
+        inject::Request { env: environment, endpoint: "http://127.0.0.1:1", traceparent: "", run_id: "", mode: inject::Mode::Auto };
+    let injection = inject::environment(&request);
+    // What comes of the parent's context and of Pulumi's own variable is said by the run itself.
+    let mut checks: Vec<Check> =
+        injection.notes.into_iter().map(|note| warn("otel", note.text, "unset it for the run, or change it")).collect();
+    if injection.forward.is_some() {
+        checks.push(ok("otel", "your environment names an exporter endpoint: a run receives everything and hands it on there"));
+    }
+    if checks.is_empty() {
+        checks.push(ok("otel", "no variable of yours keeps spans away or sends them elsewhere"));
+    }
+    checks
+}
+
+/// What each range of Pulumi's versions can do, newest first: least version, what comes of a run, what to do.
+const PULUMI: &[((u32, u32), &str, &str)] = &[
+    ((3, 229), "a run gets all spans under one root, without any flag", ""),
+    (
+        (3, 226),
+        "a run gets all spans; this version does not continue a trace, so its spans are placed by process and time",
+        "3.229 continues the trace of the run",
+    ),
+    (
+        (3, 208),
+        "a run gets the spans of the old tracing (--tracing) only, which this version sends where the environment says",
+        "3.226 has OpenTelemetry, 3.229 continues the trace of the run",
+    ),
+    (
+        (0, 0),
+        "this version takes its tracing endpoint from the command line only",
+        "pulumi up --tracing=file:./up.trace, then longpole open ./up.trace; or Pulumi 3.229",
+    ),
+];
+
+/// The Pulumi that a run would find.
+fn pulumi() -> Option<Check> {
+    let path = find_on_path("pulumi")?;
+    let said = Command::new(&path)
+        .arg("version")
+        .env("PULUMI_SKIP_UPDATE_CHECK", "true")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()
+        .filter(|said| said.status.success())
+        .map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
+    let Some(version) = said else {
+        return Some(warn("pulumi", format!("{} does not say its version", path.display()), "run `pulumi version`"));
+    };
+    let Some(parsed) = major_and_minor(&version) else {
+        return Some(warn("pulumi", format!("{} says its version is {version}, which tells nothing", path.display()), PULUMI[0].1));
+    };
+    let (_, text, remedy) = PULUMI.iter().find(|(least, ..)| parsed >= *least)?;
+    let text = format!("{version}: {text}");
+    Some(if remedy.is_empty() { ok("pulumi", text) } else { warn("pulumi", text, *remedy) })
+}
+
+fn major_and_minor(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.trim_start_matches('v').split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+fn find_on_path(name: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|directory| directory.join(name)).find(|path| path.is_file())
+}
+
+/// Whether recordings can be kept, and what is there.
+fn store(root: &Path) -> Check {
+    let remedy = "name another with --store or LONGPOLE_STORE";
+    let looked = || -> Result<(usize, usize, u64)> {
+        let recordings = Store::open(root)?.list()?;
+        let probe = root.join(format!("doctor-{}", std::process::id()));
+        fs::write(&probe, b"longpole doctor")?;
+        fs::remove_file(&probe)?;
+        let killed = recordings.iter().filter(|recording| recording.state == RecordingState::Killed).count();
+        Ok((recordings.len(), killed, recordings.iter().map(longpole_store::StoredRecording::bytes).sum()))
+    };
+    match looked() {
+        Err(error) => warn("store", format!("{} cannot be used: {error:#}", root.display()), remedy),
+        Ok((recordings, killed, bytes)) => {
+            let text = format!("{}: {}, {}", root.display(), counted(recordings as u64, "recording", "recordings"), megabytes(bytes));
+            match killed {
+                0 => ok("store", text),
+                n => {
+                    let killed = counted(n as u64, "recorder was", "recorders were");
+                    warn("store", format!("{text}; {killed} killed"), "longpole ls names them; longpole show reads what is there")
+                }
+            }
+        }
+    }
+}
+
+/// Bytes for people.
+pub(super) fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(major_and_minor("v3.259.0"), Some((3, 259)));
+        assert_eq!(major_and_minor("3.99.0-dev"), Some((3, 99)));
+        assert_eq!(major_and_minor("unknown"), None);
+        let of = |version| PULUMI.iter().find(|(least, ..)| version >= *least).unwrap().0;
+        assert_eq!([of((3, 300)), of((3, 228)), of((3, 99)), of((4, 0))], [(3, 229), (3, 226), (0, 0), (3, 229)]);
+    }
+}

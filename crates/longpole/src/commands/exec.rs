@@ -1,0 +1,234 @@
+//! `exec`: a command as one span, for scripts. What otel-cli's users know: `TRACEPARENT` comes in and goes on, the status is the
+//! command's, and without an endpoint in the environment nothing happens beside the command.
+//!
+//! ```text
+//! environment ─ endpoint? ─ no ──► the command, in the environment as it is
+//!                  └ yes ─► TRACEPARENT of the span ─► the command ─► span ─► endpoint ─► we end as the command ended
+//! ```
+//!
+//! Nothing is recorded and no store is opened: a script may do this thousand times.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use longpole_capture::child::{self, GatedChild};
+use longpole_capture::{inject, signals};
+use longpole_model::{Attribute, AttributeValue, Attributes, Exit, Resource, Scope, Span, SpanId, SpanKind, Status, StatusCode, Timestamp};
+use longpole_server::forward::{self, ForwardTarget};
+use longpole_server::receive::Signal;
+use longpole_wire::otlp;
+use longpole_wire::redact::Redactor;
+use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
+
+use super::run::{forward_targets, not_started, now, say};
+use crate::args::{ExecArguments, Kind};
+use crate::env_vars;
+
+/// How long the endpoint is waited for at the end of the command: a script must not hang on a dead collector.
+const SEND_MAX: Duration = Duration::from_secs(2);
+
+/// What becomes the span's traceparent in the command's arguments, as in otel-cli.
+const PLACEHOLDER: &str = "{{traceparent}}";
+
+/// Runs the command and ends as it ended.
+pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
+    if let Err(error) = signals::install() {
+        return not_started(&error);
+    }
+    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let mut argv = arguments.argv.clone();
+    let wanted = target(&environment).and_then(|target| match OpenSpan::begin() {
+        Ok(span) => Some((target, span)),
+        Err(error) => {
+            say(&format!("longpole: there will be no span: {error:#}\n"));
+            None
+        }
+    });
+    if let Some((_, span)) = &wanted {
+        let own = span.context.to_string();
+        environment.retain(|(name, _)| name != env_vars::TRACEPARENT);
+        environment.push((env_vars::TRACEPARENT.into(), own.clone().into()));
+        for word in &mut argv {
+            if let Some(text) = word.to_str().filter(|text| text.contains(PLACEHOLDER)) {
+                *word = text.replace(PLACEHOLDER, &own).into();
+            }
+        }
+    }
+    let started = child::prepare(&argv, &environment).and_then(GatedChild::release);
+    let (ended, pid) = match started {
+        Ok(mut child) => (Ok(child.wait()), Some(child.pid())),
+        Err(error) => (Err(error), None),
+    };
+    if let Some((target, span)) = wanted.filter(|(_, span)| span.context.flags & FLAG_SAMPLED != 0) {
+        let span = span.end(arguments, ended.as_ref().map_err(ToString::to_string).copied(), pid);
+        if let Err(error) = forward::send_once(target, &[span], SEND_MAX) {
+            say(&format!("longpole: the span was not sent: {error}\n"));
+        }
+    }
+    match ended {
+        Ok(exit) => child::exit_like(exit),
+        Err(error) => not_started(&error),
+    }
+}
+
+/// Where spans go by this environment, if anywhere.
+pub(super) fn target(environment: &[(OsString, OsString)]) -> Option<ForwardTarget> {
+    // The rules of a run's environment find the user's endpoint; what they would put into a run's is not asked here.
+    let request =
+        inject::Request { env: environment, endpoint: "http://127.0.0.1:1", traceparent: "", run_id: "", mode: inject::Mode::Auto };
+    let injection = inject::environment(&request);
+    let silenced = injection.notes.iter().any(|note| matches!(note.code, "sdk_disabled" | "exporter_not_otlp" | "sampled_out"));
+    if silenced {
+        return None;
+    }
+    forward_targets(injection.forward.as_ref()).0.into_iter().find(|target| target.signal == Signal::Traces)
+}
+
+/// A span under way.
+struct OpenSpan {
+    context: TraceParent,
+    parent: Option<SpanId>,
+    trace_state: String,
+    start: Timestamp,
+}
+
+impl OpenSpan {
+    fn begin() -> Result<Self> {
+        let inherited = std::env::var(env_vars::TRACEPARENT).ok().and_then(|text| text.parse::<TraceParent>().ok());
+        let (mut context, _) = super::run::identity().context("failed to make an id")?;
+        // A parent that is not recorded has children that are not.
+        context.flags = inherited.map_or(FLAG_SAMPLED, |parent| parent.flags);
+        let trace_state = inherited.and_then(|_| std::env::var("TRACESTATE").ok()).unwrap_or_default();
+        Ok(OpenSpan { context, parent: inherited.map(|parent| parent.span_id), trace_state, start: now() })
+    }
+
+    fn end(self, arguments: &ExecArguments, ended: Result<Exit, String>, pid: Option<u32>) -> Span {
+        let end = now();
+        let mut words: Vec<String> = arguments.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        Redactor::default().arguments(&mut words);
+        let command = words.first().cloned().unwrap_or_default();
+        let status = match &ended {
+            Ok(Exit::Code(0)) => Status::default(),
+            Ok(Exit::Code(code)) => Status { code: StatusCode::Error, message: format!("exit status {code}") },
+            Ok(Exit::Signal(signal)) => Status { code: StatusCode::Error, message: format!("killed by signal {signal}") },
+            Err(error) => Status { code: StatusCode::Error, message: error.clone() },
+        };
+        let mut attributes = Attributes::default();
+        attributes.push("process.command", AttributeValue::Str(command.clone()));
+        attributes.push("process.command_args", AttributeValue::Array(words.into_iter().map(AttributeValue::Str).collect()));
+        if let Some(pid) = pid {
+            attributes.push("process.pid", AttributeValue::Int(pid.into()));
+        }
+        if let Ok(Exit::Code(code)) = ended {
+            attributes.push("process.exit.code", AttributeValue::Int(code.into()));
+        }
+        attributes.0.extend(arguments.attrs.iter().map(|(key, text)| attribute(key, text)));
+        let name = arguments.name.clone().unwrap_or_else(|| command.rsplit('/').next().unwrap_or_default().to_owned());
+        Span {
+            trace_id: self.context.trace_id,
+            span_id: self.context.span_id,
+            parent_span_id: self.parent,
+            trace_state: self.trace_state,
+            flags: self.context.flags.into(),
+            name,
+            kind: kind(arguments.kind),
+            start: self.start,
+            end: end.max(self.start),
+            attributes,
+            dropped_attributes: 0,
+            events: Vec::new(),
+            dropped_events: 0,
+            links: Vec::new(),
+            dropped_links: 0,
+            status,
+            resource: Arc::new(resource(arguments)),
+            scope: Arc::new(Scope { name: "longpole exec".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), ..Scope::default() }),
+            pid,
+        }
+    }
+}
+
+/// The service, and what `OTEL_RESOURCE_ATTRIBUTES` says.
+fn resource(arguments: &ExecArguments) -> Resource {
+    let said = std::env::var("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+    let mut attributes = Attributes(vec![attribute("service.name", &arguments.service)]);
+    for (key, value) in said.split(',').filter_map(|pair| pair.trim().split_once('=')) {
+        if key != "service.name" {
+            attributes.push(key.trim(), AttributeValue::Str(percent_decoded(value.trim())));
+        }
+    }
+    Resource { attributes }
+}
+
+/// A number and a truth value keep their type, as in otel-cli.
+fn attribute(key: &str, text: &str) -> Attribute {
+    let value = match (text.parse(), text.parse(), text.parse()) {
+        (Ok(number), _, _) => AttributeValue::Int(number),
+        (_, Ok(truth), _) => AttributeValue::Bool(truth),
+        (_, _, Ok(number)) => AttributeValue::Double(number),
+        _ => AttributeValue::Str(text.to_owned()),
+    };
+    Attribute { key: key.to_owned(), value }
+}
+
+/// W3C baggage's escapes, which the variable uses; what is none stays.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let escaped =
+            behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match escaped {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn kind(kind: Kind) -> SpanKind {
+    match kind {
+        Kind::Internal => SpanKind::Internal,
+        Kind::Server => SpanKind::Server,
+        Kind::Client => SpanKind::Client,
+        Kind::Producer => SpanKind::Producer,
+        Kind::Consumer => SpanKind::Consumer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+    }
+
+    #[test]
+    fn there_is_a_target_where_the_environment_names_one_and_nothing_silences_it() {
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+        assert!(target(&environment(&[])).is_none());
+        assert_eq!(target(&environment(&[endpoint])).unwrap().url, "http://127.0.0.1:4318/v1/traces");
+        for silencer in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none"), ("OTEL_TRACES_SAMPLER", "always_off")] {
+            assert!(target(&environment(&[endpoint, silencer])).is_none(), "{silencer:?}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_read_and_types_are_kept() {
+        assert_eq!(percent_decoded("a%20b%2Cc%zz%"), "a b,c%zz%");
+        assert_eq!(attribute("n", "7").value, AttributeValue::Int(7));
+        assert_eq!(attribute("n", "true").value, AttributeValue::Bool(true));
+        assert_eq!(attribute("n", "0.5").value, AttributeValue::Double(0.5));
+        assert_eq!(attribute("n", "x").value, AttributeValue::Str("x".to_owned()));
+    }
+}

@@ -1,0 +1,97 @@
+//! Story: recordings pile up; some matter, most do not. And somebody wonders whether longpole sees all there is.
+//! Guarantees: a name given to a recording means it everywhere and keeps it from being pruned; pruning takes the oldest and says what
+//! it took; `doctor` names what is amiss and what to do; what longpole itself does can be seen, and by default is not.
+
+use std::path::Path;
+
+use crate::support::{Sandbox, json, longpole};
+
+fn record(store: &Path) {
+    assert!(longpole(store).args(["run", "--no-profile", "--summary", "none", "--", "true"]).status().unwrap().success());
+}
+
+fn names(store: &Path) -> Vec<String> {
+    let list = json(longpole(store).args(["ls", "--format", "json"]));
+    list["recordings"].as_array().unwrap().iter().map(|row| row["recording"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_name_keeps_a_recording() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    for _ in 0..4 {
+        record(&store);
+    }
+    let tag = |arguments: &[&str]| longpole(&store).arg("tag").args(arguments).output().unwrap();
+    assert!(tag(&["r1", "baseline"]).status.success());
+    assert_eq!(json(longpole(&store).args(["show", "baseline", "--format", "json"]))["recording"], "r1");
+    assert_eq!(tag(&["r1", "last"]).status.code(), Some(2), "a tag cannot be a name that means something else");
+    assert_eq!(tag(&["r9", "x"]).status.code(), Some(3));
+
+    let prune = |arguments: &[&str]| longpole(&store).arg("prune").args(arguments).output().unwrap();
+    let dry = prune(&["--keep", "2", "--dry-run"]);
+    assert!(String::from_utf8_lossy(&dry.stdout).contains("would remove r2"), "{}", String::from_utf8_lossy(&dry.stdout));
+    assert_eq!(names(&store), ["r4", "r3", "r2", "r1"]);
+    assert!(prune(&["--keep", "2"]).status.success());
+    assert_eq!(names(&store), ["r4", "r3", "r1"], "the one with a name stays");
+    assert!(prune(&["--older-than", "30d", "--max-size", "1TB"]).status.success());
+    assert_eq!(names(&store), ["r4", "r3", "r1"], "nothing is that old or large");
+    assert!(prune(&["--max-size", "0"]).status.success());
+    assert_eq!(names(&store), ["r1"]);
+    assert_eq!(prune(&[]).status.code(), Some(2), "without a limit it would take everything or nothing");
+    assert!(tag(&["r1", "baseline", "--remove"]).status.success());
+    assert!(prune(&["--keep", "0"]).status.success());
+    assert!(names(&store).is_empty());
+}
+
+#[test]
+fn the_doctor_names_what_keeps_spans_away() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let view = json(longpole(&store).args(["doctor", "--format", "json"]).env("OTEL_TRACES_SAMPLER", "always_off"));
+    let checks = view["checks"].as_array().unwrap();
+    let of = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("nothing about {name}: {view}"));
+    assert_eq!(of("otel")["state"], "warn");
+    assert!(of("otel")["text"].as_str().unwrap().contains("OTEL_TRACES_SAMPLER") && of("otel")["remedy"].is_string());
+    assert_eq!(of("store")["state"], "ok");
+    for name in ["profiling", "clock", "ports", "symbols"] {
+        assert!(of(name)["text"].as_str().is_some_and(|text| !text.is_empty()));
+    }
+    let file = sandbox.path("file");
+    std::fs::write(&file, "").unwrap();
+    let view = json(longpole(&file).args(["doctor", "--format", "json"]));
+    let store = view["checks"].as_array().unwrap().iter().find(|check| check["name"] == "store").unwrap();
+    assert_eq!(store["state"], "warn", "{store}");
+}
+
+#[test]
+fn what_longpole_does_is_seen_by_who_asks() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let run = |arguments: &[&str], rust_log: &str| {
+        let mut command = longpole(&store);
+        command.args(arguments).args(["run", "--no-profile", "--summary", "none", "--", "true"]).env("RUST_LOG", rust_log);
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    assert_eq!(run(&[], "debug"), "", "a RUST_LOG of the command's is the command's");
+    for seen in [run(&[], "warn,longpole=debug"), run(&["--tracing-level", "info"], "")] {
+        assert!(seen.contains("replay") && seen.contains("drain"), "the steps are not told: {seen}");
+    }
+
+    // Under another longpole, whose endpoint the environment names: its own spans arrive there, and nowhere in its own recording.
+    let (outer, inner) = (sandbox.path("outer"), sandbox.path("inner"));
+    let inner_text = inner.to_string_lossy().into_owned();
+    let me = env!("CARGO_BIN_EXE_longpole");
+    let inner_run = [me, "--store", &inner_text, "--tracing-level", "info", "run", "--no-profile", "--summary", "none", "--", "true"];
+    let status = longpole(&outer).args(["run", "--no-profile", "--summary", "none", "--"]).args(inner_run).status().unwrap();
+    assert!(status.success());
+    let count = |store: &Path, condition: &str| {
+        let query = format!("SELECT count(*) AS n FROM spans WHERE {condition}");
+        json(longpole(store).args(["sql", "--format", "json", &query]))["rows"][0]["n"].as_u64().unwrap()
+    };
+    assert!(
+        count(&outer, "service_name = 'longpole' AND name = 'replay'") > 0,
+        "the outer recording does not have the spans of the inner longpole"
+    );
+    assert_eq!(count(&inner, "true"), 0, "longpole recorded itself");
+}
