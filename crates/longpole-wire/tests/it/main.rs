@@ -3,8 +3,11 @@
 mod arbitrary;
 mod corpus;
 mod counts;
+mod doors;
 mod json;
+mod logs;
 mod oracle;
 mod responses;
+mod roundtrips;
 mod traces;
 mod wild;
