@@ -45,13 +45,17 @@ pub enum LossKind {
     DrainTimedOut,
     /// Something in the user's environment keeps spans away, cuts them short or sends them elsewhere as well.
     Environment,
+    /// A file that ends in the middle, or breaks the rules of its format; what stands before is here.
+    FileCut,
+    /// Values that were taken for credentials and replaced.
+    ValuesRedacted,
     /// What the format of an export has no place for.
     FormatCannotHold,
 }
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 21] = [
+    pub const ALL: [LossKind; 23] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -72,6 +76,8 @@ impl LossKind {
         LossKind::ClockStepped,
         LossKind::DrainTimedOut,
         LossKind::Environment,
+        LossKind::FileCut,
+        LossKind::ValuesRedacted,
         LossKind::FormatCannotHold,
     ];
 
@@ -98,6 +104,8 @@ impl LossKind {
             LossKind::ClockStepped => "clock_stepped",
             LossKind::DrainTimedOut => "drain_timed_out",
             LossKind::Environment => "environment",
+            LossKind::FileCut => "file_cut",
+            LossKind::ValuesRedacted => "values_redacted",
             LossKind::FormatCannotHold => "format_cannot_hold",
         }
     }

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 mod build;
+pub mod diff;
 #[cfg(test)]
 mod tests;
 

@@ -13,7 +13,7 @@ const INDENT_MAX: usize = 30;
 
 /// Prints the flame graph of the recording, or of a span with its descendants.
 pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()> {
-    let (name, report) = load(&setting.open_store()?, &arguments.recording)?;
+    let (name, report) = load(setting, &arguments.recording)?;
     let view = match &arguments.span {
         None => view::FlameView::of_run(&name, &report),
         Some(handle) => view::FlameView::of_span(&name, &report, handle).ok_or_else(|| not_found(&name, handle))?,

@@ -19,7 +19,7 @@ pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
 
 /// Prints one span.
 pub(crate) fn span(setting: &Setting, arguments: &SpanArguments) -> Result<()> {
-    let (name, report) = load(&setting.open_store()?, &arguments.recording)?;
+    let (name, report) = load(setting, &arguments.recording)?;
     let view = view::SpanView::new(&name, &report, &arguments.handle).ok_or_else(|| not_found(&name, &arguments.handle))?;
     match arguments.format {
         Format::Json => print_json(&view),

@@ -8,6 +8,7 @@ mod ask_in_sql;
 mod exec_in_a_script;
 mod find_the_long_pole;
 mod keep_the_shelf;
+mod read_other_tools_files;
 mod read_the_page;
 mod receive_from_any_sdk;
 mod run_a_command;
