@@ -32,6 +32,9 @@ pub const LEGACY_SPAN_ID: &str = "longpole.legacy.span_id";
 /// On a span that was folded into or moved: the trace of the legacy span.
 pub const LEGACY_TRACE_ID: &str = "longpole.legacy.trace_id";
 
+/// What the services of Pulumi's own processes begin with.
+const PULUMI: &str = "pulumi";
+
 /// The service of the Pulumi command.
 const PULUMI_CLI: &str = "pulumi-cli";
 
@@ -55,7 +58,7 @@ pub fn is_legacy(span: &Span) -> bool {
 
 /// Whether any span of the recording is Pulumi's or a legacy one: to others nothing of this costs a thing.
 pub(crate) fn concerns(recording: &Recording, emitters: &Emitters) -> bool {
-    emitters.examples(recording).any(|span| is_legacy(span) || span.service_name().starts_with("pulumi"))
+    emitters.examples(recording).any(|span| is_legacy(span) || span.service_name().starts_with(PULUMI))
 }
 
 /// What a span is compared by: name without the slash that gRPC's legacy interceptors put before it, and kind. OpenTracing has
@@ -63,6 +66,14 @@ pub(crate) fn concerns(recording: &Recording, emitters: &Emitters) -> bool {
 fn operation(span: &Span) -> (&str, SpanKind) {
     let kind = if span.kind == SpanKind::Unspecified { SpanKind::Internal } else { span.kind };
     (span.name.strip_prefix('/').unwrap_or(&span.name), kind)
+}
+
+/// Who may have made two spans of one call: the same service, or Pulumi, whose legacy spans often do not say who they are. Two
+/// services of other makers that call `GET` at one moment are two.
+fn maker(span: &Span) -> &str {
+    let service = span.service_name();
+    let nameless = is_legacy(span) && span.resource.attributes.get_str("service.name").is_none_or(str::is_empty);
+    if nameless || service.starts_with(PULUMI) { PULUMI } else { service }
 }
 
 fn seen(span: &Span) -> Seen {
@@ -139,10 +150,11 @@ fn merge_double_finishes(recording: &mut Recording, legacy: &[usize], gone: &mut
 
 /// Each legacy span and the OpenTelemetry span of the same operation.
 fn pairs(spans: &[Span], legacy: &[usize]) -> Vec<(usize, usize)> {
-    let mut groups: BTreeMap<(&str, i32), (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+    type Sides = (Vec<usize>, Vec<usize>);
+    let mut groups: BTreeMap<(&str, &str, i32), Sides> = BTreeMap::new();
     let key = |i: usize| {
         let (name, kind) = operation(&spans[i]);
-        (name, kind.to_otlp())
+        (maker(&spans[i]), name, kind.to_otlp())
     };
     for &i in legacy {
         groups.entry(key(i)).or_default().0.push(i);
@@ -193,7 +205,7 @@ fn hosts(spans: &[Span], roots: &[usize]) -> BTreeMap<usize, usize> {
     if events.is_empty() {
         return BTreeMap::new();
     }
-    events.extend(roots.iter().map(|&i| (spans[i].start, 1, i)));
+    events.extend(roots.iter().filter(|&&i| maker(&spans[i]) == PULUMI).map(|&i| (spans[i].start, 1, i)));
     events.sort_by_key(|&(at, kind, i)| (at, kind, spans[i].trace_id, spans[i].span_id));
     let mut open: BTreeMap<(Timestamp, SpanId), usize> = BTreeMap::new();
     let mut out = BTreeMap::new();

@@ -23,12 +23,13 @@
 //! half of the run is its own time: then nothing else is worth naming first.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 
 use longpole_model::Recording;
 
 use crate::critical_path::CriticalPath;
+use crate::quick::{QuickMap, QuickState};
 use crate::resources::{self, title_of_urn};
 use crate::savings::{Evidence, Replay, Saving};
 use crate::trace_tree::Forest;
@@ -105,9 +106,12 @@ pub fn contexts(recording: &Recording, forest: &Forest) -> Vec<Option<usize>> {
     // The best so far for what stands below a node: names of siblings, and the ancestor.
     let mut below: Vec<(usize, Option<usize>)> = vec![(0, None); forest.len()];
     let mut out = vec![None; forest.len()];
-    let mut names = HashSet::new();
+    let mut names: HashSet<&str, QuickState> = HashSet::default();
     for parent in 0..forest.len() {
         let children = forest.children(parent);
+        if children.is_empty() {
+            continue;
+        }
         names.clear();
         names.extend(children.iter().map(|&c| forest.name(recording, c)));
         for &child in children {
@@ -173,7 +177,7 @@ impl Poles {
         };
         let run_counts = forest.len() == 1 || path.on_path_nanos[0] > forest.run_range().nanos() / 2;
         let first = usize::from(!run_counts);
-        let mut groups: HashMap<_, (Vec<usize>, i64)> = HashMap::new();
+        let mut groups: QuickMap<_, (Vec<usize>, i64)> = QuickMap::default();
         for n in (first..forest.len()).filter(|&n| path.on_path_nanos[n] > 0) {
             groups.entry(key(n)).or_default().1 += path.on_path_nanos[n];
         }

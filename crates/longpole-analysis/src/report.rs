@@ -15,6 +15,7 @@ use crate::critical_path::CriticalPath;
 use crate::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::machine::ThreadTime;
 use crate::poles::{Pole, Poles, Savings};
+use crate::quick::QuickMap;
 use crate::resources;
 use crate::sample_links::{self, SampleNodes};
 use crate::savings::{Change, Replay, Saving};
@@ -599,14 +600,14 @@ impl Report {
 }
 
 fn labels(recording: &Recording, forest: &Forest) -> Labels {
-    fn place<'a>(text: &'a str, seen: &mut HashMap<&'a str, usize>, list: &mut Vec<String>) -> usize {
+    fn place<'a>(text: &'a str, seen: &mut QuickMap<&'a str, usize>, list: &mut Vec<String>) -> usize {
         *seen.entry(text).or_insert_with(|| {
             list.push(text.to_owned());
             list.len() - 1
         })
     }
     let mut labels = Labels::default();
-    let (mut services, mut names) = (HashMap::new(), HashMap::new());
+    let (mut services, mut names) = (QuickMap::default(), QuickMap::default());
     for node in 0..forest.len() {
         labels.service.push(place(forest.service(recording, node), &mut services, &mut labels.services));
         labels.name.push(place(forest.name(recording, node), &mut names, &mut labels.names));

@@ -125,7 +125,7 @@ pub fn name_of_urn(urn: &str) -> &str {
 
 /// The type in a URN, without those of its parents.
 pub fn type_of_urn(urn: &str) -> &str {
-    urn.splitn(4, "::").nth(2).map_or("", |types| types.rsplit('$').next().unwrap_or(types))
+    urn.split("::").nth(2).map_or("", |types| types.rsplit('$').next().unwrap_or(types))
 }
 
 /// `aws:rds/instance:Instance db`: short enough for a table, and still telling.
@@ -403,6 +403,11 @@ impl Resources {
             })
             .collect();
         out
+    }
+
+    /// The nodes that may have waited for a resource.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.of_node.keys().copied()
     }
 
     /// What a node that starts then waited for: of each resource it needs the last work that had ended, and where there is any,

@@ -157,19 +157,17 @@ impl Schedule {
             end_by_chance[waiting] = true;
         }
 
-        let (mut link_base, mut links) = (vec![0u32; count + 1], Vec::new());
+        let waited_for = declared(recording, forest, &start, &end);
+        let mut link_base = vec![0u32; count + 1];
         let mut declares = vec![false; count];
-        let resources = Resources::of(recording, forest, &end);
-        for i in 0..count {
-            if let Some(span) = forest.span(recording, i) {
-                let linked = span.links.iter().filter_map(|link| forest.node_of_id(link.trace_id, link.span_id));
-                for other in linked.chain(resources.waited_for(i, start[i])).filter(|&x| x != i && x != 0 && end[x] <= start[i]) {
-                    links.push(other as u32);
-                    declares[parent[i] as usize] = true;
-                }
-            }
-            link_base[i + 1] = links.len() as u32;
+        for &(i, _) in &waited_for {
+            link_base[i as usize + 1] += 1;
+            declares[parent[i as usize] as usize] = true;
         }
+        for i in 0..count {
+            link_base[i + 1] += link_base[i];
+        }
+        let links = waited_for.into_iter().map(|(_, other)| other).collect();
 
         let cover = cover(forest, &start, &end, &end_host);
         let own_before = |node: usize, at: i64| {
@@ -463,6 +461,29 @@ impl Schedule {
         self.ended = ended;
         self.ended_base = base;
     }
+}
+
+/// Who is declared to have waited for whom, by the one who waited.
+fn declared(recording: &Recording, forest: &Forest, start: &[i64], end: &[i64]) -> Vec<(u32, u32)> {
+    let mut out = Vec::new();
+    let mut add = |i: usize, other: usize| {
+        if other != i && other != 0 && end[other] <= start[i] {
+            out.push((i as u32, other as u32));
+        }
+    };
+    // In the order of the spans, for they lie in memory so.
+    for (s, span) in recording.spans.iter().enumerate().filter(|(_, span)| !span.links.is_empty()) {
+        if let Some(i) = forest.node_of_span(s) {
+            span.links.iter().filter_map(|l| forest.node_of_id(l.trace_id, l.span_id)).for_each(|other| add(i, other));
+        }
+    }
+    let resources = Resources::of(recording, forest, end);
+    for i in resources.nodes() {
+        resources.waited_for(i, start[i]).into_iter().for_each(|other| add(i, other));
+    }
+    out.sort_unstable();
+    out.dedup();
+    out
 }
 
 /// Nodes by the host of their start, and there in order of their start.

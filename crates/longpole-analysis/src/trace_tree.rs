@@ -295,6 +295,10 @@ struct Builder<'a> {
     pulumi: bool,
     joined: Joined,
     shifts: Shifts,
+    /// When each span was, by the corrected clock.
+    span_ranges: Vec<TimeRange>,
+    /// Whether each span ended before it started.
+    clamped: Vec<bool>,
     span_of_id: QuickMap<(TraceId, SpanId), u32>,
     run: TimeRange,
     notes: Vec<Note>,
@@ -373,6 +377,8 @@ impl<'a> Builder<'a> {
             pulumi,
             joined: if pulumi { Joined::of(recording) } else { Joined::default() },
             shifts: Shifts::default(),
+            span_ranges: Vec::new(),
+            clamped: recording.spans.iter().map(|s| s.end < s.start).collect(),
             span_of_id: QuickMap::default(),
             run,
             notes,
@@ -483,13 +489,12 @@ impl<'a> Builder<'a> {
         };
         self.shifts = Shifts::find(self.recording, &self.emitters, &parent);
         self.notes.extend(self.shifts.note.take());
-    }
-
-    /// When a span was, by the corrected clock.
-    fn range_of_span(&self, span: usize) -> TimeRange {
-        let (shift, span) = (self.shifts.of(span), &self.recording.spans[span]);
-        let start = span.start.plus_nanos(shift);
-        TimeRange { start, end: span.end.plus_nanos(shift).max(start) }
+        let corrected = |(i, span): (usize, &Span)| {
+            let shift = self.shifts.of(i);
+            let start = span.start.plus_nanos(shift);
+            TimeRange { start, end: span.end.plus_nanos(shift).max(start) }
+        };
+        self.span_ranges = self.recording.spans.iter().enumerate().map(corrected).collect();
     }
 
     fn choose_processes(&mut self, said: &[Said]) {
@@ -685,7 +690,7 @@ impl<'a> Builder<'a> {
             spans.iter().enumerate().filter_map(|(i, s)| Some((i, resources::urn_of(s)?, Call::of(&s.name)?))).collect();
         let mut registrations: HashMap<&str, Vec<(Timestamp, usize)>> = HashMap::new();
         for &(i, urn, _) in working.iter().filter(|w| w.2.waits_for_work()) {
-            registrations.entry(urn).or_default().push((self.range_of_span(i).start, i));
+            registrations.entry(urn).or_default().push((self.span_ranges[i].start, i));
         }
         for list in registrations.values_mut() {
             list.sort_by_key(|&(start, i)| (start, self.key(i)));
@@ -704,15 +709,22 @@ impl<'a> Builder<'a> {
         };
         for (i, urn, _) in working.into_iter().filter(|w| !w.2.waits_for_work()) {
             let Some(list) = registrations.get(urn) else { continue };
-            let range = self.range_of_span(i);
+            let range = self.span_ranges[i];
             let before = &list[..list.partition_point(|&(start, _)| start <= range.start)];
-            let covering = before.iter().rev().take(REGISTRATIONS_MAX).find(|&&(_, r)| range.end <= self.range_of_span(r).end);
+            let covering = before.iter().rev().take(REGISTRATIONS_MAX).find(|&&(_, r)| range.end <= self.span_ranges[r].end);
             if let Some(&(_, registration)) = covering
                 && !inside(i, urn)
             {
                 place[i] = Place::Entity(registration);
                 edge[i] = Edge::Inferred;
             }
+        }
+    }
+
+    fn start(&self, entity: usize) -> Timestamp {
+        match self.span_ranges.get(entity) {
+            Some(range) => range.start,
+            None => self.process_ranges[entity - self.span_ranges.len()].map_or(self.run.start, |r| r.start),
         }
     }
 
@@ -724,11 +736,11 @@ impl<'a> Builder<'a> {
             let span = &self.recording.spans[entity];
             id[..16].copy_from_slice(&span.trace_id.bytes());
             id[16..].copy_from_slice(&span.span_id.bytes());
-            (self.range_of_span(entity).start, true, id, entity)
+            (self.start(entity), true, id, entity)
         } else {
             let process = entity - spans;
             id[..4].copy_from_slice(&self.recording.processes[process].pid.to_be_bytes());
-            (self.process_ranges[process].map_or(self.run.start, |r| r.start), false, id, entity)
+            (self.start(entity), false, id, entity)
         }
     }
 
@@ -771,9 +783,8 @@ impl<'a> Builder<'a> {
     fn lay_out(mut self, said: &[Said], place: &[Place], edge: &[Edge], present: &[bool], cycle_broken: &[bool]) -> Forest {
         let spans = self.span_count();
         let mut order: Vec<usize> = (0..place.len()).filter(|&e| present[e]).collect();
-        let starts: Vec<Timestamp> = (0..place.len()).map(|e| self.key(e).0).collect();
-        order.sort_by(|&a, &b| starts[a].cmp(&starts[b]).then_with(|| self.key(a).cmp(&self.key(b))));
-        drop(starts);
+        // The whole key only where starts are equal: it is longer than what it decides.
+        order.sort_by(|&a, &b| self.start(a).cmp(&self.start(b)).then_with(|| self.key(a).cmp(&self.key(b))));
         // Children of each entity, then of the run, in that order: one counting pass, one filling pass.
         let run_slot = place.len();
         let slot = |e: usize| match place[e] {
@@ -812,8 +823,7 @@ impl<'a> Builder<'a> {
         let mut stack: Vec<(usize, usize)> = children[starts[run_slot]..starts[run_slot + 1]].iter().rev().map(|&e| (e, 0)).collect();
         while let Some((e, parent)) = stack.pop() {
             let (source, range, shift_nanos, clamped) = if e < spans {
-                let span = &self.recording.spans[e];
-                (NodeSource::Span(e), self.range_of_span(e), self.shifts.of(e), span.end < span.start)
+                (NodeSource::Span(e), self.span_ranges[e], self.shifts.of(e), self.clamped[e])
             } else {
                 (NodeSource::Process(e - spans), self.process_ranges[e - spans].unwrap_or(self.run), 0, false)
             };

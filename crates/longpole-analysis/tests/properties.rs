@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use longpole_analysis::report::Report;
 use longpole_analysis::savings::{Change, Saving};
 use longpole_analysis::trace_tree::{Forest, NodeSource};
-use longpole_analysis::{call_tree::CallTree, sample_links};
+use longpole_analysis::{bridge, call_tree::CallTree, diff::Diff, sample_links};
 use longpole_model::{ContextRecord, Evidence, Recording, SampleLink, text};
 use proptest::prelude::*;
 
@@ -205,8 +205,56 @@ proptest! {
             prop_assert!(nodes.nodes.iter().all(|n| n.share > 0.0 && n.share <= 1.0));
         }
         prop_assert!(report.parallelism().mean >= 0.0 && report.parallelism().mean <= f64::from(report.parallelism().peak) + 1e-9);
-        for pole in report.poles() {
+        for (i, pole) in report.poles().iter().enumerate() {
             prop_assert!(!report.reason(pole).text.is_empty());
+            prop_assert!(pole.contains.is_none_or(|inner| inner != i && inner < report.poles().len()));
+        }
+
+        // Figures.
+        let own: i64 = (1..forest.len()).map(|n| report.own_nanos(n)).sum();
+        prop_assert_eq!(report.work().work_nanos, own);
+        prop_assert!((0..=wall).contains(&report.work().span_nanos));
+        let mut serial: Vec<_> = report.serial_stretches().iter().map(|s| s.range).collect();
+        prop_assert!(serial.windows(2).all(|pair| pair[0].nanos() >= pair[1].nanos()), "longest first");
+        serial.sort_by_key(|r| r.start);
+        prop_assert!(serial.windows(2).all(|pair| pair[0].end <= pair[1].start), "beside each other");
+        prop_assert!(report.path_cpu_nanos().iter().zip(&report.critical_path().on_path_nanos).all(|(cpu, path)| cpu <= path));
+    }
+
+    #[test]
+    fn differences_are_explained_to_the_last_nanosecond(a in any_recording(), b in any_recording()) {
+        let same = Diff::new(&Report::new(a.clone()), &Report::new(a.clone()));
+        prop_assert_eq!(same.changed().count(), 0);
+        let diff = Diff::new(&Report::new(a), &Report::new(b));
+        prop_assert_eq!(diff.operations.iter().map(|o| o.delta_nanos()).sum::<i64>(), diff.delta_nanos());
+    }
+
+    #[test]
+    fn legacy_spans_lose_nothing_but_their_twins(recording in any_recording(), legacy: u16, pulumi: u16) {
+        let mut recording = recording;
+        let chosen = |bits: u16, i: usize| bits & (1 << (i % 16)) != 0;
+        let cli = text::parse("x 0..1us pulumi-cli").expect("the notation").spans.remove(0).resource;
+        for (i, span) in recording.spans.iter_mut().enumerate() {
+            if chosen(legacy, i) {
+                span.scope = std::sync::Arc::new(longpole_model::Scope { name: "appdash".to_owned(), ..Default::default() });
+            }
+            if chosen(pulumi, i) {
+                span.resource = std::sync::Arc::clone(&cli);
+            }
+        }
+        let count = recording.spans.len();
+        let mut joined = recording.clone();
+        bridge::join(&mut joined);
+        let folded = joined.spans.iter().filter(|s| s.attributes.get(bridge::LEGACY_SPAN_ID).is_some()).count();
+        prop_assert_eq!(joined.spans.len() + folded, count);
+        let once = joined.clone();
+        bridge::join(&mut joined);
+        prop_assert_eq!(&joined, &once, "joined twice");
+        let (one, two) = (Report::new(recording), Report::new(joined));
+        prop_assert_eq!(one.poles(), two.poles());
+        prop_assert_eq!(one.critical_path().on_path_nanos.iter().sum::<i64>(), one.wall_nanos());
+        if let Some(time) = one.deployment_time() {
+            prop_assert_eq!(time.sum(), one.wall_nanos());
         }
     }
 

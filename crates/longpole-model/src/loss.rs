@@ -33,7 +33,7 @@ pub enum LossKind {
     DroppedByEmitter,
     /// Spans received twice; one is kept.
     SpansDuplicate,
-    /// Requests that could not be handed on to the user's own endpoint.
+    /// Spans, data points and log records that could not be handed on to a target of the user's.
     ForwardFailed,
     /// The recorder was killed; what it had acknowledged is here.
     RecorderKilled,

@@ -15,7 +15,7 @@ const TITLES: Readonly<Record<string, string>> = {
   other_signals: 'metrics and log records received and not kept',
   dropped_by_emitter: 'items the program says it dropped itself',
   spans_duplicate: 'spans received twice',
-  forward_failed: 'requests not handed on to your own endpoint',
+  forward_failed: 'spans and other items not handed on to your own targets',
   recorder_killed: 'the recorder was killed',
   wal_torn: 'the write-ahead log ends in a torn frame',
   clock_stepped: 'the clock was set during the run',

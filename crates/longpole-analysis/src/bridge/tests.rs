@@ -124,6 +124,25 @@ orphans 1: spans whose parent is not in the recording; they hang under their pro
 }
 
 #[test]
+fn spans_of_other_makers_are_never_folded() {
+    check(
+        "\
+run make  0..100ms
+  pulumi  1..99ms  pulumi-cli
+  GET  20.02..30ms  shop  kind client
+trace 2
+GET  20..30ms  bank  id 71  kind client  scope zipkin
+",
+        "\
+make ..100000
+  pulumi ..99000
+  GET ..30000
+  GET ..30000
+",
+    );
+}
+
+#[test]
 fn a_legacy_root_of_another_process_is_not_the_command_s() {
     check(
         "\
