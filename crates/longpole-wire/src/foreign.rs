@@ -583,25 +583,21 @@ pub(crate) fn link_tags(span: &Span, lost: &mut CannotHold) -> Vec<(Cow<'static,
 
 /// Attributes of the resource other than the name of the service as tags, for formats without them.
 pub(crate) fn resource_tags(span: &Span, lost: &mut CannotHold) -> Vec<(Cow<'static, str>, String)> {
-    let mut tags = Vec::new();
-    let mut named = false;
-    for attribute in span.resource.attributes.iter() {
-        if !named && names_service(attribute) {
-            named = true;
-            continue;
-        }
-        tags.push((Cow::Owned(format!("{RESOURCE_PREFIX}{}", attribute.key)), text_of(&attribute.value, lost).into_owned()));
-    }
-    tags
+    let (_, others) = service_and_others(&span.resource);
+    others
+        .map(|attribute| (Cow::Owned(format!("{RESOURCE_PREFIX}{}", attribute.key)), text_of(&attribute.value, lost).into_owned()))
+        .collect()
 }
 
-/// The first name of the service, which has a place of its own in every format.
-pub(crate) fn service_of(span: &Span) -> Option<&str> {
-    span.resource.attributes.iter().find(|attribute| names_service(attribute)).and_then(|attribute| attribute.value.as_str())
-}
-
-fn names_service(attribute: &Attribute) -> bool {
-    attribute.key == SERVICE_NAME && attribute.value.as_str().is_some_and(|name| !name.is_empty())
+/// The name of the service, which has a place of its own in every format, and the other attributes of a resource. Where a
+/// resource has several names, only the first one counts, so that their order comes back.
+pub(crate) fn service_and_others(resource: &Resource) -> (Option<&str>, impl Iterator<Item = &Attribute>) {
+    let attributes = &resource.attributes.0;
+    let at = attributes.iter().position(|attribute| attribute.key == SERVICE_NAME);
+    let service = at.and_then(|at| attributes[at].value.as_str()).filter(|name| !name.is_empty());
+    let skipped = at.filter(|_| service.is_some());
+    let others = attributes.iter().enumerate().filter(move |(index, _)| Some(*index) != skipped).map(|(_, attribute)| attribute);
+    (service, others)
 }
 
 /// Why a value comes back as another type.

@@ -323,12 +323,9 @@ fn write_trace(out: &mut String, spans: &[&Span], lost: &mut CannotHold) {
     let mut processes = Members::begin(trace.member("processes"));
     for (index, resource) in numbering.resources.iter().enumerate() {
         let mut process = Members::begin(processes.member(&format!("p{}", index + 1)));
-        let attributes = &resource.attributes.0;
-        // The first that is a name; reading puts it first again.
-        let service = attributes.first().filter(|first| first.key == "service.name").and_then(|first| first.value.as_str());
-        let service = service.filter(|name| !name.is_empty());
+        let (service, others) = foreign::service_and_others(resource);
         process.text("serviceName", service.unwrap_or_default());
-        process.list("tags", &attributes[usize::from(service.is_some())..], |out, tag| write_tag(out, &tag.key, &tag.value, lost));
+        process.list("tags", others, |out, tag| write_tag(out, &tag.key, &tag.value, lost));
         process.end();
     }
     processes.end();

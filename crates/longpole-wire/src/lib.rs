@@ -24,7 +24,9 @@
 
 pub mod appdash;
 mod base64;
+pub mod chrome_trace;
 pub mod error;
+pub mod file;
 pub mod foreign;
 pub mod jaeger;
 mod json;

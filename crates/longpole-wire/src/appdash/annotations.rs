@@ -115,11 +115,8 @@ impl Annotated {
                 END => half.edge(&key, value, true, losses),
                 "S" if is_native => half.edge(&key, value, false, losses),
                 "E" if is_native => half.edge(&key, value, true, losses),
-                SERVER_NAME => {
-                    half.span.resource.0.clear();
-                    half.span.service(&text(value, losses));
-                }
                 _ if is_repeated && !seen.insert((key.clone().into_bytes(), value.clone())) => {}
+                SERVER_NAME => half.span.service(&text(value, losses)),
                 _ => half.span.tag(&key, bytes_or_text(value)),
             }
         }

@@ -29,16 +29,17 @@ fn packets(span: &Span, lost: &mut CannotHold) -> Vec<Vec<Pair>> {
         let (text, time) = (foreign::event_text(event, lost), rfc3339::print(event.time));
         packets.push(vec![pair(MSG, text.as_bytes()), pair(TIME, time.as_bytes()), pair(SCHEMA_LOG, b"")]);
     }
-    let mut tags = foreign::said_in_tags(span, SCOPE, lost);
+    let mut tags = Vec::new();
+    if let (Some(service), _) = foreign::service_and_others(&span.resource) {
+        tags.push((Cow::Borrowed(SERVER_NAME), service.to_owned()));
+    }
+    tags.extend(foreign::said_in_tags(span, SCOPE, lost));
     tags.extend(foreign::kind_tag(span));
     tags.extend(foreign::flags_tag(span));
     tags.extend(foreign::link_tags(span, lost));
     tags.extend(foreign::resource_tags(span, lost));
     if trace_of(span).1 {
         tags.push((Cow::Borrowed(TRACE_ID), span.trace_id.to_string()));
-    }
-    if let Some(service) = foreign::service_of(span) {
-        tags.push((Cow::Borrowed(SERVER_NAME), service.to_owned()));
     }
     for (key, value) in &tags {
         packets.push(vec![pair(key, value.as_bytes())]);

@@ -96,7 +96,7 @@ fn fill<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
 fn write_span(out: &mut String, span: &Span, lost: &mut CannotHold) {
     let mut fields = Fields::default();
     let attributes: Vec<_> = span.attributes.iter().filter(|attribute| !fields.take(span, attribute)).collect();
-    fields.local.service = foreign::service_of(span);
+    fields.local.service = foreign::service_and_others(&span.resource).0;
 
     let mut tags = foreign::said_in_tags(span, SCOPE, lost);
     tags.extend(foreign::flags_tag(span));
