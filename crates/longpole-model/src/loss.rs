@@ -45,6 +45,8 @@ pub enum LossKind {
     DrainTimedOut,
     /// Something in the user's environment keeps spans away, cuts them short or sends them elsewhere as well.
     Environment,
+    /// Operations of Pulumi's engine whose call was not found among the spans.
+    ResourcesUnmatched,
     /// Values that are named or look like credentials and were replaced before they were stored.
     ValuesRedacted,
     /// What the format of an export has no place for.
@@ -53,7 +55,7 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 22] = [
+    pub const ALL: [LossKind; 23] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -74,6 +76,7 @@ impl LossKind {
         LossKind::ClockStepped,
         LossKind::DrainTimedOut,
         LossKind::Environment,
+        LossKind::ResourcesUnmatched,
         LossKind::ValuesRedacted,
         LossKind::FormatCannotHold,
     ];
@@ -101,6 +104,7 @@ impl LossKind {
             LossKind::ClockStepped => "clock_stepped",
             LossKind::DrainTimedOut => "drain_timed_out",
             LossKind::Environment => "environment",
+            LossKind::ResourcesUnmatched => "resources_unmatched",
             LossKind::ValuesRedacted => "values_redacted",
             LossKind::FormatCannotHold => "format_cannot_hold",
         }

@@ -15,6 +15,7 @@ pub mod limits;
 mod loss_book;
 mod peer;
 pub mod receive;
+pub mod redacting;
 pub mod seal;
 pub mod server;
 pub mod view;

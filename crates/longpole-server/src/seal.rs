@@ -14,6 +14,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use longpole_analysis::report::Report;
+use longpole_analysis::{bridge, resources};
 use longpole_model::{Loss, LossKind, Mapping, MappingId, SpanBatch};
 use longpole_store::{Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, SummaryRow};
 use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
@@ -93,6 +94,7 @@ fn assemble(
         // The log is created with this frame in one write.
         Some(Ok(_)) | None => return Err(SealError::Headless { name }),
     };
+    let mut resource_events = Vec::new();
     for frame in frames {
         stop()?;
         match frame? {
@@ -103,6 +105,16 @@ fn assemble(
             Frame::OtlpJson { peer_pid, body } => {
                 decode(&mut assembler, peer_pid, |batch| otlp::json::decode(&body, &Limits::default(), batch));
             }
+            Frame::SpanEvents(body) => {
+                let mut carriers = SpanBatch::default();
+                match otlp::trace::decode(&body, &Limits::default(), &mut carriers) {
+                    Ok(()) => carriers.spans.into_iter().for_each(|span| {
+                        span.events.into_iter().for_each(|event| assembler.span_event(span.trace_id, span.span_id, event))
+                    }),
+                    Err(error) => assembler.loss(unreadable(&error)),
+                }
+            }
+            Frame::ResourceEvent(event) => resource_events.push(event),
             Frame::Observations(observations) => observations.into_iter().for_each(|o| assembler.observe(o)),
             Frame::Loss(loss) => assembler.loss(loss),
         }
@@ -117,6 +129,11 @@ fn assemble(
     drop(step);
     stop()?;
     let _step = info_span!("report", spans = recording.spans.len(), samples = recording.samples.len()).entered();
+    // Which spans there are, and what they are about, is settled before samples are tied to them.
+    bridge::join(&mut recording);
+    for note in resources::identify(&mut recording, &resource_events) {
+        Loss::new(LossKind::ResourcesUnmatched, note.count, note.detail).merge_into(&mut recording.losses);
+    }
     recording.sample_links = longpole_analysis::sample_links::link(&recording);
     Ok(Report::new(recording))
 }
@@ -129,8 +146,12 @@ fn decode<E: std::fmt::Display>(assembler: &mut Assembler, peer_pid: Option<u32>
             batch.losses.into_iter().for_each(|loss| assembler.loss(loss));
             batch.spans.into_iter().for_each(|span| assembler.span(span));
         }
-        Err(error) => assembler.loss(Loss::new(LossKind::RequestsRefused, 1, format!("acknowledged and then not readable: {error}"))),
+        Err(error) => assembler.loss(unreadable(&error)),
     }
+}
+
+fn unreadable(error: &dyn std::fmt::Display) -> Loss {
+    Loss::new(LossKind::RequestsRefused, 1, format!("acknowledged and then not readable: {error}"))
 }
 
 /// Binaries the recorder has open, then the files of the machine.

@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet, hash_map::Entry};
 use longpole_model::process::{CpuSlice, Process, Thread};
 use longpole_model::stack::{Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use longpole_model::time::{Clock, ClockAnchor, Monotonic};
-use longpole_model::{Loss, LossKind, Observation, Recording, Run, Sample, Span, SpanId, TraceId};
+use longpole_model::{Loss, LossKind, Observation, Recording, Run, Sample, Span, SpanEvent, SpanId, TraceId};
 
 /// Shown in place of a stack entry whose definition the recorder could not write.
 const UNDEFINED_LOCATION: &str = "the recording lacks the definition of this address";
@@ -35,6 +35,8 @@ pub struct Assembler {
     spans: Vec<Span>,
     span_rows: HashMap<(TraceId, SpanId), usize>,
     duplicates: u64,
+    /// Events that came without their spans.
+    span_events: Vec<(TraceId, SpanId, SpanEvent)>,
     people: Population,
     cpu_slices: Vec<CpuSlice>,
     samples: Vec<Sample>,
@@ -59,6 +61,7 @@ impl Assembler {
             spans: Vec::new(),
             span_rows: HashMap::new(),
             duplicates: 0,
+            span_events: Vec::new(),
             cpu_slices: Vec::new(),
             samples: Vec::new(),
             mappings: Vec::new(),
@@ -88,6 +91,31 @@ impl Assembler {
                     *kept = span;
                 }
             }
+        }
+    }
+
+    /// Takes an event that came without its span, which may come before or after it.
+    pub fn span_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) {
+        self.span_events.push((trace_id, span_id, event));
+    }
+
+    /// Gives events that came by themselves to their spans, in the order of time.
+    fn place_span_events(&mut self) {
+        let (mut touched, mut strays) = (HashSet::new(), 0);
+        for (trace_id, span_id, event) in std::mem::take(&mut self.span_events) {
+            match self.span_rows.get(&(trace_id, span_id)) {
+                Some(&row) => {
+                    self.spans[row].events.push(event);
+                    touched.insert(row);
+                }
+                None => strays += 1,
+            }
+        }
+        for row in touched {
+            self.spans[row].events.sort_by_key(|event| event.time);
+        }
+        if strays > 0 {
+            self.loss(Loss::new(LossKind::OtherSignals, strays, "log records of spans that never came"));
         }
     }
 
@@ -184,6 +212,7 @@ impl Assembler {
         if self.duplicates > 0 {
             self.loss(Loss::new(LossKind::SpansDuplicate, self.duplicates, "received twice; the one that ends later is kept"));
         }
+        self.place_span_events();
         let clock = Clock::new(std::mem::take(&mut self.anchors));
         if let Some(step) = clock.step_nanos() {
             let detail = format!("the wall clock was moved by {step} ns while the command ran; times of spans move with it");

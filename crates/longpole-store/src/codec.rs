@@ -10,7 +10,7 @@ use longpole_model::sample::{ContextRecord, Sample};
 use longpole_model::sink::Observation;
 use longpole_model::stack::{LocationId, LocationKind, Mapping, MappingId, StackId};
 use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
-use longpole_model::{AbsAddr, Loss, LossKind, SpanId, TraceId, VirtOffset};
+use longpole_model::{AbsAddr, Loss, LossKind, ResourceEvent, ResourceStep, SpanId, TraceId, VirtOffset};
 
 /// Why bytes could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +131,22 @@ pub(crate) fn put_loss(out: &mut Vec<u8>, loss: &Loss) {
     put_text(out, loss.kind.as_str());
     put_u64(out, loss.count);
     put_text(out, &loss.detail);
+}
+
+/// Appends what Pulumi's engine says about a resource.
+pub(crate) fn put_resource_event(out: &mut Vec<u8>, event: &ResourceEvent) {
+    put_i64(out, event.time.unix_nanos());
+    out.push(match event.step {
+        ResourceStep::Pre => 0,
+        ResourceStep::Outputs => 1,
+        ResourceStep::Failed => 2,
+    });
+    put_text(out, &event.op);
+    put_text(out, &event.urn);
+    put_text(out, &event.resource_type);
+    put_texts(out, &event.dependencies);
+    put_option(out, event.parent.as_deref(), put_text);
+    put_option(out, event.provider.as_deref(), put_text);
 }
 
 fn put_process_and_time(out: &mut Vec<u8>, tag: u8, pid: u32, time: Monotonic) {
@@ -383,6 +399,24 @@ impl<'a> Decoder<'a> {
         SpanId::from_slice(bytes).ok_or(Malformed { offset: start, expected: "a span id that is not zero" })
     }
 
+    fn resource_event(&mut self) -> Decoded<ResourceEvent> {
+        Ok(ResourceEvent {
+            time: self.timestamp()?,
+            step: match self.u8("a step")? {
+                0 => ResourceStep::Pre,
+                1 => ResourceStep::Outputs,
+                2 => ResourceStep::Failed,
+                _ => return self.malformed("a known step"),
+            },
+            op: self.text()?,
+            urn: self.text()?,
+            resource_type: self.text()?,
+            dependencies: self.texts()?,
+            parent: self.option(Self::text)?,
+            provider: self.option(Self::text)?,
+        })
+    }
+
     fn exit(&mut self) -> Decoded<Exit> {
         let kind = self.u8("an exit")?;
         let start = self.offset;
@@ -513,6 +547,11 @@ pub(crate) fn run(bytes: &[u8]) -> Decoded<Run> {
 /// The loss that these bytes hold.
 pub(crate) fn loss(bytes: &[u8]) -> Decoded<Loss> {
     Decoder::new(bytes).whole(Decoder::loss)
+}
+
+/// The event of a resource that these bytes hold.
+pub(crate) fn resource_event(bytes: &[u8]) -> Decoded<ResourceEvent> {
+    Decoder::new(bytes).whole(Decoder::resource_event)
 }
 
 /// The observations that these bytes hold, one behind the other.

@@ -10,7 +10,7 @@ use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use longpole_model::{Loss, LossKind, Observation, ObservationSink, Run, sink::SinkError};
+use longpole_model::{Loss, LossKind, Observation, ObservationSink, ResourceEvent, Run, sink::SinkError};
 
 use crate::codec::{self, Malformed};
 use crate::error::ErrorKind;
@@ -40,6 +40,8 @@ mod kind {
     pub(super) const OTLP_JSON: u8 = 3;
     pub(super) const OBSERVATIONS: u8 = 4;
     pub(super) const LOSS: u8 = 5;
+    pub(super) const SPAN_EVENTS: u8 = 6;
+    pub(super) const RESOURCE_EVENT: u8 = 7;
 }
 
 /// Why the log could not be written or read. The message completes "failed to …".
@@ -176,6 +178,19 @@ impl WalWriter {
     /// Appends the JSON body of an OTLP trace request, as received. The pid is the peer's, where it is known.
     pub fn append_otlp_json(&self, peer_pid: Option<u32>, body: &[u8]) -> Result<(), WalError> {
         self.shared.append(kind::OTLP_JSON, &[&peer_pid.unwrap_or(0).to_le_bytes(), body])
+    }
+
+    /// Appends events of spans that come by themselves: an OTLP trace request in protobuf whose spans only say which span each
+    /// belongs to, by trace and span id.
+    pub fn append_span_events(&self, body: &[u8]) -> Result<(), WalError> {
+        self.shared.append(kind::SPAN_EVENTS, &[body])
+    }
+
+    /// Appends what Pulumi's engine says about a resource.
+    pub fn append_resource_event(&self, event: &ResourceEvent) -> Result<(), WalError> {
+        let mut payload = Vec::new();
+        codec::put_resource_event(&mut payload, event);
+        self.shared.append(kind::RESOURCE_EVENT, &[&payload])
     }
 
     /// Appends a loss.
@@ -339,6 +354,10 @@ pub enum Frame {
         /// The body.
         body: Vec<u8>,
     },
+    /// Events of spans that came by themselves: an OTLP trace request in protobuf whose spans are carriers.
+    SpanEvents(Vec<u8>),
+    /// What Pulumi's engine said about a resource.
+    ResourceEvent(ResourceEvent),
     /// What the recorder saw.
     Observations(Vec<Observation>),
     /// Something is missing; also what reading the log itself found missing.
@@ -487,6 +506,8 @@ fn decode(kind: u8, payload: Vec<u8>) -> Result<Frame, String> {
         kind::RUN => codec::run(&payload).map(Frame::Run).map_err(malformed),
         kind::OBSERVATIONS => codec::observations(&payload).map(Frame::Observations).map_err(malformed),
         kind::LOSS => codec::loss(&payload).map(Frame::Loss).map_err(malformed),
+        kind::RESOURCE_EVENT => codec::resource_event(&payload).map(Frame::ResourceEvent).map_err(malformed),
+        kind::SPAN_EVENTS => Ok(Frame::SpanEvents(payload)),
         kind::OTLP_PROTOBUF => request(payload).map(|(peer_pid, body)| Frame::OtlpProtobuf { peer_pid, body }),
         kind::OTLP_JSON => request(payload).map(|(peer_pid, body)| Frame::OtlpJson { peer_pid, body }),
         _ => Err(format!("its kind {kind} is unknown")),

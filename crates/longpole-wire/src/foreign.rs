@@ -74,6 +74,8 @@ pub(crate) struct Building {
     pub(crate) links: Vec<SpanLink>,
     pub(crate) flags: u32,
     pub(crate) resource: Attributes,
+    /// The resource, where many spans have the same.
+    pub(crate) shared_resource: Option<Arc<Resource>>,
     trace_state: String,
     dropped: [u32; 3],
     scope: Scope,
@@ -99,6 +101,7 @@ impl Building {
             links: Vec::new(),
             flags: 0,
             resource: Attributes::default(),
+            shared_resource: None,
             trace_state: String::new(),
             dropped: [0; 3],
             scope: Scope { name: channel.to_owned(), ..Scope::default() },
@@ -230,6 +233,7 @@ impl Building {
     /// The span.
     pub(crate) fn finish(mut self) -> Span {
         let status = self.status();
+        let resource = self.resource();
         self.identity.attach(&mut self.attributes);
         Span {
             trace_id: self.trace_id,
@@ -249,8 +253,18 @@ impl Building {
             dropped_links: self.dropped[2],
             status,
             pid: None,
-            resource: Arc::new(Resource { attributes: self.resource }),
+            resource,
             scope: Arc::new(self.scope),
+        }
+    }
+
+    /// The shared resource, unless a tag said something of this span's own.
+    fn resource(&mut self) -> Arc<Resource> {
+        let own = std::mem::take(&mut self.resource.0);
+        match self.shared_resource.take() {
+            Some(shared) if own.is_empty() => shared,
+            Some(shared) => Arc::new(Resource { attributes: Attributes(shared.attributes.0.iter().cloned().chain(own).collect()) }),
+            None => Arc::new(Resource { attributes: Attributes(own) }),
         }
     }
 
@@ -443,7 +457,7 @@ pub(crate) struct Deliver {
 impl Deliver {
     pub(crate) fn span(&mut self, span: &Span, sink: &mut dyn SpanSink) {
         let (same_resource, same_scope) = match &self.last {
-            Some((resource, scope)) => (resource == &span.resource, scope == &span.scope),
+            Some((resource, scope)) => (same(resource, &span.resource), same(scope, &span.scope)),
             None => (false, false),
         };
         if !same_resource {
@@ -481,6 +495,10 @@ impl Deliver {
             status_message: &span.status.message,
         });
     }
+}
+
+fn same<T: PartialEq>(a: &Arc<T>, b: &Arc<T>) -> bool {
+    Arc::ptr_eq(a, b) || a == b
 }
 
 fn lend(attributes: &Attributes) -> Vec<(&str, ValueRef<'_>)> {

@@ -205,18 +205,18 @@ impl Tag<'_> {
 }
 
 impl Process<'_> {
-    fn into_resource(self) -> Attributes {
+    fn into_resource(self) -> Arc<Resource> {
         let mut attributes = Attributes::default();
         if !self.service_name.is_empty() {
             attributes.push("service.name", AttributeValue::Str(self.service_name.into_owned()));
         }
         attributes.0.extend(self.tags.kept.into_iter().map(Tag::into_attribute));
-        attributes
+        Arc::new(Resource { attributes })
     }
 }
 
 impl SpanMessage<'_> {
-    fn build(self, process: Option<&Attributes>, losses: &mut Losses) -> Option<Span> {
+    fn build(self, process: Option<&Arc<Resource>>, losses: &mut Losses) -> Option<Span> {
         let (Some(trace_id), Some(span_id)) = (self.trace_id.trace_id(), self.span_id.span_id()) else {
             losses.spans += 1;
             return None;
@@ -224,7 +224,7 @@ impl SpanMessage<'_> {
         let mut span = Building::new(SCOPE, trace_id, span_id);
         span.name = self.operation_name.into_owned();
         span.flags = self.flags;
-        span.resource = self.process.map(Process::into_resource).or_else(|| process.cloned()).unwrap_or_default();
+        span.shared_resource = self.process.map(Process::into_resource).or_else(|| process.cloned());
         span.parent_span_id = self.parent_span_id.span_id();
         losses.references += u64::from(self.parent_span_id.is_bad_reference());
         for reference in self.references.kept {

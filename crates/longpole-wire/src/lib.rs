@@ -4,20 +4,29 @@
 //! in them. Nothing here opens a socket, decompresses or knows HTTP; that is `longpole-server`. Nothing here keeps data;
 //! that is `longpole-store`.
 //!
-//! | door | protobuf | JSON |
+//! | door | in | out |
 //! |---|---|---|
-//! | traces in | [`otlp::trace::decode`] | [`otlp::json::decode`] |
-//! | traces out | [`otlp::trace::encode`] | |
-//! | metrics, logs: how many | [`otlp::count_metrics`], [`otlp::count_logs`] | the same |
-//! | answers out | [`otlp::response`] | the same |
-//! | W3C `traceparent` | [`traceparent`] | |
+//! | OTLP traces, protobuf | [`otlp::trace::decode`] | [`otlp::trace::encode`] |
+//! | OTLP traces, JSON | [`otlp::json::decode`] | [`otlp::json::encode`] |
+//! | OTLP logs that belong to spans | [`otlp::logs::decode`] | |
+//! | OTLP metrics, logs: how many | [`otlp::count_metrics`], [`otlp::count_logs`] | |
+//! | OTLP answers | | [`otlp::response`] |
+//! | Zipkin v1 thrift, v1 JSON, v2 JSON, v2 protobuf | [`zipkin::decode`] | [`zipkin::encode_v2_json`] |
+//! | AppDash over TCP | [`appdash::FrameReader`] | [`appdash::encode_frames`] |
+//! | AppDash files | [`appdash::decode_file`] | [`appdash::encode_file`] |
+//! | Jaeger's JSON | [`jaeger::decode`] | [`jaeger::encode`] |
+//! | Chrome traces | | [`chrome_trace::encode`] |
+//! | files of any of these | [`file::identify`], [`file::decode`] | |
+//! | Pulumi's engine events | [`pulumi_event::parse`] | |
+//! | W3C `traceparent` | [`traceparent`] | the same |
 //!
 //! What holds for every decoder: it never panics, it returns in time linear in its input, it allocates no more than a
 //! constant times its input, and it calls the sink only after the whole request is known to be well formed, so an error
-//! leaves nothing half taken. What is well formed and still cannot be kept (a span without an id, a text that is not
-//! UTF-8) is a [`Loss`](longpole_model::Loss) and not an error.
+//! leaves nothing half taken. Files and connections are the exception: what stands before a fault is given. What is well
+//! formed and still cannot be kept (a span without an id, a text that is not UTF-8) is a [`Loss`](longpole_model::Loss) and
+//! not an error. How foreign spans are read and written stands in `docs/formats/imports.md`.
 //!
-//! It is fast because it does not build the messages: a scanner walks the bytes and lends texts to the sink where they
+//! OTLP is fast because its messages are not built: a scanner walks the bytes and lends texts to the sink where they
 //! lie. The generated messages of `opentelemetry-proto` are the oracle of the tests, and linked by nothing else.
 
 #![forbid(unsafe_code)]

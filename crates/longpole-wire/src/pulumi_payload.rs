@@ -9,6 +9,8 @@
 //! dropped on decoding and a note of its length stands in its place. Only fields of the outermost message count, and only
 //! values that look like what their name promises, so that no property of a resource can pass for one.
 
+use std::collections::HashSet;
+
 use longpole_model::attribute::{AttributeValue, Attributes};
 
 /// Keys of logs that hold a payload.
@@ -74,6 +76,8 @@ impl Identity {
             }
             at += 1;
         }
+        let mut seen = HashSet::new();
+        identity.dependencies.retain(|urn| seen.insert(urn.clone()));
         identity
     }
 
@@ -88,7 +92,7 @@ impl Identity {
             "urn" if is_urn => keep_first(&mut self.urn, value),
             "parent" if is_urn => keep_first(&mut self.parent, value),
             "provider" if is_urn => keep_first(&mut self.provider, value),
-            "dependencies" if is_urn && !self.dependencies.contains(&value) => self.dependencies.push(value),
+            "dependencies" if is_urn => self.dependencies.push(value),
             "type" | "tok" if is_token(&value) => keep_first(&mut self.resource_type, value),
             _ => {}
         }

@@ -10,9 +10,10 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, ValueRef};
-use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span};
+use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent};
 
 /// What stands in place of a credential.
 pub const REDACTED: &str = "[redacted]";
@@ -131,26 +132,46 @@ impl Redactor {
         !text.is_empty() && (self.is_secret_name(name) || self.concerns_text(text))
     }
 
-    /// Takes credentials out of a span; says how many.
-    pub fn span(&mut self, span: &mut Span) -> u64 {
+    /// Takes credentials out of spans and of what describes their emitters; says how many.
+    pub fn spans(&mut self, spans: &mut [Span]) -> u64 {
+        let mut taken = 0;
+        for span in &mut *spans {
+            taken += self.span(span);
+        }
+        // Neighbours share what describes their emitter, and shall go on sharing it.
+        for of_resource in spans.chunk_by_mut(|a, b| Arc::ptr_eq(&a.resource, &b.resource)) {
+            if self.concerns(&of_resource[0].resource.attributes) {
+                let mut clean = Resource::clone(&of_resource[0].resource);
+                taken += self.attributes(&mut clean.attributes);
+                let clean = Arc::new(clean);
+                of_resource.iter_mut().for_each(|span| span.resource = Arc::clone(&clean));
+            }
+        }
+        for of_scope in spans.chunk_by_mut(|a, b| Arc::ptr_eq(&a.scope, &b.scope)) {
+            if self.concerns(&of_scope[0].scope.attributes) {
+                let mut clean = Scope::clone(&of_scope[0].scope);
+                taken += self.attributes(&mut clean.attributes);
+                let clean = Arc::new(clean);
+                of_scope.iter_mut().for_each(|span| span.scope = Arc::clone(&clean));
+            }
+        }
+        taken
+    }
+
+    /// Takes credentials out of an event; says how many.
+    pub fn event(&mut self, event: &mut SpanEvent) -> u64 {
+        self.text(&mut event.name) + self.attributes(&mut event.attributes)
+    }
+
+    fn span(&mut self, span: &mut Span) -> u64 {
         let mut taken = self.text(&mut span.name) + self.text(&mut span.status.message) + self.attributes(&mut span.attributes);
         for event in &mut span.events {
-            taken += self.text(&mut event.name) + self.attributes(&mut event.attributes);
+            taken += self.event(event);
         }
         for link in &mut span.links {
             taken += self.attributes(&mut link.attributes);
         }
         taken
-    }
-
-    /// Takes credentials out of what describes an emitter; says how many.
-    pub fn resource(&mut self, resource: &mut Resource) -> u64 {
-        self.attributes(&mut resource.attributes)
-    }
-
-    /// Takes credentials out of what describes an instrumentation; says how many.
-    pub fn scope(&mut self, scope: &mut Scope) -> u64 {
-        self.attributes(&mut scope.attributes)
     }
 
     /// Takes credentials out of attributes; says how many.

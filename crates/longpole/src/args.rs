@@ -132,6 +132,9 @@ pub(crate) struct RunArguments {
     /// What the command's environment gets: `auto` sets the OpenTelemetry variables, `none` leaves all alone
     #[arg(long, value_enum, default_value_t = EnvInject::Auto)]
     pub(crate) env_inject: EnvInject,
+    /// Take out what is named or looks like a credential before it is stored (docs/formats/redaction.md)
+    #[arg(long, value_enum, default_value_t = Redact::On)]
+    pub(crate) redact: Redact,
     /// Hand all spans on as well, as OTLP: `file:PATH` (JSON lines), `grpc://HOST:PORT`, `grpcs://…`, `http://HOST[:PORT][/PATH]`,
     /// `https://…`; `?name=value` adds a header. May be given several times
     #[arg(long, value_name = "URL", value_parser = otel_traces_target)]
@@ -149,6 +152,12 @@ pub(crate) struct RunArguments {
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     pub(crate) argv: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Redact {
+    On,
+    Off,
 }
 
 /// A value of `--otel-traces`, as Pulumi spells it.

@@ -21,7 +21,7 @@ pub fn send_once(target: ForwardTarget, spans: &[Span], within: Duration) -> Res
     let book = Arc::new(LossBook::default());
     let parcel = Parcel::converted(otlp::trace::encode(spans).into(), spans.len() as u64);
     runtime.block_on(async {
-        let forwarder = Forwarder::start(vec![target], Arc::clone(&book));
+        let forwarder = Forwarder::start(vec![target], &book);
         forwarder.send(&parcel);
         forwarder.finish(Instant::now() + within).await;
     });

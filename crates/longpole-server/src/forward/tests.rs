@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use longpole_model::{Loss, LossKind, SpanEvent, SpanId, TraceId};
+use longpole_model::{Loss, LossKind, ResourceEvent, SpanEvent, SpanId, TraceId};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
@@ -26,7 +26,7 @@ impl Keep for Discard {
         Ok(())
     }
 
-    fn resource_event(&mut self, _: &str) -> Result<(), KeepError> {
+    fn resource_event(&mut self, _: ResourceEvent) -> Result<(), KeepError> {
         Ok(())
     }
 
@@ -692,7 +692,7 @@ fn one_run_inside_another_hands_its_spans_on_to_it() {
                 self.0.lock().unwrap().push(bytes.to_vec());
                 Ok(())
             }
-            fn resource_event(&mut self, _: &str) -> Result<(), KeepError> {
+            fn resource_event(&mut self, _: ResourceEvent) -> Result<(), KeepError> {
                 Ok(())
             }
             fn log_event(&mut self, _: TraceId, _: SpanId, _: SpanEvent) -> Result<(), KeepError> {

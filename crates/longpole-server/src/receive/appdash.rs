@@ -10,11 +10,12 @@ use std::sync::Arc;
 use longpole_model::{LossKind, SpanBatch};
 use longpole_wire::appdash::FrameReader;
 use longpole_wire::otlp;
+use longpole_wire::redact::Redactor;
 use tokio::net::TcpStream;
 use tokio::task::yield_now;
 
 use super::connections::Connection;
-use super::intake::{Content, Job};
+use super::intake::{Content, Job, take_credentials};
 use super::{Compression, Door};
 use crate::limits::{APPDASH_READ_BYTES, CONVERTED_SPANS_MAX};
 
@@ -24,6 +25,7 @@ pub(super) async fn serve(stream: TcpStream, door: &Door, connection: &Arc<Conne
     door.intake.hand(Job::new(Content::Hello, connection));
     let mut reader = FrameReader::new(&door.limits);
     let mut batch = SpanBatch::default();
+    let mut redactor = door.redactor();
     let mut buffer = vec![0; APPDASH_READ_BYTES];
     loop {
         let read = stream.try_read(&mut buffer);
@@ -32,7 +34,7 @@ pub(super) async fn serve(stream: TcpStream, door: &Door, connection: &Arc<Conne
             Ok(0) => break,
             Ok(length) => {
                 let pushed = reader.push(&buffer[..length], &mut batch);
-                give(&mut batch, door, connection);
+                give(&mut batch, redactor.as_mut(), door, connection);
                 if let Err(error) = pushed {
                     // Where one packet ends and the next begins is not known any more. The client connects again with the next
                     // packet, which begins with its beginning.
@@ -52,11 +54,12 @@ pub(super) async fn serve(stream: TcpStream, door: &Door, connection: &Arc<Conne
         }
     }
     reader.finish(&mut batch);
-    give(&mut batch, door, connection);
+    give(&mut batch, redactor.as_mut(), door, connection);
 }
 
 /// Hands what was decoded to the keeper, without waiting for it.
-fn give(batch: &mut SpanBatch, door: &Door, connection: &Arc<Connection>) {
+fn give(batch: &mut SpanBatch, redactor: Option<&mut Redactor>, door: &Door, connection: &Arc<Connection>) {
+    take_credentials(batch, redactor, &door.book);
     for loss in batch.losses.drain(..) {
         door.book.add(loss.kind, loss.count, loss.detail);
     }

@@ -10,12 +10,13 @@ use bytes::Bytes;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use longpole_model::sink::EventRef;
 use longpole_model::{
-    Attribute, Attributes, Loss, LossKind, Resource, Scope, SpanBatch, SpanEvent, SpanId, SpanRef, SpanSink, Timestamp, TraceId,
+    Attribute, Attributes, Loss, LossKind, Resource, ResourceEvent, ResourceStep, Scope, SpanBatch, SpanEvent, SpanId, SpanRef, SpanSink,
+    Timestamp, TraceId,
 };
 use longpole_wire::otlp::logs::LogSink;
-use longpole_wire::pulumi_event::{self, ResourceEvent, Step};
-use longpole_wire::{Limits, otlp, zipkin};
-use serde_json::json;
+use longpole_wire::pulumi_event::{self, Step};
+use longpole_wire::redact::Redactor;
+use longpole_wire::{DecodeError, Limits, otlp, zipkin};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connections::Connection;
@@ -34,8 +35,8 @@ pub(super) enum Content {
     Zipkin { path: String, content_type: Option<String> },
     /// Spans that were decoded where they were read: a trace request in protobuf.
     Converted { spans: u64 },
-    /// One message of the engine's event stream of this number, and when it came.
-    PulumiEvent { stream: u64, received: Timestamp },
+    /// One message of the engine's event stream, and when it came.
+    PulumiEvent { received: Timestamp },
     /// Nothing yet: a connection of which more will come.
     Hello,
 }
@@ -136,8 +137,15 @@ impl Intake {
 }
 
 /// Serves the queue until every [`Intake`] is dropped.
-pub(super) fn keep_all(queue: Receiver<Handed>, keep: Box<dyn Keep>, limits: Limits, book: &LossBook, forwarder: &Forwarder) {
-    let mut keeper = Keeper { keep, finder: PeerFinder::default(), limits, book, forwarder };
+pub(super) fn keep_all(
+    queue: Receiver<Handed>,
+    keep: Box<dyn Keep>,
+    (limits, keep_credentials): (Limits, bool),
+    book: &LossBook,
+    forwarder: &Forwarder,
+) {
+    let redactor = (!keep_credentials).then(Redactor::default);
+    let mut keeper = Keeper { keep, finder: PeerFinder::default(), redactor, limits, book, forwarder };
     for (job, reply) in queue {
         // The client may have hung up meanwhile, or never wanted to know; what was kept stays kept.
         let _ = reply.send(keeper.serve(&job));
@@ -147,6 +155,8 @@ pub(super) fn keep_all(queue: Receiver<Handed>, keep: Box<dyn Keep>, limits: Lim
 struct Keeper<'a> {
     keep: Box<dyn Keep>,
     finder: PeerFinder,
+    /// `None` where credentials are kept.
+    redactor: Option<Redactor>,
     limits: Limits,
     book: &'a LossBook,
     forwarder: &'a Forwarder,
@@ -162,7 +172,7 @@ impl Keeper<'_> {
             }
             Content::Zipkin { path, content_type } => self.keep_zipkin(job, path, content_type.as_deref()),
             Content::Converted { spans } => self.keep_converted(job, *spans),
-            Content::PulumiEvent { stream, received } => self.keep_event(job, *stream, *received),
+            Content::PulumiEvent { received } => self.keep_event(job, *received),
             Content::Hello => {
                 job.connection.peer_pid(&mut self.finder);
                 Verdict::whole()
@@ -175,23 +185,37 @@ impl Keeper<'_> {
             Ok(bytes) => bytes,
             Err(verdict) => return verdict,
         };
-        let mut check = Check { resource_without_pid: true, ..Check::default() };
-        let decoded = match encoding {
-            Encoding::Protobuf => otlp::trace::decode(&bytes, &self.limits, &mut check),
-            Encoding::Json => otlp::json::decode(&bytes, &self.limits, &mut check),
-        };
-        if let Err(error) = decoded {
+        let mut check = Check { resource_without_pid: true, redactor: self.redactor.as_mut(), ..Check::default() };
+        if let Err(error) = decode(&bytes, encoding, &self.limits, &mut check) {
             return Verdict::Undecodable(error.to_string());
         }
+        let Check { spans, rejected, reasons, pid_missing, credentials, .. } = check;
         // Looking up the peer reads through /proc, so it is done only where a span would have no process without it.
-        let peer_pid = if check.pid_missing { job.connection.peer_pid(&mut self.finder) } else { None };
-        if let Err(error) = self.keep.traces(&bytes, encoding, peer_pid) {
+        let peer_pid = if pid_missing { job.connection.peer_pid(&mut self.finder) } else { None };
+        let kept = match credentials.then(|| self.without_credentials(&bytes, encoding)) {
+            Some(clean) => self.keep.traces(&clean, Encoding::Protobuf, peer_pid),
+            None => self.keep.traces(&bytes, encoding, peer_pid),
+        };
+        if let Err(error) = kept {
             return Verdict::not_kept(&error);
         }
         let (compression, body) = (job.compression, job.body.clone());
         // What was rejected here would be rejected there.
-        self.forwarder.send(&Parcel { signal: Signal::Traces, encoding, compression, came_by, body, items: check.spans });
-        Verdict::Kept { rejected: check.rejected, message: check.reasons.join("; ") }
+        self.forwarder.send(&Parcel { signal: Signal::Traces, encoding, compression, came_by, body, items: spans });
+        Verdict::Kept { rejected, message: reasons.join("; ") }
+    }
+
+    /// The request again, in protobuf, with its credentials taken out and counted.
+    fn without_credentials(&mut self, bytes: &[u8], encoding: Encoding) -> Vec<u8> {
+        let mut batch = SpanBatch::default();
+        // It was decoded a moment ago; were that to fail now, nothing would be kept rather than a credential.
+        if decode(bytes, encoding, &self.limits, &mut batch).is_ok() {
+            take_credentials(&mut batch, self.redactor.as_mut(), self.book);
+        }
+        for loss in batch.losses.drain(..).filter(|loss| loss.kind != LossKind::SpansInvalid) {
+            self.book.add(loss.kind, loss.count, loss.detail);
+        }
+        otlp::encode_trace(&batch.spans)
     }
 
     fn keep_zipkin(&mut self, job: &Job, path: &str, content_type: Option<&str>) -> Verdict {
@@ -202,7 +226,8 @@ impl Keeper<'_> {
         let format = zipkin::Format::of_request(path, content_type, &bytes);
         let peer_pid = job.connection.peer_pid(&mut self.finder);
         let (keep, forwarder, book) = (self.keep.as_mut(), self.forwarder, self.book);
-        let mut convert = Convert { keep, forwarder, book, peer_pid, batch: SpanBatch::default(), failed: None };
+        let redactor = self.redactor.as_mut();
+        let mut convert = Convert { keep, forwarder, book, redactor, peer_pid, batch: SpanBatch::default(), failed: None };
         let decoded = zipkin::decode(&bytes, format, &self.limits, &mut convert);
         convert.give();
         match (decoded, convert.failed) {
@@ -227,13 +252,13 @@ impl Keeper<'_> {
         }
     }
 
-    fn keep_event(&mut self, job: &Job, stream: u64, received: Timestamp) -> Verdict {
+    fn keep_event(&mut self, job: &Job, received: Timestamp) -> Verdict {
         let kept = inflated(job).map_err(|_| "not to be decompressed".to_owned()).and_then(|bytes| {
             let text = event_text(&bytes).ok_or("not a message with an event")?;
             let event = pulumi_event::parse(text).map_err(|error| error.to_string())?;
             // Events of other kinds say nothing about a resource.
             let Some(event) = event else { return Ok(()) };
-            self.keep.resource_event(&event_json(stream, received, &event)).map_err(|error| error.to_string())
+            self.keep.resource_event(as_received(event, received)).map_err(|error| error.to_string())
         });
         if let Err(reason) = kept {
             self.book.add(LossKind::RequestsRefused, 1, format!("pulumi engine events that could not be kept: {reason}"));
@@ -264,7 +289,7 @@ impl Keeper<'_> {
 
     /// How many records there are; `None` where they cannot be read.
     fn keep_logs(&mut self, bytes: &[u8], encoding: Encoding) -> Option<u64> {
-        let mut events = Events { keep: self.keep.as_mut(), book: self.book };
+        let mut events = Events { keep: self.keep.as_mut(), redactor: self.redactor.as_mut(), book: self.book };
         let counts = otlp::logs::decode(bytes, encoding, &self.limits, &mut events).ok()?;
         self.book.add(LossKind::OtherSignals, counts.others, NO_SPAN);
         Some(counts.of_spans + counts.others)
@@ -274,6 +299,7 @@ impl Keeper<'_> {
 /// Keeps log records that name a span.
 struct Events<'a> {
     keep: &'a mut dyn Keep,
+    redactor: Option<&'a mut Redactor>,
     book: &'a LossBook,
 }
 
@@ -285,7 +311,9 @@ impl LogSink for Events<'_> {
 
     fn event(&mut self, trace_id: TraceId, span_id: SpanId, event: EventRef<'_>) {
         let attributes = event.attributes.iter().map(|(key, value)| Attribute { key: (*key).to_owned(), value: value.to_owned() });
-        let event = SpanEvent { time: event.time, name: event.name.to_owned(), attributes: Attributes(attributes.collect()) };
+        let mut event = SpanEvent { time: event.time, name: event.name.to_owned(), attributes: Attributes(attributes.collect()) };
+        let taken = self.redactor.as_deref_mut().map_or(0, |redactor| redactor.event(&mut event));
+        self.book.add(LossKind::ValuesRedacted, taken, CREDENTIALS);
         if let Err(error) = self.keep.log_event(trace_id, span_id, event) {
             self.book.add(LossKind::OtherSignals, 1, format!("log records that could not be kept: {error}"));
         }
@@ -323,18 +351,15 @@ fn event_text(message: &[u8]) -> Option<&str> {
     (*key == 0x0a && rest.len() == length as usize).then_some(rest).and_then(|text| std::str::from_utf8(text).ok())
 }
 
-fn event_json(stream: u64, received: Timestamp, event: &ResourceEvent) -> String {
+/// An event as the model has it, at the time at which it came: Pulumi's own has whole seconds.
+fn as_received(event: pulumi_event::ResourceEvent, received: Timestamp) -> ResourceEvent {
     let step = match event.step {
-        Step::Pre => "pre",
-        Step::Outputs => "outputs",
-        Step::OpFailed => "op_failed",
+        Step::Pre => ResourceStep::Pre,
+        Step::Outputs => ResourceStep::Outputs,
+        Step::OpFailed => ResourceStep::Failed,
     };
-    json!({
-        "stream": stream, "received_unix_nano": received.unix_nanos().to_string(), "sequence": event.sequence, "time_unix_nano": event.time.unix_nanos().to_string(), "step": step, "op": event.op,
-        "urn": event.urn, "type": event.resource_type, "dependencies": event.dependencies, "parent": event.parent,
-        "provider": event.provider,
-    })
-    .to_string()
+    let pulumi_event::ResourceEvent { op, urn, resource_type, dependencies, parent, provider, .. } = event;
+    ResourceEvent { time: received, step, op, urn, resource_type, dependencies, parent, provider }
 }
 
 /// Keeps spans of another format as requests of ours while they are decoded, so that they never stand in memory all together.
@@ -342,6 +367,7 @@ struct Convert<'a> {
     keep: &'a mut dyn Keep,
     forwarder: &'a Forwarder,
     book: &'a LossBook,
+    redactor: Option<&'a mut Redactor>,
     peer_pid: Option<u32>,
     batch: SpanBatch,
     /// Why nothing more is kept: the client is to send all of it again.
@@ -350,6 +376,7 @@ struct Convert<'a> {
 
 impl Convert<'_> {
     fn give(&mut self) {
+        take_credentials(&mut self.batch, self.redactor.as_deref_mut(), self.book);
         for loss in self.batch.losses.drain(..) {
             self.book.add(loss.kind, loss.count, loss.detail);
         }
@@ -408,9 +435,29 @@ pub(crate) fn inflate(bytes: &[u8], compression: Compression) -> Result<Cow<'_, 
     if out.len() > INFLATED_BYTES_MAX { Err(InflateError::TooLarge) } else { Ok(Cow::Owned(out)) }
 }
 
+fn decode(bytes: &[u8], encoding: Encoding, limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
+    match encoding {
+        Encoding::Protobuf => otlp::trace::decode(bytes, limits, sink),
+        Encoding::Json => otlp::json::decode(bytes, limits, sink),
+    }
+}
+
+/// Takes credentials out of spans that are to be kept, and counts them.
+pub(super) fn take_credentials(batch: &mut SpanBatch, redactor: Option<&mut Redactor>, book: &LossBook) {
+    let Some(redactor) = redactor else { return };
+    let taken = redactor.spans(&mut batch.spans);
+    book.add(LossKind::ValuesRedacted, taken, CREDENTIALS);
+}
+
+/// Which values are taken out.
+const CREDENTIALS: &str = "named or looking like credentials; run --redact off keeps them";
+
 /// Looks at a request without keeping anything of it.
 #[derive(Debug, Default)]
-struct Check {
+struct Check<'a> {
+    redactor: Option<&'a mut Redactor>,
+    /// Something of it is to be taken out before it is kept.
+    credentials: bool,
     spans: u64,
     rejected: u64,
     reasons: Vec<String>,
@@ -420,14 +467,26 @@ struct Check {
     pid_missing: bool,
 }
 
-impl SpanSink for Check {
+impl Check<'_> {
+    fn look(&mut self, concerns: impl FnOnce(&mut Redactor) -> bool) {
+        if let Some(redactor) = self.redactor.as_deref_mut().filter(|_| !self.credentials) {
+            self.credentials = concerns(redactor);
+        }
+    }
+}
+
+impl SpanSink for Check<'_> {
     fn resource(&mut self, resource: Resource) {
         self.resource_without_pid = resource.process_pid().is_none();
+        self.look(|redactor| redactor.concerns(&resource.attributes));
     }
 
-    fn scope(&mut self, _: Scope) {}
+    fn scope(&mut self, scope: Scope) {
+        self.look(|redactor| redactor.concerns(&scope.attributes));
+    }
 
-    fn span(&mut self, _: SpanRef<'_>) {
+    fn span(&mut self, span: SpanRef<'_>) {
+        self.look(|redactor| redactor.concerns_span(&span));
         self.spans += 1;
         self.pid_missing |= self.resource_without_pid;
     }

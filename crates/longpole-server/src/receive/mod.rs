@@ -15,14 +15,14 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, Receiver as ChannelReceiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use longpole_model::{Loss, LossKind, Span, SpanEvent, SpanId, TraceId};
+use longpole_model::{Loss, LossKind, ResourceEvent, Span, SpanEvent, SpanId, TraceId};
 pub use longpole_wire::otlp::{Encoding, Signal};
+use longpole_wire::redact::Redactor;
 use longpole_wire::{Limits, otlp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -59,10 +59,8 @@ pub trait Keep: Send + 'static {
     /// which it was.
     fn traces(&mut self, bytes: &[u8], encoding: Encoding, peer_pid: Option<u32>) -> Result<(), KeepError>;
 
-    /// Keeps one event of Pulumi's engine, reduced to identity: one JSON object with `stream` (one for each update, counted from
-    /// 0), `received_unix_nano` (text; our clock), `sequence` (of the stream), `time_unix_nano` (text; whole seconds), `step` (`pre`, `outputs`, `op_failed`), `op`, `urn`, `type`,
-    /// `dependencies` (list of URNs), `parent` and `provider` (text or null). No input, output or secret is in it.
-    fn resource_event(&mut self, json: &str) -> Result<(), KeepError>;
+    /// Keeps one event of Pulumi's engine, reduced to identity: no input, output or secret is in it. Its time is when it came.
+    fn resource_event(&mut self, event: ResourceEvent) -> Result<(), KeepError>;
 
     /// Keeps a log record that names a span: an event of it, which may come before the span itself or without it.
     fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), KeepError>;
@@ -110,6 +108,8 @@ pub struct ReceiverOptions {
     pub forward: Vec<ForwardTarget>,
     /// Limits of the decoders; of one AppDash packet, above all.
     pub limits: Limits,
+    /// Keep credentials as they came. What goes to targets as it was received is never changed.
+    pub keep_credentials: bool,
 }
 
 /// The receiver of a run.
@@ -140,7 +140,7 @@ impl Receiver {
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
             let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {
-                intake::keep_all(queue, keep, options.limits, &book, &forwarder);
+                intake::keep_all(queue, keep, (options.limits, options.keep_credentials), &book, &forwarder);
                 // Nobody listens if the receiver did not want to wait.
                 let _ = kept_all.send(());
             }
@@ -151,8 +151,8 @@ impl Receiver {
             intake: Intake::new(jobs),
             bodies: Arc::new(Semaphore::new(BODIES_IN_MEMORY_BYTES_MAX / body::PERMIT_BYTES)),
             event_streams: Semaphore::new(EVENT_STREAMS_MAX),
-            event_streams_so_far: AtomicU64::new(0),
             limits: options.limits,
+            keep_credentials: options.keep_credentials,
             book: Arc::clone(&book),
         };
         let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn({
@@ -232,8 +232,8 @@ pub(crate) struct Door {
     bodies: Arc<Semaphore>,
     /// Places for event streams.
     event_streams: Semaphore,
-    event_streams_so_far: AtomicU64,
     limits: Limits,
+    keep_credentials: bool,
     book: Arc<LossBook>,
 }
 
@@ -265,6 +265,11 @@ async fn serve(
 }
 
 impl Door {
+    /// Takes credentials out of spans, unless they are to be kept.
+    fn redactor(&self) -> Option<Redactor> {
+        (!self.keep_credentials).then(Redactor::default)
+    }
+
     /// Has a request kept, and counts what is refused. Every protocol that answers comes through here.
     async fn take(&self, content: Content, compression: Compression, body: Bytes, connection: &Arc<Connection>) -> Verdict {
         let _keeping = Keeping::of(connection);

@@ -10,7 +10,6 @@
 //! the engine waits for at its end, is given when every event of the stream stands in the log.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -51,7 +50,6 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
     let Ok(_place) = door.event_streams.try_acquire() else {
         return Err(refuse(code::RESOURCE_EXHAUSTED, "too many pulumi event streams at the same time"));
     };
-    let stream = door.event_streams_so_far.fetch_add(1, Ordering::Relaxed);
     let (mut body, mut messages) = (request.into_body(), Messages::default());
     let mut last = None;
     while let Some(frame) = body.frame().await {
@@ -75,8 +73,7 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
                 continue;
             };
             let compression = if compressed { compression } else { Compression::Identity };
-            last =
-                door.intake.hand(Job::new(Content::PulumiEvent { stream, received: now() }, connection).with(compression, message, memory));
+            last = door.intake.hand(Job::new(Content::PulumiEvent { received: now() }, connection).with(compression, message, memory));
             if last.is_none() {
                 return Err(refuse(code::UNAVAILABLE, "the recorder is ending"));
             }

@@ -41,7 +41,7 @@ struct Memory(Arc<(Mutex<State>, Condvar)>);
 #[derive(Default)]
 struct State {
     kept: Vec<Kept>,
-    resource_events: Vec<String>,
+    resource_events: Vec<ResourceEvent>,
     log_events: Vec<(TraceId, SpanId, SpanEvent)>,
     broken: bool,
     held: bool,
@@ -76,8 +76,8 @@ impl Keep for Memory {
         Ok(())
     }
 
-    fn resource_event(&mut self, json: &str) -> Result<(), KeepError> {
-        self.set(|state| state.resource_events.push(json.to_owned()));
+    fn resource_event(&mut self, event: ResourceEvent) -> Result<(), KeepError> {
+        self.set(|state| state.resource_events.push(event));
         Ok(())
     }
 

@@ -11,4 +11,4 @@ pub mod trace;
 
 pub use count::{count_logs, count_metrics};
 pub use response::{Encoding, PartialSuccess, Rejected, Signal, decode_response, decode_retry_delay, encode_response, encode_status};
-pub use trace::encode as encode_trace;
+pub use trace::{encode as encode_trace, encode_span_event};

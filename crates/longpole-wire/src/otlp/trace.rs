@@ -6,7 +6,7 @@ use longpole_model::id::{SpanId, TraceId};
 use longpole_model::loss::{Loss, LossKind};
 use longpole_model::resource::{Resource, Scope};
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, SpanSink};
-use longpole_model::span::{Span, SpanKind, StatusCode};
+use longpole_model::span::{Span, SpanEvent, SpanKind, StatusCode};
 use longpole_model::time::Timestamp;
 
 use super::common::{self, PairRef, text};
@@ -292,6 +292,27 @@ pub fn encode(spans: &[Span]) -> Vec<u8> {
     out
 }
 
+/// A request whose only span carries an event of the span with these ids, and says nothing else of it.
+pub fn encode_span_event(trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_message(&mut out, 1, |out| {
+        put_message(out, 2, |out| {
+            put_message(out, 2, |out| {
+                put_bytes(out, 1, &trace_id.bytes());
+                put_bytes(out, 2, &span_id.bytes());
+                put_message(out, 11, |out| put_event(out, &event));
+            });
+        });
+    });
+    out
+}
+
+fn put_event(out: &mut Vec<u8>, event: &SpanEvent) {
+    put_fixed64(out, 1, unix_nanos(event.time));
+    put_bytes(out, 2, event.name.as_bytes());
+    common::put_attributes(out, 3, &event.attributes);
+}
+
 pub(super) fn same<T: PartialEq>(a: &Arc<T>, b: &Arc<T>) -> bool {
     Arc::ptr_eq(a, b) || a == b
 }
@@ -315,11 +336,7 @@ fn put_span(out: &mut Vec<u8>, span: &Span) {
     common::put_attributes(out, 9, &span.attributes);
     put_integer(out, 10, u64::from(span.dropped_attributes));
     for event in &span.events {
-        put_message(out, 11, |out| {
-            put_fixed64(out, 1, unix_nanos(event.time));
-            put_bytes(out, 2, event.name.as_bytes());
-            common::put_attributes(out, 3, &event.attributes);
-        });
+        put_message(out, 11, |out| put_event(out, event));
     }
     put_integer(out, 12, u64::from(span.dropped_events));
     for link in &span.links {

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::oracle;
+use longpole_wire::zipkin::Format;
+
+use crate::{doors, oracle};
 
 /// Calls the function on every file of a fuzz target's corpus.
 fn replay(target: &str, check: fn(&[u8])) {
@@ -30,4 +32,38 @@ fn otlp_json() {
 #[test]
 fn traceparent() {
     replay("traceparent", oracle::traceparent);
+}
+
+#[test]
+fn zipkin() {
+    replay("zipkin_thrift", |bytes| doors::zipkin(bytes, Format::V1Thrift));
+    replay("zipkin_json", |bytes| doors::zipkin(bytes, Format::V2Json));
+    replay("zipkin_protobuf", |bytes| doors::zipkin(bytes, Format::V2Protobuf));
+}
+
+#[test]
+fn appdash() {
+    replay("appdash_frames", doors::appdash_frames);
+    replay("appdash_file", doors::appdash_file);
+}
+
+#[test]
+fn pulumi() {
+    replay("pulumi_event", doors::pulumi_event);
+    replay("pulumi_payload", doors::pulumi_payload);
+}
+
+#[test]
+fn jaeger() {
+    replay("jaeger", doors::jaeger);
+}
+
+#[test]
+fn otlp_logs() {
+    replay("otlp_logs", doors::otlp_logs);
+}
+
+#[test]
+fn files() {
+    replay("files", doors::any_file);
 }

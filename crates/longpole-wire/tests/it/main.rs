@@ -3,6 +3,7 @@
 mod arbitrary;
 mod corpus;
 mod counts;
+mod doors;
 mod json;
 mod logs;
 mod oracle;

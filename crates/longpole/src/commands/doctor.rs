@@ -163,9 +163,7 @@ fn ports() -> Vec<Check> {
 
 /// What the user's own OpenTelemetry variables do to a run.
 fn otel(environment: &[(OsString, OsString)]) -> Vec<Check> {
-    let request =
-        inject::Request { env: environment, endpoint: "http://127.0.0.1:1", traceparent: "", run_id: "", mode: inject::Mode::Auto };
-    let injection = inject::environment(&request);
+    let injection = inject::environment(&super::exec::unrecorded(environment));
     // What comes of the parent's context and of Pulumi's own variable is said by the run itself.
     let mut checks: Vec<Check> =
         injection.notes.into_iter().map(|note| warn("otel", note.text, "unset it for the run, or change it")).collect();

@@ -19,7 +19,6 @@ use longpole_capture::{inject, signals};
 use longpole_model::{Attribute, AttributeValue, Attributes, Exit, Resource, Scope, Span, SpanId, SpanKind, Status, StatusCode, Timestamp};
 use longpole_server::forward::{self, ForwardTarget};
 use longpole_server::receive::Signal;
-use longpole_wire::otlp;
 use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
 
@@ -77,14 +76,25 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
 /// Where spans go by this environment, if anywhere.
 pub(super) fn target(environment: &[(OsString, OsString)]) -> Option<ForwardTarget> {
     // The rules of a run's environment find the user's endpoint; what they would put into a run's is not asked here.
-    let request =
-        inject::Request { env: environment, endpoint: "http://127.0.0.1:1", traceparent: "", run_id: "", mode: inject::Mode::Auto };
-    let injection = inject::environment(&request);
+    let injection = inject::environment(&unrecorded(environment));
     let silenced = injection.notes.iter().any(|note| matches!(note.code, "sdk_disabled" | "exporter_not_otlp" | "sampled_out"));
     if silenced {
         return None;
     }
     forward_targets(injection.forward.as_ref()).0.into_iter().find(|target| target.signal == Signal::Traces)
+}
+
+/// Asks what an environment says, and not what a run would put into it.
+pub(super) fn unrecorded(environment: &[(OsString, OsString)]) -> inject::Request<'_> {
+    inject::Request {
+        env: environment,
+        argv: &[],
+        endpoint: "http://127.0.0.1:1",
+        appdash: "tcp://127.0.0.1:1",
+        traceparent: "",
+        run_id: "",
+        mode: inject::Mode::Auto,
+    }
 }
 
 /// A span under way.

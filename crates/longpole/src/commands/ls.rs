@@ -11,7 +11,7 @@ use super::run::now;
 use super::summary::command_words;
 use crate::args::{Format, ListArguments, PruneArguments, RemoveArguments, TagArguments};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{TimeUnit, WIDTH, count, cut, duration, fit, pad, range, right};
+use crate::terminal::{TimeUnit, WIDTH, count, cut, duration, pad, range, right};
 
 /// Lists recordings, newest first, each with its answer.
 pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {

@@ -21,20 +21,23 @@ use longpole_capture::child::{self, RunningChild};
 use longpole_capture::error::LaunchError;
 use longpole_capture::{inject, sampler, signals};
 use longpole_model::{
-    AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, RecorderCost, Resource, Run, Scope, Span,
-    SpanEvent, SpanId, SpanKind, Status, StatusCode, Timestamp, TraceId,
+    AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, RecorderCost, Resource, ResourceEvent,
+    Run, Scope, Span, SpanEvent, SpanId, SpanKind, Status, StatusCode, Timestamp, TraceId,
 };
 use longpole_server::forward::{ForwardProtocol, ForwardTarget, ForwardTls};
 use longpole_server::limits::FORWARD_TIMEOUT;
 use longpole_server::receive::{Encoding, Keep, KeepError, Receiver, ReceiverHandle, ReceiverOptions, Signal};
+use longpole_server::redacting::RedactingSink;
 use longpole_server::view;
 use longpole_store::{RecordingWriter, WalObservationSink, WalWriter};
+use longpole_wire::otlp;
+use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
 use tracing::info_span;
 
 use super::recording::Setting;
 use super::{open, summary};
-use crate::args::{self, EnvInject, Format, RunArguments, SampleClock};
+use crate::args::{self, EnvInject, Format, Redact, RunArguments, SampleClock};
 use crate::terminal::Style;
 use crate::{env_vars, own_traces};
 
@@ -146,8 +149,12 @@ impl Recorded {
     fn create(setting: &Setting, arguments: &RunArguments) -> Result<Self> {
         let store = setting.open_store()?;
         let (traceparent, parent) = identity()?;
+        let mut command: Vec<String> = arguments.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        if arguments.redact == Redact::On {
+            Redactor::default().arguments(&mut command);
+        }
         let run = Run {
-            command: arguments.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command,
             working_directory: std::env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default(),
             host: host(),
             cpus: std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
@@ -198,7 +205,10 @@ impl Recorded {
             self.lose(LossKind::ForwardFailed, text);
         }
         let keep = Box::new(WalKeep(self.writer.wal().clone()));
-        match Receiver::start(ReceiverOptions { forward, ..ReceiverOptions::default() }, keep) {
+        match Receiver::start(
+            ReceiverOptions { forward, keep_credentials: arguments.redact == Redact::Off, ..ReceiverOptions::default() },
+            keep,
+        ) {
             Ok(receiver) => {
                 let injection = inject::environment(&request(&receiver.endpoint(), &receiver.appdash_endpoint()));
                 self.receiver = Some(receiver);
@@ -224,7 +234,12 @@ impl Recorded {
             SampleClock::Cycles => sampler::SampleClock::Cycles,
         };
         let options = sampler::Options { rate_hz: arguments.rate, clock, ..sampler::Options::default() };
-        match sampler::Recorder::start(pid, &options, Box::new(self.writer.wal().observation_sink())) {
+        let sink = self.writer.wal().observation_sink();
+        let sink: Box<dyn ObservationSink> = match arguments.redact {
+            Redact::On => Box::new(RedactingSink::new(sink)),
+            Redact::Off => Box::new(sink),
+        };
+        match sampler::Recorder::start(pid, &options, sink) {
             Ok(recorder) => (Some(recorder), CaptureMode::User),
             Err(refused) => {
                 let remedy = if refused.remedy.is_empty() { String::new() } else { format!("; {}", refused.remedy) };
@@ -403,12 +418,12 @@ impl Keep for WalKeep {
         .map_err(|error| KeepError(error.to_string()))
     }
 
-    fn resource_event(&mut self, _json: &str) -> Result<(), KeepError> {
-        Err(KeepError("the log has no frame for them yet".to_owned()))
+    fn resource_event(&mut self, event: ResourceEvent) -> Result<(), KeepError> {
+        self.0.append_resource_event(&event).map_err(|error| KeepError(error.to_string()))
     }
 
-    fn log_event(&mut self, _trace_id: TraceId, _span_id: SpanId, _event: SpanEvent) -> Result<(), KeepError> {
-        Err(KeepError("the log has no frame for them yet".to_owned()))
+    fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), KeepError> {
+        self.0.append_span_events(&otlp::encode_span_event(trace_id, span_id, event)).map_err(|error| KeepError(error.to_string()))
     }
 }
 

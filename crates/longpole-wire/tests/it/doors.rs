@@ -1,0 +1,208 @@
+//! What must hold for any bytes at the doors that are not OTLP's. The fuzz targets and the tests call these same functions;
+//! this file is compiled into both.
+
+use longpole_model::attribute::Attributes;
+use longpole_model::loss::{Loss, LossKind};
+use longpole_model::resource::{Resource, Scope};
+use longpole_model::sink::{EventRef, SpanBatch};
+use longpole_model::span::Span;
+use longpole_model::{SpanId, TraceId};
+use longpole_wire::file::{self, FileFormat};
+use longpole_wire::otlp::logs::LogSink;
+use longpole_wire::otlp::{self, Encoding};
+use longpole_wire::{FileError, Limits, appdash, chrome_trace, jaeger, pulumi_event, pulumi_payload, zipkin};
+
+/// A secret that seeds hold in payloads.
+const SECRET: &str = "hunter2";
+
+/// A body in each encoding: taken whole or not at all, and what was taken comes back by every format.
+pub(crate) fn zipkin(bytes: &[u8], format: zipkin::Format) {
+    let mut batch = SpanBatch::default();
+    if zipkin::decode(bytes, format, &Limits::default(), &mut batch).is_err() {
+        assert!(batch.spans.is_empty() && batch.losses.is_empty(), "a refused request left something in the sink");
+    }
+    comes_back(&batch.spans);
+    let _ = zipkin::Format::of_request("/api/v1/spans", None, bytes);
+}
+
+/// A connection: however the bytes are cut into pieces, the same spans come out.
+pub(crate) fn appdash_frames(bytes: &[u8]) {
+    let read = |size: usize| {
+        let mut batch = SpanBatch::default();
+        let mut reader = appdash::FrameReader::new(&Limits::default());
+        let is_good = bytes.chunks(size).try_for_each(|piece| reader.push(piece, &mut batch)).is_ok();
+        reader.finish(&mut batch);
+        (batch, is_good)
+    };
+    let (whole, is_good) = read(bytes.len().max(1));
+    let (pieces, is_good_too) = read(7);
+    assert_eq!(is_good, is_good_too);
+    if is_good {
+        assert_eq!(format!("{:?}", whole.spans), format!("{:?}", pieces.spans));
+        assert_eq!(whole.losses, pieces.losses);
+    }
+    comes_back(&whole.spans);
+}
+
+/// A file: whatever is wrong with it, what was given comes back.
+pub(crate) fn appdash_file(bytes: &[u8]) {
+    file_as(bytes, FileFormat::AppDash);
+}
+
+/// A document of Jaeger's.
+pub(crate) fn jaeger(bytes: &[u8]) {
+    let mut batch = SpanBatch::default();
+    if jaeger::decode(bytes, &Limits::default(), &mut batch).is_err() {
+        assert!(batch.spans.is_empty() && batch.losses.is_empty(), "a refused request left something in the sink");
+    }
+    comes_back(&batch.spans);
+}
+
+/// A file of whatever it seems to be.
+pub(crate) fn any_file(bytes: &[u8]) {
+    match file::identify(bytes, "file") {
+        Ok(format) => file_as(bytes, format),
+        Err(error) => assert!(error.to_string().contains("known are")),
+    }
+}
+
+fn file_as(bytes: &[u8], format: FileFormat) {
+    let mut batch = SpanBatch::default();
+    match file::decode(bytes, format, &Limits::default(), &mut batch) {
+        Err(FileError::Truncated { offset, spans }) => {
+            assert_eq!((offset, spans), (bytes.len() as u64, batch.spans.len() as u64), "{format}");
+        }
+        Err(FileError::Broken { offset, .. } | FileError::Document { offset, .. }) => assert!(offset <= bytes.len() as u64),
+        Err(FileError::Read(_) | FileError::TooLarge { .. }) => panic!("bytes in memory are neither unreadable nor large"),
+        Ok(()) => {}
+    }
+    comes_back(&batch.spans);
+}
+
+/// An engine event: a text or an error, and no secret.
+pub(crate) fn pulumi_event(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(Some(event)) = pulumi_event::parse(text) {
+        assert!(event.time.unix_nanos() >= 0);
+    }
+}
+
+/// A payload: only what looks like a urn or a token comes out of it.
+pub(crate) fn pulumi_payload(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let found = pulumi_payload::find(text).map(|payload| payload.identity);
+    for identity in found.into_iter().chain([pulumi_payload::Identity::of_body(text)]) {
+        let urns = [&identity.urn, &identity.parent, &identity.provider].into_iter().flatten().chain(&identity.dependencies);
+        assert!(urns.into_iter().all(|urn| urn.starts_with("urn:pulumi:")));
+        assert!(identity.resource_type.is_none_or(|token| token.contains(':') && token.len() <= 512));
+    }
+}
+
+/// Logs: both encodings, whole or not at all.
+pub(crate) fn otlp_logs(bytes: &[u8]) {
+    #[derive(Default)]
+    struct Count(u64);
+    impl LogSink for Count {
+        fn resource(&mut self, _resource: Resource) {}
+        fn scope(&mut self, _scope: Scope) {}
+        fn event(&mut self, _trace_id: TraceId, _span_id: SpanId, _event: EventRef<'_>) {
+            self.0 += 1;
+        }
+        fn loss(&mut self, loss: Loss) {
+            assert!(loss.count > 0);
+        }
+    }
+    for encoding in [Encoding::Protobuf, Encoding::Json] {
+        let mut sink = Count::default();
+        match otlp::logs::decode(bytes, encoding, &Limits::default(), &mut sink) {
+            Ok(counts) => {
+                assert_eq!(counts.of_spans, sink.0);
+                // Of a name that stands twice in JSON, the one reader takes the last and the other all.
+                if encoding == Encoding::Protobuf {
+                    assert_eq!(otlp::count_logs(bytes, false), Ok(counts.of_spans + counts.others));
+                }
+            }
+            Err(_) => assert_eq!(sink.0, 0, "a refused request left something in the sink"),
+        }
+    }
+}
+
+/// No secret of a payload is in what was handed on.
+pub(crate) fn holds_no_secret(spans: &[Span]) {
+    assert!(!format!("{spans:?}").contains(SECRET));
+}
+
+/// Spans that were read can be written in every format and read again: equal, or the loss is listed.
+pub(crate) fn comes_back(spans: &[Span]) {
+    for (name, again) in FORMATS {
+        let (batch, losses) = again(spans);
+        assert!(losses.iter().all(|loss| loss.kind == LossKind::FormatCannotHold && loss.count > 0));
+        assert_eq!(batch.spans.len(), spans.len(), "{name}");
+        if losses.is_empty() {
+            let (expected, found) = (format!("{:#?}", in_order(spans)), format!("{:#?}", in_order(&batch.spans)));
+            assert_eq!(expected, found, "{name}");
+        }
+    }
+    let json: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&chrome_trace::encode(spans));
+    assert!(json.is_ok(), "a chrome trace is json");
+}
+
+/// Writes spans in a format and reads them again.
+type Again = fn(&[Span]) -> (SpanBatch, Vec<Loss>);
+
+/// Every format that is written and read.
+pub(crate) const FORMATS: [(&str, Again); 6] = [
+    ("otlp protobuf", |spans| (read(|limits, sink| otlp::trace::decode(&otlp::encode_trace(spans), limits, sink)), before_1970(spans))),
+    ("otlp json", |spans| (read(|limits, sink| otlp::json::decode(&otlp::json::encode(spans), limits, sink)), before_1970(spans))),
+    ("zipkin", |spans| {
+        let (bytes, losses) = zipkin::encode_v2_json(spans);
+        (read(|limits, sink| zipkin::decode(&bytes, zipkin::Format::V2Json, limits, sink)), losses)
+    }),
+    ("jaeger", |spans| {
+        let (bytes, losses) = jaeger::encode(spans);
+        (read(|limits, sink| jaeger::decode(&bytes, limits, sink)), losses)
+    }),
+    ("appdash file", |spans| {
+        let mut bytes = Vec::new();
+        let losses = appdash::encode_file(spans, &mut bytes).expect("memory");
+        (read(|limits, sink| appdash::decode_file(&bytes[..], limits, sink)), losses)
+    }),
+    ("appdash frames", |spans| {
+        let mut batch = SpanBatch::default();
+        let mut reader = appdash::FrameReader::new(&Limits::default());
+        reader.push(&appdash::encode_frames(spans), &mut batch).expect("our own encoding");
+        reader.finish(&mut batch);
+        // Frames lose what a file loses.
+        (batch, appdash::encode_file(spans, &mut std::io::sink()).expect("a sink"))
+    }),
+];
+
+fn read<E: std::fmt::Debug>(decode: impl FnOnce(&Limits, &mut SpanBatch) -> Result<(), E>) -> SpanBatch {
+    let mut batch = SpanBatch::default();
+    // Written tags are more than the attributes were.
+    let limits = Limits { values_max: u32::MAX, ..Limits::default() };
+    decode(&limits, &mut batch).expect("our own encoding");
+    batch
+}
+
+/// OTLP holds everything but that, and its encoders say so in their documentation only.
+fn before_1970(spans: &[Span]) -> Vec<Loss> {
+    let is_early = |span: &&Span| span.start.0 < 0 || span.end.0 < 0 || span.events.iter().any(|event| event.time.0 < 0);
+    let count = spans.iter().filter(is_early).count() as u64;
+    (count > 0).then(|| Loss::new(LossKind::FormatCannotHold, count, "times before 1970")).into_iter().collect()
+}
+
+/// The order of spans and of attributes with different keys means nothing.
+pub(crate) fn in_order(spans: &[Span]) -> Vec<Span> {
+    let by_key = |attributes: &mut Attributes| attributes.0.sort_by(|a, b| a.key.cmp(&b.key));
+    let mut spans = spans.to_vec();
+    for span in &mut spans {
+        by_key(&mut span.attributes);
+        by_key(&mut std::sync::Arc::make_mut(&mut span.resource).attributes);
+        span.events.iter_mut().for_each(|event| by_key(&mut event.attributes));
+        // Of the connection, not of the format.
+        span.pid = None;
+    }
+    spans.sort_by_cached_key(|span| format!("{span:?}"));
+    spans
+}

@@ -1,0 +1,8 @@
+//! AppDash over TCP: in whatever pieces it comes, the same spans come out.
+#![no_main]
+
+#[path = "../../crates/longpole-wire/tests/it/doors.rs"]
+#[allow(dead_code, reason = "each target calls its part")]
+mod doors;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| doors::appdash_frames(bytes));
