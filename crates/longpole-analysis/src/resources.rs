@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use longpole_model::{AttributeValue, Process, Recording, ResourceEvent, ResourceStep, Span, SpanId, TraceId};
 
+use crate::bridge;
 use crate::pairing::{self, Seen, Window};
 use crate::trace_tree::{Forest, Note};
 
@@ -27,6 +28,9 @@ pub const URN: &str = "pulumi.resource.urn";
 /// Attribute: its type.
 pub const TYPE: &str = "pulumi.resource.type";
 
+/// Attribute of legacy spans, also without payloads: the type of the resource, or the function that is called.
+const DECORATOR: &str = "pulumi-decorator";
+
 /// Attribute: URNs of the resources it depends on, a list, or a text with commas.
 pub const DEPENDENCIES: &str = "pulumi.dependencies";
 
@@ -35,6 +39,20 @@ pub const PARENT: &str = "pulumi.parent";
 
 /// Attribute: its provider, a URN with the provider's id behind it.
 pub const PROVIDER: &str = "pulumi.provider";
+
+/// The engine's span around the program.
+pub(crate) const RUN_PROGRAM: &str = "run-program";
+
+/// The call in it, as its client names it.
+pub(crate) const RUN_PROGRAM_CALL: &str = "pulumirpc.LanguageRuntime/Run";
+
+/// A measurement in the form of a span: from the start of the process to its first output. Nothing waits for it.
+const FIRST_PRINT: &str = "time-to-first-print";
+
+/// Whether the span is a measurement, and no work.
+pub(crate) fn is_measurement(span: &Span) -> bool {
+    span.name == FIRST_PRINT && span.service_name() == "pulumi-cli"
+}
 
 /// A call of a provider begins so much later than the engine's word that it will. The engine's own clock has whole seconds, so
 /// events are dated by their arrival: on a busy machine a call may even seem to begin first.
@@ -213,14 +231,20 @@ pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note
     }
     let spans = &recording.spans;
     let index: HashMap<(TraceId, SpanId), usize> = spans.iter().enumerate().rev().map(|(i, s)| ((s.trace_id, s.span_id), i)).collect();
-    let parent_of = |i: usize| spans[i].parent_span_id.and_then(|p| index.get(&(spans[i].trace_id, p))).copied().filter(|&p| p != i);
+    // A provider without OpenTelemetry names its caller by the id that this had in legacy tracing.
+    let by_legacy_id = bridge::Joined::of(recording).by_legacy_id;
+    let parent_of = |i: usize| {
+        let parent = spans[i].parent_span_id?;
+        index.get(&(spans[i].trace_id, parent)).or_else(|| by_legacy_id.get(&parent)).copied().filter(|&p| p != i)
+    };
     let call_of: Vec<Option<Call>> = spans.iter().map(|s| Call::of(&s.name)).collect();
     // Client and server of one call are one: the outer one is looked for, the inner one inherits.
     let outer = |i: usize| parent_of(i).is_none_or(|p| call_of[p] != call_of[i]);
     let mut candidates: BTreeMap<(Call, Option<&str>), Vec<usize>> = BTreeMap::new();
     for (i, span) in spans.iter().enumerate().filter(|&(i, s)| s.attributes.get(URN).is_none() && outer(i)) {
         if let Some(call) = call_of[i] {
-            candidates.entry((call, span.attributes.get_str(TYPE))).or_default().push(i);
+            let resource_type = [TYPE, DECORATOR].into_iter().find_map(|key| span.attributes.get_str(key));
+            candidates.entry((call, resource_type)).or_default().push(i);
         }
     }
     let mut found: HashMap<usize, &ResourceEvent> = HashMap::new();
@@ -232,6 +256,8 @@ pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note
         let mut wanted: BTreeMap<(Call, &str), Vec<usize>> = BTreeMap::new();
         for (o, operation) in operations.iter().enumerate() {
             let (provider, registration) = Call::of_operation(&operation.event.op);
+            // Stacks, components and providers themselves have none.
+            let provider = provider.filter(|_| operation.event.provider.is_some());
             if let Some(call) = if is_registration { registration } else { provider } {
                 wanted.entry((call, operation.event.resource_type.as_str())).or_default().push(o);
             }
@@ -365,6 +391,11 @@ impl Resources {
     pub(crate) fn of(recording: &Recording, forest: &Forest, end: &[i64]) -> Resources {
         let mut out = Resources::default();
         if !forest.pulumi() {
+            return out;
+        }
+        // Pulumi's events do not say what depends on what; its payloads do. Where nobody does, parents and providers alone would
+        // say that nothing else was waited for.
+        if !recording.spans.iter().any(|span| span.attributes.get(DEPENDENCIES).is_some()) {
             return out;
         }
         let mut number: HashMap<&str, usize> = HashMap::new();

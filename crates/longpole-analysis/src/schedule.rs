@@ -18,7 +18,7 @@ use std::collections::{BinaryHeap, HashMap};
 use longpole_model::Recording;
 
 use crate::pipeline;
-use crate::resources::Resources;
+use crate::resources::{self, Resources};
 use crate::trace_tree::Forest;
 
 /// "No node".
@@ -148,7 +148,8 @@ impl Schedule {
             anchor[i] = found(climb(i, &|p| start[p] <= start[i]));
             host[i] = found(climb(i, &|p| start[p] <= start[i] && start[i] <= end[p]));
             let until = found(climb(i, &|p| end[i] <= end[p]));
-            end_host[i] = if end[i] <= end[until as usize] { until } else { NONE };
+            let waits_for_it = end[i] <= end[until as usize] && !forest.span(recording, i).is_some_and(resources::is_measurement);
+            end_host[i] = if waits_for_it { until } else { NONE };
         }
 
         let mut end_by_chance = vec![false; count];

@@ -417,6 +417,7 @@ impl<'a> Builder<'a> {
             (place[i], edge[i]) = self.place_span(i, said[i]);
         }
         self.adopt_calls(&said, &mut place, &mut edge);
+        self.adopt_program_runs(&said, &mut place, &mut edge);
         place[spans..].copy_from_slice(&inner);
         let mut present = vec![true; entities];
         for p in 0..self.recording.processes.len() {
@@ -717,6 +718,27 @@ impl<'a> Builder<'a> {
             {
                 place[i] = Place::Entity(registration);
                 edge[i] = Edge::Inferred;
+            }
+        }
+    }
+
+    /// Puts the call that runs the program under the span that says so: Pulumi gives both the same parent.
+    fn adopt_program_runs(&self, said: &[Said], place: &mut [Place], edge: &mut [Edge]) {
+        if !self.pulumi {
+            return;
+        }
+        let parent_of = |i: usize| if let Said::Span(parent) = said[i] { Some(parent) } else { None };
+        let named = |name: &'static str| {
+            let spans = self.recording.spans.iter().enumerate();
+            spans.filter(move |(_, span)| span.name == name).filter_map(move |(i, _)| Some((parent_of(i)?, i)))
+        };
+        let programs: HashMap<usize, usize> = named(resources::RUN_PROGRAM).collect();
+        for (parent, call) in named(resources::RUN_PROGRAM_CALL) {
+            let Some(&program) = programs.get(&parent) else { continue };
+            let (outer, inner) = (self.span_ranges[program], self.span_ranges[call]);
+            if outer.start <= inner.start && inner.end <= outer.end {
+                place[call] = Place::Entity(program);
+                edge[call] = Edge::Inferred;
             }
         }
     }

@@ -181,3 +181,25 @@ sample 50ms x20 pid 1 main
     assert_eq!(report.own_samples(1).len(), 20);
     assert_eq!(report.link_counts(report.all_samples()).inferred, 20);
 }
+
+#[test]
+fn in_a_server_opentelemetry_stands_outside() {
+    check(
+        "\
+run pulumi up  0..100ms
+  pulumi  1..99ms  pulumi-cli  pid 1
+    pulumirpc.ResourceMonitor/RegisterResource  20..60.5ms  pulumi-cli  kind server
+    pulumirpc.ResourceMonitor/RegisterResource  20.02..40.5ms  pulumi-cli  kind server
+trace 2
+/pulumirpc.ResourceMonitor/RegisterResource  20.1..60.1ms  pid 1  id 71  kind server  scope appdash  pulumi.resource.type=a
+/pulumirpc.ResourceMonitor/RegisterResource  20.11..40.1ms  pid 1  id 72  kind server  scope appdash  pulumi.resource.type=b
+",
+        "\
+pulumi ..100000
+  pulumi ..99000
+    pulumirpc.ResourceMonitor/RegisterResource ..60500 pulumi.resource.type=a
+    pulumirpc.ResourceMonitor/RegisterResource ..40500 pulumi.resource.type=b
+legacy_joined 2: operations that two tracers saw are one; 0 spans found their parent by its legacy id
+",
+    );
+}

@@ -12,10 +12,11 @@ fn event(millis: f64, step: ResourceStep, op: &str, urn: &str, dependencies: &[&
         resource_type: type_of_urn(urn).to_owned(),
         dependencies: dependencies.iter().map(|d| (*d).to_owned()).collect(),
         parent: None,
-        provider: None,
+        provider: Some(PROVIDER_OF_ALL.to_owned()),
     }
 }
 
+const PROVIDER_OF_ALL: &str = "urn:pulumi:dev::shop::pulumi:providers:aws::default::04da6b54";
 const DB: &str = "urn:pulumi:dev::shop::aws:rds:Instance::db";
 const WEB: &str = "urn:pulumi:dev::shop::my:Site$aws:s3:Bucket::web";
 const DNS: &str = "urn:pulumi:dev::shop::aws:route53:Record::dns";
@@ -78,7 +79,7 @@ fn events_give_calls_and_registrations_their_resources_by_time() {
     assert_eq!(found, expected);
     assert_eq!(notes, []);
     let needs: Vec<&str> = needs_of(&recording.spans[7]).collect();
-    assert_eq!(needs, [DB, WEB]);
+    assert_eq!(needs, [DB, WEB, PROVIDER_OF_ALL]);
 }
 
 #[test]
@@ -147,4 +148,38 @@ process pulumi-resource-aws  6..98ms  pid 7 under 1
         forest.nodes.iter().enumerate().map(|(i, n)| format!("{}{}", "  ".repeat(n.depth as usize), forest.name(&recording, i))).collect();
     let expected = ["pulumi", "  pulumi", "    pulumirpc.LanguageRuntime/Run", "      go", "        compile", "      docker"];
     assert_eq!(drawn, expected);
+}
+
+#[test]
+fn what_has_no_provider_takes_no_call_away() {
+    let component = |millis, step| ResourceEvent { provider: None, ..event(millis, step, "create", WEB, &[]) };
+    let mut recording = text::parse(
+        "run pulumi up  0..100ms\n  pulumi  1..99ms  pulumi-cli\n    pulumirpc.ResourceProvider/Create  20..30ms  pulumi-cli\n",
+    )
+    .unwrap();
+    let events = [
+        component(19.0, ResourceStep::Pre),
+        component(30.5, ResourceStep::Outputs),
+        event(15.0, ResourceStep::Pre, "create", DB, &[]),
+        event(31.0, ResourceStep::Outputs, "create", DB, &[]),
+    ];
+    assert_eq!(identify(&mut recording, &events), []);
+    assert_eq!(recording.spans.iter().filter_map(urn_of).collect::<Vec<_>>(), [DB]);
+}
+
+#[test]
+fn the_call_of_the_program_stands_under_it_and_nobody_waits_for_a_measurement() {
+    let input = "\
+run pulumi up  0..100ms
+  pulumi  0..100ms  pulumi-cli
+    time-to-first-print  0..99ms  pulumi-cli
+    pulumi-plan  1..98ms  pulumi-cli
+      run-program  2..90ms  pulumi-cli
+      pulumirpc.LanguageRuntime/Run  3..89ms  pulumi-cli
+";
+    let report = Report::new(text::parse(input).unwrap());
+    let named = |name: &str| (0..report.forest().len()).find(|&n| report.name(n) == name).unwrap();
+    assert_eq!(report.forest().nodes[named("pulumirpc.LanguageRuntime/Run")].parent, Some(named("run-program")));
+    assert_eq!(report.critical_path().on_path_nanos[named("time-to-first-print")], 0);
+    assert_eq!(report.critical_path().on_path_nanos[named("pulumirpc.LanguageRuntime/Run")], 86_000_000);
 }
