@@ -142,7 +142,7 @@ impl Redactor {
         for of_resource in spans.chunk_by_mut(|a, b| Arc::ptr_eq(&a.resource, &b.resource)) {
             if self.concerns(&of_resource[0].resource.attributes) {
                 let mut clean = Resource::clone(&of_resource[0].resource);
-                taken += self.attributes(&mut clean.attributes);
+                taken += self.resource(&mut clean);
                 let clean = Arc::new(clean);
                 of_resource.iter_mut().for_each(|span| span.resource = Arc::clone(&clean));
             }
@@ -150,7 +150,7 @@ impl Redactor {
         for of_scope in spans.chunk_by_mut(|a, b| Arc::ptr_eq(&a.scope, &b.scope)) {
             if self.concerns(&of_scope[0].scope.attributes) {
                 let mut clean = Scope::clone(&of_scope[0].scope);
-                taken += self.attributes(&mut clean.attributes);
+                taken += self.scope(&mut clean);
                 let clean = Arc::new(clean);
                 of_scope.iter_mut().for_each(|span| span.scope = Arc::clone(&clean));
             }
@@ -163,7 +163,18 @@ impl Redactor {
         self.text(&mut event.name) + self.attributes(&mut event.attributes)
     }
 
-    fn span(&mut self, span: &mut Span) -> u64 {
+    /// Takes credentials out of what describes an emitter; says how many.
+    pub fn resource(&mut self, resource: &mut Resource) -> u64 {
+        self.attributes(&mut resource.attributes)
+    }
+
+    /// Takes credentials out of what describes an instrumentation; says how many.
+    pub fn scope(&mut self, scope: &mut Scope) -> u64 {
+        self.attributes(&mut scope.attributes)
+    }
+
+    /// Takes credentials out of a span, not of what describes its emitter; says how many.
+    pub fn span(&mut self, span: &mut Span) -> u64 {
         let mut taken = self.text(&mut span.name) + self.text(&mut span.status.message) + self.attributes(&mut span.attributes);
         for event in &mut span.events {
             taken += self.event(event);

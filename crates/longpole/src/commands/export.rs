@@ -10,7 +10,6 @@ use longpole_analysis::Report;
 use longpole_model::Loss;
 use longpole_server::{export, forward};
 use longpole_store::Store;
-use longpole_wire::otlp;
 
 use super::exec;
 use super::import;
@@ -79,7 +78,7 @@ pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
         return Err(failure.hint("longpole doctor says which").into());
     };
     for spans in recording.spans.chunks(SPANS_PER_REQUEST) {
-        forward::send_once(target.clone(), otlp::trace::encode(spans), SEND_MAX).context("failed to send the spans")?;
+        forward::send_once(target.clone(), spans, SEND_MAX).context("failed to send the spans")?;
     }
     say(&format!("longpole: {} spans sent\n", count(recording.spans.len() as u64)));
     Ok(())
