@@ -1,4 +1,4 @@
-//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context]`.
+//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|import]`.
 //!
 //! Every figure is a median of interleaved rounds, printed as a ratio to the plain program with the interval that holds the
 //! true median with 95 % confidence (order statistics). A peer that is not installed is said to be missing.
@@ -7,6 +7,8 @@
 
 mod answer;
 mod context;
+mod generate;
+mod import;
 mod load;
 mod overhead;
 mod peers;
@@ -24,6 +26,8 @@ fn main() -> Result<()> {
         ["overhead", longpole] => overhead::measure(longpole),
         ["answer", longpole] => answer::measure(longpole),
         ["context"] => context::measure(),
-        _ => bail!("usage: longpole-bench startup|overhead|answer LONGPOLE, or context"),
+        ["import", longpole] => import::measure(longpole),
+        ["gen", arguments @ ..] => generate::generate(arguments),
+        _ => bail!("usage: longpole-bench startup|overhead|answer|import LONGPOLE, or context, or gen --spans N …"),
     }
 }

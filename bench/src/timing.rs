@@ -34,7 +34,8 @@ pub(crate) fn once(argv: &[String], env: &[(String, String)]) -> Result<Round> {
     Ok(Round { wall_secs, cpu_secs: children_cpu_secs()? - cpu_before })
 }
 
-fn children_cpu_secs() -> Result<f64> {
+/// CPU time of all children that were waited for so far, in seconds.
+pub(crate) fn children_cpu_secs() -> Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").context("failed to read /proc/self/stat")?;
     let after_name = stat.rsplit(") ").next().unwrap_or_default();
     // Fields 16 and 17 of proc(5), counted from the state, which is field 3.

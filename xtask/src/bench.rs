@@ -14,7 +14,12 @@ pub(crate) fn bench(names: &[&str]) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(std::iter::once(peers::cache().join("bin")).chain(std::env::split_paths(&path)))?;
     let path = path.to_string_lossy();
-    let all = ["startup", "context", "overhead", "answer"];
+    if let ["gen", arguments @ ..] = names {
+        let mut args = vec!["gen"];
+        args.extend(arguments);
+        return run_in(&root(), &program.to_string_lossy(), &args, &[]);
+    }
+    let all = ["startup", "context", "overhead", "answer", "import"];
     for name in if names.is_empty() { &all[..] } else { names } {
         let mut args = vec![*name];
         let longpole = longpole.to_string_lossy();

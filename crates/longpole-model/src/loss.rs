@@ -47,6 +47,8 @@ pub enum LossKind {
     Environment,
     /// Operations of Pulumi's engine whose call was not found among the spans.
     ResourcesUnmatched,
+    /// A file that ends in the middle, or breaks the rules of its format; what stands before is here.
+    FileCut,
     /// Values that are named or look like credentials and were replaced before they were stored.
     ValuesRedacted,
     /// What the format of an export has no place for.
@@ -55,7 +57,7 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 23] = [
+    pub const ALL: [LossKind; 24] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -77,6 +79,7 @@ impl LossKind {
         LossKind::DrainTimedOut,
         LossKind::Environment,
         LossKind::ResourcesUnmatched,
+        LossKind::FileCut,
         LossKind::ValuesRedacted,
         LossKind::FormatCannotHold,
     ];
@@ -105,6 +108,7 @@ impl LossKind {
             LossKind::DrainTimedOut => "drain_timed_out",
             LossKind::Environment => "environment",
             LossKind::ResourcesUnmatched => "resources_unmatched",
+            LossKind::FileCut => "file_cut",
             LossKind::ValuesRedacted => "values_redacted",
             LossKind::FormatCannotHold => "format_cannot_hold",
         }

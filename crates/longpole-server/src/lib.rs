@@ -9,8 +9,10 @@
 
 mod api;
 mod assets;
+pub mod export;
 pub mod forward;
 mod guard;
+pub mod import;
 pub mod limits;
 mod loss_book;
 mod peer;

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 mod build;
+pub mod diff;
 #[cfg(test)]
 mod tests;
 
@@ -108,6 +109,31 @@ pub struct ParallelismView {
     pub mean: f64,
     /// At the peak.
     pub peak: u64,
+    /// Own time of all operations together.
+    pub work_nanos: i64,
+    /// How long the run would have been if everything that could run at once had.
+    pub span_nanos: i64,
+}
+
+/// Where the time of a deployment by Pulumi went, along the critical path; the parts sum to the run.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct DeploymentView {
+    /// A provider waited for the cloud.
+    pub cloud_wait_nanos: i64,
+    /// A provider's own code.
+    pub provider_nanos: i64,
+    /// Pulumi's engine.
+    pub engine_nanos: i64,
+    /// The language host and the program.
+    pub language_host_nanos: i64,
+    /// Plug-ins were found, installed, started and configured.
+    pub plugin_start_nanos: i64,
+    /// The state was read or written.
+    pub state_backend_nanos: i64,
+    /// The program was compiled.
+    pub compile_nanos: i64,
+    /// Nothing of the deployment was there.
+    pub idle_nanos: i64,
 }
 
 /// Something missing or peculiar.
@@ -172,6 +198,8 @@ pub struct SummaryView {
     pub states: StatesView,
     /// How much ran at once.
     pub parallelism: ParallelismView,
+    /// For a deployment by Pulumi: is it the cloud, or Pulumi itself?
+    pub deployment: Option<DeploymentView>,
     /// The first poles.
     pub poles: Vec<PoleView>,
     /// What is missing.
@@ -226,6 +254,10 @@ pub struct PoleView {
     pub states: StatesView,
     /// Why it takes its time.
     pub reason: ReasonView,
+    /// Handle of the pole inside it that explains most of what it saves.
+    pub contains: Option<String>,
+    /// URN of the cloud resource that it works on.
+    pub resource: Option<String>,
     /// Functions of their own samples.
     pub top_frames: Vec<TopFrameView>,
     /// Their own samples.

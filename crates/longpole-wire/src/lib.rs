@@ -42,6 +42,7 @@ mod json;
 pub mod limits;
 pub mod otlp;
 mod plain;
+pub mod pprof;
 mod protobuf;
 pub mod pulumi_event;
 pub mod pulumi_payload;

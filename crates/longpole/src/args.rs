@@ -13,6 +13,8 @@ const EXAMPLES: &str = "Examples:
   longpole run -F 199 -- ./server      fewer samples
   longpole open last                   see it in the browser
   longpole span p1                     the first long pole: states, savings, code
+  longpole poles ./up.trace            the same of a file that another tool wrote
+  longpole diff r6 r7                  what changed, and where on the critical path
   longpole sql 'SELECT name, count(*) FROM spans GROUP BY name'";
 
 /// What do I fix first, and what do I gain? Traces and profiles of any command, joined.
@@ -98,6 +100,14 @@ pub(crate) enum Command {
     Flame(FlameArguments),
     /// Ask in SQL (read-only)
     Sql(SqlArguments),
+    /// What changed between two recordings, and where on the critical path
+    Diff(DiffArguments),
+    /// Make recordings of files that other tools wrote
+    Import(ImportArguments),
+    /// Write the spans of a recording as a file for another tool
+    Export(ExportArguments),
+    /// Write a file of one tool as a file for another
+    Convert(ConvertArguments),
     /// List recordings
     Ls(ListArguments),
     /// Give a recording a name
@@ -110,6 +120,12 @@ pub(crate) enum Command {
     Exec(ExecArguments),
     /// Say what on this machine keeps longpole from seeing all there is
     Doctor(DoctorArguments),
+    /// Show a trace file in the browser, as `pulumi view-trace` does
+    #[command(hide = true)]
+    ViewTrace(ViewTraceArguments),
+    /// Write a trace file as a profile of wall time, as `pulumi convert-trace` does
+    #[command(hide = true)]
+    ConvertTrace(ConvertTraceArguments),
 }
 
 #[derive(Debug, Args)]
@@ -186,7 +202,7 @@ pub(crate) enum EnvInject {
 
 #[derive(Debug, Args)]
 pub(crate) struct OpenArguments {
-    /// Recording: `r7`, `7`, `last` or a tag
+    /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Port of the page on 127.0.0.1; 0 takes a free one
@@ -199,7 +215,7 @@ pub(crate) struct OpenArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordingArguments {
-    /// Recording: `r7`, `7`, `last` or a tag
+    /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -208,7 +224,7 @@ pub(crate) struct RecordingArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PolesArguments {
-    /// Recording: `r7`, `7`, `last` or a tag
+    /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// How many at the most; 0 for all
@@ -220,7 +236,7 @@ pub(crate) struct PolesArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct TreeArguments {
-    /// Recording: `r7`, `7`, `last` or a tag
+    /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// How many levels at the most; 0 for all
@@ -237,7 +253,7 @@ pub(crate) struct TreeArguments {
 pub(crate) struct SpanArguments {
     /// Handle: `s12`, or `p1` for the span of a pole
     pub(crate) handle: String,
-    /// Recording: `r7`, `7`, `last` or a tag
+    /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -246,7 +262,7 @@ pub(crate) struct SpanArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FlameArguments {
-    /// Recording: `r7`, `7`, `last` or a tag; or the handle of a span of the last one
+    /// Recording: `r7`, `7`, `last` or a tag; a file: `./up.trace`; or the handle of a span of the last one
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Only this span and its descendants: `s12`, or `p1`
@@ -281,6 +297,86 @@ pub(crate) struct RemoveArguments {
     /// Recordings: `r7`, `7` or `last`
     #[arg(required = true)]
     pub(crate) recordings: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArguments {
+    /// Before: a recording or a file
+    pub(crate) before: String,
+    /// After: a recording or a file
+    #[arg(default_value = "last")]
+    pub(crate) after: String,
+    /// How many rows at the most; 0 for all
+    #[arg(long, default_value_t = 20)]
+    pub(crate) limit: usize,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// Trace files: OTLP JSON (lines or one document) or protobuf, AppDash (`up.trace`), Zipkin, Jaeger, `.lpole`; also gzipped
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Give the recording a name; with several files, the last one has it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tag: Option<String>,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// What another tool reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One OTLP request as JSON
+    OtlpJson,
+    /// One OTLP request as protobuf
+    OtlpProtobuf,
+    /// Zipkin v2 JSON
+    Zipkin,
+    /// What the page of Jaeger loads and saves
+    Jaeger,
+    /// AppDash, which `pulumi view-trace` reads
+    Appdash,
+    /// Chrome's trace events, which Perfetto reads
+    Chrome,
+    /// Wall time as a profile, gzipped
+    Pprof,
+    /// Wall time as folded stacks, for flamegraph.pl and speedscope
+    Folded,
+    /// The whole recording in one file, for longpole
+    Lpole,
+}
+
+/// Where a file goes, and what it is.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArguments {
+    /// Format; without it, by the name of the output
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) to: Option<ExportFormat>,
+    /// The file to write; without it, standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// pprof and folded: time between two ticks
+    #[arg(short, long, value_name = "TIME", default_value = "500ms", value_parser = crate::units::duration)]
+    pub(crate) granularity: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// Recording: `r7`, `7`, `last` or a tag
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArguments {
+    /// A trace file
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
 }
 
 #[derive(Debug, Args)]
@@ -344,4 +440,31 @@ pub(crate) enum Kind {
 pub(crate) struct DoctorArguments {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ViewTraceArguments {
+    /// A trace file
+    pub(crate) file: String,
+    /// Port of the page on 127.0.0.1; 0 takes a free one
+    #[arg(short = 'P', long, default_value_t = 8008)]
+    pub(crate) port: u16,
+    /// Print the URL only
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertTraceArguments {
+    /// A trace file
+    pub(crate) file: PathBuf,
+    /// Send the spans to the OTLP endpoint of the environment instead of writing a profile
+    #[arg(long)]
+    pub(crate) otel: bool,
+    /// Time between two ticks of the profile
+    #[arg(short, long, value_name = "TIME", default_value = "500ms", value_parser = crate::units::duration)]
+    pub(crate) granularity: Duration,
+    /// Leave out the spans of log calls
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) ignore_log_spans: bool,
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use longpole_analysis::call_tree::FunctionWeight;
+use longpole_analysis::deployment::DeploymentTime;
 use longpole_analysis::poles::{Pole, Savings};
 use longpole_analysis::report::{FEW_SAMPLES, LinkCounts};
 use longpole_analysis::savings::Saving;
@@ -99,7 +100,7 @@ impl SummaryView {
     pub fn new(recording: impl Display, report: &Report) -> Self {
         let run = &report.recording().run;
         let poles = report.poles();
-        let parallelism = report.parallelism();
+        let (parallelism, work) = (report.parallelism(), report.work());
         SummaryView {
             schema: "longpole.summary/1",
             recording: recording.to_string(),
@@ -117,11 +118,32 @@ impl SummaryView {
             samples: report.recording().samples.len() as u64,
             links: report.link_counts(report.all_samples()).into(),
             states: report.path_states().into(),
-            parallelism: ParallelismView { mean: parallelism.mean, peak: u64::from(parallelism.peak) },
+            parallelism: ParallelismView {
+                mean: parallelism.mean,
+                peak: u64::from(parallelism.peak),
+                work_nanos: work.work_nanos,
+                span_nanos: work.span_nanos,
+            },
+            deployment: report.deployment_time().map(DeploymentView::new),
             poles: pole_views(report, SUMMARY_POLES_MAX),
             quality: report.quality().iter().map(QualityView::new).collect(),
             recorder: run.recorder_cost.map(RecorderView::new),
             truncated: PolesTruncated { poles: poles.len().saturating_sub(SUMMARY_POLES_MAX) + report.poles_truncated() },
+        }
+    }
+}
+
+impl DeploymentView {
+    fn new(time: DeploymentTime) -> Self {
+        DeploymentView {
+            cloud_wait_nanos: time.cloud_wait_nanos,
+            provider_nanos: time.provider_nanos,
+            engine_nanos: time.engine_nanos,
+            language_host_nanos: time.language_host_nanos,
+            plugin_start_nanos: time.plugin_start_nanos,
+            state_backend_nanos: time.state_backend_nanos,
+            compile_nanos: time.compile_nanos,
+            idle_nanos: time.idle_nanos,
         }
     }
 }
@@ -169,6 +191,8 @@ impl PoleView {
             evidence: pole.savings.evidence.as_str(),
             states: report.pole_states(pole).into(),
             reason: ReasonView { code: reason.code.as_str(), text: reason.text },
+            contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
+            resource: pole.resource.clone(),
             top_frames: top_frames(report, &functions),
             samples: samples.len() as u64,
             few_samples: (samples.len() as u64) < FEW_SAMPLES,

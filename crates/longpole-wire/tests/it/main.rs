@@ -9,5 +9,6 @@ mod logs;
 mod oracle;
 mod responses;
 mod roundtrips;
+mod secrets;
 mod traces;
 mod wild;

@@ -19,7 +19,7 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
         None if is_handle(&arguments.recording) => (Some(arguments.recording.as_str()), "last"),
         None => (None, arguments.recording.as_str()),
     };
-    let (name, report) = load(&setting.open_store()?, recording)?;
+    let (name, report) = load(setting, recording)?;
     let view = match span {
         None => view::FlameView::of_run(&name, &report),
         Some(handle) => view::FlameView::of_span(&name, &report, handle).ok_or_else(|| not_found(&name, handle))?,

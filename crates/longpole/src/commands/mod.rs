@@ -1,8 +1,11 @@
 //! One command per file, thin.
 
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod exec;
+pub(crate) mod export;
 pub(crate) mod flame;
+pub(crate) mod import;
 pub(crate) mod ls;
 pub(crate) mod open;
 pub(crate) mod recording;

@@ -1,12 +1,14 @@
 //! What every command that looks at a recording shares: the store, the name, the report, and where output goes.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
 use longpole_server::seal;
 use longpole_store::{ErrorKind, RecordingName, Store};
 
+use super::import;
 use crate::args::{Arguments, Color, TracingLevel};
 use crate::env_vars;
 use crate::failure::{Failure, Kind};
@@ -14,7 +16,7 @@ use crate::terminal::Style;
 
 /// What the global flags say.
 pub(crate) struct Setting {
-    pub(crate) store: std::path::PathBuf,
+    pub(crate) store: PathBuf,
     pub(crate) color: Color,
     pub(crate) tracing_level: Option<TracingLevel>,
 }
@@ -46,8 +48,23 @@ pub(crate) fn resolve(store: &Store, text: &str) -> Result<RecordingName> {
     })
 }
 
+/// The report of a recording, or of a file that is read and not kept; with what to call it in the next command.
+pub(crate) fn load(setting: &Setting, text: &str) -> Result<(String, Report)> {
+    match file(text) {
+        Some(path) => Ok((text.to_owned(), import::report(path)?)),
+        None => load_stored(&setting.open_store()?, text),
+    }
+}
+
+/// The file that a text names where a recording may stand: it has a `/`, or is there. Names of recordings win; `./r7` is a file.
+pub(crate) fn file(text: &str) -> Option<&Path> {
+    let path = Path::new(text);
+    let is_name = text == "last" || RecordingName::parse(text).is_some();
+    (!is_name && (text.contains('/') || path.is_file())).then_some(path)
+}
+
 /// The report of a recording; one whose recorder was killed is sealed first.
-pub(crate) fn load(store: &Store, text: &str) -> Result<(String, Report)> {
+pub(crate) fn load_stored(store: &Store, text: &str) -> Result<(String, Report)> {
     let name = resolve(store, text)?;
     let report = seal::load(store, name, &|| false).with_context(|| format!("failed to read {name}"))?;
     Ok((name.to_string(), report))
@@ -75,6 +92,39 @@ pub(crate) fn own_name() -> String {
             .is_some_and(|file| file.canonicalize().ok() == here)
     });
     if is_path && !found { called.to_string_lossy().into_owned() } else { "longpole".to_owned() }
+}
+
+/// A store for the time of one command, with one file in it.
+pub(crate) struct TemporaryStore {
+    root: PathBuf,
+}
+
+impl TemporaryStore {
+    /// Keeps this file as a recording in a new store.
+    pub(crate) fn of_file(path: &Path) -> Result<(Self, RecordingName)> {
+        let recording = import::read(path)?;
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"))?;
+        let root = std::env::temp_dir().join(format!("longpole-{:016x}", u64::from_ne_bytes(random)));
+        let store = TemporaryStore { root };
+        let (name, _) = longpole_server::import::keep(&store.open()?, recording).context("failed to keep the file for a while")?;
+        Ok((store, name))
+    }
+
+    pub(crate) fn open(&self) -> Result<Store> {
+        Store::open(&self.root).with_context(|| format!("failed to open the store {}", self.root.display()))
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
+impl Drop for TemporaryStore {
+    fn drop(&mut self) {
+        // What stays is in the folder that the system empties.
+        std::fs::remove_dir_all(&self.root).ok();
+    }
 }
 
 /// Writes to standard output; a reader that went away (`| head`) is a polite end, not an error.

@@ -345,7 +345,7 @@ impl Recorded {
         if arguments.open {
             // The recording is the reader's now.
             drop(self.writer);
-            open::serve(setting, name, 0, true)?;
+            open::serve(&setting.store, name, 0, true, &name.to_string())?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::args::{Format, PolesArguments, RecordingArguments};
 
 /// The answer of a recording.
 pub(crate) fn show(setting: &Setting, arguments: &RecordingArguments) -> Result<()> {
-    let (name, report) = load(&setting.open_store()?, &arguments.recording)?;
+    let (name, report) = load(setting, &arguments.recording)?;
     let view = view::SummaryView::new(&name, &report);
     match arguments.format {
         Format::Json => print_json(&view),
@@ -19,7 +19,7 @@ pub(crate) fn show(setting: &Setting, arguments: &RecordingArguments) -> Result<
 
 /// All long poles.
 pub(crate) fn poles(setting: &Setting, arguments: &PolesArguments) -> Result<()> {
-    let (name, report) = load(&setting.open_store()?, &arguments.recording)?;
+    let (name, report) = load(setting, &arguments.recording)?;
     let mut view = view::PolesView::new(&name, &report);
     if arguments.limit > 0 && view.poles.len() > arguments.limit {
         view.truncated.poles += view.poles.len() - arguments.limit;

@@ -20,7 +20,7 @@ pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
 /// Prints one span.
 pub(crate) fn span(setting: &Setting, arguments: &SpanArguments) -> Result<()> {
     let (handle, recording) = in_order(&arguments.handle, &arguments.recording);
-    let (name, report) = load(&setting.open_store()?, recording)?;
+    let (name, report) = load(setting, recording)?;
     let view = view::SpanView::new(&name, &report, handle).ok_or_else(|| not_found(&name, handle))?;
     match arguments.format {
         Format::Json => print_json(&view),

@@ -4,7 +4,7 @@ use anyhow::Result;
 use longpole_query::{Limits, QueryErrorKind, SqlResult, Value};
 use serde_json::json;
 
-use super::recording::{Setting, load, print, print_json, resolve};
+use super::recording::{Setting, load_stored, print, print_json, resolve};
 use crate::args::{Format, SqlArguments};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{counted, fit, pad, printable, right};
@@ -18,7 +18,7 @@ pub(crate) fn sql(setting: &Setting, arguments: &SqlArguments) -> Result<()> {
     let name = resolve(&store, &arguments.recording)?;
     if !matches!(store.recording(name)?.state, longpole_store::RecordingState::Sealed { .. }) {
         // A recording whose recorder was killed has no tables before somebody looked at it.
-        load(&store, &arguments.recording)?;
+        load_stored(&store, &arguments.recording)?;
     }
     let result = longpole_query::sql(&[store.recording(name)?], &arguments.query, &Limits::default()).map_err(|error| {
         let kind = if error.kind() == QueryErrorKind::Usage { Kind::Usage } else { Kind::Failed };

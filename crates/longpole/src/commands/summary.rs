@@ -22,6 +22,9 @@ pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
         if let Some(parallel) = parallel_line(view, style) {
             line(&mut out, &parallel);
         }
+        if let Some(deployment) = &view.deployment {
+            line(&mut out, &deployment_line(deployment, view.wall_nanos, style));
+        }
     }
     if view.poles.is_empty() {
         line(&mut out, "");
@@ -92,14 +95,33 @@ fn path_line(view: &view::SummaryView, style: Style) -> String {
 }
 
 fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
-    (view.parallelism.peak > 0).then(|| {
-        format!(
-            "{}  {:.1} operations in flight on average, {} at the peak",
-            style.faint("parallel"),
-            view.parallelism.mean,
-            view.parallelism.peak
-        )
+    let parallel = &view.parallelism;
+    (parallel.peak > 0).then(|| {
+        let mut text =
+            format!("{}  {:.1} operations in flight on average, {} at the peak", style.faint("parallel"), parallel.mean, parallel.peak);
+        if parallel.span_nanos > 0 {
+            let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
+            let _ = write!(text, "; what waits for what allows {most:.1}");
+        }
+        text
     })
+}
+
+/// Is it the cloud, or Pulumi itself?
+fn deployment_line(time: &view::DeploymentView, wall: i64, style: Style) -> String {
+    let parts = [
+        ("cloud", time.cloud_wait_nanos),
+        ("providers", time.provider_nanos),
+        ("Pulumi's engine", time.engine_nanos),
+        ("language host", time.language_host_nanos),
+        ("plug-in start", time.plugin_start_nanos),
+        ("state", time.state_backend_nanos),
+        ("compiling", time.compile_nanos),
+        ("idle", time.idle_nanos),
+    ];
+    let words: Vec<String> =
+        parts.iter().filter(|(_, nanos)| *nanos > 0).map(|(name, nanos)| format!("{name} {}", percent(*nanos, wall))).collect();
+    format!("{}    {}", style.faint("pulumi"), words.join("  "))
 }
 
 /// The poles as a table, `shown` of them: a line of numbers each, and below it why it takes its time.
@@ -140,7 +162,11 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
             right(&row[2], widths[2]),
         );
         line(out, &text);
-        line(out, &style.faint(&format!("{}{}", " ".repeat(indent), fit(&pole.reason.text, terminal::WIDTH - indent))));
+        let why = match &pole.contains {
+            Some(inner) => format!("contains {inner}; {}", pole.reason.text),
+            None => pole.reason.text.clone(),
+        };
+        line(out, &style.faint(&format!("{}{}", " ".repeat(indent), fit(&why, terminal::WIDTH - indent))));
     }
 }
 

@@ -12,7 +12,7 @@ const INDENT_MAX: usize = 20;
 
 /// Prints the tree.
 pub(crate) fn tree(setting: &Setting, arguments: &TreeArguments) -> Result<()> {
-    let (name, report) = load(&setting.open_store()?, &arguments.recording)?;
+    let (name, report) = load(setting, &arguments.recording)?;
     let view = view::TreeView::new(&name, &report);
     match arguments.format {
         Format::Json => print_json(&view),

@@ -1,0 +1,261 @@
+//! A file that another tool wrote becomes a recording.
+//!
+//! ```text
+//! file ─ gzip? ─ wire::file ─ spans ─ credentials taken out ─► Assembler ─► Recording, whose run is the file
+//!   └ .lpole ─ store::pack ───────────────────────────────────► Recording, as it was
+//! ```
+//!
+//! The file is read once, from its beginning, and never as a whole. What stands before a fault is kept, and the fault is a loss
+//! of the recording: a trace that was cut when its writer died is still most of the trace.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::bufread::MultiGzDecoder;
+use longpole_analysis::{Report, bridge};
+use longpole_model::sink::SpanRef;
+use longpole_model::{
+    CaptureMode, Loss, LossKind, Recording, Resource, Run, Scope, Span, SpanBatch, SpanId, SpanSink, TimeRange, Timestamp, TraceId,
+};
+use longpole_store::{Assembler, RecordingName, Store, StoreError, SummaryRow, pack};
+use longpole_wire::file::{self, FormatError, HEAD_BYTES};
+use longpole_wire::redact::Redactor;
+use longpole_wire::{FileError, Limits};
+use tracing::info_span;
+
+use crate::view;
+
+/// Resources, and scopes, that are kept to be shared: exporters repeat them with each request. A file of more emitters than
+/// this in turns is read as well, only larger in memory.
+const SHARED_MAX: usize = 64;
+
+/// Why a file is no recording. The message completes "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The operating system refused.
+    #[error("read {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is none of the formats that are read.
+    #[error("read {}", path.display())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// What it seems to be, and what is known.
+        source: FormatError,
+    },
+    /// Nothing of it could be read.
+    #[error("read {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not, and where.
+        source: FileError,
+    },
+    /// It is a recording that cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The recording that a file holds.
+pub fn read(path: &Path) -> Result<Recording, ImportError> {
+    let io = |source| ImportError::Io { path: path.to_owned(), source };
+    let mut file = BufReader::with_capacity(HEAD_BYTES, File::open(path).map_err(io)?);
+    let first = file.fill_buf().map_err(io)?;
+    if pack::is_pack(first) {
+        return Ok(pack::read(path)?);
+    }
+    if first.starts_with(&[0x1f, 0x8b]) {
+        return decode(path, BufReader::with_capacity(HEAD_BYTES, MultiGzDecoder::new(file)));
+    }
+    decode(path, file)
+}
+
+fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Recording, ImportError> {
+    let first = input.fill_buf().map_err(|source| ImportError::Io { path: path.to_owned(), source })?;
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let format = file::identify(first, &name).map_err(|source| ImportError::Unknown { path: path.to_owned(), source })?;
+    let _step = info_span!("decode", format = format.as_str()).entered();
+    let mut intake = Intake::new(path);
+    if let Err(error) = file::decode(input, format, &Limits::default(), &mut intake) {
+        if intake.spans == 0 {
+            return Err(ImportError::Unreadable { path: path.to_owned(), source: error });
+        }
+        intake.assembler.loss(Loss::new(LossKind::FileCut, 1, with_cause(&error)));
+    }
+    Ok(intake.finish())
+}
+
+/// An error with its cause on one line.
+fn with_cause(error: &FileError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// Takes the spans of a file.
+struct Intake {
+    batch: SpanBatch,
+    assembler: Assembler,
+    redactor: Redactor,
+    redacted: u64,
+    resources: Shared<Resource>,
+    scopes: Shared<Scope>,
+    spans: u64,
+}
+
+impl SpanSink for Intake {
+    fn resource(&mut self, mut resource: Resource) {
+        self.redacted += self.redactor.resource(&mut resource);
+        self.batch.resource(resource);
+    }
+
+    fn scope(&mut self, mut scope: Scope) {
+        self.redacted += self.redactor.scope(&mut scope);
+        self.batch.scope(scope);
+    }
+
+    fn span(&mut self, span: SpanRef<'_>) {
+        let concerned = self.redactor.concerns_span(&span);
+        self.batch.span(span);
+        for mut span in self.batch.spans.drain(..) {
+            if concerned {
+                self.redacted += self.redactor.span(&mut span);
+            }
+            span.resource = self.resources.share(&span.resource);
+            span.scope = self.scopes.share(&span.scope);
+            // A pid is one of the recording machine, and nobody knows where these spans were made.
+            span.pid = None;
+            self.spans += 1;
+            self.assembler.span(span);
+        }
+    }
+
+    fn loss(&mut self, loss: Loss) {
+        self.batch.loss(loss);
+    }
+}
+
+impl Intake {
+    fn new(path: &Path) -> Self {
+        Intake {
+            batch: SpanBatch::default(),
+            assembler: Assembler::new(run_of_file(path)),
+            redactor: Redactor::default(),
+            redacted: 0,
+            resources: Shared::default(),
+            scopes: Shared::default(),
+            spans: 0,
+        }
+    }
+
+    fn finish(mut self) -> Recording {
+        self.batch.losses.drain(..).for_each(|loss| self.assembler.loss(loss));
+        if self.redacted > 0 {
+            self.assembler.loss(Loss::new(
+                LossKind::ValuesRedacted,
+                self.redacted,
+                "named or looking like credentials: docs/formats/redaction.md",
+            ));
+        }
+        let mut recording = self.assembler.finish();
+        if let Some(TimeRange { start, end }) = range(&recording.spans) {
+            recording.run.start = start;
+            recording.run.end = Some(end);
+        }
+        if let Some((trace_id, span_id)) = caller(&recording.spans) {
+            recording.run.trace_id = trace_id;
+            recording.run.root_span_id = span_id;
+        }
+        recording
+    }
+}
+
+/// The run that a file stands for. It has ended, and nobody saw how.
+fn run_of_file(path: &Path) -> Run {
+    Run {
+        command: vec!["import".to_owned(), path.to_string_lossy().into_owned()],
+        working_directory: String::new(),
+        host: String::new(),
+        cpus: 0,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        trace_id: TraceId::MAX,
+        root_span_id: SpanId::MAX,
+        root_pid: None,
+        start: Timestamp(0),
+        end: Some(Timestamp(0)),
+        exit: None,
+        rate_hz: 0,
+        mode: CaptureMode::Off,
+        cpu_nanos: None,
+        recorder_cost: None,
+    }
+}
+
+/// First start to last end. Times that were moved into what can be counted say nothing about when the trace was.
+fn range(spans: &[Span]) -> Option<TimeRange> {
+    let of = |spans: &mut dyn Iterator<Item = &Span>| {
+        spans
+            .map(|span| TimeRange { start: span.start, end: span.end.max(span.start) })
+            .reduce(|a, b| TimeRange { start: a.start.min(b.start), end: a.end.max(b.end) })
+    };
+    let clamped = |span: &&Span| span.attributes.get("longpole.time_clamped").is_some();
+    of(&mut spans.iter().filter(|span| !clamped(span))).or_else(|| of(&mut spans.iter()))
+}
+
+/// The one span that is named as a parent and is not in the file: what called all this, and so the root of the run.
+fn caller(spans: &[Span]) -> Option<(TraceId, SpanId)> {
+    let ids: std::collections::HashSet<(TraceId, SpanId)> = spans.iter().map(|span| (span.trace_id, span.span_id)).collect();
+    let mut missing = spans.iter().filter_map(|span| Some((span.trace_id, span.parent_span_id?))).filter(|id| !ids.contains(id));
+    let first = missing.next()?;
+    missing.all(|other| other == first).then_some(first)
+}
+
+/// Values that come again and again, each kept once.
+struct Shared<T>(Vec<Arc<T>>);
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        Shared(Vec::new())
+    }
+}
+
+impl<T: PartialEq> Shared<T> {
+    fn share(&mut self, value: &Arc<T>) -> Arc<T> {
+        let Some(at) = self.0.iter().position(|known| Arc::ptr_eq(known, value) || known == value) else {
+            if self.0.len() == SHARED_MAX {
+                self.0.pop();
+            }
+            self.0.insert(0, Arc::clone(value));
+            return Arc::clone(value);
+        };
+        // Those in use stay in front, and the search is short.
+        self.0[..=at].rotate_right(1);
+        Arc::clone(&self.0[0])
+    }
+}
+
+/// The report of a file's recording: two tracings of one program are joined first, as when a run is sealed.
+pub fn report(mut recording: Recording) -> Report {
+    let _step = info_span!("report", spans = recording.spans.len()).entered();
+    bridge::join(&mut recording);
+    Report::new(recording)
+}
+
+/// Keeps the recording of a file, with its answer.
+pub fn keep(store: &Store, recording: Recording) -> Result<(RecordingName, Report), StoreError> {
+    let report = report(recording);
+    let answer = view::AnswerView::new(&report).and_then(|answer| serde_json::to_string(&answer).ok());
+    let name = info_span!("write").in_scope(|| store.import(report.recording(), &SummaryRow::of_recording(report.recording(), answer)))?;
+    Ok((name, report))
+}
+
+#[cfg(test)]
+mod tests;

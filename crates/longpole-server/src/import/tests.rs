@@ -1,0 +1,104 @@
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+
+/// A file of this content, gone with the guard.
+struct Given(PathBuf);
+
+impl Given {
+    fn new(name: &str, bytes: &[u8]) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("longpole-import-{}-{number}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        Given(path)
+    }
+
+    fn read(&self) -> Result<Recording, ImportError> {
+        read(&self.0)
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).ok();
+    }
+}
+
+/// A line of one span: id, parent (0: none), start and end in milliseconds, more attributes as JSON.
+fn line(id: u64, parent: u64, start: u64, end: u64, attributes: &str) -> String {
+    let parent = if parent == 0 { String::new() } else { format!(r#""parentSpanId":"{parent:016x}","#) };
+    format!(
+        r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"service.name","value":{{"stringValue":"shop"}}}}]}},"scopeSpans":[{{"spans":[{{"traceId":"0000000000000000000000000000000a","spanId":"{id:016x}",{parent}"name":"step {id}","startTimeUnixNano":"{start}000000","endTimeUnixNano":"{end}000000","attributes":[{attributes}]}}]}}]}}]}}"#
+    ) + "\n"
+}
+
+fn losses(recording: &Recording) -> Vec<String> {
+    recording.losses.iter().map(|loss| format!("{} ×{}: {}", loss.kind, loss.count, loss.detail)).collect()
+}
+
+#[test]
+fn a_file_is_a_run_from_its_first_start_to_its_last_end() {
+    let file = Given::new("up.json", (line(1, 0, 5, 9, "") + &line(2, 1, 6, 20, "")).as_bytes());
+    let recording = file.read().unwrap();
+    assert_eq!((recording.run.start, recording.run.end), (Timestamp(5_000_000), Some(Timestamp(20_000_000))));
+    assert_eq!(recording.run.command, ["import", &file.0.to_string_lossy()]);
+    assert_eq!((recording.run.exit, recording.processes.len(), recording.losses.len()), (None, 0, 0));
+    assert!(Arc::ptr_eq(&recording.spans[0].resource, &recording.spans[1].resource), "the resource is there twice");
+    assert_eq!(report(recording).wall_nanos(), 15_000_000);
+}
+
+#[test]
+fn the_one_parent_that_is_not_in_the_file_is_the_run() {
+    let file = Given::new("x.json", (line(1, 7, 0, 9, "") + &line(2, 7, 1, 3, "") + &line(3, 2, 1, 2, "")).as_bytes());
+    let report = report(file.read().unwrap());
+    assert!(!report.forest().nodes.iter().any(|node| node.orphan));
+    let file = Given::new("x.json", (line(1, 7, 0, 9, "") + &line(2, 8, 1, 3, "")).as_bytes());
+    let recording = file.read().unwrap();
+    assert_eq!(recording.run.root_span_id, SpanId::MAX, "of two, neither is it");
+}
+
+#[test]
+fn what_stands_before_a_cut_is_kept_and_the_cut_is_said() {
+    let whole = line(1, 0, 0, 9, "") + &line(2, 1, 1, 3, "");
+    let file = Given::new("x.jsonl", &whole.as_bytes()[..whole.len() - 30]);
+    let recording = file.read().unwrap();
+    assert_eq!(recording.spans.len(), 1);
+    let said = losses(&recording);
+    assert!(said.len() == 1 && said[0].starts_with("file_cut ×1") && said[0].contains(&(whole.len() - 30).to_string()), "{said:?}");
+}
+
+#[test]
+fn a_gzipped_file_is_read_as_what_it_holds() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut gzip, line(1, 0, 0, 9, "").as_bytes()).unwrap();
+    let file = Given::new("x.json.gz", &gzip.finish().unwrap());
+    assert_eq!(file.read().unwrap().spans.len(), 1);
+}
+
+#[test]
+fn credentials_do_not_come_in() {
+    let secret = r#"{"key":"db.password","value":{"stringValue":"hunter2"}}"#;
+    let file = Given::new("x.json", line(1, 0, 0, 9, secret).as_bytes());
+    let recording = file.read().unwrap();
+    assert_eq!(recording.spans[0].attributes.get_str("db.password"), Some("[redacted]"));
+    assert!(losses(&recording)[0].starts_with("values_redacted ×1"), "{:?}", losses(&recording));
+}
+
+#[test]
+fn what_is_no_trace_is_named() {
+    for (bytes, word) in [(&b"PERFILE2......"[..], "perf"), (b"", "empty"), (b"{\"traceEvents\":[]}", "Chrome")] {
+        let error = Given::new("x", bytes).read().unwrap_err();
+        let text = std::error::Error::source(&error).unwrap().to_string();
+        assert!(matches!(error, ImportError::Unknown { .. }) && text.contains(word) && text.contains("appdash"), "{text}");
+    }
+    assert!(matches!(read(Path::new("/no/such/file")), Err(ImportError::Io { .. })));
+}
+
+#[test]
+fn times_beyond_what_can_be_counted_do_not_make_the_run_long() {
+    let clamped = r#"{"key":"longpole.time_clamped","value":{"boolValue":true}}"#;
+    let file = Given::new("x.json", (line(1, 0, 0, 9_000_000_000_000, clamped) + &line(2, 1, 1, 3, "")).as_bytes());
+    assert_eq!(report(file.read().unwrap()).wall_nanos(), 2_000_000);
+}

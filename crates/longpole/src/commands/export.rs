@@ -1,0 +1,174 @@
+//! `export`, `convert` and Pulumi's `convert-trace`: spans as a file for another tool.
+
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use longpole_analysis::Report;
+use longpole_model::Loss;
+use longpole_server::{export, forward};
+use longpole_store::Store;
+use longpole_wire::otlp;
+
+use super::exec;
+use super::import;
+use super::recording::{Setting, TemporaryStore, load_stored, resolve};
+use super::run::say;
+use crate::args::{ConvertArguments, ConvertTraceArguments, ExportArguments, ExportFormat, OutputArguments};
+use crate::failure::{Failure, Kind};
+use crate::terminal::count;
+
+/// Spans in a request of `convert-trace --otel`: what batch processors send. gRPC servers refuse what is larger than 4 MiB.
+const SPANS_PER_REQUEST: usize = 512;
+
+/// How long the endpoint of `convert-trace --otel` may take for one request.
+const SEND_MAX: Duration = Duration::from_secs(10);
+
+/// Where spans go when nobody says: OpenTelemetry's default for gRPC.
+const ENDPOINT_DEFAULT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4317");
+
+/// What Pulumi's log calls are called, in the old tracing and the new.
+const LOG_SPANS: [&str; 2] = ["/pulumirpc.Engine/Log", "pulumirpc.Engine/Log"];
+
+/// Writes a recording as a file.
+pub(crate) fn export(setting: &Setting, arguments: &ExportArguments) -> Result<()> {
+    let store = setting.open_store()?;
+    let format = format_of(&arguments.output)?;
+    if format == ExportFormat::Lpole {
+        // One whose recorder was killed is sealed by looking at it.
+        load_stored(&store, &arguments.recording)?;
+        return pack(&store, &arguments.recording, arguments.output.output.as_deref());
+    }
+    let (_, report) = load_stored(&store, &arguments.recording)?;
+    write(&report, format, &arguments.output)
+}
+
+/// Writes a file as another.
+pub(crate) fn convert(arguments: &ConvertArguments) -> Result<()> {
+    let format = format_of(&arguments.output)?;
+    if format == ExportFormat::Lpole {
+        let (store, name) = TemporaryStore::of_file(&arguments.file)?;
+        return pack(&store.open()?, &name.to_string(), arguments.output.output.as_deref());
+    }
+    // What stands in the file goes into the file: nothing is joined.
+    write(&Report::new(import::read(&arguments.file)?), format, &arguments.output)
+}
+
+/// A profile of wall time on standard output; with `--otel` spans to the endpoint of the environment.
+pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
+    let mut recording = import::read(&arguments.file)?;
+    if arguments.ignore_log_spans {
+        recording.spans.retain(|span| !LOG_SPANS.contains(&span.name.as_str()));
+    }
+    if !arguments.otel {
+        let output = OutputArguments { to: Some(ExportFormat::Pprof), output: None, granularity: arguments.granularity };
+        return write(&Report::new(recording), ExportFormat::Pprof, &output);
+    }
+    let mut environment: Vec<_> = std::env::vars_os().collect();
+    let target = exec::target(&environment).or_else(|| {
+        environment.push((ENDPOINT_DEFAULT.0.into(), ENDPOINT_DEFAULT.1.into()));
+        exec::target(&environment)
+    });
+    let Some(target) = target else {
+        let failure = Failure::new(
+            Kind::Usage,
+            "the environment keeps spans from being sent: OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER or the sampler",
+        );
+        return Err(failure.hint("longpole doctor says which").into());
+    };
+    for spans in recording.spans.chunks(SPANS_PER_REQUEST) {
+        forward::send_once(target.clone(), otlp::trace::encode(spans), SEND_MAX).context("failed to send the spans")?;
+    }
+    say(&format!("longpole: {} spans sent\n", count(recording.spans.len() as u64)));
+    Ok(())
+}
+
+/// The format that was asked for, or that the name of the output says.
+fn format_of(output: &OutputArguments) -> Result<ExportFormat> {
+    let by_name = || {
+        let name = output.output.as_ref()?.file_name()?.to_string_lossy().into_owned();
+        let endings = [
+            (".lpole", ExportFormat::Lpole),
+            (".pprof", ExportFormat::Pprof),
+            (".pb.gz", ExportFormat::Pprof),
+            (".folded", ExportFormat::Folded),
+            (".zipkin.json", ExportFormat::Zipkin),
+            (".jaeger.json", ExportFormat::Jaeger),
+            (".chrome.json", ExportFormat::Chrome),
+            (".trace", ExportFormat::Appdash),
+            (".pb", ExportFormat::OtlpProtobuf),
+            (".json", ExportFormat::OtlpJson),
+        ];
+        endings.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| *format)
+    };
+    let unknown =
+        || Failure::new(Kind::Usage, "no format: neither --to nor the name of the output says one").hint("--to otlp-json, or see --help");
+    Ok(output.to.or_else(by_name).ok_or_else(unknown)?)
+}
+
+/// Whether a terminal would show nothing readable.
+fn is_binary(format: ExportFormat) -> bool {
+    matches!(format, ExportFormat::OtlpProtobuf | ExportFormat::Appdash | ExportFormat::Pprof | ExportFormat::Lpole)
+}
+
+fn write(report: &Report, format: ExportFormat, output: &OutputArguments) -> Result<()> {
+    let granularity_nanos = u64::try_from(output.granularity.as_nanos()).unwrap_or(u64::MAX);
+    let format_out = match format {
+        ExportFormat::OtlpJson => export::Format::OtlpJson,
+        ExportFormat::OtlpProtobuf => export::Format::OtlpProtobuf,
+        ExportFormat::Zipkin => export::Format::Zipkin,
+        ExportFormat::Jaeger => export::Format::Jaeger,
+        ExportFormat::Appdash => export::Format::AppDash,
+        ExportFormat::Chrome => export::Format::Chrome,
+        ExportFormat::Pprof => export::Format::Pprof { granularity_nanos },
+        ExportFormat::Folded => export::Format::Folded { granularity_nanos },
+        // A whole recording is not made of a report.
+        ExportFormat::Lpole => return Ok(()),
+    };
+    let losses = to_output(output.output.as_deref(), is_binary(format), |out| Ok(export::write(report, format_out, out)?))?;
+    say_losses(&losses);
+    Ok(())
+}
+
+fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
+    let stored = store.recording(resolve(store, recording)?)?;
+    to_output(output, true, |out| Ok(stored.pack(out)?))
+}
+
+/// Gives `fill` a place to write to: a file that takes its name only when it is whole, or standard output.
+fn to_output<T>(output: Option<&Path>, is_binary: bool, fill: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    let Some(path) = output else {
+        if is_binary && std::io::stdout().is_terminal() {
+            return Err(Failure::new(Kind::Usage, "this format is not for a terminal").hint("-o FILE, or > FILE").into());
+        }
+        return fill(&mut BufWriter::new(std::io::stdout().lock())).context("failed to write to standard output");
+    };
+    let fail = || format!("failed to write {}", path.display());
+    // A device or a pipe is written as it is; a file of this name is replaced at once, so that nobody reads half of it.
+    if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
+        return fill(&mut BufWriter::new(File::create(path).with_context(fail)?)).with_context(fail);
+    }
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let partial = PathBuf::from(partial);
+    let written = File::create(&partial).map_err(anyhow::Error::from).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        let value = fill(&mut out)?;
+        out.flush()?;
+        std::fs::rename(&partial, path)?;
+        Ok(value)
+    });
+    if written.is_err() {
+        std::fs::remove_file(&partial).ok();
+    }
+    written.with_context(fail)
+}
+
+/// What is not in the file, on standard error.
+fn say_losses(losses: &[Loss]) {
+    for loss in losses {
+        say(&format!("longpole: not in the file: {} × {}\n", count(loss.count), loss.detail));
+    }
+}

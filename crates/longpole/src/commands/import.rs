@@ -1,0 +1,56 @@
+//! `import`: files that other tools wrote become recordings.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use longpole_analysis::Report;
+use longpole_model::Recording;
+use longpole_server::import::{self, ImportError};
+use longpole_server::view;
+
+use super::recording::{Setting, print, print_json};
+use super::summary;
+use crate::args::{Format, ImportArguments};
+use crate::failure::{Failure, Kind};
+
+/// Keeps every file as a recording of its own, and says what is in it. The first file that cannot be read ends it; those before it
+/// are kept.
+pub(crate) fn import(setting: &Setting, arguments: &ImportArguments) -> Result<()> {
+    let store = setting.open_store()?;
+    let mut answers = Vec::new();
+    for path in &arguments.files {
+        let recording = read(path)?;
+        let (name, report) = import::keep(&store, recording).with_context(|| format!("failed to keep {}", path.display()))?;
+        if let Some(tag) = &arguments.tag {
+            store.tag(name, tag)?;
+        }
+        let view = view::SummaryView::new(name, &report);
+        match arguments.format {
+            Format::Text => print(&summary::summary(&view, setting.style()))?,
+            Format::Json => answers.push(view),
+        }
+        // It is not looked at again, and taking a million spans apart takes longer than the system needs to end this.
+        std::mem::forget(report);
+    }
+    if arguments.format == Format::Json { print_json(&answers) } else { Ok(()) }
+}
+
+/// The recording that a file holds.
+pub(super) fn read(path: &Path) -> Result<Recording> {
+    import::read(path).map_err(|error| {
+        let (kind, hint) = match &error {
+            ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => (Kind::NotFound, ""),
+            ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => (Kind::NotPermitted, ""),
+            ImportError::Unknown { .. } => (Kind::Usage, "also known are .lpole, and each of them gzipped"),
+            _ => (Kind::Failed, ""),
+        };
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        let failure = Failure::new(kind, format!("failed to {error}{cause}"));
+        if hint.is_empty() { failure.into() } else { failure.hint(hint).into() }
+    })
+}
+
+/// The report of a file that is looked at without being kept.
+pub(super) fn report(path: &Path) -> Result<Report> {
+    Ok(import::report(read(path)?))
+}
