@@ -128,10 +128,11 @@ fn dependencies(manifest: &str) -> BTreeMap<String, Vec<String>> {
     for line in manifest.lines().map(str::trim) {
         if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
             section = name.rsplit('.').next().unwrap_or(name).to_owned();
-        } else if section.ends_with("dependencies") && !line.starts_with('#') {
-            if let Some(name) = line.split(['.', '=', ' ']).next().filter(|n| !n.is_empty()) {
-                found.entry(section.clone()).or_default().push(name.to_owned());
-            }
+        } else if section.ends_with("dependencies")
+            && !line.starts_with('#')
+            && let Some(name) = line.split(['.', '=', ' ']).next().filter(|n| !n.is_empty())
+        {
+            found.entry(section.clone()).or_default().push(name.to_owned());
         }
     }
     found

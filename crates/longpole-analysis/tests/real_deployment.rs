@@ -105,7 +105,9 @@ fn three_channels_become_one_tree_whose_calls_know_their_resources() {
     let mut legacy = [numbered("dashboard", 3), numbered("node", 3), numbered("queue", 3)].concat();
     let mut all = [numbered("topic", 3), vec!["dashboard-3".into(), "dashboard-4".into(), "dashboard-5".into()], legacy.clone()].concat();
     all.extend(["base-a", "base-b", "cluster", "database", "schema", "service"].map(str::to_owned));
-    (legacy.sort_unstable(), all.sort_unstable());
+    for list in [&mut legacy, &mut all] {
+        list.sort_unstable();
+    }
     assert_eq!(made("pulumi-cli"), all);
     assert_eq!(made("pulumi-resource-provider"), legacy);
 }
