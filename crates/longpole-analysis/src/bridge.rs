@@ -86,10 +86,12 @@ fn seen(span: &Span) -> Seen {
 /// Folds legacy spans into the OpenTelemetry spans of the same operations, and moves the others into their trace. Sample links
 /// that were made before are dropped where anything was folded; [`crate::Report`] makes them again.
 ///
-/// To do it again changes nothing.
+/// To do it again changes nothing: what was left alone once might find a partner among what was not there to choose from, so a
+/// recording with traces of a join is left as it is.
 pub fn join(recording: &mut Recording) {
     let legacy: Vec<usize> = (0..recording.spans.len()).filter(|&i| is_legacy(&recording.spans[i])).collect();
-    if legacy.is_empty() {
+    let is_joined = |span: &Span| [LEGACY_SPAN_ID, LEGACY_TRACE_ID].iter().any(|key| span.attributes.get(key).is_some());
+    if legacy.is_empty() || recording.spans.iter().any(is_joined) {
         return;
     }
     let mut gone = vec![false; recording.spans.len()];

@@ -280,8 +280,8 @@ impl Redactor {
                 Some(value_at(text, word.start, gap))
             } else if is_scheme(before) && gap.chars().all(char::is_whitespace) && is_random(&text[word.clone()]) {
                 Some(word.start..value_end(text, word.start, None))
-            } else if gap == "://" {
-                password_of_url(text, word.start)
+            } else if gap == ":" && text[word.start..].starts_with("//") {
+                password_of_url(text, word.start + 2)
             } else if is_known_shape(&text[word.clone()]) {
                 Some(word.clone())
             } else if is_private_key(text, &word) {
@@ -369,9 +369,9 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80 || b"_-.+/~%$*!".contains(&byte)
 }
 
-/// `=`, `:`, `=>`, `": "` and what quoting makes of them.
+/// `=`, `: `, `=>`, `":"` and what quoting makes of them. A bare colon parts a type or a URN: `cloud:secret:ApiKey`.
 fn is_assignment(gap: &str) -> bool {
-    matches!(gap.trim_matches([' ', '\t', '"', '\'', '\\', '`']), "=" | ":" | "=>" | ":=")
+    gap != ":" && matches!(gap.trim_matches([' ', '\t', '"', '\'', '\\', '`']), "=" | ":" | "=>" | ":=")
 }
 
 /// The value that begins here; behind a quote it ends at the next one.

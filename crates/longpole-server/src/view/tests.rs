@@ -44,7 +44,7 @@ fn the_summary_holds_the_answer() {
             "rate_hz": 1000, "processes": 1, "traces": 1, "spans": 3, "samples": 33,
             "links": { "record": 32, "inferred": 0, "ambiguous": 0, "none": 1 },
             "states": { "on_cpu_nanos": 32 * MS, "in_child_nanos": 0, "unaccounted_nanos": 68 * MS },
-            "parallelism": { "mean": 1.0, "peak": 1 }, "poles": null, "quality": [], "recorder": null, "truncated": { "poles": 0 },
+            "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "poles": null, "quality": [], "recorder": null, "truncated": { "poles": 0 },
         })
     );
     assert_eq!(poles, json_of(PolesView::new("r7", &deploy()))["poles"]);
@@ -62,6 +62,7 @@ fn poles_say_what_they_save_and_why_they_are_long() {
             "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared",
             "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "unaccounted_nanos": 53 * MS },
             "reason": { "code": "waits", "text": "waits, 3 % on-CPU" },
+            "contains": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
             "samples": 2, "few_samples": true,
         })
@@ -143,6 +144,7 @@ fn a_span_tells_everything_about_itself() {
                 "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
                 "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared", "on_path_nanos": 55 * MS,
             },
+            "contains": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
             "children": 0,
         })
