@@ -144,7 +144,6 @@ fn a_span_tells_everything_about_itself() {
                 "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
                 "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared", "on_path_nanos": 55 * MS,
             },
-            "contains": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
             "children": 0,
         })
