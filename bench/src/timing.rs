@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::load::OWN_NANOS;
+
 /// Clock ticks a second in `/proc/PID/stat`: 100 on every Linux that Rust's std runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -13,25 +15,29 @@ const TICKS_PER_SECOND: f64 = 100.0;
 pub(crate) struct Round {
     /// Wall time in seconds.
     pub(crate) wall_secs: f64,
+    /// Wall time of the work alone, where the program says it, in seconds.
+    pub(crate) own_secs: f64,
     /// User and system time of the command and what it waited for, in seconds.
     pub(crate) cpu_secs: f64,
 }
 
-/// Runs a command with its output thrown away.
+/// Runs a command; of what it prints only the time of its own work is looked at.
 pub(crate) fn once(argv: &[String], env: &[(String, String)]) -> Result<Round> {
     let cpu_before = children_cpu_secs()?;
     let start = Instant::now();
-    let status = Command::new(&argv[0])
+    let output = Command::new(&argv[0])
         .args(&argv[1..])
         .envs(env.iter().map(|(k, v)| (k, v)))
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .status()
+        .output()
         .with_context(|| format!("failed to start {}", argv[0]))?;
     let wall_secs = start.elapsed().as_secs_f64();
-    ensure!(status.success(), "{} ended with {status}", argv.join(" "));
-    Ok(Round { wall_secs, cpu_secs: children_cpu_secs()? - cpu_before })
+    ensure!(output.status.success(), "{} ended with {}", argv.join(" "), output.status);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let own = said.lines().find_map(|line| line.strip_prefix(OWN_NANOS)?.parse::<f64>().ok());
+    Ok(Round { wall_secs, own_secs: own.map_or(f64::NAN, |nanos| nanos / 1e9), cpu_secs: children_cpu_secs()? - cpu_before })
 }
 
 /// CPU time of all children that were waited for so far, in seconds.

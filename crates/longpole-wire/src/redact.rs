@@ -65,6 +65,9 @@ const LAST_TWO: &[(&str, &str)] = &[
     ("x", "auth"),
 ];
 
+/// Names that sound like one and are none: Pulumi's type tokens.
+const HARMLESS: &[&str] = &["schema.token"];
+
 /// Words behind the one that matters that say only how the credential is written.
 const SPELLINGS: &[&str] = &["value", "text", "plain", "base64", "b64", "raw", "env", "header"];
 
@@ -319,6 +322,9 @@ fn replace(text: &mut String) -> bool {
 }
 
 fn is_secret_name(name: &str) -> bool {
+    if HARMLESS.contains(&name) {
+        return false;
+    }
     let from = (name.len().saturating_sub(NAME_BYTES_MAX)..=name.len()).find(|at| name.is_char_boundary(*at)).unwrap_or(name.len());
     let words = words_of_name(&name[from..]);
     if words.iter().any(|word| ANYWHERE.contains(&word.as_str())) {

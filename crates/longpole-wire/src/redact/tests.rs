@@ -37,6 +37,7 @@ fn names_of_credentials_are_known_in_every_spelling() {
         "",
         "gen_ai.usage.input_tokens",
         "token.count",
+        "schema.token",
         "token.type",
         "secret.name",
         "key",
