@@ -353,7 +353,7 @@ fn put_span(out: &mut Vec<u8>, made: &Made) {
         ("Name", &name),
         ("_schema:name", ""),
         ("component", "gRPC"),
-        ("span.kind", if made.number % 2 == 0 { "client" } else { "server" }),
+        ("span.kind", if made.number.is_multiple_of(2) { "client" } else { "server" }),
         ("pulumi-decorator", "bench:index:Step"),
         ("Msg", &payload),
         ("Time", &start),

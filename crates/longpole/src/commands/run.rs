@@ -340,7 +340,7 @@ impl Recorded {
         let name = self.writer.name();
         let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
         let report = longpole_server::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
-        let view = view::SummaryView::new(&name.to_string(), &report);
+        let view = view::SummaryView::new(name.to_string(), &report);
         write_summary(setting, arguments, &view)?;
         if arguments.open {
             // The recording is the reader's now.

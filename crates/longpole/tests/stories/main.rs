@@ -1,6 +1,7 @@
 //! The stories: what users want, told from outside the binary. One test binary, one file a wish.
 
 #![allow(unsafe_code, reason = "pseudo-terminals and raw signals; the files are few and listed in xtask's tidy")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "stories say what they skip and how far they are")]
 
 mod support;
 

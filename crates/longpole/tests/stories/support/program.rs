@@ -1,6 +1,7 @@
 //! Programs under test that need a bare process: they run in this test binary before Rust's runtime does, so that they
 //! see descriptors and signals as they were inherited, and have one thread.
 #![expect(unsafe_code, reason = "bare processes: signals, descriptors, fork")]
+#![expect(clippy::disallowed_methods, reason = "a forked child with one thread sets its own environment")]
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io;

@@ -37,11 +37,8 @@ impl Lines {
             }
             let mut entry = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
             // SAFETY: one valid entry.
-            assert!(
-                unsafe { libc::poll(&mut entry, 1, DEADLINE_MILLIS) } == 1,
-                "nothing came for a minute, after {:?}",
-                String::from_utf8_lossy(&self.buffer)
-            );
+            let ready = unsafe { libc::poll(&mut entry, 1, DEADLINE_MILLIS) };
+            assert!(ready == 1, "nothing came for a minute, after {:?}", String::from_utf8_lossy(&self.buffer));
             let mut chunk = [0; 4096];
             match self.file.read(&mut chunk) {
                 Ok(0) | Err(_) => return None,
