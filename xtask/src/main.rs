@@ -61,7 +61,8 @@ fn main() -> ExitCode {
 
 /// The root of the repository.
 fn root() -> PathBuf {
-    let mut dir = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    // Cargo says at run time where it is; what was compiled in is wrong once a checkout has moved with its target folder.
+    let mut dir = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()));
     dir.pop();
     dir
 }
