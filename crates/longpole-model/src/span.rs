@@ -174,6 +174,31 @@ pub struct Span {
 }
 
 impl Span {
+    /// A root of this name and time that says nothing else.
+    pub fn new(trace_id: TraceId, span_id: SpanId, name: impl Into<String>, TimeRange { start, end }: TimeRange) -> Self {
+        Span {
+            trace_id,
+            span_id,
+            parent_span_id: None,
+            trace_state: String::new(),
+            flags: 0,
+            name: name.into(),
+            kind: SpanKind::Unspecified,
+            start,
+            end,
+            attributes: Attributes::default(),
+            dropped_attributes: 0,
+            events: Vec::new(),
+            dropped_events: 0,
+            links: Vec::new(),
+            dropped_links: 0,
+            status: Status::default(),
+            resource: Arc::default(),
+            scope: Arc::default(),
+            pid: None,
+        }
+    }
+
     /// Start to end.
     pub fn range(&self) -> TimeRange {
         TimeRange { start: self.start, end: self.end }

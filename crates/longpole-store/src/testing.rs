@@ -9,7 +9,7 @@ use longpole_model::run::{CaptureMode, Exit, RecorderCost, Run};
 use longpole_model::sample::{ContextRecord, Evidence, Sample, SampleLink};
 use longpole_model::sink::Observation;
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
-use longpole_model::time::{Clock, ClockAnchor, Monotonic, Timestamp};
+use longpole_model::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
 use longpole_model::{
     AbsAddr, Attribute, AttributeValue, Attributes, Loss, LossKind, Recording, Resource, Scope, Span, SpanEvent, SpanId, SpanKind,
     SpanLink, Status, StatusCode, TraceId, VirtOffset,
@@ -55,26 +55,12 @@ pub(crate) fn span_id(number: u8) -> Option<SpanId> {
 
 /// A span of these numbers; parent 0 is none.
 pub(crate) fn span(trace: u8, span: u8, parent: u8, start: i64) -> Span {
+    let range = TimeRange { start: Timestamp(start), end: Timestamp(start + 10) };
     Span {
-        trace_id: trace_id(trace),
-        span_id: span_id(span).unwrap(),
         parent_span_id: span_id(parent),
-        trace_state: String::new(),
         flags: 1,
-        name: format!("span {span}"),
         kind: SpanKind::Internal,
-        start: Timestamp(start),
-        end: Timestamp(start + 10),
-        attributes: Attributes::default(),
-        dropped_attributes: 0,
-        events: Vec::new(),
-        dropped_events: 0,
-        links: Vec::new(),
-        dropped_links: 0,
-        status: Status::default(),
-        resource: Arc::default(),
-        scope: Arc::default(),
-        pid: None,
+        ..Span::new(trace_id(trace), span_id(span).unwrap(), format!("span {span}"), range)
     }
 }
 

@@ -11,9 +11,9 @@ use crate::recording::Recording;
 use crate::resource::{Resource, Scope};
 use crate::run::{CaptureMode, Exit, Run};
 use crate::sample::{ContextRecord, Sample};
-use crate::span::{Span, SpanKind, SpanLink, Status};
+use crate::span::{Span, SpanKind, SpanLink};
 use crate::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
-use crate::time::{Clock, ClockAnchor, Monotonic, Timestamp};
+use crate::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
 use crate::{SpanId, TraceId, VirtOffset};
 
 /// Why a text is not a recording.
@@ -305,25 +305,14 @@ impl Reader {
         let resource = self.resources.entry((service.clone(), pid)).or_insert_with(|| Arc::new(resource(&service))).clone();
         let scope = self.scopes.entry(scope).or_insert_with_key(|name| Arc::new(Scope { name: name.clone(), ..Scope::default() })).clone();
         self.spans.push(Span {
-            trace_id: trace,
-            span_id,
             parent_span_id: parent,
-            trace_state: String::new(),
             flags: 1,
-            name,
             kind,
-            start: wall(start),
-            end: wall(end),
             attributes,
-            dropped_attributes: 0,
-            events: Vec::new(),
-            dropped_events: 0,
-            links: Vec::new(),
-            dropped_links: 0,
-            status: Status::default(),
             resource,
             scope,
             pid,
+            ..Span::new(trace, span_id, name, TimeRange { start: wall(start), end: wall(end) })
         });
         self.above.push((indent, Some(index)));
         Ok(())

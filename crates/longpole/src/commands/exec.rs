@@ -16,7 +16,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use longpole_capture::child::{self, GatedChild};
 use longpole_capture::{inject, signals};
-use longpole_model::{Attribute, AttributeValue, Attributes, Exit, Resource, Scope, Span, SpanId, SpanKind, Status, StatusCode, Timestamp};
+use longpole_model::{
+    Attribute, AttributeValue, Attributes, Exit, Resource, Scope, Span, SpanId, SpanKind, Status, StatusCode, TimeRange, Timestamp,
+};
 use longpole_server::forward::{self, ForwardTarget};
 use longpole_server::receive::Signal;
 use longpole_wire::redact::Redactor;
@@ -137,26 +139,18 @@ impl OpenSpan {
         }
         attributes.0.extend(arguments.attrs.iter().map(|(key, text)| attribute(key, text)));
         let name = arguments.name.clone().unwrap_or_else(|| command.rsplit('/').next().unwrap_or_default().to_owned());
+        let range = TimeRange { start: self.start, end: end.max(self.start) };
         Span {
-            trace_id: self.context.trace_id,
-            span_id: self.context.span_id,
             parent_span_id: self.parent,
             trace_state: self.trace_state,
             flags: self.context.flags.into(),
-            name,
             kind: kind(arguments.kind),
-            start: self.start,
-            end: end.max(self.start),
             attributes,
-            dropped_attributes: 0,
-            events: Vec::new(),
-            dropped_events: 0,
-            links: Vec::new(),
-            dropped_links: 0,
             status,
             resource: Arc::new(resource(arguments)),
             scope: Arc::new(Scope { name: "longpole exec".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), ..Scope::default() }),
             pid,
+            ..Span::new(self.context.trace_id, self.context.span_id, name, range)
         }
     }
 }

@@ -22,7 +22,7 @@ use longpole_capture::error::LaunchError;
 use longpole_capture::{inject, sampler, signals};
 use longpole_model::{
     AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, RecorderCost, Resource, ResourceEvent,
-    Run, Scope, Span, SpanEvent, SpanId, SpanKind, Status, StatusCode, Timestamp, TraceId,
+    Run, Scope, Span, SpanEvent, SpanId, SpanKind, Status, StatusCode, TimeRange, Timestamp, TraceId,
 };
 use longpole_server::forward::{ForwardProtocol, ForwardTarget, ForwardTls};
 use longpole_server::limits::FORWARD_TIMEOUT;
@@ -284,25 +284,14 @@ impl Recorded {
             Exit::Signal(signal) => Status { code: StatusCode::Error, message: format!("killed by signal {signal}") },
         };
         Span {
-            trace_id: self.traceparent.trace_id,
-            span_id: self.traceparent.span_id,
             parent_span_id: self.parent,
-            trace_state: String::new(),
             flags: u32::from(FLAG_SAMPLED),
-            name,
             kind: SpanKind::Internal,
-            start,
-            end,
-            attributes: Attributes::default(),
-            dropped_attributes: 0,
-            events: Vec::new(),
-            dropped_events: 0,
-            links: Vec::new(),
-            dropped_links: 0,
             status,
             resource: Arc::new(Resource { attributes: resource }),
             scope: Arc::new(scope),
             pid: Some(pid),
+            ..Span::new(self.traceparent.trace_id, self.traceparent.span_id, name, TimeRange { start, end })
         }
     }
 

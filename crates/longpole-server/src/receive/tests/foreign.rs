@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use hyper::body::{Body, Frame};
-use longpole_model::{AttributeValue, Attributes, Resource as ModelResource, ResourceStep, Scope, SpanKind, Status, Timestamp};
+use longpole_model::{AttributeValue, ResourceStep, TimeRange, Timestamp};
 use longpole_wire::appdash::encode_frames;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind as ProtoKind;
 
@@ -166,27 +166,9 @@ fn the_end_of_the_run_ends_an_appdash_connection_that_stays_open() {
 }
 
 fn span(id: u64, name: &str) -> longpole_model::Span {
-    longpole_model::Span {
-        trace_id: TraceId::new(u128::from(1_u64).to_be_bytes()).unwrap(),
-        span_id: SpanId::new(id.to_be_bytes()).unwrap(),
-        parent_span_id: None,
-        trace_state: String::new(),
-        flags: 0,
-        name: name.to_owned(),
-        kind: SpanKind::Unspecified,
-        start: Timestamp(1_700_000_000_000_000_000),
-        end: Timestamp(1_700_000_000_000_001_000),
-        attributes: Attributes::default(),
-        dropped_attributes: 0,
-        events: Vec::new(),
-        dropped_events: 0,
-        links: Vec::new(),
-        dropped_links: 0,
-        status: Status::default(),
-        resource: Arc::new(ModelResource::default()),
-        scope: Arc::new(Scope::default()),
-        pid: None,
-    }
+    let range = TimeRange { start: Timestamp(1_700_000_000_000_000_000), end: Timestamp(1_700_000_000_000_001_000) };
+    let trace_id = TraceId::new(u128::from(1_u64).to_be_bytes()).unwrap();
+    longpole_model::Span::new(trace_id, SpanId::new(id.to_be_bytes()).unwrap(), name, range)
 }
 
 #[test]
