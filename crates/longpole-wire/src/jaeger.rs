@@ -24,7 +24,7 @@ use serde::de::{MapAccess, SeqAccess};
 use crate::base64;
 use crate::error::DecodeError;
 use crate::foreign::{self, BEFORE_1970, Building, CannotHold, Deliver, HexId, Losses, NAMES, NANOS};
-use crate::json::{self, Context, Element, Json, List, message};
+use crate::json::{self, Context, Element, Json, List, Micros, message};
 use crate::limits::Limits;
 use crate::plain::{self, Members, Plain};
 
@@ -161,26 +161,6 @@ impl<'de> Json<'de> for Processes<'de> {
             processes.push((id, json::member(&mut object, context)?));
         }
         Ok(Processes(processes))
-    }
-}
-
-/// Microseconds; a fraction is cut.
-#[derive(Default)]
-pub(crate) struct Micros(i128);
-
-impl<'de> Json<'de> for Micros {
-    const EXPECTED: &'static str = "microseconds";
-
-    fn integer<E: serde::de::Error>(number: i128) -> Result<Self, E> {
-        Ok(Micros(number))
-    }
-
-    fn double<E: serde::de::Error>(number: f64) -> Result<Self, E> {
-        Ok(Micros(number as i128))
-    }
-
-    fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
-        text.parse().map(Micros).map_err(|_| E::invalid_value(serde::de::Unexpected::Str(&text), &Self::EXPECTED))
     }
 }
 

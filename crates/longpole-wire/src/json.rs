@@ -367,3 +367,23 @@ macro_rules! message {
 }
 
 pub(crate) use message;
+
+/// Microseconds; a fraction, which some exporters send, is cut.
+#[derive(Default)]
+pub(crate) struct Micros(pub(crate) i128);
+
+impl<'de> Json<'de> for Micros {
+    const EXPECTED: &'static str = "microseconds";
+
+    fn integer<E: serde::de::Error>(number: i128) -> Result<Self, E> {
+        Ok(Micros(number))
+    }
+
+    fn double<E: serde::de::Error>(number: f64) -> Result<Self, E> {
+        Ok(Micros(number as i128))
+    }
+
+    fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
+        text.parse().map(Micros).map_err(|_| E::invalid_value(serde::de::Unexpected::Str(&text), &Self::EXPECTED))
+    }
+}

@@ -1,9 +1,9 @@
 //! A request in another form than the one it came in. All of this may take a while, and is done on threads that may block.
 
 use longpole_model::{Loss, Span, SpanBatch};
-use longpole_wire::{Limits, otlp};
+use longpole_wire::{Limits, otlp, zipkin};
 
-use super::{Parcel, zipkin_v1};
+use super::Parcel;
 use crate::receive::{Encoding, inflate};
 
 /// The spans of a request.
@@ -41,8 +41,12 @@ pub(super) fn json_line(parcel: &Parcel) -> Result<Vec<u8>, String> {
 
 /// The request as Zipkin's JSON, and what that has no place for.
 pub(super) fn zipkin(parcel: &Parcel, v1: bool) -> Result<(Vec<u8>, Vec<Loss>), String> {
-    let (json, losses) = longpole_wire::zipkin::encode_v2_json(&spans(parcel)?);
-    Ok((if v1 { zipkin_v1::of_v2(&json)? } else { json }, losses))
+    let (json, losses) = zipkin::encode_v2_json(&spans(parcel)?);
+    if !v1 {
+        return Ok((json, losses));
+    }
+    let v1 = zipkin::v1_json_of_v2(&json).map_err(|error| format!("cannot write zipkin v1: {error}"))?;
+    Ok((v1, losses))
 }
 
 /// The request as frames of AppDash.

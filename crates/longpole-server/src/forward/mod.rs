@@ -20,7 +20,6 @@ pub mod target;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod zipkin_v1;
 
 use std::fmt;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use serde::de::{MapAccess, SeqAccess};
 use super::raw::{Endpoint, Note, Raw, Tag, known};
 use crate::error::DecodeError;
 use crate::foreign::HexId;
-use crate::json::{self, Context, Element, Json, List, message};
+use crate::json::{self, Context, Element, Json, List, Micros, message};
 use crate::limits::Limits;
 use crate::plain::Plain;
 
@@ -74,26 +74,6 @@ message!(TagMessage<'de>, Value, {
 
 impl Element for NoteMessage<'_> {}
 impl Element for TagMessage<'_> {}
-
-/// Microseconds; a fraction, which some exporters send, is cut.
-#[derive(Default)]
-pub(crate) struct Micros(i128);
-
-impl<'de> Json<'de> for Micros {
-    const EXPECTED: &'static str = "microseconds";
-
-    fn integer<E: serde::de::Error>(number: i128) -> Result<Self, E> {
-        Ok(Micros(number))
-    }
-
-    fn double<E: serde::de::Error>(number: f64) -> Result<Self, E> {
-        Ok(Micros(number as i128))
-    }
-
-    fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
-        text.parse().map(Micros).map_err(|_| E::invalid_value(serde::de::Unexpected::Str(&text), &Self::EXPECTED))
-    }
-}
 
 /// A kind by its name, and the name where nobody knows it.
 #[derive(Default)]

@@ -1,16 +1,17 @@
-//! Zipkin: v1 in thrift and JSON, v2 in JSON and protobuf, in; v2 in JSON out.
+//! Zipkin: v1 in thrift and JSON, v2 in JSON and protobuf, in; JSON of both out.
 //!
 //! ```text
 //! thrift ──► thrift.rs ──┐
 //! JSON   ──► json.rs ────┼─► Raw ──► raw.rs: one span, or the two halves of a shared one ──► sink
 //! protobuf ► protobuf.rs ┘
-//! spans  ──► encode.rs ──► v2 JSON, and what it cannot hold
+//! spans  ──► encode.rs ──► v2 JSON, and what it cannot hold ──► encode_v1.rs ──► v1 JSON
 //! ```
 //!
 //! Both versions of JSON are read by the same reader, span by span, because Pulumi's Node programs post v2 spans to the
 //! v1 path.
 
 mod encode;
+mod encode_v1;
 mod json;
 mod protobuf;
 mod raw;
@@ -23,6 +24,7 @@ use crate::foreign::{Deliver, Losses};
 use crate::limits::Limits;
 
 pub use encode::encode_v2_json;
+pub use encode_v1::v1_json_of_v2;
 
 /// Name of the scope of spans that came by this channel.
 pub const SCOPE: &str = "zipkin";

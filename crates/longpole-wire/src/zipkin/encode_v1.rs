@@ -8,10 +8,10 @@
 
 use serde_json::{Map, Value, json};
 
-/// A list of spans in v1 JSON.
-pub(super) fn of_v2(json: &[u8]) -> Result<Vec<u8>, String> {
-    let spans: Vec<Map<String, Value>> = serde_json::from_slice(json).map_err(|error| format!("cannot write zipkin v1: {error}"))?;
-    serde_json::to_vec(&spans.into_iter().map(span).collect::<Vec<_>>()).map_err(|error| format!("cannot write zipkin v1: {error}"))
+/// A list of spans in v1 JSON, of one in v2 JSON as [`encode_v2_json`](super::encode_v2_json) writes it.
+pub fn v1_json_of_v2(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+    let spans: Vec<Map<String, Value>> = serde_json::from_slice(json)?;
+    serde_json::to_vec(&spans.into_iter().map(span).collect::<Vec<_>>())
 }
 
 fn span(mut v2: Map<String, Value>) -> Value {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn check(v2: Value, v1: Value) {
-        let found: Value = serde_json::from_slice(&of_v2(json!([v2]).to_string().as_bytes()).unwrap()).unwrap();
+        let found: Value = serde_json::from_slice(&v1_json_of_v2(json!([v2]).to_string().as_bytes()).unwrap()).unwrap();
         assert_eq!(found, json!([v1]));
     }
 
@@ -99,6 +99,6 @@ mod tests {
             json!({ "traceId": "1", "id": "1", "localEndpoint": web }),
             json!({ "traceId": "1", "id": "1", "annotations": [], "binaryAnnotations": [{ "key": "lc", "value": "", "endpoint": web }] }),
         );
-        assert!(of_v2(b"{").is_err());
+        assert!(v1_json_of_v2(b"{").is_err());
     }
 }
