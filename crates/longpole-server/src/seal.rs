@@ -15,11 +15,10 @@ use std::path::Path;
 
 use longpole_analysis::report::Report;
 use longpole_analysis::{bridge, resources};
-use longpole_model::{Loss, LossKind, Mapping, MappingId, SpanBatch};
+use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
 use longpole_store::{Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, SummaryRow};
 use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
-use longpole_wire::limits::Limits;
-use longpole_wire::otlp;
+use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
 use crate::view;
@@ -100,18 +99,18 @@ fn assemble(
         match frame? {
             Frame::Run(_) => return Err(SealError::Headless { name }),
             Frame::OtlpProtobuf { peer_pid, body } => {
-                decode(&mut assembler, peer_pid, |batch| otlp::trace::decode(&body, &Limits::default(), batch));
+                decoded(&mut assembler, peer_pid, |batch| otlp::trace::decode(&body, &Limits::default(), batch))
+                    .into_iter()
+                    .for_each(|span| assembler.span(span));
             }
             Frame::OtlpJson { peer_pid, body } => {
-                decode(&mut assembler, peer_pid, |batch| otlp::json::decode(&body, &Limits::default(), batch));
+                decoded(&mut assembler, peer_pid, |batch| otlp::json::decode(&body, &Limits::default(), batch))
+                    .into_iter()
+                    .for_each(|span| assembler.span(span));
             }
             Frame::SpanEvents(body) => {
-                let mut carriers = SpanBatch::default();
-                match otlp::trace::decode(&body, &Limits::default(), &mut carriers) {
-                    Ok(()) => carriers.spans.into_iter().for_each(|span| {
-                        span.events.into_iter().for_each(|event| assembler.span_event(span.trace_id, span.span_id, event))
-                    }),
-                    Err(error) => assembler.loss(unreadable(&error)),
+                for carrier in decoded(&mut assembler, None, |batch| otlp::trace::decode(&body, &Limits::default(), batch)) {
+                    carrier.events.into_iter().for_each(|event| assembler.span_event(carrier.trace_id, carrier.span_id, event));
                 }
             }
             Frame::ResourceEvent(event) => resource_events.push(event),
@@ -138,20 +137,17 @@ fn assemble(
     Ok(Report::new(recording))
 }
 
-/// Adds the spans of one request. It was checked before it was acknowledged, so an error here is a bug of ours: counted, not hidden.
-fn decode<E: std::fmt::Display>(assembler: &mut Assembler, peer_pid: Option<u32>, decode: impl FnOnce(&mut SpanBatch) -> Result<(), E>) {
+/// The spans of one kept body, its losses counted. It was checked before it was acknowledged, so an error here is a bug of ours:
+/// counted, not hidden.
+fn decoded(assembler: &mut Assembler, peer_pid: Option<u32>, decode: impl FnOnce(&mut SpanBatch) -> Result<(), DecodeError>) -> Vec<Span> {
     let mut batch = SpanBatch::from_peer(peer_pid);
-    match decode(&mut batch) {
-        Ok(()) => {
-            batch.losses.into_iter().for_each(|loss| assembler.loss(loss));
-            batch.spans.into_iter().for_each(|span| assembler.span(span));
-        }
-        Err(error) => assembler.loss(unreadable(&error)),
+    if let Err(error) = decode(&mut batch) {
+        let detail = format!("acknowledged and then not readable: {error}");
+        assembler.loss(Loss::new(LossKind::RequestsRefused, 1, detail));
+        return Vec::new();
     }
-}
-
-fn unreadable(error: &dyn std::fmt::Display) -> Loss {
-    Loss::new(LossKind::RequestsRefused, 1, format!("acknowledged and then not readable: {error}"))
+    batch.losses.into_iter().for_each(|loss| assembler.loss(loss));
+    batch.spans
 }
 
 /// Binaries the recorder has open, then the files of the machine.
@@ -201,7 +197,8 @@ impl Seek for OwnOffset {
     }
 }
 
-fn summary_row(report: &Report) -> SummaryRow {
+/// What lists say of a recording, its answer with it.
+pub(crate) fn summary_row(report: &Report) -> SummaryRow {
     let answer = view::AnswerView::new(report).and_then(|answer| serde_json::to_string(&answer).ok());
     SummaryRow::of_recording(report.recording(), answer)
 }
