@@ -3,9 +3,8 @@
 //! through the resources that are slow by construction.
 
 use longpole_analysis::{Report, resources};
-use longpole_model::{Recording, ResourceEvent, ResourceStep, SpanBatch, SpanId, Timestamp, TraceId, text};
-use longpole_wire::pulumi_event::{self, Step};
-use longpole_wire::{Limits, appdash, otlp};
+use longpole_model::{Recording, ResourceEvent, SpanBatch, SpanId, Timestamp, TraceId, text};
+use longpole_wire::{Limits, appdash, otlp, pulumi_event};
 
 /// What the slow resource saves by construction: see fixtures/pulumi/deployment/Pulumi.yaml.
 const SAVED_MILLIS: i64 = 2_100;
@@ -28,30 +27,11 @@ fn messages(mut bytes: &[u8]) -> Vec<(Timestamp, &[u8])> {
     out
 }
 
-/// The text in an `EventRequest`: field 1, behind its length.
-fn event_text(message: &[u8]) -> &str {
-    let length_bytes = message[1..].iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
-    std::str::from_utf8(&message[1 + length_bytes..]).unwrap()
-}
-
 fn events() -> Vec<ResourceEvent> {
     let messages = messages(include_bytes!("../../../fixtures/pulumi/deployment-events.bin"));
     let parsed = messages.into_iter().filter(|(_, message)| !message.is_empty()).filter_map(|(time, message)| {
-        let event = pulumi_event::parse(event_text(message)).unwrap()?;
-        Some(ResourceEvent {
-            time,
-            step: match event.step {
-                Step::Pre => ResourceStep::Pre,
-                Step::Outputs => ResourceStep::Outputs,
-                Step::OpFailed => ResourceStep::Failed,
-            },
-            op: event.op,
-            urn: event.urn,
-            resource_type: event.resource_type,
-            dependencies: event.dependencies,
-            parent: event.parent,
-            provider: event.provider,
-        })
+        let told = pulumi_event::parse(pulumi_event::text_of_message(message).unwrap()).unwrap()?;
+        Some(ResourceEvent { time, ..told.event })
     });
     parsed.collect()
 }

@@ -10,45 +10,20 @@
 
 use std::borrow::Cow;
 
-use longpole_model::time::Timestamp;
+use longpole_model::{ResourceEvent, ResourceStep, Timestamp};
 use serde::de::{MapAccess, SeqAccess};
 
 use crate::error::DecodeError;
 use crate::json::{self, Context, Json, message};
 use crate::limits::Limits;
 
-/// Where in the life of a step an event stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// It is about to start.
-    Pre,
-    /// It succeeded.
-    Outputs,
-    /// It failed.
-    OpFailed,
-}
-
-/// An event about a resource.
+/// What the engine tells about a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResourceEvent {
+pub struct Told {
     /// Number in its stream, from 0; every stream of a command counts for itself.
     pub sequence: i64,
-    /// When, in whole seconds: the arrival of the message is more precise.
-    pub time: Timestamp,
-    /// Where in the life of the step.
-    pub step: Step,
-    /// The operation: `create`, `update`, `delete`, `same`, `read`, …
-    pub op: String,
-    /// URN of the resource.
-    pub urn: String,
-    /// Type token of the resource.
-    pub resource_type: String,
-    /// URNs of the resources it depends on, where the event says them.
-    pub dependencies: Vec<String>,
-    /// URN of its parent.
-    pub parent: Option<String>,
-    /// Reference of its provider.
-    pub provider: Option<String>,
+    /// What. Its time is the engine's, in whole seconds: the arrival of the message is more precise.
+    pub event: ResourceEvent,
 }
 
 message!(Event<'de>, Owner, {
@@ -97,19 +72,37 @@ impl<'de> Json<'de> for Texts<'de> {
     }
 }
 
+/// The JSON text in a message of `pulumirpc.Events/StreamEvents`: field 1, which is its only one.
+pub fn text_of_message(message: &[u8]) -> Option<&str> {
+    let (key, mut rest) = message.split_first()?;
+    let (mut length, mut shift) = (0u32, 0);
+    loop {
+        let (byte, after) = rest.split_first()?;
+        rest = after;
+        length |= u32::from(byte & 0x7f).checked_shl(shift)?;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    (*key == 0x0a && rest.len() == length as usize).then_some(rest).and_then(|text| std::str::from_utf8(text).ok())
+}
+
 /// Reads one event. `None` for those that are not about a resource.
-pub fn parse(json: &str) -> Result<Option<ResourceEvent>, DecodeError> {
+pub fn parse(json: &str) -> Result<Option<Told>, DecodeError> {
     let event: Event<'_> = json::parse(json.as_bytes(), &Limits::default())?;
-    let steps =
-        [(Step::Pre, event.resource_pre_event), (Step::Outputs, event.res_outputs_event), (Step::OpFailed, event.res_op_failed_event)];
+    let steps = [
+        (ResourceStep::Pre, event.resource_pre_event),
+        (ResourceStep::Outputs, event.res_outputs_event),
+        (ResourceStep::Failed, event.res_op_failed_event),
+    ];
     let Some((step, metadata)) = steps.into_iter().find_map(|(step, event)| Some((step, event?.metadata))) else { return Ok(None) };
     // A deleted resource has only an old state.
     let first =
         |new: Cow<'_, str>, old: Cow<'_, str>| Some(if new.is_empty() { old } else { new }.into_owned()).filter(|text| !text.is_empty());
     let dependencies = if metadata.new.dependencies.0.is_empty() { metadata.old.dependencies } else { metadata.new.dependencies };
     let provider = first(metadata.provider, Cow::Borrowed("")).or_else(|| first(metadata.new.provider, metadata.old.provider));
-    Ok(Some(ResourceEvent {
-        sequence: event.sequence,
+    let about = ResourceEvent {
         time: Timestamp(event.timestamp.saturating_mul(1_000_000_000).max(0)),
         step,
         op: metadata.op.into_owned(),
@@ -118,7 +111,8 @@ pub fn parse(json: &str) -> Result<Option<ResourceEvent>, DecodeError> {
         dependencies: dependencies.0.into_iter().map(Cow::into_owned).collect(),
         parent: first(metadata.new.parent, metadata.old.parent),
         provider,
-    }))
+    };
+    Ok(Some(Told { sequence: event.sequence, event: about }))
 }
 
 #[cfg(test)]
@@ -132,9 +126,9 @@ mod tests {
             "parent":"urn:pulumi:dev::p::pulumi:pulumi:Stack::p-dev","inputs":{"password":"hunter2"},"outputs":null,
             "provider":"urn:pulumi:dev::p::pulumi:providers:a::default::1"},"provider":"urn:pulumi:dev::p::pulumi:providers:a::default::1"},
             "planning":true}}"#;
-        let event = parse(text).unwrap().unwrap();
+        let Told { sequence, event } = parse(text).unwrap().unwrap();
         assert!(!format!("{event:?}").contains("hunter2"));
-        assert_eq!((event.sequence, event.time.unix_nanos(), event.step), (7, 1_774_510_200_000_000_000, Step::Pre));
+        assert_eq!((sequence, event.time.unix_nanos(), event.step), (7, 1_774_510_200_000_000_000, ResourceStep::Pre));
         assert_eq!((&event.op[..], &event.resource_type[..], &event.urn[..]), ("create", "a:b:C", "urn:pulumi:dev::p::a:b:C::n"));
         assert_eq!(event.parent.as_deref(), Some("urn:pulumi:dev::p::pulumi:pulumi:Stack::p-dev"));
         assert_eq!(event.provider.as_deref(), Some("urn:pulumi:dev::p::pulumi:providers:a::default::1"));
@@ -145,9 +139,19 @@ mod tests {
     fn the_end_of_a_deletion_is_told_by_its_old_state() {
         let text = r#"{"sequence":9,"resOutputsEvent":{"metadata":{"op":"delete","urn":"u","type":"t",
             "old":{"parent":"p","dependencies":["d","e"]},"new":null}}}"#;
-        let event = parse(text).unwrap().unwrap();
-        assert_eq!((event.step, event.parent.as_deref(), event.provider), (Step::Outputs, Some("p"), None));
+        let event = parse(text).unwrap().unwrap().event;
+        assert_eq!((event.step, event.parent.as_deref(), event.provider), (ResourceStep::Outputs, Some("p"), None));
         assert_eq!(event.dependencies, ["d", "e"]);
+    }
+
+    #[test]
+    fn a_message_gives_its_text_and_nothing_else_does() {
+        assert_eq!(text_of_message(b"\x0a\x02{}"), Some("{}"));
+        let long = [&b"\x0a\xc8\x01"[..], &[b'x'; 200]].concat();
+        assert_eq!(text_of_message(&long).map(str::len), Some(200));
+        for broken in [&b""[..], b"\x0a", b"\x0a\x03{}", b"\x12\x02{}", b"\x0a\xff\xff\xff\xff\xff\xff\xff", b"\x0a\x01\xff"] {
+            assert_eq!(text_of_message(broken), None, "{broken:?}");
+        }
     }
 
     #[test]

@@ -143,17 +143,19 @@ impl Redactor {
         }
         // Neighbours share what describes their emitter, and shall go on sharing it.
         for of_resource in spans.chunk_by_mut(|a, b| Arc::ptr_eq(&a.resource, &b.resource)) {
-            if self.concerns(&of_resource[0].resource.attributes) {
-                let mut clean = Resource::clone(&of_resource[0].resource);
-                taken += self.resource(&mut clean);
+            let mut clean = Resource::clone(&of_resource[0].resource);
+            let found = self.resource(&mut clean);
+            if found > 0 {
+                taken += found;
                 let clean = Arc::new(clean);
                 of_resource.iter_mut().for_each(|span| span.resource = Arc::clone(&clean));
             }
         }
         for of_scope in spans.chunk_by_mut(|a, b| Arc::ptr_eq(&a.scope, &b.scope)) {
-            if self.concerns(&of_scope[0].scope.attributes) {
-                let mut clean = Scope::clone(&of_scope[0].scope);
-                taken += self.scope(&mut clean);
+            let mut clean = Scope::clone(&of_scope[0].scope);
+            let found = self.scope(&mut clean);
+            if found > 0 {
+                taken += found;
                 let clean = Arc::new(clean);
                 of_scope.iter_mut().for_each(|span| span.scope = Arc::clone(&clean));
             }

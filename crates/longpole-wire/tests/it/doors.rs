@@ -79,8 +79,8 @@ fn file_as(bytes: &[u8], format: FileFormat) {
 /// An engine event: a text or an error, and no secret.
 pub(crate) fn pulumi_event(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(Some(event)) = pulumi_event::parse(text) {
-        assert!(event.time.unix_nanos() >= 0);
+    if let Ok(Some(told)) = pulumi_event::parse(text) {
+        assert!(told.event.time.unix_nanos() >= 0);
     }
 }
 
