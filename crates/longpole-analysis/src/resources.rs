@@ -16,29 +16,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use longpole_model::resource_event::{DEPENDENCIES, PARENT, PROVIDER, TYPE, URN};
 use longpole_model::{AttributeValue, Process, Recording, ResourceEvent, ResourceStep, Span, SpanId, TraceId};
 
 use crate::bridge;
 use crate::pairing::{self, Seen, Window};
 use crate::trace_tree::{Forest, Note};
 
-/// Attribute: the URN of the resource that the span works on.
-pub const URN: &str = "pulumi.resource.urn";
-
-/// Attribute: its type.
-pub const TYPE: &str = "pulumi.resource.type";
-
 /// Attribute of legacy spans, also without payloads: the type of the resource, or the function that is called.
 const DECORATOR: &str = "pulumi-decorator";
-
-/// Attribute: URNs of the resources it depends on, a list, or a text with commas.
-pub const DEPENDENCIES: &str = "pulumi.dependencies";
-
-/// Attribute: URN of its parent.
-pub const PARENT: &str = "pulumi.parent";
-
-/// Attribute: its provider, a URN with the provider's id behind it.
-pub const PROVIDER: &str = "pulumi.provider";
 
 /// The engine's span around the program.
 pub(crate) const RUN_PROGRAM: &str = "run-program";

@@ -20,7 +20,7 @@
 //! | `TRACESTATE` | kept with a valid `TRACEPARENT` of the user, else removed: it belongs to a trace that is not continued |
 //! | `BAGGAGE` | kept |
 //! | `PULUMI_OPTION_OTEL_TRACES`, `PULUMI_OPTION_TRACING` | ours: Pulumi (3.208 and later) does not read the general variables. The user's go into [`PulumiTargets`] where the command is `pulumi` itself, else they are kept, with a note |
-//! | `PULUMI_TRACING_NO_PAYLOADS` | `true` where unset: payloads hold secrets, and what we want of them the events say |
+//! | `PULUMI_TRACING_NO_PAYLOADS` | kept. Where unset Pulumi sends payloads, and only they say which resource waits for which; what else they hold is dropped on decoding |
 //! | `PULUMI_OPTION_EVENT_LOG` | ours where unset, with `PULUMI_DEBUG_COMMANDS`, without which it does not exist |
 //! | `LONGPOLE_RUN_ID` | the run's id, for programs that want to know that they are recorded |
 //! | `NO_PROXY`, `no_proxy`, `no_grpc_proxy` | our address appended, where a proxy variable is set |
@@ -344,7 +344,6 @@ fn set_pulumi(env: &mut Environment, request: &Request<'_>, authority: &str, not
         }
         env.set(name, ours);
     }
-    env.set_where_unset("PULUMI_TRACING_NO_PAYLOADS", "true");
     if is_typed("--event-log") || env.get("PULUMI_OPTION_EVENT_LOG").is_some() {
         let text = "pulumi writes its events somewhere else, as it was told: its spans do not say which resource they are about";
         notes.push(note("pulumi_events_elsewhere", text));
@@ -643,7 +642,7 @@ mod tests {
             OTEL_TRACES_EXPORTER=otlp OTEL_BSP_SCHEDULE_DELAY=200 OTEL_BSP_MAX_QUEUE_SIZE=65536
             OTEL_RESOURCE_ATTRIBUTES=longpole.run.id=7f3a LONGPOLE_RUN_ID=7f3a
             PULUMI_OPTION_OTEL_TRACES=grpc://127.0.0.1:41234 PULUMI_OPTION_TRACING=tcp://127.0.0.1:41235
-            PULUMI_TRACING_NO_PAYLOADS=true PULUMI_OPTION_EVENT_LOG=tcp://127.0.0.1:41234 PULUMI_DEBUG_COMMANDS=true";
+            PULUMI_OPTION_EVENT_LOG=tcp://127.0.0.1:41234 PULUMI_DEBUG_COMMANDS=true";
         assert_eq!(injection, Injection { env: pairs(expected), notes: vec![], forward: None, pulumi: PulumiTargets::default() });
     }
 
@@ -741,7 +740,7 @@ mod tests {
         }
         check_injection(&inject_into("make --tracing=x", "", Mode::Auto), "", ours, &[]);
 
-        check("PULUMI_TRACING_NO_PAYLOADS=false", "PULUMI_TRACING_NO_PAYLOADS=false", &[]);
+        check("PULUMI_TRACING_NO_PAYLOADS=true", "PULUMI_TRACING_NO_PAYLOADS=true", &[]);
         let events = "PULUMI_OPTION_EVENT_LOG=/tmp/events PULUMI_DEBUG_COMMANDS=-";
         check("PULUMI_OPTION_EVENT_LOG=/tmp/events", events, &["pulumi_events_elsewhere"]);
         let typed = inject_into("pulumi up --event-log e.json", "", Mode::Auto);

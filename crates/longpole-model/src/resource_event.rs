@@ -5,6 +5,17 @@
 
 use crate::time::Timestamp;
 
+/// Attribute of a span: URN of the resource that it works on.
+pub const URN: &str = "pulumi.resource.urn";
+/// Attribute of a span: type token of that resource, or token of the function that it calls.
+pub const TYPE: &str = "pulumi.resource.type";
+/// Attribute of a span: URN of the parent of that resource.
+pub const PARENT: &str = "pulumi.parent";
+/// Attribute of a span: provider of that resource, a URN with the provider's id behind it.
+pub const PROVIDER: &str = "pulumi.provider";
+/// Attribute of a span: URNs of the resources that it depends on, a list, or a text with commas.
+pub const DEPENDENCIES: &str = "pulumi.dependencies";
+
 /// Where in the work on a resource the event stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ResourceStep {

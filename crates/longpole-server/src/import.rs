@@ -14,18 +14,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
-use longpole_analysis::{Report, bridge};
+use longpole_analysis::Report;
 use longpole_model::sink::SpanRef;
 use longpole_model::{
     CaptureMode, Loss, LossKind, Recording, Resource, Run, Scope, Span, SpanBatch, SpanId, SpanSink, TimeRange, Timestamp, TraceId,
 };
-use longpole_store::{Assembler, RecordingName, Store, StoreError, SummaryRow, pack};
+use longpole_store::{Assembler, RecordingName, Store, StoreError, pack};
 use longpole_wire::file::{self, FormatError, HEAD_BYTES};
 use longpole_wire::redact::Redactor;
-use longpole_wire::{FileError, Limits};
+use longpole_wire::{FileError, Limits, pulumi_payload};
 use tracing::info_span;
 
-use crate::view;
+use crate::seal::summary_row;
 
 /// Resources, and scopes, that are kept to be shared: exporters repeat them with each request. A file of more emitters than
 /// this in turns is read as well, only larger in memory.
@@ -123,9 +123,13 @@ impl SpanSink for Intake {
     }
 
     fn span(&mut self, span: SpanRef<'_>) {
+        let has_payload = pulumi_payload::is_in(&span);
         let concerned = self.redactor.concerns_span(&span);
         self.batch.span(span);
         for mut span in self.batch.spans.drain(..) {
+            if has_payload {
+                pulumi_payload::leave_out(&mut span);
+            }
             if concerned {
                 self.redacted += self.redactor.span(&mut span);
             }
@@ -242,18 +246,16 @@ impl<T: PartialEq> Shared<T> {
     }
 }
 
-/// The report of a file's recording: two tracings of one program are joined first, as when a run is sealed.
-pub fn report(mut recording: Recording) -> Report {
+/// The report of a file's recording.
+pub fn report(recording: Recording) -> Report {
     let _step = info_span!("report", spans = recording.spans.len()).entered();
-    bridge::join(&mut recording);
     Report::new(recording)
 }
 
 /// Keeps the recording of a file, with its answer.
 pub fn keep(store: &Store, recording: Recording) -> Result<(RecordingName, Report), StoreError> {
     let report = report(recording);
-    let answer = view::AnswerView::new(&report).and_then(|answer| serde_json::to_string(&answer).ok());
-    let name = info_span!("write").in_scope(|| store.import(report.recording(), &SummaryRow::of_recording(report.recording(), answer)))?;
+    let name = info_span!("write").in_scope(|| store.import(report.recording(), &summary_row(&report)))?;
     Ok((name, report))
 }
 

@@ -25,6 +25,7 @@ use longpole_model::attribute::{Attribute, AttributeValue, Attributes};
 use longpole_model::id::{SpanId, TraceId};
 use longpole_model::loss::{Loss, LossKind};
 use longpole_model::resource::{Resource, Scope};
+use longpole_model::resource_event;
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, SpanSink, ValueRef};
 use longpole_model::span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 use longpole_model::time::Timestamp;
@@ -630,7 +631,7 @@ pub(crate) const BEFORE_1970: &str = "times before 1970";
 
 /// The value of an attribute as a text. Two of ours come back as what they are.
 pub(crate) fn attribute_text<'a>(attribute: &'a Attribute, lost: &mut CannotHold) -> Cow<'a, str> {
-    let is_ours = matches!(&*attribute.key, UNFINISHED | pulumi_payload::DEPENDENCIES);
+    let is_ours = matches!(&*attribute.key, UNFINISHED | resource_event::DEPENDENCIES);
     let text = plain::as_text(&attribute.value);
     if is_ours && typed(&attribute.key, AttributeValue::Str(text.to_string())) == attribute.value {
         return text;
@@ -642,7 +643,7 @@ pub(crate) fn attribute_text<'a>(attribute: &'a Attribute, lost: &mut CannotHold
 fn typed(key: &str, value: AttributeValue) -> AttributeValue {
     match (key, &value) {
         (UNFINISHED, AttributeValue::Str(text)) if text == "true" => AttributeValue::Bool(true),
-        (pulumi_payload::DEPENDENCIES, AttributeValue::Str(text)) if text.starts_with('[') => {
+        (resource_event::DEPENDENCIES, AttributeValue::Str(text)) if text.starts_with('[') => {
             json::parse::<Plain>(text.as_bytes(), &Limits::default()).map_or(value, |Plain(value)| value)
         }
         _ => value,

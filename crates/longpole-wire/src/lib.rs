@@ -11,7 +11,7 @@
 //! | OTLP logs that belong to spans | [`otlp::logs::decode`] | |
 //! | OTLP metrics, logs: how many | [`otlp::count_metrics`], [`otlp::count_logs`] | |
 //! | OTLP answers | | [`otlp::response`] |
-//! | Zipkin v1 thrift, v1 JSON, v2 JSON, v2 protobuf | [`zipkin::decode`] | [`zipkin::encode_v2_json`] |
+//! | Zipkin v1 thrift, v1 JSON, v2 JSON, v2 protobuf | [`zipkin::decode`] | [`zipkin::encode_v2_json`], [`zipkin::v1_json_of_v2`] |
 //! | AppDash over TCP | [`appdash::FrameReader`] | [`appdash::encode_frames`] |
 //! | AppDash files | [`appdash::decode_file`] | [`appdash::encode_file`] |
 //! | Jaeger's JSON | [`jaeger::decode`] | [`jaeger::encode`] |

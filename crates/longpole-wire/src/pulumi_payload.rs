@@ -11,21 +11,16 @@
 
 use std::collections::HashSet;
 
-use longpole_model::attribute::{AttributeValue, Attributes};
+use longpole_model::attribute::{Attribute, AttributeValue, Attributes};
+use longpole_model::resource_event::{DEPENDENCIES, PARENT, PROVIDER, TYPE, URN};
+use longpole_model::sink::{SpanRef, ValueRef};
+use longpole_model::span::Span;
 
 /// Keys of logs that hold a payload.
 pub const KEYS: [&str; 2] = ["gRPC request", "gRPC response"];
 
-/// Attribute: URN of the resource that a span is about.
-pub const RESOURCE_URN: &str = "pulumi.resource.urn";
-/// Attribute: type token of the resource, or token of the function, that a span is about.
-pub const RESOURCE_TYPE: &str = "pulumi.resource.type";
-/// Attribute: URN of its parent.
-pub const PARENT_URN: &str = "pulumi.parent_urn";
-/// Attribute: reference (URN and id) of its provider.
-pub const PROVIDER: &str = "pulumi.provider";
-/// Attribute: URNs of the resources it depends on, a list of texts.
-pub const DEPENDENCIES: &str = "pulumi.dependencies";
+/// Key under which Pulumi's own bridge writes a log of a span, payloads included, as an attribute.
+const BRIDGED_LOG: &str = "Msg";
 
 /// Longest token that is taken for a type: they are names in a program, some 100 bytes.
 const TOKEN_BYTES_MAX: usize = 512;
@@ -112,12 +107,7 @@ impl Identity {
     /// Writes it as attributes of the span, where the span does not have them yet.
     pub fn attach(self, attributes: &mut Attributes) {
         let from_urn = self.urn.as_deref().and_then(type_of_urn).map(str::to_owned);
-        let texts = [
-            (RESOURCE_URN, self.urn),
-            (RESOURCE_TYPE, self.resource_type.or(from_urn)),
-            (PARENT_URN, self.parent),
-            (PROVIDER, self.provider),
-        ];
+        let texts = [(URN, self.urn), (TYPE, self.resource_type.or(from_urn)), (PARENT, self.parent), (PROVIDER, self.provider)];
         for (key, value) in texts {
             if let Some(value) = value.filter(|_| attributes.get(key).is_none()) {
                 attributes.push(key, AttributeValue::Str(value));
@@ -185,6 +175,37 @@ pub fn find(text: &str) -> Option<Payload> {
         }
     }
     None
+}
+
+/// The payload that is the value of an attribute.
+fn of_attribute(key: &str, value: &str) -> Option<Payload> {
+    if let Some(key) = KEYS.into_iter().find(|known| *known == key) {
+        let payload = || Payload { key, body_bytes: value.len(), identity: Identity::of_body(value) };
+        return (!is_left_out(value)).then(payload);
+    }
+    let may_be_log = key == BRIDGED_LOG || value.trim_start().starts_with('{');
+    may_be_log.then(|| find(value)).flatten()
+}
+
+/// Whether a span of OpenTelemetry has a payload: providers with legacy tracing come so, by the bridge of Pulumi's engine.
+pub fn is_in(span: &SpanRef<'_>) -> bool {
+    let has = |pairs: &[(&str, ValueRef<'_>)]| {
+        pairs.iter().any(|(key, value)| matches!(value, ValueRef::Str(text) if of_attribute(key, text).is_some()))
+    };
+    has(span.attributes) || span.events.iter().any(|event| has(&event.attributes))
+}
+
+/// Leaves the bodies of payloads out of a span, and writes down what they say of its resource.
+pub fn leave_out(span: &mut Span) {
+    let mut identity = Identity::default();
+    let events = span.events.iter_mut().map(|event| &mut event.attributes);
+    for Attribute { key, value } in std::iter::once(&mut span.attributes).chain(events).flat_map(|attributes| &mut attributes.0) {
+        if let Some(payload) = value.as_str().and_then(|text| of_attribute(key, text)) {
+            *value = AttributeValue::Str(left_out(payload.body_bytes));
+            identity.merge(payload.identity);
+        }
+    }
+    identity.attach(&mut span.attributes);
 }
 
 /// The content of a JSON text from behind its quote to its end, or to where it was cut off.

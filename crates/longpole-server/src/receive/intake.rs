@@ -10,13 +10,12 @@ use bytes::Bytes;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use longpole_model::sink::EventRef;
 use longpole_model::{
-    Attribute, Attributes, Loss, LossKind, Resource, ResourceEvent, ResourceStep, Scope, SpanBatch, SpanEvent, SpanId, SpanRef, SpanSink,
-    Timestamp, TraceId,
+    Attribute, Attributes, Loss, LossKind, Resource, ResourceEvent, Scope, SpanBatch, SpanEvent, SpanId, SpanRef, SpanSink, Timestamp,
+    TraceId,
 };
 use longpole_wire::otlp::logs::LogSink;
-use longpole_wire::pulumi_event::{self, Step};
 use longpole_wire::redact::Redactor;
-use longpole_wire::{DecodeError, Limits, otlp, zipkin};
+use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, pulumi_payload, zipkin};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connections::Connection;
@@ -189,33 +188,45 @@ impl Keeper<'_> {
         if let Err(error) = decode(&bytes, encoding, &self.limits, &mut check) {
             return Verdict::Undecodable(error.to_string());
         }
-        let Check { spans, rejected, reasons, pid_missing, credentials, .. } = check;
+        let Check { spans, losses, pid_missing, payloads, credentials, .. } = check;
         // Looking up the peer reads through /proc, so it is done only where a span would have no process without it.
         let peer_pid = if pid_missing { job.connection.peer_pid(&mut self.finder) } else { None };
-        let kept = match credentials.then(|| self.without_credentials(&bytes, encoding)) {
-            Some(clean) => self.keep.traces(&clean, Encoding::Protobuf, peer_pid),
+        let clean = (payloads || credentials).then(|| self.clean(&bytes, encoding, payloads));
+        let kept = match &clean {
+            Some(Clean { kept, .. }) => self.keep.traces(kept, Encoding::Protobuf, peer_pid),
             None => self.keep.traces(&bytes, encoding, peer_pid),
         };
         if let Err(error) = kept {
             return Verdict::not_kept(&error);
         }
-        let (compression, body) = (job.compression, job.body.clone());
+        let of_invalid = || losses.iter().filter(|loss| loss.kind == LossKind::SpansInvalid);
+        let rejected = of_invalid().map(|loss| loss.count).sum();
+        let message = of_invalid().map(|loss| &*loss.detail).collect::<Vec<_>>().join("; ");
+        if clean.is_some() {
+            // Sealing decodes what was kept and finds these in it again, but not in what was written anew.
+            losses.into_iter().for_each(|loss| self.book.add(loss.kind, loss.count, loss.detail));
+        }
         // What was rejected here would be rejected there.
-        self.forwarder.send(&Parcel { signal: Signal::Traces, encoding, compression, came_by, body, items: spans });
-        Verdict::Kept { rejected, message: reasons.join("; ") }
+        self.forwarder.send(&match clean.and_then(|clean| clean.forwarded) {
+            Some(body) => Parcel { came_by, ..Parcel::converted(body, spans) },
+            None => {
+                Parcel { signal: Signal::Traces, encoding, compression: job.compression, came_by, body: job.body.clone(), items: spans }
+            }
+        });
+        Verdict::Kept { rejected, message }
     }
 
-    /// The request again, in protobuf, with its credentials taken out and counted.
-    fn without_credentials(&mut self, bytes: &[u8], encoding: Encoding) -> Vec<u8> {
+    /// The request again, in protobuf, without what is not to be stored. Credentials are counted.
+    fn clean(&mut self, bytes: &[u8], encoding: Encoding, payloads: bool) -> Clean {
         let mut batch = SpanBatch::default();
-        // It was decoded a moment ago; were that to fail now, nothing would be kept rather than a credential.
-        if decode(bytes, encoding, &self.limits, &mut batch).is_ok() {
-            take_credentials(&mut batch, self.redactor.as_mut(), self.book);
-        }
-        for loss in batch.losses.drain(..).filter(|loss| loss.kind != LossKind::SpansInvalid) {
-            self.book.add(loss.kind, loss.count, loss.detail);
-        }
-        otlp::encode_trace(&batch.spans)
+        // It was decoded a moment ago; were that to fail now, nothing would be kept rather than a secret.
+        let _ = decode(bytes, encoding, &self.limits, &mut batch);
+        let forwarded = payloads.then(|| {
+            batch.spans.iter_mut().for_each(pulumi_payload::leave_out);
+            otlp::encode_trace(&batch.spans).into()
+        });
+        take_credentials(&mut batch, self.redactor.as_mut(), self.book);
+        Clean { kept: otlp::encode_trace(&batch.spans), forwarded }
     }
 
     fn keep_zipkin(&mut self, job: &Job, path: &str, content_type: Option<&str>) -> Verdict {
@@ -254,11 +265,12 @@ impl Keeper<'_> {
 
     fn keep_event(&mut self, job: &Job, received: Timestamp) -> Verdict {
         let kept = inflated(job).map_err(|_| "not to be decompressed".to_owned()).and_then(|bytes| {
-            let text = event_text(&bytes).ok_or("not a message with an event")?;
-            let event = pulumi_event::parse(text).map_err(|error| error.to_string())?;
+            let text = pulumi_event::text_of_message(&bytes).ok_or("not a message with an event")?;
+            let told = pulumi_event::parse(text).map_err(|error| error.to_string())?;
             // Events of other kinds say nothing about a resource.
-            let Some(event) = event else { return Ok(()) };
-            self.keep.resource_event(as_received(event, received)).map_err(|error| error.to_string())
+            let Some(told) = told else { return Ok(()) };
+            // The engine's own time has whole seconds.
+            self.keep.resource_event(ResourceEvent { time: received, ..told.event }).map_err(|error| error.to_string())
         });
         if let Err(reason) = kept {
             self.book.add(LossKind::RequestsRefused, 1, format!("pulumi engine events that could not be kept: {reason}"));
@@ -333,33 +345,6 @@ fn inflated(job: &Job) -> Result<Cow<'_, [u8]>, Verdict> {
         InflateError::TooLarge => Verdict::TooLarge(error.to_string()),
         InflateError::Broken(_) => Verdict::Undecodable(error.to_string()),
     })
-}
-
-/// Field 1 of the message of `pulumirpc.Events/StreamEvents`, which is its only one.
-fn event_text(message: &[u8]) -> Option<&str> {
-    let (key, mut rest) = message.split_first()?;
-    let (mut length, mut shift) = (0u32, 0);
-    loop {
-        let (byte, after) = rest.split_first()?;
-        rest = after;
-        length |= u32::from(byte & 0x7f).checked_shl(shift)?;
-        shift += 7;
-        if byte & 0x80 == 0 {
-            break;
-        }
-    }
-    (*key == 0x0a && rest.len() == length as usize).then_some(rest).and_then(|text| std::str::from_utf8(text).ok())
-}
-
-/// An event as the model has it, at the time at which it came: Pulumi's own has whole seconds.
-fn as_received(event: pulumi_event::ResourceEvent, received: Timestamp) -> ResourceEvent {
-    let step = match event.step {
-        Step::Pre => ResourceStep::Pre,
-        Step::Outputs => ResourceStep::Outputs,
-        Step::OpFailed => ResourceStep::Failed,
-    };
-    let pulumi_event::ResourceEvent { op, urn, resource_type, dependencies, parent, provider, .. } = event;
-    ResourceEvent { time: received, step, op, urn, resource_type, dependencies, parent, provider }
 }
 
 /// Keeps spans of another format as requests of ours while they are decoded, so that they never stand in memory all together.
@@ -452,15 +437,23 @@ pub(super) fn take_credentials(batch: &mut SpanBatch, redactor: Option<&mut Reda
 /// Which values are taken out.
 const CREDENTIALS: &str = "named or looking like credentials; run --redact off keeps them";
 
+/// A request without what is not to be stored.
+struct Clean {
+    kept: Vec<u8>,
+    /// What is handed on where the request itself is not: Pulumi would have sent payloads to nobody but its own bridge.
+    forwarded: Option<Bytes>,
+}
+
 /// Looks at a request without keeping anything of it.
 #[derive(Debug, Default)]
 struct Check<'a> {
     redactor: Option<&'a mut Redactor>,
+    /// It has payloads of Pulumi.
+    payloads: bool,
     /// Something of it is to be taken out before it is kept.
     credentials: bool,
     spans: u64,
-    rejected: u64,
-    reasons: Vec<String>,
+    losses: Vec<Loss>,
     /// The resource of the spans that follow does not say its process.
     resource_without_pid: bool,
     /// Such spans came.
@@ -486,18 +479,13 @@ impl SpanSink for Check<'_> {
     }
 
     fn span(&mut self, span: SpanRef<'_>) {
+        self.payloads = self.payloads || pulumi_payload::is_in(&span);
         self.look(|redactor| redactor.concerns_span(&span));
         self.spans += 1;
         self.pid_missing |= self.resource_without_pid;
     }
 
     fn loss(&mut self, loss: Loss) {
-        // Other losses leave the span in place; they are counted when the recording is sealed, as these are.
-        if loss.kind == LossKind::SpansInvalid {
-            self.rejected += loss.count;
-            if !self.reasons.contains(&loss.detail) {
-                self.reasons.push(loss.detail);
-            }
-        }
+        loss.merge_into(&mut self.losses);
     }
 }

@@ -305,6 +305,24 @@ fn spans_without_ids_are_rejected_and_the_others_are_kept() {
 }
 
 #[test]
+fn what_is_kept_without_its_credentials_loses_nothing_else_unsaid() {
+    let (receiver, memory) = start();
+    let mut request = request_of(&["good", "without id"], vec![attribute("db.password", Value::StringValue("hunter2".into()))]);
+    let resource = &mut request.resource_spans[0];
+    resource.resource.as_mut().unwrap().dropped_attributes_count = 3;
+    resource.scope_spans[0].spans[1].span_id = Vec::new();
+    let answer = post(receiver.port(), "/v1/traces", PROTOBUF, &request.encode_to_vec());
+    assert_eq!(answer.status, 200);
+    let rejected = ExportTraceServiceResponse::decode(&answer.body[..]).unwrap().partial_success.unwrap().rejected_spans;
+    assert_eq!(rejected, 1);
+    let losses = receiver.finish(SOON);
+    let counts = [LossKind::ValuesRedacted, LossKind::SpansInvalid, LossKind::DroppedByEmitter].map(|kind| count_of(&losses, kind));
+    assert_eq!(counts, [1, 1, 3], "{losses:?}");
+    let [(bytes, Encoding::Protobuf, _)] = &memory.kept()[..] else { panic!("one request") };
+    assert!(!bytes.windows(7).any(|part| part == b"hunter2"));
+}
+
+#[test]
 fn the_process_is_looked_up_only_where_the_request_does_not_say_it() {
     let (receiver, memory) = start();
     let said = request_of(&["a"], vec![attribute("process.pid", Value::IntValue(4711))]);

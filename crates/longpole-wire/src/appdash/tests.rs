@@ -1,12 +1,12 @@
 use longpole_model::attribute::AttributeValue;
 use longpole_model::loss::LossKind;
+use longpole_model::resource_event;
 use longpole_model::sink::SpanBatch;
 use longpole_model::span::{Span, SpanKind, StatusCode};
 
 use super::*;
 use crate::error::FileError;
 use crate::limits::Limits;
-use crate::pulumi_payload;
 
 const FILE: &[u8] = include_bytes!("../../../../fixtures/appdash/golden.up.trace");
 const WIRE: &[u8] = include_bytes!("../../../../fixtures/appdash/golden.wire");
@@ -52,8 +52,8 @@ fn check(batch: &SpanBatch) {
     let create = named(batch, 0xb2);
     assert_eq!((&create.name[..], create.kind, parent(create)), ("/pulumirpc.ResourceProvider/Create", SpanKind::Client, Some(0xa1)));
     assert_eq!((millis(create), create.attributes.get_str("pulumi-decorator")), ((100, 400), Some("a:b:C")));
-    assert_eq!(create.attributes.get_str(pulumi_payload::RESOURCE_URN), Some("urn:pulumi:dev::proj::a:b:C::n"));
-    assert_eq!(create.attributes.get_str(pulumi_payload::RESOURCE_TYPE), Some("a:b:C"));
+    assert_eq!(create.attributes.get_str(resource_event::URN), Some("urn:pulumi:dev::proj::a:b:C::n"));
+    assert_eq!(create.attributes.get_str(resource_event::TYPE), Some("a:b:C"));
     let [request, failed] = &create.events[..] else { panic!("{:?}", create.events) };
     assert_eq!((&request.name[..], request.attributes.get_str("gRPC request")), ("gRPC request", Some("[payload left out, 36 bytes]")));
     assert_eq!((&failed.name[..], failed.attributes.get_str("message")), ("error", Some("boom")));

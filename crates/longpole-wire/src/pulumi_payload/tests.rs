@@ -29,7 +29,7 @@ fn the_type_of_a_urn_is_without_its_parents() {
     assert_eq!(type_of_urn("urn:pulumi:dev::shop"), None);
     let mut attributes = Attributes::default();
     Identity { urn: Some("urn:pulumi:d::p::x$a:b:C::n".into()), ..Identity::default() }.attach(&mut attributes);
-    assert_eq!(attributes.get_str(RESOURCE_TYPE), Some("a:b:C"));
+    assert_eq!(attributes.get_str(TYPE), Some("a:b:C"));
 }
 
 #[test]
@@ -48,4 +48,25 @@ fn a_payload_is_found_in_a_text_that_was_cut() {
 #[test]
 fn escapes_of_the_text_form_are_read() {
     assert_eq!(unescaped(br#"a\"b\\\n\303\251\x41\u00e9\'"#), "a\"b\\\n\u{e9}A\u{e9}'");
+}
+
+#[test]
+fn bridged_logs_are_left_out_and_say_whose_they_are() {
+    let message =
+        r#"{"gRPC request":"urn:\"urn:pulumi:dev::p::a:b:C::n\" properties:{fields:{key:\"p\" value:{string_value:\"hunter2\"}}}"}"#;
+    let ids = (longpole_model::TraceId::new([1; 16]).unwrap(), longpole_model::SpanId::new([2; 8]).unwrap());
+    let range = longpole_model::TimeRange { start: longpole_model::Timestamp(1), end: longpole_model::Timestamp(2) };
+    let mut span = Span::new(ids.0, ids.1, "Create", range);
+    span.attributes.push("Msg", AttributeValue::Str(message.to_owned()));
+    span.attributes.push("Msg", AttributeValue::Str("ready".to_owned()));
+    let mut attributes = Attributes::default();
+    attributes.push("gRPC response", AttributeValue::Str("id:\"hunter2\"".to_owned()));
+    span.events.push(longpole_model::SpanEvent { attributes, ..Default::default() });
+    leave_out(&mut span);
+    assert!(!format!("{span:?}").contains("hunter2"), "{span:?}");
+    assert_eq!(span.attributes.get_str(URN), Some("urn:pulumi:dev::p::a:b:C::n"));
+    assert_eq!(span.attributes.0[1].value.as_str(), Some("ready"));
+    let once = span.clone();
+    leave_out(&mut span);
+    assert_eq!(span, once);
 }

@@ -1,7 +1,8 @@
 //! A secret in a payload of Pulumi's comes through no door, however the log was cut.
 
+use longpole_model::resource_event;
 use longpole_model::sink::SpanBatch;
-use longpole_wire::{Limits, appdash, jaeger, pulumi_payload, zipkin};
+use longpole_wire::{Limits, appdash, jaeger, zipkin};
 
 const URN: &str = "urn:pulumi:dev::shop::a:b:C::n";
 
@@ -22,7 +23,7 @@ fn check(batch: &SpanBatch, is_whole: bool) {
     let text = format!("{:?}", batch.spans);
     assert!(!text.contains("hunter"), "{text}");
     if is_whole {
-        assert_eq!(batch.spans[0].attributes.get_str(pulumi_payload::RESOURCE_URN), Some(URN));
+        assert_eq!(batch.spans[0].attributes.get_str(resource_event::URN), Some(URN));
         assert_eq!(batch.spans[0].events[0].name, "gRPC request");
     }
 }
