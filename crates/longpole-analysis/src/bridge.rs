@@ -36,7 +36,7 @@ pub const LEGACY_TRACE_ID: &str = "longpole.legacy.trace_id";
 const PULUMI: &str = "pulumi";
 
 /// The service of the Pulumi command.
-const PULUMI_CLI: &str = "pulumi-cli";
+pub(crate) const PULUMI_CLI: &str = "pulumi-cli";
 
 /// OpenTelemetry's span of a call starts so much later than the legacy one. Measured: 1.3 to 861 µs; a busy machine may take
 /// longer. Zipkin's times have whole microseconds, which may round up.

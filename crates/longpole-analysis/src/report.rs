@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
+use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, StackId, Timestamp};
 
 use crate::bridge;
@@ -542,7 +543,7 @@ impl Report {
         let span = self.forest.span(&self.recording, longest)?;
         let ends = span.events.iter().skip(1).map(|event| event.time).chain([span.end]);
         let waits = span.events.iter().zip(ends).map(|(event, end)| (end.nanos_since(event.time), event.name.as_str()));
-        let (wait, event) = waits.max_by_key(|(wait, _)| *wait)?;
+        let (wait, event) = waits.filter(|(_, event)| !PAYLOAD_LOGS.contains(event)).max_by_key(|(wait, _)| *wait)?;
         (wait > span.end.nanos_since(span.start) / 2).then_some(event)
     }
 

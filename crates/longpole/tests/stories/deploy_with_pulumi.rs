@@ -193,7 +193,6 @@ fn spans_of_engine_host_and_providers_are_all_there() {
 }
 
 #[test]
-#[ignore = "the log does not keep Pulumi's events yet, and the replay keeps what the engine itself does where it was"]
 fn the_slow_resource_is_first_and_saves_what_it_says() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
