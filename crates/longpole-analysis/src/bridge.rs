@@ -124,6 +124,7 @@ pub fn join(recording: &mut Recording) {
     });
     if place > recording.spans.len() {
         recording.sample_links.clear();
+        recording.wait_links.clear();
     }
 }
 

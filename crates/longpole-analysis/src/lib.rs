@@ -43,6 +43,7 @@ mod skew;
 pub mod slots;
 pub mod states;
 pub mod trace_tree;
+pub mod waits;
 pub mod wall_profile;
 
 pub use report::{Handle, Report};

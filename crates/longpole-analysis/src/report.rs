@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
-use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, StackId, Timestamp};
+use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, StackId, Timestamp, Wait, WaitKind};
 
 use crate::bridge;
 use crate::call_tree::{CallTree, FunctionWeight, Functions};
@@ -23,6 +23,7 @@ use crate::savings::{Change, Replay, Saving};
 use crate::slots::Ceiling;
 use crate::states::{self, InFlight, Known, Parallelism, SerialStretch, States, Stretch, WorkFigures};
 use crate::trace_tree::{Forest, NodeSource, Note};
+use crate::waits::{self, NodeWaits};
 
 /// Below so many samples a flame graph says that they are few.
 pub const FEW_SAMPLES: u64 = 20;
@@ -196,6 +197,7 @@ pub struct Report {
     poles: Poles,
     samples: SampleNodes,
     sample_offsets: Vec<i64>,
+    waits: NodeWaits,
     functions: Functions,
     labels: Labels,
     path_states: States,
@@ -215,7 +217,11 @@ impl Report {
         if recording.sample_links.len() != recording.samples.len() {
             recording.sample_links = sample_links::link(&recording);
         }
+        if recording.wait_links.len() != recording.waits.len() {
+            recording.wait_links = waits::link(&recording);
+        }
         let samples = sample_links::samples_of_nodes(&recording, &forest);
+        let waits = NodeWaits::of(&recording, &forest);
         let origin = forest.run_range().start;
         let sample_offsets =
             recording.samples.iter().map(|s| recording.clock.to_unix(s.time).map_or(i64::MIN, |at| at.nanos_since(origin))).collect();
@@ -230,6 +236,7 @@ impl Report {
             poles,
             samples,
             sample_offsets,
+            waits,
             functions,
             labels,
             path_states: States::default(),
@@ -500,7 +507,7 @@ impl Report {
     pub fn reason(&self, pole: &Pole) -> Reason {
         let samples = self.pole_samples(pole);
         let states = self.pole_states(pole);
-        let own = states.on_cpu_nanos + states.unaccounted_nanos;
+        let own = states.own();
         let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
         let busy = if own > 0 { (i128::from(states.on_cpu_nanos) * 100 / i128::from(own)) as i64 } else { 0 };
         let hot = || self.hot_function(&samples).map(|f| self.functions.list[f].function.as_str());
@@ -514,6 +521,8 @@ impl Report {
                 None => format!("{busy} % on-CPU, spread over many functions"),
             };
             (ReasonCode::OnCpu, text)
+        } else if let Some(text) = self.wait_words(pole, &states) {
+            (if busy <= WAITING_PERCENT { ReasonCode::Waits } else { ReasonCode::Mixed }, text)
         } else if busy <= WAITING_PERCENT {
             let after = self.event_before_wait(pole).map(|event| format!(", after “{event}”")).unwrap_or_default();
             (ReasonCode::Waits, format!("waits, {busy} % on-CPU{after}"))
@@ -528,6 +537,53 @@ impl Report {
             text = format!("{} in sequence; {text}", pole.nodes.len());
         }
         Reason { code, text }
+    }
+
+    /// What a pole waits for, where that was seen for most of the time in which it did not run.
+    fn wait_words(&self, pole: &Pole, states: &States) -> Option<String> {
+        let own = states.own();
+        let (kind, nanos) = states.longest_wait()?;
+        if states.blocked() * 2 < own - states.on_cpu_nanos {
+            return None;
+        }
+        let percent = |nanos: i64| (i128::from(nanos) * 100 / i128::from(own.max(1))) as i64;
+        let busy = percent(states.on_cpu_nanos);
+        let (wait, _) = self.pole_waits(pole).into_iter().find(|(wait, _)| wait.kind == kind)?;
+        let whose = self.waiting_function(wait).map(|function| format!(", in {function}")).unwrap_or_default();
+        let of_all = format!("{} % {}{whose}", percent(nanos), wait_word(kind));
+        Some(if busy > WAITING_PERCENT { format!("{busy} % on-CPU; {of_all}") } else { of_all })
+    }
+
+    /// The waits of a pole while it was on the path, longest first, each with how long it was in the way.
+    pub fn pole_waits(&self, pole: &Pole) -> Vec<(&Wait, i64)> {
+        self.waits_of(self.pole_stretches(pole).into_iter())
+    }
+
+    /// The waits of a node itself, longest first, each with how much of it no child covers.
+    pub fn node_waits(&self, node: usize) -> Vec<(&Wait, i64)> {
+        let schedule = self.replay.schedule();
+        self.waits_of(std::iter::once(Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
+    }
+
+    /// Waits of one kind in one function are one.
+    fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<(&Wait, i64)> {
+        let known = self.known();
+        let mut sums: HashMap<(WaitKind, Option<&str>), (u32, i64)> = HashMap::new();
+        for stretch in stretches {
+            for node_wait in known.waits_in(stretch) {
+                let wait = &self.recording.waits[node_wait.wait as usize];
+                let sum = sums.entry((wait.kind, self.waiting_function(wait))).or_insert((node_wait.wait, 0));
+                sum.1 += known.own_of_wait(stretch.node, &node_wait).max(0);
+            }
+        }
+        let mut list: Vec<(u32, i64)> = sums.into_values().collect();
+        list.sort_by_key(|&(wait, nanos)| (std::cmp::Reverse(nanos), wait));
+        list.into_iter().map(|(wait, nanos)| (&self.recording.waits[wait as usize], nanos)).collect()
+    }
+
+    /// The function of the program that waits.
+    pub fn waiting_function(&self, wait: &Wait) -> Option<&str> {
+        waits::waiting_function(&self.recording, wait.stack?)
     }
 
     /// What a pole is whose own time has too few samples: one that hardly has any, or a short one.
@@ -578,7 +634,13 @@ impl Report {
     }
 
     fn known(&self) -> Known<'_> {
-        Known { recording: &self.recording, schedule: self.replay.schedule(), samples: &self.samples, sample_offsets: &self.sample_offsets }
+        Known {
+            recording: &self.recording,
+            schedule: self.replay.schedule(),
+            samples: &self.samples,
+            sample_offsets: &self.sample_offsets,
+            waits: &self.waits,
+        }
     }
 
     fn path_stretches(&self, wanted: impl Fn(usize) -> bool) -> impl Iterator<Item = Stretch> {
@@ -614,6 +676,20 @@ fn labels(recording: &Recording, forest: &Forest) -> Labels {
         labels.name.push(place(forest.name(recording, node), &mut names, &mut labels.names));
     }
     labels
+}
+
+/// How a person says what is waited for.
+pub fn wait_word(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::Lock => "blocked on a lock",
+        WaitKind::Disk => "blocked on the disk",
+        WaitKind::Network => "blocked on the network",
+        WaitKind::Sleep => "asleep",
+        WaitKind::PageFault => "blocked on memory that is brought in",
+        WaitKind::Child => "waiting for a child process",
+        WaitKind::Pipe => "blocked on a pipe",
+        WaitKind::Other => "blocked",
+    }
 }
 
 #[cfg(test)]

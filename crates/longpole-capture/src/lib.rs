@@ -19,3 +19,4 @@ pub mod signals;
 pub mod span_context;
 mod stacks;
 mod sys;
+mod waits;

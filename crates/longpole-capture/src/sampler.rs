@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use longpole_model::{
     AbsAddr, ClockAnchor, CodeAddress, ContextRecord, LocationId, Loss, LossKind, Monotonic, Observation, ObservationSink, Sample, StackId,
-    Timestamp,
+    Timestamp, Wait,
 };
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
 
@@ -31,7 +31,9 @@ use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records
 use crate::process_tree::ProcessTree;
 use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, Spot, Stacks};
+use crate::sys::memory::read_memory;
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, realtime_nanos, thread_cpu_nanos};
+use crate::waits::{Look, Waits};
 
 /// How often both clocks are read, and losses told.
 const ANCHOR_NANOS: u64 = 1_000_000_000;
@@ -62,6 +64,8 @@ pub struct Stats {
     pub unwind_failed: u64,
     /// Context records caught in the middle of a write.
     pub torn: u64,
+    /// Waits given to the sink.
+    pub waits: u64,
     /// Observations the sink refused.
     pub not_kept: u64,
     /// Why it refused the first of them.
@@ -191,6 +195,8 @@ struct Losses {
     throttled: u64,
     torn: u64,
     undecodable: u64,
+    waits_skipped: u64,
+    waits_refused: u64,
     cut: NumberMap<Cut, u64>,
 }
 
@@ -202,6 +208,7 @@ struct Processor {
     walker: StackWalker,
     stats: Stats,
     losses: Losses,
+    waits: Waits,
     weigher: Weigher,
     stack_bytes: u32,
     /// Batches that still have records in `pending`, oldest first, and the number of the oldest.
@@ -227,6 +234,7 @@ impl Processor {
             walker: StackWalker::new(),
             stats: Stats::default(),
             losses: Losses::default(),
+            waits: Waits::new(),
             weigher: Weigher::new(clock, rate_hz),
             stack_bytes,
             batches: VecDeque::new(),
@@ -249,6 +257,7 @@ impl Processor {
             if self.out.dirty {
                 due = due.min(self.next_flush);
             }
+            due = due.min(self.waits.next_due().unwrap_or(due));
             let mut patience = Duration::from_nanos(due.saturating_sub(now));
             if self.tree.waits_for_exec() {
                 patience = patience.min(EXEC_RETRY);
@@ -266,6 +275,7 @@ impl Processor {
             }
             let now = monotonic_nanos();
             self.tree.tell_execs(now, &mut self.out);
+            self.look_at_sleepers();
             if now >= self.next_anchor {
                 self.anchor();
             }
@@ -278,7 +288,11 @@ impl Processor {
     }
 
     fn end(mut self) -> Stats {
-        self.tree.finish(monotonic_nanos(), &mut self.out);
+        let now = monotonic_nanos();
+        for (tid, look) in self.waits.rest() {
+            self.wait(tid, look, now);
+        }
+        self.tree.finish(now, &mut self.out);
         self.anchor();
         self.out.flush();
         let mut stats = self.stats;
@@ -295,6 +309,8 @@ impl Processor {
         let anchor = clock_anchor();
         self.next_anchor = anchor.monotonic.0 + ANCHOR_NANOS;
         self.out.give(Observation::Clock(anchor));
+        self.losses.waits_skipped = std::mem::take(&mut self.waits.skipped);
+        self.losses.waits_refused = std::mem::take(&mut self.waits.refused);
         for loss in std::mem::take(&mut self.losses).told() {
             self.out.give(Observation::Loss(loss));
         }
@@ -311,6 +327,9 @@ impl Processor {
                     self.losses.undecodable += 1;
                     continue;
                 };
+                if let Some((pid, tid, blocked)) = record.switch() {
+                    self.waits.switched(pid, tid, record.time(), blocked);
+                }
                 let code = match (source, record.decode(*source)) {
                     (Source::Tracker, Ok(Record { pid, body: Body::Map(map), .. })) => Some(self.binaries.load(pid, &map, &mut self.out)),
                     _ => None,
@@ -375,7 +394,12 @@ impl Processor {
         let Record { pid, tid, time, cpu, ref body } = *record;
         match body {
             Body::Sample(sample) => self.sample(pid, tid, time, cpu, sample),
-            Body::SwitchIn => self.tree.switch_in(time, pid, tid, &mut self.out),
+            Body::SwitchIn => {
+                if let Some(look) = self.waits.over(tid, time) {
+                    self.wait(tid, look, time);
+                }
+                self.tree.switch_in(time, pid, tid, &mut self.out);
+            }
             Body::SwitchOut { preempted } => self.tree.switch_out(time, tid, *preempted, &mut self.out),
             Body::Map(map) => self.map(pid, time, map, code),
             Body::Comm { name, exec: true } => self.tree.exec(time, pid, name, &mut self.out),
@@ -383,7 +407,10 @@ impl Processor {
             Body::Fork { pid, tid, parent_pid, parent_tid } => {
                 self.tree.fork(time, *pid, *tid, *parent_pid, *parent_tid, &mut self.out);
             }
-            Body::Exit { pid, tid } => self.tree.exit(time, *pid, *tid, &mut self.out),
+            Body::Exit { pid, tid } => {
+                self.waits.ended(*tid);
+                self.tree.exit(time, *pid, *tid, &mut self.out);
+            }
             Body::Lost { count } => {
                 self.losses.lost += count;
                 self.stats.lost += count;
@@ -430,6 +457,31 @@ impl Processor {
         }
     }
 
+    /// Looks at threads that have been blocked for a while, before they go on.
+    fn look_at_sleepers(&mut self) {
+        let tree = &self.tree;
+        while let Some(sleeper) = self.waits.next(monotonic_nanos(), |tid| tree.record_hint(tid)) {
+            let stack = sleeper.place.and_then(|(ip, sp)| {
+                let space = tree.space(sleeper.pid).map(Arc::clone).unwrap_or_default();
+                let read = |address, into: &mut [u8]| read_memory(sleeper.pid, address, into).is_ok_and(|read| read == into.len());
+                let end = self.walker.walk_asleep(&space, (ip, sp), &sleeper.stack, &mut self.frames, read);
+                let cut = (end != StackEnd::Root).then_some(Cut::Walk(end));
+                number(&self.frames, cut, &mut self.locations, &mut self.stacks, &mut self.out)
+            });
+            self.waits.keep(&sleeper, monotonic_nanos(), stack);
+        }
+    }
+
+    /// A wait that was looked at is over.
+    fn wait(&mut self, tid: u32, look: Look, end: u64) {
+        let Some(pid) = self.tree.pid_of(tid) else { return };
+        let Look { since, kind, syscall, stack, context, .. } = look;
+        let (start, end, syscall) = (Monotonic(since), Monotonic(end), syscall.to_owned());
+        if self.out.give(Observation::Wait(Wait { pid, tid, start, end, kind, syscall, stack, context })) {
+            self.stats.waits += 1;
+        }
+    }
+
     /// Unwinds and numbers the stack of a sample; `None` where the sink could not keep a definition.
     fn stack(&mut self, pid: u32, sample: &SampleRecord<'_>) -> Option<StackId> {
         let nowhere = AddressSpace::default;
@@ -453,17 +505,21 @@ impl Processor {
                 _ => self.stats.unwind_failed += 1,
             }
         }
-        self.locations.clear();
-        let ends = cut.map(Spot::Cut);
-        let spots = self.frames.iter().map(|frame| match frame.place {
-            Place::Code { mapping, address } => Spot::Code { mapping, address },
-            Place::Anonymous | Place::Unknown => Spot::Unmapped { address: frame.address.for_lookup() },
-        });
-        for spot in spots.chain(ends) {
-            self.locations.push(self.stacks.location(spot, &mut self.out)?);
-        }
-        self.stacks.stack(&self.locations, &mut self.out)
+        number(&self.frames, cut, &mut self.locations, &mut self.stacks, &mut self.out)
     }
+}
+
+/// Numbers a stack; `None` where the sink could not keep a definition. `locations` is lent for its memory.
+fn number(frames: &[Frame], cut: Option<Cut>, locations: &mut Vec<LocationId>, stacks: &mut Stacks, out: &mut Out) -> Option<StackId> {
+    locations.clear();
+    let spots = frames.iter().map(|frame| match frame.place {
+        Place::Code { mapping, address } => Spot::Code { mapping, address },
+        Place::Anonymous | Place::Unknown => Spot::Unmapped { address: frame.address.for_lookup() },
+    });
+    for spot in spots.chain(cut.map(Spot::Cut)) {
+        locations.push(stacks.location(spot, out)?);
+    }
+    stacks.stack(locations, out)
 }
 
 impl Losses {
@@ -482,6 +538,16 @@ impl Losses {
         tell(LossKind::SamplesLost, self.undecodable, "records that could not be decoded");
         tell(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)");
         tell(LossKind::ContextTorn, self.torn, "");
+        tell(
+            LossKind::WaitsNotSeen,
+            self.waits_skipped,
+            "threads that slept while the recorder was busy, or more at once than may be looked at",
+        );
+        tell(
+            LossKind::WaitsNotSeen,
+            self.waits_refused,
+            "threads that may not be looked at: another user's, or closed by kernel.yama.ptrace_scope or by the program itself",
+        );
         for (cut, count) in self.cut {
             let kind = match cut {
                 Cut::Walk(end) if end.is_truncated() => LossKind::StacksTruncated,

@@ -23,6 +23,7 @@ pub mod span;
 pub mod stack;
 pub mod text;
 pub mod time;
+pub mod wait;
 
 pub use address::{AbsAddr, CodeAddress, VirtOffset};
 pub use attribute::{Attribute, AttributeValue, Attributes};
@@ -38,3 +39,4 @@ pub use sink::{Observation, ObservationSink, SpanBatch, SpanRef, SpanSink};
 pub use span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 pub use stack::{Frame, Location, LocationId, Mapping, MappingId, Stack, StackId};
 pub use time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
+pub use wait::{Wait, WaitKind};

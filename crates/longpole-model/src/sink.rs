@@ -15,6 +15,7 @@ use crate::sample::Sample;
 use crate::span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 use crate::stack::{LocationId, LocationKind, Mapping, StackId};
 use crate::time::{ClockAnchor, Monotonic, Timestamp};
+use crate::wait::Wait;
 
 /// A borrowed [`AttributeValue`].
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -228,6 +229,8 @@ pub enum Observation {
     Sample(Sample),
     /// A thread was on a CPU.
     CpuSlice(CpuSlice),
+    /// A thread was blocked, and it is over.
+    Wait(Wait),
     /// A process appeared: the command itself, or by fork.
     ProcessStarted {
         /// Its id.

@@ -135,6 +135,7 @@ fn assemble(
     }
     plugins::place(&mut recording);
     recording.sample_links = longpole_analysis::sample_links::link(&recording);
+    recording.wait_links = longpole_analysis::waits::link(&recording);
     Ok(Report::new(recording))
 }
 

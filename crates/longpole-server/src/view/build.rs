@@ -10,7 +10,7 @@ use longpole_analysis::savings::Saving;
 use longpole_analysis::states::States;
 use longpole_analysis::trace_tree::{Edge, NodeSource, Note};
 use longpole_analysis::{Handle, Report};
-use longpole_model::{AttributeValue, Attributes, Exit, Process, RecorderCost, SpanEvent, SpanLink, StatusCode, Timestamp};
+use longpole_model::{AttributeValue, Attributes, Exit, Process, RecorderCost, SpanEvent, SpanLink, StatusCode, Timestamp, Wait, WaitKind};
 use longpole_store::StoredRecording;
 use serde_json::Value;
 
@@ -24,6 +24,9 @@ const POLE_FRAMES_MAX: usize = 5;
 
 /// Functions named for a span.
 const SPAN_FRAMES_MAX: usize = 20;
+
+/// Kinds of waits named for a span.
+const SPAN_WAITS_MAX: usize = 20;
 
 /// Handles listed for a pole: a group of a loop may have hundred thousand spans.
 const POLE_SPANS_MAX: usize = 100;
@@ -347,6 +350,12 @@ impl SpanView {
             events: span.map(|span| span.events.iter().map(|e| EventView::new(e, report.origin())).collect()).unwrap_or_default(),
             links: span.map(|span| span.links.iter().map(|l| SpanLinkView::new(l, report)).collect()).unwrap_or_default(),
             states: report.node_states(index).into(),
+            waits: report
+                .node_waits(index)
+                .into_iter()
+                .take(SPAN_WAITS_MAX)
+                .map(|(wait, nanos)| WaitView::new(report, wait, nanos))
+                .collect(),
             samples: SpanSamplesView {
                 own: own.len() as u64,
                 with_descendants: report.subtree_samples(index).count() as u64,
@@ -515,6 +524,17 @@ impl FrameView {
     }
 }
 
+impl WaitView {
+    fn new(report: &Report, wait: &Wait, nanos: i64) -> Self {
+        WaitView {
+            kind: wait.kind.as_str(),
+            syscall: (!wait.syscall.is_empty()).then(|| wait.syscall.clone()),
+            function: report.waiting_function(wait).map(str::to_owned),
+            nanos,
+        }
+    }
+}
+
 impl QualityView {
     fn new(note: &Note) -> Self {
         QualityView { code: note.code.to_owned(), count: note.count, detail: note.detail.clone() }
@@ -523,7 +543,22 @@ impl QualityView {
 
 impl From<States> for StatesView {
     fn from(states: States) -> Self {
-        StatesView { on_cpu_nanos: states.on_cpu_nanos, in_child_nanos: states.in_child_nanos, unaccounted_nanos: states.unaccounted_nanos }
+        let of = |kind: WaitKind| states.blocked_nanos[kind as usize];
+        StatesView {
+            on_cpu_nanos: states.on_cpu_nanos,
+            in_child_nanos: states.in_child_nanos,
+            blocked_nanos: BlockedView {
+                lock: of(WaitKind::Lock),
+                disk: of(WaitKind::Disk),
+                network: of(WaitKind::Network),
+                sleep: of(WaitKind::Sleep),
+                page_fault: of(WaitKind::PageFault),
+                child: of(WaitKind::Child),
+                pipe: of(WaitKind::Pipe),
+                other: of(WaitKind::Other),
+            },
+            unaccounted_nanos: states.unaccounted_nanos,
+        }
     }
 }
 

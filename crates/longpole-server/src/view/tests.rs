@@ -23,6 +23,10 @@ fn deploy() -> Report {
     Report::new(text::parse(DEPLOY).unwrap())
 }
 
+fn not_blocked() -> Value {
+    json!({ "lock": 0, "disk": 0, "network": 0, "sleep": 0, "page_fault": 0, "child": 0, "pipe": 0, "other": 0 })
+}
+
 fn json_of(view: impl Serialize) -> Value {
     serde_json::to_value(view).unwrap()
 }
@@ -43,7 +47,7 @@ fn the_summary_holds_the_answer() {
             "start_unix_nano": "1700000000000000000", "wall_nanos": 100 * MS, "cpu_nanos": null, "host": "", "mode": "user",
             "rate_hz": 1000, "processes": 1, "traces": 1, "spans": 3, "samples": 33,
             "links": { "record": 32, "inferred": 0, "ambiguous": 0, "none": 1 },
-            "states": { "on_cpu_nanos": 32 * MS, "in_child_nanos": 0, "unaccounted_nanos": 68 * MS },
+            "states": { "on_cpu_nanos": 32 * MS, "in_child_nanos": 0, "blocked_nanos": not_blocked(), "unaccounted_nanos": 68 * MS },
             "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "poles": null, "quality": [], "recorder": null, "truncated": { "poles": 0 },
         })
     );
@@ -60,7 +64,7 @@ fn poles_say_what_they_save_and_why_they_are_long() {
             "handle": "p1", "service": "aws", "name": "create db", "context": null, "count": 1, "spans": ["s4"], "truncated": { "spans": 0 },
             "on_path_nanos": 55 * MS, "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
             "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared",
-            "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "unaccounted_nanos": 53 * MS },
+            "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "blocked_nanos": not_blocked(), "unaccounted_nanos": 53 * MS },
             "reason": { "code": "waits", "text": "waits, 3 % on-CPU" },
             "contains": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
@@ -137,7 +141,7 @@ fn a_span_tells_everything_about_itself() {
             "status": { "code": "unset", "message": "" }, "start_nanos": 40 * MS, "duration_nanos": 55 * MS, "process": null,
             "attributes": [], "resource": [{ "key": "service.name", "value": "aws" }], "events": [],
             "links": [{ "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000002", "handle": "s3" }],
-            "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "unaccounted_nanos": 53 * MS },
+            "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "blocked_nanos": not_blocked(), "unaccounted_nanos": 53 * MS },
             "samples": { "own": 2, "with_descendants": 2, "links": { "record": 2, "inferred": 0, "ambiguous": 0, "none": 0 } },
             "few_samples": true,
             "savings": {
