@@ -119,12 +119,42 @@ pub struct Flame {
     pub tree: CallTree,
     /// How its samples are tied to their spans.
     pub links: LinkCounts,
+    /// Which time it shows.
+    pub time: FlameTime,
+}
+
+/// Which time a flame graph shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FlameTime {
+    /// On a CPU, by samples.
+    #[default]
+    OnCpu,
+    /// Blocked, by the waits that were looked at: lengths are exact.
+    OffCpu,
+    /// Both.
+    Wall,
+}
+
+impl FlameTime {
+    /// The word JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FlameTime::OnCpu => "on_cpu",
+            FlameTime::OffCpu => "off_cpu",
+            FlameTime::Wall => "wall",
+        }
+    }
+
+    /// The time of this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [FlameTime::OnCpu, FlameTime::OffCpu, FlameTime::Wall].into_iter().find(|time| time.as_str() == word)
+    }
 }
 
 impl Flame {
     /// Whether there are too few samples to read much into it.
     pub fn few_samples(&self) -> bool {
-        self.tree.samples < FEW_SAMPLES
+        self.time != FlameTime::OffCpu && self.tree.samples < FEW_SAMPLES
     }
 }
 
@@ -442,21 +472,26 @@ impl Report {
         samples.map(|s| &self.recording.samples[s as usize]).map(|s| (s.stack, s.weight_nanos))
     }
 
-    /// The flame graph of these samples.
-    pub fn flame_of(&self, samples: &[u32]) -> Flame {
-        Flame {
-            tree: CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied())),
-            links: self.link_counts(samples.iter().copied()),
-        }
-    }
-
-    /// The flame graph of a node and everything below it; without a node, of all samples.
-    pub fn flame(&self, node: Option<usize>) -> Flame {
-        let samples: Vec<u32> = match node {
-            Some(node) => self.subtree_samples(node).collect(),
+    /// The flame graph of these nodes and everything below them; without nodes, of the whole run. Nodes do not stand below each
+    /// other. Waits are those that were looked at and tell something; workers that wait for work are left out.
+    pub fn flame(&self, roots: Option<&[usize]>, time: FlameTime) -> Flame {
+        let samples: Vec<u32> = match roots {
+            _ if time == FlameTime::OffCpu => Vec::new(),
+            Some(roots) => roots.iter().flat_map(|&root| self.subtree_samples(root)).collect(),
             None => self.all_samples().collect(),
         };
-        self.flame_of(&samples)
+        let whole = [0];
+        let waiting = if time == FlameTime::OnCpu { &[][..] } else { roots.unwrap_or(&whole) };
+        let nodes = waiting.iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end);
+        let waits = nodes.flat_map(|node| self.waits.of_node(node)).filter_map(|wait| {
+            let stack = self.recording.waits[wait.wait as usize].stack?;
+            Some((stack, u64::try_from(wait.to - wait.from).unwrap_or(0)))
+        });
+        Flame {
+            tree: CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied()).chain(waits)),
+            links: self.link_counts(samples.iter().copied()),
+            time,
+        }
     }
 
     /// The functions of these samples: first the one to name (see [`CallTree::hot_function`]), then by self weight.

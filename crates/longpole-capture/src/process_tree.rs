@@ -95,11 +95,6 @@ impl ProcessTree {
         self.threads.get(&tid)?.record_hint
     }
 
-    /// The process of a thread that lives.
-    pub(crate) fn pid_of(&self, tid: u32) -> Option<u32> {
-        self.threads.get(&tid).map(|thread| thread.pid)
-    }
-
     /// The mappings of a process, for changing; shared ones are copied.
     pub(crate) fn space_mut(&mut self, pid: u32) -> Option<&mut AddressSpace> {
         self.processes.get_mut(&pid).map(|p| Arc::make_mut(&mut p.space))

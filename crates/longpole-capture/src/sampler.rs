@@ -33,7 +33,7 @@ use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, Spot, Stacks};
 use crate::sys::memory::read_memory;
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, realtime_nanos, thread_cpu_nanos};
-use crate::waits::{Look, Waits};
+use crate::waits::{Sleeper, Waits};
 
 /// How often both clocks are read, and losses told.
 const ANCHOR_NANOS: u64 = 1_000_000_000;
@@ -275,7 +275,8 @@ impl Processor {
             }
             let now = monotonic_nanos();
             self.tree.tell_execs(now, &mut self.out);
-            self.look_at_sleepers();
+            let tree = &self.tree;
+            self.waits.look(now, |tid| tree.record_hint(tid));
             if now >= self.next_anchor {
                 self.anchor();
             }
@@ -289,8 +290,8 @@ impl Processor {
 
     fn end(mut self) -> Stats {
         let now = monotonic_nanos();
-        for (tid, look) in self.waits.rest() {
-            self.wait(tid, look, now);
+        for (tid, sleeper) in self.waits.rest() {
+            self.wait(tid, sleeper, now);
         }
         self.tree.finish(now, &mut self.out);
         self.anchor();
@@ -395,8 +396,8 @@ impl Processor {
         match body {
             Body::Sample(sample) => self.sample(pid, tid, time, cpu, sample),
             Body::SwitchIn => {
-                if let Some(look) = self.waits.over(tid, time) {
-                    self.wait(tid, look, time);
+                if let Some(sleeper) = self.waits.over(tid, time) {
+                    self.wait(tid, sleeper, time);
                 }
                 self.tree.switch_in(time, pid, tid, &mut self.out);
             }
@@ -457,26 +458,18 @@ impl Processor {
         }
     }
 
-    /// Looks at threads that have been blocked for a while, before they go on.
-    fn look_at_sleepers(&mut self) {
-        let tree = &self.tree;
-        while let Some(sleeper) = self.waits.next(monotonic_nanos(), |tid| tree.record_hint(tid)) {
-            let stack = sleeper.place.and_then(|(ip, sp)| {
-                let space = tree.space(sleeper.pid).map(Arc::clone).unwrap_or_default();
-                let read = |address, into: &mut [u8]| read_memory(sleeper.pid, address, into).is_ok_and(|read| read == into.len());
-                let end = self.walker.walk_asleep(&space, (ip, sp), &sleeper.stack, &mut self.frames, read);
-                let cut = (end != StackEnd::Root).then_some(Cut::Walk(end));
-                number(&self.frames, cut, &mut self.locations, &mut self.stacks, &mut self.out)
-            });
-            self.waits.keep(&sleeper, monotonic_nanos(), stack);
-        }
-    }
-
     /// A wait that was looked at is over.
-    fn wait(&mut self, tid: u32, look: Look, end: u64) {
-        let Some(pid) = self.tree.pid_of(tid) else { return };
-        let Look { since, kind, syscall, stack, context, .. } = look;
+    fn wait(&mut self, tid: u32, sleeper: Sleeper, end: u64) {
+        let Sleeper { pid, since, kind, syscall, place, stack, context } = sleeper;
+        let stack = (!stack.is_empty()).then(|| {
+            let space = self.tree.space(pid).map(Arc::clone).unwrap_or_default();
+            let read = |address, into: &mut [u8]| read_memory(pid, address, into).is_ok_and(|read| read == into.len());
+            let end = self.walker.walk_asleep(&space, place, &stack, &mut self.frames, read);
+            let cut = (end != StackEnd::Root).then_some(Cut::Walk(end));
+            number(&self.frames, cut, &mut self.locations, &mut self.stacks, &mut self.out)
+        });
         let (start, end, syscall) = (Monotonic(since), Monotonic(end), syscall.to_owned());
+        let stack = stack.flatten();
         if self.out.give(Observation::Wait(Wait { pid, tid, start, end, kind, syscall, stack, context })) {
             self.stats.waits += 1;
         }

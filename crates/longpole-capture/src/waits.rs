@@ -15,11 +15,12 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::fs;
 use std::io::Read;
 
-use longpole_model::{ContextRecord, StackId, WaitKind};
+use longpole_model::{ContextRecord, WaitKind};
 
 use crate::span_context;
 use crate::stacks::NumberMap;
 use crate::sys::memory::read_memory;
+use crate::sys::perf::monotonic_nanos;
 
 /// Waits shorter than this are not looked at.
 pub(crate) const THRESHOLD_NANOS: u64 = 5_000_000;
@@ -36,6 +37,9 @@ const LOOKS_PER_SECOND: u64 = 500;
 /// Looks that may follow each other at once.
 const LOOKS_AT_ONCE: u64 = 250;
 
+/// Most stacks that are held at a time: 32 MB.
+const HELD_MAX: usize = 2_000;
+
 /// Descriptors of a `poll` that are asked what they are.
 const POLLED_MAX: usize = 8;
 
@@ -50,29 +54,26 @@ struct Switch {
     blocked: bool,
 }
 
-/// What was seen of a blocked thread.
+/// A wait that was long enough to be looked at.
 #[derive(Debug)]
-pub(crate) struct Look {
+struct Look {
     /// When the thread was switched out.
-    pub(crate) since: u64,
-    /// When it was looked at; `None` where it was not, because there were too many.
-    at: Option<u64>,
-    pub(crate) kind: WaitKind,
-    pub(crate) syscall: &'static str,
-    pub(crate) stack: Option<StackId>,
-    pub(crate) context: ContextRecord,
+    since: u64,
+    /// When it was looked at, and what was seen; `None` where it was not, because there were too many.
+    seen: Option<(u64, Sleeper)>,
 }
 
-/// A thread as it sleeps, its stack still bytes.
+/// A thread as it sleeps. Its stack stays bytes until the wait is over: by then all mappings that it may lead through are known.
 #[derive(Debug)]
 pub(crate) struct Sleeper {
     pub(crate) pid: u32,
-    pub(crate) tid: u32,
-    since: u64,
-    kind: WaitKind,
-    syscall: &'static str,
-    /// Where it will go on, instruction and stack pointer; `None` where the stack could not be read.
-    pub(crate) place: Option<(u64, u64)>,
+    /// When it was switched out.
+    pub(crate) since: u64,
+    pub(crate) kind: WaitKind,
+    pub(crate) syscall: &'static str,
+    /// Where it will go on, instruction and stack pointer.
+    pub(crate) place: (u64, u64),
+    /// Empty where it could not be read.
     pub(crate) stack: Vec<u8>,
     pub(crate) context: ContextRecord,
 }
@@ -83,6 +84,8 @@ pub(crate) struct Waits {
     switches: NumberMap<u32, Switch>,
     /// By thread, oldest first: a thread may sleep again before the record of its waking had its turn.
     looks: NumberMap<u32, VecDeque<Look>>,
+    /// Stacks that are held.
+    held: usize,
     /// When to look at whom, and since when it must still be blocked then.
     due: BinaryHeap<Reverse<(u64, u32, u32, u64)>>,
     /// Looks that are allowed now, and since when.
@@ -99,6 +102,7 @@ impl Waits {
         Waits {
             switches: NumberMap::default(),
             looks: NumberMap::default(),
+            held: 0,
             due: BinaryHeap::new(),
             allowance: LOOKS_AT_ONCE,
             allowed_at: 0,
@@ -129,33 +133,34 @@ impl Waits {
         self.due.peek().map(|Reverse((due, ..))| *due)
     }
 
-    /// A thread that has been blocked for long enough, as it sleeps. `hint` knows where the context record of a thread was last.
-    pub(crate) fn next(&mut self, now: u64, hint: impl Fn(u32) -> Option<u64>) -> Option<Sleeper> {
-        loop {
-            let Reverse((due, ..)) = self.due.peek()?;
-            if *due > now {
-                return None;
+    /// Looks at threads that have been blocked for long enough. `hint` knows where the context record of a thread was last.
+    pub(crate) fn look(&mut self, now: u64, hint: impl Fn(u32) -> Option<u64>) {
+        while let Some(Reverse((due, pid, tid, since))) = self.due.peek().copied() {
+            if due > now {
+                break;
             }
-            let Reverse((_, pid, tid, since)) = self.due.pop()?;
+            self.due.pop();
             if !self.switches.get(&tid).is_some_and(|last| last.blocked && last.time == since) {
                 continue;
             }
-            if !self.may_look(now) {
-                // Whether it was worth a look shows when it is over.
-                let (kind, context) = (WaitKind::Other, ContextRecord::Absent);
-                self.looks.entry(tid).or_default().push_back(Look { since, at: None, kind, syscall: "", stack: None, context });
-                continue;
-            }
-            match look(pid, tid, hint(tid)) {
-                Ok(Some((asleep, stack, context))) => {
-                    let (kind, syscall) = asleep.kind(pid);
-                    let place = (!stack.is_empty()).then_some((asleep.ip, asleep.sp));
-                    return Some(Sleeper { pid, tid, since, kind, syscall, place, stack, context });
+            let mut seen = None;
+            if self.held < HELD_MAX && self.may_look(now) {
+                match look(pid, tid, hint(tid)) {
+                    Ok(Some((asleep, stack, context))) => {
+                        let (kind, syscall) = asleep.kind(pid);
+                        let sleeper = Sleeper { pid, since, kind, syscall, place: (asleep.ip, asleep.sp), stack, context };
+                        seen = Some((monotonic_nanos(), sleeper));
+                        self.held += 1;
+                    }
+                    // It runs again, and its record is on the way.
+                    Ok(None) => continue,
+                    Err(Refused) => {
+                        self.refused += 1;
+                        continue;
+                    }
                 }
-                // It runs again, and its record is on the way.
-                Ok(None) => {}
-                Err(Refused) => self.refused += 1,
             }
+            self.looks.entry(tid).or_default().push_back(Look { since, seen });
         }
     }
 
@@ -170,34 +175,29 @@ impl Waits {
         may
     }
 
-    /// Remembers what was seen until the wait is over.
-    pub(crate) fn keep(&mut self, sleeper: &Sleeper, at: u64, stack: Option<StackId>) {
-        let Sleeper { tid, since, kind, syscall, context, .. } = *sleeper;
-        self.looks.entry(tid).or_default().push_back(Look { since, at: Some(at), kind, syscall, stack, context });
-    }
-
     /// What was seen of the wait that ends now, in the order of time.
-    pub(crate) fn over(&mut self, tid: u32, time: u64) -> Option<Look> {
+    pub(crate) fn over(&mut self, tid: u32, time: u64) -> Option<Sleeper> {
         let looks = self.looks.get_mut(&tid)?;
         let mut last = None;
         while looks.front().is_some_and(|look| look.since < time) {
             last = looks.pop_front();
+            self.held -= usize::from(last.as_ref().is_some_and(|look| look.seen.is_some()));
         }
         if looks.is_empty() {
             self.looks.remove(&tid);
         }
-        let look = last?;
+        let Look { since, seen } = last?;
         // Looked at when this wait was over, it was in a later one whose beginning was not known yet.
-        let seen = look.at.is_some_and(|at| at <= time);
-        if !seen && time - look.since >= THRESHOLD_NANOS {
+        let seen = seen.filter(|(at, _)| *at <= time);
+        if seen.is_none() && time - since >= THRESHOLD_NANOS {
             self.skipped += 1;
         }
-        seen.then_some(look)
+        seen.map(|(_, sleeper)| sleeper)
     }
 
     /// What is not over when the recording ends.
-    pub(crate) fn rest(&mut self) -> Vec<(u32, Look)> {
-        let last = |(tid, mut looks): (u32, VecDeque<Look>)| Some((tid, looks.pop_back().filter(|look| look.at.is_some())?));
+    pub(crate) fn rest(&mut self) -> Vec<(u32, Sleeper)> {
+        let last = |(tid, mut looks): (u32, VecDeque<Look>)| Some((tid, looks.pop_back()?.seen?.1));
         std::mem::take(&mut self.looks).into_iter().filter_map(last).collect()
     }
 }
@@ -418,15 +418,21 @@ mod tests {
         waits.switched(1, 7, 100, true);
         assert_eq!(waits.next_due(), Some(100 + THRESHOLD_NANOS));
         waits.switched(1, 7, 200, false);
-        assert!(waits.next(u64::MAX / 4, |_| None).is_none());
-        let seen =
-            |since, at| Look { since, at: Some(at), kind: WaitKind::Lock, syscall: "futex", stack: None, context: ContextRecord::Absent };
+        waits.look(u64::MAX / 4, |_| None);
+        assert!(waits.looks.is_empty() && waits.next_due().is_none());
+        let (kind, context, stack) = (WaitKind::Lock, ContextRecord::Absent, Vec::new());
+        let sleeper = |since| Sleeper { pid: 1, since, kind, syscall: "futex", place: (0, 0), stack: stack.clone(), context };
+        let seen = |since, at| Look { since, seen: Some((at, sleeper(since))) };
         waits.looks.entry(7).or_default().extend([seen(1_000, 1_500), seen(2_500, 2_900), seen(3_000, 9_000)]);
+        waits.held = 3;
         assert!(waits.over(7, 900).is_none(), "an earlier wait");
-        assert_eq!(waits.over(7, 2_000).map(|look| look.since), Some(1_000));
-        assert_eq!(waits.over(7, 2_950).map(|look| look.since), Some(2_500));
+        assert_eq!(waits.over(7, 2_000).map(|sleeper| sleeper.since), Some(1_000));
+        assert_eq!(waits.over(7, 2_950).map(|sleeper| sleeper.since), Some(2_500));
         assert!(waits.over(7, 8_000).is_none(), "it was looked at after this wait was over");
-        assert_eq!(waits.skipped, 0, "and it was short");
+        assert_eq!((waits.skipped, waits.held), (0, 0), "and it was short");
+        waits.looks.entry(7).or_default().push_back(Look { since: 10_000, seen: None });
+        assert!(waits.over(7, 10_000 + THRESHOLD_NANOS).is_none());
+        assert_eq!(waits.skipped, 1);
         assert!(waits.rest().is_empty());
     }
 

@@ -558,7 +558,9 @@ pub struct FlameView {
     pub span: Option<String>,
     /// What it is of, for people.
     pub title: String,
-    /// Samples in it.
+    /// Which time it shows: `on_cpu`, `off_cpu` (blocked, as far as it was looked at), `wall` (both).
+    pub time: &'static str,
+    /// Samples in it, and waits.
     pub samples: u64,
     /// What they stand for.
     pub weight_nanos: i64,

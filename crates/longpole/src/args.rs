@@ -268,6 +268,12 @@ pub(crate) struct FlameArguments {
     /// Only this span and its descendants: `s12`, or `p1`
     #[arg(long, value_name = "HANDLE")]
     pub(crate) span: Option<String>,
+    /// Blocked time in place of time on a CPU: where threads waited for 5 ms and longer
+    #[arg(long, conflicts_with = "wall")]
+    pub(crate) off_cpu: bool,
+    /// Both: time on a CPU and blocked time
+    #[arg(long)]
+    pub(crate) wall: bool,
     /// Leave out boxes below this share of the whole, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
     pub(crate) min: f64,

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use longpole_analysis::call_tree::FunctionWeight;
 use longpole_analysis::deployment::DeploymentTime;
 use longpole_analysis::poles::{Pole, Savings};
-use longpole_analysis::report::{FEW_SAMPLES, LinkCounts};
+use longpole_analysis::report::{FEW_SAMPLES, FlameTime, LinkCounts};
 use longpole_analysis::savings::Saving;
 use longpole_analysis::states::States;
 use longpole_analysis::trace_tree::{Edge, NodeSource, Note};
@@ -413,15 +413,13 @@ impl SavingsView {
 }
 
 impl FlameView {
-    /// All samples of the run.
-    pub fn of_run(recording: impl Display, report: &Report) -> Self {
-        let samples: Vec<u32> = report.all_samples().collect();
-        Self::of_samples(recording, report, &samples, None, "the whole run".to_owned())
+    /// The whole run.
+    pub fn of_run(recording: impl Display, report: &Report, time: FlameTime) -> Self {
+        Self::of_nodes(recording, report, (None, time), None, "the whole run".to_owned())
     }
 
-    /// The samples of a span and of its descendants; for a pole those of all its spans. `None` where the handle names
-    /// neither.
-    pub fn of_span(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
+    /// A span and its descendants; for a pole all its spans. `None` where the handle names neither.
+    pub fn of_span(recording: impl Display, report: &Report, handle: &str, time: FlameTime) -> Option<Self> {
         let (nodes, handle, title) = match handle.parse().ok()? {
             Handle::Node(node) => (vec![report.node_of(Handle::Node(node))?], Handle::Node(node), report.name(node).to_owned()),
             Handle::Pole(index) => {
@@ -433,19 +431,21 @@ impl FlameView {
             }
             Handle::Function(_) => return None,
         };
-        let mut samples = Vec::new();
+        let mut nodes = nodes;
         // Nodes stand in tree order; one inside another brings nothing that the outer one did not bring.
         let mut covered = 0;
-        for node in
-            nodes.into_iter().filter(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end).is_some())
-        {
-            samples.extend(report.subtree_samples(node));
-        }
-        Some(Self::of_samples(recording, report, &samples, Some(handle.to_string()), title))
+        nodes.retain(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end).is_some());
+        Some(Self::of_nodes(recording, report, (Some(&nodes), time), Some(handle.to_string()), title))
     }
 
-    fn of_samples(recording: impl Display, report: &Report, samples: &[u32], span: Option<String>, title: String) -> Self {
-        let flame = report.flame_of(samples);
+    fn of_nodes(
+        recording: impl Display,
+        report: &Report,
+        (nodes, time): (Option<&[usize]>, FlameTime),
+        span: Option<String>,
+        title: String,
+    ) -> Self {
+        let flame = report.flame(nodes, time);
         let tree = &flame.tree;
         let mut frames = Vec::new();
         let mut places = vec![-1i64; report.functions().list.len()];
@@ -468,6 +468,7 @@ impl FlameView {
             recording: recording.to_string(),
             span,
             title,
+            time: time.as_str(),
             samples: tree.samples,
             weight_nanos: nanos(tree.total_nanos[0]),
             few_samples: flame.few_samples(),

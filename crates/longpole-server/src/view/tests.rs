@@ -1,6 +1,7 @@
 //! Views of a small deployment, as JSON a person can check against the text above them.
 
 use longpole_analysis::Report;
+use longpole_analysis::report::FlameTime;
 use longpole_model::{Attribute, AttributeValue, Attributes, text};
 use serde_json::{Value, json};
 
@@ -142,6 +143,7 @@ fn a_span_tells_everything_about_itself() {
             "attributes": [], "resource": [{ "key": "service.name", "value": "aws" }], "events": [],
             "links": [{ "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000002", "handle": "s3" }],
             "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "blocked_nanos": not_blocked(), "unaccounted_nanos": 53 * MS },
+            "waits": [],
             "samples": { "own": 2, "with_descendants": 2, "links": { "record": 2, "inferred": 0, "ambiguous": 0, "none": 0 } },
             "few_samples": true,
             "savings": {
@@ -189,7 +191,7 @@ fn attributes_become_the_json_that_is_closest() {
 fn a_flame_graph_stands_in_columns() {
     let frame = |handle: &str, function: &str, file: &str, line: u32| json!({ "handle": handle, "function": function, "file": file, "line": line, "reason": null });
     assert_eq!(
-        json_of(FlameView::of_span("r7", &deploy(), "s2")),
+        json_of(FlameView::of_span("r7", &deploy(), "s2", FlameTime::OnCpu)),
         json!({
             "recording": "r7", "span": "s2", "title": "deploy", "samples": 32, "weight_nanos": 32 * MS, "few_samples": false,
             "links": { "record": 32, "inferred": 0, "ambiguous": 0, "none": 0 },
@@ -204,10 +206,14 @@ fn a_flame_graph_stands_in_columns() {
             },
         })
     );
-    let run = json_of(FlameView::of_run("r7", &deploy()));
+    let run = json_of(FlameView::of_run("r7", &deploy(), FlameTime::OnCpu));
     assert_eq!((&run["span"], &run["samples"], &run["links"]["none"]), (&Value::Null, &json!(33), &json!(1)));
-    assert_eq!(FlameView::of_span("r7", &deploy(), "p1").unwrap().span.as_deref(), Some("s4"), "a pole of one span is that span");
-    assert!(FlameView::of_span("r7", &deploy(), "f1").is_none());
+    assert_eq!(
+        FlameView::of_span("r7", &deploy(), "p1", FlameTime::OnCpu).unwrap().span.as_deref(),
+        Some("s4"),
+        "a pole of one span is that span"
+    );
+    assert!(FlameView::of_span("r7", &deploy(), "f1", FlameTime::OnCpu).is_none());
 }
 
 #[test]
@@ -222,7 +228,7 @@ sample 12ms x3 every 1ms  pid 2 tid 2  [inner] main
 sample 60ms x2 every 1ms  pid 2 tid 2  [second] main
 ";
     let report = Report::new(text::parse(text).unwrap());
-    let flame = FlameView::of_span("r7", &report, "p1").unwrap();
+    let flame = FlameView::of_span("r7", &report, "p1", FlameTime::OnCpu).unwrap();
     assert_eq!((flame.span.as_deref(), flame.title.as_str(), flame.samples), (Some("p1"), "batch ×3", 9));
     let pole = &PolesView::new("r7", &report).poles[0];
     assert_eq!((pole.count, pole.spans.clone()), (3, vec!["s4".to_owned(), "s2".to_owned(), "s3".to_owned()]));
@@ -248,7 +254,7 @@ fn a_run_without_spans_and_samples_still_has_views() {
     let report = Report::new(text::parse("run 0..5ms\n").unwrap());
     let summary = json_of(SummaryView::new("r1", &report));
     assert_eq!((&summary["spans"], &summary["samples"], &summary["wall_nanos"]), (&json!(0), &json!(0), &json!(5 * MS)));
-    let flame = json_of(FlameView::of_run("r1", &report));
+    let flame = json_of(FlameView::of_run("r1", &report, FlameTime::OnCpu));
     assert_eq!((&flame["nodes"]["total_nanos"], &flame["frames"]), (&json!([0]), &json!([])));
     assert_eq!(json_of(TreeView::new("r1", &report))["spans"]["depth"], json!([0]));
 }
