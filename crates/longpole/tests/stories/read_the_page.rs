@@ -147,3 +147,23 @@ fn the_page_answers_only_to_its_own_address() {
     assert_eq!(agent.get(format!("{api}?token={token}")).call().unwrap().status(), 200);
     assert_eq!(agent.get(format!("{api}?token={token}")).header("host", "evil.example").call().unwrap().status(), 403);
 }
+
+#[test]
+fn a_command_goes_by_its_program_and_json_keeps_its_path() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let program = sandbox.path("a-folder-whose-name-is-far-too-long-for-a-line").join("deploy");
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::write(&program, "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let run = longpole(&store).args(["run", "--no-profile", "--"]).arg(&program).arg("--x").output().unwrap();
+    assert!(run.status.success());
+    let text = |arguments: &[&str]| String::from_utf8(longpole(&store).args(arguments).output().unwrap().stdout).unwrap();
+    for said in [String::from_utf8(run.stderr).unwrap(), text(&["show"]), text(&["ls"])] {
+        let line = said.lines().find(|line| line.contains("r1")).unwrap_or_else(|| panic!("nothing of r1 in {said}"));
+        assert!(line.contains("  deploy --x  ") && !line.contains("a-folder"), "{said}");
+    }
+    let whole = program.to_string_lossy();
+    assert_eq!(json(longpole(&store).args(["show", "--format", "json"]))["command"][0], *whole);
+    assert_eq!(json(longpole(&store).args(["ls", "--format", "json"]))["recordings"][0]["command"][0], *whole);
+}
