@@ -42,6 +42,7 @@ mod schedule;
 mod skew;
 pub mod slots;
 pub mod states;
+pub mod threads;
 pub mod trace_tree;
 pub mod waits;
 pub mod wall_profile;

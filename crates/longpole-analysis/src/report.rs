@@ -781,7 +781,7 @@ sample 80ms x10 pid 1 [c] main;io
 sample 99.5ms   pid 9 [~] other
 ",
         );
-        let a = report.flame(Some(1));
+        let a = report.flame(Some(&[1]), FlameTime::OnCpu);
         assert_eq!((a.tree.samples, a.links.record, a.few_samples()), (24, 24, false));
         let functions = &report.functions().list;
         let names = |samples: &[u32]| -> Vec<&str> {

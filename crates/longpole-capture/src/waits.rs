@@ -59,7 +59,7 @@ struct Switch {
 struct Look {
     /// When the thread was switched out.
     since: u64,
-    /// When it was looked at, and what was seen; `None` where it was not, because there were too many.
+    /// When it was looked at, and what was seen; `None` as long as it was not, because there are too many.
     seen: Option<(u64, Sleeper)>,
 }
 
@@ -160,7 +160,15 @@ impl Waits {
                     }
                 }
             }
-            self.looks.entry(tid).or_default().push_back(Look { since, seen });
+            if seen.is_none() {
+                // Later, then: a wait that lasts is worth more than many short ones.
+                self.due.push(Reverse((now + (now - since).max(THRESHOLD_NANOS), pid, tid, since)));
+            }
+            let looks = self.looks.entry(tid).or_default();
+            match looks.back_mut().filter(|look| look.since == since) {
+                Some(look) => look.seen = seen,
+                None => looks.push_back(Look { since, seen }),
+            }
         }
     }
 

@@ -574,6 +574,57 @@ pub struct FlameView {
     pub nodes: FlameColumns,
 }
 
+/// The functions of a recording, or of a span with its descendants.
+#[derive(Debug, Clone, Serialize)]
+pub struct TopView {
+    /// `r7`.
+    pub recording: String,
+    /// Handle of the span; null for the whole run.
+    pub span: Option<String>,
+    /// Samples.
+    pub samples: u64,
+    /// What they stand for.
+    pub weight_nanos: i64,
+    /// Functions, by time in themselves.
+    pub functions: Vec<TopFrameView>,
+    /// How many the limit left out.
+    pub truncated: usize,
+}
+
+/// The threads of a recording.
+#[derive(Debug, Clone, Serialize)]
+pub struct ThreadsView {
+    /// `r7`.
+    pub recording: String,
+    /// Threads, those with the most time on a CPU first.
+    pub threads: Vec<ThreadView>,
+}
+
+/// Where the life of a thread went: exact, from switch records.
+#[derive(Debug, Clone, Serialize)]
+pub struct ThreadView {
+    /// Process.
+    pub pid: u32,
+    /// What the process is called.
+    pub process: String,
+    /// Thread.
+    pub tid: u32,
+    /// What the thread is called.
+    pub name: String,
+    /// How long it lived.
+    pub nanos: i64,
+    /// On a CPU.
+    pub on_cpu_nanos: i64,
+    /// It could have run, and others had the CPUs.
+    pub ready_nanos: i64,
+    /// Blocked, by what for.
+    pub blocked_nanos: BlockedView,
+    /// Blocked, and not looked at: shorter than 5 ms each, or lost.
+    pub blocked_unseen_nanos: i64,
+    /// Samples.
+    pub samples: u64,
+}
+
 /// A function of a flame graph.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlameFrameView {

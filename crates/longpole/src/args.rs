@@ -98,6 +98,12 @@ pub(crate) enum Command {
     Span(SpanArguments),
     /// The flame graph of a recording or of one span, as text
     Flame(FlameArguments),
+    /// The functions with the most time in themselves
+    Top(TopArguments),
+    /// One function, and the spans it ran in
+    Frame(FrameArguments),
+    /// Where the life of each thread went
+    Threads(RecordingArguments),
     /// Ask in SQL (read-only)
     Sql(SqlArguments),
     /// What changed between two recordings, and where on the critical path
@@ -277,6 +283,32 @@ pub(crate) struct FlameArguments {
     /// Leave out boxes below this share of the whole, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
     pub(crate) min: f64,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArguments {
+    /// Recording: `r7`, `7`, `last` or a tag; a file: `./up.trace`; or the handle of a span of the last one
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
+    /// Only this span and its descendants: `s12`, or `p1`
+    #[arg(long, value_name = "HANDLE")]
+    pub(crate) span: Option<String>,
+    /// How many at the most; 0 for all
+    #[arg(long, default_value_t = 20)]
+    pub(crate) limit: usize,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FrameArguments {
+    /// Handle: `f12`
+    pub(crate) handle: String,
+    /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }

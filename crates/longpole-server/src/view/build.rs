@@ -1,5 +1,6 @@
 //! How each view is made from a report. The only place where the model becomes JSON.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 
 use longpole_analysis::call_tree::FunctionWeight;
@@ -8,6 +9,7 @@ use longpole_analysis::poles::{Pole, Savings};
 use longpole_analysis::report::{FEW_SAMPLES, FlameTime, LinkCounts};
 use longpole_analysis::savings::Saving;
 use longpole_analysis::states::States;
+use longpole_analysis::threads::{self, ThreadLife};
 use longpole_analysis::trace_tree::{Edge, NodeSource, Note};
 use longpole_analysis::{Handle, Report};
 use longpole_model::{AttributeValue, Attributes, Exit, Process, RecorderCost, SpanEvent, SpanLink, StatusCode, Timestamp, Wait, WaitKind};
@@ -420,21 +422,7 @@ impl FlameView {
 
     /// A span and its descendants; for a pole all its spans. `None` where the handle names neither.
     pub fn of_span(recording: impl Display, report: &Report, handle: &str, time: FlameTime) -> Option<Self> {
-        let (nodes, handle, title) = match handle.parse().ok()? {
-            Handle::Node(node) => (vec![report.node_of(Handle::Node(node))?], Handle::Node(node), report.name(node).to_owned()),
-            Handle::Pole(index) => {
-                let pole = report.poles().get(index)?;
-                match pole.nodes[..] {
-                    [node] => (vec![node], Handle::Node(node), report.name(node).to_owned()),
-                    _ => (pole.nodes.clone(), Handle::Pole(index), format!("{} ×{}", pole.name, pole.nodes.len())),
-                }
-            }
-            Handle::Function(_) => return None,
-        };
-        let mut nodes = nodes;
-        // Nodes stand in tree order; one inside another brings nothing that the outer one did not bring.
-        let mut covered = 0;
-        nodes.retain(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end).is_some());
+        let (nodes, handle, title) = roots_of(report, handle)?;
         Some(Self::of_nodes(recording, report, (Some(&nodes), time), Some(handle.to_string()), title))
     }
 
@@ -525,6 +513,98 @@ impl FrameView {
     }
 }
 
+impl TopView {
+    /// At most `limit` functions (0: all) of the run, or of a span or pole with its descendants; `None` where the handle names neither.
+    pub fn new(recording: impl Display, report: &Report, handle: Option<&str>, limit: usize) -> Option<Self> {
+        let (roots, handle) = match handle {
+            None => (None, None),
+            Some(handle) => {
+                let (roots, handle, _) = roots_of(report, handle)?;
+                (Some(roots), Some(handle.to_string()))
+            }
+        };
+        let samples: Vec<u32> = match &roots {
+            Some(roots) => roots.iter().flat_map(|&root| report.subtree_samples(root)).collect(),
+            None => report.all_samples().collect(),
+        };
+        let mut functions = report.top_functions(&samples);
+        functions.sort_by_key(|f| std::cmp::Reverse((f.weight.self_nanos, f.weight.total_nanos)));
+        let truncated = if limit == 0 { 0 } else { functions.len().saturating_sub(limit) };
+        functions.truncate(functions.len() - truncated);
+        let weight = samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum();
+        Some(TopView {
+            recording: recording.to_string(),
+            span: handle,
+            samples: samples.len() as u64,
+            weight_nanos: nanos(weight),
+            functions: top_frames(report, &functions),
+            truncated,
+        })
+    }
+}
+
+impl ThreadsView {
+    /// Every thread.
+    pub fn new(recording: impl Display, report: &Report) -> Self {
+        let model = report.recording();
+        let mut programs: HashMap<u32, &str> = HashMap::new();
+        for (i, process) in model.processes.iter().enumerate() {
+            programs.insert(process.pid, report.forest().program(model, i));
+        }
+        let view = |life: &ThreadLife| {
+            let thread = &model.threads[life.thread];
+            let of = |kind: WaitKind| nanos(life.blocked_nanos[kind as usize]);
+            ThreadView {
+                pid: thread.pid,
+                process: programs.get(&thread.pid).map_or_else(String::new, |name| (*name).to_owned()),
+                tid: thread.tid,
+                name: thread.name.clone(),
+                nanos: nanos(life.nanos),
+                on_cpu_nanos: nanos(life.on_cpu_nanos),
+                ready_nanos: nanos(life.ready_nanos),
+                blocked_nanos: BlockedView::new(of),
+                blocked_unseen_nanos: nanos(life.unseen_nanos),
+                samples: life.samples,
+            }
+        };
+        ThreadsView { recording: recording.to_string(), threads: threads::lives(model).iter().map(view).collect() }
+    }
+}
+
+impl BlockedView {
+    fn new(of: impl Fn(WaitKind) -> i64) -> Self {
+        BlockedView {
+            lock: of(WaitKind::Lock),
+            disk: of(WaitKind::Disk),
+            network: of(WaitKind::Network),
+            sleep: of(WaitKind::Sleep),
+            page_fault: of(WaitKind::PageFault),
+            child: of(WaitKind::Child),
+            pipe: of(WaitKind::Pipe),
+            other: of(WaitKind::Other),
+        }
+    }
+}
+
+/// The nodes of a span or pole, none below another; the handle to call them by; what they are, for people.
+fn roots_of(report: &Report, handle: &str) -> Option<(Vec<usize>, Handle, String)> {
+    let (mut nodes, handle, title) = match handle.parse().ok()? {
+        Handle::Node(node) => (vec![report.node_of(Handle::Node(node))?], Handle::Node(node), report.name(node).to_owned()),
+        Handle::Pole(index) => {
+            let pole = report.poles().get(index)?;
+            match pole.nodes[..] {
+                [node] => (vec![node], Handle::Node(node), report.name(node).to_owned()),
+                _ => (pole.nodes.clone(), Handle::Pole(index), format!("{} ×{}", pole.name, pole.nodes.len())),
+            }
+        }
+        Handle::Function(_) => return None,
+    };
+    // Nodes stand in tree order; one inside another brings nothing that the outer one did not bring.
+    let mut covered = 0;
+    nodes.retain(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end).is_some());
+    Some((nodes, handle, title))
+}
+
 impl WaitView {
     fn new(report: &Report, wait: &Wait, nanos: i64) -> Self {
         WaitView {
@@ -544,20 +624,10 @@ impl QualityView {
 
 impl From<States> for StatesView {
     fn from(states: States) -> Self {
-        let of = |kind: WaitKind| states.blocked_nanos[kind as usize];
         StatesView {
             on_cpu_nanos: states.on_cpu_nanos,
             in_child_nanos: states.in_child_nanos,
-            blocked_nanos: BlockedView {
-                lock: of(WaitKind::Lock),
-                disk: of(WaitKind::Disk),
-                network: of(WaitKind::Network),
-                sleep: of(WaitKind::Sleep),
-                page_fault: of(WaitKind::PageFault),
-                child: of(WaitKind::Child),
-                pipe: of(WaitKind::Pipe),
-                other: of(WaitKind::Other),
-            },
+            blocked_nanos: BlockedView::new(|kind| states.blocked_nanos[kind as usize]),
             unaccounted_nanos: states.unaccounted_nanos,
         }
     }
