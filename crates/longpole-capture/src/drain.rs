@@ -176,7 +176,7 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
         }
         let is_last = batch.is_last;
         if is_last {
-            batch.lost_in_all = streams.iter_mut().map(|s| lost_of(&mut s.event)).sum();
+            batch.lost_in_all = streams.iter_mut().flat_map(|s| std::iter::once(&mut s.event).chain(&mut s.others)).map(lost_of).sum();
         }
         let has_records = !batch.bytes.is_empty();
         if has_records || owed || is_last {

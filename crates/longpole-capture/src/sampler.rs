@@ -23,16 +23,17 @@ use longpole_model::{
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
 
 use crate::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
+use crate::living::{self, Living};
 use crate::maps::Binaries;
 pub use crate::maps::OpenBinary;
-use crate::perf::event::{self, Opened};
+use crate::perf::event::{self, Opened, Target};
 pub use crate::perf::event::{Options, Refused, SampleClock};
 use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
 use crate::process_tree::ProcessTree;
 use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, Spot, Stacks};
 use crate::sys::memory::read_memory;
-use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, realtime_nanos, thread_cpu_nanos};
+use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, realtime_nanos, thread_cpu_nanos};
 use crate::waits::{Sleeper, Waits};
 
 /// How often both clocks are read, and losses told.
@@ -43,6 +44,9 @@ const FLUSH_NANOS: u64 = 100_000_000;
 
 /// How soon a program that had not laid out its arguments is looked at again.
 const EXEC_RETRY: Duration = Duration::from_millis(1);
+
+/// How often the threads of a process that makes new ones all the time are listed.
+const LISTINGS_MAX: usize = 3;
 
 /// How often the clocks are read for one anchor; the narrowest bracket wins.
 const BRACKETS: usize = 8;
@@ -90,7 +94,39 @@ pub struct Recorder {
 impl Recorder {
     /// Prepares to observe process `pid` from its next exec on. It must be a child that waits at its gate.
     pub fn start(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
-        let Opened { streams, clock, rate_hz, stack_bytes, losses } = event::open(pid, options)?;
+        let opened = event::open(Target::Waiting(pid), options)?;
+        Recorder::begin(pid, opened, sink, |_| {})
+    }
+
+    /// Observes a process that runs already, all that descend from it, and all that they start.
+    pub fn attach(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
+        raise_open_files_limit();
+        let gone = || Refused { reason: format!("there is no process {pid}"), remedy: String::new() };
+        let mut tree = living::tree_of(pid);
+        let mut threads: Vec<u32> = tree.iter().flat_map(|process| &process.threads).map(|thread| thread.tid).collect();
+        if threads.is_empty() {
+            return Err(gone());
+        }
+        let mut opened = event::open(Target::Running(&threads), options)?;
+        // Threads that were made while events were opened on others are found by looking again; those that are made later inherit.
+        for _ in 0..LISTINGS_MAX {
+            tree = living::tree_of(pid);
+            let all: Vec<u32> = tree.iter().flat_map(|process| &process.threads).map(|thread| thread.tid).collect();
+            if all.iter().all(|tid| threads.contains(tid)) {
+                break;
+            }
+            threads = all;
+            drop(opened);
+            if threads.is_empty() {
+                return Err(gone());
+            }
+            opened = event::open(Target::Running(&threads), options)?;
+        }
+        Recorder::begin(pid, opened, sink, move |processor| processor.found(&tree))
+    }
+
+    fn begin(pid: u32, opened: Opened, sink: Box<dyn ObservationSink>, before: impl FnOnce(&mut Processor)) -> Result<Recorder, Refused> {
+        let Opened { streams, clock, rate_hz, stack_bytes, losses } = opened;
         let no_thread = |error: std::io::Error| Refused {
             reason: format!("no thread for the recorder: {}", error.to_string().to_lowercase()),
             remedy: "raise the limit of processes: ulimit -u".to_owned(),
@@ -103,6 +139,7 @@ impl Recorder {
         for loss in losses {
             processor.out.give(Observation::Loss(loss));
         }
+        before(&mut processor);
         let for_processor = Arc::clone(&handover);
         let processor =
             Builder::new().name("longpole-record".to_owned()).spawn(move || processor.run(&for_processor)).map_err(no_thread)?;
@@ -245,6 +282,31 @@ impl Processor {
             next_flush: 0,
             frames: Vec::new(),
             locations: Vec::new(),
+        }
+    }
+
+    /// Processes that run already: who they are, what they have mapped, and who of them sleeps.
+    fn found(&mut self, tree: &[Living]) {
+        let now = monotonic_nanos();
+        for process in tree {
+            self.tree.found(now, process, &mut self.out);
+            for map in &process.maps {
+                let record = MapRecord {
+                    start: map.start,
+                    bytes: map.end.saturating_sub(map.start),
+                    file_offset: map.file_offset,
+                    device: map.device,
+                    inode: map.inode,
+                    inode_generation: 0,
+                    protection: libc::PROT_EXEC as u32,
+                    path: &map.path,
+                };
+                let code = self.binaries.load(process.pid, &record, &mut self.out);
+                self.map(process.pid, now, &record, Some(code));
+            }
+            for thread in process.threads.iter().filter(|thread| thread.blocked) {
+                self.waits.switched(process.pid, thread.tid, now, true);
+            }
         }
     }
 

@@ -307,6 +307,11 @@ pub enum Observation {
         /// rusage of the command and what it waited for.
         cpu_nanos: Option<u64>,
     },
+    /// The recording ended, and the command, which it had not started, went on.
+    RunLeft {
+        /// When, by the wall clock.
+        end: Timestamp,
+    },
     /// What recording cost.
     RecorderCost(crate::run::RecorderCost),
 }

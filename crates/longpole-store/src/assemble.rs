@@ -162,6 +162,7 @@ impl Assembler {
                 self.run.exit = Some(exit);
                 self.run.cpu_nanos = cpu_nanos;
             }
+            Observation::RunLeft { end } => self.run.end = Some(end),
             Observation::RecorderCost(cost) => self.run.recorder_cost = Some(cost),
         }
     }

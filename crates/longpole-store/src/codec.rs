@@ -41,6 +41,7 @@ mod tag {
     pub(super) const RUN_ENDED: u8 = 15;
     pub(super) const RECORDER_COST: u8 = 16;
     pub(super) const WAIT: u8 = 17;
+    pub(super) const RUN_LEFT: u8 = 18;
 }
 
 fn put_u64(out: &mut Vec<u8>, mut number: u64) {
@@ -251,6 +252,10 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
             put_i64(out, end.unix_nanos());
             put_exit(out, *exit);
             put_option(out, *cpu_nanos, put_u64);
+        }
+        Observation::RunLeft { end } => {
+            out.push(tag::RUN_LEFT);
+            put_i64(out, end.unix_nanos());
         }
         Observation::RecorderCost(cost) => {
             out.push(tag::RECORDER_COST);
@@ -553,6 +558,7 @@ impl<'a> Decoder<'a> {
             tag::LOSS => Observation::Loss(self.loss()?),
             tag::RUN_STARTED => Observation::RunStarted { pid: self.u32()?, start: self.timestamp()?, mode: self.mode()? },
             tag::RUN_ENDED => Observation::RunEnded { end: self.timestamp()?, exit: self.exit()?, cpu_nanos: self.option(Self::u64)? },
+            tag::RUN_LEFT => Observation::RunLeft { end: self.timestamp()? },
             tag::RECORDER_COST => Observation::RecorderCost(self.cost()?),
             _ => return Err(Malformed { offset: at, expected: "a known kind of observation" }),
         })

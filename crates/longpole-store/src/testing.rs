@@ -266,6 +266,7 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
         (pid(), timestamp(), mode()).prop_map(|(pid, start, mode)| Observation::RunStarted { pid, start, mode }),
         (timestamp(), exit(), any::<Option<u64>>()).prop_map(|(end, exit, cpu_nanos)| Observation::RunEnded { end, exit, cpu_nanos }),
         recorder_cost().prop_map(Observation::RecorderCost),
+        timestamp().prop_map(|end| Observation::RunLeft { end }),
     ]
 }
 

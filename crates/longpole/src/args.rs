@@ -85,6 +85,8 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// Run a command, record it, and say what to fix first
     Run(RunArguments),
+    /// Look at a process that runs already, and all that it starts, for a while
+    Attach(AttachArguments),
     /// Show a recording in the browser
     #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),
@@ -226,6 +228,27 @@ pub(crate) struct RecordingArguments {
     pub(crate) recording: String,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AttachArguments {
+    /// The process
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pid: u32,
+    /// For how long; without it until Ctrl-C, or until the process ends
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) duration: Option<f64>,
+    /// Samples a second and CPU
+    #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) rate: u32,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// A time of a millisecond and longer, a year at most.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=31_536_000.0).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds such as 10 or 0.5".to_owned())
 }
 
 #[derive(Debug, Args)]

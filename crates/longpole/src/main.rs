@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         // These end as their command ended, so they have exit codes of their own.
         Command::Run(arguments) => commands::run::run(&setting, arguments),
         Command::Exec(arguments) => commands::exec::exec(arguments),
+        Command::Attach(arguments) => commands::attach::attach(&setting, arguments),
         command => {
             own_traces::begin(setting.tracing_level);
             let code = look(&setting, command);
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
 fn look(setting: &Setting, command: &Command) -> ExitCode {
     let _whole = tracing::info_span!("longpole").entered();
     let done = match command {
-        Command::Run(_) | Command::Exec(_) => Ok(()),
+        Command::Run(_) | Command::Exec(_) | Command::Attach(_) => Ok(()),
         Command::Open(arguments) => commands::open::open(setting, arguments),
         Command::Show(arguments) => commands::show::show(setting, arguments),
         Command::Poles(arguments) => commands::show::poles(setting, arguments),

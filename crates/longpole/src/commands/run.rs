@@ -153,23 +153,7 @@ impl Recorded {
         if arguments.redact == Redact::On {
             Redactor::default().arguments(&mut command);
         }
-        let run = Run {
-            command,
-            working_directory: std::env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default(),
-            host: host(),
-            cpus: std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            trace_id: traceparent.trace_id,
-            root_span_id: traceparent.span_id,
-            root_pid: None,
-            start: now(),
-            end: None,
-            exit: None,
-            rate_hz: if arguments.no_profile { 0 } else { arguments.rate },
-            mode: CaptureMode::Off,
-            cpu_nanos: None,
-            recorder_cost: None,
-        };
+        let run = new_run(command, traceparent, if arguments.no_profile { 0 } else { arguments.rate });
         let writer = store.create(&run).context("failed to create a recording")?;
         let sink = writer.wal().observation_sink();
         Ok(Recorded { writer, receiver: None, traceparent, parent, started: None, sink, trouble: None })
@@ -359,13 +343,34 @@ pub(super) fn identity() -> Result<(TraceParent, Option<SpanId>)> {
     Ok((own, inherited.map(|parent| parent.span_id)))
 }
 
+/// A run that begins here and now.
+pub(super) fn new_run(command: Vec<String>, traceparent: TraceParent, rate_hz: u32) -> Run {
+    Run {
+        command,
+        working_directory: std::env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default(),
+        host: host(),
+        cpus: std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        trace_id: traceparent.trace_id,
+        root_span_id: traceparent.span_id,
+        root_pid: None,
+        start: now(),
+        end: None,
+        exit: None,
+        rate_hz,
+        mode: CaptureMode::Off,
+        cpu_nanos: None,
+        recorder_cost: None,
+    }
+}
+
 /// The name of this machine.
 fn host() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
 }
 
 /// CPU time and largest memory of this process so far; both are lower bounds by what is still to come (the answer).
-fn own_cost() -> Option<RecorderCost> {
+pub(super) fn own_cost() -> Option<RecorderCost> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;

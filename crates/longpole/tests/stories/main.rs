@@ -6,6 +6,7 @@
 mod support;
 
 mod ask_in_sql;
+mod attach_to_a_process;
 mod deploy_with_pulumi;
 mod exec_in_a_script;
 mod find_the_long_pole;
