@@ -38,15 +38,16 @@ const PULUMI: &str = "pulumi";
 /// The service of the Pulumi command.
 const PULUMI_CLI: &str = "pulumi-cli";
 
-/// OpenTelemetry's span of a call starts so much later than the legacy one. Measured: 1.3 to 861 µs; a busy machine may take
-/// longer. Zipkin's times have whole microseconds, which may round up.
-const STARTS_LATER_NANOS: std::ops::RangeInclusive<i64> = -1_000..=5_000_000;
+/// OpenTelemetry's span of a call starts so much later than the legacy one. Measured: 1.3 to 861 µs, and 5.6 ms where four deployments
+/// share two CPUs: whoever is interrupted between the two waits for its next turn. Zipkin's times have whole microseconds, which may
+/// round up.
+const STARTS_LATER_NANOS: std::ops::RangeInclusive<i64> = -1_000..=50_000_000;
 
 /// In a server OpenTelemetry stands outside: its span starts 2 to 139 µs earlier than the legacy one, and ends 18 to 571 µs later.
-const SERVER_STARTS_LATER_NANOS: std::ops::RangeInclusive<i64> = -5_000_000..=1_000;
+const SERVER_STARTS_LATER_NANOS: std::ops::RangeInclusive<i64> = -50_000_000..=1_000;
 
 /// The two spans of a call end so close together, or one of the ends is not the call's.
-const ENDS_APART_NANOS: i64 = 5_000_000;
+const ENDS_APART_NANOS: i64 = 50_000_000;
 
 /// A legacy root may stick out of the command's span by this much: it is started before, and finished after.
 const COVER_SLACK_NANOS: i64 = 10_000_000;
