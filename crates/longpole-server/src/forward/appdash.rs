@@ -59,7 +59,7 @@ impl Line<'_> {
             };
             // Frames may have been written in part: only a new connection begins with a frame.
             self.hang_up();
-            let is_closing = *closing.borrow_and_update();
+            let is_closing = closing.borrow_and_update().is_some();
             let last_tries_end = is_closing.then(|| *last_tries_end.get_or_insert(Instant::now() + FORWARD_LAST_TRIES_MAX));
             let until = Instant::now() + http::jittered(pause);
             if until > last_tries_end.unwrap_or(give_up) {

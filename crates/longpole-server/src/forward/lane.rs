@@ -34,8 +34,8 @@ pub(super) struct Account {
     pending: AtomicU64,
     /// Why the last attempt that is to be repeated failed.
     trouble: Mutex<Option<String>>,
-    /// Turns true when nothing more comes.
-    pub(super) closing: watch::Receiver<bool>,
+    /// When nothing more comes: until when what waits may be tried.
+    pub(super) closing: watch::Receiver<Option<Instant>>,
 }
 
 impl Account {
@@ -79,7 +79,7 @@ pub(super) struct Lane {
     queue: Mutex<Option<mpsc::UnboundedSender<Waiting>>>,
     room: Arc<Semaphore>,
     account: Arc<Account>,
-    closing: watch::Sender<bool>,
+    closing: watch::Sender<Option<Instant>>,
     ended: watch::Receiver<bool>,
     task: AbortHandle,
 }
@@ -87,7 +87,7 @@ pub(super) struct Lane {
 impl Lane {
     pub(super) fn start(target: ForwardTarget, book: Arc<LossBook>) -> Self {
         let (queue, parcels) = mpsc::unbounded_channel();
-        let (closing, is_closing) = watch::channel(false);
+        let (closing, is_closing) = watch::channel(None);
         let (tell_ended, ended) = watch::channel(false);
         let name = match target.protocol {
             ForwardProtocol::OtlpFile | ForwardProtocol::AppDashFile => target.url.clone(),
@@ -136,9 +136,9 @@ impl Lane {
     }
 
     /// Takes no more, and wakes what waits to be tried again for its last attempts.
-    pub(super) fn close(&self) {
+    pub(super) fn close(&self, deadline: Instant) {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.closing.send_replace(true);
+        self.closing.send_replace(Some(deadline));
     }
 
     /// Waits until everything is delivered or given up, until the deadline; then counts what is left.
