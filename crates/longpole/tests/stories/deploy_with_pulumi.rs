@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::support::collector::{Collector, Identity, spans};
+use crate::support::tee::Tee;
 use crate::support::{Sandbox, clean, json, longpole, skip};
 
 /// How long the slow resource takes. Long, so that what the machine does beside the deployment is little.
@@ -53,16 +54,22 @@ struct Stack {
 
 impl Stack {
     fn new(sandbox: &Sandbox, name: &str, pulumi: &Path, database_millis: i64) -> Stack {
+        let stack = Stack::of(sandbox, name, pulumi, "deployment");
+        stack.succeeds(&["config", "set", "databaseMillis", &database_millis.to_string()]);
+        stack
+    }
+
+    /// With one of the programs of fixtures/pulumi.
+    fn of(sandbox: &Sandbox, name: &str, pulumi: &Path, program: &str) -> Stack {
         let dir = sandbox.path(name);
         for folder in ["project", "home", "state"] {
             std::fs::create_dir_all(dir.join(folder)).unwrap();
         }
         std::os::unix::fs::symlink(pulumi.join("plugins"), dir.join("home/plugins")).unwrap();
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pulumi/deployment/Pulumi.yaml");
-        std::fs::copy(program, dir.join("project/Pulumi.yaml")).unwrap();
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pulumi");
+        std::fs::copy(fixtures.join(program).join("Pulumi.yaml"), dir.join("project/Pulumi.yaml")).unwrap();
         let stack = Stack { dir, bin: pulumi.join("bin") };
         stack.succeeds(&["stack", "select", "dev", "--create"]);
-        stack.succeeds(&["config", "set", "databaseMillis", &database_millis.to_string()]);
         stack
     }
 
@@ -95,7 +102,14 @@ impl Stack {
     /// Runs Pulumi without longpole.
     #[track_caller]
     fn succeeds(&self, words: &[&str]) {
-        let out = self.prepare(&mut Command::new(self.bin.join("pulumi"))).args(words).output().unwrap();
+        self.succeeds_with(&[], words);
+    }
+
+    /// The same, with these variables.
+    #[track_caller]
+    fn succeeds_with(&self, variables: &[(&str, &str)], words: &[&str]) {
+        let mut pulumi = Command::new(self.bin.join("pulumi"));
+        let out = self.prepare(&mut pulumi).envs(variables.iter().copied()).args(words).output().unwrap();
         assert!(out.status.success(), "pulumi {words:?}: {}{}", text(&out.stdout), text(&out.stderr));
     }
 
@@ -114,6 +128,11 @@ impl Stack {
         assert!(out.status.success(), "{said}{answer}");
         assert!(said.contains(&format!("{} created", RESOURCES + 1)), "{said}{answer}");
         answer
+    }
+
+    /// Keeps a file, and returns what is said of it.
+    fn imports(&self, file: &Path) -> Value {
+        json(longpole(&self.path("store")).args(["import", "--format", "json"]).arg(file))[0].clone()
     }
 
     fn asks(&self, words: &[&str]) -> Value {
@@ -180,6 +199,7 @@ fn exported(pulumi: &Path) -> &'static Counts {
         stack.succeeds(&["up", "--yes", "--non-interactive", &format!("--otel-traces=file://{}", file.display())]);
         let (spans, count) = spans_of_lines(&file);
         assert_eq!(spans.len(), count);
+        assert_eq!(stack.imports(&file)["spans"], count, "the file comes in whole");
         let counts = counts(&spans);
         for service in ["pulumi-cli", "pulumi-language-yaml", "modern", "pulumi-resource-provider"] {
             assert!(counts.keys().any(|(of, _)| of == service), "Pulumi itself exports nothing of {service}: {counts:?}");
@@ -294,6 +314,41 @@ fn in_the_formats_of_both_others_get_the_same_spans() {
     assert_complete(&stack, &pulumi, &answer);
     assert_handed_on(&stack, "file:", &stack.spans_of_file(&file));
     assert_handed_on(&stack, "grpc://", &grpc.ends().spans);
+}
+
+#[test]
+fn what_pulumi_writes_and_sends_by_itself_comes_in_whole() {
+    let Some(pulumi) = pulumi() else { return };
+    let sandbox = Sandbox::new();
+    let stack = Stack::of(&sandbox, "by-itself", &pulumi, "small");
+    let spans_of = |summary: &Value| {
+        assert_eq!(complaints(summary), Vec::<&Value>::new());
+        let again = summary["quality"].as_array().unwrap().iter().find(|q| q["code"] == "spans_duplicate");
+        (summary["spans"].as_u64().unwrap(), again.map_or(0, |q| q["count"].as_u64().unwrap_or(1)))
+    };
+    let up = |tracing: &str| stack.succeeds(&["up", "--yes", "--non-interactive", "--skip-preview", &format!("--tracing={tracing}")]);
+
+    // A file has each span once. As many as Pulumi's own reader of it sends, one by one.
+    let file = stack.path("up.trace");
+    up(&format!("file:{}", file.display()));
+    let reader = Collector::start(&sandbox, "reader");
+    let endpoint = format!("http://{}", reader.address);
+    let convert = ["convert-trace", "--otel", "--ignore-log-spans=false", file.to_str().unwrap()];
+    stack.succeeds_with(&[("PULUMI_DEBUG_COMMANDS", "true"), ("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)], &convert);
+    let sent = reader.ends().spans.len() as u64;
+    assert_eq!(spans_of(&stack.imports(&file)), (sent, 0));
+
+    // A stream has each finish, and the last annotation of each is this one. A post is one finish. How many come differs by run:
+    // plug-ins end without sending their last.
+    for (scheme, path, mark) in [("tcp", "", &b"_schema:Timespan"[..]), ("http", "/api/v1/spans", b"POST /api/v1/spans HTTP/1.1\r\n")] {
+        let collector = Collector::start(&sandbox, scheme);
+        let tee = Tee::before(if scheme == "tcp" { collector.appdash.trim_start_matches("tcp://") } else { &collector.address });
+        up(&format!("{scheme}://{}{path}", tee.address));
+        let (spans, again) = spans_of(&collector.ends().summary);
+        let said = tee.count(mark) as u64;
+        assert!(spans > 40, "{scheme}: {spans}");
+        assert_eq!(spans + again, said, "{scheme}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod find_the_long_pole;
 mod keep_the_shelf;
 mod read_other_tools_files;
 mod read_the_page;
+mod read_what_pulumi_writes;
 mod receive_from_any_sdk;
 mod run_a_command;
 mod survive_a_crash;
