@@ -5,13 +5,14 @@
 //! that outlive a killed Pulumi are named. The deployment and its construction: fixtures/pulumi/deployment/Pulumi.yaml.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::keep_no_secret::{all_bytes, all_exports, all_rows, contains};
 use crate::support::collector::{Collector, Identity, spans};
 use crate::support::tee::Tee;
 use crate::support::{Sandbox, clean, json, longpole, skip};
@@ -314,6 +315,76 @@ fn in_the_formats_of_both_others_get_the_same_spans() {
     assert_complete(&stack, &pulumi, &answer);
     assert_handed_on(&stack, "file:", &stack.spans_of_file(&file));
     assert_handed_on(&stack, "grpc://", &grpc.ends().spans);
+}
+
+/// The program `small` with other resources, which have these as a property, in the clear and as a secret, one of each provider.
+fn program_with(plain: &str, secret: &str) -> String {
+    let resource = |provider: &str| {
+        format!(
+            "  {provider}-plain:\n    type: {provider}:Step\n    properties: {{ label: a, millis: 1, secret: {plain} }}\n  \
+             {provider}-secret:\n    type: {provider}:Step\n    properties: {{ label: b, millis: 1, secret: {{ 'fn::secret': {secret} }} }}\n"
+        )
+    };
+    format!("name: small\nruntime: yaml\nresources:\n{}{}", resource("modern"), resource("legacy"))
+}
+
+#[test]
+fn a_secret_of_a_deployment_stands_in_no_byte() {
+    let Some(pulumi) = pulumi() else { return };
+    let sandbox = Sandbox::new();
+    let stack = Stack::of(&sandbox, "secrets", &pulumi, "small");
+    let secrets = ["Zq7f41c09be2d5a6", "Zq90d3e8f1176bc4", "Zq2b85aa63c07e9d"];
+    let [plain, secret, configured] = secrets;
+    std::fs::write(stack.path("project/Pulumi.yaml"), program_with(plain, secret)).unwrap();
+    let holds = |bytes: &[u8]| -> Vec<&str> { secrets.into_iter().filter(|secret| contains(bytes, secret)).collect() };
+
+    let file = stack.path("own.trace");
+    stack.succeeds(&["preview", "--non-interactive", &format!("--tracing=file:{}", file.display())]);
+    let own = std::fs::read(&file).unwrap();
+    assert_eq!(holds(&own), [plain, secret], "Pulumi itself writes none, so there is nothing to be kept out");
+
+    // Told on a command line, too, before the deployment.
+    let script = format!(
+        "pulumi config set --secret password {configured} && pulumi up --yes --non-interactive >&2 && echo deployed && read -r line"
+    );
+    let copies = [stack.path("up.trace"), stack.path("traces.json")];
+    let (tracing, otel_traces) = (format!("file:{}", copies[0].display()), format!("file://{}", copies[1].display()));
+    let flags = ["--tracing", &tracing, "--otel-traces", &otel_traces];
+    let mut run =
+        stack.recorded(&flags, &["sh", "-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = run.stderr.take().unwrap();
+    let said = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        std::io::Read::read_to_end(&mut said, &mut text).map(|_| text).unwrap()
+    });
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert_eq!(lines.next().as_deref(), Some("deployed"));
+    let store = stack.path("store");
+    let running = all_bytes(&store);
+    assert!(contains(&running, "ResourceProvider/Create") && contains(&running, "[payload left out, "), "nothing is in the log yet");
+    assert_eq!(holds(&running), Vec::<&str>::new(), "the log");
+    run.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let (status, said) = (run.wait().unwrap(), said.join().unwrap());
+    assert!(status.success(), "{}", text(&said));
+
+    assert_eq!(holds(&said), Vec::<&str>::new(), "the answer");
+    assert_eq!(holds(&all_bytes(&store)), Vec::<&str>::new(), "the files");
+    assert_eq!(holds(&all_rows(&store)), Vec::<&str>::new(), "the tables");
+    for (what, bytes) in all_exports(&sandbox, &store) {
+        assert_eq!(holds(&bytes), Vec::<&str>::new(), "{what}");
+    }
+    for copy in &copies {
+        assert_eq!(holds(&std::fs::read(copy).unwrap()), Vec::<&str>::new(), "{}", copy.display());
+    }
+    let created = "SELECT count(*) AS n FROM spans WHERE attributes['pulumi.resource.urn'] LIKE '%::legacy-secret'";
+    assert!(stack.asks(&["sql", created])["rows"][0]["n"].as_u64().unwrap() > 0, "with the payloads went what they say");
+
+    // Without longpole around it, by the one door that cuts payloads off.
+    let zipkin = Collector::start(&sandbox, "zipkin");
+    stack.succeeds(&["preview", "--non-interactive", &format!("--tracing=http://{}/api/v1/spans", zipkin.address)]);
+    zipkin.ends();
+    let kept = sandbox.path("zipkin");
+    assert_eq!(holds(&[all_bytes(&kept), all_rows(&kept)].concat()), Vec::<&str>::new());
 }
 
 #[test]
