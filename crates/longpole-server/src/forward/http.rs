@@ -26,9 +26,7 @@ use tokio::time::{timeout, timeout_at};
 
 use super::lane::{Account, Queue, Waiting};
 use super::{CameBy, ForwardProtocol, ForwardTarget, Parcel, convert, tls};
-use crate::limits::{
-    FORWARD_ANSWER_BYTES_MAX, FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_IN_FLIGHT_MAX, FORWARD_LAST_TRIES_MAX, FORWARD_TRY_MAX,
-};
+use crate::limits::{FORWARD_ANSWER_BYTES_MAX, FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_IN_FLIGHT_MAX, FORWARD_TRY_MAX};
 use crate::receive::{
     Compression, Encoding, GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_PREFIX_BYTES, GRPC_STATUS, Signal, grpc_frame, grpc_path_of,
 };
@@ -103,6 +101,8 @@ impl Parts {
 /// A request as the endpoint wants it. It is made once, and sent as often as it takes.
 struct Prepared {
     grpc: bool,
+    /// The endpoint speaks gRPC and this has no form in it: as HTTP it is tried once.
+    is_guess: bool,
     content_type: HeaderValue,
     compression: Compression,
     body: Bytes,
@@ -175,7 +175,6 @@ impl Endpoint {
         let client = self.client(prepared.grpc).await?;
         let give_up = Instant::now() + FORWARD_TRY_MAX;
         let mut closing = self.account.closing.clone();
-        let mut last_tries_end = None;
         let mut pause = FORWARD_BACKOFF_MIN;
         loop {
             let attempt = match timeout(self.target.timeout, self.attempt(client, parts, &prepared)).await {
@@ -185,13 +184,15 @@ impl Endpoint {
             let (after, reason, why) = match attempt {
                 Attempt::Delivered(rejected) => return Ok(rejected),
                 Attempt::Refused(reason) => return Err(reason.into()),
+                Attempt::Again { reason, why: Why::Busy, .. } if prepared.is_guess => {
+                    return Err(format!("speaks gRPC, in which JSON has no form, and by HTTP: {reason}").into());
+                }
                 Attempt::Again { after, reason, why } => (after, reason, why),
             };
             let mut end = *closing.borrow_and_update();
-            // Whoever waits for the end of longpole does not wait for an endpoint that is not there.
-            let last_tries_end = end.map(|_| *last_tries_end.get_or_insert(Instant::now() + FORWARD_LAST_TRIES_MAX));
             let until = Instant::now() + after.unwrap_or_else(|| jittered(pause));
-            if last_tries_end.is_some_and(|end| why != Why::Busy && until > end) {
+            // Whoever waits for the end of longpole does not wait for an endpoint that is not there.
+            if end.is_some_and(|end| why != Why::Busy && until > end.last_tries_end) {
                 return Err(if why == Why::Vague { self.account.trouble().unwrap_or(reason) } else { reason }.into());
             }
             if until > give_up {
@@ -208,7 +209,7 @@ impl Endpoint {
                     Ok(Ok(())) => end = *closing.borrow_and_update(),
                 }
             }
-            if end.is_some_and(|end| until > end) {
+            if end.is_some_and(|end| until > end.deadline) {
                 return Err(Undelivered::OutOfTime);
             }
             tokio::time::sleep_until(until.into()).await;
@@ -242,12 +243,19 @@ impl Endpoint {
             let (parcel, v1) = (parcel.clone(), parts.http.path().contains("api/v1/spans"));
             let (body, losses) = convert::beside(move || convert::zipkin(&parcel, v1)).await?;
             self.account.thinned(losses);
-            return Ok(Prepared { grpc: false, content_type: JSON, compression: Compression::Identity, body: body.into() });
+            return Ok(Prepared {
+                grpc: false,
+                is_guess: false,
+                content_type: JSON,
+                compression: Compression::Identity,
+                body: body.into(),
+            });
         }
         let as_it_is = |grpc: bool| {
             let (compressed, body) = (parcel.compression != Compression::Identity, parcel.body.clone());
             Prepared {
                 grpc,
+                is_guess: self.target.protocol == ForwardProtocol::Grpc && !grpc,
                 content_type: match (grpc, parcel.encoding) {
                     (true, _) => GRPC,
                     (false, Encoding::Protobuf) => PROTOBUF,
@@ -266,7 +274,13 @@ impl Endpoint {
             Encoding::Json if grpc && parcel.signal == Signal::Traces => {
                 let parcel = parcel.clone();
                 let body = convert::beside(move || convert::protobuf(&parcel)).await?;
-                Ok(Prepared { grpc, content_type: GRPC, compression: Compression::Identity, body: grpc_frame(&body, false) })
+                Ok(Prepared {
+                    grpc,
+                    is_guess: false,
+                    content_type: GRPC,
+                    compression: Compression::Identity,
+                    body: grpc_frame(&body, false),
+                })
             }
             // JSON of another signal has no form in gRPC that we could give it. As HTTP it goes to where the program itself would
             // have sent it, for some endpoints speak both on one port; those that do not say so, and it is counted.

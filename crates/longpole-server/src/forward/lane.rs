@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout_at;
 
 use super::{ForwardProtocol, ForwardTarget, Parcel, appdash, file, http};
-use crate::limits::FORWARD_QUEUE_BYTES_MAX;
+use crate::limits::{FORWARD_LAST_TRIES_MAX, FORWARD_QUEUE_BYTES_MAX};
 use crate::loss_book::LossBook;
 use crate::receive::Signal;
 
@@ -24,6 +24,15 @@ pub(super) struct Waiting {
 /// The queue, as the target's task sees it.
 pub(super) type Queue = mpsc::UnboundedReceiver<Waiting>;
 
+/// Nothing more comes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Closing {
+    /// Until then what waits may be tried.
+    pub(super) deadline: Instant,
+    /// Until then a target is that nobody can reach.
+    pub(super) last_tries_end: Instant,
+}
+
 /// What was handed to a lane and what became of it, shared by the lane and the task that serves the target.
 #[derive(Debug)]
 pub(super) struct Account {
@@ -34,8 +43,8 @@ pub(super) struct Account {
     pending: AtomicU64,
     /// Why the last attempt that is to be repeated failed.
     trouble: Mutex<Option<String>>,
-    /// When nothing more comes: until when what waits may be tried.
-    pub(super) closing: watch::Receiver<Option<Instant>>,
+    /// Says when nothing more comes.
+    pub(super) closing: watch::Receiver<Option<Closing>>,
 }
 
 impl Account {
@@ -79,7 +88,7 @@ pub(super) struct Lane {
     queue: Mutex<Option<mpsc::UnboundedSender<Waiting>>>,
     room: Arc<Semaphore>,
     account: Arc<Account>,
-    closing: watch::Sender<Option<Instant>>,
+    closing: watch::Sender<Option<Closing>>,
     ended: watch::Receiver<bool>,
     task: AbortHandle,
 }
@@ -138,7 +147,7 @@ impl Lane {
     /// Takes no more, and wakes what waits to be tried again for its last attempts.
     pub(super) fn close(&self, deadline: Instant) {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.closing.send_replace(Some(deadline));
+        self.closing.send_replace(Some(Closing { deadline, last_tries_end: Instant::now() + FORWARD_LAST_TRIES_MAX }));
     }
 
     /// Waits until everything is delivered or given up, until the deadline; then counts what is left.

@@ -2,6 +2,7 @@
 
 pub(crate) mod collector;
 pub(crate) mod program;
+pub(crate) mod target;
 pub(crate) mod tee;
 pub(crate) mod terminal;
 
