@@ -329,9 +329,10 @@ impl Redactor {
 
     /// The credential that begins with this word, or in the gap before it.
     fn credential_at(&mut self, text: &str, word: &Range<usize>, before: &str, gap: &str) -> Option<Range<usize>> {
-        let is_option = |redactor: &mut Redactor| redactor.is_secret_option(before) && !text[word.start..].starts_with('-');
+        let is_argument = before.starts_with('-') && !text[word.start..].starts_with('-');
         let assigned = value_start(gap, false).filter(|_| self.is_secret_name(before));
-        if let Some(value) = assigned.or_else(|| value_start(gap, true).filter(|_| is_option(self))) {
+        let argument = || is_argument.then(|| value_start(gap, true)).flatten().filter(|_| self.is_secret_option(before));
+        if let Some(value) = assigned.or_else(argument) {
             Some(value_at(text, word.start - gap.len() + value.skip, value.quote, value.in_list))
         } else if is_scheme(before) && gap.chars().all(char::is_whitespace) && is_random(&text[word.clone()]) {
             Some(word.start..value_end(text, word.start, None))

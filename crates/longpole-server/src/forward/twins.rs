@@ -77,27 +77,16 @@ impl Twins {
             self.ids.extend(spans.iter().filter(|span| !is_bridged(span)).filter_map(|span| span.parent_span_id));
         }
         let earlier = std::mem::take(&mut self.below);
-        for span in spans {
+        for mut span in spans {
             let parent = span.parent_span_id;
-            match self.placed(span) {
-                Ok(span) => {
-                    is_changed |= span.parent_span_id != parent;
-                    out.push(span);
-                }
-                Err(span) => {
-                    is_changed = true;
-                    self.below.push(span);
-                }
-            }
+            let placed = self.place(&mut span);
+            is_changed |= !placed || span.parent_span_id != parent;
+            if placed { &mut out } else { &mut self.below }.push(span);
         }
-        for span in earlier {
-            match self.placed(span) {
-                Ok(span) => {
-                    is_changed = true;
-                    out.push(span);
-                }
-                Err(span) => self.below.push(span),
-            }
+        for mut span in earlier {
+            let placed = self.place(&mut span);
+            is_changed |= placed;
+            if placed { &mut out } else { &mut self.below }.push(span);
         }
         is_changed.then_some(out)
     }
@@ -105,8 +94,10 @@ impl Twins {
     /// Everything that waits, when nothing more comes.
     pub(crate) fn finish(mut self) -> Vec<Span> {
         self.pair(Vec::new());
-        let below = std::mem::take(&mut self.below);
-        let mut out: Vec<Span> = below.into_iter().map(|span| self.placed(span).unwrap_or_else(|span| span)).collect();
+        let mut out = std::mem::take(&mut self.below);
+        for span in &mut out {
+            self.place(span);
+        }
         let mut finished: HashMap<SpanId, usize> = HashMap::new();
         for span in std::mem::take(&mut self.waiting) {
             match finished.entry(span.span_id) {
@@ -124,7 +115,7 @@ impl Twins {
     }
 
     /// Finds twins of what waits among these spans and those that were alone, and adds to these what the old tracer knows. Says
-    /// whether any of these was changed.
+    /// whether there were any.
     fn pair(&mut self, spans: Vec<Span>) -> (Vec<Span>, bool) {
         let (mut out, mut found) = (spans, HashSet::new());
         if !self.waiting.is_empty() {
@@ -163,16 +154,18 @@ impl Twins {
         Some(old)
     }
 
-    /// A bridged span below the twin of its parent; `Err` where it is too early to say what its parent is.
-    fn placed(&self, mut span: Span) -> Result<Span, Span> {
-        let Some(parent) = span.parent_span_id.filter(|_| is_bridged(&span)) else { return Ok(span) };
+    /// Puts a bridged span below the twin of its parent; `false` where it is too early to say what its parent is.
+    fn place(&self, span: &mut Span) -> bool {
+        let Some(parent) = span.parent_span_id.filter(|_| is_bridged(span)) else { return true };
         match self.twins.get(&parent) {
-            Some((trace, twin)) if *trace == span.trace_id => span.parent_span_id = Some(*twin),
-            Some(_) => {}
-            None if self.ids.contains(&parent) || self.below.len() >= TWINS_WAITING_MAX => {}
-            None => return Err(span),
+            Some((trace, twin)) => {
+                if *trace == span.trace_id {
+                    span.parent_span_id = Some(*twin);
+                }
+                true
+            }
+            None => self.ids.contains(&parent) || self.below.len() >= TWINS_WAITING_MAX,
         }
-        Ok(span)
     }
 
     /// An old span without a twin, where the others of its trace went.
@@ -277,8 +270,8 @@ mod tests {
             assert!(created.into_iter().all(|span| span.attributes.get("pulumi-decorator").is_some()));
 
             for old_first in [true, false] {
-                let (first, second) = as_it_came(capture).into_iter().partition(|came| matches!(came, Came::Old(_)) == old_first);
-                let (first, second): (Vec<Came>, Vec<Came>) = (first, second);
+                let (first, second): (Vec<Came>, Vec<Came>) =
+                    as_it_came(capture).into_iter().partition(|came| matches!(came, Came::Old(_)) == old_first);
                 check(&handed_on(first.into_iter().chain(second)), count);
             }
         }
