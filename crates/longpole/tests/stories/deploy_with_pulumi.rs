@@ -1,8 +1,9 @@
 //! Story: somebody deploys with the real Pulumi, the command unchanged, and asks what to fix first.
 //! Guarantees: the spans of engine, language host and providers, with OpenTelemetry and without, are as many as Pulumi itself exports,
-//! under one root and without an orphan, and say which resource they work on; the first pole is the slow resource, and what it would
-//! save is what a deployment saves in which it is fast; what is handed on, in each of Pulumi's formats, holds the same spans; plug-ins
-//! that outlive a killed Pulumi are named. The deployment and its construction: fixtures/pulumi/deployment/Pulumi.yaml.
+//! under one root, without an orphan and none twice, and the engine's calls say which resource they are about; the first pole is the slow
+//! resource, and what it would save is what a deployment saves in which it is fast; who gets copies, in any of Pulumi's formats, gets the
+//! same spans; what Pulumi writes and sends without longpole around it comes in whole; a secret property stands in no byte; plug-ins that
+//! outlive a killed Pulumi are named. The deployment and its construction: fixtures/pulumi/deployment/Pulumi.yaml.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
