@@ -160,7 +160,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_enum, default_value_t = Redact::On)]
     pub(crate) redact: Redact,
     /// Hand all spans on as well, as OTLP: `file:PATH` (JSON lines), `grpc://HOST:PORT`, `grpcs://…`, `http://HOST[:PORT][/PATH]`,
-    /// `https://…`; `?name=value` adds a header. May be given several times
+    /// `https://…`; `?name=value` adds a header, OTEL_EXPORTER_OTLP_CERTIFICATE names whom TLS trusts. May be given several times
     #[arg(long, value_name = "URL", value_parser = otel_traces_target)]
     pub(crate) otel_traces: Vec<ForwardTarget>,
     /// Hand all spans on as well, as Pulumi's old tracing does: `file:PATH` (AppDash), `tcp://HOST:PORT` (AppDash),

@@ -12,6 +12,7 @@
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -182,10 +183,12 @@ impl Recorded {
             mode: inject::Mode::Auto,
         };
         let user = inject::environment(&request("http://127.0.0.1:1", "tcp://127.0.0.1:1"));
-        let (own, unreadable) = forward_targets(user.forward.as_ref());
         let (pulumis, unknown) = pulumi_targets(&user.pulumi);
-        forward.extend(own.into_iter().chain(pulumis));
-        for text in unreadable.into_iter().chain(unknown) {
+        forward.extend(pulumis);
+        let without_certificate = trust_by_environment(&mut forward);
+        let (own, unreadable) = forward_targets(user.forward.as_ref());
+        forward.extend(own);
+        for text in unreadable.into_iter().chain(without_certificate).chain(unknown) {
             self.lose(LossKind::ForwardFailed, text);
         }
         let keep = Box::new(WalKeep(self.writer.wal().clone()));
@@ -255,7 +258,7 @@ impl Recorded {
 
     /// The run as a span, for those who get copies: theirs stand under it. Its arguments may be secret and are left out.
     fn root_span(&self, arguments: &RunArguments, (start, pid): (Timestamp, u32), (exit, end): (&Exit, Timestamp)) -> Span {
-        let program = arguments.argv.first().map(std::path::Path::new).and_then(|program| program.file_name());
+        let program = arguments.argv.first().map(Path::new).and_then(|program| program.file_name());
         let name = program.map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
         let mut resource = Attributes::default();
         resource.push("service.name", AttributeValue::Str("longpole".to_owned()));
@@ -427,10 +430,7 @@ pub(super) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<Forwa
     let Some(user) = user else { return (targets, unreadable) };
     for (signal, endpoint) in [(Signal::Traces, &user.traces), (Signal::Metrics, &user.metrics), (Signal::Logs, &user.logs)] {
         let Some(endpoint) = endpoint else { continue };
-        let mut pem = |path: &Option<std::path::PathBuf>| {
-            let path = path.as_ref()?;
-            std::fs::read(path).map_err(|error| unreadable.push(format!("failed to read {}: {error}", path.display()))).ok()
-        };
+        let mut pem = |path: &Option<PathBuf>| pem(path.as_deref(), &mut unreadable);
         let tls = ForwardTls {
             certificate: pem(&endpoint.certificate),
             client_certificate: pem(&endpoint.client_certificate),
@@ -451,6 +451,24 @@ pub(super) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<Forwa
         });
     }
     (targets, unreadable)
+}
+
+fn pem(path: Option<&Path>, unreadable: &mut Vec<String>) -> Option<Vec<u8>> {
+    let path = path?;
+    std::fs::read(path).map_err(|error| unreadable.push(format!("failed to read {}: {error}", path.display()))).ok()
+}
+
+/// A URL has no place for certificates: those of the environment hold for targets that were typed, too. Returns what of them could
+/// not be read.
+fn trust_by_environment(targets: &mut [ForwardTarget]) -> Vec<String> {
+    let mut unreadable = Vec::new();
+    if !targets.iter().any(|target| target.url.starts_with("https:")) {
+        return unreadable;
+    }
+    let mut of = |setting: &str| pem(env_vars::exporter_file(setting).as_deref(), &mut unreadable);
+    let tls = ForwardTls { certificate: of("CERTIFICATE"), client_certificate: of("CLIENT_CERTIFICATE"), client_key: of("CLIENT_KEY") };
+    targets.iter_mut().filter(|target| target.url.starts_with("https:")).for_each(|target| target.tls = tls.clone());
+    unreadable
 }
 
 /// Where Pulumi was told to send its spans, and what of it is no target. Pulumi itself would run without tracing then.
