@@ -31,7 +31,6 @@ pub mod machine;
 mod pairing;
 mod pipeline;
 pub mod poles;
-mod quick;
 pub mod report;
 pub mod resources;
 pub mod sample_links;
@@ -43,4 +42,5 @@ pub mod states;
 pub mod trace_tree;
 pub mod wall_profile;
 
+use longpole_model::quick;
 pub use report::{Handle, Report};
