@@ -119,6 +119,43 @@ pub struct SpanRef<'a> {
     pub status_message: &'a str,
 }
 
+impl SpanRef<'_> {
+    /// An owned copy, of this emitter.
+    pub fn to_span(&self, resource: Arc<Resource>, scope: Arc<Scope>, pid: Option<u32>) -> Span {
+        let event =
+            |e: &EventRef<'_>| SpanEvent { time: e.time, name: e.name.to_owned(), attributes: Attributes(own_pairs(&e.attributes)) };
+        let link =
+            |l: &LinkRef<'_>| SpanLink { trace_id: l.trace_id, span_id: l.span_id, attributes: Attributes(own_pairs(&l.attributes)) };
+        Span {
+            trace_id: self.trace_id,
+            span_id: self.span_id,
+            parent_span_id: self.parent_span_id,
+            trace_state: self.trace_state.to_owned(),
+            flags: self.flags,
+            name: self.name.to_owned(),
+            kind: self.kind,
+            start: self.start,
+            end: self.end,
+            attributes: Attributes(own_pairs(self.attributes)),
+            dropped_attributes: self.dropped_attributes,
+            events: self.events.iter().map(event).collect(),
+            dropped_events: self.dropped_events,
+            links: self.links.iter().map(link).collect(),
+            dropped_links: self.dropped_links,
+            status: Status { code: self.status, message: self.status_message.to_owned() },
+            resource,
+            scope,
+            pid,
+        }
+    }
+
+    /// What the emitter left out of it, where it did.
+    pub fn dropped(&self) -> Option<Loss> {
+        let count = u64::from(self.dropped_attributes) + u64::from(self.dropped_events) + u64::from(self.dropped_links);
+        (count > 0).then(|| Loss::new(LossKind::DroppedByEmitter, count, "attributes, events or links over the emitter's limits"))
+    }
+}
+
 /// Takes the spans of one request: a resource, then its scopes, then the spans of each.
 pub trait SpanSink {
     /// The emitter of all spans until the next call.
@@ -162,39 +199,9 @@ impl SpanSink for SpanBatch {
     }
 
     fn span(&mut self, span: SpanRef<'_>) {
-        let dropped = u64::from(span.dropped_attributes) + u64::from(span.dropped_events) + u64::from(span.dropped_links);
-        if dropped > 0 {
-            self.loss(Loss::new(LossKind::DroppedByEmitter, dropped, "attributes, events or links over the emitter's limits"));
-        }
-        self.spans.push(Span {
-            trace_id: span.trace_id,
-            span_id: span.span_id,
-            parent_span_id: span.parent_span_id,
-            trace_state: span.trace_state.to_owned(),
-            flags: span.flags,
-            name: span.name.to_owned(),
-            kind: span.kind,
-            start: span.start,
-            end: span.end,
-            attributes: Attributes(own_pairs(span.attributes)),
-            dropped_attributes: span.dropped_attributes,
-            events: span
-                .events
-                .iter()
-                .map(|e| SpanEvent { time: e.time, name: e.name.to_owned(), attributes: Attributes(own_pairs(&e.attributes)) })
-                .collect(),
-            dropped_events: span.dropped_events,
-            links: span
-                .links
-                .iter()
-                .map(|l| SpanLink { trace_id: l.trace_id, span_id: l.span_id, attributes: Attributes(own_pairs(&l.attributes)) })
-                .collect(),
-            dropped_links: span.dropped_links,
-            status: Status { code: span.status, message: span.status_message.to_owned() },
-            resource: Arc::clone(&self.resource),
-            scope: Arc::clone(&self.scope),
-            pid: self.resource.process_pid().or(self.peer_pid),
-        });
+        span.dropped().into_iter().for_each(|loss| self.loss(loss));
+        let pid = self.resource.process_pid().or(self.peer_pid);
+        self.spans.push(span.to_span(Arc::clone(&self.resource), Arc::clone(&self.scope), pid));
     }
 
     fn loss(&mut self, loss: Loss) {

@@ -26,7 +26,7 @@ fn summary(recording: &Recording) -> SummaryRow {
 /// What reading gives back: the same, with spans in the order of their rows.
 fn as_read(mut recording: Recording) -> Recording {
     let rows = order::rows(&recording.spans);
-    recording.spans = rows.iter().map(|row| recording.spans[row.index].clone()).collect();
+    recording.spans = rows.iter().map(|row| recording.spans[row.index as usize].clone()).collect();
     recording
 }
 

@@ -31,12 +31,12 @@ pub(crate) struct Row<'a> {
 }
 
 /// The links of these spans.
-pub(crate) fn rows<'a>(spans: &[spans::Row<'a>]) -> Vec<Row<'a>> {
-    let of_span = |row: &spans::Row<'a>| {
+pub(crate) fn rows<'a>(spans: impl Iterator<Item = spans::Row<'a>>) -> Vec<Row<'a>> {
+    let of_span = |row: spans::Row<'a>| {
         let (span_row, span) = (row.row, row.span);
         span.links.iter().map(move |link| Row { span_row, span, link })
     };
-    spans.iter().flat_map(of_span).collect()
+    spans.flat_map(of_span).collect()
 }
 
 pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {

@@ -1,5 +1,6 @@
 //! Spans, in the order of [`crate::order`].
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -53,6 +54,11 @@ pub(crate) struct Row<'a> {
     pub(crate) row: u32,
     pub(crate) place: Place,
     pub(crate) span: &'a Span,
+}
+
+/// These rows of a table of spans whose places are known.
+pub(crate) fn rows<'a>(spans: &'a [Span], places: &'a [Place], range: Range<usize>) -> impl Iterator<Item = Row<'a>> {
+    range.map(|row| Row { row: row as u32, place: places[row], span: &spans[places[row].index as usize] })
 }
 
 pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
