@@ -8,10 +8,10 @@
 //! It works on names and shapes, so it can miss a secret that has neither, and it can take out a harmless value that looks
 //! like one. Numbers and truth values stay: `token.count` is no token.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use longpole_model::quick::QuickMap;
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, ValueRef};
 use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent};
 
@@ -98,10 +98,20 @@ const KNOWN_SHAPES: &[(&str, usize)] = &[
     ("SG.", 40),
 ];
 
+/// Least length of anything that is known by its shape.
+const SHAPE_BYTES_MIN: usize = 20;
+const _: () = {
+    let mut shape = 0;
+    while shape < KNOWN_SHAPES.len() {
+        assert!(KNOWN_SHAPES[shape].1 >= SHAPE_BYTES_MIN);
+        shape += 1;
+    }
+};
+
 /// Judges names and texts. Keeps what it found out about names.
 #[derive(Debug, Default)]
 pub struct Redactor {
-    names: HashMap<String, bool>,
+    names: QuickMap<String, bool>,
     found: Vec<Range<usize>>,
 }
 
@@ -272,6 +282,10 @@ impl Redactor {
     /// Fills `found` with the parts that are credentials, in order and apart. One pass over the words of the text.
     fn concerns_text(&mut self, text: &str) -> bool {
         self.found.clear();
+        // One short word, as most names are.
+        if text.len() < SHAPE_BYTES_MIN && text.bytes().all(is_of_word) {
+            return false;
+        }
         let mut words = Words { text, at: 0 };
         let mut previous: Option<Range<usize>> = None;
         let mut hidden_to = 0;
@@ -426,6 +440,9 @@ fn password_of_url(text: &str, start: usize) -> Option<Range<usize>> {
 fn is_known_shape(word: &str) -> bool {
     // What the words of a path or a file are called is judged by the last of them.
     let word = word.rsplit('/').next().unwrap_or(word);
+    if word.len() < SHAPE_BYTES_MIN {
+        return false;
+    }
     let by_prefix = KNOWN_SHAPES.iter().any(|(prefix, least)| word.starts_with(prefix) && word.len() >= *least);
     let is_jwt = || word.starts_with("eyJ") && word.len() >= 30 && word.split('.').count() == 3;
     by_prefix || is_jwt()
