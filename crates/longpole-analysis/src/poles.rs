@@ -109,11 +109,13 @@ pub fn contexts(recording: &Recording, forest: &Forest) -> Vec<Option<usize>> {
     let mut names: HashSet<&str, QuickState> = HashSet::default();
     for parent in 0..forest.len() {
         let children = forest.children(parent);
-        if children.is_empty() {
-            continue;
-        }
         names.clear();
-        names.extend(children.iter().map(|&c| forest.name(recording, c)));
+        if children.len() >= CONTEXT_SIBLINGS {
+            // One by one: space for as many as there are children would be cleared for each parent again.
+            children.iter().for_each(|&c| {
+                names.insert(forest.name(recording, c));
+            });
+        }
         for &child in children {
             out[child] = below[parent].1;
             let tells = names.len() >= CONTEXT_SIBLINGS && names.len() >= below[parent].0;

@@ -392,6 +392,9 @@ impl Report {
 
     /// The pole's own samples while it was on the path: indices into `recording.samples`.
     pub fn pole_samples(&self, pole: &Pole) -> Vec<u32> {
+        if self.recording.samples.is_empty() {
+            return Vec::new();
+        }
         let known = self.known();
         self.pole_stretches(pole).into_iter().flat_map(|s| known.samples_in(s).iter().copied()).collect()
     }
@@ -590,7 +593,9 @@ impl Report {
     }
 
     fn pole_stretches(&self, pole: &Pole) -> Vec<Stretch> {
-        self.path_stretches(|node| pole.nodes.binary_search(&node).is_ok()).collect()
+        let mut is_of = vec![false; self.forest.len()];
+        pole.nodes.iter().for_each(|&node| is_of[node] = true);
+        self.path_stretches(|node| is_of[node]).collect()
     }
 
     /// Whether the node was made from a process, the run included.

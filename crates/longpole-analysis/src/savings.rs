@@ -791,7 +791,7 @@ run deploy 0..2920ms
                 recording.spans.push(longpole_model::Span {
                     span_id: text::span_id(1 + i as u64),
                     parent_span_id: Some(text::span_id(parent as u64)),
-                    name: format!("n{}", i % 3),
+                    name: format!("n{}", i % 3).into(),
                     start: text::ORIGIN.plus_nanos(start),
                     end: text::ORIGIN.plus_nanos(end),
                     links: linked.into_iter().collect(),

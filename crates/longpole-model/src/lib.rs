@@ -11,6 +11,7 @@
 pub mod address;
 pub mod attribute;
 pub mod id;
+pub mod list;
 pub mod loss;
 pub mod process;
 pub mod quick;
@@ -24,11 +25,13 @@ pub mod span;
 pub mod span_index;
 pub mod stack;
 pub mod text;
+pub mod texts;
 pub mod time;
 
 pub use address::{AbsAddr, CodeAddress, VirtOffset};
 pub use attribute::{Attribute, AttributeValue, Attributes};
 pub use id::{SpanId, TraceId};
+pub use list::List;
 pub use loss::{Loss, LossKind};
 pub use process::{CpuSlice, Process, Thread};
 pub use recording::Recording;
@@ -40,4 +43,5 @@ pub use sink::{Observation, ObservationSink, SpanBatch, SpanRef, SpanSink};
 pub use span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 pub use span_index::SpanIndex;
 pub use stack::{Frame, Location, LocationId, Mapping, MappingId, Stack, StackId};
+pub use texts::{Text, Texts};
 pub use time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};

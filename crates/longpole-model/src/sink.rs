@@ -14,6 +14,7 @@ use crate::run::Exit;
 use crate::sample::Sample;
 use crate::span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 use crate::stack::{LocationId, LocationKind, Mapping, StackId};
+use crate::texts::{Text, Texts};
 use crate::time::{ClockAnchor, Monotonic, Timestamp};
 
 /// A borrowed [`AttributeValue`].
@@ -41,21 +42,26 @@ pub enum ValueRef<'a> {
 impl ValueRef<'_> {
     /// An owned copy.
     pub fn to_owned(&self) -> AttributeValue {
+        self.own(&mut |text| text.into())
+    }
+
+    /// An owned copy, whose texts are made by this function.
+    fn own(&self, text: &mut dyn FnMut(&str) -> Text) -> AttributeValue {
         match self {
             ValueRef::Empty => AttributeValue::Empty,
-            ValueRef::Str(text) => AttributeValue::Str((*text).to_owned()),
+            ValueRef::Str(words) => AttributeValue::Str(text(words)),
             ValueRef::Bool(truth) => AttributeValue::Bool(*truth),
             ValueRef::Int(number) => AttributeValue::Int(*number),
             ValueRef::Double(number) => AttributeValue::Double(*number),
-            ValueRef::Bytes(bytes) => AttributeValue::Bytes(bytes.to_vec()),
-            ValueRef::Array(values) => AttributeValue::Array(values.iter().map(ValueRef::to_owned).collect()),
-            ValueRef::KeyValues(pairs) => AttributeValue::KeyValues(own_pairs(pairs)),
+            ValueRef::Bytes(bytes) => AttributeValue::Bytes(bytes.to_vec().into()),
+            ValueRef::Array(values) => AttributeValue::Array(values.iter().map(|value| value.own(text)).collect()),
+            ValueRef::KeyValues(pairs) => AttributeValue::KeyValues(own_pairs(pairs, text).into()),
         }
     }
 }
 
-fn own_pairs(pairs: &[(&str, ValueRef<'_>)]) -> Vec<Attribute> {
-    pairs.iter().map(|(key, value)| Attribute { key: (*key).to_owned(), value: value.to_owned() }).collect()
+fn own_pairs(pairs: &[(&str, ValueRef<'_>)], text: &mut dyn FnMut(&str) -> Text) -> Vec<Attribute> {
+    pairs.iter().map(|(key, value)| Attribute { key: text(key), value: value.own(text) }).collect()
 }
 
 /// A borrowed [`SpanEvent`].
@@ -69,6 +75,17 @@ pub struct EventRef<'a> {
     pub attributes: Vec<(&'a str, ValueRef<'a>)>,
 }
 
+impl EventRef<'_> {
+    /// An owned copy.
+    pub fn to_event(&self) -> SpanEvent {
+        self.own(&mut |text| text.into())
+    }
+
+    fn own(&self, text: &mut dyn FnMut(&str) -> Text) -> SpanEvent {
+        SpanEvent { time: self.time, name: text(self.name), attributes: Attributes(own_pairs(&self.attributes, text)) }
+    }
+}
+
 /// A borrowed [`SpanLink`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkRef<'a> {
@@ -78,6 +95,12 @@ pub struct LinkRef<'a> {
     pub span_id: SpanId,
     /// More.
     pub attributes: Vec<(&'a str, ValueRef<'a>)>,
+}
+
+impl LinkRef<'_> {
+    fn own(&self, text: &mut dyn FnMut(&str) -> Text) -> SpanLink {
+        SpanLink { trace_id: self.trace_id, span_id: self.span_id, attributes: Attributes(own_pairs(&self.attributes, text)) }
+    }
 }
 
 /// A span as a decoder lends it.
@@ -121,28 +144,25 @@ pub struct SpanRef<'a> {
 
 impl SpanRef<'_> {
     /// An owned copy, of this emitter.
-    pub fn to_span(&self, resource: Arc<Resource>, scope: Arc<Scope>, pid: Option<u32>) -> Span {
-        let event =
-            |e: &EventRef<'_>| SpanEvent { time: e.time, name: e.name.to_owned(), attributes: Attributes(own_pairs(&e.attributes)) };
-        let link =
-            |l: &LinkRef<'_>| SpanLink { trace_id: l.trace_id, span_id: l.span_id, attributes: Attributes(own_pairs(&l.attributes)) };
+    pub fn to_span(&self, texts: &mut Texts, resource: Arc<Resource>, scope: Arc<Scope>, pid: Option<u32>) -> Span {
+        let text: &mut dyn FnMut(&str) -> Text = &mut |words| texts.text(words);
         Span {
             trace_id: self.trace_id,
             span_id: self.span_id,
             parent_span_id: self.parent_span_id,
-            trace_state: self.trace_state.to_owned(),
+            trace_state: text(self.trace_state),
             flags: self.flags,
-            name: self.name.to_owned(),
+            name: text(self.name),
             kind: self.kind,
             start: self.start,
             end: self.end,
-            attributes: Attributes(own_pairs(self.attributes)),
+            attributes: Attributes(own_pairs(self.attributes, text)),
             dropped_attributes: self.dropped_attributes,
-            events: self.events.iter().map(event).collect(),
+            events: self.events.iter().map(|event| event.own(text)).collect(),
             dropped_events: self.dropped_events,
-            links: self.links.iter().map(link).collect(),
+            links: self.links.iter().map(|link| link.own(text)).collect(),
             dropped_links: self.dropped_links,
-            status: Status { code: self.status, message: self.status_message.to_owned() },
+            status: Status { code: self.status, message: text(self.status_message) },
             resource,
             scope,
             pid,
@@ -179,6 +199,7 @@ pub struct SpanBatch {
     pub peer_pid: Option<u32>,
     resource: Arc<Resource>,
     scope: Arc<Scope>,
+    texts: Texts,
 }
 
 impl SpanBatch {
@@ -201,7 +222,7 @@ impl SpanSink for SpanBatch {
     fn span(&mut self, span: SpanRef<'_>) {
         span.dropped().into_iter().for_each(|loss| self.loss(loss));
         let pid = self.resource.process_pid().or(self.peer_pid);
-        self.spans.push(span.to_span(Arc::clone(&self.resource), Arc::clone(&self.scope), pid));
+        self.spans.push(span.to_span(&mut self.texts, Arc::clone(&self.resource), Arc::clone(&self.scope), pid));
     }
 
     fn loss(&mut self, loss: Loss) {

@@ -16,7 +16,9 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 use longpole_analysis::Report;
 use longpole_model::sink::SpanRef;
-use longpole_model::{CaptureMode, Loss, LossKind, Recording, Resource, Run, Scope, Span, SpanId, SpanSink, TimeRange, Timestamp, TraceId};
+use longpole_model::{
+    CaptureMode, Loss, LossKind, Recording, Resource, Run, Scope, Span, SpanId, SpanSink, Texts, TimeRange, Timestamp, TraceId,
+};
 use longpole_store::{Assembler, RecordingName, Store, StoreError, pack};
 use longpole_wire::file::{self, FormatError, HEAD_BYTES};
 use longpole_wire::redact::Redactor;
@@ -105,6 +107,7 @@ struct Intake {
     redacted: u64,
     resources: Shared<Resource>,
     scopes: Shared<Scope>,
+    texts: Texts,
     /// The emitter of the next spans.
     resource: Arc<Resource>,
     scope: Arc<Scope>,
@@ -127,7 +130,7 @@ impl SpanSink for Intake {
     fn span(&mut self, span: SpanRef<'_>) {
         span.dropped().into_iter().for_each(|loss| self.loss(loss));
         // A pid is one of the recording machine, and nobody knows where these spans were made.
-        let mut owned = span.to_span(Arc::clone(&self.resource), Arc::clone(&self.scope), None);
+        let mut owned = span.to_span(&mut self.texts, Arc::clone(&self.resource), Arc::clone(&self.scope), None);
         if pulumi_payload::is_in(&span) {
             pulumi_payload::leave_out(&mut owned);
         }
@@ -151,6 +154,7 @@ impl Intake {
             redacted: 0,
             resources: Shared::default(),
             scopes: Shared::default(),
+            texts: Texts::default(),
             resource: Arc::default(),
             scope: Arc::default(),
             losses: Vec::new(),

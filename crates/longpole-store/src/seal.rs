@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use longpole_model::{Clock, Recording};
+use longpole_model::{Clock, Recording, Texts};
 
 use crate::error::StoreError;
 use crate::order;
@@ -147,9 +147,10 @@ pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
         mappings: Vec::new(),
         losses: Vec::new(),
     };
-    segment::read(tables, &spans::TABLE, |batch| spans::read(&batch, &mut recording.spans))?;
-    segment::read(tables, &span_events::TABLE, |batch| span_events::read(&batch, &mut recording.spans))?;
-    segment::read(tables, &span_links::TABLE, |batch| span_links::read(&batch, &mut recording.spans))?;
+    let mut texts = Texts::default();
+    segment::read(tables, &spans::TABLE, |batch| spans::read(&batch, &mut texts, &mut recording.spans))?;
+    segment::read(tables, &span_events::TABLE, |batch| span_events::read(&batch, &mut texts, &mut recording.spans))?;
+    segment::read(tables, &span_links::TABLE, |batch| span_links::read(&batch, &mut texts, &mut recording.spans))?;
     segment::read(tables, &samples::TABLE, |batch| samples::read(&batch, &mut recording.samples, &mut recording.sample_links))?;
     segment::read(tables, &stacks::TABLE, |batch| stacks::read(&batch, &mut recording.stacks))?;
     segment::read(tables, &locations::TABLE, |batch| locations::read(&batch, &mut recording.locations))?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use longpole_model::quick::QuickMap;
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, ValueRef};
-use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent};
+use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, Text};
 
 /// What stands in place of a credential.
 pub const REDACTED: &str = "[redacted]";
@@ -216,7 +216,7 @@ impl Redactor {
                 AttributeValue::Str(text) if secret && !text.is_empty() => taken += u64::from(replace(text)),
                 AttributeValue::Str(text) => taken += self.text(text),
                 AttributeValue::Bytes(bytes) if secret && !bytes.is_empty() => {
-                    *value = AttributeValue::Str(REDACTED.to_owned());
+                    *value = AttributeValue::Str(REDACTED.into());
                     taken += 1;
                 }
                 AttributeValue::Bytes(_) => {}
@@ -246,12 +246,13 @@ impl Redactor {
         let mut after_option = false;
         for word in words {
             if after_option && !word.starts_with('-') {
-                taken += u64::from(replace(word));
+                taken += u64::from(word != REDACTED);
+                REDACTED.clone_into(word);
                 after_option = false;
                 continue;
             }
             after_option = self.is_secret_option(word);
-            taken += self.text(word);
+            taken += self.string(word);
         }
         taken
     }
@@ -262,9 +263,27 @@ impl Redactor {
     }
 
     /// Takes credentials out of a text; says how many.
-    pub fn text(&mut self, text: &mut String) -> u64 {
+    pub fn text(&mut self, text: &mut Text) -> u64 {
+        let (clean, taken) = self.cleaned(text);
+        if let Some(clean) = clean {
+            *text = clean.into();
+        }
+        taken
+    }
+
+    /// Takes credentials out of a string; says how many.
+    pub fn string(&mut self, text: &mut String) -> u64 {
+        let (clean, taken) = self.cleaned(text);
+        if let Some(clean) = clean {
+            *text = clean;
+        }
+        taken
+    }
+
+    /// What is left of a text without its credentials, and how many they were; `None` where it has none.
+    fn cleaned(&mut self, text: &str) -> (Option<String>, u64) {
         if !self.concerns_text(text) {
-            return 0;
+            return (None, 0);
         }
         let mut clean = String::with_capacity(text.len());
         let mut at = 0;
@@ -274,9 +293,7 @@ impl Redactor {
             at = found.end;
         }
         clean.push_str(&text[at..]);
-        let taken = self.found.len() as u64;
-        *text = clean;
-        taken
+        (Some(clean), self.found.len() as u64)
     }
 
     /// Fills `found` with the parts that are credentials, in order and apart. One pass over the words of the text.
@@ -331,9 +348,9 @@ impl Redactor {
 }
 
 /// Puts [`REDACTED`] in place of a whole text; `false` where it stands there already.
-fn replace(text: &mut String) -> bool {
-    let new = text != REDACTED;
-    REDACTED.clone_into(text);
+fn replace(text: &mut Text) -> bool {
+    let new = *text != *REDACTED;
+    *text = REDACTED.into();
     new
 }
 

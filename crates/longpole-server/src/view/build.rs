@@ -333,7 +333,7 @@ impl SpanView {
             kind: span.map_or("internal", |span| span.kind.as_str()),
             status: span.map_or(StatusView { code: StatusCode::Unset.as_str(), message: String::new() }, |span| StatusView {
                 code: span.status.code.as_str(),
-                message: span.status.message.clone(),
+                message: span.status.message.to_string(),
             }),
             start_nanos: node.range.start.nanos_since(report.origin()),
             duration_nanos: node.range.nanos(),
@@ -377,7 +377,7 @@ fn process_attributes(process: &Process) -> Vec<AttributeView> {
 
 impl EventView {
     fn new(event: &SpanEvent, origin: Timestamp) -> Self {
-        EventView { time_nanos: event.time.nanos_since(origin), name: event.name.clone(), attributes: attributes(&event.attributes) }
+        EventView { time_nanos: event.time.nanos_since(origin), name: event.name.to_string(), attributes: attributes(&event.attributes) }
     }
 }
 
@@ -547,7 +547,7 @@ fn nanos(value: u64) -> i64 {
 }
 
 fn attributes(attributes: &Attributes) -> Vec<AttributeView> {
-    attributes.iter().map(|attribute| AttributeView { key: attribute.key.clone(), value: json(&attribute.value) }).collect()
+    attributes.iter().map(|attribute| AttributeView { key: attribute.key.to_string(), value: json(&attribute.value) }).collect()
 }
 
 /// A value as JSON has it. What JSON's numbers cannot hold becomes a text, bytes become hex.
@@ -563,6 +563,6 @@ fn json(value: &AttributeValue) -> Value {
         }
         AttributeValue::Bytes(bytes) => Value::from(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
         AttributeValue::Array(values) => Value::Array(values.iter().map(json).collect()),
-        AttributeValue::KeyValues(pairs) => Value::Object(pairs.iter().map(|pair| (pair.key.clone(), json(&pair.value))).collect()),
+        AttributeValue::KeyValues(pairs) => Value::Object(pairs.iter().map(|pair| (pair.key.to_string(), json(&pair.value))).collect()),
     }
 }

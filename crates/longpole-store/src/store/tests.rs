@@ -346,7 +346,7 @@ fn more_rows_than_one_batch_read_back_equal() {
                 Span {
                     span_id: id(number + 1).unwrap(),
                     parent_span_id: id(number / 3),
-                    events: vec![longpole_model::SpanEvent::default(); (number % 3) as usize],
+                    events: vec![longpole_model::SpanEvent::default(); (number % 3) as usize].into(),
                     ..testing::span(1, 1, 0, i64::from(number))
                 }
             })

@@ -19,7 +19,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, MapArray, StringArray, StringBuilder};
-use longpole_model::{Attribute, AttributeValue, Attributes};
+use longpole_model::{Attribute, AttributeValue, Attributes, Texts};
 use serde_json::Value;
 
 use super::array::TextMaps;
@@ -55,10 +55,10 @@ pub(super) fn columns<'a>(rows: impl Iterator<Item = &'a Attributes>) -> (ArrayR
 }
 
 /// Reads one row of the two columns.
-pub(super) fn attributes_at(maps: &MapArray, typed: &StringArray, row: usize) -> Rows<Attributes> {
+pub(super) fn attributes_at(texts: &mut Texts, maps: &MapArray, typed: &StringArray, row: usize) -> Rows<Attributes> {
     if let Some(json) = at(typed, row, |row| typed.value(row)) {
         let value: Value = serde_json::from_str(json).map_err(|error| BadRows(format!("attributes as JSON: {error}")))?;
-        return pairs_from_json(&value).map(Attributes).ok_or_else(|| BadRows("attributes as JSON are not OTLP's".into()));
+        return pairs_from_json(texts, &value).map(Attributes).ok_or_else(|| BadRows("attributes as JSON are not OTLP's".into()));
     }
     let pairs = maps.value(row);
     let text_column = |index: usize| {
@@ -71,7 +71,7 @@ pub(super) fn attributes_at(maps: &MapArray, typed: &StringArray, row: usize) ->
     let (keys, values) = (text_column(0)?, text_column(1)?);
     Ok(Attributes(
         (0..pairs.len())
-            .map(|pair| Attribute { key: keys.value(pair).to_owned(), value: AttributeValue::Str(values.value(pair).to_owned()) })
+            .map(|pair| Attribute { key: texts.text(keys.value(pair)), value: AttributeValue::Str(texts.text(values.value(pair))) })
             .collect(),
     ))
 }
@@ -196,24 +196,28 @@ fn double_text(number: f64) -> String {
     }
 }
 
-fn pairs_from_json(value: &Value) -> Option<Vec<Attribute>> {
-    let pair = |pair: &Value| Some(Attribute { key: pair.get("key")?.as_str()?.to_owned(), value: value_from_json(pair.get("value")?)? });
-    value.as_array()?.iter().map(pair).collect()
+fn pairs_from_json(texts: &mut Texts, value: &Value) -> Option<Vec<Attribute>> {
+    let mut pair =
+        |pair: &Value| Some(Attribute { key: texts.text(pair.get("key")?.as_str()?), value: value_from_json(texts, pair.get("value")?)? });
+    value.as_array()?.iter().map(&mut pair).collect()
 }
 
-fn value_from_json(value: &Value) -> Option<AttributeValue> {
+fn value_from_json(texts: &mut Texts, value: &Value) -> Option<AttributeValue> {
     let Some((kind, value)) = value.as_object()?.iter().next() else {
         return Some(AttributeValue::Empty);
     };
     Some(match kind.as_str() {
-        "stringValue" => AttributeValue::Str(value.as_str()?.to_owned()),
+        "stringValue" => AttributeValue::Str(texts.text(value.as_str()?)),
         "boolValue" => AttributeValue::Bool(value.as_bool()?),
         "intValue" => AttributeValue::Int(value.as_str()?.parse().ok()?),
         // Rust reads "NaN", "Infinity" and "-Infinity" as proto3 spells them.
         "doubleValue" => AttributeValue::Double(value.as_str()?.parse().ok()?),
-        "bytesValue" => AttributeValue::Bytes(from_base64(value.as_str()?)?),
-        "arrayValue" => AttributeValue::Array(value.get("values")?.as_array()?.iter().map(value_from_json).collect::<Option<_>>()?),
-        "kvlistValue" => AttributeValue::KeyValues(pairs_from_json(value.get("values")?)?),
+        "bytesValue" => AttributeValue::Bytes(from_base64(value.as_str()?)?.into()),
+        "arrayValue" => {
+            let values = value.get("values")?.as_array()?.iter().map(|value| value_from_json(texts, value));
+            AttributeValue::Array(values.collect::<Option<_>>()?)
+        }
+        "kvlistValue" => AttributeValue::KeyValues(pairs_from_json(texts, value.get("values")?)?.into()),
         _ => return None,
     })
 }
@@ -257,7 +261,8 @@ mod tests {
 
     fn round_trip(rows: &[Attributes]) -> Rows<Vec<Attributes>> {
         let (maps, typed) = columns(rows.iter());
-        (0..rows.len()).map(|row| attributes_at(maps.as_map(), typed.as_string(), row)).collect()
+        let mut texts = Texts::default();
+        (0..rows.len()).map(|row| attributes_at(&mut texts, maps.as_map(), typed.as_string(), row)).collect()
     }
 
     fn check(value: AttributeValue, shown: &str, json: &str) {
@@ -276,14 +281,18 @@ mod tests {
         check(Double(0.5), "0.5", r#"{"doubleValue":"0.5"}"#);
         check(Double(f64::NEG_INFINITY), "-inf", r#"{"doubleValue":"-Infinity"}"#);
         check(Bool(true), "true", r#"{"boolValue":true}"#);
-        check(Bytes(vec![0xc0, 0xff, 0xee]), "c0ffee", r#"{"bytesValue":"wP/u"}"#);
+        check(Bytes(vec![0xc0, 0xff, 0xee].into()), "c0ffee", r#"{"bytesValue":"wP/u"}"#);
         check(Empty, "", "{}");
         check(
-            Array(vec![Str("a".into()), Int(3), Empty]),
+            Array(vec![Str("a".into()), Int(3), Empty].into()),
             r#"["a",3,null]"#,
             r#"{"arrayValue":{"values":[{"stringValue":"a"},{"intValue":"3"},{}]}}"#,
         );
-        check(KeyValues(vec![pair("a", Int(3))]), r#"{"a":3}"#, r#"{"kvlistValue":{"values":[{"key":"a","value":{"intValue":"3"}}]}}"#);
+        check(
+            KeyValues(vec![pair("a", Int(3))].into()),
+            r#"{"a":3}"#,
+            r#"{"kvlistValue":{"values":[{"key":"a","value":{"intValue":"3"}}]}}"#,
+        );
     }
 
     #[test]
@@ -299,8 +308,8 @@ mod tests {
         let mut value = AttributeValue::Int(1);
         for _ in 1..depth {
             value = match pairs {
-                true => AttributeValue::KeyValues(vec![Attribute { key: "k".into(), value }]),
-                false => AttributeValue::Array(vec![value]),
+                true => AttributeValue::KeyValues(vec![Attribute { key: "k".into(), value }].into()),
+                false => AttributeValue::Array(vec![value].into()),
             };
         }
         Attributes(vec![Attribute { key: "deep".into(), value }])
