@@ -28,6 +28,7 @@ pub mod deployment;
 pub mod diff;
 mod emitters;
 pub mod machine;
+pub mod outline;
 mod pairing;
 mod pipeline;
 pub mod poles;

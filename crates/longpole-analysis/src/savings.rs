@@ -334,7 +334,7 @@ fn usual_gap(s: &Schedule, host: usize, children: &[u32]) -> i64 {
 /// Whether children stand one after the other, and too densely for that to be chance.
 fn is_serial(s: &Schedule, host: usize, children: &[u32]) -> bool {
     let length = (s.end[host] - s.start[host]).max(1);
-    let free = s.own_total[host] as f64 / length as f64;
+    let free = s.own_total(host) as f64 / length as f64;
     // Exponents beyond this make no difference, and fit.
     let pieces = children.len().min(1000) as i32;
     free.powi(pieces) < SERIAL_CHANCE && children.iter().all(|&c| s.in_flight[c as usize] == 0)
@@ -463,10 +463,10 @@ impl Replay {
             if let Some(&last) = s.ended_under(node).last().filter(|_| !is_piece) {
                 step.last = slots[last as usize];
                 if s.end[last as usize] > since {
-                    (since, own) = (s.end[last as usize], s.own_at_end[last as usize]);
+                    (since, own) = (s.end[last as usize], s.own_at_end(last as usize));
                 }
             }
-            (step.gap, step.own) = (s.end[node] - since, s.own_total[node] - own);
+            (step.gap, step.own) = (s.end[node] - since, s.own_total(node) - own);
             return step;
         }
         step.opens_pool = !self.rigid[node] && self.pools_of.contains_key(&node);
@@ -480,7 +480,7 @@ impl Replay {
         } else if node != 0 {
             let host = s.host[node] as usize;
             step.worker = slots[host];
-            (step.gap, step.own) = (s.start[node] - s.start[host], s.own_at_start[node]);
+            (step.gap, step.own) = (s.start[node] - s.start[host], s.own_at_start(node));
             let last = if s.is_declared(node) { s.phase_before(node) } else { s.ended_before(node).next_back() };
             if let Some(last) = last.map(entry) {
                 step.waits = match (self.chance[node], s.is_declared(node)) {
@@ -489,7 +489,7 @@ impl Replay {
                     (false, false) => Waits::Sibling,
                 };
                 step.last = slots[last];
-                (step.gap, step.own) = (s.start[node] - s.end[last].max(s.start[host]), s.own_at_start[node] - s.own_at_end[last]);
+                (step.gap, step.own) = (s.start[node] - s.end[last].max(s.start[host]), s.own_at_start(node) - s.own_at_end(last));
             }
         }
         step
@@ -571,7 +571,7 @@ impl Replay {
                     let mut at = last + done();
                     if step.by_chance && bound == Bound::Low {
                         let node = part.nodes[slot] as usize;
-                        at = at.max(since + work[worker].apply(s.end[node] - s.start[node], s.own_total[node]));
+                        at = at.max(since + work[worker].apply(s.end[node] - s.start[node], s.own_total(node)));
                     }
                     times.end[slot] = at;
                     times.latest[slot] = if step.before == NONE { at } else { at.max(times.latest[step.before as usize]) };
@@ -580,7 +580,7 @@ impl Replay {
                 Waits::Host => since + done(),
                 Waits::SiblingByChance if bound == Bound::Low => {
                     let (node, host) = (part.nodes[slot] as usize, part.nodes[worker] as usize);
-                    since + work[worker].apply(s.start[node] - s.start[host], s.own_at_start[node])
+                    since + work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node))
                 }
                 Waits::Phase => since.max(times.latest[step.last as usize]) + done(),
                 Waits::Sibling | Waits::SiblingByChance => {

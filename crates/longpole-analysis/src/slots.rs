@@ -135,7 +135,7 @@ fn find_workers(
         let worker = c as usize;
         let jobs = started_under.of_host(worker);
         let length = s.end[worker] - s.start[worker];
-        let busy = (length - s.own_total[worker]) / WORKER_BUSY_PERCENT >= length / 100;
+        let busy = (length - s.own_total(worker)) / WORKER_BUSY_PERCENT >= length / 100;
         if busy && !jobs.is_empty() && !s.declares[worker] && jobs.iter().all(|&j| s.in_flight[j as usize] == 0) {
             by_name.entry((forest.service(recording, worker), forest.name(recording, worker))).or_default().push(worker);
         }

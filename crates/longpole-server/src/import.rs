@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
-use longpole_analysis::Report;
+use longpole_analysis::{Report, bridge, outline, sample_links};
 use longpole_model::sink::SpanRef;
 use longpole_model::{
     CaptureMode, Loss, LossKind, Recording, Resource, Run, Scope, Span, SpanId, SpanSink, Texts, TimeRange, Timestamp, TraceId,
 };
-use longpole_store::{Assembler, RecordingName, Store, StoreError, pack};
+use longpole_store::{Assembler, RecordingName, RecordingWriter, Store, StoreError, pack};
 use longpole_wire::file::{self, FormatError, HEAD_BYTES};
 use longpole_wire::redact::Redactor;
 use longpole_wire::{FileError, Limits, pulumi_payload};
@@ -247,11 +247,30 @@ pub fn report(recording: Recording) -> Report {
     Report::new(recording)
 }
 
-/// Keeps the recording of a file, with its answer.
+/// Keeps the recording of a file, with its answer. The report holds what that needs: everything else is in the store.
 pub fn keep(store: &Store, recording: Recording) -> Result<(RecordingName, Report), StoreError> {
+    let writer = store.create(&recording.run)?;
+    match keep_as(&writer, recording) {
+        Ok(report) => Ok((writer.name(), report)),
+        Err(error) => {
+            // A recording without anything in it would be taken for a dead recorder's; what failed is what the caller has to know.
+            let _ = writer.discard();
+            Err(error)
+        }
+    }
+}
+
+fn keep_as(writer: &RecordingWriter, mut recording: Recording) -> Result<Report, StoreError> {
+    bridge::join(&mut recording);
+    if recording.sample_links.len() != recording.samples.len() {
+        recording.sample_links = sample_links::link(&recording);
+    }
+    info_span!("write").in_scope(|| writer.write(&recording))?;
+    // A million spans and all that is known about them at once would take twice the memory.
+    outline::reduce(&mut recording);
     let report = report(recording);
-    let name = info_span!("write").in_scope(|| store.import(report.recording(), &summary_row(&report)))?;
-    Ok((name, report))
+    writer.seal(&summary_row(&report))?;
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -264,8 +264,8 @@ impl TreeColumns {
             columns.subtree.push((node.subtree_end - index - 1) as u64);
             columns.start_nanos.push(node.range.start.nanos_since(origin));
             columns.duration_nanos.push(node.range.nanos());
-            columns.service.push(labels.service[index] as u32);
-            columns.name.push(labels.name[index] as u32);
+            columns.service.push(labels.service[index]);
+            columns.name.push(labels.name[index]);
             columns.flags.push(flags(report, index));
             columns.on_path_nanos.push(report.critical_path().on_path_nanos[index]);
             columns.samples.push(report.own_samples(index).len() as u64);
@@ -386,7 +386,7 @@ impl SpanLinkView {
         SpanLinkView {
             trace_id: link.trace_id.to_string(),
             span_id: link.span_id.to_string(),
-            handle: report.forest().node_of_id(link.trace_id, link.span_id).map(node_handle),
+            handle: report.forest().node_of_id(report.recording(), link.trace_id, link.span_id).map(node_handle),
         }
     }
 }

@@ -381,7 +381,7 @@ fn a_tag_names_a_recording_until_it_moves_or_goes() {
     let store = Store::open(directory.path()).unwrap();
     let recording = ended();
     for _ in 0..2 {
-        store.import(&recording, &summary(&recording)).unwrap();
+        store.create(&recording.run).unwrap().write_segments(&recording, &summary(&recording)).unwrap();
     }
     let (first, second) = (RecordingName::new(1), RecordingName::new(2));
     assert_eq!(store.tag(first, "baseline").unwrap(), None);
@@ -403,7 +403,7 @@ fn a_tag_names_a_recording_until_it_moves_or_goes() {
 fn a_catalog_of_the_first_version_gets_what_it_lacks() {
     let directory = Directory::new();
     let recording = ended();
-    Store::open(directory.path()).unwrap().import(&recording, &summary(&recording)).unwrap();
+    sealed(directory.path(), &recording);
     let connection = rusqlite::Connection::open(directory.path().join("catalog.sqlite")).unwrap();
     connection.execute_batch("DROP TABLE tags; PRAGMA user_version = 1").unwrap();
     drop(connection);
