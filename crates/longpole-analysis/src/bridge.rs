@@ -293,8 +293,8 @@ fn fold(spans: &mut [Span], from: usize, into: usize) {
     let (trace, id) = (spans[from].trace_id, spans[from].span_id);
     add_what_lacks(spans, from, into);
     let attributes = &mut spans[into].attributes;
-    attributes.push(LEGACY_SPAN_ID, AttributeValue::Str(id.to_string()));
-    attributes.push(LEGACY_TRACE_ID, AttributeValue::Str(trace.to_string()));
+    attributes.push(LEGACY_SPAN_ID, AttributeValue::Str(id.to_string().into()));
+    attributes.push(LEGACY_TRACE_ID, AttributeValue::Str(trace.to_string().into()));
 }
 
 /// Spans without a partner go to the trace of the others, with their ids, where those are free there.
@@ -305,7 +305,7 @@ fn move_home(spans: &mut [Span], legacy: &[usize], gone: &[bool], homes: &HashMa
         let span = &mut spans[i];
         let Some(&home) = homes.get(&span.trace_id).filter(|home| **home != span.trace_id) else { continue };
         if ids.insert((home, span.span_id)) {
-            span.attributes.push(LEGACY_TRACE_ID, AttributeValue::Str(span.trace_id.to_string()));
+            span.attributes.push(LEGACY_TRACE_ID, AttributeValue::Str(span.trace_id.to_string().into()));
             span.trace_id = home;
         }
     }

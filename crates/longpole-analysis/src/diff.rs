@@ -135,7 +135,7 @@ fn operations(report: &Report) -> BTreeMap<Key, Side> {
     let names: Vec<String> = labels.names.iter().map(|name| normalised(name)).collect();
     let mut groups: BTreeMap<(usize, usize, Option<&str>), Vec<usize>> = BTreeMap::new();
     for node in 0..report.forest().len() {
-        groups.entry((labels.service[node], labels.name[node], report.resource(node))).or_default().push(node);
+        groups.entry((labels.service[node] as usize, labels.name[node] as usize, report.resource(node))).or_default().push(node);
     }
     let mut out: BTreeMap<Key, Side> = BTreeMap::new();
     let cpu = report.path_cpu_nanos();

@@ -29,11 +29,11 @@ pub mod diff;
 mod emitters;
 mod engine;
 pub mod machine;
+pub mod outline;
 mod pairing;
 mod pipeline;
 pub mod plugins;
 pub mod poles;
-mod quick;
 pub mod report;
 pub mod resources;
 pub mod sample_links;
@@ -47,4 +47,5 @@ pub mod trace_tree;
 pub mod waits;
 pub mod wall_profile;
 
+use longpole_model::quick;
 pub use report::{Handle, Report};

@@ -102,35 +102,38 @@ pub struct Poles {
 }
 
 /// For each node the ancestor that tells which piece of work it belongs to.
-pub fn contexts(recording: &Recording, forest: &Forest) -> Vec<Option<usize>> {
+fn contexts(recording: &Recording, forest: &Forest) -> Vec<Option<u32>> {
     // The best so far for what stands below a node: names of siblings, and the ancestor.
-    let mut below: Vec<(usize, Option<usize>)> = vec![(0, None); forest.len()];
+    let mut below: Vec<(u32, Option<u32>)> = vec![(0, None); forest.len()];
     let mut out = vec![None; forest.len()];
     let mut names: HashSet<&str, QuickState> = HashSet::default();
     for parent in 0..forest.len() {
         let children = forest.children(parent);
-        if children.is_empty() {
-            continue;
-        }
         names.clear();
-        names.extend(children.iter().map(|&c| forest.name(recording, c)));
+        if children.len() >= CONTEXT_SIBLINGS {
+            // One by one: space for as many as there are children would be cleared for each parent again.
+            children.iter().for_each(|&c| {
+                names.insert(forest.name(recording, c));
+            });
+        }
         for &child in children {
             out[child] = below[parent].1;
-            let tells = names.len() >= CONTEXT_SIBLINGS && names.len() >= below[parent].0;
-            below[child] = if tells { (names.len(), Some(child)) } else { below[parent] };
+            let tells = names.len() >= CONTEXT_SIBLINGS && names.len() >= below[parent].0 as usize;
+            below[child] = if tells { (names.len() as u32, Some(child as u32)) } else { below[parent] };
         }
     }
     out
 }
 
-/// For each node the resource that it, or the nearest node above it that works on one, works on.
+/// For each node the resource that it, or the nearest node above it that works on one, works on; no list where none works on any.
 fn urns<'a>(recording: &'a Recording, forest: &Forest) -> Vec<Option<&'a str>> {
+    if !forest.pulumi() {
+        return Vec::new();
+    }
     let mut out = vec![None; forest.len()];
-    if forest.pulumi() {
-        for node in 1..forest.len() {
-            let own = forest.span(recording, node).and_then(resources::urn_of);
-            out[node] = own.or(forest.nodes[node].parent.and_then(|p| out[p]));
-        }
+    for node in 1..forest.len() {
+        let own = forest.span(recording, node).and_then(resources::urn_of);
+        out[node] = own.or(forest.nodes[node].parent.and_then(|p| out[p]));
     }
     out
 }
@@ -172,36 +175,55 @@ impl Poles {
         let contexts = contexts(recording, forest);
         let urns = urns(recording, forest);
         let key = |n: usize| {
-            let context = urns[n].or_else(|| contexts[n].map(|c| forest.name(recording, c)));
-            (forest.service(recording, n), forest.name(recording, n), context, urns[n].is_some())
+            let urn = urns.get(n).copied().flatten();
+            let context = urn.or_else(|| contexts[n].map(|c| forest.name(recording, c as usize)));
+            (forest.service(recording, n), forest.name(recording, n), context, urn.is_some())
         };
         let run_counts = forest.len() == 1 || path.on_path_nanos[0] > forest.run_range().nanos() / 2;
         let first = usize::from(!run_counts);
-        let mut groups: QuickMap<_, (Vec<usize>, i64)> = QuickMap::default();
+        // For each group its time on the path and its first node, and for each node its group.
+        let mut groups: Vec<(i64, usize)> = Vec::new();
+        let mut numbers = QuickMap::default();
         for n in (first..forest.len()).filter(|&n| path.on_path_nanos[n] > 0) {
-            groups.entry(key(n)).or_default().1 += path.on_path_nanos[n];
+            let number = *numbers.entry(key(n)).or_insert(groups.len());
+            if number == groups.len() {
+                groups.push((0, forest.len()));
+            }
+            groups[number].0 += path.on_path_nanos[n];
         }
+        let mut group_of: Vec<Option<u32>> = vec![None; forest.len()];
         for n in first..forest.len() {
-            if let Some((nodes, _)) = groups.get_mut(&key(n)) {
+            if let Some(&number) = numbers.get(&key(n)) {
+                group_of[n] = Some(number as u32);
+                groups[number].1 = groups[number].1.min(n);
+            }
+        }
+        drop(numbers);
+        let mut ranked: Vec<usize> = (0..groups.len()).collect();
+        ranked.sort_by_key(|&number| (Reverse(groups[number].0), groups[number].1));
+        let candidates = (REPLAYED_NODES_MAX / forest.len()).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
+        let truncated = ranked.len().saturating_sub(candidates);
+        ranked.truncate(candidates);
+        let mut nodes: QuickMap<u32, Vec<usize>> = ranked.iter().map(|&number| (number as u32, Vec::new())).collect();
+        for (n, group) in group_of.into_iter().enumerate() {
+            if let Some(nodes) = group.and_then(|group| nodes.get_mut(&group)) {
                 nodes.push(n);
             }
         }
-        let mut groups: Vec<_> = groups.into_iter().collect();
-        groups.sort_by_key(|(_, (nodes, on_path))| (Reverse(*on_path), nodes[0]));
-        let candidates = (REPLAYED_NODES_MAX / forest.len()).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
-        let truncated = groups.len().saturating_sub(candidates);
-        groups.truncate(candidates);
-        let mut poles: Vec<Pole> = groups
-            .into_iter()
-            .map(|((service, name, context, is_urn), (nodes, on_path_nanos))| Pole {
-                savings: Savings::of(replay, &nodes),
-                nodes,
-                service: service.to_owned(),
-                name: name.to_owned(),
-                context: context.map(|c| if is_urn { title_of_urn(c) } else { c.to_owned() }),
-                resource: context.filter(|_| is_urn).map(str::to_owned),
-                on_path_nanos,
-                contains: None,
+        let candidates = ranked.into_iter().filter_map(|number| Some((groups[number], nodes.remove(&(number as u32))?)));
+        let mut poles: Vec<Pole> = candidates
+            .map(|((on_path_nanos, first), nodes)| {
+                let (service, name, context, is_urn) = key(first);
+                Pole {
+                    savings: Savings::of(replay, &nodes),
+                    nodes,
+                    service: service.to_owned(),
+                    name: name.to_owned(),
+                    context: context.map(|c| if is_urn { title_of_urn(c) } else { c.to_owned() }),
+                    resource: context.filter(|_| is_urn).map(str::to_owned),
+                    on_path_nanos,
+                    contains: None,
+                }
             })
             .collect();
         let own = |p: &Pole| p.savings.own.low_nanos.saturating_add(p.savings.own.high_nanos);

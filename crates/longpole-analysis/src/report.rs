@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, StackId, Timestamp, Wait, WaitKind};
@@ -107,9 +108,9 @@ pub struct Labels {
     /// Distinct names, in order of their first node.
     pub names: Vec<String>,
     /// For each node its place in `services`.
-    pub service: Vec<usize>,
+    pub service: Vec<u32>,
     /// For each node its place in `names`.
-    pub name: Vec<usize>,
+    pub name: Vec<u32>,
 }
 
 /// A flame graph and what it is made of.
@@ -229,7 +230,7 @@ pub struct Report {
     sample_offsets: Vec<i64>,
     waits: NodeWaits,
     functions: Functions,
-    labels: Labels,
+    labels: OnceLock<Labels>,
     path_states: States,
     in_flight: InFlight,
     deployment: Option<DeploymentTime>,
@@ -241,6 +242,8 @@ impl Report {
     pub fn new(mut recording: Recording) -> Report {
         bridge::join(&mut recording);
         let forest = Forest::build(&recording);
+        // Before there is more: it takes memory for a while.
+        let in_flight = states::in_flight(&forest);
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::of(replay.schedule(), &forest);
         let poles = Poles::new(&recording, &forest, &path, &replay);
@@ -256,8 +259,6 @@ impl Report {
         let sample_offsets =
             recording.samples.iter().map(|s| recording.clock.to_unix(s.time).map_or(i64::MIN, |at| at.nanos_since(origin))).collect();
         let functions = Functions::new(&recording);
-        let labels = labels(&recording, &forest);
-        let in_flight = states::in_flight(&forest);
         let mut report = Report {
             recording,
             forest,
@@ -268,7 +269,7 @@ impl Report {
             sample_offsets,
             waits,
             functions,
-            labels,
+            labels: OnceLock::new(),
             path_states: States::default(),
             in_flight,
             deployment: None,
@@ -310,7 +311,7 @@ impl Report {
 
     /// Services and names of all nodes.
     pub fn labels(&self) -> &Labels {
-        &self.labels
+        self.labels.get_or_init(|| labels(&self.recording, &self.forest))
     }
 
     /// The moment that offsets count from: the start of the run.
@@ -341,7 +342,7 @@ impl Report {
     /// How much work there was, and how much of it could have run at once.
     pub fn work(&self) -> WorkFigures {
         let schedule = self.replay.schedule();
-        let work: i64 = schedule.own_total.iter().skip(1).fold(0, |sum: i64, own| sum.saturating_add(*own));
+        let work = (1..schedule.len()).fold(0, |sum: i64, node| sum.saturating_add(schedule.own_total(node)));
         let wall_nanos = self.wall_nanos();
         WorkFigures { work_nanos: work, span_nanos: wall_nanos - self.path.on_path_nanos[0], wall_nanos }
     }
@@ -363,7 +364,7 @@ impl Report {
 
     /// Time of a node that no child of it covers. Its whole time is the length of its range.
     pub fn own_nanos(&self, node: usize) -> i64 {
-        self.replay.schedule().own_total[node]
+        self.replay.schedule().own_total(node)
     }
 
     /// Number of traces that the spans belong to.
@@ -430,6 +431,9 @@ impl Report {
 
     /// The pole's own samples while it was on the path: indices into `recording.samples`.
     pub fn pole_samples(&self, pole: &Pole) -> Vec<u32> {
+        if self.recording.samples.is_empty() {
+            return Vec::new();
+        }
         let known = self.known();
         self.pole_stretches(pole).into_iter().flat_map(|s| known.samples_in(s).iter().copied()).collect()
     }
@@ -688,7 +692,9 @@ impl Report {
     }
 
     fn pole_stretches(&self, pole: &Pole) -> Vec<Stretch> {
-        self.path_stretches(|node| pole.nodes.binary_search(&node).is_ok()).collect()
+        let mut is_of = vec![false; self.forest.len()];
+        pole.nodes.iter().for_each(|&node| is_of[node] = true);
+        self.path_stretches(|node| is_of[node]).collect()
     }
 
     /// Whether the node was made from a process, the run included.
@@ -698,10 +704,10 @@ impl Report {
 }
 
 fn labels(recording: &Recording, forest: &Forest) -> Labels {
-    fn place<'a>(text: &'a str, seen: &mut QuickMap<&'a str, usize>, list: &mut Vec<String>) -> usize {
+    fn place<'a>(text: &'a str, seen: &mut QuickMap<&'a str, u32>, list: &mut Vec<String>) -> u32 {
         *seen.entry(text).or_insert_with(|| {
             list.push(text.to_owned());
-            list.len() - 1
+            list.len() as u32 - 1
         })
     }
     let mut labels = Labels::default();

@@ -365,7 +365,7 @@ fn match_spans<'a>(
 }
 
 fn write_identity(span: &mut Span, event: &ResourceEvent) {
-    let text = |text: &str| AttributeValue::Str(text.to_owned());
+    let text = |text: &str| AttributeValue::Str(text.into());
     let list = || AttributeValue::Array(event.dependencies.iter().map(|d| text(d)).collect());
     let values = [
         (URN, Some(text(&event.urn))),

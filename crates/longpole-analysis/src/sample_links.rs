@@ -170,7 +170,7 @@ pub fn samples_of_nodes(recording: &Recording, forest: &Forest) -> SampleNodes {
     let mut base = vec![0u32; forest.len() + 1];
     for ((sample, link), slot) in recording.samples.iter().zip(&recording.sample_links).zip(&mut node_of) {
         let node = match (link.span, link.evidence) {
-            (Some((trace, span)), _) => forest.node_of_id(trace, span),
+            (Some((trace, span)), _) => forest.node_of_id(recording, trace, span),
             (None, Evidence::None) => {
                 let at = recording.clock.to_unix(sample.time);
                 at.and_then(|at| forest.process_at(sample.pid, at)).and_then(|p| forest.node_of_process(p))

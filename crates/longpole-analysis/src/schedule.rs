@@ -114,12 +114,6 @@ pub(crate) struct Schedule {
     /// As `ended_before`, but for the last moment at which nothing was in flight under the host.
     quiet_before: Vec<u32>,
     pub(crate) cover: Cover,
-    /// Own time of the host before the node's start.
-    pub(crate) own_at_start: Vec<i64>,
-    /// Own time of the end's host before the node's end.
-    pub(crate) own_at_end: Vec<i64>,
-    /// Own time of the node.
-    pub(crate) own_total: Vec<i64>,
 }
 
 impl Schedule {
@@ -173,14 +167,6 @@ impl Schedule {
         let links = waited_for.into_iter().map(|(_, other)| other).collect();
 
         let cover = cover(forest, &start, &end, &end_host);
-        let own_before = |node: usize, at: i64| {
-            let at = at.clamp(start[node], end[node]);
-            at - start[node] - cover.covered_before(node, at)
-        };
-        let own_total = (0..count).map(|i| own_before(i, end[i])).collect();
-        let own_at_start = (0..count).map(|i| if i == 0 { 0 } else { own_before(host[i] as usize, start[i]) }).collect();
-        let own_at_end = (0..count).map(|i| if end_host[i] == NONE { 0 } else { own_before(end_host[i] as usize, end[i]) }).collect();
-
         let mut schedule = Schedule {
             start,
             end,
@@ -201,9 +187,6 @@ impl Schedule {
             in_flight: vec![0; count],
             quiet_before: vec![0; count],
             cover,
-            own_at_start,
-            own_at_end,
-            own_total,
         };
         schedule.order_events();
         schedule.list_ended();
@@ -214,13 +197,30 @@ impl Schedule {
         self.start.len()
     }
 
+    /// Own time of a node before a moment.
+    fn own_before(&self, node: usize, at: i64) -> i64 {
+        let at = at.clamp(self.start[node], self.end[node]);
+        at - self.start[node] - self.cover.covered_before(node, at)
+    }
+
     /// Own time of a node between two moments.
     pub(crate) fn own_between(&self, node: usize, from: i64, to: i64) -> i64 {
-        let before = |at: i64| {
-            let at = at.clamp(self.start[node], self.end[node]);
-            at - self.start[node] - self.cover.covered_before(node, at)
-        };
-        before(to) - before(from)
+        self.own_before(node, to) - self.own_before(node, from)
+    }
+
+    /// Own time of a node.
+    pub(crate) fn own_total(&self, node: usize) -> i64 {
+        self.own_before(node, self.end[node])
+    }
+
+    /// Own time of the node's host before its start.
+    pub(crate) fn own_at_start(&self, node: usize) -> i64 {
+        self.own_before(self.host[node] as usize, self.start[node])
+    }
+
+    /// Own time of the host of the node's end before that; of a node whose end has one.
+    pub(crate) fn own_at_end(&self, node: usize) -> i64 {
+        self.own_before(self.end_host[node] as usize, self.end[node])
     }
 
     /// What this one is declared to have waited for: spans that its links name and that ended before it started, and the work on
@@ -476,7 +476,7 @@ fn declared(recording: &Recording, forest: &Forest, start: &[i64], end: &[i64]) 
     // In the order of the spans, for they lie in memory so.
     for (s, span) in recording.spans.iter().enumerate().filter(|(_, span)| !span.links.is_empty()) {
         if let Some(i) = forest.node_of_span(s) {
-            span.links.iter().filter_map(|l| forest.node_of_id(l.trace_id, l.span_id)).for_each(|other| add(i, other));
+            span.links.iter().filter_map(|l| forest.node_of_id(recording, l.trace_id, l.span_id)).for_each(|other| add(i, other));
         }
     }
     let resources = Resources::of(recording, forest, end);

@@ -135,7 +135,7 @@ fn find_workers(
         let worker = c as usize;
         let jobs = started_under.of_host(worker);
         let length = s.end[worker] - s.start[worker];
-        let busy = (length - s.own_total[worker]) / WORKER_BUSY_PERCENT >= length / 100;
+        let busy = (length - s.own_total(worker)) / WORKER_BUSY_PERCENT >= length / 100;
         if busy && !jobs.is_empty() && !s.declares[worker] && jobs.iter().all(|&j| s.in_flight[j as usize] == 0) {
             by_name.entry((forest.service(recording, worker), forest.name(recording, worker))).or_default().push(worker);
         }
@@ -195,14 +195,14 @@ fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<Pool> {
     (waiting >= LATE_MIN && explained * 100 >= waiting * EXPLAINED_PERCENT).then_some(Pool { host, slots, declared: true, jobs: list })
 }
 
-/// What a replay knows when a pool opens.
+/// What a replay knows when a pool opens, of jobs, of those that they waited for, and of the nodes above them.
 pub(crate) struct Opening<'a> {
-    /// New start of the nodes that have started, and of all others as of the replay before.
-    pub(crate) start: &'a [i64],
-    /// New ends, as of the replay before.
-    pub(crate) end: &'a [i64],
-    /// New durations, as of the replay before.
-    pub(crate) duration: &'a [i64],
+    /// New start of a node that has started, and of all others as of the replay before.
+    pub(crate) start: &'a dyn Fn(usize) -> i64,
+    /// New end, as of the replay before.
+    pub(crate) end: &'a dyn Fn(usize) -> i64,
+    /// New duration, as of the replay before.
+    pub(crate) duration: &'a dyn Fn(usize) -> i64,
     /// How long a stretch of a node's own work takes now: node, nanoseconds, how many of them are its own time.
     pub(crate) work: &'a dyn Fn(usize, i64, i64) -> i64,
 }
@@ -221,6 +221,11 @@ pub struct Ceiling {
 }
 
 impl Pool {
+    /// Nodes that share the slots.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = usize> {
+        self.jobs.iter().map(|job| job.node)
+    }
+
     /// What people are told about it.
     pub(crate) fn ceiling(&self) -> Ceiling {
         let waited = self.jobs.iter().filter(|j| j.handed).count().saturating_sub(if self.declared { self.slots } else { 0 });
@@ -243,9 +248,9 @@ impl Pool {
                     starts(job.node, start);
                     start
                 }
-                _ => now.start[job.node],
+                _ => (now.start)(job.node),
             };
-            free.push(Reverse(start + now.duration[job.node]));
+            free.push(Reverse(start + (now.duration)(job.node)));
         }
     }
 
@@ -256,14 +261,14 @@ impl Pool {
         let mut missing = vec![0usize; self.jobs.len()];
         let mut ready_at = vec![0i64; self.jobs.len()];
         for (i, job) in self.jobs.iter().enumerate() {
-            ready_at[i] = now.start[s.anchor[job.node] as usize];
+            ready_at[i] = (now.start)(s.anchor[job.node] as usize);
             for x in waits_for(s, job.node) {
                 match index.get(&x) {
                     Some(&before) => {
                         followers[before].push(i);
                         missing[i] += 1;
                     }
-                    None => ready_at[i] = ready_at[i].max(now.end[x]),
+                    None => ready_at[i] = ready_at[i].max((now.end)(x)),
                 }
             }
         }
@@ -277,7 +282,7 @@ impl Pool {
             let since = if job.handed { at.max(slot) } else { at };
             let start = since + (now.work)(s.anchor[job.node] as usize, job.gap, job.own);
             starts(job.node, start);
-            let end = start + now.duration[job.node];
+            let end = start + (now.duration)(job.node);
             free.push(Reverse(end));
             for &f in &followers[i] {
                 ready_at[f] = ready_at[f].max(end);

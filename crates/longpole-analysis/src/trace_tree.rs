@@ -28,7 +28,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use longpole_model::{Process, Recording, Span, SpanId, TimeRange, Timestamp, TraceId};
+use longpole_model::{Process, Recording, Span, SpanId, SpanIndex, TimeRange, Timestamp, TraceId};
 
 use crate::bridge::{self, Joined};
 use crate::emitters::Emitters;
@@ -113,21 +113,22 @@ pub struct Note {
 }
 
 /// All work of a run, in tree pre-order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Forest {
     /// The nodes; node 0 is the run.
     pub nodes: Vec<Node>,
     /// What a reader must know about them.
     pub notes: Vec<Note>,
     run_id: (TraceId, SpanId),
-    /// Spans by their ids, and by those that legacy tracing gave them.
-    span_of_id: QuickMap<(TraceId, SpanId), u32>,
+    span_index: SpanIndex,
+    /// Spans by the ids that legacy tracing gave them, where no other span has them.
+    span_of_legacy_id: QuickMap<(TraceId, SpanId), u32>,
     pulumi: bool,
-    node_of_span: Vec<usize>,
+    node_of_span: Vec<u32>,
     node_of_process: Vec<Option<usize>>,
     processes_of_pid: HashMap<u32, Vec<usize>>,
     process_ranges: Vec<Option<TimeRange>>,
-    child_start: Vec<usize>,
+    child_start: Vec<u32>,
     child_list: Vec<usize>,
 }
 
@@ -149,11 +150,12 @@ impl Forest {
     }
 
     /// The node of this span; the run's own id is node 0.
-    pub fn node_of_id(&self, trace: TraceId, span: SpanId) -> Option<usize> {
+    pub fn node_of_id(&self, recording: &Recording, trace: TraceId, span: SpanId) -> Option<usize> {
         if (trace, span) == self.run_id {
             return Some(0);
         }
-        self.span_of_id.get(&(trace, span)).map(|&i| self.node_of_span[i as usize])
+        let legacy = || self.span_of_legacy_id.get(&(trace, span)).map(|&i| i as usize);
+        self.node_of_span(self.span_index.get(&recording.spans, trace, span).or_else(legacy)?)
     }
 
     /// Whether any span is Pulumi's, or from legacy tracing.
@@ -163,7 +165,7 @@ impl Forest {
 
     /// The node of `recording.spans[i]`.
     pub fn node_of_span(&self, span: usize) -> Option<usize> {
-        self.node_of_span.get(span).copied()
+        self.node_of_span.get(span).map(|&node| node as usize)
     }
 
     /// The node that stands for `recording.processes[i]`: its own; for a folded fork that of the program it belongs to.
@@ -178,7 +180,7 @@ impl Forest {
 
     /// Children, by start.
     pub fn children(&self, node: usize) -> &[usize] {
-        &self.child_list[self.child_start[node]..self.child_start[node + 1]]
+        &self.child_list[self.child_start[node] as usize..self.child_start[node + 1] as usize]
     }
 
     /// What the node is called: the span's name, the process's, or the command's.
@@ -299,13 +301,13 @@ struct Builder<'a> {
     span_ranges: Vec<TimeRange>,
     /// Whether each span ended before it started.
     clamped: Vec<bool>,
-    span_of_id: QuickMap<(TraceId, SpanId), u32>,
+    span_index: SpanIndex,
     run: TimeRange,
     notes: Vec<Note>,
     process_ranges: Vec<Option<TimeRange>>,
     processes_of_pid: HashMap<u32, Vec<usize>>,
     process_parent: Vec<Option<usize>>,
-    process_of_span: Vec<Option<usize>>,
+    process_of_span: Vec<Option<u32>>,
     root: Option<usize>,
     folded: Vec<bool>,
     takes_part: Vec<bool>,
@@ -367,7 +369,7 @@ impl<'a> Builder<'a> {
             list.sort_by_key(|&i| (process_ranges[i].map(|r| r.start), i));
         }
         let process_of_span =
-            recording.spans.iter().map(|s| process_at(processes_of_pid.get(&s.pid?)?, &process_ranges, s.start)).collect();
+            recording.spans.iter().map(|s| Some(process_at(processes_of_pid.get(&s.pid?)?, &process_ranges, s.start)? as u32)).collect();
         let count = recording.processes.len();
         let emitters = Emitters::of(recording);
         let pulumi = bridge::concerns(recording, &emitters);
@@ -379,7 +381,7 @@ impl<'a> Builder<'a> {
             shifts: Shifts::default(),
             span_ranges: Vec::new(),
             clamped: recording.spans.iter().map(|s| s.end < s.start).collect(),
-            span_of_id: QuickMap::default(),
+            span_index: SpanIndex::with_capacity(recording.spans.len()),
             run,
             notes,
             process_ranges,
@@ -390,6 +392,11 @@ impl<'a> Builder<'a> {
             folded: vec![false; count],
             takes_part: vec![false; count],
         }
+    }
+
+    /// The process that emitted a span.
+    fn process_of(&self, span: usize) -> Option<usize> {
+        self.process_of_span[span].map(|process| process as usize)
     }
 
     fn span_count(&self) -> usize {
@@ -440,19 +447,13 @@ impl<'a> Builder<'a> {
 
     fn read_parent_ids(&mut self) -> Vec<Said> {
         let run = &self.recording.run;
-        let index = &mut self.span_of_id;
-        index.reserve(self.recording.spans.len());
+        let spans = &self.recording.spans;
         let mut duplicates = 0;
-        for (i, span) in self.recording.spans.iter().enumerate() {
-            match index.entry((span.trace_id, span.span_id)) {
-                std::collections::hash_map::Entry::Occupied(_) => duplicates += 1,
-                std::collections::hash_map::Entry::Vacant(slot) => {
-                    slot.insert(i as u32);
-                }
-            }
+        for (i, span) in spans.iter().enumerate() {
+            duplicates += usize::from(self.span_index.add(&spans[..i], span.trace_id, span.span_id).is_some());
         }
         self.note("duplicate_ids", duplicates, "spans whose id another span has too; children hang under the first");
-        let (joined, index) = (&self.joined, &self.span_of_id);
+        let (joined, index) = (&self.joined, &self.span_index);
         let mut by_legacy_id = 0;
         let covered = |i: usize, orphan: bool| match joined.hosts.get(&i) {
             Some(&by) => Said::Covered { by, orphan },
@@ -463,8 +464,8 @@ impl<'a> Builder<'a> {
             None => covered(i, false),
             Some(parent) if span.trace_id == run.trace_id && parent == run.root_span_id => Said::Run,
             Some(parent) => {
-                if let Some(&j) = index.get(&(span.trace_id, parent)) {
-                    Said::Span(j as usize)
+                if let Some(j) = index.get(spans, span.trace_id, parent) {
+                    Said::Span(j)
                 } else if let Some(&j) = joined.by_legacy_id.get(&parent).filter(|&&j| j != i) {
                     by_legacy_id += u64::from(!bridge::is_legacy(span));
                     Said::Span(j)
@@ -502,13 +503,13 @@ impl<'a> Builder<'a> {
         let count = self.recording.processes.len();
         let mut seen = vec![Seen::default(); count];
         for (i, said) in said.iter().enumerate() {
-            let Some(p) = self.process_of_span[i] else { continue };
+            let Some(p) = self.process_of(i) else { continue };
             let seen = &mut seen[p];
             seen.spans = true;
             match *said {
                 Said::Nothing => seen.root = true,
                 Said::Run => seen.called = true,
-                Said::Span(j) | Said::Covered { by: j, .. } => seen.called |= self.process_of_span[j] != Some(p),
+                Said::Span(j) | Said::Covered { by: j, .. } => seen.called |= self.process_of(j) != Some(p),
                 Said::Unknown => seen.orphan = true,
             }
         }
@@ -576,7 +577,7 @@ impl<'a> Builder<'a> {
     }
 
     fn place_span(&self, span: usize, said: Said) -> (Place, Edge) {
-        let own = self.process_of_span[span];
+        let own = self.process_of(span);
         match said {
             Said::Span(parent) => (Place::Entity(parent), Edge::Declared),
             Said::Covered { by, .. } => (Place::Entity(by), Edge::Inferred),
@@ -616,8 +617,8 @@ impl<'a> Builder<'a> {
             }
         }
         let mut spans_of: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (i, process) in self.process_of_span.iter().enumerate() {
-            if let Some(p) = process.filter(|p| wanting.contains_key(p)) {
+        for i in 0..self.span_count() {
+            if let Some(p) = self.process_of(i).filter(|p| wanting.contains_key(p)) {
                 spans_of.entry(p).or_default().push(i);
             }
         }
@@ -642,7 +643,7 @@ impl<'a> Builder<'a> {
         }
         events.sort_unstable();
         let level_of = |s: usize| match said[s] {
-            Said::Span(j) if j != s && self.process_of_span[j] == Some(program) => Some(j),
+            Said::Span(j) if j != s && self.process_of(j) == Some(program) => Some(j),
             _ => None,
         };
         // Open spans of each level by end; `None` is the level of the program's outermost spans.
@@ -804,29 +805,34 @@ impl<'a> Builder<'a> {
 
     fn lay_out(mut self, said: &[Said], place: &[Place], edge: &[Edge], present: &[bool], cycle_broken: &[bool]) -> Forest {
         let spans = self.span_count();
-        let mut order: Vec<usize> = (0..place.len()).filter(|&e| present[e]).collect();
+        let mut order: Vec<u32> = (0..place.len() as u32).filter(|&e| present[e as usize]).collect();
         // The whole key only where starts are equal: it is longer than what it decides.
-        order.sort_by(|&a, &b| self.start(a).cmp(&self.start(b)).then_with(|| self.key(a).cmp(&self.key(b))));
+        order.sort_by(|&a, &b| {
+            let (a, b) = (a as usize, b as usize);
+            self.start(a).cmp(&self.start(b)).then_with(|| self.key(a).cmp(&self.key(b)))
+        });
         // Children of each entity, then of the run, in that order: one counting pass, one filling pass.
         let run_slot = place.len();
         let slot = |e: usize| match place[e] {
             Place::Run => run_slot,
             Place::Entity(parent) => parent,
         };
-        let mut starts = vec![0usize; run_slot + 2];
+        let mut starts = vec![0u32; run_slot + 2];
         for &e in &order {
-            starts[slot(e) + 1] += 1;
+            starts[slot(e as usize) + 1] += 1;
         }
         for i in 0..=run_slot {
             starts[i + 1] += starts[i];
         }
         let mut fill = starts.clone();
-        let mut children = vec![0usize; order.len()];
+        let mut children = vec![0u32; order.len()];
         for &e in &order {
-            let at = &mut fill[slot(e)];
-            children[*at] = e;
+            let at = &mut fill[slot(e as usize)];
+            children[*at as usize] = e;
             *at += 1;
         }
+        drop((order, fill));
+        let children_of = |slot: usize| children[starts[slot] as usize..starts[slot + 1] as usize].iter().map(|&e| e as usize);
 
         let mut nodes = vec![Node {
             source: NodeSource::Root,
@@ -840,9 +846,9 @@ impl<'a> Builder<'a> {
             cycle_broken: false,
             clamped: false,
         }];
-        nodes.reserve(order.len());
-        let mut node_of = vec![0usize; place.len()];
-        let mut stack: Vec<(usize, usize)> = children[starts[run_slot]..starts[run_slot + 1]].iter().rev().map(|&e| (e, 0)).collect();
+        nodes.reserve(children.len());
+        let mut node_of = vec![0u32; place.len()];
+        let mut stack: Vec<(usize, usize)> = children_of(run_slot).rev().map(|e| (e, 0)).collect();
         while let Some((e, parent)) = stack.pop() {
             let (source, range, shift_nanos, clamped) = if e < spans {
                 (NodeSource::Span(e), self.span_ranges[e], self.shifts.of(e), self.clamped[e])
@@ -850,7 +856,7 @@ impl<'a> Builder<'a> {
                 (NodeSource::Process(e - spans), self.process_ranges[e - spans].unwrap_or(self.run), 0, false)
             };
             let index = nodes.len();
-            node_of[e] = index;
+            node_of[e] = index as u32;
             nodes.push(Node {
                 source,
                 parent: Some(parent),
@@ -863,15 +869,16 @@ impl<'a> Builder<'a> {
                 cycle_broken: cycle_broken[e],
                 clamped,
             });
-            stack.extend(children[starts[e]..starts[e + 1]].iter().rev().map(|&child| (child, index)));
+            stack.extend(children_of(e).rev().map(|child| (child, index)));
         }
+        drop((children, starts));
         for i in (0..nodes.len()).rev() {
             nodes[i].subtree_end = nodes[i].subtree_end.max(i + 1);
             if let Some(parent) = nodes[i].parent {
                 nodes[parent].subtree_end = nodes[parent].subtree_end.max(nodes[i].subtree_end);
             }
         }
-        let mut child_start = vec![0usize; nodes.len() + 1];
+        let mut child_start = vec![0u32; nodes.len() + 1];
         for node in &nodes[1..] {
             child_start[node.parent.unwrap_or(0) + 1] += 1;
         }
@@ -882,7 +889,7 @@ impl<'a> Builder<'a> {
         let mut child_list = vec![0usize; nodes.len() - 1];
         for (i, node) in nodes.iter().enumerate().skip(1) {
             let at = &mut fill[node.parent.unwrap_or(0)];
-            child_list[*at] = i;
+            child_list[*at as usize] = i;
             *at += 1;
         }
 
@@ -895,8 +902,9 @@ impl<'a> Builder<'a> {
         let skewed = skewed.count();
         self.note("clock_skew", skewed, "spans that start before their parent does: two clocks disagree, or a parent is wrong");
 
+        let mut span_of_legacy_id = QuickMap::default();
         for &(id, span) in &self.joined.legacy_ids {
-            self.span_of_id.entry(id).or_insert(span as u32);
+            span_of_legacy_id.entry(id).or_insert(span as u32);
         }
         let node_of_process = (0..self.recording.processes.len())
             .map(|p| {
@@ -905,9 +913,11 @@ impl<'a> Builder<'a> {
                     program = self.process_parent[q];
                 }
                 let program = program?;
-                if Some(program) == self.root { Some(0) } else { self.takes_part[program].then(|| node_of[spans + program]) }
+                if Some(program) == self.root { Some(0) } else { self.takes_part[program].then(|| node_of[spans + program] as usize) }
             })
             .collect();
+        let mut node_of_span = node_of;
+        node_of_span.truncate(spans);
         // Notes of one code say one thing; the earliest word order is kept.
         self.notes.sort_by_key(|n| Reverse(n.count));
         self.notes.sort_by_key(|n| n.code);
@@ -915,9 +925,10 @@ impl<'a> Builder<'a> {
             nodes,
             notes: self.notes,
             run_id: (self.recording.run.trace_id, self.recording.run.root_span_id),
-            span_of_id: self.span_of_id,
+            span_index: self.span_index,
+            span_of_legacy_id,
             pulumi: self.pulumi,
-            node_of_span: node_of[..spans].to_vec(),
+            node_of_span,
             node_of_process,
             processes_of_pid: self.processes_of_pid,
             process_ranges: self.process_ranges,

@@ -173,7 +173,7 @@ impl NodeWaits {
         for (i, (wait, link)) in recording.waits.iter().zip(&recording.wait_links).enumerate() {
             let (Some(start), Some(end)) = (recording.clock.to_unix(wait.start), recording.clock.to_unix(wait.end)) else { continue };
             let node = match (link.span, link.evidence) {
-                (Some((trace, span)), _) => forest.node_of_id(trace, span),
+                (Some((trace, span)), _) => forest.node_of_id(recording, trace, span),
                 (None, Evidence::None) if telling[i] => forest.process_at(wait.pid, start).and_then(|p| forest.node_of_process(p)),
                 (None, _) => None,
             };

@@ -260,6 +260,29 @@ proptest! {
     }
 
     #[test]
+    fn what_an_outline_leaves_out_changes_no_answer(recording in any_recording(), of_pulumi: bool) {
+        let mut recording = recording;
+        for (i, span) in recording.spans.iter_mut().enumerate() {
+            let resource = longpole_model::AttributeValue::Str(format!("urn:pulumi:dev::x::t::{}", i % 3).into());
+            span.attributes.push(longpole_model::resource_event::URN, resource.clone());
+            span.attributes.push(longpole_model::resource_event::DEPENDENCIES, resource);
+        }
+        if of_pulumi && let Some(span) = recording.spans.first_mut() {
+            span.resource = text::parse("n 0..1ms pulumi-cli\n").unwrap().spans.remove(0).resource;
+        }
+        let mut outline = recording.clone();
+        longpole_analysis::outline::reduce(&mut outline);
+        prop_assert_eq!(outline == recording, of_pulumi || recording.spans.is_empty());
+        let (whole, outline) = (Report::new(recording), Report::new(outline));
+        prop_assert_eq!(&whole.forest().nodes, &outline.forest().nodes);
+        prop_assert_eq!(whole.critical_path(), outline.critical_path());
+        prop_assert_eq!(whole.poles(), outline.poles());
+        let reasons = |report: &Report| report.poles().iter().map(|pole| report.reason(pole)).collect::<Vec<_>>();
+        prop_assert_eq!(reasons(&whole), reasons(&outline));
+        prop_assert_eq!(whole.quality(), outline.quality());
+    }
+
+    #[test]
     fn arrival_order_does_not_matter(recording in any_recording(), seed: u64) {
         let mut shuffled = recording.clone();
         let mut state = seed | 1;

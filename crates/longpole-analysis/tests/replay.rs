@@ -461,7 +461,7 @@ fn record(tasks: &[Task], times: &Times, links: bool) -> Recording {
             recording.spans.push(Span {
                 span_id: worker_id(pool, slot),
                 parent_span_id: Some(text::span_id(pool as u64)),
-                name: "worker".to_owned(),
+                name: "worker".into(),
                 start: text::ORIGIN.plus_nanos(times.start[pool] as i64),
                 end: text::ORIGIN.plus_nanos(end as i64),
                 ..template.clone()
@@ -484,10 +484,10 @@ fn record(tasks: &[Task], times: &Times, links: bool) -> Recording {
                 Some(slot) => worker_id(task.parent, slot),
                 None => text::span_id(task.parent as u64),
             }),
-            name: task.name.clone(),
+            name: task.name.as_str().into(),
             start: text::ORIGIN.plus_nanos(times.start[i] as i64),
             end: text::ORIGIN.plus_nanos(times.end[i] as i64),
-            links: if links { task.deps.iter().map(link).collect() } else { Vec::new() },
+            links: if links { task.deps.iter().map(link).collect() } else { Default::default() },
             resource: Arc::clone(resource),
             ..template.clone()
         });

@@ -31,12 +31,12 @@ fn wide(count: usize) -> Recording {
         let service = &services[i % 10];
         let mut attributes = Attributes::default();
         for key in ["http.method", "http.url", "thread.id", "code.namespace", "level"] {
-            attributes.push(key, AttributeValue::Str(format!("value {}", i % 1000)));
+            attributes.push(key, AttributeValue::Str(format!("value {}", i % 1000).into()));
         }
         recording.spans.push(Span {
             span_id: text::span_id(i as u64),
             parent_span_id: Some(text::span_id(parent as u64)),
-            name: format!("operation {}", (i * 7919) % 1000),
+            name: format!("operation {}", (i * 7919) % 1000).into(),
             start: text::ORIGIN.plus_nanos(times[i].0),
             end: text::ORIGIN.plus_nanos(times[i].1),
             resource: Arc::clone(&service.resource),

@@ -1,5 +1,8 @@
 //! Attributes: typed key–value pairs, as OTLP's `KeyValue`.
 
+use crate::list::List;
+use crate::texts::Text;
+
 /// A value of an attribute.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum AttributeValue {
@@ -7,7 +10,7 @@ pub enum AttributeValue {
     #[default]
     Empty,
     /// A text.
-    Str(String),
+    Str(Text),
     /// A truth value.
     Bool(bool),
     /// A whole number.
@@ -15,11 +18,11 @@ pub enum AttributeValue {
     /// A floating-point number.
     Double(f64),
     /// Bytes.
-    Bytes(Vec<u8>),
+    Bytes(List<u8>),
     /// A list.
-    Array(Vec<AttributeValue>),
+    Array(List<AttributeValue>),
     /// Nested pairs.
-    KeyValues(Vec<Attribute>),
+    KeyValues(List<Attribute>),
 }
 
 impl AttributeValue {
@@ -45,7 +48,7 @@ impl AttributeValue {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribute {
     /// Key, as sent.
-    pub key: String,
+    pub key: Text,
     /// Value.
     pub value: AttributeValue,
 }
@@ -66,7 +69,7 @@ impl Attributes {
     }
 
     /// Appends a pair.
-    pub fn push(&mut self, key: impl Into<String>, value: AttributeValue) {
+    pub fn push(&mut self, key: impl Into<Text>, value: AttributeValue) {
         self.0.push(Attribute { key: key.into(), value });
     }
 

@@ -14,6 +14,7 @@ use crate::run::Exit;
 use crate::sample::Sample;
 use crate::span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 use crate::stack::{LocationId, LocationKind, Mapping, StackId};
+use crate::texts::{Text, Texts};
 use crate::time::{ClockAnchor, Monotonic, Timestamp};
 use crate::wait::Wait;
 
@@ -42,21 +43,26 @@ pub enum ValueRef<'a> {
 impl ValueRef<'_> {
     /// An owned copy.
     pub fn to_owned(&self) -> AttributeValue {
+        self.own(&mut |text| text.into())
+    }
+
+    /// An owned copy, whose texts are made by this function.
+    fn own(&self, text: &mut dyn FnMut(&str) -> Text) -> AttributeValue {
         match self {
             ValueRef::Empty => AttributeValue::Empty,
-            ValueRef::Str(text) => AttributeValue::Str((*text).to_owned()),
+            ValueRef::Str(words) => AttributeValue::Str(text(words)),
             ValueRef::Bool(truth) => AttributeValue::Bool(*truth),
             ValueRef::Int(number) => AttributeValue::Int(*number),
             ValueRef::Double(number) => AttributeValue::Double(*number),
-            ValueRef::Bytes(bytes) => AttributeValue::Bytes(bytes.to_vec()),
-            ValueRef::Array(values) => AttributeValue::Array(values.iter().map(ValueRef::to_owned).collect()),
-            ValueRef::KeyValues(pairs) => AttributeValue::KeyValues(own_pairs(pairs)),
+            ValueRef::Bytes(bytes) => AttributeValue::Bytes(bytes.to_vec().into()),
+            ValueRef::Array(values) => AttributeValue::Array(values.iter().map(|value| value.own(text)).collect()),
+            ValueRef::KeyValues(pairs) => AttributeValue::KeyValues(own_pairs(pairs, text).into()),
         }
     }
 }
 
-fn own_pairs(pairs: &[(&str, ValueRef<'_>)]) -> Vec<Attribute> {
-    pairs.iter().map(|(key, value)| Attribute { key: (*key).to_owned(), value: value.to_owned() }).collect()
+fn own_pairs(pairs: &[(&str, ValueRef<'_>)], text: &mut dyn FnMut(&str) -> Text) -> Vec<Attribute> {
+    pairs.iter().map(|(key, value)| Attribute { key: text(key), value: value.own(text) }).collect()
 }
 
 /// A borrowed [`SpanEvent`].
@@ -70,6 +76,17 @@ pub struct EventRef<'a> {
     pub attributes: Vec<(&'a str, ValueRef<'a>)>,
 }
 
+impl EventRef<'_> {
+    /// An owned copy.
+    pub fn to_event(&self) -> SpanEvent {
+        self.own(&mut |text| text.into())
+    }
+
+    fn own(&self, text: &mut dyn FnMut(&str) -> Text) -> SpanEvent {
+        SpanEvent { time: self.time, name: text(self.name), attributes: Attributes(own_pairs(&self.attributes, text)) }
+    }
+}
+
 /// A borrowed [`SpanLink`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkRef<'a> {
@@ -79,6 +96,12 @@ pub struct LinkRef<'a> {
     pub span_id: SpanId,
     /// More.
     pub attributes: Vec<(&'a str, ValueRef<'a>)>,
+}
+
+impl LinkRef<'_> {
+    fn own(&self, text: &mut dyn FnMut(&str) -> Text) -> SpanLink {
+        SpanLink { trace_id: self.trace_id, span_id: self.span_id, attributes: Attributes(own_pairs(&self.attributes, text)) }
+    }
 }
 
 /// A span as a decoder lends it.
@@ -120,6 +143,40 @@ pub struct SpanRef<'a> {
     pub status_message: &'a str,
 }
 
+impl SpanRef<'_> {
+    /// An owned copy, of this emitter.
+    pub fn to_span(&self, texts: &mut Texts, resource: Arc<Resource>, scope: Arc<Scope>, pid: Option<u32>) -> Span {
+        let text: &mut dyn FnMut(&str) -> Text = &mut |words| texts.text(words);
+        Span {
+            trace_id: self.trace_id,
+            span_id: self.span_id,
+            parent_span_id: self.parent_span_id,
+            trace_state: text(self.trace_state),
+            flags: self.flags,
+            name: text(self.name),
+            kind: self.kind,
+            start: self.start,
+            end: self.end,
+            attributes: Attributes(own_pairs(self.attributes, text)),
+            dropped_attributes: self.dropped_attributes,
+            events: self.events.iter().map(|event| event.own(text)).collect(),
+            dropped_events: self.dropped_events,
+            links: self.links.iter().map(|link| link.own(text)).collect(),
+            dropped_links: self.dropped_links,
+            status: Status { code: self.status, message: text(self.status_message) },
+            resource,
+            scope,
+            pid,
+        }
+    }
+
+    /// What the emitter left out of it, where it did.
+    pub fn dropped(&self) -> Option<Loss> {
+        let count = u64::from(self.dropped_attributes) + u64::from(self.dropped_events) + u64::from(self.dropped_links);
+        (count > 0).then(|| Loss::new(LossKind::DroppedByEmitter, count, "attributes, events or links over the emitter's limits"))
+    }
+}
+
 /// Takes the spans of one request: a resource, then its scopes, then the spans of each.
 pub trait SpanSink {
     /// The emitter of all spans until the next call.
@@ -143,6 +200,7 @@ pub struct SpanBatch {
     pub peer_pid: Option<u32>,
     resource: Arc<Resource>,
     scope: Arc<Scope>,
+    texts: Texts,
 }
 
 impl SpanBatch {
@@ -163,39 +221,9 @@ impl SpanSink for SpanBatch {
     }
 
     fn span(&mut self, span: SpanRef<'_>) {
-        let dropped = u64::from(span.dropped_attributes) + u64::from(span.dropped_events) + u64::from(span.dropped_links);
-        if dropped > 0 {
-            self.loss(Loss::new(LossKind::DroppedByEmitter, dropped, "attributes, events or links over the emitter's limits"));
-        }
-        self.spans.push(Span {
-            trace_id: span.trace_id,
-            span_id: span.span_id,
-            parent_span_id: span.parent_span_id,
-            trace_state: span.trace_state.to_owned(),
-            flags: span.flags,
-            name: span.name.to_owned(),
-            kind: span.kind,
-            start: span.start,
-            end: span.end,
-            attributes: Attributes(own_pairs(span.attributes)),
-            dropped_attributes: span.dropped_attributes,
-            events: span
-                .events
-                .iter()
-                .map(|e| SpanEvent { time: e.time, name: e.name.to_owned(), attributes: Attributes(own_pairs(&e.attributes)) })
-                .collect(),
-            dropped_events: span.dropped_events,
-            links: span
-                .links
-                .iter()
-                .map(|l| SpanLink { trace_id: l.trace_id, span_id: l.span_id, attributes: Attributes(own_pairs(&l.attributes)) })
-                .collect(),
-            dropped_links: span.dropped_links,
-            status: Status { code: span.status, message: span.status_message.to_owned() },
-            resource: Arc::clone(&self.resource),
-            scope: Arc::clone(&self.scope),
-            pid: self.resource.process_pid().or(self.peer_pid),
-        });
+        span.dropped().into_iter().for_each(|loss| self.loss(loss));
+        let pid = self.resource.process_pid().or(self.peer_pid);
+        self.spans.push(span.to_span(&mut self.texts, Arc::clone(&self.resource), Arc::clone(&self.scope), pid));
     }
 
     fn loss(&mut self, loss: Loss) {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::attribute::Attributes;
 use crate::id::{SpanId, TraceId};
+use crate::list::List;
 use crate::resource::{Resource, Scope};
+use crate::texts::Text;
 use crate::time::{TimeRange, Timestamp};
 
 /// Role of a span in a call.
@@ -104,7 +106,7 @@ pub struct Status {
     /// The code.
     pub code: StatusCode,
     /// For people; empty where not said.
-    pub message: String,
+    pub message: Text,
 }
 
 /// A timed note on a span.
@@ -113,7 +115,7 @@ pub struct SpanEvent {
     /// When.
     pub time: Timestamp,
     /// What.
-    pub name: String,
+    pub name: Text,
     /// More.
     pub attributes: Attributes,
 }
@@ -139,11 +141,11 @@ pub struct Span {
     /// Parent, `None` for a root.
     pub parent_span_id: Option<SpanId>,
     /// W3C `tracestate`, empty where not sent.
-    pub trace_state: String,
+    pub trace_state: Text,
     /// OTLP's flags (W3C trace flags in the low byte).
     pub flags: u32,
     /// Operation.
-    pub name: String,
+    pub name: Text,
     /// Role.
     pub kind: SpanKind,
     /// Start by the emitter's clock.
@@ -155,11 +157,11 @@ pub struct Span {
     /// Attributes the emitter dropped.
     pub dropped_attributes: u32,
     /// Events.
-    pub events: Vec<SpanEvent>,
+    pub events: List<SpanEvent>,
     /// Events the emitter dropped.
     pub dropped_events: u32,
     /// Links.
-    pub links: Vec<SpanLink>,
+    pub links: List<SpanLink>,
     /// Links the emitter dropped.
     pub dropped_links: u32,
     /// Outcome.
@@ -175,12 +177,12 @@ pub struct Span {
 
 impl Span {
     /// A root of this name and time that says nothing else.
-    pub fn new(trace_id: TraceId, span_id: SpanId, name: impl Into<String>, TimeRange { start, end }: TimeRange) -> Self {
+    pub fn new(trace_id: TraceId, span_id: SpanId, name: impl Into<Text>, TimeRange { start, end }: TimeRange) -> Self {
         Span {
             trace_id,
             span_id,
             parent_span_id: None,
-            trace_state: String::new(),
+            trace_state: Text::new(),
             flags: 0,
             name: name.into(),
             kind: SpanKind::Unspecified,
@@ -188,9 +190,9 @@ impl Span {
             end,
             attributes: Attributes::default(),
             dropped_attributes: 0,
-            events: Vec::new(),
+            events: List::new(),
             dropped_events: 0,
-            links: Vec::new(),
+            links: List::new(),
             dropped_links: 0,
             status: Status::default(),
             resource: Arc::default(),

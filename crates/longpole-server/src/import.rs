@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
-use longpole_analysis::Report;
+use longpole_analysis::{Report, bridge, outline, sample_links};
 use longpole_model::sink::SpanRef;
 use longpole_model::{
-    CaptureMode, Loss, LossKind, Recording, Resource, Run, Scope, Span, SpanBatch, SpanId, SpanSink, TimeRange, Timestamp, TraceId,
+    CaptureMode, Loss, LossKind, Recording, Resource, Run, Scope, Span, SpanId, SpanSink, Texts, TimeRange, Timestamp, TraceId,
 };
-use longpole_store::{Assembler, RecordingName, Store, StoreError, pack};
+use longpole_store::{Assembler, RecordingName, RecordingWriter, Store, StoreError, pack};
 use longpole_wire::file::{self, FormatError, HEAD_BYTES};
 use longpole_wire::redact::Redactor;
 use longpole_wire::{FileError, Limits, pulumi_payload};
@@ -102,66 +102,68 @@ fn with_cause(error: &FileError) -> String {
 
 /// Takes the spans of a file.
 struct Intake {
-    batch: SpanBatch,
     assembler: Assembler,
     redactor: Redactor,
     redacted: u64,
     resources: Shared<Resource>,
     scopes: Shared<Scope>,
+    texts: Texts,
+    /// The emitter of the next spans.
+    resource: Arc<Resource>,
+    scope: Arc<Scope>,
+    losses: Vec<Loss>,
     spans: u64,
 }
 
 impl SpanSink for Intake {
     fn resource(&mut self, mut resource: Resource) {
         self.redacted += self.redactor.resource(&mut resource);
-        self.batch.resource(resource);
+        self.resource = self.resources.share(resource);
+        self.scope = Arc::default();
     }
 
     fn scope(&mut self, mut scope: Scope) {
         self.redacted += self.redactor.scope(&mut scope);
-        self.batch.scope(scope);
+        self.scope = self.scopes.share(scope);
     }
 
     fn span(&mut self, span: SpanRef<'_>) {
-        let has_payload = pulumi_payload::is_in(&span);
-        let concerned = self.redactor.concerns_span(&span);
-        self.batch.span(span);
-        for mut span in self.batch.spans.drain(..) {
-            if has_payload {
-                pulumi_payload::leave_out(&mut span);
-            }
-            if concerned {
-                self.redacted += self.redactor.span(&mut span);
-            }
-            span.resource = self.resources.share(&span.resource);
-            span.scope = self.scopes.share(&span.scope);
-            // A pid is one of the recording machine, and nobody knows where these spans were made.
-            span.pid = None;
-            self.spans += 1;
-            self.assembler.span(span);
+        span.dropped().into_iter().for_each(|loss| self.loss(loss));
+        // A pid is one of the recording machine, and nobody knows where these spans were made.
+        let mut owned = span.to_span(&mut self.texts, Arc::clone(&self.resource), Arc::clone(&self.scope), None);
+        if pulumi_payload::is_in(&span) {
+            pulumi_payload::leave_out(&mut owned);
         }
+        if self.redactor.concerns_span(&span) {
+            self.redacted += self.redactor.span(&mut owned);
+        }
+        self.spans += 1;
+        self.assembler.span(owned);
     }
 
     fn loss(&mut self, loss: Loss) {
-        self.batch.loss(loss);
+        loss.merge_into(&mut self.losses);
     }
 }
 
 impl Intake {
     fn new(path: &Path) -> Self {
         Intake {
-            batch: SpanBatch::default(),
             assembler: Assembler::new(unseen_run(vec!["import".to_owned(), path.to_string_lossy().into_owned()])),
             redactor: Redactor::default(),
             redacted: 0,
             resources: Shared::default(),
             scopes: Shared::default(),
+            texts: Texts::default(),
+            resource: Arc::default(),
+            scope: Arc::default(),
+            losses: Vec::new(),
             spans: 0,
         }
     }
 
     fn finish(mut self) -> Recording {
-        self.batch.losses.drain(..).for_each(|loss| self.assembler.loss(loss));
+        self.losses.drain(..).for_each(|loss| self.assembler.loss(loss));
         if self.redacted > 0 {
             self.assembler.loss(Loss::new(
                 LossKind::ValuesRedacted,
@@ -169,12 +171,13 @@ impl Intake {
                 "named or looking like credentials: docs/formats/redaction.md",
             ));
         }
+        let caller = self.assembler.caller();
         let mut recording = self.assembler.finish();
         if let Some(TimeRange { start, end }) = range(&recording.spans) {
             recording.run.start = start;
             recording.run.end = Some(end);
         }
-        if let Some((trace_id, span_id)) = caller(&recording.spans) {
+        if let Some((trace_id, span_id)) = caller {
             recording.run.trace_id = trace_id;
             recording.run.root_span_id = span_id;
         }
@@ -219,14 +222,6 @@ fn range(spans: &[Span]) -> Option<TimeRange> {
     of(&mut spans.iter().filter(|span| !clamped(span))).or_else(|| of(&mut spans.iter()))
 }
 
-/// The one span that is named as a parent and is not in the file: what called all this, and so the root of the run.
-fn caller(spans: &[Span]) -> Option<(TraceId, SpanId)> {
-    let ids: std::collections::HashSet<(TraceId, SpanId)> = spans.iter().map(|span| (span.trace_id, span.span_id)).collect();
-    let mut missing = spans.iter().filter_map(|span| Some((span.trace_id, span.parent_span_id?))).filter(|id| !ids.contains(id));
-    let first = missing.next()?;
-    missing.all(|other| other == first).then_some(first)
-}
-
 /// Values that come again and again, each kept once.
 struct Shared<T>(Vec<Arc<T>>);
 
@@ -237,13 +232,13 @@ impl<T> Default for Shared<T> {
 }
 
 impl<T: PartialEq> Shared<T> {
-    fn share(&mut self, value: &Arc<T>) -> Arc<T> {
-        let Some(at) = self.0.iter().position(|known| Arc::ptr_eq(known, value) || known == value) else {
+    fn share(&mut self, value: T) -> Arc<T> {
+        let Some(at) = self.0.iter().position(|known| **known == value) else {
             if self.0.len() == SHARED_MAX {
                 self.0.pop();
             }
-            self.0.insert(0, Arc::clone(value));
-            return Arc::clone(value);
+            self.0.insert(0, Arc::new(value));
+            return Arc::clone(&self.0[0]);
         };
         // Those in use stay in front, and the search is short.
         self.0[..=at].rotate_right(1);
@@ -257,11 +252,30 @@ pub fn report(recording: Recording) -> Report {
     Report::new(recording)
 }
 
-/// Keeps the recording of a file, with its answer.
+/// Keeps the recording of a file, with its answer. The report holds what that needs: everything else is in the store.
 pub fn keep(store: &Store, recording: Recording) -> Result<(RecordingName, Report), StoreError> {
+    let writer = store.create(&recording.run)?;
+    match keep_as(&writer, recording) {
+        Ok(report) => Ok((writer.name(), report)),
+        Err(error) => {
+            // A recording without anything in it would be taken for a dead recorder's; what failed is what the caller has to know.
+            let _ = writer.discard();
+            Err(error)
+        }
+    }
+}
+
+fn keep_as(writer: &RecordingWriter, mut recording: Recording) -> Result<Report, StoreError> {
+    bridge::join(&mut recording);
+    if recording.sample_links.len() != recording.samples.len() {
+        recording.sample_links = sample_links::link(&recording);
+    }
+    info_span!("write").in_scope(|| writer.write(&recording))?;
+    // A million spans and all that is known about them at once would take twice the memory.
+    outline::reduce(&mut recording);
     let report = report(recording);
-    let name = info_span!("write").in_scope(|| store.import(report.recording(), &summary_row(&report)))?;
-    Ok((name, report))
+    writer.seal(&summary_row(&report))?;
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use longpole_model::sink::{Observation, ObservationSink};
 use longpole_model::stack::{Frame, LocationId, LocationKind, Mapping, MappingId, StackId};
-use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
+use longpole_model::time::{ClockAnchor, Monotonic, TimeRange, Timestamp};
 use longpole_model::{
     AttributeValue, Attributes, CaptureMode, ContextRecord, CpuSlice, Evidence, Resource, Run, Sample, SampleLink, Scope, Span, SpanId,
-    SpanKind, Status, TraceId, VirtOffset,
+    SpanKind, TraceId, VirtOffset,
 };
 use longpole_store::{Assembler, Frame as WalFrame, RecordingWriter, Store, SummaryRow};
 
@@ -93,29 +93,19 @@ fn spans(count: u64) -> Vec<Span> {
     (0..count)
         .map(|number| {
             let mut attributes = Attributes::default();
-            attributes.push("resource.name", AttributeValue::Str(format!("bucket-{number}")));
+            attributes.push("resource.name", AttributeValue::Str(format!("bucket-{number}").into()));
             attributes.push("retries", AttributeValue::Int(2));
             let start = Timestamp(1_700_000_000_000_000_000 + number as i64 * 1_000_000);
+            let range = TimeRange { start, end: start.plus_nanos(5_000_000) };
             Span {
-                trace_id: trace(),
-                span_id: span_id(number),
                 parent_span_id: (number > 0).then(|| span_id(number / 4)),
-                trace_state: String::new(),
                 flags: 1,
-                name: format!("step {}", number % 20),
                 kind: SpanKind::Internal,
-                start,
-                end: start.plus_nanos(5_000_000),
                 attributes,
-                dropped_attributes: 0,
-                events: Vec::new(),
-                dropped_events: 0,
-                links: Vec::new(),
-                dropped_links: 0,
-                status: Status::default(),
                 resource: Arc::clone(&resource),
                 scope: Arc::clone(&scope),
                 pid: Some(4711),
+                ..Span::new(trace(), span_id(number), format!("step {}", number % 20), range)
             }
         })
         .collect()

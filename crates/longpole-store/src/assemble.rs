@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet, hash_map::Entry};
 use longpole_model::process::{CpuSlice, Process, Thread};
 use longpole_model::stack::{Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use longpole_model::time::{Clock, ClockAnchor, Monotonic};
-use longpole_model::{Loss, LossKind, Observation, Recording, Run, Sample, Span, SpanEvent, SpanId, TraceId, Wait};
+use longpole_model::{Loss, LossKind, Observation, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait};
 
 /// Shown in place of a stack entry whose definition the recorder could not write.
 const UNDEFINED_LOCATION: &str = "the recording lacks the definition of this address";
@@ -33,7 +33,7 @@ pub struct Assembler {
     run: Run,
     anchors: Vec<ClockAnchor>,
     spans: Vec<Span>,
-    span_rows: HashMap<(TraceId, SpanId), usize>,
+    span_index: SpanIndex,
     duplicates: u64,
     /// Events that came without their spans.
     span_events: Vec<(TraceId, SpanId, SpanEvent)>,
@@ -60,7 +60,7 @@ impl Assembler {
             run,
             anchors: Vec::new(),
             spans: Vec::new(),
-            span_rows: HashMap::new(),
+            span_index: SpanIndex::default(),
             duplicates: 0,
             span_events: Vec::new(),
             cpu_slices: Vec::new(),
@@ -81,19 +81,24 @@ impl Assembler {
     /// Takes a span. Of two with the same trace and span id the one that ends later stays (the first, where they end
     /// together), and the other is counted: exporters send again what they did not see acknowledged.
     pub fn span(&mut self, span: Span) {
-        match self.span_rows.entry((span.trace_id, span.span_id)) {
-            Entry::Vacant(entry) => {
-                entry.insert(self.spans.len());
-                self.spans.push(span);
-            }
-            Entry::Occupied(entry) => {
+        match self.span_index.add(&self.spans, span.trace_id, span.span_id) {
+            None => self.spans.push(span),
+            Some(known) => {
                 self.duplicates += 1;
-                let kept = &mut self.spans[*entry.get()];
+                let kept = &mut self.spans[known];
                 if span.end > kept.end {
                     *kept = span;
                 }
             }
         }
+    }
+
+    /// The one span that is named as a parent and has not come; `None` where all have, or several have not.
+    pub fn caller(&self) -> Option<(TraceId, SpanId)> {
+        let parents = self.spans.iter().filter_map(|span| Some((span.trace_id, span.parent_span_id?)));
+        let mut missing = parents.filter(|(trace_id, span_id)| self.span_index.get(&self.spans, *trace_id, *span_id).is_none());
+        let first = missing.next()?;
+        missing.all(|other| other == first).then_some(first)
     }
 
     /// Takes an event that came without its span, which may come before or after it.
@@ -105,8 +110,8 @@ impl Assembler {
     fn place_span_events(&mut self) {
         let (mut touched, mut strays) = (HashSet::new(), 0);
         for (trace_id, span_id, event) in std::mem::take(&mut self.span_events) {
-            match self.span_rows.get(&(trace_id, span_id)) {
-                Some(&row) => {
+            match self.span_index.get(&self.spans, trace_id, span_id) {
+                Some(row) => {
                     self.spans[row].events.push(event);
                     touched.insert(row);
                 }

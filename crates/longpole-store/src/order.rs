@@ -13,14 +13,18 @@
 //! comparison of numbers.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use longpole_model::{Span, SpanId, Timestamp, TraceId};
+use longpole_model::{Span, SpanIndex, Timestamp, TraceId};
+
+/// No span.
+const NONE: u32 = u32::MAX;
 
 /// Where a span stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Index in the list that was given.
-    pub(crate) index: usize,
+    pub(crate) index: u32,
     /// Row of the parent, where the parent is in the list and before this row.
     pub(crate) parent_row: Option<u32>,
     /// Rows below this one.
@@ -31,43 +35,34 @@ pub(crate) struct Place {
 
 /// The rows, first to last. Spans of equal start stand in the order of their ids, so the rows do not depend on the
 /// order of arrival. A cycle of parents is cut above its earliest span, which becomes a root.
+///
+/// A list may have up to 2^32 - 1 spans; more could not be numbered.
 pub(crate) fn rows(spans: &[Span]) -> Vec<Place> {
-    let mut by_id: HashMap<(TraceId, SpanId), usize> = HashMap::with_capacity(spans.len());
-    let mut trace_start: HashMap<TraceId, Timestamp> = HashMap::new();
-    for (index, span) in spans.iter().enumerate() {
-        by_id.entry((span.trace_id, span.span_id)).or_insert(index);
-        let start = trace_start.entry(span.trace_id).or_insert(span.start);
-        *start = span.start.min(*start);
-    }
-    let parent_of = |index: usize| {
-        let span: &Span = &spans[index];
-        span.parent_span_id.and_then(|parent| by_id.get(&(span.trace_id, parent))).copied()
-    };
-
-    let mut in_time: Vec<usize> = (0..spans.len()).collect();
-    in_time.sort_by_key(|&index| {
-        let span = &spans[index];
-        (trace_start[&span.trace_id], span.trace_id, span.start, span.span_id, index)
-    });
-    let mut children: Vec<Vec<usize>> = vec![Vec::new(); spans.len()];
+    let (in_time, traces) = by_trace_and_time(spans);
+    let parents = parents(spans);
+    // Children of each span, the latest first: where the list begins, and which one follows.
+    let mut last_child = vec![NONE; spans.len()];
+    let mut earlier_sibling = vec![NONE; spans.len()];
     for &index in &in_time {
-        if let Some(parent) = parent_of(index) {
-            children[parent].push(index);
+        let parent = parents[index as usize];
+        if parent != NONE {
+            earlier_sibling[index as usize] = std::mem::replace(&mut last_child[parent as usize], index);
         }
     }
 
-    let mut walk = Walk { children, placed: vec![false; spans.len()], rows: Vec::with_capacity(spans.len()) };
-    for trace in in_time.chunk_by(|&a, &b| spans[a].trace_id == spans[b].trace_id) {
-        for &index in trace {
-            if parent_of(index).is_none() {
-                walk.descend(index);
-            }
+    let placed = vec![false; spans.len()];
+    let mut walk = Walk { last_child, earlier_sibling, placed, rows: Vec::with_capacity(spans.len()) };
+    let parent_of = |index: u32| Some(parents[index as usize]).filter(|parent| *parent != NONE);
+    let key = |index: u32| (spans[index as usize].start, spans[index as usize].span_id, index);
+    for range in traces {
+        let trace = &in_time[range];
+        for &index in trace.iter().filter(|index| parent_of(**index).is_none()) {
+            walk.descend(index);
         }
         // What is left hangs below cycles.
         for &index in trace {
-            if !walk.placed[index] {
-                let root = earliest_of_cycle(index, parent_of, |index| (spans[index].start, spans[index].span_id, index));
-                walk.descend(root);
+            if !walk.placed[index as usize] {
+                walk.descend(earliest_of_cycle(index, parent_of, key));
             }
         }
     }
@@ -75,10 +70,63 @@ pub(crate) fn rows(spans: &[Span]) -> Vec<Place> {
     walk.rows
 }
 
+/// The parent of each span in the list.
+fn parents(spans: &[Span]) -> Vec<u32> {
+    let index = SpanIndex::of(spans);
+    let parent_of = |span: &Span| index.get(spans, span.trace_id, span.parent_span_id?);
+    spans.iter().map(|span| parent_of(span).map_or(NONE, |parent| parent as u32)).collect()
+}
+
+/// The spans of each trace by their start, and where in that list each trace is. Traces stand by their earliest start.
+fn by_trace_and_time(spans: &[Span]) -> (Vec<u32>, Vec<Range<usize>>) {
+    struct Trace {
+        id: TraceId,
+        start: Timestamp,
+        spans: usize,
+    }
+    let mut traces: Vec<Trace> = Vec::new();
+    let mut numbers: HashMap<TraceId, u32> = HashMap::new();
+    let mut trace_of: Vec<u32> = Vec::with_capacity(spans.len());
+    for span in spans {
+        // Neighbours mostly are of one trace.
+        let number = match trace_of.last() {
+            Some(&last) if traces[last as usize].id == span.trace_id => last,
+            _ => *numbers.entry(span.trace_id).or_insert_with(|| {
+                traces.push(Trace { id: span.trace_id, start: span.start, spans: 0 });
+                traces.len() as u32 - 1
+            }),
+        };
+        let trace = &mut traces[number as usize];
+        trace.start = trace.start.min(span.start);
+        trace.spans += 1;
+        trace_of.push(number);
+    }
+
+    let mut by_start: Vec<usize> = (0..traces.len()).collect();
+    by_start.sort_unstable_by_key(|&number| (traces[number].start, traces[number].id));
+    let mut ranges = Vec::with_capacity(traces.len());
+    let mut next = vec![0; traces.len()];
+    let mut end = 0;
+    for number in by_start {
+        next[number] = end;
+        end += traces[number].spans;
+        ranges.push(next[number]..end);
+    }
+    let mut in_time = vec![0; spans.len()];
+    for (index, &number) in trace_of.iter().enumerate() {
+        in_time[next[number as usize]] = index as u32;
+        next[number as usize] += 1;
+    }
+    for range in &ranges {
+        in_time[range.clone()].sort_unstable_by_key(|&index| (spans[index as usize].start, spans[index as usize].span_id, index));
+    }
+    (in_time, ranges)
+}
+
 /// Walks up from a span below a cycle into the cycle, then once around it.
-fn earliest_of_cycle<K: Ord>(start: usize, parent_of: impl Fn(usize) -> Option<usize>, key: impl Fn(usize) -> K) -> usize {
+fn earliest_of_cycle<K: Ord>(start: u32, parent_of: impl Fn(u32) -> Option<u32>, key: impl Fn(u32) -> K) -> u32 {
     // Tortoise and hare: they meet inside the cycle, without a set of what was seen.
-    let up = |index: usize| parent_of(index).unwrap_or(index);
+    let up = |index: u32| parent_of(index).unwrap_or(index);
     let (mut slow, mut fast) = (up(start), up(up(start)));
     while slow != fast {
         (slow, fast) = (up(slow), up(up(fast)));
@@ -95,22 +143,28 @@ fn earliest_of_cycle<K: Ord>(start: usize, parent_of: impl Fn(usize) -> Option<u
 }
 
 struct Walk {
-    children: Vec<Vec<usize>>,
+    last_child: Vec<u32>,
+    earlier_sibling: Vec<u32>,
     placed: Vec<bool>,
     rows: Vec<Place>,
 }
 
 impl Walk {
     /// Appends a root and everything below it. No recursion: a trace may be deeper than our stack.
-    fn descend(&mut self, root: usize) {
+    fn descend(&mut self, root: u32) {
         let mut open = vec![(root, None, 0)];
         while let Some((index, parent_row, depth)) = open.pop() {
-            if std::mem::replace(&mut self.placed[index], true) {
+            if std::mem::replace(&mut self.placed[index as usize], true) {
                 continue;
             }
             let row = self.rows.len() as u32;
             self.rows.push(Place { index, parent_row, descendants: 0, depth });
-            open.extend(self.children[index].iter().rev().map(|&child| (child, Some(row), depth + 1)));
+            // The earliest child is put on top.
+            let mut child = self.last_child[index as usize];
+            while child != NONE {
+                open.push((child, Some(row), depth + 1));
+                child = self.earlier_sibling[child as usize];
+            }
         }
     }
 
@@ -128,6 +182,8 @@ impl Walk {
 mod tests {
     use proptest::prelude::*;
 
+    use longpole_model::SpanId;
+
     use super::*;
     use crate::testing;
 
@@ -138,7 +194,7 @@ mod tests {
             .iter()
             .map(|place| {
                 let parent = place.parent_row.map_or("-".into(), |row| row.to_string());
-                format!("{}:{parent}:{}:{}", spans[place.index].span_id.bytes()[7], place.descendants, place.depth)
+                format!("{}:{parent}:{}:{}", spans[place.index as usize].span_id.bytes()[7], place.descendants, place.depth)
             })
             .collect();
         assert_eq!(found, expected);
@@ -189,9 +245,9 @@ mod tests {
             let spans: Vec<Span> =
                 spans.into_iter().map(|(trace, span, parent, start)| testing::span(trace, span, parent, start)).collect();
             let rows = rows(&spans);
-            let mut indexes: Vec<usize> = rows.iter().map(|place| place.index).collect();
+            let mut indexes: Vec<u32> = rows.iter().map(|place| place.index).collect();
             indexes.sort_unstable();
-            prop_assert!(indexes.into_iter().eq(0..spans.len()));
+            prop_assert!(indexes.into_iter().eq(0..spans.len() as u32));
             for (row, place) in rows.iter().enumerate() {
                 let Some(parent) = place.parent_row else {
                     prop_assert_eq!(place.depth, 0);
@@ -201,7 +257,7 @@ mod tests {
                 prop_assert_eq!(place.depth, above.depth + 1);
                 prop_assert!((parent as usize) < row && row <= (parent + above.descendants) as usize);
                 prop_assert!(row + place.descendants as usize <= (parent + above.descendants) as usize);
-                prop_assert_eq!(spans[place.index].parent_span_id, Some(spans[above.index].span_id));
+                prop_assert_eq!(spans[place.index as usize].parent_span_id, Some(spans[above.index as usize].span_id));
             }
         }
 
@@ -218,7 +274,7 @@ mod tests {
             let mut shuffled = spans.clone();
             shuffled.sort_by_key(|span| seed.wrapping_mul(u64::from(span.span_id.bytes()[7]) * 2 + 1).rotate_left(17));
             let ids = |spans: &[Span]| -> Vec<_> {
-                rows(spans).iter().map(|it| (spans[it.index].span_id, it.parent_row, it.descendants, it.depth)).collect()
+                rows(spans).iter().map(|it| (spans[it.index as usize].span_id, it.parent_row, it.descendants, it.depth)).collect()
             };
             prop_assert_eq!(ids(&spans), ids(&shuffled));
         }

@@ -205,7 +205,7 @@ mod tests {
         let mut recording = crate::Assembler::new(testing::begun()).finish();
         recording.run.end = Some(Timestamp(5_000));
         recording.spans.push(testing::span(1, 1, 0, 0));
-        store.import(&recording, &SummaryRow::of_recording(&recording, None)).unwrap();
+        store.create(&recording.run).unwrap().write_segments(&recording, &SummaryRow::of_recording(&recording, None)).unwrap();
         let mut bytes = Vec::new();
         store.recording(store.resolve("last").unwrap()).unwrap().pack(&mut bytes).unwrap();
         (recording, bytes)

@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use longpole_model::{Clock, Recording};
+use longpole_model::{Clock, Recording, Texts};
 
 use crate::error::StoreError;
 use crate::order;
@@ -98,14 +98,14 @@ fn check_consistent(recording: &Recording) -> Result<(), StoreError> {
 fn write_tables(directory: &Path, recording: &Recording) -> Result<(), StoreError> {
     let clock = &recording.clock;
     let places = order::rows(&recording.spans);
-    let span_rows: Vec<spans::Row<'_>> =
-        (0u32..).zip(places).map(|(row, place)| spans::Row { row, place, span: &recording.spans[place.index] }).collect();
+    let span_rows = |range| spans::rows(&recording.spans, &places, range);
+    let all_spans = || span_rows(0..places.len());
     let sample_rows = samples::rows(&recording.samples, &recording.sample_links, &recording.threads, clock);
 
     segment::write(directory, &runs::TABLE, std::slice::from_ref(&recording.run), runs::build)?;
-    segment::write(directory, &spans::TABLE, &span_rows, spans::build)?;
-    segment::write(directory, &span_events::TABLE, &span_events::rows(&span_rows), span_events::build)?;
-    segment::write(directory, &span_links::TABLE, &span_links::rows(&span_rows), span_links::build)?;
+    segment::write_ranges(directory, &spans::TABLE, places.len(), |range| spans::build(&span_rows(range).collect::<Vec<_>>()))?;
+    segment::write(directory, &span_events::TABLE, &span_events::rows(all_spans()), span_events::build)?;
+    segment::write(directory, &span_links::TABLE, &span_links::rows(all_spans()), span_links::build)?;
     segment::write(directory, &samples::TABLE, &sample_rows, samples::build)?;
     segment::write(directory, &stacks::TABLE, &recording.stacks, stacks::build)?;
     segment::write(directory, &locations::TABLE, &recording.locations, locations::build)?;
@@ -150,9 +150,10 @@ pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
         mappings: Vec::new(),
         losses: Vec::new(),
     };
-    segment::read(tables, &spans::TABLE, |batch| spans::read(&batch, &mut recording.spans))?;
-    segment::read(tables, &span_events::TABLE, |batch| span_events::read(&batch, &mut recording.spans))?;
-    segment::read(tables, &span_links::TABLE, |batch| span_links::read(&batch, &mut recording.spans))?;
+    let mut texts = Texts::default();
+    segment::read(tables, &spans::TABLE, |batch| spans::read(&batch, &mut texts, &mut recording.spans))?;
+    segment::read(tables, &span_events::TABLE, |batch| span_events::read(&batch, &mut texts, &mut recording.spans))?;
+    segment::read(tables, &span_links::TABLE, |batch| span_links::read(&batch, &mut texts, &mut recording.spans))?;
     segment::read(tables, &samples::TABLE, |batch| samples::read(&batch, &mut recording.samples, &mut recording.sample_links))?;
     segment::read(tables, &stacks::TABLE, |batch| stacks::read(&batch, &mut recording.stacks))?;
     segment::read(tables, &locations::TABLE, |batch| locations::read(&batch, &mut recording.locations))?;

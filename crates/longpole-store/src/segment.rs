@@ -1,6 +1,7 @@
 //! Immutable files: one Parquet file per table of a recording.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -85,13 +86,25 @@ pub(crate) fn write<R>(
     rows: &[R],
     build: impl Fn(&[R]) -> Vec<ArrayRef>,
 ) -> Result<(), StoreError> {
+    write_ranges(directory, table, rows.len(), |range| build(&rows[range]))
+}
+
+/// Writes one table of so many rows into a directory. The rows are asked for range by range, so that they need not be there
+/// all at once.
+pub(crate) fn write_ranges(
+    directory: &Path,
+    table: &'static Table,
+    rows: usize,
+    build: impl Fn(Range<usize>) -> Vec<ArrayRef>,
+) -> Result<(), StoreError> {
     let path = directory.join(table.file_name());
     let fail = |source: Source| StoreError::Segment { action: "write", table: table.name, path: path.clone(), source };
     let file = File::create_new(&path).map_err(|source| fail(Box::new(source)))?;
     let written = || -> Result<(), ParquetError> {
-        let mut writer = ArrowWriter::try_new(file, Arc::clone(table.schema()), Some(properties(table, rows.len())?))?;
-        for chunk in rows.chunks(BATCH_ROWS) {
-            writer.write(&RecordBatch::try_new(Arc::clone(table.schema()), build(chunk))?)?;
+        let mut writer = ArrowWriter::try_new(file, Arc::clone(table.schema()), Some(properties(table, rows)?))?;
+        for first in (0..rows).step_by(BATCH_ROWS) {
+            let columns = build(first..rows.min(first + BATCH_ROWS));
+            writer.write(&RecordBatch::try_new(Arc::clone(table.schema()), columns)?)?;
         }
         writer.close()?;
         Ok(())

@@ -155,19 +155,6 @@ impl Store {
         Ok(largest)
     }
 
-    /// Keeps a recording that came from elsewhere: sealed from the first moment on, as far as others can see.
-    pub fn import(&self, recording: &Recording, summary: &SummaryRow) -> Result<RecordingName, StoreError> {
-        let writer = self.create(&recording.run)?;
-        match writer.write_segments(recording, summary) {
-            Ok(()) => Ok(writer.name()),
-            Err(error) => {
-                // A recording without anything in it would be taken for a dead recorder's; what failed is what the caller has to know.
-                let _ = writer.discard();
-                Err(error)
-            }
-        }
-    }
-
     /// Every recording, the newest first.
     pub fn list(&self) -> Result<Vec<StoredRecording>, StoreError> {
         let mut recordings = self.catalog.rows()?.into_iter().map(|row| self.stored(row)).collect::<Result<Vec<_>, _>>()?;
@@ -308,7 +295,17 @@ impl RecordingWriter {
     ///
     /// After an error the log is still there, and the recording can be sealed later by whoever opens it.
     pub fn write_segments(&self, recording: &Recording, summary: &SummaryRow) -> Result<(), StoreError> {
-        seal::write_partial(&self.directory, recording)?;
+        self.write(recording)?;
+        self.seal(summary)
+    }
+
+    /// The first half of sealing: writes the segments, where nobody looks yet. From then on the recording is not needed here.
+    pub fn write(&self, recording: &Recording) -> Result<(), StoreError> {
+        seal::write_partial(&self.directory, recording)
+    }
+
+    /// The second half, which needs the first.
+    pub fn seal(&self, summary: &SummaryRow) -> Result<(), StoreError> {
         seal::publish(&self.directory)?;
         self.store.catalog.seal(self.name, RowState::Sealed, summary)?;
         seal::remove_wal(&self.directory)

@@ -112,25 +112,26 @@ fn monotonic() -> impl Strategy<Value = Monotonic> {
 fn value() -> impl Strategy<Value = AttributeValue> {
     let leaf = prop_oneof![
         Just(AttributeValue::Empty),
-        text().prop_map(AttributeValue::Str),
+        text().prop_map(|text| AttributeValue::Str(text.into())),
         any::<bool>().prop_map(AttributeValue::Bool),
         any::<i64>().prop_map(AttributeValue::Int),
         any::<f64>().prop_filter("NaN differs from itself", |number| !number.is_nan()).prop_map(AttributeValue::Double),
-        vec(any::<u8>(), 0..5).prop_map(AttributeValue::Bytes),
+        vec(any::<u8>(), 0..5).prop_map(|bytes| AttributeValue::Bytes(bytes.into())),
     ];
     leaf.prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
-            vec(inner.clone(), 0..3).prop_map(AttributeValue::Array),
-            vec((text(), inner), 0..3)
-                .prop_map(|pairs| { AttributeValue::KeyValues(pairs.into_iter().map(|(key, value)| Attribute { key, value }).collect()) }),
+            vec(inner.clone(), 0..3).prop_map(|values| AttributeValue::Array(values.into())),
+            vec((text(), inner), 0..3).prop_map(|pairs| {
+                AttributeValue::KeyValues(pairs.into_iter().map(|(key, value)| Attribute { key: key.into(), value }).collect())
+            }),
         ]
     })
 }
 
 pub(crate) fn attributes() -> impl Strategy<Value = Attributes> {
-    let texts_only = (text(), text().prop_map(AttributeValue::Str));
+    let texts_only = (text(), text().prop_map(|text| AttributeValue::Str(text.into())));
     let pairs = prop_oneof![vec(texts_only, 0..4), vec((text(), value()), 0..4)];
-    pairs.prop_map(|pairs| Attributes(pairs.into_iter().map(|(key, value)| Attribute { key, value }).collect()))
+    pairs.prop_map(|pairs| Attributes(pairs.into_iter().map(|(key, value)| Attribute { key: key.into(), value }).collect()))
 }
 
 fn exit() -> impl Strategy<Value = Exit> {
@@ -272,8 +273,8 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
 
 fn any_span() -> impl Strategy<Value = Span> {
     let kind = (0..=5).prop_map(SpanKind::from_otlp);
-    let status = ((0..=2).prop_map(StatusCode::from_otlp), text()).prop_map(|(code, message)| Status { code, message });
-    let event = (timestamp(), text(), attributes()).prop_map(|(time, name, attributes)| SpanEvent { time, name, attributes });
+    let status = ((0..=2).prop_map(StatusCode::from_otlp), text()).prop_map(|(code, message)| Status { code, message: message.into() });
+    let event = (timestamp(), text(), attributes()).prop_map(|(time, name, attributes)| SpanEvent { time, name: name.into(), attributes });
     let link = (any_trace_id(), any_span_id(), attributes()).prop_map(|(trace_id, span_id, attributes)| SpanLink {
         trace_id,
         span_id,
@@ -295,17 +296,17 @@ fn any_span() -> impl Strategy<Value = Span> {
                 trace_id,
                 span_id,
                 parent_span_id,
-                trace_state,
+                trace_state: trace_state.into(),
                 flags,
-                name,
+                name: name.into(),
                 kind,
                 start,
                 end,
                 attributes,
                 dropped_attributes,
-                events,
+                events: events.into(),
                 dropped_events,
-                links,
+                links: links.into(),
                 dropped_links,
                 status,
                 resource,

@@ -28,6 +28,7 @@ use longpole_model::resource::{Resource, Scope};
 use longpole_model::resource_event;
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, SpanSink, ValueRef};
 use longpole_model::span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
+use longpole_model::texts::Text;
 use longpole_model::time::Timestamp;
 
 use crate::json;
@@ -66,7 +67,7 @@ pub(crate) struct Building {
     pub(crate) trace_id: TraceId,
     pub(crate) span_id: SpanId,
     pub(crate) parent_span_id: Option<SpanId>,
-    pub(crate) name: String,
+    pub(crate) name: Text,
     pub(crate) kind: SpanKind,
     pub(crate) start: Timestamp,
     pub(crate) end: Timestamp,
@@ -77,11 +78,11 @@ pub(crate) struct Building {
     pub(crate) resource: Attributes,
     /// The resource, where many spans have the same.
     pub(crate) shared_resource: Option<Arc<Resource>>,
-    trace_state: String,
+    trace_state: Text,
     dropped: [u32; 3],
     scope: Scope,
     status_code: Option<StatusCode>,
-    description: Option<String>,
+    description: Option<Text>,
     error: Option<AttributeValue>,
     identity: Identity,
 }
@@ -93,7 +94,7 @@ impl Building {
             trace_id,
             span_id,
             parent_span_id: None,
-            name: String::new(),
+            name: Text::new(),
             kind: SpanKind::Unspecified,
             start: Timestamp::default(),
             end: Timestamp::default(),
@@ -103,7 +104,7 @@ impl Building {
             flags: 0,
             resource: Attributes::default(),
             shared_resource: None,
-            trace_state: String::new(),
+            trace_state: Text::new(),
             dropped: [0; 3],
             scope: Scope { name: channel.to_owned(), ..Scope::default() },
             status_code: None,
@@ -116,7 +117,7 @@ impl Building {
     /// The name of the service that emitted it, where the format says one.
     pub(crate) fn service(&mut self, name: &str) {
         if !name.is_empty() {
-            self.resource.push(SERVICE_NAME, AttributeValue::Str(name.to_owned()));
+            self.resource.push(SERVICE_NAME, AttributeValue::Str(name.into()));
         }
     }
 
@@ -145,10 +146,10 @@ impl Building {
                 Some(code) => self.status_code = Some(code),
                 None => return false,
             },
-            STATUS_DESCRIPTION => self.description = Some(plain::as_text(value).into_owned()),
+            STATUS_DESCRIPTION => self.description = Some(plain::as_text(value).into()),
             SCOPE_NAME => self.scope.name = plain::as_text(value).into_owned(),
             SCOPE_VERSION => self.scope.version = plain::as_text(value).into_owned(),
-            TRACE_STATE => self.trace_state = plain::as_text(value).into_owned(),
+            TRACE_STATE => self.trace_state = plain::as_text(value).into(),
             FLAGS => return into(&mut self.flags),
             DROPPED_ATTRIBUTES => return into(&mut self.dropped[0]),
             DROPPED_EVENTS => return into(&mut self.dropped[1]),
@@ -180,15 +181,15 @@ impl Building {
                 }
                 self.identity.merge(Identity::of_body(&body));
                 let left_out = pulumi_payload::left_out(body.len());
-                field.value = AttributeValue::Str(left_out);
-                name = Some(key.to_owned());
+                field.value = AttributeValue::Str(left_out.into());
+                name = Some(key.into());
             }
         }
         let named = fields.iter().position(|field| field.key == EVENT && field.value.as_str().is_some());
         if let Some(AttributeValue::Str(text)) = named.map(|at| fields.remove(at).value) {
             name = Some(text);
         }
-        self.events.push(SpanEvent { time, name: name.unwrap_or_else(|| "log".to_owned()), attributes: Attributes(fields) });
+        self.events.push(SpanEvent { time, name: name.unwrap_or_else(|| "log".into()), attributes: Attributes(fields) });
     }
 
     /// A log as a text: a JSON object of fields, or a name.
@@ -200,11 +201,11 @@ impl Building {
                 // Cut off, or otherwise not JSON.
                 Some(payload) => {
                     self.identity.merge(payload.identity);
-                    let body = AttributeValue::Str(pulumi_payload::left_out(payload.body_bytes));
-                    let attributes = Attributes(vec![Attribute { key: payload.key.to_owned(), value: body }]);
-                    self.events.push(SpanEvent { time, name: payload.key.to_owned(), attributes });
+                    let body = AttributeValue::Str(pulumi_payload::left_out(payload.body_bytes).into());
+                    let attributes = Attributes(vec![Attribute { key: payload.key.into(), value: body }]);
+                    self.events.push(SpanEvent { time, name: payload.key.into(), attributes });
                 }
-                None => self.events.push(SpanEvent { time, name: text.to_owned(), attributes: Attributes::default() }),
+                None => self.events.push(SpanEvent { time, name: text.into(), attributes: Attributes::default() }),
             },
         }
     }
@@ -214,7 +215,7 @@ impl Building {
     pub(crate) fn time(&mut self, nanos: i128, sent: impl FnOnce() -> String) -> Timestamp {
         let time = nanos.clamp(0, i128::from(i64::MAX)) as i64;
         if i128::from(time) != nanos {
-            self.attributes.push(TIME_CLAMPED, AttributeValue::Str(sent()));
+            self.attributes.push(TIME_CLAMPED, AttributeValue::Str(sent().into()));
         }
         Timestamp(time)
     }
@@ -248,9 +249,9 @@ impl Building {
             end: self.end,
             attributes: self.attributes,
             dropped_attributes: self.dropped[0],
-            events: self.events,
+            events: self.events.into(),
             dropped_events: self.dropped[1],
-            links: self.links,
+            links: self.links.into(),
             dropped_links: self.dropped[2],
             status,
             pid: None,
@@ -274,7 +275,7 @@ impl Building {
         let error = self.error.take();
         if let Some(code) = self.status_code {
             let why = error.filter(|error| said(error).is_none());
-            let message = self.description.take().or_else(|| why.map(|why| plain::as_text(&why).into_owned()));
+            let message = self.description.take().or_else(|| why.map(|why| plain::as_text(&why).into()));
             return Status { code, message: message.unwrap_or_default() };
         }
         let message = self.description.take();
@@ -285,9 +286,7 @@ impl Building {
                 self.attributes.push(ERROR, error.clone());
                 Status { code: StatusCode::Unset, message: message.unwrap_or_default() }
             }
-            Some((None, error)) => {
-                Status { code: StatusCode::Error, message: message.unwrap_or_else(|| plain::as_text(error).into_owned()) }
-            }
+            Some((None, error)) => Status { code: StatusCode::Error, message: message.unwrap_or_else(|| plain::as_text(error).into()) },
         }
     }
 }
@@ -550,13 +549,13 @@ pub(crate) fn said_in_tags(span: &Span, channel: &str, lost: &mut CannotHold) ->
     match status.code {
         StatusCode::Error => {
             tag(STATUS_CODE, "ERROR".to_owned());
-            tag(ERROR, if status.message.is_empty() { "true".to_owned() } else { status.message.clone() });
+            tag(ERROR, if status.message.is_empty() { "true".to_owned() } else { status.message.to_string() });
         }
         StatusCode::Ok => tag(STATUS_CODE, "OK".to_owned()),
         StatusCode::Unset => {}
     }
     if !status.message.is_empty() {
-        tag(STATUS_DESCRIPTION, status.message.clone());
+        tag(STATUS_DESCRIPTION, status.message.to_string());
     }
     if span.scope.name != channel || !span.scope.version.is_empty() {
         tag(SCOPE_NAME, span.scope.name.clone());
@@ -566,7 +565,7 @@ pub(crate) fn said_in_tags(span: &Span, channel: &str, lost: &mut CannotHold) ->
     }
     lost.count(!span.scope.attributes.0.is_empty(), "attributes of scopes");
     if !span.trace_state.is_empty() {
-        tag(TRACE_STATE, span.trace_state.clone());
+        tag(TRACE_STATE, span.trace_state.to_string());
     }
     for (key, count) in
         [(DROPPED_ATTRIBUTES, span.dropped_attributes), (DROPPED_EVENTS, span.dropped_events), (DROPPED_LINKS, span.dropped_links)]
@@ -633,7 +632,7 @@ pub(crate) const BEFORE_1970: &str = "times before 1970";
 pub(crate) fn attribute_text<'a>(attribute: &'a Attribute, lost: &mut CannotHold) -> Cow<'a, str> {
     let is_ours = matches!(&*attribute.key, UNFINISHED | resource_event::DEPENDENCIES);
     let text = plain::as_text(&attribute.value);
-    if is_ours && typed(&attribute.key, AttributeValue::Str(text.to_string())) == attribute.value {
+    if is_ours && typed(&attribute.key, AttributeValue::Str(text.as_ref().into())) == attribute.value {
         return text;
     }
     text_of(&attribute.value, lost)
@@ -659,7 +658,7 @@ pub(crate) fn text_of<'v>(value: &'v AttributeValue, lost: &mut CannotHold) -> C
 /// An event as the text of a log.
 pub(crate) fn event_text(event: &SpanEvent, lost: &mut CannotHold) -> String {
     if event.attributes.0.is_empty() && !event.name.trim_start().starts_with('{') && pulumi_payload::find(&event.name).is_none() {
-        return event.name.clone();
+        return event.name.to_string();
     }
     let mut text = String::from("{\"event\":");
     plain::write_text(&mut text, &event.name);

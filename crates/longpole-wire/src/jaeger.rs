@@ -177,10 +177,12 @@ impl Tag<'_> {
                 "-Infinity" | "-Inf" => AttributeValue::Double(f64::NEG_INFINITY),
                 _ => AttributeValue::Str(text),
             },
-            ("binary", AttributeValue::Str(text)) => base64::decode(&text).map_or(AttributeValue::Str(text), AttributeValue::Bytes),
+            ("binary", AttributeValue::Str(text)) => {
+                base64::decode(&text).map_or(AttributeValue::Str(text), |bytes| AttributeValue::Bytes(bytes.into()))
+            }
             (_, value) => value,
         };
-        Attribute { key: self.key.into_owned(), value }
+        Attribute { key: self.key.into(), value }
     }
 }
 
@@ -188,7 +190,7 @@ impl Process<'_> {
     fn into_resource(self) -> Arc<Resource> {
         let mut attributes = Attributes::default();
         if !self.service_name.is_empty() {
-            attributes.push("service.name", AttributeValue::Str(self.service_name.into_owned()));
+            attributes.push("service.name", AttributeValue::Str(self.service_name.into()));
         }
         attributes.0.extend(self.tags.kept.into_iter().map(Tag::into_attribute));
         Arc::new(Resource { attributes })
@@ -202,7 +204,7 @@ impl SpanMessage<'_> {
             return None;
         };
         let mut span = Building::new(SCOPE, trace_id, span_id);
-        span.name = self.operation_name.into_owned();
+        span.name = self.operation_name.into();
         span.flags = self.flags;
         span.shared_resource = self.process.map(Process::into_resource).or_else(|| process.cloned());
         span.parent_span_id = self.parent_span_id.span_id();
@@ -219,7 +221,7 @@ impl SpanMessage<'_> {
             }
             let mut attributes = Attributes::default();
             if reference.ref_type != "FOLLOWS_FROM" {
-                attributes.push(REF_TYPE, AttributeValue::Str(reference.ref_type.to_ascii_lowercase()));
+                attributes.push(REF_TYPE, AttributeValue::Str(reference.ref_type.to_ascii_lowercase().into()));
             }
             span.links.push(SpanLink { trace_id: trace, span_id: id, attributes });
         }
@@ -340,7 +342,7 @@ fn write_tag(out: &mut String, key: &str, value: &AttributeValue, lost: &mut Can
         }
         AttributeValue::Empty | AttributeValue::Array(_) | AttributeValue::KeyValues(_) => {
             typed("string");
-            tag.text("value", &foreign::attribute_text(&Attribute { key: key.to_owned(), value: value.clone() }, lost));
+            tag.text("value", &foreign::attribute_text(&Attribute { key: key.into(), value: value.clone() }, lost));
         }
     }
     tag.end();
@@ -385,7 +387,7 @@ fn write_span(out: &mut String, span: &Span, process: usize, lost: &mut CannotHo
     // The last, so that of several each but one stays a tag.
     let warnings = span.attributes.iter().rev().find(|attribute| is_warnings(attribute));
     let mut tags: Vec<(&str, Cow<'_, AttributeValue>)> =
-        said.iter().map(|(key, value)| (&**key, Cow::Owned(AttributeValue::Str(value.clone())))).collect();
+        said.iter().map(|(key, value)| (&**key, Cow::Owned(AttributeValue::Str(value.into())))).collect();
     for attribute in span.attributes.iter() {
         if warnings.is_some_and(|warnings| std::ptr::eq(warnings, attribute)) {
             continue;
@@ -408,7 +410,7 @@ fn write_span(out: &mut String, span: &Span, process: usize, lost: &mut CannotHo
         lost.count(event.time.unix_nanos() < 0, BEFORE_1970);
         let mut log = Members::begin(out);
         log.raw("timestamp", micros(event.time));
-        let name = Attribute { key: "event".to_owned(), value: AttributeValue::Str(event.name.clone()) };
+        let name = Attribute { key: "event".into(), value: AttributeValue::Str(event.name.clone()) };
         let fields = std::iter::once(&name).chain(event.attributes.iter());
         log.list("fields", fields, |out, field| write_tag(out, &field.key, &field.value, lost));
         log.end();

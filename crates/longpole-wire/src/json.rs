@@ -18,9 +18,18 @@ use crate::limits::Limits;
 /// Reads a whole text as this message.
 pub(crate) fn parse<'de, T: Json<'de>>(bytes: &'de [u8], limits: &Limits) -> Result<T, DecodeError> {
     let values = Cell::new(0);
-    let mut text = serde_json::Deserializer::from_slice(bytes);
+    // Once for the whole: for each of its texts anew it took a sixth of the time.
+    let text = std::str::from_utf8(bytes).map_err(|error| no_text(&bytes[..error.valid_up_to()]))?;
+    let mut text = serde_json::Deserializer::from_str(text);
     let context = Context { limits, values: &values, depth: 0 };
     T::read(&mut text, context).and_then(|message| text.end().map(|()| message)).map_err(refused)
+}
+
+/// The error of bytes that are no text behind these.
+fn no_text(before: &[u8]) -> DecodeError {
+    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    let column = 1 + before.iter().rev().take_while(|byte| **byte != b'\n').count();
+    DecodeError::Json { problem: "bytes that are not UTF-8".to_owned(), line, column }
 }
 
 fn refused(error: serde_json::Error) -> DecodeError {
@@ -261,6 +270,10 @@ macro_rules! integer {
             }
 
             fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
+                // Nearly all are short, and 128 bits are slow.
+                if let Ok(number) = text.parse::<i64>() {
+                    return Self::integer(i128::from(number));
+                }
                 match text.parse::<i128>() {
                     Ok(number) => Self::integer(number),
                     Err(_) => match text.parse::<f64>().ok().and_then(whole) {

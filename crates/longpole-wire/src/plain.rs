@@ -21,12 +21,12 @@ impl<'de> Json<'de> for Plain {
     const EXPECTED: &'static str = "a value";
 
     fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
-        Ok(Plain(AttributeValue::Str(text.into_owned())))
+        Ok(Plain(AttributeValue::Str(text.into())))
     }
 
     fn integer<E: serde::de::Error>(number: i128) -> Result<Self, E> {
         // Beyond 64 bits with a sign the digits are kept, for a double would lose some.
-        Ok(Plain(i64::try_from(number).map(AttributeValue::Int).unwrap_or_else(|_| AttributeValue::Str(number.to_string()))))
+        Ok(Plain(i64::try_from(number).map(AttributeValue::Int).unwrap_or_else(|_| AttributeValue::Str(number.to_string().into()))))
     }
 
     fn double<E: serde::de::Error>(number: f64) -> Result<Self, E> {
@@ -44,11 +44,11 @@ impl<'de> Json<'de> for Plain {
             context.count_value()?;
             values.push(value);
         }
-        Ok(Plain(AttributeValue::Array(values)))
+        Ok(Plain(AttributeValue::Array(values.into())))
     }
 
     fn object<A: MapAccess<'de>>(object: A, context: Context<'_>) -> Result<Self, A::Error> {
-        Ok(Plain(AttributeValue::KeyValues(PlainObject::object(object, context)?.0)))
+        Ok(Plain(AttributeValue::KeyValues(PlainObject::object(object, context)?.0.into())))
     }
 }
 
@@ -65,7 +65,7 @@ impl<'de> Json<'de> for PlainObject {
         while let Some(key) = json::name(&mut object, context)? {
             context.count_value()?;
             let Plain(value) = json::member(&mut object, context)?;
-            members.push(Attribute { key: key.into_owned(), value });
+            members.push(Attribute { key: key.into(), value });
         }
         Ok(PlainObject(members))
     }

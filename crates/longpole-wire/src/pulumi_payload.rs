@@ -110,11 +110,11 @@ impl Identity {
         let texts = [(URN, self.urn), (TYPE, self.resource_type.or(from_urn)), (PARENT, self.parent), (PROVIDER, self.provider)];
         for (key, value) in texts {
             if let Some(value) = value.filter(|_| attributes.get(key).is_none()) {
-                attributes.push(key, AttributeValue::Str(value));
+                attributes.push(key, AttributeValue::Str(value.into()));
             }
         }
         if !self.dependencies.is_empty() && attributes.get(DEPENDENCIES).is_none() {
-            let values = self.dependencies.into_iter().map(AttributeValue::Str).collect();
+            let values = self.dependencies.into_iter().map(|urn| AttributeValue::Str(urn.into())).collect();
             attributes.push(DEPENDENCIES, AttributeValue::Array(values));
         }
     }
@@ -201,7 +201,7 @@ pub fn leave_out(span: &mut Span) {
     let events = span.events.iter_mut().map(|event| &mut event.attributes);
     for Attribute { key, value } in std::iter::once(&mut span.attributes).chain(events).flat_map(|attributes| &mut attributes.0) {
         if let Some(payload) = value.as_str().and_then(|text| of_attribute(key, text)) {
-            *value = AttributeValue::Str(left_out(payload.body_bytes));
+            *value = AttributeValue::Str(left_out(payload.body_bytes).into());
             identity.merge(payload.identity);
         }
     }

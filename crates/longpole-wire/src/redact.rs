@@ -8,12 +8,12 @@
 //! It works on names and shapes, so it can miss a secret that has neither, and it can take out a harmless value that looks
 //! like one. Numbers and truth values stay: `token.count` is no token.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use longpole_model::quick::QuickMap;
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, ValueRef};
-use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent};
+use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, Text};
 
 /// What stands in place of a credential.
 pub const REDACTED: &str = "[redacted]";
@@ -103,10 +103,20 @@ const KNOWN_SHAPES: &[(&str, usize)] = &[
     ("SG.", 40),
 ];
 
+/// Least length of anything that is known by its shape.
+const SHAPE_BYTES_MIN: usize = 20;
+const _: () = {
+    let mut shape = 0;
+    while shape < KNOWN_SHAPES.len() {
+        assert!(KNOWN_SHAPES[shape].1 >= SHAPE_BYTES_MIN);
+        shape += 1;
+    }
+};
+
 /// Judges names and texts. Keeps what it found out about names.
 #[derive(Debug, Default)]
 pub struct Redactor {
-    names: HashMap<String, bool>,
+    names: QuickMap<String, bool>,
     found: Vec<Range<usize>>,
 }
 
@@ -211,7 +221,7 @@ impl Redactor {
                 AttributeValue::Str(text) if secret && !text.is_empty() => taken += u64::from(replace(text)),
                 AttributeValue::Str(text) => taken += self.text(text),
                 AttributeValue::Bytes(bytes) if secret && !bytes.is_empty() => {
-                    *value = AttributeValue::Str(REDACTED.to_owned());
+                    *value = AttributeValue::Str(REDACTED.into());
                     taken += 1;
                 }
                 AttributeValue::Bytes(_) => {}
@@ -252,7 +262,7 @@ impl Redactor {
                 continue;
             }
             after_option = self.is_secret_option(word);
-            taken += self.text(word);
+            taken += self.string(word);
         }
         taken
     }
@@ -271,9 +281,27 @@ impl Redactor {
     }
 
     /// Takes credentials out of a text; says how many.
-    pub fn text(&mut self, text: &mut String) -> u64 {
+    pub fn text(&mut self, text: &mut Text) -> u64 {
+        let (clean, taken) = self.cleaned(text);
+        if let Some(clean) = clean {
+            *text = clean.into();
+        }
+        taken
+    }
+
+    /// Takes credentials out of a string; says how many.
+    pub fn string(&mut self, text: &mut String) -> u64 {
+        let (clean, taken) = self.cleaned(text);
+        if let Some(clean) = clean {
+            *text = clean;
+        }
+        taken
+    }
+
+    /// What is left of a text without its credentials, and how many they were; `None` where it has none.
+    fn cleaned(&mut self, text: &str) -> (Option<String>, u64) {
         if !self.concerns_text(text) {
-            return 0;
+            return (None, 0);
         }
         let mut clean = String::with_capacity(text.len());
         let mut at = 0;
@@ -283,14 +311,16 @@ impl Redactor {
             at = found.end;
         }
         clean.push_str(&text[at..]);
-        let taken = self.found.len() as u64;
-        *text = clean;
-        taken
+        (Some(clean), self.found.len() as u64)
     }
 
     /// Fills `found` with the parts that are credentials, in order and apart. One pass over the words of the text.
     fn concerns_text(&mut self, text: &str) -> bool {
         self.found.clear();
+        // One short word, as most names are.
+        if text.len() < SHAPE_BYTES_MIN && text.bytes().all(is_of_word) {
+            return false;
+        }
         let mut words = Words { text, at: 0 };
         let mut previous: Option<Range<usize>> = None;
         let mut hidden_to = 0;
@@ -372,9 +402,9 @@ impl Redactor {
 }
 
 /// Puts [`REDACTED`] in place of a whole text; `false` where it stands there already.
-fn replace(text: &mut String) -> bool {
-    let new = text != REDACTED;
-    REDACTED.clone_into(text);
+fn replace<T: AsRef<str> + From<&'static str>>(text: &mut T) -> bool {
+    let new = (*text).as_ref() != REDACTED;
+    *text = REDACTED.into();
     new
 }
 
@@ -527,6 +557,9 @@ fn password_of_url(text: &str, start: usize) -> Option<Range<usize>> {
 fn is_known_shape(word: &str) -> bool {
     // What the words of a path or a file are called is judged by the last of them.
     let word = word.rsplit('/').next().unwrap_or(word);
+    if word.len() < SHAPE_BYTES_MIN {
+        return false;
+    }
     let by_prefix = KNOWN_SHAPES.iter().any(|(prefix, least)| word.starts_with(prefix) && word.len() >= *least);
     let is_jwt = || word.starts_with("eyJ") && word.len() >= 30 && word.split('.').count() == 3;
     by_prefix || is_jwt()

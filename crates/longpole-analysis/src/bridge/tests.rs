@@ -75,7 +75,7 @@ fn the_run_is_one_trace_and_legacy_ids_still_find_their_spans() {
     let moved = (text::trace_id(2), text::span_id(72));
     let report = Report::new(recording);
     assert_eq!(report.trace_count(), 1);
-    let name = |(trace, span)| report.forest().node_of_id(trace, span).map(|n| report.name(n));
+    let name = |(trace, span)| report.forest().node_of_id(report.recording(), trace, span).map(|n| report.name(n));
     assert_eq!(name(legacy(74)), Some("pulumirpc.ResourceProvider/Create"));
     assert_eq!(name(moved), Some("newPlugin"));
 }

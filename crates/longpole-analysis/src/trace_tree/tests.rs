@@ -196,8 +196,8 @@ fn a_pid_that_was_used_again_is_another_process() {
 fn ids_find_their_nodes() {
     let recording = text::parse("run x 0..9ms\n  a 1..2ms\n").unwrap();
     let forest = Forest::build(&recording);
-    assert_eq!(forest.node_of_id(recording.run.trace_id, recording.run.root_span_id), Some(0));
-    assert_eq!(forest.node_of_id(recording.spans[0].trace_id, recording.spans[0].span_id), Some(1));
+    assert_eq!(forest.node_of_id(&recording, recording.run.trace_id, recording.run.root_span_id), Some(0));
+    assert_eq!(forest.node_of_id(&recording, recording.spans[0].trace_id, recording.spans[0].span_id), Some(1));
     assert_eq!(forest.node_of_span(0), Some(1));
     assert_eq!((forest.service(&recording, 0), forest.children(0)), ("run", &[1usize][..]));
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{ORIGIN, ORIGIN_MONOTONIC, span_id, trace_id};
 use crate::attribute::{AttributeValue, Attributes};
+use crate::list::List;
 use crate::process::Process;
 use crate::recording::Recording;
 use crate::resource::{Resource, Scope};
@@ -593,7 +594,7 @@ fn link_names(words: &[Word]) -> Vec<String> {
 fn resource(service: &str) -> Resource {
     let mut resource = Resource::default();
     if !service.is_empty() {
-        resource.attributes.push("service.name", AttributeValue::Str(service.to_owned()));
+        resource.attributes.push("service.name", AttributeValue::Str(service.into()));
     }
     resource
 }
@@ -602,9 +603,9 @@ fn resource(service: &str) -> Resource {
 fn attribute(text: &str, attributes: &mut Attributes) {
     let (key, value) = text.split_once('=').unwrap_or((text, ""));
     let value = match value.strip_prefix('[').and_then(|v| v.strip_suffix(']')) {
-        Some("") => AttributeValue::Array(Vec::new()),
-        Some(list) => AttributeValue::Array(list.split(',').map(|item| AttributeValue::Str(item.to_owned())).collect()),
-        None => AttributeValue::Str(value.to_owned()),
+        Some("") => AttributeValue::Array(List::new()),
+        Some(list) => AttributeValue::Array(list.split(',').map(|item| AttributeValue::Str(item.into())).collect()),
+        None => AttributeValue::Str(value.into()),
     };
     attributes.push(key, value);
 }

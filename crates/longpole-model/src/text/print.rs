@@ -106,7 +106,7 @@ fn references(recording: &Recording) -> HashMap<(TraceId, SpanId), (String, bool
         if wanted.contains(&id) {
             let odd = quoted(&span.name) != span.name || span.name.contains([',', ']']);
             let label = count[span.name.as_str()] > 1 || odd;
-            out.entry(id).or_insert_with(|| if label { (format!("s{}", i + 1), true) } else { (span.name.clone(), false) });
+            out.entry(id).or_insert_with(|| if label { (format!("s{}", i + 1), true) } else { (span.name.to_string(), false) });
         }
     }
     out
@@ -210,7 +210,7 @@ fn is_key(key: &str) -> bool {
 /// The value as one word, where it is a text or a list of texts without blanks.
 fn attribute_value(value: &AttributeValue) -> Option<String> {
     match value {
-        AttributeValue::Str(text) if is_word(text) && !(text.starts_with('[') && text.ends_with(']')) => Some(text.clone()),
+        AttributeValue::Str(text) if is_word(text) && !(text.starts_with('[') && text.ends_with(']')) => Some(text.to_string()),
         AttributeValue::Array(items) => {
             let texts: Option<Vec<&str>> = items.iter().map(AttributeValue::as_str).collect();
             let texts = texts.filter(|texts| texts.iter().all(|t| is_word(t) && !t.contains(',') && !t.is_empty()))?;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
-use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
+use longpole_model::time::{ClockAnchor, Monotonic, TimeRange, Timestamp};
 use longpole_model::{
     AttributeValue, CaptureMode, Clock, ContextRecord, CpuSlice, Evidence, Exit, Recording, Resource, Run, Sample, SampleLink, Span,
     SpanId, SpanKind, Status, StatusCode, Thread, VirtOffset,
@@ -72,28 +72,17 @@ fn span(id: u8, parent: u8, name: &str, start: i64, end: i64) -> Span {
     let span_id = |number: u8| SpanId::new([0, 0, 0, 0, 0, 0, 0xab, number]).filter(|_| number > 0);
     let mut resource = Resource::default();
     resource.attributes.push("service.name", AttributeValue::Str("shop".into()));
+    let trace_id = "4bf92f3577b34da6a3ce929d0e0e4736".parse().unwrap();
+    let range = TimeRange { start: Timestamp(start), end: Timestamp(end) };
     let mut span = Span {
-        trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".parse().unwrap(),
-        span_id: span_id(id).unwrap(),
         parent_span_id: span_id(parent),
-        trace_state: String::new(),
         flags: 1,
-        name: name.into(),
         kind: SpanKind::Internal,
-        start: Timestamp(start),
-        end: Timestamp(end),
-        attributes: Default::default(),
-        dropped_attributes: 0,
-        events: Vec::new(),
-        dropped_events: 0,
-        links: Vec::new(),
-        dropped_links: 0,
-        status: Status::default(),
         resource: Arc::new(resource),
-        scope: Arc::default(),
         pid: Some(7),
+        ..Span::new(trace_id, span_id(id).unwrap(), name, range)
     };
-    span.attributes.push("http.route", AttributeValue::Str(format!("/{name}")));
+    span.attributes.push("http.route", AttributeValue::Str(format!("/{name}").into()));
     span.attributes.push("retries", AttributeValue::Int(i64::from(id)));
     span
 }

@@ -17,7 +17,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use longpole_analysis::bridge::{self, LEGACY_SPAN_ID, LEGACY_TRACE_ID};
-use longpole_model::{AttributeValue, Attributes, Resource, Span, SpanId, TraceId};
+use longpole_model::{AttributeValue, Attributes, List, Resource, Span, SpanId, TraceId};
 
 use crate::import;
 use crate::limits::{TWIN_IDS_MAX, TWINS_WAITING_MAX};
@@ -172,7 +172,7 @@ impl Twins {
     fn at_home(&self, mut span: Span) -> Span {
         if let Some(home) = self.homes.get(&span.trace_id) {
             let old = std::mem::replace(&mut span.trace_id, *home);
-            span.attributes.push(LEGACY_TRACE_ID, AttributeValue::Str(old.to_string()));
+            span.attributes.push(LEGACY_TRACE_ID, AttributeValue::Str(old.to_string().into()));
             let twin = span.parent_span_id.and_then(|parent| self.twins.get(&parent));
             span.parent_span_id = twin.filter(|(trace, _)| trace == home).map(|(_, twin)| *twin).or(span.parent_span_id);
         }
@@ -190,7 +190,7 @@ fn is_bridged(span: &Span) -> bool {
 
 /// What pairing asks of a span.
 fn in_short(span: &Span) -> Span {
-    Span { attributes: Attributes::default(), events: Vec::new(), links: Vec::new(), ..span.clone() }
+    Span { attributes: Attributes::default(), events: List::default(), links: List::default(), ..span.clone() }
 }
 
 #[cfg(test)]

@@ -9,10 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use longpole_model::sink::EventRef;
-use longpole_model::{
-    Attribute, Attributes, Loss, LossKind, Resource, ResourceEvent, Scope, Span, SpanBatch, SpanEvent, SpanId, SpanRef, SpanSink,
-    Timestamp, TraceId,
-};
+use longpole_model::{Loss, LossKind, Resource, ResourceEvent, Scope, Span, SpanBatch, SpanId, SpanRef, SpanSink, Timestamp, TraceId};
 use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::redact::Redactor;
 use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, pulumi_payload, zipkin};
@@ -346,8 +343,7 @@ impl LogSink for Events<'_> {
     fn scope(&mut self, _: Scope) {}
 
     fn event(&mut self, trace_id: TraceId, span_id: SpanId, event: EventRef<'_>) {
-        let attributes = event.attributes.iter().map(|(key, value)| Attribute { key: (*key).to_owned(), value: value.to_owned() });
-        let mut event = SpanEvent { time: event.time, name: event.name.to_owned(), attributes: Attributes(attributes.collect()) };
+        let mut event = event.to_event();
         let taken = self.redactor.as_deref_mut().map_or(0, |redactor| redactor.event(&mut event));
         self.book.add(LossKind::ValuesRedacted, taken, CREDENTIALS);
         if let Err(error) = self.keep.log_event(trace_id, span_id, event) {

@@ -269,8 +269,8 @@ impl TreeColumns {
             columns.subtree.push((node.subtree_end - index - 1) as u64);
             columns.start_nanos.push(node.range.start.nanos_since(origin));
             columns.duration_nanos.push(node.range.nanos());
-            columns.service.push(labels.service[index] as u32);
-            columns.name.push(labels.name[index] as u32);
+            columns.service.push(labels.service[index]);
+            columns.name.push(labels.name[index]);
             columns.flags.push(flags(report, index));
             columns.on_path_nanos.push(report.critical_path().on_path_nanos[index]);
             columns.samples.push(report.own_samples(index).len() as u64);
@@ -338,7 +338,7 @@ impl SpanView {
             kind: span.map_or("internal", |span| span.kind.as_str()),
             status: span.map_or(StatusView { code: StatusCode::Unset.as_str(), message: String::new() }, |span| StatusView {
                 code: span.status.code.as_str(),
-                message: span.status.message.clone(),
+                message: span.status.message.to_string(),
             }),
             start_nanos: node.range.start.nanos_since(report.origin()),
             duration_nanos: node.range.nanos(),
@@ -388,7 +388,7 @@ fn process_attributes(process: &Process) -> Vec<AttributeView> {
 
 impl EventView {
     fn new(event: &SpanEvent, origin: Timestamp) -> Self {
-        EventView { time_nanos: event.time.nanos_since(origin), name: event.name.clone(), attributes: attributes(&event.attributes) }
+        EventView { time_nanos: event.time.nanos_since(origin), name: event.name.to_string(), attributes: attributes(&event.attributes) }
     }
 }
 
@@ -397,7 +397,7 @@ impl SpanLinkView {
         SpanLinkView {
             trace_id: link.trace_id.to_string(),
             span_id: link.span_id.to_string(),
-            handle: report.forest().node_of_id(link.trace_id, link.span_id).map(node_handle),
+            handle: report.forest().node_of_id(report.recording(), link.trace_id, link.span_id).map(node_handle),
         }
     }
 }
@@ -653,7 +653,7 @@ fn nanos(value: u64) -> i64 {
 }
 
 fn attributes(attributes: &Attributes) -> Vec<AttributeView> {
-    attributes.iter().map(|attribute| AttributeView { key: attribute.key.clone(), value: json(&attribute.value) }).collect()
+    attributes.iter().map(|attribute| AttributeView { key: attribute.key.to_string(), value: json(&attribute.value) }).collect()
 }
 
 /// A value as JSON has it. What JSON's numbers cannot hold becomes a text, bytes become hex.
@@ -669,6 +669,6 @@ fn json(value: &AttributeValue) -> Value {
         }
         AttributeValue::Bytes(bytes) => Value::from(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
         AttributeValue::Array(values) => Value::Array(values.iter().map(json).collect()),
-        AttributeValue::KeyValues(pairs) => Value::Object(pairs.iter().map(|pair| (pair.key.clone(), json(&pair.value))).collect()),
+        AttributeValue::KeyValues(pairs) => Value::Object(pairs.iter().map(|pair| (pair.key.to_string(), json(&pair.value))).collect()),
     }
 }

@@ -166,17 +166,17 @@ fn a_span_tells_everything_about_itself() {
 #[test]
 fn attributes_become_the_json_that_is_closest() {
     let mut recording = text::parse("run 0..9ms\n  a 0..9ms web pid 2\n").unwrap();
-    let pair = |key: &str, value| Attribute { key: key.to_owned(), value };
+    let pair = |key: &str, value| Attribute { key: key.into(), value };
     let values = [
-        pair("text", AttributeValue::Str("a".to_owned())),
+        pair("text", AttributeValue::Str("a".into())),
         pair("truth", AttributeValue::Bool(true)),
         pair("exact", AttributeValue::Int(-(1 << 53))),
         pair("huge", AttributeValue::Int(i64::MAX)),
         pair("double", AttributeValue::Double(0.5)),
         pair("infinite", AttributeValue::Double(f64::NEG_INFINITY)),
-        pair("bytes", AttributeValue::Bytes(vec![0, 255])),
-        pair("list", AttributeValue::Array(vec![AttributeValue::Int(1), AttributeValue::Empty])),
-        pair("pairs", AttributeValue::KeyValues(vec![pair("k", AttributeValue::Str("v".to_owned()))])),
+        pair("bytes", AttributeValue::Bytes(vec![0, 255].into())),
+        pair("list", AttributeValue::Array(vec![AttributeValue::Int(1), AttributeValue::Empty].into())),
+        pair("pairs", AttributeValue::KeyValues(vec![pair("k", AttributeValue::Str("v".into()))].into())),
     ];
     recording.spans[0].attributes = Attributes(values.to_vec());
     let span = json_of(SpanView::new("r7", &Report::new(recording), "s2"));

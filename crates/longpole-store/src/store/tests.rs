@@ -26,7 +26,7 @@ fn summary(recording: &Recording) -> SummaryRow {
 /// What reading gives back: the same, with spans in the order of their rows.
 fn as_read(mut recording: Recording) -> Recording {
     let rows = order::rows(&recording.spans);
-    recording.spans = rows.iter().map(|row| recording.spans[row.index].clone()).collect();
+    recording.spans = rows.iter().map(|row| recording.spans[row.index as usize].clone()).collect();
     recording
 }
 
@@ -346,7 +346,7 @@ fn more_rows_than_one_batch_read_back_equal() {
                 Span {
                     span_id: id(number + 1).unwrap(),
                     parent_span_id: id(number / 3),
-                    events: vec![longpole_model::SpanEvent::default(); (number % 3) as usize],
+                    events: vec![longpole_model::SpanEvent::default(); (number % 3) as usize].into(),
                     ..testing::span(1, 1, 0, i64::from(number))
                 }
             })
@@ -381,7 +381,7 @@ fn a_tag_names_a_recording_until_it_moves_or_goes() {
     let store = Store::open(directory.path()).unwrap();
     let recording = ended();
     for _ in 0..2 {
-        store.import(&recording, &summary(&recording)).unwrap();
+        store.create(&recording.run).unwrap().write_segments(&recording, &summary(&recording)).unwrap();
     }
     let (first, second) = (RecordingName::new(1), RecordingName::new(2));
     assert_eq!(store.tag(first, "baseline").unwrap(), None);
@@ -403,7 +403,7 @@ fn a_tag_names_a_recording_until_it_moves_or_goes() {
 fn a_catalog_of_the_first_version_gets_what_it_lacks() {
     let directory = Directory::new();
     let recording = ended();
-    Store::open(directory.path()).unwrap().import(&recording, &summary(&recording)).unwrap();
+    sealed(directory.path(), &recording);
     let connection = rusqlite::Connection::open(directory.path().join("catalog.sqlite")).unwrap();
     connection.execute_batch("DROP TABLE tags; PRAGMA user_version = 1").unwrap();
     drop(connection);

@@ -15,13 +15,14 @@
 //! | pairs | `{"a":3}` | `{"kvlistValue":{"values":[{"key":"a","value":…}]}}` |
 //! | nothing set | empty | `{}` |
 
-use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, MapArray, StringArray};
-use longpole_model::{Attribute, AttributeValue, Attributes};
+use arrow::array::{Array, ArrayRef, AsArray, MapArray, StringArray, StringBuilder};
+use longpole_model::{Attribute, AttributeValue, Attributes, Texts};
 use serde_json::Value;
 
-use super::array::{TextMaps, optional_text};
+use super::array::TextMaps;
 use super::batch::{BadRows, Rows, at};
 
 /// Values inside each other that can be read back: serde_json stops at 128 brackets, and one level of pairs takes four.
@@ -33,27 +34,31 @@ const TOO_DEEP: &str = "nested too deep";
 /// The two columns of these rows.
 pub(super) fn columns<'a>(rows: impl Iterator<Item = &'a Attributes>) -> (ArrayRef, ArrayRef) {
     let mut maps = TextMaps::new();
-    let mut typed: Vec<Option<String>> = Vec::with_capacity(rows.size_hint().0);
+    let mut typed = StringBuilder::new();
+    // One memory for all values: most of them are a few bytes.
+    let mut scratch = String::new();
     for attributes in rows {
         for attribute in attributes.iter() {
-            maps.pair(&attribute.key, &text(&attribute.value));
+            scratch.clear();
+            maps.pair(&attribute.key, text(&mut scratch, &attribute.value));
         }
         maps.end_of_row();
-        let plain = attributes.iter().all(|attribute| matches!(attribute.value, AttributeValue::Str(_)));
-        typed.push((!plain).then(|| {
-            let mut json = String::new();
-            pairs_json(&mut json, &attributes.0, 1);
-            json
-        }));
+        if attributes.iter().all(|attribute| matches!(attribute.value, AttributeValue::Str(_))) {
+            typed.append_null();
+        } else {
+            scratch.clear();
+            pairs_json(&mut scratch, &attributes.0, 1);
+            typed.append_value(&scratch);
+        }
     }
-    (maps.finish(), optional_text(typed.into_iter()))
+    (maps.finish(), Arc::new(typed.finish()))
 }
 
 /// Reads one row of the two columns.
-pub(super) fn attributes_at(maps: &MapArray, typed: &StringArray, row: usize) -> Rows<Attributes> {
+pub(super) fn attributes_at(texts: &mut Texts, maps: &MapArray, typed: &StringArray, row: usize) -> Rows<Attributes> {
     if let Some(json) = at(typed, row, |row| typed.value(row)) {
         let value: Value = serde_json::from_str(json).map_err(|error| BadRows(format!("attributes as JSON: {error}")))?;
-        return pairs_from_json(&value).map(Attributes).ok_or_else(|| BadRows("attributes as JSON are not OTLP's".into()));
+        return pairs_from_json(texts, &value).map(Attributes).ok_or_else(|| BadRows("attributes as JSON are not OTLP's".into()));
     }
     let pairs = maps.value(row);
     let text_column = |index: usize| {
@@ -66,32 +71,45 @@ pub(super) fn attributes_at(maps: &MapArray, typed: &StringArray, row: usize) ->
     let (keys, values) = (text_column(0)?, text_column(1)?);
     Ok(Attributes(
         (0..pairs.len())
-            .map(|pair| Attribute { key: keys.value(pair).to_owned(), value: AttributeValue::Str(values.value(pair).to_owned()) })
+            .map(|pair| Attribute { key: texts.text(keys.value(pair)), value: AttributeValue::Str(texts.text(values.value(pair))) })
             .collect(),
     ))
 }
 
-/// A value as the map shows it.
-fn text(value: &AttributeValue) -> Cow<'_, str> {
+/// A value as the map shows it; `scratch` is empty and may hold it.
+fn text<'t>(scratch: &'t mut String, value: &'t AttributeValue) -> &'t str {
     match value {
-        AttributeValue::Empty => Cow::Borrowed(""),
-        AttributeValue::Str(text) => Cow::Borrowed(text),
-        AttributeValue::Bytes(bytes) => Cow::Owned(hex(bytes)),
-        other => {
-            let mut json = String::new();
-            plain_json(&mut json, other, 1);
-            Cow::Owned(json)
-        }
+        AttributeValue::Empty => {}
+        AttributeValue::Str(text) => return text,
+        AttributeValue::Bool(truth) => return word_of(*truth),
+        AttributeValue::Bytes(bytes) => hex(scratch, bytes),
+        other => plain_json(scratch, other, 1),
     }
+    scratch
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn word_of(truth: bool) -> &'static str {
+    if truth { "true" } else { "false" }
+}
+
+fn hex(out: &mut String, bytes: &[u8]) {
     let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+    out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]));
+}
+
+/// Writes what has a textual form; a text takes everything.
+fn put(out: &mut String, value: std::fmt::Arguments<'_>) {
+    let written = out.write_fmt(value);
+    debug_assert!(written.is_ok());
 }
 
 fn quoted(out: &mut String, text: &str) {
-    out.push_str(&Value::from(text).to_string());
+    if text.bytes().any(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')) {
+        return put(out, format_args!("{}", Value::from(text)));
+    }
+    out.push('"');
+    out.push_str(text);
+    out.push('"');
 }
 
 fn list<T>(out: &mut String, brackets: [char; 2], items: &[T], mut item: impl FnMut(&mut String, &T)) {
@@ -110,10 +128,14 @@ fn plain_json(out: &mut String, value: &AttributeValue, depth: u32) {
     match value {
         AttributeValue::Empty => out.push_str("null"),
         AttributeValue::Str(text) => quoted(out, text),
-        AttributeValue::Bool(truth) => out.push_str(&truth.to_string()),
-        AttributeValue::Int(number) => out.push_str(&number.to_string()),
-        AttributeValue::Double(number) => out.push_str(&format!("{number:?}")),
-        AttributeValue::Bytes(bytes) => quoted(out, &hex(bytes)),
+        AttributeValue::Bool(truth) => out.push_str(word_of(*truth)),
+        AttributeValue::Int(number) => put(out, format_args!("{number}")),
+        AttributeValue::Double(number) => put(out, format_args!("{number:?}")),
+        AttributeValue::Bytes(bytes) => {
+            out.push('"');
+            hex(out, bytes);
+            out.push('"');
+        }
         AttributeValue::Array(_) | AttributeValue::KeyValues(_) if depth >= NESTING_MAX => quoted(out, TOO_DEEP),
         AttributeValue::Array(values) => list(out, ['[', ']'], values, |out, value| plain_json(out, value, depth + 1)),
         AttributeValue::KeyValues(pairs) => list(out, ['{', '}'], pairs, |out, pair| {
@@ -143,12 +165,12 @@ fn otlp_json(out: &mut String, value: &AttributeValue, depth: u32) {
             quoted(out, text);
             out.push('}');
         }
-        AttributeValue::Bool(truth) => out.push_str(&format!("{{\"boolValue\":{truth}}}")),
-        AttributeValue::Int(number) => out.push_str(&format!("{{\"intValue\":\"{number}\"}}")),
-        AttributeValue::Double(number) => out.push_str(&format!("{{\"doubleValue\":\"{}\"}}", double_text(*number))),
-        AttributeValue::Bytes(bytes) => out.push_str(&format!("{{\"bytesValue\":\"{}\"}}", base64(bytes))),
+        AttributeValue::Bool(truth) => put(out, format_args!("{{\"boolValue\":{truth}}}")),
+        AttributeValue::Int(number) => put(out, format_args!("{{\"intValue\":\"{number}\"}}")),
+        AttributeValue::Double(number) => put(out, format_args!("{{\"doubleValue\":\"{}\"}}", double_text(*number))),
+        AttributeValue::Bytes(bytes) => put(out, format_args!("{{\"bytesValue\":\"{}\"}}", base64(bytes))),
         AttributeValue::Array(_) | AttributeValue::KeyValues(_) if depth >= NESTING_MAX => {
-            out.push_str(&format!("{{\"stringValue\":\"{TOO_DEEP}\"}}"));
+            put(out, format_args!("{{\"stringValue\":\"{TOO_DEEP}\"}}"));
         }
         AttributeValue::Array(values) => {
             out.push_str("{\"arrayValue\":{\"values\":");
@@ -174,24 +196,28 @@ fn double_text(number: f64) -> String {
     }
 }
 
-fn pairs_from_json(value: &Value) -> Option<Vec<Attribute>> {
-    let pair = |pair: &Value| Some(Attribute { key: pair.get("key")?.as_str()?.to_owned(), value: value_from_json(pair.get("value")?)? });
-    value.as_array()?.iter().map(pair).collect()
+fn pairs_from_json(texts: &mut Texts, value: &Value) -> Option<Vec<Attribute>> {
+    let mut pair =
+        |pair: &Value| Some(Attribute { key: texts.text(pair.get("key")?.as_str()?), value: value_from_json(texts, pair.get("value")?)? });
+    value.as_array()?.iter().map(&mut pair).collect()
 }
 
-fn value_from_json(value: &Value) -> Option<AttributeValue> {
+fn value_from_json(texts: &mut Texts, value: &Value) -> Option<AttributeValue> {
     let Some((kind, value)) = value.as_object()?.iter().next() else {
         return Some(AttributeValue::Empty);
     };
     Some(match kind.as_str() {
-        "stringValue" => AttributeValue::Str(value.as_str()?.to_owned()),
+        "stringValue" => AttributeValue::Str(texts.text(value.as_str()?)),
         "boolValue" => AttributeValue::Bool(value.as_bool()?),
         "intValue" => AttributeValue::Int(value.as_str()?.parse().ok()?),
         // Rust reads "NaN", "Infinity" and "-Infinity" as proto3 spells them.
         "doubleValue" => AttributeValue::Double(value.as_str()?.parse().ok()?),
-        "bytesValue" => AttributeValue::Bytes(from_base64(value.as_str()?)?),
-        "arrayValue" => AttributeValue::Array(value.get("values")?.as_array()?.iter().map(value_from_json).collect::<Option<_>>()?),
-        "kvlistValue" => AttributeValue::KeyValues(pairs_from_json(value.get("values")?)?),
+        "bytesValue" => AttributeValue::Bytes(from_base64(value.as_str()?)?.into()),
+        "arrayValue" => {
+            let values = value.get("values")?.as_array()?.iter().map(|value| value_from_json(texts, value));
+            AttributeValue::Array(values.collect::<Option<_>>()?)
+        }
+        "kvlistValue" => AttributeValue::KeyValues(pairs_from_json(texts, value.get("values")?)?.into()),
         _ => return None,
     })
 }
@@ -235,11 +261,12 @@ mod tests {
 
     fn round_trip(rows: &[Attributes]) -> Rows<Vec<Attributes>> {
         let (maps, typed) = columns(rows.iter());
-        (0..rows.len()).map(|row| attributes_at(maps.as_map(), typed.as_string(), row)).collect()
+        let mut texts = Texts::default();
+        (0..rows.len()).map(|row| attributes_at(&mut texts, maps.as_map(), typed.as_string(), row)).collect()
     }
 
     fn check(value: AttributeValue, shown: &str, json: &str) {
-        assert_eq!(text(&value), shown);
+        assert_eq!(text(&mut String::new(), &value), shown);
         let mut found = String::new();
         otlp_json(&mut found, &value, 1);
         assert_eq!(found, json);
@@ -254,14 +281,18 @@ mod tests {
         check(Double(0.5), "0.5", r#"{"doubleValue":"0.5"}"#);
         check(Double(f64::NEG_INFINITY), "-inf", r#"{"doubleValue":"-Infinity"}"#);
         check(Bool(true), "true", r#"{"boolValue":true}"#);
-        check(Bytes(vec![0xc0, 0xff, 0xee]), "c0ffee", r#"{"bytesValue":"wP/u"}"#);
+        check(Bytes(vec![0xc0, 0xff, 0xee].into()), "c0ffee", r#"{"bytesValue":"wP/u"}"#);
         check(Empty, "", "{}");
         check(
-            Array(vec![Str("a".into()), Int(3), Empty]),
+            Array(vec![Str("a".into()), Int(3), Empty].into()),
             r#"["a",3,null]"#,
             r#"{"arrayValue":{"values":[{"stringValue":"a"},{"intValue":"3"},{}]}}"#,
         );
-        check(KeyValues(vec![pair("a", Int(3))]), r#"{"a":3}"#, r#"{"kvlistValue":{"values":[{"key":"a","value":{"intValue":"3"}}]}}"#);
+        check(
+            KeyValues(vec![pair("a", Int(3))].into()),
+            r#"{"a":3}"#,
+            r#"{"kvlistValue":{"values":[{"key":"a","value":{"intValue":"3"}}]}}"#,
+        );
     }
 
     #[test]
@@ -277,8 +308,8 @@ mod tests {
         let mut value = AttributeValue::Int(1);
         for _ in 1..depth {
             value = match pairs {
-                true => AttributeValue::KeyValues(vec![Attribute { key: "k".into(), value }]),
-                false => AttributeValue::Array(vec![value]),
+                true => AttributeValue::KeyValues(vec![Attribute { key: "k".into(), value }].into()),
+                false => AttributeValue::Array(vec![value].into()),
             };
         }
         Attributes(vec![Attribute { key: "deep".into(), value }])

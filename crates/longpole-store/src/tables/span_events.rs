@@ -1,7 +1,7 @@
 //! Events of spans.
 
 use arrow::array::ArrayRef;
-use longpole_model::{Span, SpanEvent, Timestamp};
+use longpole_model::{Span, SpanEvent, Texts, Timestamp};
 
 use super::attributes::{self, attributes_at};
 use super::batch::{BadRows, Batch, Rows};
@@ -30,12 +30,12 @@ pub(crate) struct Row<'a> {
 }
 
 /// The events of these spans.
-pub(crate) fn rows<'a>(spans: &[spans::Row<'a>]) -> Vec<Row<'a>> {
-    let of_span = |row: &spans::Row<'a>| {
+pub(crate) fn rows<'a>(spans: impl Iterator<Item = spans::Row<'a>>) -> Vec<Row<'a>> {
+    let of_span = |row: spans::Row<'a>| {
         let (span_row, span) = (row.row, row.span);
         span.events.iter().map(move |event| Row { span_row, span, event })
     };
-    spans.iter().flat_map(of_span).collect()
+    spans.flat_map(of_span).collect()
 }
 
 pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
@@ -57,14 +57,14 @@ pub(super) fn span_at(spans: &mut [Span], row: i64) -> Rows<&mut Span> {
     usize::try_from(row).ok().and_then(|row| spans.get_mut(row)).ok_or_else(missing)
 }
 
-pub(crate) fn read(batch: &Batch<'_>, spans: &mut [Span]) -> Rows<()> {
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut Texts, spans: &mut [Span]) -> Rows<()> {
     let (span_row, time, name) = (batch.int("span_row")?, batch.int("time_unix_nano")?, batch.text("name")?);
     let (maps, typed) = (batch.map("attributes")?, batch.text("attributes_json")?);
     for row in batch.rows() {
         span_at(spans, span_row.value(row))?.events.push(SpanEvent {
             time: Timestamp(time.value(row)),
-            name: name.value(row).to_owned(),
-            attributes: attributes_at(maps, typed, row)?,
+            name: texts.text(name.value(row)),
+            attributes: attributes_at(texts, maps, typed, row)?,
         });
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Links from spans to other spans.
 
 use arrow::array::ArrayRef;
-use longpole_model::{Span, SpanLink};
+use longpole_model::{Span, SpanLink, Texts};
 
 use super::attributes::{self, attributes_at};
 use super::batch::{Batch, Rows, required, span_id_at, trace_id_at};
@@ -31,12 +31,12 @@ pub(crate) struct Row<'a> {
 }
 
 /// The links of these spans.
-pub(crate) fn rows<'a>(spans: &[spans::Row<'a>]) -> Vec<Row<'a>> {
-    let of_span = |row: &spans::Row<'a>| {
+pub(crate) fn rows<'a>(spans: impl Iterator<Item = spans::Row<'a>>) -> Vec<Row<'a>> {
+    let of_span = |row: spans::Row<'a>| {
         let (span_row, span) = (row.row, row.span);
         span.links.iter().map(move |link| Row { span_row, span, link })
     };
-    spans.iter().flat_map(of_span).collect()
+    spans.flat_map(of_span).collect()
 }
 
 pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
@@ -52,14 +52,14 @@ pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
     ]
 }
 
-pub(crate) fn read(batch: &Batch<'_>, spans: &mut [Span]) -> Rows<()> {
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut Texts, spans: &mut [Span]) -> Rows<()> {
     let (span_row, trace_id, span_id) = (batch.int("span_row")?, batch.id("linked_trace_id")?, batch.id("linked_span_id")?);
     let (maps, typed) = (batch.map("attributes")?, batch.text("attributes_json")?);
     for row in batch.rows() {
         span_at(spans, span_row.value(row))?.links.push(SpanLink {
             trace_id: required(trace_id_at(trace_id, row))?,
             span_id: required(span_id_at(span_id, row))?,
-            attributes: attributes_at(maps, typed, row)?,
+            attributes: attributes_at(texts, maps, typed, row)?,
         });
     }
     Ok(())

@@ -1,9 +1,10 @@
 //! Spans, in the order of [`crate::order`].
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use longpole_model::{Resource, Scope, Span, SpanKind, Status, StatusCode, Timestamp};
+use longpole_model::{List, Resource, Scope, Span, SpanKind, Status, StatusCode, Texts, Timestamp};
 
 use super::attributes::{self, attributes_at};
 use super::batch::{Batch, Rows, at, required, span_id_at, text_at, trace_id_at, word};
@@ -53,6 +54,11 @@ pub(crate) struct Row<'a> {
     pub(crate) row: u32,
     pub(crate) place: Place,
     pub(crate) span: &'a Span,
+}
+
+/// These rows of a table of spans whose places are known.
+pub(crate) fn rows<'a>(spans: &'a [Span], places: &'a [Place], range: Range<usize>) -> impl Iterator<Item = Row<'a>> {
+    range.map(|row| Row { row: row as u32, place: places[row], span: &spans[places[row].index as usize] })
 }
 
 pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
@@ -109,7 +115,7 @@ fn share<T: PartialEq>(last: &mut Arc<T>, value: T) -> Arc<T> {
     Arc::clone(last)
 }
 
-pub(crate) fn read(batch: &Batch<'_>, spans: &mut Vec<Span>) -> Rows<()> {
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut Texts, spans: &mut Vec<Span>) -> Rows<()> {
     let (trace_id, span_id, parent) = (batch.id("trace_id")?, batch.id("span_id")?, batch.id("parent_span_id")?);
     let (name, kind, trace_state) = (batch.text("name")?, batch.text("kind")?, batch.text("trace_state")?);
     let (start, end) = (batch.int("start_time_unix_nano")?, batch.int("end_time_unix_nano")?);
@@ -127,29 +133,32 @@ pub(crate) fn read(batch: &Batch<'_>, spans: &mut Vec<Span>) -> Rows<()> {
         None => Default::default(),
     };
     for row in batch.rows() {
-        let emitter = Resource { attributes: attributes_at(resource_maps, resource_typed, row)? };
+        let emitter = Resource { attributes: attributes_at(texts, resource_maps, resource_typed, row)? };
         let instrumentation = Scope {
             name: text_at(scope_name, row),
             version: text_at(scope_version, row),
-            attributes: attributes_at(scope_maps, scope_typed, row)?,
+            attributes: attributes_at(texts, scope_maps, scope_typed, row)?,
         };
         spans.push(Span {
             trace_id: required(trace_id_at(trace_id, row))?,
             span_id: required(span_id_at(span_id, row))?,
             parent_span_id: span_id_at(parent, row)?,
-            trace_state: text_at(trace_state, row),
+            trace_state: texts.text(at(trace_state, row, |row| trace_state.value(row)).unwrap_or_default()),
             flags: flags.value(row),
-            name: name.value(row).to_owned(),
+            name: texts.text(name.value(row)),
             kind: word("kind", kind.value(row), kind_of)?,
             start: Timestamp(start.value(row)),
             end: Timestamp(end.value(row)),
-            attributes: attributes_at(maps, typed, row)?,
+            attributes: attributes_at(texts, maps, typed, row)?,
             dropped_attributes: dropped_attributes.value(row),
-            events: Vec::new(),
+            events: List::new(),
             dropped_events: dropped_events.value(row),
-            links: Vec::new(),
+            links: List::new(),
             dropped_links: dropped_links.value(row),
-            status: Status { code: word("status_code", code.value(row), status_of)?, message: text_at(message, row) },
+            status: Status {
+                code: word("status_code", code.value(row), status_of)?,
+                message: texts.text(at(message, row, |row| message.value(row)).unwrap_or_default()),
+            },
             resource: share(&mut resource, emitter),
             scope: share(&mut scope, instrumentation),
             pid: at(pid, row, |row| pid.value(row)),

@@ -110,7 +110,7 @@ impl Annotated {
                         half.log(&message, &time, limits);
                     }
                 }
-                NAME => half.span.name = text(value, losses),
+                NAME => half.span.name = text(value, losses).into(),
                 START => half.edge(&key, value, false, losses),
                 END => half.edge(&key, value, true, losses),
                 "S" if is_native => half.edge(&key, value, false, losses),
@@ -134,7 +134,7 @@ fn text(value: Vec<u8>, losses: &mut Losses) -> String {
 }
 
 fn bytes_or_text(value: Vec<u8>) -> AttributeValue {
-    String::from_utf8(value).map_or_else(|error| AttributeValue::Bytes(error.into_bytes()), AttributeValue::Str)
+    String::from_utf8(value).map_or_else(|error| AttributeValue::Bytes(error.into_bytes().into()), |text| AttributeValue::Str(text.into()))
 }
 
 impl Half {
@@ -142,7 +142,7 @@ impl Half {
     fn edge(&mut self, key: &str, value: Vec<u8>, is_end: bool, losses: &mut Losses) {
         let text = text(value, losses);
         let Some(nanos) = rfc3339::parse(&text) else {
-            self.span.tag(key, AttributeValue::Str(text));
+            self.span.tag(key, AttributeValue::Str(text.into()));
             return;
         };
         let time = self.span.time(nanos, || text);
@@ -161,7 +161,7 @@ impl Half {
             }
             None => {
                 self.untimed.push(message.to_owned());
-                self.span.tag(TIME, AttributeValue::Str(time.to_owned()));
+                self.span.tag(TIME, AttributeValue::Str(time.into()));
             }
         }
     }

@@ -57,10 +57,10 @@ fn bridged_logs_are_left_out_and_say_whose_they_are() {
     let ids = (longpole_model::TraceId::new([1; 16]).unwrap(), longpole_model::SpanId::new([2; 8]).unwrap());
     let range = longpole_model::TimeRange { start: longpole_model::Timestamp(1), end: longpole_model::Timestamp(2) };
     let mut span = Span::new(ids.0, ids.1, "Create", range);
-    span.attributes.push("Msg", AttributeValue::Str(message.to_owned()));
-    span.attributes.push("Msg", AttributeValue::Str("ready".to_owned()));
+    span.attributes.push("Msg", AttributeValue::Str(message.into()));
+    span.attributes.push("Msg", AttributeValue::Str("ready".into()));
     let mut attributes = Attributes::default();
-    attributes.push("gRPC response", AttributeValue::Str("id:\"hunter2\"".to_owned()));
+    attributes.push("gRPC response", AttributeValue::Str("id:\"hunter2\"".into()));
     span.events.push(longpole_model::SpanEvent { attributes, ..Default::default() });
     leave_out(&mut span);
     assert!(!format!("{span:?}").contains("hunter2"), "{span:?}");

@@ -5,7 +5,7 @@ use super::*;
 
 fn cleaned(text: &str) -> String {
     let mut text = text.to_owned();
-    Redactor::default().text(&mut text);
+    Redactor::default().string(&mut text);
     text
 }
 
@@ -132,13 +132,14 @@ fn options_and_nested_values_are_seen() {
         assert_eq!(words.join(" "), clean);
     }
 
-    let text = |text: &str| AttributeValue::Str(text.to_owned());
-    let inner = Attribute { key: "password".to_owned(), value: AttributeValue::Array(vec![text("a"), text("b"), AttributeValue::Int(7)]) };
+    let text = |text: &str| AttributeValue::Str(text.into());
+    let inner =
+        Attribute { key: "password".into(), value: AttributeValue::Array(vec![text("a"), text("b"), AttributeValue::Int(7)].into()) };
     let mut attributes = Attributes(vec![
-        Attribute { key: "login".to_owned(), value: AttributeValue::KeyValues(vec![inner]) },
-        Attribute { key: "process.command_args".to_owned(), value: AttributeValue::Array(vec![text("--secret"), text("x"), text("y")]) },
-        Attribute { key: "client.secret".to_owned(), value: AttributeValue::Bytes(vec![1, 2]) },
-        Attribute { key: "token".to_owned(), value: AttributeValue::Int(3) },
+        Attribute { key: "login".into(), value: AttributeValue::KeyValues(vec![inner].into()) },
+        Attribute { key: "process.command_args".into(), value: AttributeValue::Array(vec![text("--secret"), text("x"), text("y")].into()) },
+        Attribute { key: "client.secret".into(), value: AttributeValue::Bytes(vec![1, 2].into()) },
+        Attribute { key: "token".into(), value: AttributeValue::Int(3) },
     ]);
     assert!(redactor.concerns(&attributes));
     assert_eq!(redactor.attributes(&mut attributes), 4);

@@ -123,7 +123,7 @@ impl<'de> SpanMessage<'de> {
     fn into_raw(self) -> Raw<'de> {
         let mut tags: Vec<_> = self.tags.0.into_iter().map(|(key, value)| Tag { key, value, by: None }).collect();
         if let Kind(_, Some(unknown)) = self.kind {
-            tags.push(Tag { key: Cow::Borrowed("span.kind"), value: AttributeValue::Str(unknown.into_owned()), by: None });
+            tags.push(Tag { key: Cow::Borrowed("span.kind"), value: AttributeValue::Str(unknown.into()), by: None });
         }
         tags.extend(self.binary_annotations.kept.into_iter().map(|tag| Tag {
             key: tag.key,

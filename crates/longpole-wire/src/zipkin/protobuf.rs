@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use longpole_model::attribute::AttributeValue;
 use longpole_model::span::SpanKind;
+use longpole_model::texts::Text;
 
 use super::raw::{Endpoint, Note, Raw, Tag, address, known};
 use crate::error::{DecodeError, Problem};
@@ -113,11 +114,11 @@ fn note<'a>(reader: Reader<'a>, losses: &mut Losses) -> Result<Note<'a>, DecodeE
 
 fn tag<'a>(reader: Reader<'a>, losses: &mut Losses) -> Result<Tag<'a>, DecodeError> {
     let mut reader = reader.named("tag");
-    let mut tag = Tag { key: Cow::Borrowed(""), value: AttributeValue::Str(String::new()), by: None };
+    let mut tag = Tag { key: Cow::Borrowed(""), value: AttributeValue::Str(Text::new()), by: None };
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
             (1, Value::Bytes(key)) => tag.key = text(&key, losses),
-            (2, Value::Bytes(value)) => tag.value = AttributeValue::Str(text(&value, losses).into_owned()),
+            (2, Value::Bytes(value)) => tag.value = AttributeValue::Str(text(&value, losses).into()),
             _ => {}
         }
     }

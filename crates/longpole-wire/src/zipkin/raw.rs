@@ -118,7 +118,7 @@ impl<'a> Raw<'a> {
         losses.references += u64::from(self.parent_invalid);
         let mut span = Building::new(SCOPE, trace_id, span_id);
         span.parent_span_id = self.parent;
-        span.name = std::mem::take(&mut self.name).into_owned();
+        span.name = std::mem::take(&mut self.name).into();
         let was_v1 = self.read_core();
         span.kind = self.kind;
         // Servers that joined the span of their caller sent no times in v1.
@@ -204,7 +204,7 @@ impl<'a> Raw<'a> {
     }
 
     fn endpoints(&mut self, span: &mut Building) {
-        let text = |text: Cow<'_, str>| AttributeValue::Str(text.into_owned());
+        let text = |text: Cow<'_, str>| AttributeValue::Str(text.into());
         if let Some(local) = self.local.take() {
             span.service(&local.service);
             if !local.address.is_empty() {

@@ -274,7 +274,7 @@ impl<'a> Input<'a, '_> {
 
 /// The value of a binary annotation, by the type it says; one whose bytes do not fit its type is kept as bytes.
 fn value(kind: i32, bytes: &[u8]) -> AttributeValue {
-    let int = |number: Option<i64>| number.map_or_else(|| AttributeValue::Bytes(bytes.to_vec()), AttributeValue::Int);
+    let int = |number: Option<i64>| number.map_or_else(|| AttributeValue::Bytes(bytes.to_vec().into()), AttributeValue::Int);
     match kind {
         0 if bytes.len() == 1 => AttributeValue::Bool(bytes != [0]),
         2 => int(bytes.try_into().ok().map(|bytes| i64::from(i16::from_be_bytes(bytes)))),
@@ -282,9 +282,9 @@ fn value(kind: i32, bytes: &[u8]) -> AttributeValue {
         4 => int(bytes.try_into().ok().map(i64::from_be_bytes)),
         5 if bytes.len() == 8 => bytes.try_into().map_or(AttributeValue::Empty, |bytes| AttributeValue::Double(f64::from_be_bytes(bytes))),
         6 => match std::str::from_utf8(bytes) {
-            Ok(text) => AttributeValue::Str(text.to_owned()),
-            Err(_) => AttributeValue::Bytes(bytes.to_vec()),
+            Ok(text) => AttributeValue::Str(text.into()),
+            Err(_) => AttributeValue::Bytes(bytes.to_vec().into()),
         },
-        _ => AttributeValue::Bytes(bytes.to_vec()),
+        _ => AttributeValue::Bytes(bytes.to_vec().into()),
     }
 }

@@ -64,7 +64,7 @@ fn every_spelling_of_proto3_is_read() {
         ("null", AttributeValue::Empty),
         ("{}", AttributeValue::Empty),
         (r#"{"stringValue":null}"#, AttributeValue::Empty),
-        (r#"{"stringValue":""}"#, AttributeValue::Str(String::new())),
+        (r#"{"stringValue":""}"#, AttributeValue::Str("".into())),
         (r#"{"string_value":"\u00e9\ud83d\ude00"}"#, AttributeValue::Str("\u{e9}\u{1f600}".into())),
         (r#"{"intValue":"-9223372036854775808"}"#, AttributeValue::Int(i64::MIN)),
         (r#"{"intValue":9223372036854775807}"#, AttributeValue::Int(i64::MAX)),
@@ -75,12 +75,12 @@ fn every_spelling_of_proto3_is_read() {
         (r#"{"doubleValue":"1.5e3"}"#, AttributeValue::Double(1500.0)),
         (r#"{"doubleValue":0.1e-306}"#, AttributeValue::Double(0.1e-306)),
         (r#"{"boolValue":true,"unknown":{"deep":[[[]]]}}"#, AttributeValue::Bool(true)),
-        (r#"{"bytesValue":"AP-_"}"#, AttributeValue::Bytes(vec![0, 255, 191])),
+        (r#"{"bytesValue":"AP-_"}"#, AttributeValue::Bytes(vec![0, 255, 191].into())),
         (
             r#"{"arrayValue":{"values":[{"boolValue":false},{}]}}"#,
-            AttributeValue::Array(vec![AttributeValue::Bool(false), AttributeValue::Empty]),
+            AttributeValue::Array(vec![AttributeValue::Bool(false), AttributeValue::Empty].into()),
         ),
-        (r#"{"kvlistValue":{}}"#, AttributeValue::KeyValues(Vec::new())),
+        (r#"{"kvlistValue":{}}"#, AttributeValue::KeyValues(Vec::new().into())),
     ] {
         let batch = decode(&attribute(value)).unwrap_or_else(|error| panic!("{value}: {error}"));
         assert_eq!(batch.spans[0].attributes.get("k"), Some(&expected), "{value}");

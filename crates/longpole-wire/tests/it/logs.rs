@@ -38,7 +38,7 @@ impl LogSink for Told {
 
 fn plain(value: &AttributeValue) -> String {
     match value {
-        AttributeValue::Str(text) => text.clone(),
+        AttributeValue::Str(text) => text.to_string(),
         AttributeValue::Int(number) => number.to_string(),
         other => format!("{other:?}"),
     }

@@ -108,9 +108,9 @@ pub(crate) fn spans_of(request: &ExportTraceServiceRequest) -> Vec<Span> {
                     trace_id,
                     span_id,
                     parent_span_id: SpanId::from_slice(&span.parent_span_id),
-                    trace_state: span.trace_state.clone(),
+                    trace_state: span.trace_state.as_str().into(),
                     flags: span.flags,
-                    name: span.name.clone(),
+                    name: span.name.as_str().into(),
                     kind: SpanKind::from_otlp(span.kind),
                     start: Timestamp::from_unix_nanos(span.start_time_unix_nano),
                     end: Timestamp::from_unix_nanos(span.end_time_unix_nano),
@@ -119,7 +119,7 @@ pub(crate) fn spans_of(request: &ExportTraceServiceRequest) -> Vec<Span> {
                     events: (span.events.iter())
                         .map(|event| SpanEvent {
                             time: Timestamp::from_unix_nanos(event.time_unix_nano),
-                            name: event.name.clone(),
+                            name: event.name.as_str().into(),
                             attributes: attributes(&event.attributes),
                         })
                         .collect(),
@@ -134,7 +134,7 @@ pub(crate) fn spans_of(request: &ExportTraceServiceRequest) -> Vec<Span> {
                         })
                         .collect(),
                     dropped_links: span.dropped_links_count,
-                    status: Status { code: StatusCode::from_otlp(status.code), message: status.message },
+                    status: Status { code: StatusCode::from_otlp(status.code), message: status.message.into() },
                     resource: resource.clone(),
                     scope: scope.clone(),
                     pid: resource.process_pid(),
@@ -180,17 +180,17 @@ fn attributes(pairs: &[KeyValue]) -> Attributes {
 }
 
 fn attribute(pair: &KeyValue) -> Attribute {
-    Attribute { key: pair.key.clone(), value: pair.value.as_ref().map(value).unwrap_or_default() }
+    Attribute { key: pair.key.as_str().into(), value: pair.value.as_ref().map(value).unwrap_or_default() }
 }
 
 fn value(value_sent: &AnyValue) -> AttributeValue {
     match &value_sent.value {
         None | Some(any_value::Value::StringValueStrindex(_)) => AttributeValue::Empty,
-        Some(any_value::Value::StringValue(text)) => AttributeValue::Str(text.clone()),
+        Some(any_value::Value::StringValue(text)) => AttributeValue::Str(text.into()),
         Some(any_value::Value::BoolValue(truth)) => AttributeValue::Bool(*truth),
         Some(any_value::Value::IntValue(number)) => AttributeValue::Int(*number),
         Some(any_value::Value::DoubleValue(number)) => AttributeValue::Double(*number),
-        Some(any_value::Value::BytesValue(bytes)) => AttributeValue::Bytes(bytes.clone()),
+        Some(any_value::Value::BytesValue(bytes)) => AttributeValue::Bytes(bytes.clone().into()),
         Some(any_value::Value::ArrayValue(list)) => AttributeValue::Array(list.values.iter().map(value).collect()),
         Some(any_value::Value::KvlistValue(list)) => AttributeValue::KeyValues(list.values.iter().map(attribute).collect()),
     }

@@ -16,8 +16,8 @@ use crate::oracle::{same, spans_of};
 fn plain(mut spans: Vec<Span>) -> Vec<Span> {
     let texts = |attributes: &mut Attributes| {
         for (index, attribute) in attributes.0.iter_mut().enumerate() {
-            attribute.key = format!("k{}", index % 3);
-            attribute.value = AttributeValue::Str(format!("{:?}", attribute.value));
+            attribute.key = format!("k{}", index % 3).into();
+            attribute.value = AttributeValue::Str(format!("{:?}", attribute.value).into());
         }
     };
     let micros = |time: &mut Timestamp| time.0 = time.0 / 1000 * 1000;

@@ -62,7 +62,7 @@ fn by_appdash() {
     let mut span = zipkin("placeholder").spans.remove(0);
     span.end = span.start;
     let placeholder = "x".repeat(log().len());
-    span.events[0].name = placeholder.clone();
+    span.events[0].name = placeholder.as_str().into();
     let replaced = |bytes: Vec<u8>| {
         let at = bytes.windows(placeholder.len()).position(|window| window == placeholder.as_bytes()).unwrap();
         [&bytes[..at], log().as_bytes(), &bytes[at + placeholder.len()..]].concat()

@@ -97,7 +97,7 @@ fn fields_merge_as_protobuf_has_it() {
     let batch = decode(&bytes).unwrap();
     let span = &batch.spans[0];
     assert_eq!((&span.name[..], &span.status.message[..], span.status.code.as_str()), ("last", "why", "error"));
-    assert_eq!(span.attributes.get("k"), Some(&AttributeValue::Array(vec![AttributeValue::Int(1), AttributeValue::Int(2)])));
+    assert_eq!(span.attributes.get("k"), Some(&AttributeValue::Array(vec![AttributeValue::Int(1), AttributeValue::Int(2)].into())));
     assert_eq!(span.service_name(), "late");
 }
 

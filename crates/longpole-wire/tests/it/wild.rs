@@ -18,7 +18,7 @@ fn check(batch: &SpanBatch) {
     assert_eq!(root.attributes.get("retries"), Some(&AttributeValue::Int(2)));
     assert_eq!(root.attributes.get("hit"), Some(&AttributeValue::Bool(true)));
     assert_eq!(root.attributes.get("ratio"), Some(&AttributeValue::Double(0.25)));
-    assert_eq!(root.attributes.get("tags"), Some(&AttributeValue::Array(vec![text("a"), text("b")])));
+    assert_eq!(root.attributes.get("tags"), Some(&AttributeValue::Array(vec![text("a"), text("b")].into())));
 
     let is_child = |span: &Span| span.trace_id == root.trace_id && span.parent_span_id == Some(root.span_id);
     assert!(is_child(load) && is_child(price));

@@ -124,13 +124,14 @@ impl OpenSpan {
         let command = words.first().cloned().unwrap_or_default();
         let status = match &ended {
             Ok(Exit::Code(0)) => Status::default(),
-            Ok(Exit::Code(code)) => Status { code: StatusCode::Error, message: format!("exit status {code}") },
-            Ok(Exit::Signal(signal)) => Status { code: StatusCode::Error, message: format!("killed by signal {signal}") },
-            Err(error) => Status { code: StatusCode::Error, message: error.clone() },
+            Ok(Exit::Code(code)) => Status { code: StatusCode::Error, message: format!("exit status {code}").into() },
+            Ok(Exit::Signal(signal)) => Status { code: StatusCode::Error, message: format!("killed by signal {signal}").into() },
+            Err(error) => Status { code: StatusCode::Error, message: error.into() },
         };
         let mut attributes = Attributes::default();
-        attributes.push("process.command", AttributeValue::Str(command.clone()));
-        attributes.push("process.command_args", AttributeValue::Array(words.into_iter().map(AttributeValue::Str).collect()));
+        attributes.push("process.command", AttributeValue::Str(command.as_str().into()));
+        let words = words.into_iter().map(|word| AttributeValue::Str(word.into()));
+        attributes.push("process.command_args", AttributeValue::Array(words.collect()));
         if let Some(pid) = pid {
             attributes.push("process.pid", AttributeValue::Int(pid.into()));
         }
@@ -142,7 +143,7 @@ impl OpenSpan {
         let range = TimeRange { start: self.start, end: end.max(self.start) };
         Span {
             parent_span_id: self.parent,
-            trace_state: self.trace_state,
+            trace_state: self.trace_state.into(),
             flags: self.context.flags.into(),
             kind: kind(arguments.kind),
             attributes,
@@ -161,7 +162,7 @@ fn resource(arguments: &ExecArguments) -> Resource {
     let mut attributes = Attributes(vec![attribute("service.name", &arguments.service)]);
     for (key, value) in said.split(',').filter_map(|pair| pair.trim().split_once('=')) {
         if key != "service.name" {
-            attributes.push(key.trim(), AttributeValue::Str(percent_decoded(value.trim())));
+            attributes.push(key.trim(), AttributeValue::Str(percent_decoded(value.trim()).into()));
         }
     }
     Resource { attributes }
@@ -173,9 +174,9 @@ fn attribute(key: &str, text: &str) -> Attribute {
         (Ok(number), _, _) => AttributeValue::Int(number),
         (_, Ok(truth), _) => AttributeValue::Bool(truth),
         (_, _, Ok(number)) => AttributeValue::Double(number),
-        _ => AttributeValue::Str(text.to_owned()),
+        _ => AttributeValue::Str(text.into()),
     };
-    Attribute { key: key.to_owned(), value }
+    Attribute { key: key.into(), value }
 }
 
 /// W3C baggage's escapes, which the variable uses; what is none stays.
@@ -233,6 +234,6 @@ mod tests {
         assert_eq!(attribute("n", "7").value, AttributeValue::Int(7));
         assert_eq!(attribute("n", "true").value, AttributeValue::Bool(true));
         assert_eq!(attribute("n", "0.5").value, AttributeValue::Double(0.5));
-        assert_eq!(attribute("n", "x").value, AttributeValue::Str("x".to_owned()));
+        assert_eq!(attribute("n", "x").value, AttributeValue::Str("x".into()));
     }
 }

@@ -261,14 +261,14 @@ impl Recorded {
         let program = arguments.argv.first().map(Path::new).and_then(|program| program.file_name());
         let name = program.map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
         let mut resource = Attributes::default();
-        resource.push("service.name", AttributeValue::Str("longpole".to_owned()));
+        resource.push("service.name", AttributeValue::Str("longpole".into()));
         resource.push("process.pid", AttributeValue::Int(i64::from(pid)));
-        resource.push("longpole.run.id", AttributeValue::Str(self.traceparent.span_id.to_string()));
+        resource.push("longpole.run.id", AttributeValue::Str(self.traceparent.span_id.to_string().into()));
         let scope = Scope { name: "longpole".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), ..Scope::default() };
         let status = match exit {
             Exit::Code(0) => Status::default(),
-            Exit::Code(code) => Status { code: StatusCode::Error, message: format!("exited with {code}") },
-            Exit::Signal(signal) => Status { code: StatusCode::Error, message: format!("killed by signal {signal}") },
+            Exit::Code(code) => Status { code: StatusCode::Error, message: format!("exited with {code}").into() },
+            Exit::Signal(signal) => Status { code: StatusCode::Error, message: format!("killed by signal {signal}").into() },
         };
         Span {
             parent_span_id: self.parent,

@@ -176,7 +176,7 @@ fn an_appdash_client_is_never_held_up_by_a_disk_that_hangs() {
     let (receiver, memory, address) = start_with(Limits::default());
     memory.set(|state| state.held = true);
     let mut large = span(1, "large");
-    large.attributes.push("x", AttributeValue::Str("y".repeat(64 << 10)));
+    large.attributes.push("x", AttributeValue::Str("y".repeat(64 << 10).into()));
     let frames = encode_frames(&[large]);
     let mut stream = TcpStream::connect(&address).unwrap();
     stream.set_write_timeout(Some(SOON)).unwrap();
@@ -198,7 +198,7 @@ fn an_appdash_packet_that_is_too_large_is_left_out_and_the_others_are_kept() {
     let limits = Limits { packet_bytes_max: 1 << 10, ..Limits::default() };
     let (receiver, memory, address) = start_with(limits);
     let mut large = span(1, "large");
-    large.attributes.push("x", AttributeValue::Str("y".repeat(2 << 10)));
+    large.attributes.push("x", AttributeValue::Str("y".repeat(2 << 10).into()));
     let mut stream = TcpStream::connect(&address).unwrap();
     stream.write_all(&encode_frames(&[large, span(2, "small")])).unwrap();
     drop(stream);

@@ -7,14 +7,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// A map with the quick hash.
-pub(crate) type QuickMap<K, V> = HashMap<K, V, QuickState>;
+pub type QuickMap<K, V> = HashMap<K, V, QuickState>;
 
 /// An odd number without pattern; Knuth's of MMIX.
 const MULTIPLIER: u64 = 0x5851_f42d_4c95_7f2d;
 
 /// The seed of a map.
 #[derive(Debug, Clone)]
-pub(crate) struct QuickState(u64);
+pub struct QuickState(u64);
 
 impl Default for QuickState {
     fn default() -> Self {
@@ -31,7 +31,8 @@ impl BuildHasher for QuickState {
 }
 
 /// The hash so far.
-pub(crate) struct QuickHasher(u64);
+#[derive(Debug)]
+pub struct QuickHasher(u64);
 
 impl QuickHasher {
     fn add(&mut self, word: u64) {
