@@ -36,5 +36,5 @@ pub use run::{CaptureMode, Exit, RecorderCost, Run};
 pub use sample::{ContextRecord, Evidence, Sample, SampleLink};
 pub use sink::{Observation, ObservationSink, SpanBatch, SpanRef, SpanSink};
 pub use span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
-pub use stack::{Frame, Location, LocationId, Mapping, MappingId, Stack, StackId};
+pub use stack::{Frame, Location, LocationId, Mapping, MappingId, Runtime, Stack, StackId};
 pub use time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
