@@ -14,6 +14,7 @@ pub mod inject;
 mod maps;
 pub mod perf;
 mod process_tree;
+mod python;
 pub mod sampler;
 pub mod signals;
 pub mod span_context;

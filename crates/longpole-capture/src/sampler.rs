@@ -29,8 +29,9 @@ use crate::perf::event::{self, Opened};
 pub use crate::perf::event::{Options, Refused, SampleClock};
 use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
 use crate::process_tree::ProcessTree;
+use crate::python::{Native, Pythons};
 use crate::span_context;
-use crate::stacks::{Cut, NumberMap, Out, Spot, Stacks};
+use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, realtime_nanos, thread_cpu_nanos};
 
 /// How often both clocks are read, and losses told.
@@ -200,6 +201,7 @@ struct Processor {
     binaries: Binaries,
     stacks: Stacks,
     walker: StackWalker,
+    pythons: Pythons,
     stats: Stats,
     losses: Losses,
     weigher: Weigher,
@@ -215,6 +217,7 @@ struct Processor {
     // Kept for their memory.
     frames: Vec<Frame>,
     locations: Vec<LocationId>,
+    spots: Vec<Spot>,
 }
 
 impl Processor {
@@ -225,6 +228,7 @@ impl Processor {
             binaries: Binaries::new(),
             stacks: Stacks::default(),
             walker: StackWalker::new(),
+            pythons: Pythons::new(),
             stats: Stats::default(),
             losses: Losses::default(),
             weigher: Weigher::new(clock, rate_hz),
@@ -237,6 +241,7 @@ impl Processor {
             next_flush: 0,
             frames: Vec::new(),
             locations: Vec::new(),
+            spots: Vec::new(),
         }
     }
 
@@ -286,7 +291,7 @@ impl Processor {
         stats.not_kept = self.out.not_kept;
         stats.not_kept_reason = self.out.not_kept_reason;
         stats.binaries = self.binaries.into_open();
-        stats.recorder_cpu_nanos = thread_cpu_nanos();
+        stats.recorder_cpu_nanos = thread_cpu_nanos() + self.pythons.finish();
         stats
     }
 
@@ -295,9 +300,10 @@ impl Processor {
         let anchor = clock_anchor();
         self.next_anchor = anchor.monotonic.0 + ANCHOR_NANOS;
         self.out.give(Observation::Clock(anchor));
-        for loss in std::mem::take(&mut self.losses).told() {
+        for loss in std::mem::take(&mut self.losses).told().into_iter().chain(self.pythons.losses()) {
             self.out.give(Observation::Loss(loss));
         }
+        self.pythons.forget(self.horizon);
     }
 
     /// Takes what one round brought, and deals with all that is known to be in order by now.
@@ -312,7 +318,15 @@ impl Processor {
                     continue;
                 };
                 let code = match (source, record.decode(*source)) {
-                    (Source::Tracker, Ok(Record { pid, body: Body::Map(map), .. })) => Some(self.binaries.load(pid, &map, &mut self.out)),
+                    (Source::Tracker, Ok(Record { pid, time, body: Body::Map(map), .. })) => {
+                        let code = self.binaries.load(pid, &map, &mut self.out);
+                        self.pythons.mapped(pid, time, &map, &code);
+                        Some(code)
+                    }
+                    (Source::Tracker, Ok(record)) => {
+                        self.pythons.arrived(&record);
+                        None
+                    }
                     _ => None,
                 };
                 let at = range.start + record.offset;
@@ -422,7 +436,7 @@ impl Processor {
             self.losses.torn += 1;
             self.stats.torn += 1;
         }
-        let Some(stack) = self.stack(pid, sample) else { return };
+        let Some(stack) = self.stack((pid, tid, time), sample) else { return };
         let weight_nanos = self.weigher.weigh(sample.period);
         let kept = Sample { time: Monotonic(time), pid, tid, cpu, stack, weight_nanos, context };
         if self.out.give(Observation::Sample(kept)) {
@@ -431,7 +445,7 @@ impl Processor {
     }
 
     /// Unwinds and numbers the stack of a sample; `None` where the sink could not keep a definition.
-    fn stack(&mut self, pid: u32, sample: &SampleRecord<'_>) -> Option<StackId> {
+    fn stack(&mut self, (pid, tid, time): (u32, u32, u64), sample: &SampleRecord<'_>) -> Option<StackId> {
         let nowhere = AddressSpace::default;
         let space = self.tree.space(pid).map(Arc::clone).unwrap_or_else(|| Arc::new(nowhere()));
         let cut = match sample.registers {
@@ -442,7 +456,7 @@ impl Processor {
             None => {
                 self.frames.clear();
                 let address = CodeAddress::Instruction(AbsAddr(sample.ip));
-                self.frames.push(Frame { address, place: space.locate(AbsAddr(sample.ip)) });
+                self.frames.push(Frame { address, place: space.locate(AbsAddr(sample.ip)), sp: 0 });
                 Some(if sample.is_32_bit { Cut::Code32 } else { Cut::NoRegisters })
             }
         };
@@ -453,17 +467,36 @@ impl Processor {
                 _ => self.stats.unwind_failed += 1,
             }
         }
-        self.locations.clear();
-        let ends = cut.map(Spot::Cut);
-        let spots = self.frames.iter().map(|frame| match frame.place {
-            Place::Code { mapping, address } => Spot::Code { mapping, address },
-            Place::Anonymous | Place::Unknown => Spot::Unmapped { address: frame.address.for_lookup() },
-        });
-        for spot in spots.chain(ends) {
-            self.locations.push(self.stacks.location(spot, &mut self.out)?);
+        let native = Native {
+            frames: &self.frames,
+            stack: sample.stack,
+            sp: sample.registers.map_or(0, |registers| registers.sp),
+            kept: &sample.kept,
+            is_whole: cut.is_none(),
+        };
+        let of_native = |frame: &Frame| native_spot(frame, ProgramId::default());
+        if !self.pythons.mix((pid, tid, time), &native, &mut self.stacks, of_native, cut, &mut self.spots) {
+            self.spots.clear();
+            self.spots.extend(self.frames.iter().map(of_native).chain(cut.map(Spot::Cut)));
         }
-        self.stacks.stack(&self.locations, &mut self.out)
+        number(&self.spots, &mut self.locations, &mut self.stacks, &mut self.out)
     }
+}
+
+fn native_spot(frame: &Frame, program: ProgramId) -> Spot {
+    match frame.place {
+        Place::Code { mapping, address } => Spot::Code { mapping, address },
+        Place::Anonymous | Place::Unknown => Spot::Unmapped { program, address: frame.address.for_lookup() },
+    }
+}
+
+/// Numbers a stack; `None` where the sink could not keep a definition. `locations` is lent for its memory.
+fn number(spots: &[Spot], locations: &mut Vec<LocationId>, stacks: &mut Stacks, out: &mut Out) -> Option<StackId> {
+    locations.clear();
+    for spot in spots {
+        locations.push(stacks.location(*spot, out)?);
+    }
+    stacks.stack(locations, out)
 }
 
 impl Losses {

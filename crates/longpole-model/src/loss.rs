@@ -13,6 +13,8 @@ pub enum LossKind {
     StacksTruncated,
     /// Stacks the unwinder gave up on.
     StacksUnwindFailed,
+    /// Samples of interpreted code whose own functions are not known, or not all of them.
+    FunctionsNotSeen,
     /// Context records caught in the middle of a write.
     ContextTorn,
     /// Binaries whose symbols could not be read.
@@ -57,11 +59,12 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 24] = [
+    pub const ALL: [LossKind; 25] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
         LossKind::StacksUnwindFailed,
+        LossKind::FunctionsNotSeen,
         LossKind::ContextTorn,
         LossKind::SymbolsUnreadable,
         LossKind::ProfilingRefused,
@@ -91,6 +94,7 @@ impl LossKind {
             LossKind::SamplesThrottled => "samples_throttled",
             LossKind::StacksTruncated => "stacks_truncated",
             LossKind::StacksUnwindFailed => "stacks_unwind_failed",
+            LossKind::FunctionsNotSeen => "functions_not_seen",
             LossKind::ContextTorn => "context_torn",
             LossKind::SymbolsUnreadable => "symbols_unreadable",
             LossKind::ProfilingRefused => "profiling_refused",

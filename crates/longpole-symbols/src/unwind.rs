@@ -18,8 +18,10 @@ use framehop::{CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocate
 use gimli::UnwindSection as _;
 use longpole_model::{AbsAddr, CodeAddress, MappingId, VirtOffset};
 use object::elf::PF_X;
-use object::read::{Object, ObjectSection, ObjectSegment, ReadCache};
+use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
 use object::{Architecture, BinaryFormat, SegmentFlags};
+
+use crate::python::{PythonSymbols, Version};
 
 /// Largest section that is taken into memory: the `.eh_frame` of the largest browsers is below 30 MB.
 const SECTION_BYTES_MAX: u64 = 256 << 20;
@@ -85,6 +87,7 @@ pub struct Binary {
     signal_returns: Vec<Range<u64>>,
     /// Where the program starts: code that nothing calls.
     entry: u64,
+    python: Option<PythonSymbols>,
     // The last module made of this binary. A binary that is not position independent lies at the same addresses in every
     // process; then its index (for those without `.eh_frame_hdr`) is built once.
     last_module: Mutex<Option<Module<Bytes>>>,
@@ -147,6 +150,7 @@ impl Binary {
             eh_frame_hdr: section(".eh_frame_hdr"),
             signal_returns: eh_frame.as_ref().map(signal_returns).unwrap_or_default(),
             entry: file.entry(),
+            python: python_symbols(&file),
             eh_frame,
             debug_frame,
             last_module: Mutex::new(None),
@@ -156,6 +160,17 @@ impl Binary {
     /// GNU build id, empty where there is none.
     pub fn build_id(&self) -> &[u8] {
         &self.build_id
+    }
+
+    /// Where it holds an interpreter of Python, if it does.
+    pub fn python(&self) -> Option<&PythonSymbols> {
+        self.python.as_ref()
+    }
+
+    /// Where in the process an address that the file states lies, by a mapping that starts at `start` with the byte of the file at
+    /// `file_offset`.
+    pub fn address_in_process(&self, stated: u64, start: u64, file_offset: u64) -> Option<AbsAddr> {
+        self.bias(start, file_offset).map(|bias| AbsAddr(stated.wrapping_add(bias)))
     }
 
     /// What must be subtracted (wrapping) from an address in the process to get the address the file states, for a mapping
@@ -246,6 +261,51 @@ fn signal_returns(eh_frame: &Section) -> Vec<Range<u64>> {
         }
     }
     found
+}
+
+/// Largest table of names that is looked through for an interpreter: that of CPython has 50 KB.
+const NAMES_BYTES_MAX: u64 = 1 << 20;
+
+/// Where CPython keeps everything; it is exported for debuggers.
+const PYTHON_RUNTIME: &str = "_PyRuntime";
+
+/// The function that runs Python functions.
+const PYTHON_EVAL: &str = "_PyEval_EvalFrameDefault";
+
+/// Bytes of `PY_VERSION_HEX`, the value of `Py_Version`, which is a `long`.
+const PYTHON_VERSION_BYTES: u64 = 8;
+
+/// Finds the interpreter in a binary that has one.
+///
+/// Most have none, and their tables of symbols are long; so a look for the name itself comes first.
+fn python_symbols<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>) -> Option<PythonSymbols> {
+    let names = file.section_by_name(".dynstr").filter(|names| names.size() <= NAMES_BYTES_MAX)?.data().ok()?;
+    let wanted = PYTHON_RUNTIME.as_bytes();
+    let mut starts = names.iter().enumerate().filter(|(_, byte)| **byte == wanted[0]);
+    starts.find(|(at, _)| names[*at..].starts_with(wanted) && names.get(at + wanted.len()) == Some(&0))?;
+    let mut found = PythonSymbols { runtime: 0, eval: Vec::new(), version: None };
+    for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
+        match symbol.name() {
+            Ok(PYTHON_RUNTIME) => found.runtime = symbol.address(),
+            Ok("Py_Version") => found.version = python_version(file, symbol.address()),
+            _ => {}
+        }
+    }
+    // What the compiler moved elsewhere, `….cold`, is a symbol of its own, and a local one.
+    for symbol in file.symbols().chain(file.dynamic_symbols()).filter(|symbol| symbol.is_definition()) {
+        let is_eval = |name: &str| name.strip_prefix(PYTHON_EVAL).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let range = symbol.address()..symbol.address().saturating_add(symbol.size());
+        if symbol.name().is_ok_and(is_eval) && !range.is_empty() && !found.eval.contains(&range) {
+            found.eval.push(range);
+        }
+    }
+    (found.runtime != 0 && !found.eval.is_empty()).then_some(found)
+}
+
+fn python_version<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>, address: u64) -> Option<Version> {
+    let section = file.sections().find(|section| (section.address()..section.address().saturating_add(section.size())).contains(&address))?;
+    let value = section.data_range(address, PYTHON_VERSION_BYTES).ok()??;
+    Some(Version::from_hex(u32::from_le_bytes(*value.first_chunk()?)))
 }
 
 /// What lies in an executable mapping.
@@ -426,6 +486,8 @@ pub struct Frame {
     pub address: CodeAddress<AbsAddr>,
     /// Where the address to look up lies.
     pub place: Place,
+    /// Where its part of the stack begins: at its stack pointer. It ends where that of the next frame begins.
+    pub sp: u64,
 }
 
 /// How a walk ended.
@@ -556,7 +618,8 @@ fn walk(
     };
     let mut native = native_registers(space, registers);
     let mut at = FrameAddress::from_instruction_pointer(registers.ip);
-    frames.push(Frame { address: CodeAddress::Instruction(AbsAddr(registers.ip)), place: space.locate(AbsAddr(registers.ip)) });
+    let leaf = AbsAddr(registers.ip);
+    frames.push(Frame { address: CodeAddress::Instruction(leaf), place: space.locate(leaf), sp: registers.sp });
     loop {
         let caller = match space.unwinder.unwind_frame(at, &mut native, cache, &mut read) {
             Ok(Some(caller)) => caller,
@@ -575,7 +638,7 @@ fn walk(
         if frames.len() + 1 >= FRAMES_MAX {
             return StackEnd::TooMany;
         }
-        frames.push(Frame { address, place: region.place(address.for_lookup()) });
+        frames.push(Frame { address, place: region.place(address.for_lookup()), sp: native.sp() });
         at = match FrameAddress::from_return_address(caller) {
             Some(next) => next,
             None => return StackEnd::Root,
@@ -585,7 +648,7 @@ fn walk(
                 return StackEnd::Deeper { copied_bytes: asked_bytes };
             };
             let ip = AbsAddr(interrupted.ip);
-            frames.push(Frame { address: CodeAddress::Instruction(ip), place: space.locate(ip) });
+            frames.push(Frame { address: CodeAddress::Instruction(ip), place: space.locate(ip), sp: interrupted.sp });
             let copied = registers.sp..registers.sp.saturating_add(stack.len() as u64);
             if !copied.contains(&interrupted.sp) {
                 return StackEnd::OtherStack;
