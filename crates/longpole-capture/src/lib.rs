@@ -11,6 +11,8 @@ pub mod child;
 mod drain;
 pub mod error;
 pub mod inject;
+mod jit;
+pub mod jit_names;
 mod maps;
 pub mod perf;
 mod process_tree;

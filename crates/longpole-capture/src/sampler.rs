@@ -20,9 +20,11 @@ use longpole_model::{
     AbsAddr, ClockAnchor, CodeAddress, ContextRecord, LocationId, Loss, LossKind, Monotonic, Observation, ObservationSink, Sample, StackId,
     Timestamp,
 };
+use longpole_symbols::python::{Memory, Part};
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
 
 use crate::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
+use crate::jit::Jit;
 use crate::maps::Binaries;
 pub use crate::maps::OpenBinary;
 use crate::perf::event::{self, Opened};
@@ -32,6 +34,7 @@ use crate::process_tree::ProcessTree;
 use crate::python::{Native, Pythons};
 use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
+use crate::sys::parts::ProcessMemory;
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, realtime_nanos, thread_cpu_nanos};
 
 /// How often both clocks are read, and losses told.
@@ -95,7 +98,7 @@ impl Recorder {
         let (stopped, stop) = std::io::pipe()
             .map_err(|_| Refused { reason: "too many open files".to_owned(), remedy: "raise the limit: ulimit -n 4096".to_owned() })?;
         let handover = Arc::new(Handover::default());
-        let mut processor = Processor::new(pid, clock, rate_hz, stack_bytes, Out::new(sink));
+        let mut processor = Processor::new(pid, clock, rate_hz, stack_bytes, options.remove_perf_maps, Out::new(sink));
         processor.anchor();
         for loss in losses {
             processor.out.give(Observation::Loss(loss));
@@ -154,6 +157,19 @@ impl Drop for Recorder {
     }
 }
 
+/// Whether the memory of a child that waits at its gate can be read, as it must be for the functions of interpreters; if not, why.
+pub fn can_read_memory(pid: u32) -> Result<(), String> {
+    // The child is a copy of this process, so what lies here lies there.
+    static WORD: [u8; 8] = *b"longpole";
+    let mut part = [Part { address: WORD.as_ptr().addr() as u64, place: 0..8, is_there: false }];
+    let mut bytes = [0; 8];
+    match (ProcessMemory { pid }).copy(&mut part, &mut bytes) {
+        Ok(()) if bytes == WORD => Ok(()),
+        Ok(()) => Err("the kernel does not copy it".to_owned()),
+        Err(trouble) => Err(trouble.to_string()),
+    }
+}
+
 /// Reads both clocks, as close together as can be had.
 pub fn clock_anchor() -> ClockAnchor {
     let mut narrowest: Option<ClockAnchor> = None;
@@ -202,6 +218,7 @@ struct Processor {
     stacks: Stacks,
     walker: StackWalker,
     pythons: Pythons,
+    jit: Jit,
     stats: Stats,
     losses: Losses,
     weigher: Weigher,
@@ -221,7 +238,7 @@ struct Processor {
 }
 
 impl Processor {
-    fn new(root: u32, clock: SampleClock, rate_hz: u32, stack_bytes: u32, out: Out) -> Processor {
+    fn new(root: u32, clock: SampleClock, rate_hz: u32, stack_bytes: u32, remove_perf_maps: bool, out: Out) -> Processor {
         Processor {
             out,
             tree: ProcessTree::new(root),
@@ -229,6 +246,7 @@ impl Processor {
             stacks: Stacks::default(),
             walker: StackWalker::new(),
             pythons: Pythons::new(),
+            jit: Jit::new(remove_perf_maps),
             stats: Stats::default(),
             losses: Losses::default(),
             weigher: Weigher::new(clock, rate_hz),
@@ -284,6 +302,7 @@ impl Processor {
 
     fn end(mut self) -> Stats {
         self.tree.finish(monotonic_nanos(), &mut self.out);
+        self.jit.finish(&mut self.stacks, &mut self.out);
         self.anchor();
         self.out.flush();
         let mut stats = self.stats;
@@ -300,7 +319,7 @@ impl Processor {
         let anchor = clock_anchor();
         self.next_anchor = anchor.monotonic.0 + ANCHOR_NANOS;
         self.out.give(Observation::Clock(anchor));
-        for loss in std::mem::take(&mut self.losses).told().into_iter().chain(self.pythons.losses()) {
+        for loss in std::mem::take(&mut self.losses).told().into_iter().chain(self.pythons.losses()).chain(self.jit.losses()) {
             self.out.give(Observation::Loss(loss));
         }
         self.pythons.forget(self.horizon);
@@ -321,6 +340,7 @@ impl Processor {
                     (Source::Tracker, Ok(Record { pid, time, body: Body::Map(map), .. })) => {
                         let code = self.binaries.load(pid, &map, &mut self.out);
                         self.pythons.mapped(pid, time, &map, &code);
+                        self.jit.mapped(pid, &map);
                         Some(code)
                     }
                     (Source::Tracker, Ok(record)) => {
@@ -392,12 +412,20 @@ impl Processor {
             Body::SwitchIn => self.tree.switch_in(time, pid, tid, &mut self.out),
             Body::SwitchOut { preempted } => self.tree.switch_out(time, tid, *preempted, &mut self.out),
             Body::Map(map) => self.map(pid, time, map, code),
-            Body::Comm { name, exec: true } => self.tree.exec(time, pid, name, &mut self.out),
+            Body::Comm { name, exec: true } => {
+                self.jit.over(pid, &mut self.stacks, &mut self.out);
+                self.tree.exec(time, pid, name, &mut self.out);
+            }
             Body::Comm { name, exec: false } => self.tree.rename(time, pid, tid, name, &mut self.out),
             Body::Fork { pid, tid, parent_pid, parent_tid } => {
                 self.tree.fork(time, *pid, *tid, *parent_pid, *parent_tid, &mut self.out);
             }
-            Body::Exit { pid, tid } => self.tree.exit(time, *pid, *tid, &mut self.out),
+            Body::Exit { pid, tid } => {
+                self.tree.exit(time, *pid, *tid, &mut self.out);
+                if self.tree.space(*pid).is_none() {
+                    self.jit.ended(*pid, &mut self.stacks, &mut self.out);
+                }
+            }
             Body::Lost { count } => {
                 self.losses.lost += count;
                 self.stats.lost += count;
@@ -418,6 +446,7 @@ impl Processor {
         if self.tree.thread(pid, pid, time, &mut self.out).is_none() {
             return;
         }
+        self.jit.binary(pid, map.path);
         let range = AbsAddr(map.start)..AbsAddr(map.start.saturating_add(map.bytes));
         if self.tree.space(pid).is_some_and(|space| space.has(range.clone(), &code)) {
             return;
@@ -474,10 +503,14 @@ impl Processor {
             kept: &sample.kept,
             is_whole: cut.is_none(),
         };
-        let of_native = |frame: &Frame| native_spot(frame, ProgramId::default());
+        let program = self.jit.program(pid);
+        let of_native = |frame: &Frame| native_spot(frame, program);
         if !self.pythons.mix((pid, tid, time), &native, &mut self.stacks, of_native, cut, &mut self.spots) {
             self.spots.clear();
             self.spots.extend(self.frames.iter().map(of_native).chain(cut.map(Spot::Cut)));
+        }
+        if self.spots.iter().any(|spot| matches!(spot, Spot::Unmapped { .. })) {
+            self.jit.count(pid);
         }
         number(&self.spots, &mut self.locations, &mut self.stacks, &mut self.out)
     }

@@ -239,9 +239,12 @@ impl Stacks {
         }
     }
 
-    /// Whether this program ran code without a binary that has no name yet.
-    pub(crate) fn has_unmapped(&self, program: ProgramId) -> bool {
-        self.unmapped.contains_key(&program.0)
+    /// Addresses of the code without a binary that this program ran, in ascending order.
+    pub(crate) fn unmapped(&self, program: ProgramId) -> Vec<u64> {
+        let mut addresses: Vec<u64> = self.unmapped.get(&program.0).into_iter().flatten().map(|(address, _)| address.0).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
     }
 
     /// The number of a location; `None` where the sink could not keep its definition.

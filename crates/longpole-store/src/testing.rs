@@ -225,8 +225,7 @@ fn location_kind(mappings: u32) -> BoxedStrategy<LocationKind> {
     let elsewhere = prop_oneof![
         any::<u64>().prop_map(|address| LocationKind::Unmapped { address: AbsAddr(address) }),
         text().prop_map(|reason| LocationKind::Cut { reason }),
-        (runtime(), any::<Option<u64>>())
-            .prop_map(|(runtime, address)| LocationKind::Named { runtime, address: address.map(AbsAddr) }),
+        (runtime(), any::<Option<u64>>()).prop_map(|(runtime, address)| LocationKind::Named { runtime, address: address.map(AbsAddr) }),
     ];
     if mappings == 0 {
         return elsewhere.boxed();

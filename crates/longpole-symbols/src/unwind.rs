@@ -303,7 +303,8 @@ fn python_symbols<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>) 
 }
 
 fn python_version<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>, address: u64) -> Option<Version> {
-    let section = file.sections().find(|section| (section.address()..section.address().saturating_add(section.size())).contains(&address))?;
+    let section =
+        file.sections().find(|section| (section.address()..section.address().saturating_add(section.size())).contains(&address))?;
     let value = section.data_range(address, PYTHON_VERSION_BYTES).ok()??;
     Some(Version::from_hex(u32::from_le_bytes(*value.first_chunk()?)))
 }

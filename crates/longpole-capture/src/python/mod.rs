@@ -274,7 +274,9 @@ impl Drop for Pythons {
 
 fn is_eval(eval: &NumberMap<u32, Vec<Range<u64>>>, frame: &Frame) -> bool {
     match frame.place {
-        Place::Code { mapping, address } => eval.get(&mapping.0).is_some_and(|ranges| ranges.iter().any(|range| range.contains(&address.0))),
+        Place::Code { mapping, address } => {
+            eval.get(&mapping.0).is_some_and(|ranges| ranges.iter().any(|range| range.contains(&address.0)))
+        }
         Place::Anonymous | Place::Unknown => false,
     }
 }

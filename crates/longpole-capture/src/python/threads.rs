@@ -89,7 +89,8 @@ fn tasks(pid: u32) -> Option<HashMap<u32, u32>> {
     let mut tasks = HashMap::new();
     for entry in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let inner = if is_nested { fs::read_to_string(entry.path().join("status")).ok().and_then(|text| inner_id(&text)) } else { Some(id) };
+        let inner =
+            if is_nested { fs::read_to_string(entry.path().join("status")).ok().and_then(|text| inner_id(&text)) } else { Some(id) };
         tasks.extend(inner.map(|inner| (inner, id)));
     }
     Some(tasks)

@@ -12,7 +12,11 @@ pub(crate) static TABLE: Table = Table::new(
     "One row per distinct entry of a stack: an address, a function that an interpreter ran, or the place where unwinding stopped.",
     &[
         column("location_id", Kind::Number, "Its number: that of its row, from 0."),
-        column("kind", Kind::Text, "`code` (of a binary), `unmapped` (code outside every known binary), `named` (interpreted, or compiled while it ran: its name is in `frames`) or `cut` (unwinding stopped here)."),
+        column(
+            "kind",
+            Kind::Text,
+            "`code` (of a binary), `unmapped` (code outside every known binary), `named` (interpreted, or compiled while it ran: its name is in `frames`) or `cut` (unwinding stopped here).",
+        ),
         optional("mapping_id", Kind::Number, "Its binary in `mappings`."),
         optional(
             "address",
