@@ -622,8 +622,13 @@ fn walk(
     let leaf = AbsAddr(registers.ip);
     frames.push(Frame { address: CodeAddress::Instruction(leaf), place: space.locate(leaf), sp: registers.sp });
     loop {
+        let before = native;
         let caller = match space.unwinder.unwind_frame(at, &mut native, cache, &mut read) {
             Ok(Some(caller)) => caller,
+            Ok(None) | Err(_) if let Some(caller) = beyond_trampoline(space, frames, &before, &mut read) => {
+                native = native_registers(space, &caller);
+                caller.ip
+            }
             Ok(None) => return StackEnd::Root,
             Err(_) if is_entry(space, frames) => return StackEnd::Root,
             Err(error) => return end_of_error(error, registers.sp, stack.len(), asked_bytes),
@@ -658,6 +663,35 @@ fn walk(
             at = FrameAddress::from_instruction_pointer(interrupted.ip);
         }
     }
+}
+
+/// The caller of a piece of code that was made at run time, has no frame pointer and only calls on: CPython has one for each
+/// function when it is asked to help perf. It lowers the stack pointer by a word, calls, and returns. What gives it away is a
+/// return address where it then must be.
+#[cfg(target_arch = "x86_64")]
+fn beyond_trampoline(
+    space: &AddressSpace,
+    frames: &[Frame],
+    native: &framehop::UnwindRegsNative,
+    read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<Registers> {
+    let is_called = frames.len() > 1 && frames.last().is_some_and(|frame| frame.place == Place::Anonymous);
+    if !is_called {
+        return None;
+    }
+    let ip = read(native.sp().checked_add(8)?).ok()?;
+    let is_code = matches!(space.region(AbsAddr(ip.checked_sub(1)?))?.code, Code::Mapped { .. });
+    is_code.then_some(Registers { ip, sp: native.sp().checked_add(16)?, fp: native.bp(), lr: 0 })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn beyond_trampoline(
+    _space: &AddressSpace,
+    _frames: &[Frame],
+    _native: &framehop::UnwindRegsNative,
+    _read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<Registers> {
+    None
 }
 
 fn is_entry(space: &AddressSpace, frames: &[Frame]) -> bool {
@@ -779,6 +813,30 @@ mod tests {
             assert!(end.to_string().starts_with(char::is_lowercase), "{end}");
         }
         assert_eq!(StackEnd::Deeper { copied_bytes: 16 << 10 }.to_string(), "stack is deeper than the 16 KiB that were copied");
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_trampoline_without_a_frame_pointer_is_seen_through() {
+        let mut space = AddressSpace::new();
+        space.map(AbsAddr(0x40_0000)..AbsAddr(0x41_0000), 0, Code::Anonymous);
+        space.map(AbsAddr(0x41_0000)..AbsAddr(0x50_0000), 0, Code::Mapped { mapping: MappingId(0), binary: None });
+        // Locals, saved frame pointer and return address into the trampoline; its word; the return address into its caller; and there
+        // locals, frame pointer and return address again.
+        let walk = |saved_fp: u64| {
+            let words = [1, 2, saved_fp, 0x40_2000, 7, 0x41_3000, 3, 4, 0, 0x41_4000];
+            let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+            let registers = Registers { ip: 0x42_0000, sp: SP, fp: SP + 16, lr: 0 };
+            let mut frames = Vec::new();
+            let end = StackWalker::new().walk(&space, &registers, &bytes, 80, &mut frames);
+            let places: Vec<u64> = frames.iter().map(|frame| frame.address.for_lookup().0).collect();
+            (places, frames.last().unwrap().sp - SP, end)
+        };
+        // What is in the frame pointer is somebody's number, or nothing.
+        for number in [0x1234, 0] {
+            let (places, sp, _) = walk(number);
+            assert_eq!((&places[..3], sp), (&[0x42_0000, 0x40_1fff, 0x41_2fff][..], 48), "{number:x}");
+        }
     }
 
     #[test]

@@ -235,5 +235,7 @@ impl Watched {
 
 /// The code of each frame of a thread.
 fn identify(codes: &mut Codes, memory: &dyn Memory, interpreter: &mut Interpreter, thread: &ThreadRead) -> Result<Vec<CodeId>, Trouble> {
-    thread.frames.iter().map(|frame| codes.identify(memory, interpreter, frame, false)).collect()
+    let new = thread.frames.len().saturating_sub(thread.kept);
+    let identified = |(place, frame)| codes.identify(memory, interpreter, frame, place >= new);
+    thread.frames.iter().enumerate().map(identified).collect()
 }

@@ -13,6 +13,9 @@ const THREADS_MAX: usize = 1024;
 /// Most frames of a thread: CPython itself stops at a thousand unless it is told otherwise.
 const FRAMES_MAX: usize = 1024;
 
+/// Most frames, shims and threads of one look: what refers to itself must not keep us busy.
+const STEPS_MAX: u32 = 1 << 16;
+
 /// A thread that stood still for so many looks is only glanced at: whether its frame is still the same one.
 const LOOKS_UNTIL_STILL: u32 = 4;
 
@@ -45,6 +48,8 @@ pub struct ThreadRead {
     pub frames: Vec<FrameRead>,
     /// Whether nothing seems to have changed since the last look; then `frames` are those of that look.
     pub is_still: bool,
+    /// How many of the last frames were there at the last look: their code objects have been kept alive by them.
+    pub kept: usize,
     /// Whether the last frame is the root.
     pub is_whole: bool,
 }
@@ -64,6 +69,8 @@ pub struct Interpreter {
     interpreters: Vec<u64>,
     threads: Vec<KnownThread>,
     looks: u64,
+    /// Of this look.
+    steps: u32,
     /// Threads whose frames did not hold together, in all looks.
     torn: u64,
     pub(super) copies: Copies,
@@ -84,7 +91,7 @@ impl Interpreter {
             let table = copies.get(memory, runtime, DEBUG_OFFSETS_BYTES as u64)?;
             layout = layout.told(table).ok_or(Trouble::UnknownLayout(version))?;
         }
-        Ok(Interpreter { layout, runtime, interpreters: Vec::new(), threads: Vec::new(), looks: 0, torn: 0, copies })
+        Ok(Interpreter { layout, runtime, interpreters: Vec::new(), threads: Vec::new(), looks: 0, steps: 0, torn: 0, copies })
     }
 
     pub(super) fn layout(&self) -> &Layout {
@@ -105,10 +112,11 @@ impl Interpreter {
     pub fn read(&mut self, memory: &dyn Memory, threads: &mut Vec<ThreadRead>) -> Result<(), Trouble> {
         threads.clear();
         self.looks += 1;
+        self.steps = 0;
         self.copies.begin();
         self.expect();
         self.copies.fetch(memory)?;
-        let mut known = std::mem::take(&mut self.threads);
+        let mut known: Vec<Option<KnownThread>> = std::mem::take(&mut self.threads).into_iter().map(Some).collect();
         self.interpreters.clear();
         let mut interpreter = self.copies.word(memory, self.runtime.wrapping_add(self.layout.runtime_interpreters))?;
         while interpreter != 0 && self.interpreters.len() < INTERPRETERS_MAX {
@@ -149,7 +157,7 @@ impl Interpreter {
         &mut self,
         memory: &dyn Memory,
         interpreter: u64,
-        known: &mut Vec<KnownThread>,
+        known: &mut [Option<KnownThread>],
         threads: &mut Vec<ThreadRead>,
     ) -> Result<(), Trouble> {
         let layout = self.layout;
@@ -167,9 +175,12 @@ impl Interpreter {
                     (cframe, current)
                 }
             };
-            let before = known.iter().position(|thread| thread.read.state == state).map(|place| known.swap_remove(place));
-            // The same state may serve another thread later.
-            let before = before.filter(|thread| thread.read.pthread == pthread && thread.read.native == native);
+            // Most often the threads are those of the last look, in the same order. The same state may serve another thread later.
+            let is_same = |thread: &Option<KnownThread>| {
+                thread.as_ref().is_some_and(|KnownThread { read, .. }| (read.state, read.pthread, read.native) == (state, pthread, native))
+            };
+            let here = Some(self.threads.len()).filter(|place| known.get(*place).is_some_and(is_same));
+            let before = here.or_else(|| known.iter().position(is_same)).and_then(|place| known[place].take());
             let mut thread = before.unwrap_or(KnownThread {
                 read: ThreadRead { state, pthread, native, ..ThreadRead::default() },
                 current: 0,
@@ -179,7 +190,7 @@ impl Interpreter {
             thread.cframe = cframe;
             match current.and_then(|current| self.read_thread(memory, current, &mut thread)) {
                 Ok(()) => threads.push(thread.read.clone()),
-                Err(Trouble::Torn) => {
+                Err(Trouble::Torn) if self.steps < STEPS_MAX => {
                     self.torn += 1;
                     thread.looks_still = 0;
                 }
@@ -199,12 +210,15 @@ impl Interpreter {
             let now = if current == 0 { None } else { self.leaf(memory, current)? };
             if leaf == now {
                 thread.read.is_still = true;
+                thread.read.kept = thread.read.frames.len();
                 return Ok(());
             }
         }
         let mut frames = Vec::with_capacity(thread.read.frames.len() + 4);
         let is_whole = self.read_frames(memory, current, &mut frames)?;
         let is_still = frames == thread.read.frames && thread.current == current;
+        let is_kept = |(now, before): &(&FrameRead, &FrameRead)| (now.address, now.code) == (before.address, before.code);
+        thread.read.kept = frames.iter().rev().zip(thread.read.frames.iter().rev()).take_while(is_kept).count();
         thread.looks_still = if is_still { thread.looks_still.saturating_add(1) } else { 0 };
         thread.current = current;
         thread.read.frames = frames;
@@ -248,7 +262,8 @@ impl Interpreter {
 
     /// One frame, `None` for a shim, and the address of its caller's.
     fn frame(&mut self, memory: &dyn Memory, address: u64) -> Result<(Option<FrameRead>, u64), Trouble> {
-        if !address.is_multiple_of(8) {
+        self.steps += 1;
+        if !address.is_multiple_of(8) || self.steps > STEPS_MAX {
             return Err(Trouble::Torn);
         }
         let layout = self.layout;

@@ -65,3 +65,6 @@ pub struct PythonSymbols {
     /// The version, where the binary says it by a symbol (3.11 and later).
     pub version: Option<Version>,
 }
+
+#[cfg(test)]
+mod tests;
