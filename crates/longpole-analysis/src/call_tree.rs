@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use longpole_model::stack::LocationKind;
-use longpole_model::{Frame, Location, Recording, StackId};
+use longpole_model::{Frame, Location, Recording, Runtime, StackId};
 
 /// A function of the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Function {
     pub line: u32,
     /// Why there is no name, where there is none.
     pub reason: Option<String>,
+    /// What runs it, where no binary holds it.
+    pub runtime: Option<Runtime>,
     /// Over all samples of the recording.
     pub weight: Weight,
 }
@@ -61,7 +63,8 @@ fn unnamed(recording: &Recording, location: &Location) -> Frame {
             let path = recording.mappings.get(mapping.0 as usize).map_or("?", |m| m.path.as_str());
             format!("{}+{address}", path.rsplit('/').next().unwrap_or(path))
         }
-        LocationKind::Unmapped { address } => address.to_string(),
+        LocationKind::Unmapped { address } | LocationKind::Named { address: Some(address), .. } => address.to_string(),
+        LocationKind::Named { runtime, address: None } => format!("[{}]", runtime.as_str()),
         LocationKind::Cut { reason } => format!("[{reason}]"),
     };
     Frame { function, file: String::new(), line: 0, reason: Some("symbols were not looked up".to_owned()) }
@@ -88,6 +91,10 @@ impl Functions {
         let mut of_location: Vec<Vec<u32>> = Vec::with_capacity(recording.locations.len());
         let mut lines: Vec<Vec<u32>> = Vec::with_capacity(recording.locations.len());
         for location in &recording.locations {
+            let runtime = match location.kind {
+                LocationKind::Named { runtime, .. } => Some(runtime),
+                _ => None,
+            };
             let unnamed = location.frames.is_empty().then(|| unnamed(recording, location));
             let frames = unnamed.as_slice().iter().chain(&location.frames);
             let mut ids = Vec::new();
@@ -101,6 +108,7 @@ impl Functions {
                         file: frame.file.clone(),
                         line: 0,
                         reason: frame.reason.clone(),
+                        runtime,
                         weight: Weight::default(),
                     });
                 }

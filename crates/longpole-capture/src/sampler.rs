@@ -20,9 +20,11 @@ use longpole_model::{
     AbsAddr, ClockAnchor, CodeAddress, ContextRecord, LocationId, Loss, LossKind, Monotonic, Observation, ObservationSink, Sample, StackId,
     Timestamp, Wait,
 };
+use longpole_symbols::python::{Memory, Part};
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
 
 use crate::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
+use crate::jit::Jit;
 use crate::living::{self, Living};
 use crate::maps::Binaries;
 pub use crate::maps::OpenBinary;
@@ -30,9 +32,11 @@ use crate::perf::event::{self, Opened, Target};
 pub use crate::perf::event::{Options, Refused, SampleClock};
 use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
 use crate::process_tree::ProcessTree;
+use crate::python::{Native, Pythons};
 use crate::span_context;
-use crate::stacks::{Cut, NumberMap, Out, Spot, Stacks};
+use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
 use crate::sys::memory::read_memory;
+use crate::sys::parts::ProcessMemory;
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, realtime_nanos, thread_cpu_nanos};
 use crate::waits::{Sleeper, Waits};
 
@@ -95,7 +99,7 @@ impl Recorder {
     /// Prepares to observe process `pid` from its next exec on. It must be a child that waits at its gate.
     pub fn start(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
         let opened = event::open(Target::Waiting(pid), options)?;
-        Recorder::begin(pid, opened, sink, |_| {})
+        Recorder::begin(pid, opened, options, sink, |_| {})
     }
 
     /// Observes a process that runs already, all that descend from it, and all that they start.
@@ -122,10 +126,16 @@ impl Recorder {
             }
             opened = event::open(Target::Running(&threads), options)?;
         }
-        Recorder::begin(pid, opened, sink, move |processor| processor.found(&tree))
+        Recorder::begin(pid, opened, options, sink, move |processor| processor.found(&tree))
     }
 
-    fn begin(pid: u32, opened: Opened, sink: Box<dyn ObservationSink>, before: impl FnOnce(&mut Processor)) -> Result<Recorder, Refused> {
+    fn begin(
+        pid: u32,
+        opened: Opened,
+        options: &Options,
+        sink: Box<dyn ObservationSink>,
+        before: impl FnOnce(&mut Processor),
+    ) -> Result<Recorder, Refused> {
         let Opened { streams, clock, rate_hz, stack_bytes, losses } = opened;
         let no_thread = |error: std::io::Error| Refused {
             reason: format!("no thread for the recorder: {}", error.to_string().to_lowercase()),
@@ -134,7 +144,7 @@ impl Recorder {
         let (stopped, stop) = std::io::pipe()
             .map_err(|_| Refused { reason: "too many open files".to_owned(), remedy: "raise the limit: ulimit -n 4096".to_owned() })?;
         let handover = Arc::new(Handover::default());
-        let mut processor = Processor::new(pid, clock, rate_hz, stack_bytes, Out::new(sink));
+        let mut processor = Processor::new(pid, clock, rate_hz, stack_bytes, options.remove_perf_maps, Out::new(sink));
         processor.anchor();
         for loss in losses {
             processor.out.give(Observation::Loss(loss));
@@ -194,6 +204,19 @@ impl Drop for Recorder {
     }
 }
 
+/// Whether the memory of a child that waits at its gate can be read, as it must be for the functions of interpreters; if not, why.
+pub fn can_read_memory(pid: u32) -> Result<(), String> {
+    // The child is a copy of this process, so what lies here lies there.
+    static WORD: [u8; 8] = *b"longpole";
+    let mut part = [Part { address: WORD.as_ptr().addr() as u64, place: 0..8, is_there: false }];
+    let mut bytes = [0; 8];
+    match (ProcessMemory { pid }).copy(&mut part, &mut bytes) {
+        Ok(()) if bytes == WORD => Ok(()),
+        Ok(()) => Err("the kernel does not copy it".to_owned()),
+        Err(trouble) => Err(trouble.to_string()),
+    }
+}
+
 /// Reads both clocks, as close together as can be had.
 pub fn clock_anchor() -> ClockAnchor {
     let mut narrowest: Option<ClockAnchor> = None;
@@ -243,6 +266,8 @@ struct Processor {
     binaries: Binaries,
     stacks: Stacks,
     walker: StackWalker,
+    pythons: Pythons,
+    jit: Jit,
     stats: Stats,
     losses: Losses,
     waits: Waits,
@@ -259,16 +284,19 @@ struct Processor {
     // Kept for their memory.
     frames: Vec<Frame>,
     locations: Vec<LocationId>,
+    spots: Vec<Spot>,
 }
 
 impl Processor {
-    fn new(root: u32, clock: SampleClock, rate_hz: u32, stack_bytes: u32, out: Out) -> Processor {
+    fn new(root: u32, clock: SampleClock, rate_hz: u32, stack_bytes: u32, remove_perf_maps: bool, out: Out) -> Processor {
         Processor {
             out,
             tree: ProcessTree::new(root),
             binaries: Binaries::new(),
             stacks: Stacks::default(),
             walker: StackWalker::new(),
+            pythons: Pythons::new(),
+            jit: Jit::new(remove_perf_maps),
             stats: Stats::default(),
             losses: Losses::default(),
             waits: Waits::new(),
@@ -282,6 +310,7 @@ impl Processor {
             next_flush: 0,
             frames: Vec::new(),
             locations: Vec::new(),
+            spots: Vec::new(),
         }
     }
 
@@ -302,6 +331,8 @@ impl Processor {
                     path: &map.path,
                 };
                 let code = self.binaries.load(process.pid, &record, &mut self.out);
+                self.pythons.mapped(process.pid, now, &record, &code);
+                self.jit.mapped(process.pid, &record);
                 self.map(process.pid, now, &record, Some(code));
             }
             for thread in process.threads.iter().filter(|thread| thread.blocked) {
@@ -356,6 +387,7 @@ impl Processor {
             self.wait(tid, sleeper, now);
         }
         self.tree.finish(now, &mut self.out);
+        self.jit.finish(&mut self.stacks, &mut self.out);
         self.anchor();
         self.out.flush();
         let mut stats = self.stats;
@@ -363,7 +395,7 @@ impl Processor {
         stats.not_kept = self.out.not_kept;
         stats.not_kept_reason = self.out.not_kept_reason;
         stats.binaries = self.binaries.into_open();
-        stats.recorder_cpu_nanos = thread_cpu_nanos();
+        stats.recorder_cpu_nanos = thread_cpu_nanos() + self.pythons.finish();
         stats
     }
 
@@ -374,9 +406,10 @@ impl Processor {
         self.out.give(Observation::Clock(anchor));
         self.losses.waits_skipped = std::mem::take(&mut self.waits.skipped);
         self.losses.waits_refused = std::mem::take(&mut self.waits.refused);
-        for loss in std::mem::take(&mut self.losses).told() {
+        for loss in std::mem::take(&mut self.losses).told().into_iter().chain(self.pythons.losses()).chain(self.jit.losses()) {
             self.out.give(Observation::Loss(loss));
         }
+        self.pythons.forget(self.horizon);
     }
 
     /// Takes what one round brought, and deals with all that is known to be in order by now.
@@ -394,7 +427,16 @@ impl Processor {
                     self.waits.switched(pid, tid, record.time(), blocked);
                 }
                 let code = match (source, record.decode(*source)) {
-                    (Source::Tracker, Ok(Record { pid, body: Body::Map(map), .. })) => Some(self.binaries.load(pid, &map, &mut self.out)),
+                    (Source::Tracker, Ok(Record { pid, time, body: Body::Map(map), .. })) => {
+                        let code = self.binaries.load(pid, &map, &mut self.out);
+                        self.pythons.mapped(pid, time, &map, &code);
+                        self.jit.mapped(pid, &map);
+                        Some(code)
+                    }
+                    (Source::Tracker, Ok(record)) => {
+                        self.pythons.arrived(&record);
+                        None
+                    }
                     _ => None,
                 };
                 let at = range.start + record.offset;
@@ -465,7 +507,10 @@ impl Processor {
             }
             Body::SwitchOut { preempted } => self.tree.switch_out(time, tid, *preempted, &mut self.out),
             Body::Map(map) => self.map(pid, time, map, code),
-            Body::Comm { name, exec: true } => self.tree.exec(time, pid, name, &mut self.out),
+            Body::Comm { name, exec: true } => {
+                self.jit.over(pid, &mut self.stacks, &mut self.out);
+                self.tree.exec(time, pid, name, &mut self.out);
+            }
             Body::Comm { name, exec: false } => self.tree.rename(time, pid, tid, name, &mut self.out),
             Body::Fork { pid, tid, parent_pid, parent_tid } => {
                 self.tree.fork(time, *pid, *tid, *parent_pid, *parent_tid, &mut self.out);
@@ -473,6 +518,9 @@ impl Processor {
             Body::Exit { pid, tid } => {
                 self.waits.ended(*tid);
                 self.tree.exit(time, *pid, *tid, &mut self.out);
+                if self.tree.space(*pid).is_none() {
+                    self.jit.ended(*pid, &mut self.stacks, &mut self.out);
+                }
             }
             Body::Lost { count } => {
                 self.losses.lost += count;
@@ -494,6 +542,7 @@ impl Processor {
         if self.tree.thread(pid, pid, time, &mut self.out).is_none() {
             return;
         }
+        self.jit.binary(pid, map.path);
         let range = AbsAddr(map.start)..AbsAddr(map.start.saturating_add(map.bytes));
         if self.tree.space(pid).is_some_and(|space| space.has(range.clone(), &code)) {
             return;
@@ -512,7 +561,7 @@ impl Processor {
             self.losses.torn += 1;
             self.stats.torn += 1;
         }
-        let Some(stack) = self.stack(pid, sample) else { return };
+        let Some(stack) = self.stack((pid, tid, time), sample) else { return };
         let weight_nanos = self.weigher.weigh(sample.period);
         let kept = Sample { time: Monotonic(time), pid, tid, cpu, stack, weight_nanos, context };
         if self.out.give(Observation::Sample(kept)) {
@@ -528,7 +577,10 @@ impl Processor {
             let read = |address, into: &mut [u8]| read_memory(pid, address, into).is_ok_and(|read| read == into.len());
             let end = self.walker.walk_asleep(&space, place, &stack, &mut self.frames, read);
             let cut = (end != StackEnd::Root).then_some(Cut::Walk(end));
-            number(&self.frames, cut, &mut self.locations, &mut self.stacks, &mut self.out)
+            let program = self.jit.program(pid);
+            self.spots.clear();
+            self.spots.extend(self.frames.iter().map(|frame| native_spot(frame, program)).chain(cut.map(Spot::Cut)));
+            number(&self.spots, &mut self.locations, &mut self.stacks, &mut self.out)
         });
         let (start, end, syscall) = (Monotonic(since), Monotonic(end), syscall.to_owned());
         let stack = stack.flatten();
@@ -538,7 +590,7 @@ impl Processor {
     }
 
     /// Unwinds and numbers the stack of a sample; `None` where the sink could not keep a definition.
-    fn stack(&mut self, pid: u32, sample: &SampleRecord<'_>) -> Option<StackId> {
+    fn stack(&mut self, (pid, tid, time): (u32, u32, u64), sample: &SampleRecord<'_>) -> Option<StackId> {
         let nowhere = AddressSpace::default;
         let space = self.tree.space(pid).map(Arc::clone).unwrap_or_else(|| Arc::new(nowhere()));
         let cut = match sample.registers {
@@ -549,7 +601,7 @@ impl Processor {
             None => {
                 self.frames.clear();
                 let address = CodeAddress::Instruction(AbsAddr(sample.ip));
-                self.frames.push(Frame { address, place: space.locate(AbsAddr(sample.ip)) });
+                self.frames.push(Frame { address, place: space.locate(AbsAddr(sample.ip)), sp: 0 });
                 Some(if sample.is_32_bit { Cut::Code32 } else { Cut::NoRegisters })
             }
         };
@@ -560,19 +612,38 @@ impl Processor {
                 _ => self.stats.unwind_failed += 1,
             }
         }
-        number(&self.frames, cut, &mut self.locations, &mut self.stacks, &mut self.out)
+        let native = Native {
+            frames: &self.frames,
+            stack: sample.stack,
+            sp: sample.registers.map_or(0, |registers| registers.sp),
+            kept: &sample.kept,
+            is_whole: cut.is_none(),
+        };
+        let program = self.jit.program(pid);
+        let of_native = |frame: &Frame| native_spot(frame, program);
+        if !self.pythons.mix((pid, tid, time), &native, &mut self.stacks, of_native, cut, &mut self.spots) {
+            self.spots.clear();
+            self.spots.extend(self.frames.iter().map(of_native).chain(cut.map(Spot::Cut)));
+        }
+        if self.spots.iter().any(|spot| matches!(spot, Spot::Unmapped { .. })) {
+            self.jit.count(pid);
+        }
+        number(&self.spots, &mut self.locations, &mut self.stacks, &mut self.out)
+    }
+}
+
+fn native_spot(frame: &Frame, program: ProgramId) -> Spot {
+    match frame.place {
+        Place::Code { mapping, address } => Spot::Code { mapping, address },
+        Place::Anonymous | Place::Unknown => Spot::Unmapped { program, address: frame.address.for_lookup() },
     }
 }
 
 /// Numbers a stack; `None` where the sink could not keep a definition. `locations` is lent for its memory.
-fn number(frames: &[Frame], cut: Option<Cut>, locations: &mut Vec<LocationId>, stacks: &mut Stacks, out: &mut Out) -> Option<StackId> {
+fn number(spots: &[Spot], locations: &mut Vec<LocationId>, stacks: &mut Stacks, out: &mut Out) -> Option<StackId> {
     locations.clear();
-    let spots = frames.iter().map(|frame| match frame.place {
-        Place::Code { mapping, address } => Spot::Code { mapping, address },
-        Place::Anonymous | Place::Unknown => Spot::Unmapped { address: frame.address.for_lookup() },
-    });
-    for spot in spots.chain(cut.map(Spot::Cut)) {
-        locations.push(stacks.location(spot, out)?);
+    for spot in spots {
+        locations.push(stacks.location(*spot, out)?);
     }
     stacks.stack(locations, out)
 }

@@ -13,13 +13,17 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::Arc;
 
 use longpole_model::stack::LocationKind;
-use longpole_model::{AbsAddr, LocationId, MappingId, Observation, ObservationSink, StackId, VirtOffset};
+use longpole_model::{AbsAddr, LocationId, MappingId, Observation, ObservationSink, Runtime, StackId, VirtOffset};
 use longpole_symbols::unwind::StackEnd;
 
 /// Most nodes of the tree of stacks: 34 MB at most.
 const NODES_MAX: usize = 1 << 20;
+
+/// Most names of code without a binary: functions by their lines; 40 MB of names as they usually are.
+const NAMES_MAX: usize = 1 << 18;
 
 /// Most locations: 48 MB at most; a program of this many distinct addresses runs garbage.
 const LOCATIONS_MAX: usize = 1 << 20;
@@ -74,6 +78,35 @@ pub(crate) enum Cut {
     NoRegisters,
     /// 32-bit code.
     Code32,
+    /// Functions that an interpreter ran here are not known.
+    NotSeen(NotSeen),
+}
+
+/// Why the functions that an interpreter ran are not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum NotSeen {
+    /// It was not read near enough in time.
+    NotNear,
+    /// The innermost is known, and not what called it.
+    Callers,
+    /// The thread was not found among those of the interpreter.
+    NoThread,
+    /// The interpreter could not be read; which of the reasons is counted with the losses.
+    Unreadable,
+    /// More names than are kept.
+    TooManyNames,
+}
+
+impl fmt::Display for NotSeen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NotSeen::NotNear => "Python functions: the interpreter was not read near enough in time",
+            NotSeen::Callers => "Python functions that called this one: the interpreter was not read near enough in time",
+            NotSeen::NoThread => "Python functions: the interpreter does not know this thread",
+            NotSeen::Unreadable => "Python functions: the interpreter could not be read",
+            NotSeen::TooManyNames => "a function: more names than are kept",
+        })
+    }
 }
 
 impl fmt::Display for Cut {
@@ -82,6 +115,7 @@ impl fmt::Display for Cut {
             Cut::Walk(end) => end.fmt(f),
             Cut::NoRegisters => f.write_str("the sample has no registers of user space"),
             Cut::Code32 => f.write_str("stacks of 32-bit code are not unwound"),
+            Cut::NotSeen(reason) => reason.fmt(f),
         }
     }
 }
@@ -89,18 +123,41 @@ impl fmt::Display for Cut {
 /// What a location is, small and without text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Spot {
-    Code { mapping: MappingId, address: VirtOffset },
-    Unmapped { address: AbsAddr },
+    Code {
+        mapping: MappingId,
+        address: VirtOffset,
+    },
+    /// Code of no binary; what lies at an address differs from one program to the next.
+    Unmapped {
+        program: ProgramId,
+        address: AbsAddr,
+    },
+    /// One of the names that [`Stacks::name`] gave out.
+    Named(NameId),
     Cut(Cut),
 }
 
-impl Spot {
-    fn kind(self) -> LocationKind {
-        match self {
-            Spot::Code { mapping, address } => LocationKind::Code { mapping, address },
-            Spot::Unmapped { address } => LocationKind::Unmapped { address },
-            Spot::Cut(cut) => LocationKind::Cut { reason: cut.to_string() },
-        }
+/// Number of a program in a process: from one exec to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct ProgramId(pub(crate) u32);
+
+/// Number of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct NameId(u32);
+
+/// A name of code without a binary.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Name {
+    pub(crate) runtime: Runtime,
+    pub(crate) function: String,
+    pub(crate) file: String,
+    pub(crate) line: u32,
+}
+
+impl Name {
+    fn told(&self, id: LocationId, address: Option<AbsAddr>) -> Observation {
+        let Name { runtime, function, file, line } = self.clone();
+        Observation::Named { id, runtime, address, function, file, line }
     }
 }
 
@@ -151,9 +208,45 @@ pub(crate) struct Stacks {
     /// By parent node and location.
     nodes: NumberMap<(u32, u32), Node>,
     next_stack: u32,
+    names: HashMap<Arc<Name>, NameId>,
+    name_list: Vec<Arc<Name>>,
+    /// Locations of code without a binary, by program, that may get a name when it ends.
+    unmapped: NumberMap<u32, Vec<(AbsAddr, LocationId)>>,
 }
 
 impl Stacks {
+    /// The spot of code that has a name and no binary.
+    pub(crate) fn name(&mut self, name: Name) -> Spot {
+        if let Some(id) = self.names.get(&name) {
+            return Spot::Named(*id);
+        }
+        if self.name_list.len() >= NAMES_MAX {
+            return Spot::Cut(Cut::NotSeen(NotSeen::TooManyNames));
+        }
+        let id = NameId(self.name_list.len() as u32);
+        let name = Arc::new(name);
+        self.name_list.push(Arc::clone(&name));
+        self.names.insert(name, id);
+        Spot::Named(id)
+    }
+
+    /// Tells the names of the code without a binary that this program ran, by address, as far as they are known.
+    pub(crate) fn name_unmapped(&mut self, program: ProgramId, mut name: impl FnMut(AbsAddr) -> Option<Name>, out: &mut Out) {
+        for (address, id) in self.unmapped.remove(&program.0).unwrap_or_default() {
+            if let Some(name) = name(address) {
+                out.give(name.told(id, Some(address)));
+            }
+        }
+    }
+
+    /// Addresses of the code without a binary that this program ran, in ascending order.
+    pub(crate) fn unmapped(&self, program: ProgramId) -> Vec<u64> {
+        let mut addresses: Vec<u64> = self.unmapped.get(&program.0).into_iter().flatten().map(|(address, _)| address.0).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
+    }
+
     /// The number of a location; `None` where the sink could not keep its definition.
     pub(crate) fn location(&mut self, spot: Spot, out: &mut Out) -> Option<LocationId> {
         if let Some(id) = self.locations.get(&spot) {
@@ -162,12 +255,23 @@ impl Stacks {
         if self.locations.len() >= LOCATIONS_MAX {
             self.locations.clear();
             self.nodes.clear();
+            self.unmapped.clear();
         }
         let id = LocationId(self.next_location);
-        if !out.give(Observation::Location { id, kind: spot.kind() }) {
+        let defined = |kind| Observation::Location { id, kind };
+        let definition = match spot {
+            Spot::Code { mapping, address } => defined(LocationKind::Code { mapping, address }),
+            Spot::Unmapped { address, .. } => defined(LocationKind::Unmapped { address }),
+            Spot::Named(name) => self.name_list.get(name.0 as usize)?.told(id, None),
+            Spot::Cut(cut) => defined(LocationKind::Cut { reason: cut.to_string() }),
+        };
+        if !out.give(definition) {
             return None;
         }
         self.next_location += 1;
+        if let Spot::Unmapped { program, address } = spot {
+            self.unmapped.entry(program.0).or_default().push((address, id));
+        }
         self.locations.insert(spot, id);
         Some(id)
     }
@@ -204,7 +308,7 @@ impl Stacks {
 mod tests {
     use super::*;
     use longpole_model::sink::SinkError;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     struct Shared(Arc<Mutex<Vec<Observation>>>, bool);
 

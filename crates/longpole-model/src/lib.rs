@@ -43,7 +43,7 @@ pub use sample::{ContextRecord, Evidence, Sample, SampleLink};
 pub use sink::{Observation, ObservationSink, SpanBatch, SpanRef, SpanSink};
 pub use span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 pub use span_index::SpanIndex;
-pub use stack::{Frame, Location, LocationId, Mapping, MappingId, Stack, StackId};
+pub use stack::{Frame, Location, LocationId, Mapping, MappingId, Runtime, Stack, StackId};
 pub use texts::{Text, Texts};
 pub use time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
 pub use wait::{Wait, WaitKind};

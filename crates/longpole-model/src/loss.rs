@@ -13,6 +13,8 @@ pub enum LossKind {
     StacksTruncated,
     /// Stacks the unwinder gave up on.
     StacksUnwindFailed,
+    /// Samples of interpreted code whose own functions are not known, or not all of them.
+    FunctionsNotSeen,
     /// Context records caught in the middle of a write.
     ContextTorn,
     /// Waits that were long enough to be looked at and were not.
@@ -59,11 +61,12 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 25] = [
+    pub const ALL: [LossKind; 26] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
         LossKind::StacksUnwindFailed,
+        LossKind::FunctionsNotSeen,
         LossKind::ContextTorn,
         LossKind::WaitsNotSeen,
         LossKind::SymbolsUnreadable,
@@ -94,6 +97,7 @@ impl LossKind {
             LossKind::SamplesThrottled => "samples_throttled",
             LossKind::StacksTruncated => "stacks_truncated",
             LossKind::StacksUnwindFailed => "stacks_unwind_failed",
+            LossKind::FunctionsNotSeen => "functions_not_seen",
             LossKind::ContextTorn => "context_torn",
             LossKind::WaitsNotSeen => "waits_not_seen",
             LossKind::SymbolsUnreadable => "symbols_unreadable",

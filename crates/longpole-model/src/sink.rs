@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::address::AbsAddr;
 use crate::attribute::{Attribute, AttributeValue, Attributes};
 use crate::id::{SpanId, TraceId};
 use crate::loss::{Loss, LossKind};
@@ -13,7 +14,7 @@ use crate::resource::{Resource, Scope};
 use crate::run::Exit;
 use crate::sample::Sample;
 use crate::span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
-use crate::stack::{LocationId, LocationKind, Mapping, StackId};
+use crate::stack::{LocationId, LocationKind, Mapping, Runtime, StackId};
 use crate::texts::{Text, Texts};
 use crate::time::{ClockAnchor, Monotonic, Timestamp};
 use crate::wait::Wait;
@@ -245,6 +246,21 @@ pub enum Observation {
         id: LocationId,
         /// What it is.
         kind: LocationKind,
+    },
+    /// A location has a name and no binary. It is new, or was told of as unmapped and its name is known only now.
+    Named {
+        /// Its number.
+        id: LocationId,
+        /// What runs it.
+        runtime: Runtime,
+        /// Where it lies, where it is machine code.
+        address: Option<AbsAddr>,
+        /// Name of its function.
+        function: String,
+        /// Source file, empty where unknown.
+        file: String,
+        /// Source line, 0 where unknown.
+        line: u32,
     },
     /// A stack was seen for the first time.
     Stack {

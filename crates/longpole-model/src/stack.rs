@@ -46,11 +46,52 @@ pub enum LocationKind {
         /// Address in the process, to look up.
         address: AbsAddr,
     },
+    /// Code that no binary holds and that has a name all the same: interpreted, or compiled while the program ran. Its one
+    /// frame comes with it and is not looked up.
+    Named {
+        /// What runs it.
+        runtime: Runtime,
+        /// Address in the process, to look up, where it is machine code.
+        address: Option<AbsAddr>,
+    },
     /// Not code: the unwinder stopped here, and why (`stack deeper than the 16 KiB that were copied`).
     Cut {
         /// Lower-case fragment for people.
         reason: String,
     },
+}
+
+/// What runs code that no binary holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Runtime {
+    /// CPython.
+    Python,
+    /// Node.js, or another program around V8.
+    Node,
+    /// A Java virtual machine.
+    Jvm,
+    /// Another one that compiles code while it runs.
+    Other,
+}
+
+impl Runtime {
+    /// Every one.
+    pub const ALL: [Runtime; 4] = [Runtime::Python, Runtime::Node, Runtime::Jvm, Runtime::Other];
+
+    /// The code SQL, JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Runtime::Python => "python",
+            Runtime::Node => "node",
+            Runtime::Jvm => "jvm",
+            Runtime::Other => "other",
+        }
+    }
+
+    /// The runtime of this code.
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|runtime| runtime.as_str() == code)
+    }
 }
 
 /// One entry of a stack, interned.
@@ -60,7 +101,7 @@ pub struct Location {
     pub id: LocationId,
     /// What it is.
     pub kind: LocationKind,
-    /// Its frames, innermost inlined function first; empty before symbols are looked up.
+    /// Its frames, innermost inlined function first; empty before symbols are looked up, unless it is [`LocationKind::Named`].
     pub frames: Vec<Frame>,
 }
 

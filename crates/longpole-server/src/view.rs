@@ -347,6 +347,8 @@ pub struct TopFrameView {
     pub file: String,
     /// Source line, 0 where unknown.
     pub line: u32,
+    /// What runs it, where no binary holds it: `python`, `node`, `jvm`, `other`.
+    pub runtime: Option<&'static str>,
     /// Time in the function itself.
     pub self_nanos: i64,
     /// Time in it and what it called.
@@ -638,6 +640,8 @@ pub struct FlameFrameView {
     pub line: u32,
     /// Why it has no name, where it has none.
     pub reason: Option<String>,
+    /// What runs it, where no binary holds it: `python`, `node`, `jvm`, `other`.
+    pub runtime: Option<&'static str>,
 }
 
 /// Boxes of a flame graph in pre-order; node 0 is the root.
@@ -668,6 +672,8 @@ pub struct FrameView {
     pub function: String,
     /// Source file, empty where unknown.
     pub file: String,
+    /// What runs it, where no binary holds it: `python`, `node`, `jvm`, `other`.
+    pub runtime: Option<&'static str>,
     /// Samples that contain it.
     pub samples: u64,
     /// Time in it and what it called.

@@ -14,7 +14,7 @@
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use longpole_model::process::{CpuSlice, Process, Thread};
-use longpole_model::stack::{Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
+use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use longpole_model::time::{Clock, ClockAnchor, Monotonic};
 use longpole_model::{Loss, LossKind, Observation, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait};
 
@@ -137,6 +137,9 @@ impl Assembler {
             Observation::Clock(anchor) => self.anchors.push(anchor),
             Observation::Mapping(mapping) => self.define_mapping(mapping),
             Observation::Location { id, kind } => self.define_location(id, kind),
+            Observation::Named { id, runtime, address, function, file, line } => {
+                self.name_location(id, LocationKind::Named { runtime, address }, Frame { function, file, line, reason: None });
+            }
             Observation::Stack { id, locations } => self.define_stack(id, locations),
             Observation::Sample(sample) => {
                 let stack = self.stack(sample.stack);
@@ -190,6 +193,20 @@ impl Assembler {
         };
         if let Entry::Vacant(entry) = self.location_numbers.entry(id.0) {
             entry.insert(push_location(&mut self.locations, kind).0);
+        }
+    }
+
+    /// Defines a location with its frame. One that is known as unmapped gets both: its name is told when its process ends.
+    fn name_location(&mut self, id: LocationId, kind: LocationKind, frame: Frame) {
+        let at = match self.location_numbers.entry(id.0) {
+            Entry::Vacant(entry) => *entry.insert(push_location(&mut self.locations, kind.clone()).0),
+            Entry::Occupied(entry) => *entry.get(),
+        };
+        if let Some(location) = self.locations.get_mut(at as usize)
+            && (location.kind == kind && location.frames.is_empty() || matches!(location.kind, LocationKind::Unmapped { .. }))
+        {
+            location.kind = kind;
+            location.frames = vec![frame];
         }
     }
 

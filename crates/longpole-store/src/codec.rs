@@ -8,7 +8,7 @@ use longpole_model::process::CpuSlice;
 use longpole_model::run::{CaptureMode, Exit, RecorderCost, Run};
 use longpole_model::sample::{ContextRecord, Sample};
 use longpole_model::sink::Observation;
-use longpole_model::stack::{LocationId, LocationKind, Mapping, MappingId, StackId};
+use longpole_model::stack::{LocationId, LocationKind, Mapping, MappingId, Runtime, StackId};
 use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
 use longpole_model::{AbsAddr, Loss, LossKind, ResourceEvent, ResourceStep, SpanId, TraceId, VirtOffset, Wait, WaitKind};
 
@@ -41,7 +41,8 @@ mod tag {
     pub(super) const RUN_ENDED: u8 = 15;
     pub(super) const RECORDER_COST: u8 = 16;
     pub(super) const WAIT: u8 = 17;
-    pub(super) const RUN_LEFT: u8 = 18;
+    pub(super) const NAMED: u8 = 18;
+    pub(super) const RUN_LEFT: u8 = 19;
 }
 
 fn put_u64(out: &mut Vec<u8>, mut number: u64) {
@@ -195,7 +196,21 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
                     out.push(2);
                     put_text(out, reason);
                 }
+                LocationKind::Named { runtime, address } => {
+                    out.push(3);
+                    put_text(out, runtime.as_str());
+                    put_option(out, address.map(|address| address.0), put_u64);
+                }
             }
+        }
+        Observation::Named { id, runtime, address, function, file, line } => {
+            out.push(tag::NAMED);
+            put_u32(out, id.0);
+            put_text(out, runtime.as_str());
+            put_option(out, address.map(|address| address.0), put_u64);
+            put_text(out, function);
+            put_text(out, file);
+            put_u32(out, *line);
         }
         Observation::Stack { id, locations } => {
             out.push(tag::STACK);
@@ -493,8 +508,14 @@ impl<'a> Decoder<'a> {
             0 => Ok(LocationKind::Code { mapping: MappingId(self.u32()?), address: VirtOffset(self.u64()?) }),
             1 => Ok(LocationKind::Unmapped { address: AbsAddr(self.u64()?) }),
             2 => Ok(LocationKind::Cut { reason: self.text()? }),
+            3 => Ok(LocationKind::Named { runtime: self.runtime()?, address: self.option(Self::u64)?.map(AbsAddr) }),
             _ => self.malformed("a known kind of location"),
         }
+    }
+
+    fn runtime(&mut self) -> Decoded<Runtime> {
+        let start = self.offset;
+        Runtime::from_code(&self.text()?).ok_or(Malformed { offset: start, expected: "a known runtime" })
     }
 
     fn context(&mut self) -> Decoded<ContextRecord> {
@@ -536,6 +557,14 @@ impl<'a> Decoder<'a> {
                 Observation::Mapping(Mapping { id: MappingId(self.u32()?), path: self.text()?, build_id: self.bytes()?.to_vec() })
             }
             tag::LOCATION => Observation::Location { id: LocationId(self.u32()?), kind: self.location_kind()? },
+            tag::NAMED => Observation::Named {
+                id: LocationId(self.u32()?),
+                runtime: self.runtime()?,
+                address: self.option(Self::u64)?.map(AbsAddr),
+                function: self.text()?,
+                file: self.text()?,
+                line: self.u32()?,
+            },
             tag::STACK => Observation::Stack { id: StackId(self.u32()?), locations: self.list(|it| it.u32().map(LocationId))? },
             tag::SAMPLE => Observation::Sample(self.sample()?),
             tag::CPU_SLICE => Observation::CpuSlice(self.cpu_slice()?),

@@ -18,11 +18,11 @@ use crate::error::StoreError;
 /// Version of the catalog's tables.
 pub const CATALOG_VERSION: u32 = 2;
 
-/// Version of a recording's directory and of the tables in its segments. Version 1 had no `waits`.
+/// Version of a recording's directory and of the tables in its segments. Version 1 had no `waits`, and no `runtime` in `locations`.
 pub const RECORDING_VERSION: u32 = 2;
 
-/// Version of the write-ahead log's bytes.
-pub const WAL_VERSION: u32 = 1;
+/// Version of the write-ahead log's bytes. Version 1 had no observations above 16.
+pub const WAL_VERSION: u32 = 2;
 
 /// Name of the file that holds the version of a recording's directory.
 pub(crate) const FILE_NAME: &str = "format";

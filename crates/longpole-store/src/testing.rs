@@ -8,7 +8,7 @@ use longpole_model::process::{CpuSlice, Process, Thread};
 use longpole_model::run::{CaptureMode, Exit, RecorderCost, Run};
 use longpole_model::sample::{ContextRecord, Evidence, Sample, SampleLink};
 use longpole_model::sink::Observation;
-use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
+use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Runtime, Stack, StackId};
 use longpole_model::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
 use longpole_model::{
     AbsAddr, Attribute, AttributeValue, Attributes, Loss, LossKind, Recording, Resource, Scope, Span, SpanEvent, SpanId, SpanKind,
@@ -228,10 +228,15 @@ fn wait(stacks: u32) -> impl Strategy<Value = Wait> {
     )
 }
 
+fn runtime() -> impl Strategy<Value = Runtime> {
+    prop::sample::select(&Runtime::ALL[..])
+}
+
 fn location_kind(mappings: u32) -> BoxedStrategy<LocationKind> {
     let elsewhere = prop_oneof![
         any::<u64>().prop_map(|address| LocationKind::Unmapped { address: AbsAddr(address) }),
         text().prop_map(|reason| LocationKind::Cut { reason }),
+        (runtime(), any::<Option<u64>>()).prop_map(|(runtime, address)| LocationKind::Named { runtime, address: address.map(AbsAddr) }),
     ];
     if mappings == 0 {
         return elsewhere.boxed();
@@ -252,6 +257,11 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
             build_id
         })),
         (0..6u32, location_kind(4)).prop_map(|(id, kind)| Observation::Location { id: LocationId(id), kind }),
+        ((0..6u32).prop_map(LocationId), runtime(), any::<Option<u64>>(), text(), text(), any::<u32>()).prop_map(
+            |(id, runtime, address, function, file, line)| {
+                Observation::Named { id, runtime, address: address.map(AbsAddr), function, file, line }
+            }
+        ),
         (0..6u32, vec((0..6u32).prop_map(LocationId), 0..5)).prop_map(|(id, locations)| Observation::Stack { id: StackId(id), locations }),
         sample(6).prop_map(Observation::Sample),
         cpu_slice().prop_map(Observation::CpuSlice),

@@ -21,6 +21,8 @@ mod guard;
 mod limits;
 mod load;
 mod object;
+pub mod perf_map;
+pub mod python;
 mod reason;
 mod symbolizer;
 pub mod unwind;

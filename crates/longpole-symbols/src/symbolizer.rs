@@ -59,6 +59,7 @@ impl Symbolizer {
         for (at, location) in recording.locations.iter_mut().enumerate() {
             match &location.kind {
                 LocationKind::Code { mapping, .. } => wanted.entry(mapping.0).or_default().push(at),
+                LocationKind::Named { .. } => {}
                 LocationKind::Unmapped { address } => location.frames = vec![nameless(format!("[unmapped {address}]"), &Reason::Unmapped)],
                 LocationKind::Cut { reason } => {
                     location.frames =
@@ -74,7 +75,7 @@ impl Symbolizer {
                 .iter()
                 .map(|at| match recording.locations[*at].kind {
                     LocationKind::Code { address, .. } => address,
-                    LocationKind::Unmapped { .. } | LocationKind::Cut { .. } => VirtOffset(0),
+                    _ => VirtOffset(0),
                 })
                 .collect();
             let resolved = self.resolve(mapping, &addresses);

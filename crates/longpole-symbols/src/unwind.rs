@@ -18,8 +18,10 @@ use framehop::{CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocate
 use gimli::UnwindSection as _;
 use longpole_model::{AbsAddr, CodeAddress, MappingId, VirtOffset};
 use object::elf::PF_X;
-use object::read::{Object, ObjectSection, ObjectSegment, ReadCache};
+use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
 use object::{Architecture, BinaryFormat, SegmentFlags};
+
+use crate::python::{PythonSymbols, Version};
 
 /// Largest section that is taken into memory: the `.eh_frame` of the largest browsers is below 30 MB.
 const SECTION_BYTES_MAX: u64 = 256 << 20;
@@ -85,6 +87,7 @@ pub struct Binary {
     signal_returns: Vec<Range<u64>>,
     /// Where the program starts: code that nothing calls.
     entry: u64,
+    python: Option<PythonSymbols>,
     // The last module made of this binary. A binary that is not position independent lies at the same addresses in every
     // process; then its index (for those without `.eh_frame_hdr`) is built once.
     last_module: Mutex<Option<Module<Bytes>>>,
@@ -157,6 +160,7 @@ impl Binary {
             eh_frame_hdr: section(".eh_frame_hdr"),
             signal_returns: eh_frame.as_ref().map(signal_returns).unwrap_or_default(),
             entry: file.entry(),
+            python: python_symbols(&file),
             eh_frame,
             debug_frame,
             last_module: Mutex::new(None),
@@ -166,6 +170,17 @@ impl Binary {
     /// GNU build id, empty where there is none.
     pub fn build_id(&self) -> &[u8] {
         &self.build_id
+    }
+
+    /// Where it holds an interpreter of Python, if it does.
+    pub fn python(&self) -> Option<&PythonSymbols> {
+        self.python.as_ref()
+    }
+
+    /// Where in the process an address that the file states lies, by a mapping that starts at `start` with the byte of the file at
+    /// `file_offset`.
+    pub fn address_in_process(&self, stated: u64, start: u64, file_offset: u64) -> Option<AbsAddr> {
+        self.bias(start, file_offset).map(|bias| AbsAddr(stated.wrapping_add(bias)))
     }
 
     /// What must be subtracted (wrapping) from an address in the process to get the address the file states, for a mapping
@@ -256,6 +271,52 @@ fn signal_returns(eh_frame: &Section) -> Vec<Range<u64>> {
         }
     }
     found
+}
+
+/// Largest table of names that is looked through for an interpreter: that of CPython has 50 KB.
+const NAMES_BYTES_MAX: u64 = 1 << 20;
+
+/// Where CPython keeps everything; it is exported for debuggers.
+const PYTHON_RUNTIME: &str = "_PyRuntime";
+
+/// The function that runs Python functions.
+const PYTHON_EVAL: &str = "_PyEval_EvalFrameDefault";
+
+/// Bytes of `PY_VERSION_HEX`, the value of `Py_Version`, which is a `long`.
+const PYTHON_VERSION_BYTES: u64 = 8;
+
+/// Finds the interpreter in a binary that has one.
+///
+/// Most have none, and their tables of symbols are long; so a look for the name itself comes first.
+fn python_symbols<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>) -> Option<PythonSymbols> {
+    let names = file.section_by_name(".dynstr").filter(|names| names.size() <= NAMES_BYTES_MAX)?.data().ok()?;
+    let wanted = PYTHON_RUNTIME.as_bytes();
+    let mut starts = names.iter().enumerate().filter(|(_, byte)| **byte == wanted[0]);
+    starts.find(|(at, _)| names[*at..].starts_with(wanted) && names.get(at + wanted.len()) == Some(&0))?;
+    let mut found = PythonSymbols { runtime: 0, eval: Vec::new(), version: None };
+    for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
+        match symbol.name() {
+            Ok(PYTHON_RUNTIME) => found.runtime = symbol.address(),
+            Ok("Py_Version") => found.version = python_version(file, symbol.address()),
+            _ => {}
+        }
+    }
+    // What the compiler moved elsewhere, `….cold`, is a symbol of its own, and a local one.
+    for symbol in file.symbols().chain(file.dynamic_symbols()).filter(|symbol| symbol.is_definition()) {
+        let is_eval = |name: &str| name.strip_prefix(PYTHON_EVAL).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let range = symbol.address()..symbol.address().saturating_add(symbol.size());
+        if symbol.name().is_ok_and(is_eval) && !range.is_empty() && !found.eval.contains(&range) {
+            found.eval.push(range);
+        }
+    }
+    (found.runtime != 0 && !found.eval.is_empty()).then_some(found)
+}
+
+fn python_version<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>, address: u64) -> Option<Version> {
+    let section =
+        file.sections().find(|section| (section.address()..section.address().saturating_add(section.size())).contains(&address))?;
+    let value = section.data_range(address, PYTHON_VERSION_BYTES).ok()??;
+    Some(Version::from_hex(u32::from_le_bytes(*value.first_chunk()?)))
 }
 
 /// What lies in an executable mapping.
@@ -442,6 +503,8 @@ pub struct Frame {
     pub address: CodeAddress<AbsAddr>,
     /// Where the address to look up lies.
     pub place: Place,
+    /// Where its part of the stack begins: at its stack pointer. It ends where that of the next frame begins.
+    pub sp: u64,
 }
 
 /// How a walk ended.
@@ -668,10 +731,16 @@ fn walk(
     };
     let mut native = native_registers(space, registers);
     let mut at = FrameAddress::from_instruction_pointer(registers.ip);
-    frames.push(Frame { address: CodeAddress::Instruction(AbsAddr(registers.ip)), place: space.locate(AbsAddr(registers.ip)) });
+    let leaf = AbsAddr(registers.ip);
+    frames.push(Frame { address: CodeAddress::Instruction(leaf), place: space.locate(leaf), sp: registers.sp });
     loop {
+        let before = native;
         let caller = match space.unwinder.unwind_frame(at, &mut native, cache, &mut read) {
             Ok(Some(caller)) => caller,
+            Ok(None) | Err(_) if let Some(caller) = beyond_trampoline(space, frames, &before, &mut read) => {
+                native = native_registers(space, &caller);
+                caller.ip
+            }
             Ok(None) => return StackEnd::Root,
             Err(_) if is_entry(space, frames) => return StackEnd::Root,
             Err(error) => return end_of_error(error, registers.sp, stack.len(), asked_bytes),
@@ -687,7 +756,7 @@ fn walk(
         if frames.len() + 1 >= FRAMES_MAX {
             return StackEnd::TooMany;
         }
-        frames.push(Frame { address, place: region.place(address.for_lookup()) });
+        frames.push(Frame { address, place: region.place(address.for_lookup()), sp: native.sp() });
         at = match FrameAddress::from_return_address(caller) {
             Some(next) => next,
             None => return StackEnd::Root,
@@ -697,7 +766,7 @@ fn walk(
                 return StackEnd::Deeper { copied_bytes: asked_bytes };
             };
             let ip = AbsAddr(interrupted.ip);
-            frames.push(Frame { address: CodeAddress::Instruction(ip), place: space.locate(ip) });
+            frames.push(Frame { address: CodeAddress::Instruction(ip), place: space.locate(ip), sp: interrupted.sp });
             let copied = registers.sp..registers.sp.saturating_add(stack.len() as u64);
             if !copied.contains(&interrupted.sp) {
                 return StackEnd::OtherStack;
@@ -706,6 +775,35 @@ fn walk(
             at = FrameAddress::from_instruction_pointer(interrupted.ip);
         }
     }
+}
+
+/// The caller of a piece of code that was made at run time, has no frame pointer and only calls on: CPython has one for each
+/// function when it is asked to help perf. It lowers the stack pointer by a word, calls, and returns. What gives it away is a
+/// return address where it then must be.
+#[cfg(target_arch = "x86_64")]
+fn beyond_trampoline(
+    space: &AddressSpace,
+    frames: &[Frame],
+    native: &framehop::UnwindRegsNative,
+    read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<Registers> {
+    let is_called = frames.len() > 1 && frames.last().is_some_and(|frame| frame.place == Place::Anonymous);
+    if !is_called {
+        return None;
+    }
+    let ip = read(native.sp().checked_add(8)?).ok()?;
+    let is_code = matches!(space.region(AbsAddr(ip.checked_sub(1)?))?.code, Code::Mapped { .. });
+    is_code.then_some(Registers { ip, sp: native.sp().checked_add(16)?, fp: native.bp(), lr: 0 })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn beyond_trampoline(
+    _space: &AddressSpace,
+    _frames: &[Frame],
+    _native: &framehop::UnwindRegsNative,
+    _read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<Registers> {
+    None
 }
 
 fn is_entry(space: &AddressSpace, frames: &[Frame]) -> bool {
@@ -827,6 +925,30 @@ mod tests {
             assert!(end.to_string().starts_with(char::is_lowercase), "{end}");
         }
         assert_eq!(StackEnd::Deeper { copied_bytes: 16 << 10 }.to_string(), "stack is deeper than the 16 KiB that were copied");
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_trampoline_without_a_frame_pointer_is_seen_through() {
+        let mut space = AddressSpace::new();
+        space.map(AbsAddr(0x40_0000)..AbsAddr(0x41_0000), 0, Code::Anonymous);
+        space.map(AbsAddr(0x41_0000)..AbsAddr(0x50_0000), 0, Code::Mapped { mapping: MappingId(0), binary: None });
+        // Locals, saved frame pointer and return address into the trampoline; its word; the return address into its caller; and there
+        // locals, frame pointer and return address again.
+        let walk = |saved_fp: u64| {
+            let words = [1, 2, saved_fp, 0x40_2000, 7, 0x41_3000, 3, 4, 0, 0x41_4000];
+            let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+            let registers = Registers { ip: 0x42_0000, sp: SP, fp: SP + 16, lr: 0 };
+            let mut frames = Vec::new();
+            let end = StackWalker::new().walk(&space, &registers, &bytes, 80, &mut frames);
+            let places: Vec<u64> = frames.iter().map(|frame| frame.address.for_lookup().0).collect();
+            (places, frames.last().unwrap().sp - SP, end)
+        };
+        // What is in the frame pointer is somebody's number, or nothing.
+        for number in [0x1234, 0] {
+            let (places, sp, _) = walk(number);
+            assert_eq!((&places[..3], sp), (&[0x42_0000, 0x40_1fff, 0x41_2fff][..], 48), "{number:x}");
+        }
     }
 
     #[test]

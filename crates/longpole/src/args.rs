@@ -156,6 +156,10 @@ pub(crate) struct RunArguments {
     /// What the command's environment gets: `auto` sets the OpenTelemetry variables, `none` leaves all alone
     #[arg(long, value_enum, default_value_t = EnvInject::Auto)]
     pub(crate) env_inject: EnvInject,
+    /// Ask these runtimes for the names of the code they compile, by NODE_OPTIONS and JAVA_TOOL_OPTIONS: it costs them some speed, and
+    /// java says on standard error that it was asked. Python needs no asking
+    #[arg(long, value_enum, value_name = "RUNTIME", value_delimiter = ',')]
+    pub(crate) jit: Vec<Jit>,
     /// Take out what is named or looks like a credential before it is stored (docs/formats/redaction.md)
     #[arg(long, value_enum, default_value_t = Redact::On)]
     pub(crate) redact: Redact,
@@ -176,6 +180,13 @@ pub(crate) struct RunArguments {
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     pub(crate) argv: Vec<OsString>,
+}
+
+/// A runtime that tells the names of its code if it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Jit {
+    Node,
+    Java,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -54,11 +54,13 @@ pub struct Options {
     pub clock: SampleClock,
     /// Bytes of stack that are copied at each sample; rounded to what the kernel can do.
     pub stack_bytes: u32,
+    /// Whether the maps of names that programs leave in `/tmp` are there because of this recording, and go when they were read.
+    pub remove_perf_maps: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { rate_hz: 999, clock: SampleClock::CpuClock, stack_bytes: 16 << 10 }
+        Options { rate_hz: 999, clock: SampleClock::CpuClock, stack_bytes: 16 << 10, remove_perf_maps: false }
     }
 }
 

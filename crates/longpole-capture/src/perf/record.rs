@@ -28,6 +28,8 @@ mod register {
     pub(super) const SP: u64 = 7;
     pub(super) const IP: u64 = 8;
     pub(super) const LR: Option<u64> = None;
+    /// rbx, r12 to r15.
+    pub(super) const KEPT: [u64; 5] = [1, 20, 21, 22, 23];
 }
 #[cfg(target_arch = "aarch64")]
 mod register {
@@ -35,10 +37,26 @@ mod register {
     pub(super) const SP: u64 = 31;
     pub(super) const IP: u64 = 32;
     pub(super) const LR: Option<u64> = Some(30);
+    /// x19 to x28.
+    pub(super) const KEPT: [u64; 10] = [19, 20, 21, 22, 23, 24, 25, 26, 27, 28];
 }
 
-/// The registers that are asked for, as a mask.
-pub(crate) const REGISTER_MASK: u64 = 1 << register::FP
+/// How many registers there are, besides the frame pointer, that a function must leave as it found them.
+pub const KEPT_REGISTERS: usize = register::KEPT.len();
+
+const fn mask_of_kept() -> u64 {
+    let (mut mask, mut i) = (0, 0);
+    while i < KEPT_REGISTERS {
+        mask |= 1 << register::KEPT[i];
+        i += 1;
+    }
+    mask
+}
+
+/// The registers that are asked for, as a mask: those that unwinding starts from, and those in which a function finds what its
+/// caller keeps there.
+pub(crate) const REGISTER_MASK: u64 = mask_of_kept()
+    | 1 << register::FP
     | 1 << register::SP
     | 1 << register::IP
     | match register::LR {
@@ -169,6 +187,8 @@ pub struct SampleRecord<'a> {
     pub period: u64,
     /// Registers of user space; `None` where there are none, or where they are those of 32-bit code.
     pub registers: Option<Registers>,
+    /// The registers that a function must leave as it found them, without the frame pointer.
+    pub kept: [u64; KEPT_REGISTERS],
     /// Whether it was 32-bit code.
     pub is_32_bit: bool,
     /// The bytes above the stack pointer that were really copied.
@@ -307,7 +327,9 @@ impl<'a> RawRecord<'a> {
             EventRecord::Sample(sample) => {
                 let abi = self.body.get(SAMPLE_ABI_OFFSET..SAMPLE_ABI_OFFSET + 8).and_then(|word| word.try_into().ok());
                 let abi = u64::from_ne_bytes(abi.ok_or(short)?);
-                let registers = sample.user_regs.filter(|_| abi == ABI_64).and_then(|regs| {
+                let regs = sample.user_regs.filter(|_| abi == ABI_64);
+                let kept = register::KEPT.map(|number| regs.as_ref().and_then(|regs| regs.get(number)).unwrap_or(0));
+                let registers = regs.and_then(|regs| {
                     Some(Registers {
                         ip: regs.get(register::IP)?,
                         sp: regs.get(register::SP)?,
@@ -325,6 +347,7 @@ impl<'a> RawRecord<'a> {
                     ip: sample.ip.ok_or(short)?,
                     period: sample.period.ok_or(short)?,
                     registers,
+                    kept,
                     is_32_bit: abi != 0 && abi != ABI_64,
                     stack,
                 })
@@ -429,7 +452,8 @@ mod tests {
         assert_eq!(sample.stack, [7; 16]);
         let registers = sample.registers.unwrap();
         if cfg!(target_arch = "x86_64") {
-            assert_eq!((registers.fp, registers.sp, registers.ip), (0x1000, 0x1001, 0x1002));
+            assert_eq!((registers.fp, registers.sp, registers.ip), (0x1001, 0x1002, 0x1003));
+            assert_eq!(sample.kept, [0x1000, 0x1004, 0x1005, 0x1006, 0x1007]);
         }
     }
 

@@ -12,7 +12,9 @@ use longpole_analysis::states::States;
 use longpole_analysis::threads::{self, ThreadLife};
 use longpole_analysis::trace_tree::{Edge, NodeSource, Note};
 use longpole_analysis::{Handle, Report};
-use longpole_model::{AttributeValue, Attributes, Exit, Process, RecorderCost, SpanEvent, SpanLink, StatusCode, Timestamp, Wait, WaitKind};
+use longpole_model::{
+    AttributeValue, Attributes, Exit, Process, RecorderCost, Runtime, SpanEvent, SpanLink, StatusCode, Timestamp, Wait, WaitKind,
+};
 use longpole_store::StoredRecording;
 use serde_json::Value;
 
@@ -234,6 +236,7 @@ fn top_frames(report: &Report, functions: &[FunctionWeight]) -> Vec<TopFrameView
                 function: function.function.clone(),
                 file: function.file.clone(),
                 line: function.line,
+                runtime: function.runtime.map(Runtime::as_str),
                 self_nanos: nanos(weighed.weight.self_nanos),
                 total_nanos: nanos(weighed.weight.total_nanos),
                 samples: weighed.weight.samples,
@@ -476,6 +479,7 @@ impl FlameFrameView {
             file: function.file.clone(),
             line: function.line,
             reason: function.reason.clone(),
+            runtime: function.runtime.map(Runtime::as_str),
         }
     }
 }
@@ -491,6 +495,7 @@ impl FrameView {
             handle: Handle::Function(index).to_string(),
             function: function.function.clone(),
             file: function.file.clone(),
+            runtime: function.runtime.map(Runtime::as_str),
             samples: function.weight.samples,
             total_nanos: nanos(function.weight.total_nanos),
             self_nanos: nanos(function.weight.self_nanos),

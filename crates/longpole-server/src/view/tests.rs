@@ -34,7 +34,7 @@ fn json_of(view: impl Serialize) -> Value {
 
 fn function(handle: &str, name: &str, file: &str, line: u32, samples: u64, own: i64) -> Value {
     let total = samples as i64 * MS;
-    json!({ "handle": handle, "function": name, "file": file, "line": line, "self_nanos": own, "total_nanos": total, "samples": samples })
+    json!({ "handle": handle, "function": name, "file": file, "line": line, "runtime": null, "self_nanos": own, "total_nanos": total, "samples": samples })
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn attributes_become_the_json_that_is_closest() {
 
 #[test]
 fn a_flame_graph_stands_in_columns() {
-    let frame = |handle: &str, function: &str, file: &str, line: u32| json!({ "handle": handle, "function": function, "file": file, "line": line, "reason": null });
+    let frame = |handle: &str, function: &str, file: &str, line: u32| json!({ "handle": handle, "function": function, "file": file, "line": line, "reason": null, "runtime": null });
     assert_eq!(
         json_of(FlameView::of_span("r7", &deploy(), "s2", FlameTime::OnCpu)),
         json!({
@@ -240,7 +240,7 @@ fn a_function_knows_the_spans_it_ran_in() {
     assert_eq!(
         json_of(FrameView::new("r7", &deploy(), "f1")),
         json!({
-            "recording": "r7", "handle": "f1", "function": "main", "file": "", "samples": 32, "total_nanos": 32 * MS, "self_nanos": 0,
+            "recording": "r7", "handle": "f1", "function": "main", "file": "", "runtime": null, "samples": 32, "total_nanos": 32 * MS, "self_nanos": 0,
             "spans": [span("s3", "create bundle", 30), span("s4", "create db", 2)], "unlinked_samples": 0, "truncated": { "spans": 0 },
         })
     );

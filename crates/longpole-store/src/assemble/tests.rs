@@ -1,6 +1,6 @@
 use longpole_model::run::{CaptureMode, Exit, RecorderCost};
 use longpole_model::time::Timestamp;
-use longpole_model::{AbsAddr, ContextRecord, VirtOffset};
+use longpole_model::{AbsAddr, ContextRecord, Runtime, VirtOffset};
 use proptest::prelude::*;
 
 use super::*;
@@ -217,6 +217,44 @@ fn what_refers_to_nothing_gets_a_placeholder_that_says_so() {
         })
         .collect();
     assert_eq!(shown, [vec![UNDEFINED_MAPPING, UNDEFINED_LOCATION, UNDEFINED_LOCATION], vec![UNDEFINED_STACK]]);
+}
+
+#[test]
+fn code_without_a_binary_has_the_name_that_came_with_it_or_after_it() {
+    let name = |id: u32, function: &str| Observation::Named {
+        id: LocationId(id),
+        runtime: Runtime::Node,
+        address: Some(AbsAddr(0x1000)),
+        function: function.into(),
+        file: "app.js".into(),
+        line: 3,
+    };
+    let unmapped = |id: u32| Observation::Location { id: LocationId(id), kind: LocationKind::Unmapped { address: AbsAddr(0x1000) } };
+    let cut = Observation::Location { id: LocationId(7), kind: LocationKind::Cut { reason: "deep".into() } };
+    let recording = assemble([
+        name(4, "at once"),
+        unmapped(5),
+        unmapped(6),
+        cut,
+        name(5, "at its end"),
+        name(5, "once more"),
+        name(4, "once more"),
+        name(7, "of no code"),
+    ]);
+    let shown: Vec<(&str, &str)> = recording
+        .locations
+        .iter()
+        .map(|location| {
+            let kind = match location.kind {
+                LocationKind::Named { runtime: Runtime::Node, address: Some(AbsAddr(0x1000)) } => "named",
+                LocationKind::Unmapped { .. } => "unmapped",
+                LocationKind::Cut { .. } => "cut",
+                _ => "other",
+            };
+            (kind, location.frames.first().map_or("", |frame| frame.function.as_str()))
+        })
+        .collect();
+    assert_eq!(shown, [("named", "at once"), ("named", "at its end"), ("unmapped", ""), ("cut", "")]);
 }
 
 #[test]

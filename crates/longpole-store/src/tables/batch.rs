@@ -42,6 +42,11 @@ impl<'a> Batch<'a> {
         cast(array.as_ref()).ok_or_else(found)
     }
 
+    /// A column that recordings of an older version do not have.
+    pub(super) fn added<T>(&self, name: &str, column: impl FnOnce(&Self, &str) -> Rows<&'a T>) -> Rows<Option<&'a T>> {
+        if self.batch.column_by_name(name).is_some() { column(self, name).map(Some) } else { Ok(None) }
+    }
+
     pub(super) fn text(&self, name: &str) -> Rows<&'a StringArray> {
         self.column(name, |array| array.as_string_opt::<i32>())
     }

@@ -2,24 +2,29 @@
 
 use arrow::array::ArrayRef;
 use longpole_model::stack::LocationKind;
-use longpole_model::{AbsAddr, Location, LocationId, MappingId, VirtOffset};
+use longpole_model::{AbsAddr, Location, LocationId, MappingId, Runtime, VirtOffset};
 
-use super::batch::{BadRows, Batch, Rows, at, text_at};
+use super::batch::{BadRows, Batch, Rows, at, text_at, word};
 use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
     "locations",
-    "One row per distinct entry of a stack: an address, or the place where unwinding stopped.",
+    "One row per distinct entry of a stack: an address, a function that an interpreter ran, or the place where unwinding stopped.",
     &[
         column("location_id", Kind::Number, "Its number: that of its row, from 0."),
-        column("kind", Kind::Text, "`code` (of a binary), `unmapped` (code outside every known binary) or `cut` (unwinding stopped here)."),
+        column(
+            "kind",
+            Kind::Text,
+            "`code` (of a binary), `unmapped` (code outside every known binary), `named` (interpreted, or compiled while it ran: its name is in `frames`) or `cut` (unwinding stopped here).",
+        ),
         optional("mapping_id", Kind::Number, "Its binary in `mappings`."),
         optional(
             "address",
             Kind::Address,
-            "For `code` the address as the binary's own headers count; for `unmapped` that in the process. A return address is already one byte less.",
+            "For `code` the address as the binary's own headers count; for `unmapped`, and for machine code that is `named`, that in the process. A return address is already one byte less.",
         ),
         optional("reason", Kind::Text, "Why unwinding stopped."),
+        optional("runtime", Kind::Text, "What runs code that is `named`: `python`, `node`, `jvm` or `other`."),
     ],
     || TABLE.arrow_schema(),
 );
@@ -28,15 +33,17 @@ pub(crate) fn build(rows: &[Location]) -> Vec<ArrayRef> {
     let word = |kind: &LocationKind| match kind {
         LocationKind::Code { .. } => "code",
         LocationKind::Unmapped { .. } => "unmapped",
+        LocationKind::Named { .. } => "named",
         LocationKind::Cut { .. } => "cut",
     };
     let mapping = |kind: &LocationKind| match kind {
         LocationKind::Code { mapping, .. } => Some(mapping.0),
-        LocationKind::Unmapped { .. } | LocationKind::Cut { .. } => None,
+        LocationKind::Unmapped { .. } | LocationKind::Named { .. } | LocationKind::Cut { .. } => None,
     };
     let address = |kind: &LocationKind| match kind {
         LocationKind::Code { address, .. } => Some(address.0),
         LocationKind::Unmapped { address } => Some(address.0),
+        LocationKind::Named { address, .. } => address.map(|address| address.0),
         LocationKind::Cut { .. } => None,
     };
     vec![
@@ -46,7 +53,11 @@ pub(crate) fn build(rows: &[Location]) -> Vec<ArrayRef> {
         array::optional_address(rows.iter().map(|location| address(&location.kind))),
         array::optional_text(rows.iter().map(|location| match &location.kind {
             LocationKind::Cut { reason } => Some(reason.as_str()),
-            LocationKind::Code { .. } | LocationKind::Unmapped { .. } => None,
+            LocationKind::Code { .. } | LocationKind::Unmapped { .. } | LocationKind::Named { .. } => None,
+        })),
+        array::optional_text(rows.iter().map(|location| match &location.kind {
+            LocationKind::Named { runtime, .. } => Some(runtime.as_str()),
+            LocationKind::Code { .. } | LocationKind::Unmapped { .. } | LocationKind::Cut { .. } => None,
         })),
     ]
 }
@@ -54,6 +65,7 @@ pub(crate) fn build(rows: &[Location]) -> Vec<ArrayRef> {
 pub(crate) fn read(batch: &Batch<'_>, locations: &mut Vec<Location>) -> Rows<()> {
     let (id, kind, mapping) = (batch.number("location_id")?, batch.text("kind")?, batch.number("mapping_id")?);
     let (address, reason) = (batch.address("address")?, batch.text("reason")?);
+    let runtime = batch.added("runtime", Batch::text)?;
     for row in batch.rows() {
         let number = at(address, row, |row| address.value(row)).ok_or_else(|| BadRows("code has no address".into()));
         let kind = match kind.value(row) {
@@ -62,6 +74,10 @@ pub(crate) fn read(batch: &Batch<'_>, locations: &mut Vec<Location>) -> Rows<()>
                 LocationKind::Code { mapping: MappingId(mapping), address: VirtOffset(number?) }
             }
             "unmapped" => LocationKind::Unmapped { address: AbsAddr(number?) },
+            "named" => {
+                let code = runtime.and_then(|runtime| at(runtime, row, |row| runtime.value(row))).unwrap_or_default();
+                LocationKind::Named { runtime: word("runtime", code, Runtime::from_code)?, address: number.ok().map(AbsAddr) }
+            }
             "cut" => LocationKind::Cut { reason: text_at(reason, row) },
             other => return Err(BadRows(format!("column kind holds the unknown word `{other}`"))),
         };

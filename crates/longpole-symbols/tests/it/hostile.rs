@@ -1,9 +1,9 @@
-//! Files made to hurt.
+//! Files and memory made to hurt.
 
 use proptest::prelude::*;
 
 use crate::binaries::{bytes, section_range};
-use crate::oracle;
+use crate::{oracle, oracle_perf_map, oracle_python};
 
 const FIXTURES: [&str; 8] =
     ["hash-dwarf2", "hash-dwarf4", "hash-dwarf5", "hash-zlib", "hash-zlib-gnu", "hash-zstd", "hash-linked", "hash-alt"];
@@ -46,6 +46,35 @@ proptest! {
             file[offset + at.index(size)] = byte;
         }
         oracle::elf_dwarf(&file);
+    }
+
+    #[test]
+    fn an_interpreter_whose_pointers_lead_anywhere_hurts_nobody(
+        minor in 8..14u8,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u64>(), 0..4u8), 1..10),
+    ) {
+        let path = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/python_memory/python3.{}.seed"), minor);
+        let mut memory = std::fs::read(path).unwrap();
+        for (at, to, value, kind) in damage {
+            // Behind the version; objects lie at multiples of 16 from 0x10000 on.
+            let words = (memory.len() - 1) / 8;
+            let at = 1 + at.index(words) * 8;
+            let word = match kind {
+                0 => 0x1_0000 + (to.index(words / 2) * 16) as u64,
+                1 => [0, 1, 8, 0x7f, u64::MAX, 1 << 62, 0x1_0001][(value % 7) as usize],
+                2 => value % 0x1_0000,
+                _ => value,
+            };
+            memory[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        oracle_python::python_memory(&memory);
+    }
+
+    #[test]
+    fn a_map_of_anything_hurts_nobody(lines in prop::collection::vec("[0-9a-fx]{0,17} [0-9a-f]{0,9} ?[A-Za-z:~*./ ()<>\\PC]{0,30}", 0..20), cut in any::<prop::sample::Index>()) {
+        let text = lines.join("\n");
+        oracle_perf_map::perf_map(text.as_bytes());
+        oracle_perf_map::perf_map(&text.as_bytes()[..cut.index(text.len() + 1)]);
     }
 
     #[test]

@@ -6,5 +6,7 @@ mod binaries;
 mod corpus;
 mod hostile;
 mod oracle;
+mod oracle_perf_map;
+mod oracle_python;
 mod recordings;
 mod this_program;

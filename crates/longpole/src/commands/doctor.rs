@@ -54,6 +54,9 @@ pub(crate) fn doctor(setting: &Setting, arguments: &DoctorArguments) -> Result<(
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let mut checks = profiling(&environment);
     checks.push(symbols());
+    checks.extend(python(&environment));
+    checks.extend(node());
+    checks.extend(java());
     checks.push(clock());
     checks.extend(ports());
     checks.extend(otel(&environment));
@@ -122,6 +125,66 @@ fn symbols() -> Check {
     let text =
         "binaries name their functions; those of stripped packages show as addresses, for there are no debug files in /usr/lib/debug";
     warn("symbols", text, "install the debug package of what you look at, such as libc6-dbg")
+}
+
+/// The versions of CPython whose functions are seen, by their minor numbers.
+const PYTHON_MINORS: std::ops::RangeInclusive<u32> = 8..=13;
+
+/// Whether functions of the Python that a run would find are seen.
+fn python(environment: &[(OsString, OsString)]) -> Option<Check> {
+    let path = find_on_path("python3").or_else(|| find_on_path("python"))?;
+    let version = version_of(&path, "--version").unwrap_or_default();
+    let version = version.trim_start_matches("Python ");
+    let is_known = matches!(major_and_minor(version), Some((3, minor)) if PYTHON_MINORS.contains(&minor));
+    if !is_known {
+        let text = format!("{} is {}: samples show the interpreter, not its functions", path.display(), said(version));
+        return Some(warn("python", text, "CPython 3.8 to 3.13 show theirs"));
+    }
+    let read = child::prepare(&["true".into()], environment)
+        .map_err(|error| error.to_string())
+        .and_then(|gated| sampler::can_read_memory(gated.pid()));
+    Some(match read {
+        Ok(()) => ok("python", format!("{version}: functions are seen as they run, without any flag")),
+        Err(why) => warn(
+            "python",
+            format!("{version}: samples show the interpreter, not its functions: {why}"),
+            "sysctl kernel.yama.ptrace_scope=1, or a container that allows process_vm_readv",
+        ),
+    })
+}
+
+/// What a run can see of JavaScript.
+fn node() -> Option<Check> {
+    let version = version_of(&find_on_path("node")?, "--version").unwrap_or_default();
+    Some(ok("node", format!("{}: run --jit node shows functions of JavaScript", said(&version))))
+}
+
+/// The first version of Java that writes its names down when it ends.
+const JAVA_MAJOR_MIN: u32 = 17;
+
+/// What a run can see of Java. The machine is not started: it takes its time; its version stands beside it.
+fn java() -> Option<Check> {
+    let path = find_on_path("java")?.canonicalize().ok()?;
+    let release = path.parent().and_then(Path::parent).and_then(|home| fs::read_to_string(home.join("release")).ok()).unwrap_or_default();
+    let version = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=")).unwrap_or_default().trim_matches('"');
+    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    let text = format!("{}: run --jit java shows methods that were compiled", said(version));
+    Some(match major {
+        Some(major) if major < JAVA_MAJOR_MIN => {
+            warn("java", format!("{version}: its methods show as addresses"), "Java 17 tells their names")
+        }
+        _ => ok("java", text),
+    })
+}
+
+/// What a program says of its version.
+fn version_of(path: &Path, flag: &str) -> Option<String> {
+    let said = Command::new(path).arg(flag).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    said.status.success().then(|| String::from_utf8_lossy(&said.stdout).trim().to_owned())
+}
+
+fn said(version: &str) -> &str {
+    if version.is_empty() { "of a version it does not say" } else { version }
 }
 
 /// Whether clocks are cheap to read and agree.

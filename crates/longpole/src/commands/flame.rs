@@ -91,13 +91,24 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
             right(&format!("{percent:.1}%"), 6),
             bar(percent),
             style.handle(&frame.handle),
-            fit(&frame.function, room.max(10)),
+            fit(&label(frame), room.max(10)),
         ));
     }
     if shown.hidden > 0 {
         out.push_str(&style.faint(&format!("… {} boxes below {min_percent} % (--min 0)\n", shown.hidden)));
     }
     out
+}
+
+/// The name of a function; with its place where names alone say little, as those of scripts do.
+fn label(frame: &view::FlameFrameView) -> String {
+    let function = &frame.function;
+    let file = frame.file.rsplit('/').next().unwrap_or_default();
+    match (frame.runtime, file, frame.line) {
+        (None, ..) | (_, "", _) => function.clone(),
+        (Some(_), file, 0) => format!("{function} ({file})"),
+        (Some(_), file, line) => format!("{function} ({file}:{line})"),
+    }
 }
 
 /// Characters of a full bar.

@@ -20,6 +20,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use longpole_capture::child::{self, RunningChild};
 use longpole_capture::error::LaunchError;
+use longpole_capture::jit_names::{self, JitNames};
 use longpole_capture::{inject, sampler, signals};
 use longpole_model::{
     AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, RecorderCost, Resource, ResourceEvent,
@@ -38,7 +39,7 @@ use tracing::info_span;
 
 use super::recording::Setting;
 use super::{open, summary};
-use crate::args::{self, EnvInject, Format, Redact, RunArguments, SampleClock};
+use crate::args::{self, EnvInject, Format, Jit, Redact, RunArguments, SampleClock};
 use crate::terminal::Style;
 use crate::{env_vars, own_traces};
 
@@ -61,7 +62,10 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
         Ok(recorded) => (Some(recorded), None),
         Err(error) => (None, Some(error)),
     };
-    let environment = recorded.as_mut().map_or_else(|| std::env::vars_os().collect(), |r| r.environment(arguments));
+    let mut environment = recorded.as_mut().map_or_else(|| std::env::vars_os().collect(), |r| r.environment(arguments));
+    if recorded.is_some() && !arguments.no_profile {
+        jit_names::ask(&runtimes(arguments), &mut environment);
+    }
     let (mut child, recorder) = match start(arguments, &environment, recorded.as_mut()) {
         Ok(started) => started,
         Err(error) => {
@@ -91,6 +95,13 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     drop(whole);
     own_traces::end();
     child::exit_like(exit)
+}
+
+/// The runtimes to ask for names, each once.
+fn runtimes(arguments: &RunArguments) -> Vec<JitNames> {
+    let is_asked = |runtime: &Jit| arguments.jit.contains(runtime);
+    let all = [(Jit::Node, JitNames::Node), (Jit::Java, JitNames::Java)];
+    all.into_iter().filter(|(runtime, _)| is_asked(runtime)).map(|(_, names)| names).collect()
 }
 
 /// The command could not be started: 127 not found, 126 not executable, 125 everything else.
@@ -220,7 +231,8 @@ impl Recorded {
             SampleClock::CpuClock => sampler::SampleClock::CpuClock,
             SampleClock::Cycles => sampler::SampleClock::Cycles,
         };
-        let options = sampler::Options { rate_hz: arguments.rate, clock, ..sampler::Options::default() };
+        let remove_perf_maps = !arguments.jit.is_empty();
+        let options = sampler::Options { rate_hz: arguments.rate, clock, remove_perf_maps, ..sampler::Options::default() };
         let sink = self.writer.wal().observation_sink();
         let sink: Box<dyn ObservationSink> = match arguments.redact {
             Redact::On => Box::new(RedactingSink::new(sink)),

@@ -1,0 +1,296 @@
+//! Code that belongs to no binary: which program made it, and the names it left in `/tmp/perf-PID.map`.
+//!
+//! ```text
+//! first code without a file ─► where would its map lie?      (while the process lives: its root, its own pid, its user)
+//! process ends, executes, or the recording ends ─► map read, locations named
+//! ```
+//!
+//! A directory of another mount namespace is kept open, because it cannot be found again when the process has ended. A map counts
+//! only if it was written since the process was seen, by the process's own user: anybody can put a file into `/tmp`.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use longpole_model::stack::Runtime;
+use longpole_model::{AbsAddr, Loss, LossKind};
+use longpole_symbols::perf_map::{self, Described};
+
+use crate::perf::record::MapRecord;
+use crate::stacks::{Name, NumberMap, Out, ProgramId, Stacks};
+
+/// Most bytes of a map that are read: a large program writes some tens of megabytes.
+const MAP_BYTES_MAX: u64 = 256 << 20;
+
+/// Most directories of other mount namespaces that are kept open.
+const DIRECTORIES_MAX: usize = 64;
+
+/// How much older than the first look at a process its map may be: it is written while the process is found.
+const MAP_AGE_MAX: Duration = Duration::from_secs(2);
+
+/// Bit of a mapping's protection that lets its memory be run.
+const PROTECTION_EXECUTE: u32 = 4;
+
+/// Where a process would leave its map.
+#[derive(Debug)]
+struct Home {
+    /// `/tmp`, or that of another root.
+    directory: Directory,
+    /// Its id as it knows it itself.
+    own_pid: u32,
+    uid: u32,
+    since: SystemTime,
+}
+
+#[derive(Debug)]
+enum Directory {
+    Ours,
+    Open(File),
+}
+
+impl Directory {
+    fn path(&self) -> PathBuf {
+        match self {
+            Directory::Ours => PathBuf::from("/tmp"),
+            Directory::Open(directory) => PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())),
+        }
+    }
+}
+
+/// A process between two execs.
+#[derive(Debug, Default)]
+struct Program {
+    id: ProgramId,
+    /// What it is, by the binaries it maps.
+    runtime: Option<Runtime>,
+    /// Samples with code that has no name.
+    samples: u64,
+}
+
+/// The programs of a recording.
+pub(crate) struct Jit {
+    programs: NumberMap<u32, Program>,
+    next: u32,
+    /// By pid. Kept when the process has ended, until its turn has come.
+    homes: NumberMap<u32, Home>,
+    directories: usize,
+    /// Whether maps are there because this recording asked for them.
+    remove: bool,
+    /// Samples with code that got no name, by runtime.
+    nameless: NumberMap<u32, u64>,
+}
+
+impl Jit {
+    /// With `remove`, maps that were read are taken away.
+    pub(crate) fn new(remove: bool) -> Jit {
+        // Program 0 is that of processes nobody knows.
+        Jit { programs: NumberMap::default(), next: 1, homes: NumberMap::default(), directories: 0, remove, nameless: NumberMap::default() }
+    }
+
+    /// A record of a mapping has arrived. Looks where the process would leave its map while that can be seen.
+    pub(crate) fn mapped(&mut self, pid: u32, map: &MapRecord<'_>) {
+        let is_code = map.protection & PROTECTION_EXECUTE != 0;
+        if map.inode != 0 || !is_code || map.path.starts_with(b"[") || self.homes.contains_key(&pid) {
+            return;
+        }
+        if let Some(home) = Home::find(pid, self.directories < DIRECTORIES_MAX) {
+            self.directories += usize::from(matches!(home.directory, Directory::Open(_)));
+            self.homes.insert(pid, home);
+        }
+    }
+
+    /// A binary is mapped: some say what the program is.
+    pub(crate) fn binary(&mut self, pid: u32, path: &[u8]) {
+        let runtime = match path.rsplit(|byte| *byte == b'/').next().unwrap_or_default() {
+            b"libjvm.so" => Runtime::Jvm,
+            name if name == b"node" || name == b"nodejs" || name.starts_with(b"libnode.so") => Runtime::Node,
+            _ => return,
+        };
+        self.program_mut(pid).runtime = Some(runtime);
+    }
+
+    fn program_mut(&mut self, pid: u32) -> &mut Program {
+        let next = &mut self.next;
+        self.programs.entry(pid).or_insert_with(|| {
+            let id = ProgramId(*next);
+            *next += 1;
+            Program { id, ..Program::default() }
+        })
+    }
+
+    /// The program that a process runs now.
+    pub(crate) fn program(&mut self, pid: u32) -> ProgramId {
+        self.program_mut(pid).id
+    }
+
+    /// A sample has code of no binary.
+    pub(crate) fn count(&mut self, pid: u32) {
+        self.program_mut(pid).samples += 1;
+    }
+
+    /// A process executes a program, or has ended: what it ran before is named.
+    pub(crate) fn over(&mut self, pid: u32, stacks: &mut Stacks, out: &mut Out) {
+        let Some(program) = self.programs.remove(&pid) else { return };
+        let map = self.homes.get(&pid).and_then(Home::read);
+        self.name(&program, map.as_deref().unwrap_or_default(), stacks, out);
+    }
+
+    /// A process has ended: nothing more comes of it.
+    pub(crate) fn ended(&mut self, pid: u32, stacks: &mut Stacks, out: &mut Out) {
+        self.over(pid, stacks, out);
+        let Some(home) = self.homes.remove(&pid) else { return };
+        if self.remove {
+            home.remove();
+        }
+        self.directories -= usize::from(matches!(home.directory, Directory::Open(_)));
+    }
+
+    /// The recording ends.
+    pub(crate) fn finish(&mut self, stacks: &mut Stacks, out: &mut Out) {
+        let mut pids: Vec<u32> = self.programs.keys().chain(self.homes.keys()).copied().collect();
+        pids.sort_unstable();
+        pids.dedup();
+        let remove = self.remove;
+        for pid in pids {
+            // What still runs goes on writing.
+            self.remove = remove && !Path::new(&format!("/proc/{pid}")).exists();
+            self.ended(pid, stacks, out);
+        }
+        self.remove = remove;
+    }
+
+    fn name(&mut self, program: &Program, map: &[u8], stacks: &mut Stacks, out: &mut Out) {
+        let addresses = stacks.unmapped(program.id);
+        if addresses.is_empty() {
+            return;
+        }
+        let names = perf_map::names(map, &addresses);
+        let name_of = |address: AbsAddr| {
+            let place = addresses.binary_search(&address.0).ok()?;
+            let Described { runtime, function, file, line } = perf_map::describe(names[place].as_deref()?);
+            Some(Name { runtime: runtime.or(program.runtime).unwrap_or(Runtime::Other), function, file, line })
+        };
+        stacks.name_unmapped(program.id, name_of, out);
+        // A map that names nothing is as good as none. What a map leaves out are stubs, a sample in a hundred.
+        if names.iter().all(Option::is_none) && program.samples > 0 {
+            *self.nameless.entry(program.runtime.unwrap_or(Runtime::Other) as u32).or_insert(0) += program.samples;
+        }
+    }
+
+    /// What got no name since this was asked last.
+    pub(crate) fn losses(&mut self) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        for runtime in Runtime::ALL {
+            let Some(count) = self.nameless.remove(&(runtime as u32)) else { continue };
+            let detail = match runtime {
+                Runtime::Node => "functions of JavaScript: node tells their names only if it is asked to; longpole run --jit node asks",
+                Runtime::Jvm => {
+                    "methods of Java: the virtual machine tells their names only if it is asked to; longpole run --jit java asks"
+                }
+                Runtime::Python | Runtime::Other => {
+                    "code that was compiled while the program ran, which left no names in /tmp/perf-PID.map"
+                }
+            };
+            losses.push(Loss::new(LossKind::FunctionsNotSeen, count, detail));
+        }
+        losses
+    }
+}
+
+impl Home {
+    /// Looks at a process that lives; `may_open` says whether another directory may be kept open.
+    fn find(pid: u32, may_open: bool) -> Option<Home> {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let uid = fs::metadata(&process).ok()?.uid();
+        let status = fs::read_to_string(process.join("status")).ok()?;
+        let own_pid = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().next_back()?.parse().ok()?;
+        let same = |a: Metadata, b: Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+        let theirs = process.join("root/tmp");
+        let is_ours = match (fs::metadata(&theirs), fs::metadata("/tmp")) {
+            (Ok(theirs), Ok(ours)) => same(theirs, ours),
+            // Not to be looked into, or gone already: the same place is the likeliest.
+            _ => true,
+        };
+        let directory = if is_ours {
+            Directory::Ours
+        } else if may_open {
+            Directory::Open(OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(&theirs).ok()?)
+        } else {
+            return None;
+        };
+        let since = SystemTime::now().checked_sub(MAP_AGE_MAX)?;
+        Some(Home { directory, own_pid, uid, since })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join(format!("perf-{}.map", self.own_pid))
+    }
+
+    /// Its map, if it is its own.
+    fn open(&self) -> Option<File> {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(self.path()).ok()?;
+        let metadata = file.metadata().ok()?;
+        let is_new = metadata.modified().is_ok_and(|written| written >= self.since);
+        (metadata.is_file() && metadata.uid() == self.uid && is_new).then_some(file)
+    }
+
+    fn read(&self) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        // What was read before an error is of use.
+        self.open()?.take(MAP_BYTES_MAX).read_to_end(&mut bytes).ok();
+        Some(bytes)
+    }
+
+    fn remove(&self) {
+        if self.open().is_some() {
+            // Somebody else may have been faster.
+            fs::remove_file(self.path()).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own_home() -> Home {
+        Home::find(std::process::id(), true).unwrap()
+    }
+
+    #[test]
+    fn a_map_counts_if_it_is_new_and_the_process_s_own() {
+        let mut home = own_home();
+        assert_eq!(home.own_pid, std::process::id());
+        // Beside the real one, which a runtime within the tests could write.
+        home.own_pid += 500_000_000;
+        assert!(home.read().is_none(), "none is there");
+        fs::write(home.path(), "1000 10 f\n").unwrap();
+        assert_eq!(home.read().as_deref(), Some(&b"1000 10 f\n"[..]));
+        home.uid += 1;
+        assert!(home.read().is_none(), "somebody else's");
+        home.uid -= 1;
+        home.since = SystemTime::now() + Duration::from_secs(60);
+        home.remove();
+        assert!(home.path().exists(), "of an earlier process of the same id");
+        home.since = SystemTime::UNIX_EPOCH;
+        home.remove();
+        assert!(!home.path().exists());
+        std::os::unix::fs::symlink("/etc/passwd", home.path()).unwrap();
+        assert!(home.read().is_none(), "a link leads anywhere");
+        fs::remove_file(home.path()).unwrap();
+    }
+
+    #[test]
+    fn another_program_of_a_process_has_another_number() {
+        let mut jit = Jit::new(false);
+        let (mut stacks, mut out) = (Stacks::default(), Out::new(Box::new(Vec::new())));
+        let first = jit.program(5_000_000);
+        assert_eq!(jit.program(5_000_000), first);
+        jit.over(5_000_000, &mut stacks, &mut out);
+        assert_ne!(jit.program(5_000_000), first);
+    }
+}

@@ -1,0 +1,65 @@
+//! The environment by which a runtime is asked for the names of the code it compiles.
+//!
+//! | runtime | variable | what is appended |
+//! |---|---|---|
+//! | Node.js | `NODE_OPTIONS` | `--perf-basic-prof --interpreted-frames-native-stack` |
+//! | Java (JDK 17 and later) | `JAVA_TOOL_OPTIONS` | `-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit` |
+//!
+//! Only where somebody asks for it: Node compiles each function it interprets a frame of its own, Java gives up a register and says
+//! on standard error that it was given options. What was in the variable stays in front.
+
+use std::ffi::OsString;
+
+/// A runtime that can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JitNames {
+    /// Node.js.
+    Node,
+    /// A Java virtual machine.
+    Java,
+}
+
+impl JitNames {
+    fn variable(self) -> (&'static str, &'static str) {
+        match self {
+            JitNames::Node => ("NODE_OPTIONS", "--perf-basic-prof --interpreted-frames-native-stack"),
+            // A machine that does not know one of them would not start without the first.
+            JitNames::Java => (
+                "JAVA_TOOL_OPTIONS",
+                "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
+            ),
+        }
+    }
+}
+
+/// Adds to an environment what asks these runtimes.
+pub fn ask(runtimes: &[JitNames], environment: &mut Vec<(OsString, OsString)>) {
+    for runtime in runtimes {
+        let (name, options) = runtime.variable();
+        match environment.iter_mut().find(|(key, _)| key == name) {
+            Some((_, value)) if !value.is_empty() => {
+                value.push(" ");
+                value.push(options);
+            }
+            Some((_, value)) => value.push(options),
+            None => environment.push((name.into(), options.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_set_stays_in_front() {
+        let mut environment: Vec<(OsString, OsString)> = vec![("NODE_OPTIONS".into(), "--max-old-space-size=64".into())];
+        ask(&[JitNames::Node, JitNames::Java], &mut environment);
+        let value = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.to_str().unwrap());
+        assert_eq!(value("NODE_OPTIONS"), Some("--max-old-space-size=64 --perf-basic-prof --interpreted-frames-native-stack"));
+        assert!(value("JAVA_TOOL_OPTIONS").is_some_and(|value| value.starts_with("-XX:+IgnoreUnrecognizedVMOptions ")));
+        let before = environment.clone();
+        ask(&[], &mut environment);
+        assert_eq!(environment, before);
+    }
+}

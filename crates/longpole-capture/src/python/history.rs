@@ -1,0 +1,297 @@
+//! What was read of interpreters, by process, thread and time; bounded.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use longpole_symbols::python::{Code, CodeId, FrameRead, Trouble};
+
+use crate::stacks::NumberMap;
+
+/// Most readings that are kept of one thread: 8 seconds of 500 a second, which is more than the recorder may lag behind.
+const READINGS_MAX: usize = 4096;
+
+/// Most interpreters that are kept, those that have ended included. Each has its code objects: about 1 MB for a large program.
+const INTERPRETERS_MAX: usize = 256;
+
+/// A frame as it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SeenFrame {
+    pub(super) address: u64,
+    pub(super) code: CodeId,
+    /// Bytes from the first instruction.
+    pub(super) instruction: i64,
+}
+
+/// The frames of a thread at one time, leaf first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct SeenStack {
+    pub(super) frames: Vec<SeenFrame>,
+    /// Which of them ran in the same call of the evaluating function, innermost call first.
+    pub(super) calls: Vec<Range<usize>>,
+    /// Whether the last frame is the root.
+    pub(super) is_whole: bool,
+}
+
+impl SeenStack {
+    /// From frames as they were read, each with its code.
+    pub(super) fn new(read: &[FrameRead], codes: &[CodeId], is_whole: bool) -> SeenStack {
+        let mut stack = SeenStack { is_whole, ..SeenStack::default() };
+        let mut start = 0;
+        for (i, (frame, code)) in read.iter().zip(codes).enumerate() {
+            stack.frames.push(SeenFrame { address: frame.address, code: *code, instruction: frame.instruction });
+            if frame.begins_call {
+                stack.calls.push(start..i + 1);
+                start = i + 1;
+            }
+        }
+        if start < stack.frames.len() {
+            stack.calls.push(start..stack.frames.len());
+        }
+        stack
+    }
+
+    /// Whether it is the same but for the instruction of its leaf, which samples know better.
+    fn is_like(&self, other: &SeenStack) -> bool {
+        let place = |frame: &SeenFrame| (frame.address, frame.code);
+        self.calls == other.calls
+            && self.is_whole == other.is_whole
+            && self.frames.first().map(place) == other.frames.first().map(place)
+            && self.frames.get(1..) == other.frames.get(1..)
+    }
+}
+
+/// Readings that found the same, one after the other.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    /// CLOCK_MONOTONIC of the first.
+    pub(super) from: u64,
+    /// And of the last.
+    pub(super) to: u64,
+    pub(super) stack: Arc<SeenStack>,
+}
+
+impl Reading {
+    /// How far it is from a time.
+    pub(super) fn distance(&self, time: u64) -> u64 {
+        self.from.saturating_sub(time).max(time.saturating_sub(self.to))
+    }
+}
+
+/// Readings of one thread in the order of time.
+#[derive(Debug, Default)]
+pub(super) struct Readings(VecDeque<Reading>);
+
+impl Readings {
+    pub(super) fn push(&mut self, time: u64, stack: SeenStack) {
+        match self.0.back_mut() {
+            Some(last) if last.stack.is_like(&stack) => last.to = time,
+            _ => {
+                if self.0.len() >= READINGS_MAX {
+                    self.0.pop_front();
+                }
+                self.0.push_back(Reading { from: time, to: time, stack: Arc::new(stack) });
+            }
+        }
+    }
+
+    /// The thread still stands where it did.
+    pub(super) fn extend(&mut self, time: u64) {
+        if let Some(last) = self.0.back_mut() {
+            last.to = time;
+        }
+    }
+
+    fn forget(&mut self, before: u64) {
+        while self.0.front().is_some_and(|reading| reading.to < before) {
+            self.0.pop_front();
+        }
+    }
+
+    /// The readings, nearest in time first.
+    pub(super) fn nearest(&self, time: u64) -> impl Iterator<Item = &Reading> {
+        let mut after = self.0.partition_point(|reading| reading.from <= time);
+        let mut before = after;
+        std::iter::from_fn(move || {
+            let older = before.checked_sub(1).and_then(|place| self.0.get(place));
+            let newer = self.0.get(after);
+            let takes_older = match (older, newer) {
+                (Some(older), Some(newer)) => older.distance(time) <= newer.distance(time),
+                (older, _) => older.is_some(),
+            };
+            if takes_older {
+                before -= 1;
+                older
+            } else {
+                after += 1;
+                newer
+            }
+        })
+    }
+}
+
+/// Where the instructions of code objects lie: address to code, as it was last.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// Start, end and number, by start; they do not overlap.
+    ranges: Vec<(u64, u64, CodeId)>,
+}
+
+impl Places {
+    /// A code object has been read. What lay there before is gone.
+    pub(super) fn add(&mut self, range: &Range<u64>, code: CodeId) {
+        if range.is_empty() {
+            return;
+        }
+        let first = self.ranges.partition_point(|(_, end, _)| *end <= range.start);
+        let last = self.ranges.partition_point(|(start, ..)| *start < range.end).max(first);
+        self.ranges.splice(first..last, [(range.start, range.end, code)]);
+    }
+
+    /// The code whose instructions lie at this address, and how many bytes behind its first.
+    pub(super) fn find(&self, address: u64) -> Option<(CodeId, i64)> {
+        // Most words of a stack are no such address.
+        let (lowest, highest) = (self.ranges.first()?.0, self.ranges.last()?.1);
+        if address < lowest || address >= highest {
+            return None;
+        }
+        let after = self.ranges.partition_point(|(start, ..)| *start <= address);
+        let (start, end, code) = *self.ranges.get(after.checked_sub(1)?)?;
+        (address < end).then(|| (code, (address - start).cast_signed()))
+    }
+}
+
+/// One interpreter: of a process, from the exec or the fork that brought it there.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) pid: u32,
+    /// When it came.
+    pub(super) since: u64,
+    /// A number of its own, for caches.
+    pub(super) serial: u32,
+    /// Whether each frame has a call of its own.
+    pub(super) calls_are_frames: bool,
+    pub(super) codes: Vec<Arc<Code>>,
+    pub(super) places: Places,
+    pub(super) threads: NumberMap<u32, Readings>,
+    /// Why it cannot be read, where it cannot.
+    pub(super) trouble: Option<Trouble>,
+}
+
+impl Seen {
+    pub(super) fn new(pid: u32, since: u64, serial: u32) -> Seen {
+        Seen {
+            pid,
+            since,
+            serial,
+            calls_are_frames: false,
+            codes: Vec::new(),
+            places: Places::default(),
+            threads: NumberMap::default(),
+            trouble: None,
+        }
+    }
+}
+
+/// All interpreters.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// Oldest first.
+    interpreters: Vec<Seen>,
+    next_serial: u32,
+}
+
+impl History {
+    /// Begins with another interpreter.
+    pub(super) fn begin(&mut self, pid: u32, since: u64) {
+        if self.interpreters.len() >= INTERPRETERS_MAX {
+            self.interpreters.remove(0);
+        }
+        self.interpreters.push(Seen::new(pid, since, self.next_serial));
+        self.next_serial += 1;
+    }
+
+    /// The interpreter of a process at a time.
+    pub(super) fn at(&self, pid: u32, time: u64) -> Option<&Seen> {
+        self.interpreters.iter().rfind(|seen| seen.pid == pid && seen.since <= time)
+    }
+
+    /// The one that came at this time.
+    pub(super) fn of(&mut self, pid: u32, since: u64) -> Option<&mut Seen> {
+        self.interpreters.iter_mut().rfind(|seen| seen.pid == pid && seen.since == since)
+    }
+
+    /// Forgets what no sample can ask for any more. `is_over` says which interpreters are not read any more.
+    pub(super) fn forget(&mut self, before: u64, is_over: impl Fn(u32, u64) -> bool) {
+        self.interpreters.retain_mut(|seen| {
+            seen.threads.retain(|_, readings| {
+                readings.forget(before);
+                !readings.0.is_empty()
+            });
+            !seen.threads.is_empty() || seen.since >= before || !is_over(seen.pid, seen.since)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(address: u64, code: u32, instruction: i64, begins_call: bool) -> (FrameRead, CodeId) {
+        (FrameRead { address, code: 0, instruction, begins_call }, CodeId(code))
+    }
+
+    fn stack(frames: &[(FrameRead, CodeId)]) -> SeenStack {
+        let (read, codes): (Vec<_>, Vec<_>) = frames.iter().copied().unzip();
+        SeenStack::new(&read, &codes, true)
+    }
+
+    #[test]
+    fn frames_are_told_apart_by_the_calls_they_ran_in() {
+        let read = stack(&[frame(1, 5, 0, false), frame(2, 6, 0, true), frame(3, 7, 0, true), frame(4, 8, 0, false)]);
+        assert_eq!(read.calls, [0..2, 2..3, 3..4]);
+        assert_eq!(stack(&[]).calls, []);
+    }
+
+    #[test]
+    fn a_reading_lasts_while_nothing_but_the_leafs_instruction_changes() {
+        let mut readings = Readings::default();
+        readings.push(10, stack(&[frame(1, 5, 2, true), frame(2, 6, 8, true)]));
+        readings.push(20, stack(&[frame(1, 5, 4, true), frame(2, 6, 8, true)]));
+        readings.extend(30);
+        readings.push(40, stack(&[frame(1, 5, 4, true), frame(2, 6, 10, true)]));
+        readings.push(50, stack(&[frame(2, 6, 12, true)]));
+        let spans = |time| -> Vec<(u64, u64)> { readings.nearest(time).map(|it| (it.from, it.to)).collect() };
+        assert_eq!(spans(29), [(10, 30), (40, 40), (50, 50)]);
+        assert_eq!(spans(46), [(50, 50), (40, 40), (10, 30)]);
+        assert_eq!(spans(0), [(10, 30), (40, 40), (50, 50)]);
+        assert_eq!(Readings::default().nearest(5).count(), 0);
+    }
+
+    #[test]
+    fn an_address_belongs_to_the_code_that_was_seen_there_last() {
+        let mut places = Places::default();
+        places.add(&(100..200), CodeId(1));
+        places.add(&(300..400), CodeId(2));
+        places.add(&(0..0), CodeId(9));
+        assert_eq!([places.find(100), places.find(199)], [Some((CodeId(1), 0)), Some((CodeId(1), 99))]);
+        assert_eq!([places.find(99), places.find(200), places.find(400)], [None; 3]);
+        places.add(&(150..320), CodeId(3));
+        assert_eq!(places.find(310), Some((CodeId(3), 160)));
+        assert_eq!([places.find(120), places.find(350)], [None; 2]);
+    }
+
+    #[test]
+    fn old_readings_and_ended_interpreters_are_forgotten() {
+        let mut history = History::default();
+        history.begin(7, 100);
+        history.begin(7, 500);
+        history.of(7, 100).unwrap().threads.entry(7).or_default().push(200, SeenStack::default());
+        assert_eq!(history.at(7, 400).map(|seen| seen.since), Some(100));
+        assert_eq!(history.at(7, 600).map(|seen| seen.since), Some(500));
+        assert!(history.at(7, 50).is_none() && history.at(8, 600).is_none());
+        history.forget(300, |_, since| since == 100);
+        assert!(history.at(7, 400).is_none());
+        assert!(history.at(7, 600).is_some());
+    }
+}

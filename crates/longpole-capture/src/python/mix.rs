@@ -1,0 +1,352 @@
+//! The stack of a sample and the readings of an interpreter, put together.
+//!
+//! The native stack says how often the evaluating function was called, and where each call has its part of the stack. The
+//! interpreter says which functions ran in each call, but at another time. What ties them is in the sample itself: a call keeps
+//! the address of its next instruction in a register or on its part of the stack, and that address lies in the code of the function
+//! that it runs.
+//!
+//! ```text
+//! native, leaf first        kept for its caller        readings, nearest first        shown
+//! sha256_block                                         t-0.3ms  parse ◄ main          sha256_block
+//! update                    r15 = hash_it+76           t-1.2ms  hash_it ◄ main  ✓     update
+//! _PyEval_EvalFrameDefault                                                            hash_it, main
+//! Py_RunMain                                                                          Py_RunMain
+//! ```
+//!
+//! So a reading is taken that fits, and of those the nearest in time; without any such word, the nearest one. What is known of no
+//! reading is said to be not known.
+
+use std::ops::Range;
+
+use longpole_symbols::python::CodeId;
+use longpole_symbols::unwind::Frame;
+
+use super::history::{Places, Readings, SeenStack};
+
+/// How far from a sample a reading may be that fits what the sample shows. Callers change more slowly than what they call.
+const FITTING_NANOS_MAX: u64 = 1_000_000_000;
+
+/// How far a reading may be where the sample shows nothing: some times what lies between two readings.
+const NEAR_NANOS_MAX: u64 = 20_000_000;
+
+/// Most readings that are tried for one sample.
+const READINGS_TRIED_MAX: usize = 64;
+
+/// Most functions that the words of one call may name: the right one, and those that left something behind.
+const CANDIDATES_MAX: usize = 4;
+
+/// Words below the return address of a function that saved the registers of its caller there: as many as it must leave as it
+/// found them, on x86-64 the frame pointer and five others.
+const SAVED_WORDS: u64 = 6;
+
+/// The native side of a sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Native<'a> {
+    /// Leaf first.
+    pub(crate) frames: &'a [Frame],
+    /// The copied bytes of the stack, and where they begin.
+    pub(crate) stack: &'a [u8],
+    pub(crate) sp: u64,
+    /// Registers that a function leaves as it found them.
+    pub(crate) kept: &'a [u64],
+    /// Whether the root was reached.
+    pub(crate) is_whole: bool,
+}
+
+impl Native<'_> {
+    fn word(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.sp)?).ok()?;
+        let word = self.stack.get(at..at.checked_add(8)?)?;
+        Some(u64::from_le_bytes(word.try_into().ok()?))
+    }
+}
+
+/// One call of the evaluating function, and what of the interpreter belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Call {
+    /// Place of its frame in the native stack.
+    pub(super) frame: usize,
+    /// The functions that it may be running, the likeliest first, each with the instruction after the one it is at.
+    pub(super) candidates: Vec<(CodeId, i64)>,
+    /// Its frames in the reading that was chosen, innermost first.
+    pub(super) ran: Option<Range<usize>>,
+}
+
+/// What was found for a sample.
+#[derive(Debug, Default)]
+pub(super) struct Mixed<'a> {
+    /// Innermost first.
+    pub(super) calls: Vec<Call>,
+    /// The reading that was chosen.
+    pub(super) reading: Option<&'a SeenStack>,
+    /// Frames of it whose calls lie beyond the end of a native stack that was cut.
+    pub(super) beyond: Range<usize>,
+}
+
+/// Finds the calls of the evaluating function in a native stack, and which functions each may be running.
+pub(super) fn calls(native: &Native<'_>, places: &Places, is_eval: impl Fn(&Frame) -> bool) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
+    for (place, frame) in native.frames.iter().enumerate() {
+        if is_eval(frame) {
+            let inner = calls.last().map(|call| call.frame);
+            calls.push(Call { frame: place, candidates: candidates(native, places, place, inner), ran: None });
+        }
+    }
+    // A call that has just begun, or is about to end, has its caller's registers: what they show is of the caller's call.
+    if let [innermost, caller, ..] = &mut calls[..]
+        && innermost.candidates.first().is_some_and(|first| caller.candidates.first() == Some(first))
+    {
+        innermost.candidates.clear();
+    }
+    calls
+}
+
+/// The functions that a call may be running, likeliest first.
+///
+/// What a function must leave as it found it stands where the first that wanted to use it saved it: so first those that were
+/// called from here are asked, from the nearest on, then the registers. Only then come words of the call's own part of the stack,
+/// which may be older.
+fn candidates(native: &Native<'_>, places: &Places, call: usize, inner: Option<usize>) -> Vec<(CodeId, i64)> {
+    let mut found = Found { places, candidates: Vec::new() };
+    for place in (inner.unwrap_or(0)..call).rev() {
+        saved_words(native, place).filter_map(|address| native.word(address)).for_each(|word| found.ask(word));
+    }
+    if inner.is_none() {
+        native.kept.iter().for_each(|word| found.ask(*word));
+    }
+    if found.candidates.is_empty() {
+        let own = native.frames[call].sp..native.frames.get(call + 1).map_or(native.frames[call].sp, |caller| caller.sp);
+        let words = own.end.saturating_sub(own.start).min(OWN_BYTES_MAX) / 8;
+        (0..words).filter_map(|i| native.word(own.start + i * 8)).for_each(|word| found.ask(word));
+    }
+    found.candidates
+}
+
+/// Words that lie in the code of some function, one for each.
+struct Found<'a> {
+    places: &'a Places,
+    candidates: Vec<(CodeId, i64)>,
+}
+
+impl Found<'_> {
+    fn ask(&mut self, word: u64) {
+        if let Some((code, instruction)) = self.places.find(word)
+            && self.candidates.len() < CANDIDATES_MAX
+            && !self.candidates.iter().any(|(known, _)| *known == code)
+        {
+            self.candidates.push((code, instruction));
+        }
+    }
+}
+
+/// Bytes of the evaluating function's own part of the stack that are looked through: it has about 400.
+const OWN_BYTES_MAX: u64 = 4096;
+
+/// Where the native frame at this place may have saved registers of its caller.
+#[cfg(target_arch = "x86_64")]
+fn saved_words(native: &Native<'_>, place: usize) -> impl Iterator<Item = u64> {
+    let end = native.frames.get(place + 1).map_or(0, |caller| caller.sp);
+    let start = native.frames[place].sp;
+    // The return address is the last word.
+    (2..2 + SAVED_WORDS).filter_map(move |i| end.checked_sub(i * 8)).filter(move |address| *address >= start)
+}
+
+/// On other machines they lie at the low end of the frame, at no place that is the same for all.
+#[cfg(not(target_arch = "x86_64"))]
+fn saved_words(native: &Native<'_>, place: usize) -> impl Iterator<Item = u64> {
+    let end = native.frames.get(place + 1).map_or(0, |caller| caller.sp);
+    let start = native.frames[place].sp;
+    (0..2 * SAVED_WORDS).map(move |i| start.saturating_add(i * 8)).filter(move |address| *address < end)
+}
+
+/// Chooses the reading that fits a sample: one for which the likeliest functions fit, before one for which others do.
+pub(super) fn mix<'a>(native: &Native<'_>, mut calls: Vec<Call>, readings: &'a Readings, time: u64) -> Mixed<'a> {
+    let mut best: Option<Fit<'a>> = None;
+    let doubts = calls.iter().map(|call| call.candidates.len()).max().unwrap_or(0).max(1);
+    'all: for candidates in 1..=doubts {
+        for reading in readings.nearest(time).take(READINGS_TRIED_MAX) {
+            let distance = reading.distance(time);
+            if distance > FITTING_NANOS_MAX {
+                break;
+            }
+            let is_near = distance <= NEAR_NANOS_MAX;
+            let ran = fit(native.is_whole, &calls, &reading.stack, is_near, candidates);
+            let fitting = ran.iter().flatten().count();
+            // Of a native stack that was cut before any call, the nearest reading tells what lies beyond.
+            let is_of_use = fitting > 0 || (calls.is_empty() && is_near);
+            if is_of_use && best.as_ref().is_none_or(|best| fitting > best.fitting) {
+                best = Some(Fit { fitting, stack: &reading.stack, ran });
+            }
+            if fitting == calls.len() {
+                break 'all;
+            }
+        }
+    }
+    let Some(Fit { stack, ran, .. }) = best else { return Mixed { calls, ..Mixed::default() } };
+    for (call, ran) in calls.iter_mut().zip(ran) {
+        call.ran = ran;
+    }
+    let beyond = match stack.calls.get(calls.len()) {
+        Some(call) if !native.is_whole => call.start..stack.frames.len(),
+        _ => 0..0,
+    };
+    Mixed { calls, reading: Some(stack), beyond }
+}
+
+/// A reading that fits some calls of a sample.
+struct Fit<'a> {
+    /// How many.
+    fitting: usize,
+    stack: &'a SeenStack,
+    /// For each call its frames, where it fits.
+    ran: Vec<Option<Range<usize>>>,
+}
+
+/// For each call of a sample, innermost first, the frames of a reading that ran in it.
+fn fit(is_whole: bool, calls: &[Call], stack: &SeenStack, is_near: bool, candidates: usize) -> Vec<Option<Range<usize>>> {
+    let count = calls.len();
+    let of_call = |(place, call): (usize, &Call)| {
+        // Where both go back to the root, calls are counted from there; where the native stack was cut, from the leaf.
+        let number = if is_whole { (place + stack.calls.len()).checked_sub(count)? } else { place };
+        let ran = stack.calls.get(number)?.clone();
+        if call.candidates.is_empty() {
+            return is_near.then_some(ran);
+        }
+        let frames = stack.frames.get(ran.clone())?;
+        let likeliest = call.candidates.iter().take(candidates);
+        let inner = likeliest.into_iter().find_map(|(code, _)| frames.iter().position(|frame| frame.code == *code))?;
+        Some(ran.start + inner..ran.end)
+    };
+    calls.iter().enumerate().map(of_call).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::{AbsAddr, CodeAddress};
+    use longpole_symbols::python::FrameRead;
+    use longpole_symbols::unwind::Place;
+
+    /// Code `n` has its instructions at `n * 1000 ..`.
+    fn places() -> Places {
+        let mut places = Places::default();
+        for code in 1..10u32 {
+            places.add(&(u64::from(code) * 1000..u64::from(code) * 1000 + 500), CodeId(code));
+        }
+        places
+    }
+
+    const SP: u64 = 0x7000_0000;
+
+    /// A native stack of frames of 128 bytes each, `e` for the evaluating function; and which words lie where.
+    fn native(text: &str, words: &[(u64, u64)]) -> (Vec<Frame>, Vec<u8>) {
+        let frames = text.chars().enumerate().map(|(i, kind)| Frame {
+            address: CodeAddress::Return(AbsAddr(if kind == 'e' { 1 } else { 2 })),
+            place: Place::Unknown,
+            sp: SP + i as u64 * 128,
+        });
+        let frames: Vec<Frame> = frames.collect();
+        let mut stack = vec![0; frames.len() * 128];
+        for (offset, word) in words {
+            let at = *offset as usize;
+            stack[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        (frames, stack)
+    }
+
+    fn is_eval(frame: &Frame) -> bool {
+        frame.address == CodeAddress::Return(AbsAddr(1))
+    }
+
+    /// `2 1|7`: leaf first, calls apart.
+    fn seen(text: &str) -> SeenStack {
+        let mut frames = Vec::new();
+        for call in text.split('|') {
+            let codes: Vec<u32> = call.split(' ').map(|code| code.parse().unwrap()).collect();
+            for (i, code) in codes.iter().enumerate() {
+                let begins_call = i + 1 == codes.len();
+                let address = 0x9000 + frames.len() as u64;
+                frames.push((FrameRead { address, code: 0, instruction: 10, begins_call }, CodeId(*code)));
+            }
+        }
+        let (read, codes): (Vec<_>, Vec<_>) = frames.into_iter().unzip();
+        SeenStack::new(&read, &codes, true)
+    }
+
+    /// What is shown of a sample at time 0 in each call, `?` where nothing fits, and behind `+` what lies beyond.
+    fn shown(text: &str, words: &[(u64, u64)], kept: &[u64], is_whole: bool, readings: &[(u64, &str)]) -> String {
+        let (frames, stack) = native(text, words);
+        let native = Native { frames: &frames, stack: &stack, sp: SP, kept, is_whole };
+        let mut history = Readings::default();
+        for (millis, text) in readings {
+            history.push(millis * 1_000_000, seen(text));
+        }
+        let mixed = mix(&native, calls(&native, &places(), is_eval), &history, 0);
+        let names = |range: Range<usize>| {
+            let frames = mixed.reading.map_or(&[][..], |reading| &reading.frames);
+            frames[range].iter().map(|frame| frame.code.0.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        let mut parts: Vec<String> = mixed.calls.iter().map(|call| call.ran.clone().map_or("?".to_owned(), names)).collect();
+        if !mixed.beyond.is_empty() {
+            parts.push(format!("+{}", names(mixed.beyond.clone())));
+        }
+        parts.join("|")
+    }
+
+    #[test]
+    fn without_a_word_the_nearest_reading_counts_if_it_is_near() {
+        assert_eq!(shown("nenen", &[], &[], true, &[(1, "2 1|7"), (2, "3 1|7")]), "2 1|7");
+        assert_eq!(shown("nenen", &[], &[], true, &[(30, "2 1|7")]), "?|?");
+        assert_eq!(shown("nenen", &[], &[], true, &[]), "?|?");
+    }
+
+    #[test]
+    fn a_reading_that_fits_what_the_sample_shows_wins_over_a_nearer_one() {
+        // The function that the call at place 1 called saved its r15, three words below its return address.
+        let saved = 128 - 24;
+        let readings = [(1, "2 1|7"), (5, "3 1|7"), (6, "4 3 1|7")];
+        assert_eq!(shown("nenen", &[(saved, 3040)], &[], true, &readings), "3 1|7");
+        assert_eq!(shown("nenen", &[], &[3040], true, &readings), "3 1|7", "nobody saved it: it is in the register still");
+        assert_eq!(shown("nenen", &[], &[1040], true, &readings), "1|7", "the callee of the reading had returned");
+        assert_eq!(shown("nenen", &[], &[9040], true, &readings), "?|7", "a function that no reading has");
+        assert_eq!(shown("enen", &[], &[4040], true, &readings), "4 3 1|7", "within the call itself");
+    }
+
+    #[test]
+    fn what_is_saved_counts_before_what_lies_about() {
+        let saved = 128 - 16;
+        let stale = 128 + 40;
+        let readings = [(1, "2 1|7"), (2, "3 1|7")];
+        assert_eq!(shown("nenen", &[(saved, 3040), (stale, 2040)], &[5000], true, &readings), "3 1|7");
+        assert_eq!(shown("nenen", &[(stale, 3040)], &[], true, &readings), "3 1|7");
+    }
+
+    #[test]
+    fn each_call_has_words_of_its_own() {
+        let (inner, outer) = (128 - 16, 2 * 128 - 32);
+        // The inner call itself saved the register of the outer one.
+        assert_eq!(shown("neen", &[(inner, 3040), (outer, 7040)], &[], true, &[(1, "2|7"), (2, "3|8"), (3, "3|7")]), "3|7");
+    }
+
+    #[test]
+    fn a_call_that_has_just_begun_has_no_word_of_its_own() {
+        // The register is saved by nobody but the inner call.
+        let readings = [(1, "2|7"), (2, "7|7")];
+        assert_eq!(shown("enen", &[(128 - 16, 7040)], &[7040], true, &readings), "2|7");
+        assert_eq!(shown("enen", &[(128 - 16, 7040)], &[7042], true, &readings), "7|7", "it is somewhere else in the same function");
+    }
+
+    #[test]
+    fn a_cut_stack_is_counted_from_the_leaf_and_goes_on_with_what_the_interpreter_knows() {
+        assert_eq!(shown("nene", &[], &[3040], false, &[(1, "3|2 1|7 8|9")]), "3|2 1|+7 8 9");
+        assert_eq!(shown("nn", &[], &[], false, &[(1, "3|2")]), "+3 2");
+        assert_eq!(shown("nn", &[], &[], false, &[(30, "3|2")]), "");
+        assert_eq!(shown("nn", &[], &[], true, &[(1, "3|2")]), "", "a whole stack without a call ran no Python");
+    }
+
+    #[test]
+    fn more_calls_than_the_reading_has_are_not_known() {
+        assert_eq!(shown("enenen", &[], &[], true, &[(1, "3|2")]), "?|3|2");
+        assert_eq!(shown("enenen", &[], &[], true, &[(1, "3|2"), (2, "4|3|2")]), "4|3|2");
+    }
+}

@@ -1,0 +1,282 @@
+//! Python: which functions an unmodified CPython runs, in the stacks of its samples.
+//!
+//! ```text
+//! mappings, forks ──► Pythons ──order──► reader thread ── process_vm_readv ──► interpreters
+//! samples ──► mix ◄── readings by thread and time ◄──┘
+//! ```
+//!
+//! Nothing is asked of the interpreter, and it is never stopped. The thread that reads exists only once a process has mapped an
+//! interpreter, and takes no more than a fiftieth of a CPU.
+
+mod history;
+mod mix;
+mod reader;
+mod threads;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use longpole_model::stack::Runtime;
+use longpole_model::{Loss, LossKind, MappingId};
+use longpole_symbols::python::{CodeId, Trouble, Version};
+use longpole_symbols::unwind::{Code, Frame, Place};
+
+use self::history::{Seen, SeenStack};
+use self::mix::Mixed;
+pub(crate) use self::mix::Native;
+use self::reader::{Order, Shared};
+use crate::perf::record::{Body, MapRecord, Record};
+use crate::stacks::{Cut, Name, NotSeen, NumberMap, Spot, Stacks};
+
+/// How long readings are kept behind what has been dealt with.
+const READINGS_KEPT_NANOS: u64 = 2_000_000_000;
+
+/// Most names that are found by their code and line without another look at the text.
+const NAMES_AT_HAND_MAX: usize = 1 << 16;
+
+/// Where the interpreter of a process lies.
+#[derive(Debug, Clone, Copy)]
+struct Home {
+    since: u64,
+    runtime: u64,
+    version: Version,
+}
+
+/// The interpreters of a recording.
+pub(crate) struct Pythons {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<u64>>,
+    /// Processes that have one, as far as is known by now.
+    homes: NumberMap<u32, Home>,
+    /// When a process executed a program last.
+    execs: NumberMap<u32, u64>,
+    /// By mapping, where the evaluating function lies.
+    eval: NumberMap<u32, Vec<Range<u64>>>,
+    /// Names by interpreter, code and line.
+    names: HashMap<(u32, CodeId, u32), Spot>,
+    /// Samples of interpreted code whose functions are not known, by the reason.
+    not_seen: HashMap<Missed, u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Missed {
+    NotSeen(NotSeen),
+    Trouble(Trouble),
+}
+
+impl Pythons {
+    pub(crate) fn new() -> Pythons {
+        Pythons {
+            shared: Arc::default(),
+            thread: None,
+            homes: NumberMap::default(),
+            execs: NumberMap::default(),
+            eval: NumberMap::default(),
+            names: HashMap::new(),
+            not_seen: HashMap::new(),
+        }
+    }
+
+    /// A record of the tracker has arrived, maybe not in the order of time.
+    pub(crate) fn arrived(&mut self, record: &Record<'_>) {
+        match record.body {
+            Body::Comm { exec: true, .. } => {
+                let last = self.execs.entry(record.pid).or_insert(0);
+                *last = record.time.max(*last);
+                let last = *last;
+                if self.homes.get(&record.pid).is_some_and(|home| home.since < last) {
+                    self.homes.remove(&record.pid);
+                }
+            }
+            Body::Fork { pid, parent_pid, .. } if pid != parent_pid => {
+                // A copy of its parent's memory, interpreter and all.
+                if let Some(home) = self.homes.get(&parent_pid).copied() {
+                    self.order(pid, Home { since: record.time, ..home });
+                }
+            }
+            Body::Exit { pid, tid } if pid == tid => {
+                self.homes.remove(&pid);
+                self.execs.remove(&pid);
+            }
+            _ => {}
+        }
+    }
+
+    /// What lies in a mapping was read.
+    pub(crate) fn mapped(&mut self, pid: u32, time: u64, map: &MapRecord<'_>, code: &Code) {
+        let Code::Mapped { mapping, binary: Some(binary) } = code else { return };
+        let Some(symbols) = binary.python() else { return };
+        let MappingId(mapping) = *mapping;
+        self.eval.entry(mapping).or_insert_with(|| symbols.eval.clone());
+        if self.execs.get(&pid).is_some_and(|exec| time < *exec) || self.homes.contains_key(&pid) {
+            return;
+        }
+        let Some(runtime) = binary.address_in_process(symbols.runtime, map.start, map.file_offset) else { return };
+        // A version that is told by nothing is known to nobody.
+        let version = symbols.version.or_else(|| Version::from_path(map.path)).unwrap_or(Version { major: 0, minor: 0 });
+        self.order(pid, Home { since: time, runtime: runtime.0, version });
+    }
+
+    fn order(&mut self, pid: u32, home: Home) {
+        self.homes.insert(pid, home);
+        if self.thread.is_none() {
+            let shared = Arc::clone(&self.shared);
+            // Where no thread can be had, samples say that nothing was read.
+            self.thread = Builder::new().name("longpole-python".to_owned()).spawn(move || reader::run(&shared)).ok();
+        }
+        self.shared.order(Order { pid, since: home.since, runtime: home.runtime, version: home.version });
+    }
+
+    /// Puts the functions that the interpreter ran into a native stack; `false` where the process has no interpreter.
+    ///
+    /// `spots` is emptied and filled, leaf first. Each native frame becomes what `native_spot` says.
+    pub(crate) fn mix(
+        &mut self,
+        (pid, tid, time): (u32, u32, u64),
+        native: &Native<'_>,
+        stacks: &mut Stacks,
+        native_spot: impl Fn(&Frame) -> Spot,
+        cut: Option<Cut>,
+        spots: &mut Vec<Spot>,
+    ) -> bool {
+        if self.eval.is_empty() {
+            return false;
+        }
+        let shared = Arc::clone(&self.shared);
+        let state = shared.lock();
+        let Some(seen) = state.history.at(pid, time) else { return false };
+        let calls = mix::calls(native, &seen.places, |frame| is_eval(&self.eval, frame));
+        if calls.is_empty() && cut.is_none() {
+            return false;
+        }
+        let no_readings = Default::default();
+        let readings = seen.threads.get(&tid);
+        let mixed = mix::mix(native, calls, readings.unwrap_or(&no_readings), time);
+        let missing = match (&seen.trouble, readings) {
+            (Some(_), _) => NotSeen::Unreadable,
+            (None, None) => NotSeen::NoThread,
+            (None, Some(_)) => NotSeen::NotNear,
+        };
+        let mut missed = None;
+        spots.clear();
+        let mut next = 0;
+        for call in &mixed.calls {
+            spots.extend(native.frames[next..call.frame].iter().map(&native_spot));
+            next = call.frame + 1;
+            let exact = call.candidates.first();
+            match (&call.ran, exact) {
+                (Some(ran), _) => {
+                    self.push_frames(seen, &mixed, ran.clone(), &call.candidates, stacks, spots);
+                    // A call from anonymous memory is a trampoline that CPython made for perf; the function has its name already.
+                    if native.frames.get(next).is_some_and(|caller| caller.place == Place::Anonymous) {
+                        next += 1;
+                    }
+                }
+                (None, Some((code, instruction))) => {
+                    spots.push(self.name(seen, *code, instruction - 2, stacks));
+                    if !seen.calls_are_frames {
+                        spots.push(Spot::Cut(Cut::NotSeen(NotSeen::Callers)));
+                        missed = missed.or(Some(NotSeen::Callers));
+                    }
+                }
+                (None, None) => {
+                    spots.push(Spot::Cut(Cut::NotSeen(missing)));
+                    spots.push(native_spot(&native.frames[call.frame]));
+                    missed = Some(missing);
+                }
+            }
+        }
+        spots.extend(native.frames[next..].iter().map(&native_spot));
+        spots.extend(cut.map(Spot::Cut));
+        self.push_frames(seen, &mixed, mixed.beyond.clone(), &[], stacks, spots);
+        if let Some(missed) = missed {
+            let missed = match (&seen.trouble, missed) {
+                (Some(trouble), NotSeen::Unreadable) => Missed::Trouble(trouble.clone()),
+                (_, reason) => Missed::NotSeen(reason),
+            };
+            *self.not_seen.entry(missed).or_insert(0) += 1;
+        }
+        true
+    }
+
+    fn push_frames(
+        &mut self,
+        seen: &Seen,
+        mixed: &Mixed<'_>,
+        range: Range<usize>,
+        candidates: &[(CodeId, i64)],
+        stacks: &mut Stacks,
+        spots: &mut Vec<Spot>,
+    ) {
+        let frames = mixed.reading.and_then(|reading: &SeenStack| reading.frames.get(range)).unwrap_or_default();
+        for (place, frame) in frames.iter().enumerate() {
+            // The sample knows where its own function is; its word is the address of the next instruction.
+            let own = candidates.iter().find(|(code, instruction)| place == 0 && *code == frame.code && *instruction > 0);
+            let instruction = own.map_or(frame.instruction, |(_, next)| next - 2);
+            spots.push(self.name(seen, frame.code, instruction, stacks));
+        }
+    }
+
+    fn name(&mut self, seen: &Seen, code: CodeId, instruction: i64, stacks: &mut Stacks) -> Spot {
+        let Some(object) = seen.codes.get(code.0 as usize) else { return Spot::Cut(Cut::NotSeen(NotSeen::NotNear)) };
+        let line = object.line(instruction);
+        let key = (seen.serial, code, line);
+        if let Some(spot) = self.names.get(&key) {
+            return *spot;
+        }
+        let name = Name { runtime: Runtime::Python, function: object.name.clone(), file: object.file.clone(), line };
+        let spot = stacks.name(name);
+        if self.names.len() >= NAMES_AT_HAND_MAX {
+            self.names.clear();
+        }
+        self.names.insert(key, spot);
+        spot
+    }
+
+    /// Everything before this time has been dealt with.
+    pub(crate) fn forget(&mut self, horizon: u64) {
+        if self.thread.is_some() {
+            let mut state = self.shared.lock();
+            let read = std::mem::take(&mut state.read);
+            state.history.forget(horizon.saturating_sub(READINGS_KEPT_NANOS), |pid, since| !read.contains(&(pid, since)));
+            state.read = read;
+        }
+    }
+
+    /// What is missing since this was asked last.
+    pub(crate) fn losses(&mut self) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        for (missed, count) in self.not_seen.drain() {
+            let detail = match missed {
+                Missed::NotSeen(reason) => reason.to_string(),
+                Missed::Trouble(trouble) => format!("Python functions: {trouble}"),
+            };
+            losses.push(Loss::new(LossKind::FunctionsNotSeen, count, detail));
+        }
+        losses.sort_by(|a, b| a.detail.cmp(&b.detail));
+        losses
+    }
+
+    /// Ends the reading. Returns the CPU time it took.
+    pub(crate) fn finish(&mut self) -> u64 {
+        self.shared.end();
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Pythons {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn is_eval(eval: &NumberMap<u32, Vec<Range<u64>>>, frame: &Frame) -> bool {
+    match frame.place {
+        Place::Code { mapping, address } => {
+            eval.get(&mapping.0).is_some_and(|ranges| ranges.iter().any(|range| range.contains(&address.0)))
+        }
+        Place::Anonymous | Place::Unknown => false,
+    }
+}

@@ -1,0 +1,241 @@
+//! The thread that reads interpreters, again and again, within its budget.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use longpole_symbols::python::{CodeId, Codes, Interpreter, Memory, ThreadRead, Trouble, Version};
+
+use super::history::{History, SeenStack};
+use super::threads::Threads;
+use crate::sys::parts::ProcessMemory;
+use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, prefer_this_thread, thread_cpu_nanos};
+
+/// Share of one CPU that reading may take: one in so many.
+const BUDGET_SHARE: u64 = 50;
+
+/// How long after a look the next one comes, while something changes: what ran in between is known from samples.
+const PERIOD_NANOS: u64 = 2_000_000;
+
+/// The longest that a look is put off because the last ones took too long, or found nothing new.
+const PERIOD_NANOS_MAX: u64 = 50_000_000;
+
+/// Looks without a change after which the next one is put off.
+const STILL_LOOKS: u32 = 8;
+
+/// How long a process may refuse to be read before it is given up: while it executes a program it always does.
+const REFUSALS_MAX: u32 = 50;
+
+/// An interpreter to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) pid: u32,
+    /// When it came: of the exec's mapping, or of the fork.
+    pub(super) since: u64,
+    /// Where its `_PyRuntime` lies.
+    pub(super) runtime: u64,
+    pub(super) version: Version,
+}
+
+/// What both sides hold.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) history: History,
+    orders: Vec<Order>,
+    /// Interpreters that are read.
+    pub(super) read: Vec<(u32, u64)>,
+    /// Threads whose frames did not hold together, and looks.
+    pub(super) torn: u64,
+    pub(super) looks: u64,
+    is_over: bool,
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for an interpreter to be read. One of the same process that is read already is read no more.
+    pub(super) fn order(&self, order: Order) {
+        let mut state = self.lock();
+        state.orders.push(order);
+        state.read.push((order.pid, order.since));
+        state.history.begin(order.pid, order.since);
+        self.changed.notify_all();
+    }
+
+    /// Ends the thread.
+    pub(super) fn end(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_all();
+    }
+}
+
+/// One interpreter that is read.
+struct Watched {
+    order: Order,
+    memory: ProcessMemory,
+    interpreter: Option<Interpreter>,
+    codes: Codes,
+    /// How many of the codes the other side has.
+    published: usize,
+    threads: Threads,
+    refusals: u32,
+}
+
+/// Reads until it is told to end. Returns the CPU time it took.
+pub(super) fn run(shared: &Arc<Shared>) -> u64 {
+    block_signals_of_this_thread();
+    prefer_this_thread();
+    let mut watched: Vec<Watched> = Vec::new();
+    let mut reads: Vec<ThreadRead> = Vec::new();
+    let mut still = 0u32;
+    // The last looks, weighed.
+    let mut cost_nanos = 0;
+    loop {
+        let mut period = PERIOD_NANOS.max(cost_nanos * BUDGET_SHARE);
+        if still >= STILL_LOOKS {
+            period = period.saturating_mul(u64::from(still / STILL_LOOKS) + 1);
+        }
+        let period = period.min(PERIOD_NANOS_MAX);
+        let Some(orders) = wait(shared, (!watched.is_empty()).then_some(Duration::from_nanos(period))) else { break };
+        for order in orders {
+            watched.retain(|it| it.order.pid != order.pid);
+            watched.push(Watched::new(order));
+            still = 0;
+        }
+        let before = thread_cpu_nanos();
+        let mut changed = false;
+        watched.retain_mut(|it| match it.look(shared, &mut reads) {
+            Ok(has_changed) => {
+                changed |= has_changed;
+                true
+            }
+            Err(trouble) => {
+                it.give_up(shared, trouble);
+                false
+            }
+        });
+        still = if changed { 0 } else { still.saturating_add(1) };
+        let took = thread_cpu_nanos().saturating_sub(before);
+        cost_nanos = (cost_nanos * 7 + took) / 8;
+        publish_living(shared, &watched);
+    }
+    thread_cpu_nanos()
+}
+
+/// Waits for the next look, or for orders; `None` when it is over.
+fn wait(shared: &Shared, patience: Option<Duration>) -> Option<Vec<Order>> {
+    let state = shared.lock();
+    let idle = |state: &mut State| state.orders.is_empty() && !state.is_over;
+    let mut state = match patience {
+        Some(patience) => shared.changed.wait_timeout_while(state, patience, idle).unwrap_or_else(PoisonError::into_inner).0,
+        None => shared.changed.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner),
+    };
+    (!state.is_over).then(|| std::mem::take(&mut state.orders))
+}
+
+fn publish_living(shared: &Shared, watched: &[Watched]) {
+    let mut state = shared.lock();
+    let State { read, orders, looks, .. } = &mut *state;
+    *looks += 1;
+    let is_living = |key: &(u32, u64)| {
+        let all = watched.iter().map(|it| &it.order).chain(orders.iter());
+        all.map(|order| (order.pid, order.since)).any(|it| it == *key)
+    };
+    read.retain(is_living);
+}
+
+impl Watched {
+    fn new(order: Order) -> Watched {
+        Watched {
+            order,
+            memory: ProcessMemory { pid: order.pid },
+            interpreter: None,
+            codes: Codes::default(),
+            published: 0,
+            threads: Threads::default(),
+            refusals: 0,
+        }
+    }
+
+    /// Takes one look; whether something changed. An error ends the reading of this interpreter.
+    fn look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>) -> Result<bool, Trouble> {
+        match self.try_look(shared, reads) {
+            // Its memory is taken down and built up while it executes a program, and what is torn may be whole the next time.
+            Err(Trouble::Closed | Trouble::Torn) if self.refusals < REFUSALS_MAX => {
+                self.refusals += 1;
+                Ok(true)
+            }
+            Err(Trouble::Torn) => Ok(true),
+            outcome => outcome,
+        }
+    }
+
+    fn try_look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>) -> Result<bool, Trouble> {
+        let memory: &dyn Memory = &self.memory;
+        let interpreter = match &mut self.interpreter {
+            Some(interpreter) => interpreter,
+            none => none.insert(Interpreter::attach(memory, self.order.runtime, self.order.version)?),
+        };
+        let torn_before = interpreter.torn();
+        let started = monotonic_nanos();
+        interpreter.read(memory, reads)?;
+        let time = started + (monotonic_nanos() - started) / 2;
+        self.refusals = 0;
+        self.threads.forget_all_but(reads);
+        let mut stacks: Vec<(u32, Option<SeenStack>)> = Vec::new();
+        let mut torn = interpreter.torn() - torn_before;
+        for thread in reads.iter() {
+            let Some(tid) = self.threads.id(memory, self.order.pid, thread) else { continue };
+            if thread.is_still {
+                stacks.push((tid, None));
+                continue;
+            }
+            match identify(&mut self.codes, memory, interpreter, thread) {
+                Ok(codes) => stacks.push((tid, Some(SeenStack::new(&thread.frames, &codes, thread.is_whole)))),
+                Err(Trouble::Torn) => torn += 1,
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        let changed = stacks.iter().any(|(_, stack)| stack.is_some());
+        let calls_are_frames = interpreter.has_a_call_for_each_frame();
+        let mut state = shared.lock();
+        state.torn += torn;
+        let Some(seen) = state.history.of(self.order.pid, self.order.since) else { return Ok(changed) };
+        seen.calls_are_frames = calls_are_frames;
+        for (number, code) in self.codes.list().iter().enumerate().skip(self.published) {
+            seen.places.add(&code.instructions, CodeId(number as u32));
+            seen.codes.push(Arc::clone(code));
+        }
+        self.published = self.codes.list().len();
+        for (tid, stack) in stacks {
+            let readings = seen.threads.entry(tid).or_default();
+            match stack {
+                Some(stack) => readings.push(time, stack),
+                None => readings.extend(time),
+            }
+        }
+        Ok(changed)
+    }
+
+    fn give_up(&self, shared: &Shared, trouble: Trouble) {
+        if trouble != Trouble::Gone
+            && let Some(seen) = shared.lock().history.of(self.order.pid, self.order.since)
+        {
+            seen.trouble = Some(trouble);
+        }
+    }
+}
+
+/// The code of each frame of a thread.
+fn identify(codes: &mut Codes, memory: &dyn Memory, interpreter: &mut Interpreter, thread: &ThreadRead) -> Result<Vec<CodeId>, Trouble> {
+    let new = thread.frames.len().saturating_sub(thread.kept);
+    let identified = |(place, frame)| codes.identify(memory, interpreter, frame, place >= new);
+    thread.frames.iter().enumerate().map(identified).collect()
+}

@@ -1,0 +1,108 @@
+//! Many parts of another process's memory at once, read while that process goes on.
+
+#![allow(unsafe_code)]
+
+use std::io;
+
+use longpole_symbols::python::{Memory, Part, Trouble};
+
+/// Most parts of one call (`IOV_MAX`).
+const PARTS_OF_CALL_MAX: usize = 1024;
+
+/// The memory of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProcessMemory {
+    /// Its id.
+    pub(crate) pid: u32,
+}
+
+impl Memory for ProcessMemory {
+    fn copy(&self, parts: &mut [Part], bytes: &mut [u8]) -> Result<(), Trouble> {
+        let mut next = 0;
+        while next < parts.len() {
+            let end = parts.len().min(next + PARTS_OF_CALL_MAX);
+            let copied = read_parts(self.pid, &parts[next..end], bytes).map_err(|error| match error.raw_os_error() {
+                Some(libc::ESRCH) => Trouble::Gone,
+                _ => Trouble::Closed,
+            })?;
+            for part in &mut parts[next..next + copied] {
+                part.is_there = true;
+            }
+            // The one behind the last that was copied could not be; those behind it may be.
+            next = if next + copied < end { next + copied + 1 } else { end };
+        }
+        Ok(())
+    }
+}
+
+/// Copies parts, in their order, up to the first that cannot be had whole; returns how many were.
+fn read_parts(pid: u32, parts: &[Part], bytes: &mut [u8]) -> io::Result<usize> {
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    let mut local = Vec::with_capacity(parts.len());
+    let mut remote = Vec::with_capacity(parts.len());
+    for part in parts {
+        let (Some(here), Ok(there)) = (bytes.get_mut(part.place.clone()), usize::try_from(part.address)) else { break };
+        // No address of user space lies there; the kernel would refuse the whole call.
+        if there.checked_add(here.len()).is_none_or(|end| end > usize::MAX / 2) {
+            break;
+        }
+        local.push(libc::iovec { iov_base: here.as_mut_ptr().cast(), iov_len: here.len() });
+        remote.push(libc::iovec { iov_base: there as *mut libc::c_void, iov_len: here.len() });
+    }
+    if local.is_empty() {
+        return Ok(0);
+    }
+    // SAFETY: each local piece lies within `bytes`, which is borrowed mutably and outlives the call; the kernel writes nowhere else.
+    // Remote addresses are checked by the kernel against the other process's memory and never touched here.
+    let read = unsafe {
+        let count = local.len() as libc::c_ulong;
+        libc::process_vm_readv(pid, local.as_ptr(), count, remote.as_ptr(), count, 0)
+    };
+    if read < 0 {
+        let error = io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::EPERM | libc::ESRCH | libc::ENOSYS) => Err(error),
+            _ => Ok(0),
+        };
+    }
+    // The kernel copies whole pieces only.
+    let mut left = read as usize;
+    let copied = parts[..local.len()].iter().take_while(|part| {
+        let is_whole = part.place.len() <= left;
+        left = left.saturating_sub(part.place.len());
+        is_whole
+    });
+    Ok(copied.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copy(pid: u32, addresses: &[u64]) -> (Result<(), Trouble>, Vec<bool>, Vec<u8>) {
+        let mut parts: Vec<Part> =
+            addresses.iter().enumerate().map(|(i, address)| Part { address: *address, place: i * 4..i * 4 + 4, is_there: false }).collect();
+        let mut bytes = vec![0; addresses.len() * 4];
+        let outcome = ProcessMemory { pid }.copy(&mut parts, &mut bytes);
+        (outcome, parts.iter().map(|part| part.is_there).collect(), bytes)
+    }
+
+    #[test]
+    fn what_is_there_is_copied_whatever_lies_between() {
+        let own = std::process::id();
+        let (a, b) = (*b"abcd", *b"efgh");
+        let there = |bytes: &[u8; 4]| bytes.as_ptr() as u64;
+        let (outcome, whole, bytes) = copy(own, &[there(&a), 8, u64::MAX - 1, there(&b), 1 << 62]);
+        assert_eq!((outcome, whole), (Ok(()), vec![true, false, false, true, false]));
+        assert_eq!((&bytes[..4], &bytes[12..16]), (&a[..], &b[..]));
+        let many: Vec<u64> = (0..3_000).map(|i| if i % 700 == 3 { 16 } else { there(&a) }).collect();
+        let (outcome, whole, _) = copy(own, &many);
+        assert_eq!((outcome, whole.iter().filter(|it| !**it).count()), (Ok(()), 5));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_says_so() {
+        assert_eq!(copy(4_000_000_000, &[4096]).0, Err(Trouble::Gone));
+        assert_eq!(copy(5_000_000, &[4096]).0, Err(Trouble::Gone));
+    }
+}

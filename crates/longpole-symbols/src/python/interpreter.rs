@@ -1,0 +1,311 @@
+//! Threads and frames.
+
+use super::copies::{Copies, Memory, int, word};
+use super::layout::{Current, DEBUG_OFFSETS_BYTES, Entry, Instruction, Layout};
+use super::{Trouble, Version};
+
+/// Most interpreters of a process: the main one, and those of servers that keep one for each application.
+const INTERPRETERS_MAX: usize = 64;
+
+/// Most threads that are looked at.
+const THREADS_MAX: usize = 1024;
+
+/// Most frames of a thread: CPython itself stops at a thousand unless it is told otherwise.
+const FRAMES_MAX: usize = 1024;
+
+/// Most frames, shims and threads of one look: what refers to itself must not keep us busy.
+const STEPS_MAX: u32 = 1 << 16;
+
+/// A thread that stood still for so many looks is only glanced at: whether its frame is still the same one.
+const LOOKS_UNTIL_STILL: u32 = 4;
+
+/// One glance in so many is a whole look all the same: a thread may have come back to where it was by another way.
+const WHOLE_LOOK_EVERY: u64 = 8;
+
+/// A frame, as it was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FrameRead {
+    /// Where it lies.
+    pub address: u64,
+    /// Its code object.
+    pub code: u64,
+    /// Bytes from the first instruction of its code to the one it is at; below 0 before the first.
+    pub instruction: i64,
+    /// Whether the evaluating function was called for it. Frames up to and with the next one that says so ran in the same call.
+    pub begins_call: bool,
+}
+
+/// A thread, as it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ThreadRead {
+    /// Its `PyThreadState`.
+    pub state: u64,
+    /// `pthread_self()`.
+    pub pthread: u64,
+    /// Its id, as the process knows it, from 3.11.
+    pub native: Option<u64>,
+    /// Its frames, leaf first.
+    pub frames: Vec<FrameRead>,
+    /// Whether nothing seems to have changed since the last look; then `frames` are those of that look.
+    pub is_still: bool,
+    /// How many of the last frames were there at the last look: their code objects have been kept alive by them.
+    pub kept: usize,
+    /// Whether the last frame is the root.
+    pub is_whole: bool,
+}
+
+struct KnownThread {
+    /// As found at the last look.
+    read: ThreadRead,
+    current: u64,
+    cframe: u64,
+    looks_still: u32,
+}
+
+/// Reads one interpreter again and again.
+pub struct Interpreter {
+    layout: Layout,
+    runtime: u64,
+    interpreters: Vec<u64>,
+    threads: Vec<KnownThread>,
+    looks: u64,
+    /// Of this look.
+    steps: u32,
+    /// Threads whose frames did not hold together, in all looks.
+    torn: u64,
+    pub(super) copies: Copies,
+}
+
+impl std::fmt::Debug for Interpreter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Interpreter").field("version", &self.layout.version).field("runtime", &self.runtime).finish_non_exhaustive()
+    }
+}
+
+impl Interpreter {
+    /// The interpreter whose `_PyRuntime` lies at this address. It may not have begun yet.
+    pub fn attach(memory: &dyn Memory, runtime: u64, version: Version) -> Result<Interpreter, Trouble> {
+        let mut layout = Layout::of(version).ok_or(Trouble::UnknownVersion(version))?;
+        let mut copies = Copies::default();
+        if layout.is_told() {
+            let table = copies.get(memory, runtime, DEBUG_OFFSETS_BYTES as u64)?;
+            layout = layout.told(table).ok_or(Trouble::UnknownLayout(version))?;
+        }
+        Ok(Interpreter { layout, runtime, interpreters: Vec::new(), threads: Vec::new(), looks: 0, steps: 0, torn: 0, copies })
+    }
+
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Whether each frame has a call of the evaluating function of its own (to 3.10).
+    pub fn has_a_call_for_each_frame(&self) -> bool {
+        self.layout.entry == Entry::Each
+    }
+
+    /// How often frames of a thread did not hold together.
+    pub fn torn(&self) -> u64 {
+        self.torn
+    }
+
+    /// Takes one look: all threads, in no order. A thread whose frames did not hold together is left out.
+    pub fn read(&mut self, memory: &dyn Memory, threads: &mut Vec<ThreadRead>) -> Result<(), Trouble> {
+        threads.clear();
+        self.looks += 1;
+        self.steps = 0;
+        self.copies.begin();
+        self.expect();
+        self.copies.fetch(memory)?;
+        let mut known: Vec<Option<KnownThread>> = std::mem::take(&mut self.threads).into_iter().map(Some).collect();
+        self.interpreters.clear();
+        let mut interpreter = self.copies.word(memory, self.runtime.wrapping_add(self.layout.runtime_interpreters))?;
+        while interpreter != 0 && self.interpreters.len() < INTERPRETERS_MAX {
+            self.interpreters.push(interpreter);
+            self.read_threads(memory, interpreter, &mut known, threads)?;
+            interpreter = self.copies.word(memory, interpreter.wrapping_add(self.layout.interpreter_next))?;
+        }
+        Ok(())
+    }
+
+    /// Expects that everything is where it was at the last look. The order is that in which it is copied: first what points.
+    fn expect(&mut self) {
+        let layout = &self.layout;
+        let whole = self.looks.is_multiple_of(WHOLE_LOOK_EVERY);
+        self.copies.expect(self.runtime.wrapping_add(layout.runtime_interpreters), 8);
+        for interpreter in &self.interpreters {
+            self.copies.expect(interpreter.wrapping_add(layout.interpreter_threads), 8);
+            self.copies.expect(interpreter.wrapping_add(layout.interpreter_next), 8);
+        }
+        for thread in &self.threads {
+            self.copies.expect(thread.read.state, thread_bytes(layout));
+            if let Current::ByCFrame { frame, .. } = layout.current
+                && thread.cframe != 0
+            {
+                self.copies.expect(thread.cframe.wrapping_add(frame), 8);
+            }
+            let frames = if thread.looks_still >= LOOKS_UNTIL_STILL && !whole { 1 } else { thread.read.frames.len() };
+            if thread.current != 0 && thread.read.frames.first().is_none_or(|frame| frame.address != thread.current) {
+                self.copies.expect(thread.current, frame_bytes(layout));
+            }
+            for frame in thread.read.frames.iter().take(frames) {
+                self.copies.expect(frame.address, frame_bytes(layout));
+            }
+        }
+    }
+
+    fn read_threads(
+        &mut self,
+        memory: &dyn Memory,
+        interpreter: u64,
+        known: &mut [Option<KnownThread>],
+        threads: &mut Vec<ThreadRead>,
+    ) -> Result<(), Trouble> {
+        let layout = self.layout;
+        let mut state = self.copies.word(memory, interpreter.wrapping_add(layout.interpreter_threads))?;
+        while state != 0 && self.threads.len() < THREADS_MAX {
+            let object = self.copies.get(memory, state, thread_bytes(&layout))?;
+            let next = word(object, layout.thread_next);
+            let pthread = word(object, layout.thread_pthread);
+            let native = layout.thread_native.map(|offset| word(object, offset));
+            let (cframe, current) = match layout.current {
+                Current::Direct { frame } => (0, Ok(word(object, frame))),
+                Current::ByCFrame { cframe, frame } => {
+                    let cframe = word(object, cframe);
+                    let current = if cframe == 0 { Ok(0) } else { self.copies.word(memory, cframe.wrapping_add(frame)) };
+                    (cframe, current)
+                }
+            };
+            // Most often the threads are those of the last look, in the same order. The same state may serve another thread later.
+            let is_same = |thread: &Option<KnownThread>| {
+                thread.as_ref().is_some_and(|KnownThread { read, .. }| (read.state, read.pthread, read.native) == (state, pthread, native))
+            };
+            let here = Some(self.threads.len()).filter(|place| known.get(*place).is_some_and(is_same));
+            let before = here.or_else(|| known.iter().position(is_same)).and_then(|place| known[place].take());
+            let mut thread = before.unwrap_or(KnownThread {
+                read: ThreadRead { state, pthread, native, ..ThreadRead::default() },
+                current: 0,
+                cframe,
+                looks_still: 0,
+            });
+            thread.cframe = cframe;
+            match current.and_then(|current| self.read_thread(memory, current, &mut thread)) {
+                Ok(()) => threads.push(thread.read.clone()),
+                Err(Trouble::Torn) if self.steps < STEPS_MAX => {
+                    self.torn += 1;
+                    thread.looks_still = 0;
+                }
+                Err(trouble) => return Err(trouble),
+            }
+            self.threads.push(thread);
+            state = next;
+        }
+        Ok(())
+    }
+
+    /// The frames of a thread whose innermost one is `current`.
+    fn read_thread(&mut self, memory: &dyn Memory, current: u64, thread: &mut KnownThread) -> Result<(), Trouble> {
+        let may_be_still = thread.current == current && thread.looks_still >= LOOKS_UNTIL_STILL;
+        if may_be_still && !self.looks.is_multiple_of(WHOLE_LOOK_EVERY) {
+            let leaf = thread.read.frames.first().copied();
+            let now = if current == 0 { None } else { self.leaf(memory, current)? };
+            if leaf == now {
+                thread.read.is_still = true;
+                thread.read.kept = thread.read.frames.len();
+                return Ok(());
+            }
+        }
+        let mut frames = Vec::with_capacity(thread.read.frames.len() + 4);
+        let is_whole = self.read_frames(memory, current, &mut frames)?;
+        let is_still = frames == thread.read.frames && thread.current == current;
+        let is_kept = |(now, before): &(&FrameRead, &FrameRead)| (now.address, now.code) == (before.address, before.code);
+        thread.read.kept = frames.iter().rev().zip(thread.read.frames.iter().rev()).take_while(is_kept).count();
+        thread.looks_still = if is_still { thread.looks_still.saturating_add(1) } else { 0 };
+        thread.current = current;
+        thread.read.frames = frames;
+        thread.read.is_still = is_still;
+        thread.read.is_whole = is_whole;
+        Ok(())
+    }
+
+    /// The first frame with code, if the very first has.
+    fn leaf(&mut self, memory: &dyn Memory, address: u64) -> Result<Option<FrameRead>, Trouble> {
+        let (frame, _) = self.frame(memory, address)?;
+        Ok(frame)
+    }
+
+    /// Follows the frames to the root; whether it was reached.
+    fn read_frames(&mut self, memory: &dyn Memory, mut address: u64, frames: &mut Vec<FrameRead>) -> Result<bool, Trouble> {
+        let mut steps = 0;
+        while address != 0 {
+            // A shim stands between two calls, so there are never more of them than of frames.
+            steps += 1;
+            if frames.len() >= FRAMES_MAX || steps > 2 * FRAMES_MAX {
+                return Ok(false);
+            }
+            let (frame, previous) = self.frame(memory, address)?;
+            match frame {
+                Some(frame) => frames.push(frame),
+                // A shim: it was made by the call that the frame inside of it began.
+                None => {
+                    if let Some(inner) = frames.last_mut() {
+                        inner.begins_call = true;
+                    }
+                }
+            }
+            address = previous;
+        }
+        if let Some(root) = frames.last_mut() {
+            root.begins_call = true;
+        }
+        Ok(true)
+    }
+
+    /// One frame, `None` for a shim, and the address of its caller's.
+    fn frame(&mut self, memory: &dyn Memory, address: u64) -> Result<(Option<FrameRead>, u64), Trouble> {
+        self.steps += 1;
+        if !address.is_multiple_of(8) || self.steps > STEPS_MAX {
+            return Err(Trouble::Torn);
+        }
+        let layout = self.layout;
+        let object = self.copies.get(memory, address, frame_bytes(&layout))?;
+        let previous = word(object, layout.frame_previous);
+        let code = word(object, layout.frame_code);
+        let byte = |offset: u64| usize::try_from(offset).ok().and_then(|at| object.get(at)).copied().unwrap_or(0);
+        let begins_call = match layout.entry {
+            Entry::Each => true,
+            Entry::Flag { offset } => byte(offset) != 0,
+            Entry::Shim { offset, owner } if byte(offset) == owner => return Ok((None, previous)),
+            Entry::Shim { .. } => false,
+        };
+        let instruction = match layout.instruction {
+            Instruction::Number { offset, bytes } => i64::from(int(object, offset)) * bytes,
+            Instruction::Address { offset } => {
+                let first = code.wrapping_add(layout.code_instructions);
+                word(object, offset).wrapping_sub(first).cast_signed()
+            }
+        };
+        if code == 0 || !code.is_multiple_of(8) {
+            return Err(Trouble::Torn);
+        }
+        Ok((Some(FrameRead { address, code, instruction, begins_call }), previous))
+    }
+}
+
+/// Bytes of a thread state up to and with the last field that is read.
+fn thread_bytes(layout: &Layout) -> u64 {
+    let current = match layout.current {
+        Current::Direct { frame } => frame,
+        Current::ByCFrame { cframe, .. } => cframe,
+    };
+    [layout.thread_next, layout.thread_pthread, layout.thread_native.unwrap_or(0), current].into_iter().max().unwrap_or(0) + 8
+}
+
+/// The same of a frame.
+fn frame_bytes(layout: &Layout) -> u64 {
+    let (Instruction::Number { offset: instruction, .. } | Instruction::Address { offset: instruction }) = layout.instruction;
+    let entry = match layout.entry {
+        Entry::Each => 0,
+        Entry::Flag { offset } | Entry::Shim { offset, .. } => offset,
+    };
+    [layout.frame_code, layout.frame_previous, instruction, entry].into_iter().max().unwrap_or(0) + 8
+}
