@@ -113,8 +113,19 @@ fn is_idle(recording: &Recording, stack: StackId) -> bool {
     frames(recording, stack).any(|(frame, _)| IDLE.iter().any(|idle| frame.function.starts_with(idle)))
 }
 
-/// The frames of a stack, innermost first, each with whether it stands in a library of the system.
-fn frames(recording: &Recording, stack: StackId) -> impl Iterator<Item = (&Frame, bool)> {
+/// What a frame is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Home {
+    /// A library of the system.
+    System,
+    /// A binary.
+    Binary,
+    /// A program in a language that is interpreted or compiled while it runs.
+    Interpreted,
+}
+
+/// The frames of a stack, innermost first, each with what it is part of.
+fn frames(recording: &Recording, stack: StackId) -> impl Iterator<Item = (&Frame, Home)> {
     let locations = recording.stacks.get(stack.0 as usize).map_or(&[][..], |stack| &stack.locations);
     locations.iter().filter_map(|id| recording.locations.get(id.0 as usize)).flat_map(|location| {
         let path = match &location.kind {
@@ -122,8 +133,12 @@ fn frames(recording: &Recording, stack: StackId) -> impl Iterator<Item = (&Frame
             _ => "",
         };
         let file = path.rsplit('/').next().unwrap_or(path);
-        let of_system = SYSTEM.iter().any(|name| file.starts_with(name));
-        location.frames.iter().map(move |frame| (frame, of_system))
+        let home = match &location.kind {
+            LocationKind::Named { .. } => Home::Interpreted,
+            _ if SYSTEM.iter().any(|name| file.starts_with(name)) => Home::System,
+            _ => Home::Binary,
+        };
+        location.frames.iter().map(move |frame| (frame, home))
     })
 }
 
@@ -132,11 +147,13 @@ fn is_beneath(frame: &Frame) -> bool {
     BENEATH.iter().any(|beginning| frame.function.starts_with(beginning)) || LIBRARY_SOURCES.iter().any(|path| frame.file.contains(path))
 }
 
-/// The function of the program that waits: the innermost one that is neither the system's nor its language's. The innermost of the
-/// program at all where there is none.
+/// The function of the program that waits: the innermost one that is neither the system's nor its language's; of an interpreted
+/// program, one of its own. The innermost of the program at all where there is none.
 pub(crate) fn waiting_function(recording: &Recording, stack: StackId) -> Option<&str> {
-    let own = || frames(recording, stack).filter(|(_, of_system)| !of_system).map(|(frame, _)| frame);
-    own().find(|frame| !is_beneath(frame)).or_else(|| own().next()).map(|frame| frame.function.as_str())
+    let of = |homes: &'static [Home]| frames(recording, stack).filter(|(_, home)| homes.contains(home)).map(|(frame, _)| frame);
+    let interpreted = of(&[Home::Interpreted]).find(|frame| !is_beneath(frame));
+    let own = || of(&[Home::Binary, Home::Interpreted]);
+    interpreted.or_else(|| own().find(|frame| !is_beneath(frame))).or_else(|| own().next()).map(|frame| frame.function.as_str())
 }
 
 /// The link of each wait, in the order of the waits.

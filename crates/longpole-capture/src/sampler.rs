@@ -571,15 +571,19 @@ impl Processor {
 
     /// A wait that was looked at is over.
     fn wait(&mut self, tid: u32, sleeper: Sleeper, end: u64) {
-        let Sleeper { pid, since, kind, syscall, place, stack, context } = sleeper;
+        let Sleeper { pid, since, at, kind, syscall, place, stack, context } = sleeper;
         let stack = (!stack.is_empty()).then(|| {
             let space = self.tree.space(pid).map(Arc::clone).unwrap_or_default();
             let read = |address, into: &mut [u8]| read_memory(pid, address, into).is_ok_and(|read| read == into.len());
             let end = self.walker.walk_asleep(&space, place, &stack, &mut self.frames, read);
             let cut = (end != StackEnd::Root).then_some(Cut::Walk(end));
+            let native = Native { frames: &self.frames, stack: &stack, sp: place.1, kept: &[], is_whole: cut.is_none() };
             let program = self.jit.program(pid);
-            self.spots.clear();
-            self.spots.extend(self.frames.iter().map(|frame| native_spot(frame, program)).chain(cut.map(Spot::Cut)));
+            let of_native = |frame: &Frame| native_spot(frame, program);
+            if !self.pythons.mix((pid, tid, at), &native, &mut self.stacks, of_native, cut, &mut self.spots) {
+                self.spots.clear();
+                self.spots.extend(self.frames.iter().map(of_native).chain(cut.map(Spot::Cut)));
+            }
             number(&self.spots, &mut self.locations, &mut self.stacks, &mut self.out)
         });
         let (start, end, syscall) = (Monotonic(since), Monotonic(end), syscall.to_owned());

@@ -59,8 +59,8 @@ struct Switch {
 struct Look {
     /// When the thread was switched out.
     since: u64,
-    /// When it was looked at, and what was seen; `None` as long as it was not, because there are too many.
-    seen: Option<(u64, Sleeper)>,
+    /// What was seen; `None` as long as it was not looked at, because there are too many.
+    seen: Option<Sleeper>,
 }
 
 /// A thread as it sleeps. Its stack stays bytes until the wait is over: by then all mappings that it may lead through are known.
@@ -69,6 +69,8 @@ pub(crate) struct Sleeper {
     pub(crate) pid: u32,
     /// When it was switched out.
     pub(crate) since: u64,
+    /// When it was looked at.
+    pub(crate) at: u64,
     pub(crate) kind: WaitKind,
     pub(crate) syscall: &'static str,
     /// Where it will go on, instruction and stack pointer.
@@ -148,8 +150,8 @@ impl Waits {
                 match look(pid, tid, hint(tid)) {
                     Ok(Some((asleep, stack, context))) => {
                         let (kind, syscall) = asleep.kind(pid);
-                        let sleeper = Sleeper { pid, since, kind, syscall, place: (asleep.ip, asleep.sp), stack, context };
-                        seen = Some((monotonic_nanos(), sleeper));
+                        let (at, place) = (monotonic_nanos(), (asleep.ip, asleep.sp));
+                        seen = Some(Sleeper { pid, since, at, kind, syscall, place, stack, context });
                         self.held += 1;
                     }
                     // It runs again, and its record is on the way.
@@ -196,16 +198,16 @@ impl Waits {
         }
         let Look { since, seen } = last?;
         // Looked at when this wait was over, it was in a later one whose beginning was not known yet.
-        let seen = seen.filter(|(at, _)| *at <= time);
+        let seen = seen.filter(|sleeper| sleeper.at <= time);
         if seen.is_none() && time - since >= THRESHOLD_NANOS {
             self.skipped += 1;
         }
-        seen.map(|(_, sleeper)| sleeper)
+        seen
     }
 
     /// What is not over when the recording ends.
     pub(crate) fn rest(&mut self) -> Vec<(u32, Sleeper)> {
-        let last = |(tid, mut looks): (u32, VecDeque<Look>)| Some((tid, looks.pop_back()?.seen?.1));
+        let last = |(tid, mut looks): (u32, VecDeque<Look>)| Some((tid, looks.pop_back()?.seen?));
         std::mem::take(&mut self.looks).into_iter().filter_map(last).collect()
     }
 }
@@ -429,8 +431,8 @@ mod tests {
         waits.look(u64::MAX / 4, |_| None);
         assert!(waits.looks.is_empty() && waits.next_due().is_none());
         let (kind, context, stack) = (WaitKind::Lock, ContextRecord::Absent, Vec::new());
-        let sleeper = |since| Sleeper { pid: 1, since, kind, syscall: "futex", place: (0, 0), stack: stack.clone(), context };
-        let seen = |since, at| Look { since, seen: Some((at, sleeper(since))) };
+        let sleeper = |since, at| Sleeper { pid: 1, since, at, kind, syscall: "futex", place: (0, 0), stack: stack.clone(), context };
+        let seen = |since, at| Look { since, seen: Some(sleeper(since, at)) };
         waits.looks.entry(7).or_default().extend([seen(1_000, 1_500), seen(2_500, 2_900), seen(3_000, 9_000)]);
         waits.held = 3;
         assert!(waits.over(7, 900).is_none(), "an earlier wait");
