@@ -39,7 +39,7 @@ function answerApi(recordings, url, response) {
     poles: () => found.poles(),
     tree: () => found.tree(),
     spans: () => found.span(handle ?? ''),
-    flame: () => found.flame(url.searchParams.get('span')),
+    flame: () => found.flame(url.searchParams.get('span'), url.searchParams.get('time') ?? 'on_cpu'),
     frames: () => found.frame(handle ?? ''),
   };
   const document = Object.hasOwn(views, String(kind)) ? views[String(kind)]() : null;

@@ -41,6 +41,7 @@ await keep('recordings', '/api/recordings');
 await keep('summary', base);
 await keep('tree', `${base}/tree`);
 await keep('flame', `${base}/flame`);
+for (const time of ['off_cpu', 'wall']) await keep(`flame-${time}`, `${base}/flame?time=${time}`);
 const { poles } = await keep('poles', `${base}/poles`);
 for (const handle of new Set(['s1', ...poles.slice(0, 3).map((pole) => pole.spans[0])])) {
   await keep(`span-${handle}`, `${base}/spans/${handle}`);

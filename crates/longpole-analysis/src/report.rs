@@ -216,6 +216,8 @@ pub struct Reason {
     pub code: ReasonCode,
     /// Lower-case fragment for people.
     pub text: String,
+    /// The function that the text names.
+    pub function: Option<String>,
 }
 
 /// A recording and all that is known about it.
@@ -550,23 +552,27 @@ impl Report {
         let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
         let busy = if own > 0 { (i128::from(states.on_cpu_nanos) * 100 / i128::from(own)) as i64 } else { 0 };
         let hot = || self.hot_function(&samples).map(|f| self.functions.list[f].function.as_str());
+        let mut named = None;
         let (code, mut text) = if self.recording.samples.is_empty() {
             (ReasonCode::NoSamples, "no samples".to_owned())
         } else if expected < i128::from(FEW_SAMPLES) && (samples.len() as u64) < FEW_SAMPLES {
             (ReasonCode::FewSamples, self.too_short(pole).to_owned())
         } else if busy >= BUSY_PERCENT {
-            let text = match hot() {
+            named = hot();
+            let text = match named {
                 Some(function) => format!("{busy} % on-CPU, most of it in {function}"),
                 None => format!("{busy} % on-CPU, spread over many functions"),
             };
             (ReasonCode::OnCpu, text)
-        } else if let Some(text) = self.wait_words(pole, &states) {
+        } else if let Some((text, function)) = self.wait_words(pole, &states) {
+            named = function;
             (if busy <= WAITING_PERCENT { ReasonCode::Waits } else { ReasonCode::Mixed }, text)
         } else if busy <= WAITING_PERCENT {
             let after = self.event_before_wait(pole).map(|event| format!(", after “{event}”")).unwrap_or_default();
             (ReasonCode::Waits, format!("waits, {busy} % on-CPU{after}"))
         } else {
-            let text = match hot() {
+            named = hot();
+            let text = match named {
                 Some(function) => format!("{busy} % on-CPU, most of it in {function}; waits for the rest"),
                 None => format!("{busy} % on-CPU; waits for the rest"),
             };
@@ -575,11 +581,11 @@ impl Report {
         if self.in_sequence(&pole.nodes) {
             text = format!("{} in sequence; {text}", pole.nodes.len());
         }
-        Reason { code, text }
+        Reason { code, text, function: named.map(str::to_owned) }
     }
 
-    /// What a pole waits for, where that was seen for most of the time in which it did not run.
-    fn wait_words(&self, pole: &Pole, states: &States) -> Option<String> {
+    /// What a pole waits for, where that was seen for most of the time in which it did not run, and the function that is named in it.
+    fn wait_words(&self, pole: &Pole, states: &States) -> Option<(String, Option<&str>)> {
         let own = states.own();
         let (kind, nanos) = states.longest_wait()?;
         if states.blocked() * 2 < own - states.on_cpu_nanos {
@@ -588,9 +594,10 @@ impl Report {
         let percent = |nanos: i64| (i128::from(nanos) * 100 / i128::from(own.max(1))) as i64;
         let busy = percent(states.on_cpu_nanos);
         let (wait, _) = self.pole_waits(pole).into_iter().find(|(wait, _)| wait.kind == kind)?;
-        let whose = self.waiting_function(wait).map(|function| format!(", in {function}")).unwrap_or_default();
+        let function = self.waiting_function(wait);
+        let whose = function.map(|function| format!(", in {function}")).unwrap_or_default();
         let of_all = format!("{} % {}{whose}", percent(nanos), wait_word(kind));
-        Some(if busy > WAITING_PERCENT { format!("{busy} % on-CPU; {of_all}") } else { of_all })
+        Some((if busy > WAITING_PERCENT { format!("{busy} % on-CPU; {of_all}") } else { of_all }, function))
     }
 
     /// The waits of a pole while it was on the path, longest first, each with how long it was in the way.

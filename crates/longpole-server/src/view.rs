@@ -334,6 +334,8 @@ pub struct ReasonView {
     pub code: &'static str,
     /// For people.
     pub text: String,
+    /// The function that the text names.
+    pub function: Option<String>,
 }
 
 /// A function with its share of some samples.

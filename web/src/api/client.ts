@@ -11,7 +11,7 @@ import {
   decodeTree,
 } from './decode';
 import { ApiError, type FailureKind } from './error';
-import type { Flame, Frame, Poles, Recording, Span, Summary, Tree } from './types';
+import type { Flame, FlameTime, Frame, Poles, Recording, Span, Summary, Tree } from './types';
 
 /**
  * Takes the token out of the address, so that it is in no bookmark and no screenshot. The cookie that the server set with this page speaks for us
@@ -71,8 +71,8 @@ export const api = {
   tree: (recording: string, signal: AbortSignal): Promise<Tree> => get(at(recording, '/tree'), decodeTree, signal),
   span: (recording: string, handle: string, signal: AbortSignal): Promise<Span> =>
     get(at(recording, `/spans/${encodeURIComponent(handle)}`), decodeSpan, signal),
-  flame: (recording: string, span: string | null, signal: AbortSignal): Promise<Flame> =>
-    get(at(recording, `/flame${span === null ? '' : `?span=${encodeURIComponent(span)}`}`), decodeFlame, signal),
+  flame: (recording: string, span: string | null, time: FlameTime, signal: AbortSignal): Promise<Flame> =>
+    get(at(recording, `/flame?${new URLSearchParams({ ...(span === null ? {} : { span }), time })}`), decodeFlame, signal),
   frame: (recording: string, handle: string, signal: AbortSignal): Promise<Frame> =>
     get(at(recording, `/frames/${encodeURIComponent(handle)}`), decodeFrame, signal),
 };

@@ -12,6 +12,7 @@ import {
   decodeSummary,
   decodeTree,
 } from './decode';
+import { FLAME_TIMES } from './types';
 
 const GOLDEN = new URL('../testing/golden/', import.meta.url);
 const DECODERS: Readonly<Record<string, (document: unknown) => unknown>> = {
@@ -42,6 +43,7 @@ describe('made-up recordings', () => {
       const tree = decodeTree(documents.tree());
       expect(tree.count).toBe(documents.rows);
       expect(decodeFlame(documents.flame(null)).samples).toBeLessThanOrEqual(documents.recording.samples);
+      for (const time of FLAME_TIMES) expect(decodeFlame(documents.flame(null, time)).time).toBe(time);
       decodeSpan(documents.span('s1'));
     });
   }
@@ -50,7 +52,8 @@ describe('made-up recordings', () => {
     const documents = deployRecording();
     for (let index = 1; index <= documents.rows; index++) {
       const { states, durationNanos } = decodeSpan(documents.span(`s${index}`));
-      expect(states.onCpuNanos + states.inChildNanos + states.unaccountedNanos).toBe(durationNanos);
+      const blocked = Object.values(states.blockedNanos).reduce((sum, nanos) => sum + nanos, 0);
+      expect(states.onCpuNanos + states.inChildNanos + blocked + states.unaccountedNanos).toBe(durationNanos);
     }
   });
 });
@@ -107,6 +110,27 @@ describe('documents that are not what the contract says', () => {
           delete copy.deployment['idle_nanos'];
         }),
       'summary.deployment.idle_nanos: expected a number, found nothing',
+    ],
+    [
+      'a state without one kind of waits',
+      () =>
+        complaint(decodeSummary, documents.summary(), (copy: { states: { blocked_nanos: Record<string, unknown> } }) => {
+          delete copy.states.blocked_nanos['page_fault'];
+        }),
+      'summary.states.blocked_nanos.page_fault: expected a number, found nothing',
+    ],
+    [
+      'a wait for something unknown',
+      () =>
+        complaint(decodeSpan, documents.span('s38'), (copy: { waits: { kind: string }[] }) => {
+          for (const wait of copy.waits) wait.kind = 'godot';
+        }),
+      'span.waits[0].kind: expected lock, disk, network, sleep, page_fault, child, pipe or other, found "godot"',
+    ],
+    [
+      'a flame graph of an unknown time',
+      () => complaint(decodeFlame, documents.flame(null), (copy: { time: string }) => Object.assign(copy, { time: 'lunch' })),
+      'flame.time: expected on_cpu, off_cpu or wall, found "lunch"',
     ],
     [
       'a word in a column',

@@ -4,28 +4,32 @@
  */
 import type { Nanos } from '../base/brand';
 import { at, type Column } from '../base/column';
-import type {
-  Answer,
-  Attribute,
-  AttributeValue,
-  CriticalPathColumns,
-  Deployment,
-  Evidence,
-  Exit,
-  Flame,
-  FlameFrame,
-  Frame,
-  NanosRange,
-  Pole,
-  Poles,
-  QualityNote,
-  Recording,
-  SampleLinks,
-  Span,
-  States,
-  Summary,
-  TopFrame,
-  Tree,
+import {
+  type Answer,
+  type Attribute,
+  type AttributeValue,
+  type CriticalPathColumns,
+  type Deployment,
+  type Evidence,
+  type Exit,
+  FLAME_TIMES,
+  type Flame,
+  type FlameFrame,
+  type Frame,
+  type NanosRange,
+  type Pole,
+  type Poles,
+  type QualityNote,
+  type Recording,
+  type SampleLinks,
+  type Span,
+  type States,
+  type Summary,
+  type TopFrame,
+  type Tree,
+  WAIT_KINDS,
+  type Wait,
+  type WaitKind,
 } from './types';
 
 /** A document is not what the contract says. */
@@ -133,12 +137,16 @@ function range(cursor: Cursor): NanosRange {
   return { low, high };
 }
 
+/** One of a few words. */
+function oneOf<Word extends string>(cursor: Cursor, words: readonly Word[]): Word {
+  const found = cursor.string();
+  const word = words.find((known) => known === found);
+  if (word !== undefined) return word;
+  throw new DecodeError(cursor.path, `expected ${words.slice(0, -1).join(', ')} or ${words.at(-1)}, found "${found}"`);
+}
+
 function evidence(cursor: Cursor): Evidence {
-  const word = cursor.string();
-  if (word !== 'declared' && word !== 'inferred') {
-    throw new DecodeError(cursor.path, `expected declared or inferred, found "${word}"`);
-  }
-  return word;
+  return oneOf(cursor, ['declared', 'inferred']);
 }
 
 function exit(cursor: Cursor): Exit {
@@ -157,10 +165,16 @@ function links(cursor: Cursor): SampleLinks {
   };
 }
 
+function blocked(cursor: Cursor): States['blockedNanos'] {
+  const entries = WAIT_KINDS.map((kind) => [kind, cursor.field(kind).nanos()] as const);
+  return Object.fromEntries(entries) as Record<WaitKind, Nanos>;
+}
+
 function states(cursor: Cursor): States {
   return {
     onCpuNanos: cursor.field('on_cpu_nanos').nanos(),
     inChildNanos: cursor.field('in_child_nanos').nanos(),
+    blockedNanos: blocked(cursor.field('blocked_nanos')),
     unaccountedNanos: cursor.field('unaccounted_nanos').nanos(),
   };
 }
@@ -201,7 +215,11 @@ function pole(cursor: Cursor): Pole {
     savesOwn: range(cursor.field('saves_own_nanos')),
     evidence: evidence(cursor.field('evidence')),
     states: states(cursor.field('states')),
-    reason: { code: reason.field('code').string(), text: reason.field('text').string() },
+    reason: {
+      code: reason.field('code').string(),
+      text: reason.field('text').string(),
+      function: reason.field('function').orNull((c) => c.string()),
+    },
     contains: cursor.field('contains').orNull((c) => c.string()),
     resource: cursor.field('resource').orNull((c) => c.string()),
     topFrames: cursor.field('top_frames').list(topFrame),
@@ -373,6 +391,15 @@ function attributeValue(cursor: Cursor): AttributeValue {
   return cursor.value as AttributeValue;
 }
 
+function wait(cursor: Cursor): Wait {
+  return {
+    kind: oneOf(cursor.field('kind'), WAIT_KINDS),
+    syscall: cursor.field('syscall').orNull((c) => c.string()),
+    function: cursor.field('function').orNull((c) => c.string()),
+    nanos: cursor.field('nanos').nanos(),
+  };
+}
+
 /** `/api/recordings/{rec}/spans/{handle}`. */
 export function decodeSpan(document: unknown): Span {
   const cursor = new Cursor(document, 'span');
@@ -411,6 +438,7 @@ export function decodeSpan(document: unknown): Span {
       handle: c.field('handle').orNull((h) => h.string()),
     })),
     states: states(cursor.field('states')),
+    waits: cursor.field('waits').list(wait),
     samples: {
       own: samples.field('own').count(),
       withDescendants: samples.field('with_descendants').count(),
@@ -473,6 +501,7 @@ export function decodeFlame(document: unknown): Flame {
     recording: cursor.field('recording').string(),
     span: cursor.field('span').orNull((c) => c.string()),
     title: cursor.field('title').string(),
+    time: oneOf(cursor.field('time'), FLAME_TIMES),
     samples: cursor.field('samples').count(),
     weightNanos: cursor.field('weight_nanos').nanos(),
     fewSamples: cursor.field('few_samples').boolean(),

@@ -43,10 +43,15 @@ export interface SampleLinks {
   readonly none: number;
 }
 
+/** What a thread waits for. */
+export const WAIT_KINDS = ['lock', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'] as const;
+export type WaitKind = (typeof WAIT_KINDS)[number];
+
 /** Where the time of a span went; the parts sum to its duration. */
 export interface States {
   readonly onCpuNanos: Nanos;
   readonly inChildNanos: Nanos;
+  readonly blockedNanos: Readonly<Record<WaitKind, Nanos>>;
   readonly unaccountedNanos: Nanos;
 }
 
@@ -74,7 +79,8 @@ export interface Pole {
   readonly savesOwn: NanosRange;
   readonly evidence: Evidence;
   readonly states: States;
-  readonly reason: { readonly code: string; readonly text: string };
+  /** `function` is the one that the text names: where it ran, or where it waits. */
+  readonly reason: { readonly code: string; readonly text: string; readonly function: string | null };
   /** Handle of the pole inside this one that explains most of what it saves. */
   readonly contains: string | null;
   /** URN of the cloud resource that it works on; `context` is then its type and name. */
@@ -184,6 +190,16 @@ export interface Savings {
   readonly onPathNanos: Nanos;
 }
 
+/** Waits of one kind, in one system call of one function. */
+export interface Wait {
+  readonly kind: WaitKind;
+  /** `null` where it was in none, or in one without a name. */
+  readonly syscall: string | null;
+  /** The function of the program that waits; `null` where its stack is not known. */
+  readonly function: string | null;
+  readonly nanos: Nanos;
+}
+
 export interface Span {
   readonly recording: string;
   readonly handle: string;
@@ -206,6 +222,8 @@ export interface Span {
   }[];
   readonly links: readonly { readonly traceId: string; readonly spanId: string; readonly handle: string | null }[];
   readonly states: States;
+  /** What it waited for itself, longest first. */
+  readonly waits: readonly Wait[];
   readonly samples: { readonly own: number; readonly withDescendants: number; readonly links: SampleLinks };
   readonly fewSamples: boolean;
   readonly savings: Savings;
@@ -222,14 +240,21 @@ export interface FlameFrame {
   readonly reason: string | null;
 }
 
+/** Which time a flame graph shows: on a CPU, blocked, or both. */
+export const FLAME_TIMES = ['on_cpu', 'off_cpu', 'wall'] as const;
+export type FlameTime = (typeof FLAME_TIMES)[number];
+
 /** A flame graph: its nodes as columns in pre-order, node 0 is the root. */
 export interface Flame {
   readonly recording: string;
   readonly span: string | null;
   readonly title: string;
+  readonly time: FlameTime;
+  /** Samples and waits in it. */
   readonly samples: number;
   readonly weightNanos: Nanos;
   readonly fewSamples: boolean;
+  /** Of its samples; waits are not among them. */
   readonly links: SampleLinks;
   readonly frames: readonly FlameFrame[];
   readonly count: number;

@@ -57,17 +57,22 @@ export function wallAfter(range: NanosRange, wallNanos: Nanos): NanosRange {
 /** Why a pole is long, with the function that is named in it, if there is one, as a piece of its own. */
 export interface ReasonPieces {
   readonly before: string;
-  readonly frame: TopFrame | null;
+  readonly function: {
+    readonly name: string;
+    /** The function among those of its samples; `null` where it was not seen running but waiting. */
+    readonly frame: TopFrame | null;
+  } | null;
   readonly after: string;
 }
 
-/** Takes the sentence apart where it names the function that stands first among those of the pole. */
+/** Takes the sentence apart where it names a function. */
 export function reasonPieces(pole: Pole): ReasonPieces {
-  const { text } = pole.reason;
-  const first = pole.topFrames[0];
-  const place = first === undefined ? -1 : text.indexOf(first.function);
-  if (first === undefined || place < 0) return { before: text, frame: null, after: '' };
-  return { before: text.slice(0, place), frame: first, after: text.slice(place + first.function.length) };
+  const { text, function: name } = pole.reason;
+  const place = name === null ? -1 : text.indexOf(name);
+  if (name === null || place < 0) return { before: text, function: null, after: '' };
+  // A function may run and wait; where it waits is what a pole that waits is about.
+  const frame = pole.reason.code === 'waits' ? null : (pole.topFrames.find((top) => top.function === name) ?? null);
+  return { before: text.slice(0, place), function: { name, frame }, after: text.slice(place + name.length) };
 }
 
 /** Whether a recording has an answer worth a line of its own. */

@@ -190,9 +190,9 @@ export function hottestFrames(flame: Flame, totals: FrameTotals, named: string |
     .slice(0, limit);
 }
 
-/** Samples of a weight, from the ratio the whole graph has. */
-export function samplesOf(flame: Flame, nanos: number): number {
-  return flame.weightNanos > 0 ? Math.round((nanos / flame.weightNanos) * flame.samples) : 0;
+/** Samples of a weight, from the ratio the whole graph has; `null` where there are waits, which are of any length. */
+export function samplesOf(flame: Flame, nanos: number): number | null {
+  return flame.time === 'on_cpu' ? Math.round(ratio(nanos, flame.weightNanos) * flame.samples) : null;
 }
 
 /** Code of one origin, and its share of the self time. */
@@ -236,12 +236,13 @@ export function titleOfNode(flame: Flame, node: NodeIndex): string {
 /** A box in words: `hash_block, 93 %, 2.10 s total, 1.90 s self, 2,098 samples`. */
 export function nodeInWords(flame: Flame, node: NodeIndex): string {
   const total = at(flame.total, node);
+  const samples = samplesOf(flame, total);
   return [
     titleOfNode(flame, node),
     formatShare(ratio(total, flame.weightNanos)),
     `${formatDuration(total)} total`,
     `${formatDuration(at(flame.self, node))} self`,
-    counted(samplesOf(flame, total), 'sample'),
+    ...(samples === null ? [] : [counted(samples, 'sample')]),
   ].join(', ');
 }
 

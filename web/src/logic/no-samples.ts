@@ -1,8 +1,9 @@
 /** Why there are no samples to show: always one of a few true sentences, with what to do. */
 
-import type { QualityNote, Span, Summary } from '../api/types';
+import type { FlameTime, QualityNote, Span, Summary } from '../api/types';
 import type { Nanos } from '../base/brand';
 import { formatDuration } from './format';
+import { blockedNanos } from './states';
 
 export interface NoSamples {
   readonly title: string;
@@ -42,20 +43,35 @@ function ofRun(summary: Summary, notes: readonly QualityNote[]): NoSamples | nul
   return null;
 }
 
-/** Why the whole run has no samples. */
-export function whyRunHasNoSamples(summary: Summary, notes: readonly QualityNote[]): NoSamples {
+/** Why there is no wait to show of a time that lasted as long as `of` says. */
+function noWaits(of: string, blocked: Nanos): NoSamples {
+  return {
+    title: 'No wait was seen',
+    text:
+      blocked > 0
+        ? `Of ${of} it was blocked for ${formatDuration(blocked)}, but the stacks of those waits are not known.`
+        : `No thread was seen to wait in it for 5\u00a0ms or longer; threads that wait for work are left out.`,
+  };
+}
+
+/** Why the whole run has no samples, or no waits where those are asked for. */
+export function whyRunHasNoSamples(summary: Summary, notes: readonly QualityNote[], time: FlameTime): NoSamples {
+  const run = ofRun(summary, notes);
+  if (run === null && time === 'off_cpu') return noWaits(formatDuration(summary.wallNanos), blockedNanos(summary.states));
   return (
-    ofRun(summary, notes) ?? {
+    run ?? {
       title: 'Nothing was caught on a CPU',
       text: `The run used ${summary.cpuNanos === null ? 'little' : formatDuration(summary.cpuNanos)} of CPU time, and no sample fell into it at ${summary.rateHz} samples a second.`,
     }
   );
 }
 
-/** Why a span has no samples. */
-export function whySpanHasNoSamples(span: Span, summary: Summary, notes: readonly QualityNote[]): NoSamples {
+/** Why a span has no samples, or no waits where those are asked for. */
+export function whySpanHasNoSamples(span: Span, summary: Summary, notes: readonly QualityNote[], time: FlameTime): NoSamples {
   const run = ofRun(summary, notes);
   if (run !== null) return run;
+  const blocked = blockedNanos(span.states);
+  if (time === 'off_cpu') return noWaits(formatDuration(span.durationNanos), blocked);
   const period = (summary.rateHz > 0 ? 1e9 / summary.rateHz : 1e9) as Nanos;
   if (span.durationNanos < 2 * period) {
     return {
@@ -67,6 +83,12 @@ export function whySpanHasNoSamples(span: Span, summary: Summary, notes: readonl
     return {
       title: 'No sample was tied to this span',
       text: `Its threads ran for ${formatDuration(span.states.onCpuNanos)}, but no sample carries it. Data quality says what was lost.`,
+    };
+  }
+  if (blocked > span.durationNanos / 2) {
+    return {
+      title: 'It waited',
+      text: `Of ${formatDuration(span.durationNanos)} it was blocked for ${formatDuration(blocked)}, so there is no code that ran. Switch the graph to blocked to see where.`,
     };
   }
   if (span.process === null && span.states.inChildNanos < span.durationNanos / 2) {

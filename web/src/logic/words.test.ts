@@ -1,6 +1,6 @@
 /** What the page says in sentences. */
 import { describe, expect, it } from 'vitest';
-import { decodePoles, decodeRecordings, decodeSpan, decodeSummary, decodeTree } from '../api/decode';
+import { decodeFlame, decodePoles, decodeRecordings, decodeSpan, decodeSummary, decodeTree } from '../api/decode';
 import type { Nanos, SpanIndex } from '../base/brand';
 import { allRecordings, deployRecording } from '../testing/recordings.mjs';
 import {
@@ -17,11 +17,12 @@ import {
   whyInWords,
 } from './answer';
 import { deploymentParts } from './deployment';
+import { madeOfInWords, numberInWords } from './flame-time';
 import { wasSampled, whyRunHasNoSamples, whySpanHasNoSamples } from './no-samples';
 import { allNotes, graveNotes, linksInWords, titleOf } from './quality';
 import { matchingRecordings } from './search';
 import { rowInWords } from './span-words';
-import { stateParts } from './states';
+import { blockedNanos, stateParts } from './states';
 
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
 const deploy = deployRecording();
@@ -41,9 +42,17 @@ describe('the answer', () => {
   it('takes its reason apart where that names a function', () => {
     const [first, second] = poles;
     if (first === undefined || second === undefined) throw new Error('no poles');
-    const { before, frame, after } = reasonPieces(first);
-    expect([before, frame?.function, after]).toEqual(['91 % on-CPU, most of it in ', 'provider_build::bundle::hash_block', '']);
-    expect(reasonPieces(second)).toEqual({ before: 'waits, 0 % on-CPU', frame: null, after: '' });
+    const { before, function: named, after } = reasonPieces(first);
+    const hot = 'provider_build::bundle::hash_block';
+    expect([before, named?.name, named?.frame?.function, after]).toEqual(['91 % on-CPU, most of it in ', hot, hot, '']);
+    expect(reasonPieces(second)).toEqual({ before: 'waits, 0 % on-CPU', function: null, after: '' });
+    const waiting = poles.find(({ reason }) => / on a lock/.test(reason.text));
+    if (waiting === undefined) throw new Error('no pole is blocked on a lock');
+    expect(reasonPieces(waiting)).toEqual({
+      before: '77 % blocked on a lock, in ',
+      function: { name: 'deploy_engine::state::StateFile::record', frame: null },
+      after: '',
+    });
   });
   it('names the context only where it says more than the name', () => {
     expect(poles[0] === undefined ? null : contextOf(poles[0])).toBe('create web-bundle');
@@ -106,27 +115,40 @@ describe('why there are no samples', () => {
   it('refused: what the kernel said and what to do', () => {
     if (odd === undefined) throw new Error('no such recording');
     const summary = summaryOf(odd);
-    expect(whyRunHasNoSamples(summary, summary.quality).text).toContain('sysctl kernel.perf_event_paranoid=2');
+    expect(whyRunHasNoSamples(summary, summary.quality, 'on_cpu').text).toContain('sysctl kernel.perf_event_paranoid=2');
   });
   it('imported: the file has spans alone, and on-CPU time is not known', () => {
     const imported = { ...summaryOf(deploy), command: ['import', 'up.json'], processes: 0, mode: 'off', rateHz: 0 };
-    expect(whyRunHasNoSamples(imported, []).title).toBe('The file holds no samples');
-    expect(whyRunHasNoSamples({ ...imported, processes: 1 }, []).title).toBe('Samples were not recorded');
+    expect(whyRunHasNoSamples(imported, [], 'off_cpu').title).toBe('The file holds no samples');
+    expect(whyRunHasNoSamples({ ...imported, processes: 1 }, [], 'on_cpu').title).toBe('Samples were not recorded');
     expect([imported, { ...imported, mode: 'refused' }, summaryOf(deploy)].map(wasSampled)).toEqual([false, false, true]);
   });
   it('switched off, too short, waiting, or lost', () => {
     if (single === undefined) throw new Error('no such recording');
     const summary = summaryOf(deploy);
     const span = decodeSpan(deploy.span('s13'));
-    const why = (change: Partial<typeof span>) => whySpanHasNoSamples({ ...span, ...change }, summary, []).title;
+    const why = (change: Partial<typeof span>) => whySpanHasNoSamples({ ...span, ...change }, summary, [], 'on_cpu').title;
     const process = { pid: 1, name: 'x', arguments: [] };
-    const states = { onCpuNanos: 0 as Nanos, inChildNanos: 0 as Nanos, unaccountedNanos: 91e6 as Nanos };
-    expect(whySpanHasNoSamples(span, { ...summary, mode: 'off' }, []).title).toBe('Samples were not recorded');
+    const states = { ...span.states, onCpuNanos: 0 as Nanos, inChildNanos: 0 as Nanos, unaccountedNanos: 91e6 as Nanos };
+    expect(whySpanHasNoSamples(span, { ...summary, mode: 'off' }, [], 'on_cpu').title).toBe('Samples were not recorded');
     expect(why({ durationNanos: 1e6 as Nanos })).toBe('Too short for a sample');
     expect(why({ process, states })).toBe('It used no CPU time of its own');
     expect(why({ process, states: { ...states, onCpuNanos: 50e6 as Nanos } })).toBe('No sample was tied to this span');
     expect(why({})).toBe('No sample carries this span');
-    expect(whyRunHasNoSamples(summaryOf(single), []).title).toBe('Nothing was caught on a CPU');
+    expect(whyRunHasNoSamples(summaryOf(single), [], 'on_cpu').title).toBe('Nothing was caught on a CPU');
+  });
+  it('blocked: it waited, and where there is nothing of that either', () => {
+    const summary = summaryOf(deploy);
+    const why = (handle: string, time: 'on_cpu' | 'off_cpu') => whySpanHasNoSamples(decodeSpan(deploy.span(handle)), summary, [], time);
+    expect(plain(why('s38', 'on_cpu').text)).toBe(
+      'Of 92.0 ms it was blocked for 83.0 ms, so there is no code that ran. Switch the graph to blocked to see where.',
+    );
+    expect(plain(why('s24', 'off_cpu').text)).toBe('Of 1.07 s it was blocked for 1.02 s, but the stacks of those waits are not known.');
+    expect(plain(why('s12', 'off_cpu').text)).toBe(
+      'No thread was seen to wait in it for 5 ms or longer; threads that wait for work are left out.',
+    );
+    if (single === undefined) throw new Error('no such recording');
+    expect(whyRunHasNoSamples(summaryOf(single), [], 'off_cpu').title).toBe('No wait was seen');
   });
 });
 
@@ -151,10 +173,44 @@ describe('data quality', () => {
   });
 });
 
-it('the parts of a state bar are shares of their sum', () => {
-  const parts = stateParts({ onCpuNanos: 30 as Nanos, inChildNanos: 60 as Nanos, unaccountedNanos: 10 as Nanos });
-  expect(parts.map(({ label, share }) => `${label} ${share}`)).toEqual(['on-CPU 0.3', 'in child 0.6', 'unaccounted 0.1']);
-  expect(stateParts({ onCpuNanos: 0 as Nanos, inChildNanos: 0 as Nanos, unaccountedNanos: 0 as Nanos })[0]?.share).toBe(0);
+describe('the parts of a time', () => {
+  const nothing = { lock: 0, disk: 0, network: 0, sleep: 0, page_fault: 0, child: 0, pipe: 0, other: 0 };
+  const states = (onCpu: number, inChild: number, blocked: Partial<typeof nothing>, unaccounted: number) => ({
+    onCpuNanos: onCpu as Nanos,
+    inChildNanos: inChild as Nanos,
+    blockedNanos: { ...nothing, ...blocked } as Record<keyof typeof nothing, Nanos>,
+    unaccountedNanos: unaccounted as Nanos,
+  });
+  it('are shares of their sum, what it was blocked on longest first', () => {
+    const { onCpu, inChild, blocked, unaccounted } = stateParts(states(30, 20, { disk: 10, page_fault: 25 }, 15));
+    expect([onCpu, inChild, ...blocked.kinds, unaccounted].map(({ label, share }) => `${label} ${share}`)).toEqual([
+      'on-CPU 0.3',
+      'in child 0.2',
+      'page fault 0.25',
+      'disk 0.1',
+      'unaccounted 0.15',
+    ]);
+    expect([blocked.nanos, blocked.share]).toEqual([35, 0.35]);
+    expect(blocked.kinds[0]?.explanation).toBe('blocked for memory to be brought in');
+  });
+  it('of no time are no shares', () => {
+    const { onCpu, blocked } = stateParts(states(0, 0, {}, 0));
+    expect([onCpu.share, blocked.share, blocked.kinds.length]).toEqual([0, 0, 0]);
+  });
+  it('sum along the critical path to the wall time', () => {
+    const { states: found, wallNanos } = decodeSummary(deploy.summary());
+    expect(found.onCpuNanos + found.inChildNanos + blockedNanos(found) + found.unaccountedNanos).toBe(wallNanos);
+  });
+});
+
+it('a flame graph says what it is made of', () => {
+  const words = (time: string) => {
+    const flame = decodeFlame(deploy.flame('s2', time));
+    return [numberInWords(flame), madeOfInWords(flame)].map(plain);
+  };
+  expect(words('on_cpu')).toEqual(['2,874 samples', '2,874 samples: 2,874 by the span’s own record']);
+  expect(words('off_cpu')).toEqual(['2 waits', '2 waits of 5 ms or longer']);
+  expect(words('wall')).toEqual(['2,876 samples and waits', '2,874 samples: 2,874 by the span’s own record; 2 waits of 5 ms or longer']);
 });
 
 it('recordings are found by command, answer and handle', () => {

@@ -2,6 +2,7 @@
 import { QueryClient, queryOptions } from '@tanstack/react-query';
 import { api } from '../api/client';
 import { ApiError } from '../api/error';
+import type { FlameTime } from '../api/types';
 
 // A sealed recording never changes, so what was loaded stays good for as long as the page is open.
 const SEALED = { staleTime: Number.POSITIVE_INFINITY, refetchOnWindowFocus: false } as const;
@@ -49,10 +50,10 @@ export const spanQuery = (recording: string, handle: string) =>
     ...SEALED,
   });
 
-export const flameQuery = (recording: string, span: string | null) =>
+export const flameQuery = (recording: string, span: string | null, time: FlameTime) =>
   queryOptions({
-    queryKey: [recording, 'flame', span],
-    queryFn: ({ signal }) => api.flame(recording, span, signal),
+    queryKey: [recording, 'flame', span, time],
+    queryFn: ({ signal }) => api.flame(recording, span, time, signal),
     ...SEALED,
     structuralSharing: false,
   });

@@ -1,10 +1,10 @@
 /** The selection of a recording, which is its URL, and the ways to change it. Each change is a step of the browser's history, except for zooming and folding. */
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import type { Pole } from '../api/types';
+import type { FlameTime, Pole } from '../api/types';
 import type { Fold } from '../logic/rows';
 import type { TimeRange } from '../logic/waterfall';
-import { changed, printFold, printRange, type RecordingSearch, selectingSpan } from './url';
+import { changed, printFold, printRange, type RecordingSearch, selectingSpan, showingTime } from './url';
 
 const route = getRouteApi('/r/$rec');
 
@@ -12,10 +12,13 @@ export interface SelectionActions {
   selectSpan(handle: string | null): void;
   /** Selects a pole, of its spans the one at `position`, and a function if one is given. */
   selectPole(pole: Pole, position?: number, frame?: string): void;
+  /** Selects a pole and shows where it waited. */
+  selectWaits(pole: Pole): void;
   /** Adds the first span of a pole to a URL that names only the pole; no step of the history. */
   openPole(pole: Pole): void;
   selectFrame(handle: string | null): void;
   zoomFlame(node: number): void;
+  showTime(time: FlameTime): void;
   setRange(range: TimeRange | null): void;
   setFold(fold: Fold): void;
 }
@@ -42,10 +45,12 @@ export function useSelection(): Selection {
           const next = selectingSpan(previous, pole.spans[position] ?? null, pole.handle);
           return frame === undefined ? next : changed(next, { frame });
         }, false),
+      selectWaits: (pole) => go((previous) => showingTime(selectingSpan(previous, pole.spans[0] ?? null, pole.handle), 'off_cpu'), false),
       openPole: (pole) =>
         go((previous) => selectingSpan(previous, pole.spans[0] ?? null, pole.spans.length > 0 ? pole.handle : null), true),
       selectFrame: (handle) => go((previous) => changed(previous, { frame: handle }), false),
       zoomFlame: (node) => go((previous) => changed(previous, { node: node > 0 ? node : null }), true),
+      showTime: (time) => go((previous) => showingTime(previous, time), false),
       setRange: (range) => go((previous) => changed(previous, { t: range === null ? null : printRange(range) }), true),
       setFold: (fold) => go((previous) => changed(previous, { fold: printFold(fold) }), true),
     };

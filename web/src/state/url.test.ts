@@ -1,11 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import type { SpanIndex } from '../base/brand';
 import { isFolded } from '../logic/rows';
-import { changed, foldOf, printFold, printRange, readFold, readListSearch, readRange, readRecordingSearch, selectingSpan } from './url';
+import {
+  changed,
+  foldOf,
+  printFold,
+  printRange,
+  readFold,
+  readListSearch,
+  readRange,
+  readRecordingSearch,
+  selectingSpan,
+  showingTime,
+} from './url';
 
 describe('reading search parameters', () => {
   it('keeps what is understood', () => {
-    const search = { span: 's12', pole: 'p1', frame: 'f3', t: '120000-4500000', fold: 's3.s9', node: 12 };
+    const search = { span: 's12', pole: 'p1', frame: 'f3', t: '120000-4500000', fold: 's3.s9', time: 'off_cpu', node: 12 };
     expect(readRecordingSearch(search)).toEqual(search);
   });
 
@@ -15,6 +26,7 @@ describe('reading search parameters', () => {
     ['a range that is none', { t: '9-3' }],
     ['a fold that is none', { fold: 's3,s9' }],
     ['a node that is none', { node: -1 }],
+    ['a time that is none, or goes without saying', { time: 'on_cpu' }],
     ['strangers', { token: 'secret', utm: 'x' }],
     ['objects', { span: { a: 1 }, node: [1] }],
     ['s0, which is no handle', { span: 's0' }],
@@ -63,5 +75,11 @@ describe('changing the selection', () => {
     expect(selectingSpan(search, 's5', null)).toEqual({ span: 's5', frame: 'f3', t: '1-2' });
     expect(selectingSpan(search, 's2', 'p1')).toEqual(search);
     expect(selectingSpan(search, null, null)).toEqual({ frame: 'f3', t: '1-2' });
+  });
+  it('another time of the flame graph keeps all but its zoom, and on-CPU goes without saying', () => {
+    const blocked = { span: 's2', pole: 'p1', frame: 'f3', t: '1-2', time: 'off_cpu' } as const;
+    expect(showingTime(search, 'off_cpu')).toEqual(blocked);
+    expect(selectingSpan(blocked, 's5', null)).toEqual({ span: 's5', frame: 'f3', t: '1-2', time: 'off_cpu' });
+    expect(showingTime(blocked, 'on_cpu')).toEqual({ span: 's2', pole: 'p1', frame: 'f3', t: '1-2' });
   });
 });

@@ -1,4 +1,5 @@
 /** The URL is the state: everything that decides what the page shows, checked on the way in and printed on the way out. */
+import type { FlameTime } from '../api/types';
 import type { Nanos } from '../base/brand';
 import { isHandle } from '../logic/handles';
 import { type Fold, NOTHING_FOLDED } from '../logic/rows';
@@ -22,6 +23,8 @@ export interface RecordingSearch {
   readonly t?: string;
   /** What is folded: `s3.s9`, or `all.s1` for everything but s1. */
   readonly fold?: string;
+  /** Time that the flame graph shows; on-CPU where it is not said. */
+  readonly time?: Exclude<FlameTime, 'on_cpu'>;
   /** Node that fills the flame graph. */
   readonly node?: number;
 }
@@ -41,13 +44,14 @@ export function readListSearch(search: Readonly<Record<string, unknown>>): ListS
 
 /** Reads the search parameters of a recording; what is not understood is left out. */
 export function readRecordingSearch(search: Readonly<Record<string, unknown>>): RecordingSearch {
-  const { span, pole, frame, t, fold, node } = search;
+  const { span, pole, frame, t, fold, time, node } = search;
   return {
     ...(isHandle(span, 's') ? { span } : {}),
     ...(isHandle(pole, 'p') ? { pole } : {}),
     ...(isHandle(frame, 'f') ? { frame } : {}),
     ...(typeof t === 'string' && readRange(t) !== null ? { t } : {}),
     ...(typeof fold === 'string' && readFold(fold) !== null ? { fold } : {}),
+    ...(time === 'off_cpu' || time === 'wall' ? { time } : {}),
     ...(typeof node === 'number' && Number.isSafeInteger(node) && node > 0 ? { node } : {}),
   };
 }
@@ -97,6 +101,11 @@ export function changed(
 ): RecordingSearch {
   const merged = { ...search, ...change };
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined)) as RecordingSearch;
+}
+
+/** Another time of the flame graph: another graph, so its zoom goes; the function stays selected. */
+export function showingTime(search: RecordingSearch, time: FlameTime): RecordingSearch {
+  return changed(search, { time: time === 'on_cpu' ? null : time, node: null });
 }
 
 /** The selection of a span alone: a function stays selected, the zoom of the flame graph of another span does not. */

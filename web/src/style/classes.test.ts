@@ -7,7 +7,7 @@ const VIEWS = new URL('../views/', import.meta.url).pathname;
 const files = readdirSync(VIEWS, { recursive: true }).map(String);
 
 /** Classes that are looked up by a value: the states of a bar. */
-const BY_VALUE = ['on_cpu', 'in_child', 'unaccounted'];
+const BY_VALUE = ['on_cpu', 'in_child', 'unaccounted', 'lock', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'];
 
 it('classes of views and of style sheets are the same', () => {
   const used = new Map<string, Set<string>>();

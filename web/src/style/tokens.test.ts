@@ -15,11 +15,16 @@ function colour(token: string, dark: boolean): string {
   return reference === undefined ? half : colour(reference, dark);
 }
 
-function luminance(hex: string): number {
-  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((from) => {
+/** Red, green and blue as amounts of light. */
+function linear(hex: string): readonly number[] {
+  return [1, 3, 5].map((from) => {
     const part = Number.parseInt(hex.slice(from, from + 2), 16) / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
   });
+}
+
+function luminance(hex: string): number {
+  const [red = 0, green = 0, blue = 0] = linear(hex);
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
@@ -42,10 +47,50 @@ const TEXT: readonly (readonly [string, readonly string[]])[] = [
   ['accent-text', ['accent']],
   ['path-text', ['path']],
 ];
-const MARKS: readonly (readonly [string, readonly string[]])[] = [...HUES, 'neutral', 'on-cpu', 'path', 'accent'].map((mark) => [
+const WAITS = ['lock', 'network', 'disk', 'sleep', 'page-fault', 'child', 'pipe', 'other'].map((kind) => `wait-${kind}`);
+const MARKS: readonly (readonly [string, readonly string[]])[] = [...HUES, ...WAITS, 'neutral', 'on-cpu', 'path', 'accent'].map((mark) => [
   mark,
   ['surface', 'hover', 'accent-soft'],
 ]);
+
+/** What people see who lack one kind of cones: Machado, Oliveira and Fernandes 2009, severity 1, on linear red, green and blue. */
+const EYES: Readonly<Record<string, readonly number[]>> = {
+  'all cones': [1, 0, 0, 0, 1, 0, 0, 0, 1],
+  protanopia: [0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998],
+  deuteranopia: [0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.01182, 0.04294, 0.968881],
+  tritanopia: [1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.3039],
+};
+
+/** A colour as such an eye sees it, in OKLab, where distances are those that people see. */
+function seen(hex: string, eye: readonly number[]): readonly number[] {
+  const cones = times(eye, linear(hex)).map((part) => Math.max(0, part));
+  const response = times(
+    [0.4122214708, 0.5363325363, 0.0514459929, 0.2119034982, 0.6806995451, 0.1073969566, 0.0883024619, 0.2817188376, 0.6299787005],
+    cones,
+  );
+  return times(
+    [0.2104542553, 0.793617785, -0.0040720468, 1.9779984951, -2.428592205, 0.4505937099, 0.0259040371, 0.7827717662, -0.808675766],
+    response.map(Math.cbrt),
+  );
+}
+
+function times(matrix: readonly number[], vector: readonly number[]): readonly number[] {
+  return [0, 3, 6].map((row) => vector.reduce((sum, part, column) => sum + (matrix[row + column] ?? 0) * part, 0));
+}
+
+function distance(a: readonly number[], b: readonly number[]): number {
+  return Math.hypot(...a.map((part, index) => part - (b[index] ?? 0)));
+}
+
+/** The states of a time as the style sheet draws them: a token, and the pattern that is drawn with it. */
+const sheet = readFileSync(new URL('../views/parts/parts.module.css', import.meta.url), 'utf8');
+const STATES = ['on_cpu', 'in_child', 'unaccounted', 'lock', 'network', 'disk', 'sleep', 'page_fault', 'child', 'pipe', 'other'].map(
+  (state) => {
+    const background = new RegExp(`^\\.${state} \\{\\n  background: ([^;]+);`, 'm').exec(sheet)?.[1] ?? '';
+    const token = /var\(--([\w-]+)\)/.exec(background)?.[1] ?? '';
+    return { token, pattern: background.replaceAll(`var(--${token})`, '') };
+  },
+);
 
 describe.each([
   ['light', false],
@@ -60,4 +105,12 @@ describe.each([
     );
   it('text can be read', () => expect(faults(TEXT, 4.5)).toEqual([]));
   it('marks can be seen', () => expect(faults(MARKS, 3)).toEqual([]));
+  it.each(Object.entries(EYES))('states of a time are told apart by their colour or their pattern: %s', (_, eye) => {
+    const alike = STATES.flatMap((a, index) =>
+      STATES.slice(index + 1)
+        .filter((b) => a.pattern === b.pattern && distance(seen(colour(a.token, dark), eye), seen(colour(b.token, dark), eye)) < 0.1)
+        .map((b) => `${a.token} ${b.token}`),
+    );
+    expect(alike).toEqual([]);
+  });
 });

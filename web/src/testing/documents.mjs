@@ -10,7 +10,13 @@ const FLAG = { error: 1, inferred: 2, process: 4, orphan: 8, clamped: 16, cycle:
 /** Below this many samples shares are rough; docs of the contract. */
 const FEW_SAMPLES = 20;
 
-/** One span of a description. Times in milliseconds from the start of the run. */
+/** Keys of `blocked_nanos`. */
+const WAIT_KINDS = ['lock', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'];
+
+/**
+ * One span of a description. Times in milliseconds from the start of the run; `code` is `[stack, samples]`, `waits` is
+ * `{ kind, syscall, millis, stack, function }`, the last two `null` where they are not known.
+ */
 export function span(service, name, start, duration, options = {}, children = []) {
   return { service, name, start, duration, ...options, children };
 }
@@ -29,14 +35,14 @@ export function recordingDocuments(description) {
   const exit = description.exit === undefined ? { code: 0, signal: null } : description.exit;
   const first = poles[0];
 
-  const flame = (handle) => {
+  const flame = (handle, time = 'on_cpu') => {
     const from = handle === null ? 0 : indexOf(rows, handle);
     if (from === null) return null;
     const to = handle === null ? rows.length : from + rows[from].subtree + 1;
     return {
       ...base,
       span: handle,
-      ...flameOf(rows, from, to, frames, handle === null ? description.command.join(' ') : rows[from].name),
+      ...flameOf(rows.slice(from, to), linksOf(rows, from, to), frames, handle === null ? 'the whole run' : rows[from].name, time),
     };
   };
 
@@ -126,6 +132,7 @@ function flatten(roots) {
       end: Math.round((item.start + item.duration) * MILLI),
       flags: item.flags ?? 0,
       stacks,
+      waits: (item.waits ?? []).map(({ millis, ...wait }) => ({ ...wait, nanos: Math.round(millis * MILLI) })),
       samples: stacks.reduce((sum, [, count]) => sum + count, 0),
       childRows: [],
       // What works below the work on a cloud resource works on it too.
@@ -187,6 +194,13 @@ function frameTable(rows) {
         if (position === stack.length - 1) known.self += count;
       }
     }
+    // Functions that only wait have no samples, and a handle all the same.
+    for (const text of row.waits.flatMap(({ stack }) => stack ?? [])) {
+      const [name, place = ''] = text.split(' @ ');
+      if (!table.has(name)) {
+        table.set(name, { function: name, file: place.split(':')[0], line: Number(place.split(':')[1] ?? 0), self: 0, total: 0 });
+      }
+    }
   }
   const list = [...table.values()].sort((a, b) => b.total - a.total || a.function.localeCompare(b.function));
   for (const [index, frame] of list.entries()) frame.handle = `f${index + 1}`;
@@ -231,7 +245,7 @@ function linksOf(rows, from, to, none = 0) {
   return links;
 }
 
-/** On a CPU for as long as there are samples, in a child for as long as children cover it, and the rest is not accounted for. */
+/** On a CPU for as long as there are samples, in a child for as long as children cover it, blocked as described; the rest is not accounted for. */
 function statesOf(rows, index) {
   const row = rows[index];
   let covered = 0;
@@ -242,9 +256,35 @@ function statesOf(rows, index) {
     if (to > from) covered += to - from;
     reach = Math.max(reach, to);
   }
-  const own = row.duration - covered;
-  const onCpu = Math.min(own, row.samples * PERIOD_NANOS);
-  return { on_cpu_nanos: onCpu, in_child_nanos: covered, unaccounted_nanos: own - onCpu };
+  const onCpu = Math.min(row.duration - covered, row.samples * PERIOD_NANOS);
+  let rest = row.duration - covered - onCpu;
+  const blocked = noWaits();
+  for (const { kind, nanos } of row.waits) {
+    const part = Math.min(rest, nanos);
+    blocked[kind] += part;
+    rest -= part;
+  }
+  return { on_cpu_nanos: onCpu, in_child_nanos: covered, blocked_nanos: blocked, unaccounted_nanos: rest };
+}
+
+function noWaits() {
+  return Object.fromEntries(WAIT_KINDS.map((kind) => [kind, 0]));
+}
+
+/** The states of the times on the path of these rows: each row's own states, in the shares that they have of it. */
+function statesOnPath(rows, indices, path) {
+  const states = { on_cpu_nanos: 0, in_child_nanos: 0, blocked_nanos: noWaits(), unaccounted_nanos: 0 };
+  for (const index of indices) {
+    const own = statesOf(rows, index);
+    const onPath = onPathOf(path, index);
+    const share = onPath / Math.max(1, rows[index].duration - own.in_child_nanos);
+    const onCpu = Math.round(own.on_cpu_nanos * share);
+    const blocked = WAIT_KINDS.map((kind) => Math.round(own.blocked_nanos[kind] * share));
+    states.on_cpu_nanos += onCpu;
+    for (const [place, kind] of WAIT_KINDS.entries()) states.blocked_nanos[kind] += blocked[place];
+    states.unaccounted_nanos += onPath - onCpu - blocked.reduce((sum, nanos) => sum + nanos, 0);
+  }
+  return states;
 }
 
 /** Time of the path in each span itself, and in all spans before it in pre-order: sums over subtrees are then one subtraction. */
@@ -264,14 +304,11 @@ function onPathBelow(path, rows, index) {
   return path.before[index + rows[index].subtree + 1] - path.before[index];
 }
 
+/** Those of the whole path; what lies outside of every span is not accounted for. */
 function pathStates(path, rows, wall) {
-  let onCpu = 0;
-  for (const index of new Set(path.pieces.map((piece) => piece.span))) {
-    const states = statesOf(rows, index);
-    const own = states.on_cpu_nanos + states.unaccounted_nanos;
-    if (own > 0) onCpu += Math.round((onPathOf(path, index) * states.on_cpu_nanos) / own);
-  }
-  return { on_cpu_nanos: onCpu, in_child_nanos: 0, unaccounted_nanos: wall - onCpu };
+  const indices = [...new Set(path.pieces.map((piece) => piece.span))];
+  const states = statesOnPath(rows, indices, path);
+  return { ...states, unaccounted_nanos: states.unaccounted_nanos + wall - indices.reduce((sum, index) => sum + onPathOf(path, index), 0) };
 }
 
 function savingsOf(rows, index, path) {
@@ -307,19 +344,13 @@ function polesOf(rows, path, frames, description) {
       const savings = indices.map((index) => savingsOf(rows, index, path));
       const sum = (key) => savings.map((saving) => saving[key]).reduce(add, [0, 0]);
       const onPath = indices.reduce((total, index) => total + onPathOf(path, index), 0);
-      const states = { on_cpu_nanos: 0, in_child_nanos: 0, unaccounted_nanos: 0 };
-      let samples = 0;
-      for (const index of indices) {
-        const own = statesOf(rows, index);
-        const time = own.on_cpu_nanos + own.unaccounted_nanos;
-        const onCpu = time > 0 ? Math.round((onPathOf(path, index) * own.on_cpu_nanos) / time) : 0;
-        states.on_cpu_nanos += onCpu;
-        states.unaccounted_nanos += onPathOf(path, index) - onCpu;
-        samples += rows[index].samples;
-      }
+      const states = statesOnPath(rows, indices, path);
+      const samples = indices.reduce((sum, index) => sum + rows[index].samples, 0);
       const share = onPath > 0 ? states.on_cpu_nanos / onPath : 0;
       const top = indices.length === 1 ? topFrames(rows, indices[0], indices[0] + 1, frames, 5) : [];
       const percent = `${Math.round(share * 100)} %`;
+      const waiting = rows[indices[0]].waits[0]?.function ?? null;
+      const locked = onPath > 0 ? states.blocked_nanos.lock / onPath : 0;
       const whole = indices.reduce((total, index) => total + rows[index].duration, 0);
       const onlyCalls = samples === 0 && onPath < whole / 10 && indices.some((index) => rows[index].childRows.length > 0);
       const reason =
@@ -328,10 +359,12 @@ function polesOf(rows, path, frames, description) {
           : onlyCalls
             ? { code: 'few_samples', text: 'hardly more than what it calls' }
             : share > 0.6 && top[0] !== undefined
-              ? { code: 'on_cpu', text: `${percent} on-CPU, most of it in ${top[0].function}` }
+              ? { code: 'on_cpu', text: `${percent} on-CPU, most of it in ${top[0].function}`, function: top[0].function }
               : share > 0.2
                 ? { code: 'mixed', text: `${percent} on-CPU; waits for the rest` }
-                : { code: 'waits', text: `waits, ${percent} on-CPU` };
+                : locked > 0.6
+                  ? { code: 'waits', text: `${Math.round(locked * 100)} % blocked on a lock, in ${waiting}`, function: waiting }
+                  : { code: 'waits', text: `waits, ${percent} on-CPU` };
       return {
         service: row.service,
         name: row.name,
@@ -345,7 +378,7 @@ function polesOf(rows, path, frames, description) {
         saves_own_nanos: sum('saves_own_nanos'),
         evidence: savings.every((saving) => saving.evidence === 'declared') ? 'declared' : 'inferred',
         states,
-        reason,
+        reason: { function: null, ...reason },
         contains: null,
         resource: row.urn,
         top_frames: top,
@@ -451,6 +484,7 @@ function spanDocument(rows, index, path, frames, base) {
       return { trace_id: hex(1, 32), span_id: hex(target + 20, 16), handle: target < 0 ? null : `s${target + 1}` };
     }),
     states: statesOf(rows, index),
+    waits: row.waits.map(({ kind, syscall, function: name, nanos }) => ({ kind, syscall, function: name, nanos })),
     samples: { own: row.samples, with_descendants: withDescendants, links: linksOf(rows, index, index + 1) },
     few_samples: row.samples < FEW_SAMPLES,
     savings: { ...savings, on_path_nanos },
@@ -459,23 +493,24 @@ function spanDocument(rows, index, path, frames, base) {
   };
 }
 
-function flameOf(rows, from, to, frames, title) {
+function flameOf(rows, links, frames, title, time) {
+  const sampled = time === 'off_cpu' ? [] : rows.flatMap((row) => row.stacks.map(([stack, count]) => [stack, count, count * PERIOD_NANOS]));
+  const waiting = time === 'on_cpu' ? [] : rows.flatMap((row) => row.waits);
+  const waited = waiting.flatMap(({ stack, nanos }) => (stack === null ? [] : [[stack, 1, nanos]]));
   const root = { name: null, self: 0, total: 0, children: new Map() };
   let samples = 0;
-  for (const row of rows.slice(from, to)) {
-    for (const [stack, count] of row.stacks) {
-      samples += count;
-      root.total += count;
-      let node = root;
-      for (const text of stack) {
-        const name = nameOf(text);
-        const child = node.children.get(name) ?? { name, self: 0, total: 0, children: new Map() };
-        node.children.set(name, child);
-        child.total += count;
-        node = child;
-      }
-      node.self += count;
+  for (const [stack, count, nanos] of [...sampled, ...waited]) {
+    samples += count;
+    root.total += nanos;
+    let node = root;
+    for (const text of stack) {
+      const name = nameOf(text);
+      const child = node.children.get(name) ?? { name, self: 0, total: 0, children: new Map() };
+      node.children.set(name, child);
+      child.total += nanos;
+      node = child;
     }
+    node.self += nanos;
   }
   const list = [];
   const numberOf = new Map();
@@ -493,9 +528,9 @@ function flameOf(rows, from, to, frames, title) {
     nodes.parent.push(parent);
     nodes.depth.push(depth);
     nodes.frame.push(node.name === null ? -1 : numberOf.get(node.name));
-    nodes.offset_nanos.push(offset * PERIOD_NANOS);
-    nodes.total_nanos.push(node.total * PERIOD_NANOS);
-    nodes.self_nanos.push(node.self * PERIOD_NANOS);
+    nodes.offset_nanos.push(offset);
+    nodes.total_nanos.push(node.total);
+    nodes.self_nanos.push(node.self);
     let next = offset;
     const children = [...node.children.values()].sort((a, b) => b.total - a.total || a.name.localeCompare(b.name));
     const pending = children.map((child) => {
@@ -507,10 +542,11 @@ function flameOf(rows, from, to, frames, title) {
   }
   return {
     title,
+    time,
     samples,
-    weight_nanos: samples * PERIOD_NANOS,
-    few_samples: samples < FEW_SAMPLES,
-    links: linksOf(rows, from, to),
+    weight_nanos: root.total,
+    few_samples: time !== 'off_cpu' && samples < FEW_SAMPLES,
+    links: time === 'off_cpu' ? { record: 0, inferred: 0, ambiguous: 0, none: 0 } : links,
     frames: list,
     nodes,
   };

@@ -52,6 +52,18 @@ function bundleCode(scale) {
   ];
 }
 
+const RECORD = 'deploy_engine::state::StateFile::record';
+
+/** Waits for the lock of the state file, and beneath them those for the file itself. */
+function recordWaits(lockMillis, diskMillis) {
+  const record = [...START, 'deploy_engine::main @ examples/deploy/src/engine.rs:12', `${RECORD} @ examples/deploy/src/state.rs:41`];
+  const futex = ['std::sync::poison::mutex::Mutex<T>::lock @ library/std/src/sync/poison/mutex.rs:414', 'syscall'];
+  return [
+    { kind: 'lock', syscall: 'futex', millis: lockMillis, function: RECORD, stack: [...record, ...futex] },
+    { kind: 'disk', syscall: 'fsync', millis: diskMillis, function: RECORD, stack: [...record, 'std::fs::File::sync_all', 'fsync'] },
+  ];
+}
+
 /** A stack deeper than a screen: a recursion over nested values. */
 const deep = [
   ...START,
@@ -252,6 +264,7 @@ const deploy = {
                 kind: 'client',
                 declared: true,
                 saves: 1050,
+                waits: [{ kind: 'network', syscall: 'recvfrom', millis: 1020, function: null, stack: null }],
               }),
             ]),
             createResource('service', 'cloud:Service', 4619, 1290, { linksTo: ['create cdn', 'create db', 'create api-bundle'] }, [
@@ -259,10 +272,13 @@ const deploy = {
                 span('provider-cloud', 'start replica', 4630 + replica * 104, 101, {
                   lowShare: 0,
                   attributes: [attribute('replica', replica)],
+                  waits: [
+                    { kind: 'sleep', syscall: 'clock_nanosleep', millis: 20, function: 'provider_cloud::replica::settle', stack: null },
+                  ],
                 }),
               ),
             ]),
-            span('deploy-engine', 'write state', 5914, 92, { attributes: [attribute('state.bytes', 40_112)] }),
+            span('deploy-engine', 'write state', 5914, 92, { waits: recordWaits(71, 12), attributes: [attribute('state.bytes', 40_112)] }),
           ],
         ),
       ],

@@ -61,6 +61,7 @@ export function flameOf(text: string): Flame {
     recording: 'r1',
     span: null,
     title: 'all',
+    time: 'on_cpu',
     samples: root.total,
     weight_nanos: root.total * 1e6,
     few_samples: root.total < 20,

@@ -197,7 +197,7 @@ impl PoleView {
             saves_own_nanos: range(pole.savings.own),
             evidence: pole.savings.evidence.as_str(),
             states: report.pole_states(pole).into(),
-            reason: ReasonView { code: reason.code.as_str(), text: reason.text },
+            reason: ReasonView { code: reason.code.as_str(), text: reason.text, function: reason.function },
             contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
             resource: pole.resource.clone(),
             top_frames: top_frames(report, &functions),

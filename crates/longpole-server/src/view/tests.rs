@@ -66,14 +66,14 @@ fn poles_say_what_they_save_and_why_they_are_long() {
             "on_path_nanos": 55 * MS, "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
             "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared",
             "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "blocked_nanos": not_blocked(), "unaccounted_nanos": 53 * MS },
-            "reason": { "code": "waits", "text": "waits, 3 % on-CPU" },
+            "reason": { "code": "waits", "text": "waits, 3 % on-CPU", "function": null },
             "contains": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
             "samples": 2, "few_samples": true,
         })
     );
     let second = &poles["poles"][1];
-    assert_eq!(second["reason"], json!({ "code": "on_cpu", "text": "75 % on-CPU, most of it in block" }));
+    assert_eq!(second["reason"], json!({ "code": "on_cpu", "text": "75 % on-CPU, most of it in block", "function": "block" }));
     assert_eq!(second["top_frames"][0], function("f2", "block", "src/hash.rs", 7, 30, 30 * MS));
     assert_eq!(poles["poles"][2]["reason"]["code"], "few_samples");
 }

@@ -1,5 +1,6 @@
-//! Story: after the run, a person opens the page, selects the first pole, reads its hot function, clicks it and sees its spans; one who
-//! deploys with Pulumi reads there whether it is the cloud, and which resource.
+//! Story: after the run, a person opens the page, selects the first pole, reads its hot function, clicks it and sees its spans, and reads
+//! of another pole for which lock it waits and in which function; one who deploys with Pulumi reads there whether it is the cloud, and
+//! which resource.
 //! Guarantees: all of that works in a real browser, without a request to anywhere else and without an error on the console; page and
 //! terminal split a deployment's time in the same words; who has not the address that `open` printed is told nothing.
 
@@ -68,6 +69,8 @@ fn the_pole_its_function_and_its_spans_in_a_real_browser() {
     let run = longpole(&store).args(["run", "--summary", "none", "--"]).arg(example("deploy")).stdout(Stdio::null()).status().unwrap();
     assert!(run.success());
     told("find-the-long-pole", &store, &sandbox, &chromium);
+    let waited: Value = serde_json::from_str(&told("see-what-it-waited-for", &store, &sandbox, &chromium)).unwrap();
+    assert_eq!(waited["function"], "deploy_example::state::StateFile::record", "{waited}");
 }
 
 /// Spans of Pulumi in OTLP JSON lines: a plug-in is started, then three resources are created one after the other, the database the

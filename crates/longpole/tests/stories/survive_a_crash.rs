@@ -56,7 +56,7 @@ fn kill_at(sandbox: &Sandbox, moment: u64) {
         std::hint::spin_loop();
     }
     recorder.kill().unwrap();
-    recorder.wait().unwrap();
+    let was_killed = std::os::unix::process::ExitStatusExt::signal(&recorder.wait().unwrap()) == Some(libc::SIGKILL);
     // The program goes on without its recorder, to its own end: only then its output closes.
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert!(rest.iter().any(|line| line == "ended normally"), "round {moment}: the program did not end by itself: {rest:?}");
@@ -66,7 +66,8 @@ fn kill_at(sandbox: &Sandbox, moment: u64) {
     assert!(shown.status.success(), "round {moment}: {}", String::from_utf8_lossy(&shown.stderr));
     let view: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
     let codes: Vec<&str> = view["quality"].as_array().unwrap().iter().filter_map(|q| q["code"].as_str()).collect();
-    assert!(codes.contains(&"recorder_killed"), "round {moment}: the recording does not say that its recorder was killed: {codes:?}");
+    // On a busy machine it may all be over before it is killed.
+    assert!(!was_killed || codes.contains(&"recorder_killed"), "round {moment}: the recording does not say that its recorder was killed: {codes:?}");
     let kept = longpole(&store).args(["sql", "SELECT encode(span_id, 'hex') AS id FROM spans", "--format", "json"]).output().unwrap();
     assert!(kept.status.success(), "round {moment}: {}", String::from_utf8_lossy(&kept.stderr));
     let kept = String::from_utf8(kept.stdout).unwrap();

@@ -1,31 +1,83 @@
 import type { States } from '../../api/types';
-import { formatDuration, formatShare } from '../../logic/format';
-import { stateParts } from '../../logic/states';
+import { counted, formatDuration, formatShare } from '../../logic/format';
+import { type StatePart, type StateParts, stateParts } from '../../logic/states';
 import css from './parts.module.css';
 
-/** Where a time went: a bar, and the numbers it is made of. Without samples nobody knows what was on a CPU. */
-export function StateBar({ states, sampled }: { readonly states: States; readonly sampled: boolean }) {
-  const parts = stateParts(states);
-  // A state that never was takes no room, but on-CPU is what one looks for.
-  const shown = parts.filter((part) => part.nanos > 0 || (part.state === 'on_cpu' && sampled));
+/** `lock 596 ms (99 %): blocked on a lock or another thread`. */
+function inWords({ label, explanation, nanos, share }: StatePart): string {
+  return `${label} ${formatDuration(nanos)} (${formatShare(share)}): ${explanation}`;
+}
+
+/** A state with the mark that it has in the bar. */
+function Label({ part }: { readonly part: StatePart }) {
+  return (
+    <span className={css.stateLabel} title={part.explanation}>
+      <span className={`${css.swatch} ${css[part.state]}`} aria-hidden="true" /> {part.label} <b>{formatDuration(part.nanos)}</b>{' '}
+      <i>{formatShare(part.share)}</i>
+    </span>
+  );
+}
+
+/** `blocked 21 % (lock 596 ms 20 %, disk 31 ms 1 %, 2 more)`. */
+function Blocked({ blocked, kindsMax }: { readonly blocked: StateParts['blocked']; readonly kindsMax: number }) {
+  const shown = blocked.kinds.slice(0, kindsMax);
+  const rest = blocked.kinds.slice(kindsMax);
+  return (
+    <li>
+      blocked <b>{formatShare(blocked.share)}</b>{' '}
+      <ul className={css.kinds} aria-label="What it was blocked on">
+        {shown.map((part) => (
+          <li key={part.state}>
+            <Label part={part} />
+          </li>
+        ))}
+        {rest.length > 0 && <li title={rest.map(inWords).join('\n')}>{counted(rest.length, 'more', 'more')}</li>}
+      </ul>
+    </li>
+  );
+}
+
+/**
+ * Where a time went: a bar, and the numbers it is made of. Of the kinds of waits so many are named. Without samples nobody knows what was on a
+ * CPU.
+ */
+export function StateBar({
+  states,
+  sampled,
+  kindsMax = Number.POSITIVE_INFINITY,
+}: {
+  readonly states: States;
+  readonly sampled: boolean;
+  readonly kindsMax?: number;
+}) {
+  const { onCpu, inChild, blocked, unaccounted } = stateParts(states);
   return (
     <div className={css.states}>
       <div className={css.stateBar} aria-hidden="true">
-        {parts
+        {[onCpu, inChild, ...blocked.kinds, unaccounted]
           .filter((part) => part.share > 0)
           .map((part) => (
-            <span key={part.state} className={css[part.state]} style={{ flexGrow: part.share, flexBasis: 0 }} />
+            <span key={part.state} className={css[part.state]} style={{ flexGrow: part.share, flexBasis: 0 }} title={inWords(part)} />
           ))}
       </div>
-      <ul className={css.stateLabels}>
-        {shown.map((part) => (
-          <li key={part.state} title={part.explanation}>
-            <span className={`${css.swatch} ${css[part.state]}`} aria-hidden="true" />
-            <span>
-              {part.label} <b>{formatDuration(part.nanos)}</b> <i>{formatShare(part.share)}</i>
-            </span>
+      <ul className={css.stateLabels} aria-label="Where the time went">
+        {/* A state that never was takes no room, but on-CPU is what one looks for. */}
+        {(onCpu.nanos > 0 || sampled) && (
+          <li>
+            <Label part={onCpu} />
           </li>
-        ))}
+        )}
+        {inChild.nanos > 0 && (
+          <li>
+            <Label part={inChild} />
+          </li>
+        )}
+        {blocked.nanos > 0 && <Blocked blocked={blocked} kindsMax={kindsMax} />}
+        {unaccounted.nanos > 0 && (
+          <li>
+            <Label part={unaccounted} />
+          </li>
+        )}
         {!sampled && (
           <li>
             <i>no samples, so on-CPU time is not known</i>

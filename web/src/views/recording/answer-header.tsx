@@ -11,6 +11,9 @@ import { StateBar } from '../parts/state-bar';
 import css from './recording.module.css';
 import { Why } from './why';
 
+/** Kinds of waits named in the head; the bar has all. */
+const KINDS_MAX = 3;
+
 function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readonly wallNanos: Summary['wallNanos'] }) {
   if (pole === undefined) {
     return <h1 className={css.sentence}>This recording has no spans on a critical path, so there is no long pole to name.</h1>;
@@ -118,7 +121,7 @@ export function AnswerHeader({
       </div>
       <div className={css.pathStates}>
         <h2>Along the critical path, {formatDuration(summary.wallNanos)} of wall time</h2>
-        <StateBar states={summary.states} sampled={wasSampled(summary)} />
+        <StateBar states={summary.states} sampled={wasSampled(summary)} kindsMax={KINDS_MAX} />
       </div>
       {summary.deployment !== null && <DeploymentTime deployment={summary.deployment} wallNanos={summary.wallNanos} />}
       {graveNotes(notes).length > 0 && (

@@ -37,6 +37,7 @@ function NodeCard({ flame, node }: { readonly flame: Flame; readonly node: NodeI
   const frame = flame.frames[at(flame.frame, node)];
   const total = at(flame.total, node);
   const self = at(flame.self, node);
+  const samples = samplesOf(flame, total);
   return (
     <>
       <strong>{titleOfNode(flame, node)}</strong>
@@ -45,7 +46,8 @@ function NodeCard({ flame, node }: { readonly flame: Flame; readonly node: NodeI
       <dl>
         <dt>total</dt>
         <dd>
-          {formatDuration(total)} · {formatShare(ratio(total, flame.weightNanos))} · {counted(samplesOf(flame, total), 'sample')}
+          {formatDuration(total)} · {formatShare(ratio(total, flame.weightNanos))}
+          {samples !== null && ` · ${counted(samples, 'sample')}`}
         </dd>
         <dt>self</dt>
         <dd>

@@ -29,8 +29,10 @@ export function FrameCard({
           <code>{data.function}</code>
           <small>
             {data.handle}
-            {data.file !== '' && ` · ${data.file}`} · in the whole run: {formatDuration(data.totalNanos)} total,{' '}
-            {formatDuration(data.selfNanos)} self, {counted(data.samples, 'sample')}
+            {data.file !== '' && ` · ${data.file}`} ·{' '}
+            {data.samples === 0
+              ? 'never caught on a CPU'
+              : `on-CPU in the whole run: ${formatDuration(data.totalNanos)} total, ${formatDuration(data.selfNanos)} self, ${counted(data.samples, 'sample')}`}
           </small>
         </h3>
         <IconButton label="Drop the function" shortcut="Esc" onClick={() => actions.selectFrame(null)}>
@@ -39,7 +41,7 @@ export function FrameCard({
       </div>
       <p>
         {data.spans.length === 0
-          ? 'No span has a sample with it.'
+          ? 'It was only seen waiting, so no span has a sample with it.'
           : `It ran in ${counted(data.spans.length + data.spansTruncated, 'span')}, as a share of their own samples:`}
       </p>
       <ul className={css.frameSpans} aria-label="Spans with the function">

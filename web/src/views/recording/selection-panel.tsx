@@ -1,13 +1,15 @@
+import { Toggle } from '@base-ui/react/toggle';
+import { ToggleGroup } from '@base-ui/react/toggle-group';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import type { Flame, Pole, Poles, QualityNote, SampleLinks, Span, Summary } from '../../api/types';
+import type { Flame, FlameTime, Pole, Poles, QualityNote, Span, Summary } from '../../api/types';
 import { at } from '../../base/column';
 import { ratio } from '../../base/math';
 import { contextOf, isOneNumber } from '../../logic/answer';
 import { frameTotals, hottestFrames } from '../../logic/flame-graph';
+import { FLAME_TIME_WORDS, madeOfInWords, numberInWords } from '../../logic/flame-time';
 import { counted, formatCommand, formatDuration, formatRange, shortCommand } from '../../logic/format';
 import { type NoSamples, wasSampled, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
-import { linksInWords } from '../../logic/quality';
 import { flameQuery, spanQuery } from '../../state/queries';
 import type { Selection } from '../../state/selection';
 import { BackIcon, CloseIcon, NextIcon } from '../parts/icons';
@@ -21,17 +23,39 @@ import { FrameCard } from './frame-card';
 import css from './recording.module.css';
 import { SpanDetails } from './span-details';
 import { type HotFrame, TopFrames } from './top-frames';
+import { Waits } from './waits';
 import { Why } from './why';
 
 const TOP_FRAMES_MAX = 10;
 
 /** Fewer samples say little about shares; the server decides with `few_samples`, this only says it. */
-function SampleRemark({ links, few, samples }: { readonly links: SampleLinks; readonly few: boolean; readonly samples: number }) {
+function SampleRemark({ flame }: { readonly flame: Flame }) {
   return (
     <>
-      <p>{linksInWords(links)}</p>
-      {few && samples > 0 && <Notice title={`Only ${counted(samples, 'sample')}:`}>with fewer than 20, shares are rough.</Notice>}
+      <p>{madeOfInWords(flame)}</p>
+      {flame.fewSamples && <Notice title={`Only ${numberInWords(flame)}:`}>with fewer than 20, shares are rough.</Notice>}
     </>
+  );
+}
+
+/** Which time the flame graph shows. */
+function TimeSwitch({ time, onChange }: { readonly time: FlameTime; readonly onChange: (time: FlameTime) => void }) {
+  return (
+    <ToggleGroup
+      className={css.times}
+      aria-label="Time of the flame graph"
+      value={[time]}
+      onValueChange={(pressed: readonly FlameTime[]) => {
+        // The one that is pressed again stays pressed.
+        if (pressed[0] !== undefined) onChange(pressed[0]);
+      }}
+    >
+      {FLAME_TIME_WORDS.map(({ time: value, label, explanation }) => (
+        <Toggle key={value} value={value} title={explanation}>
+          {label}
+        </Toggle>
+      ))}
+    </ToggleGroup>
   );
 }
 
@@ -64,6 +88,13 @@ function framesOfFlame(flame: Flame, named: string | null): readonly HotFrame[] 
   });
 }
 
+/** The function that the server names first for a span: of its samples, or where blocked time is shown of its waits. */
+function firstFunction(span: Span, flame: Flame): string | null {
+  if (flame.time !== 'off_cpu') return span.topFrames[0]?.handle ?? null;
+  const waiting = span.waits[0]?.function;
+  return flame.frames.find((frame) => frame.function === waiting)?.handle ?? null;
+}
+
 /** The code of a selection: flame graph, the selected function with its spans, and the functions with the most self time. */
 function Code({
   selection,
@@ -74,23 +105,26 @@ function Code({
   readonly selection: Selection;
   readonly span: string | null;
   /** Handle of the function that the server names first for the selection. */
-  readonly named: string | null;
-  readonly noSamples: NoSamples;
+  readonly named: (flame: Flame) => string | null;
+  readonly noSamples: (time: FlameTime) => NoSamples;
 }) {
   const { recording, search, actions } = selection;
-  const { data: flame, error, refetch } = useQuery(flameQuery(recording, span));
-  const frames = useMemo(() => (flame === undefined ? [] : framesOfFlame(flame, named)), [flame, named]);
+  const time = search.time ?? 'on_cpu';
+  const { data: flame, error, refetch } = useQuery(flameQuery(recording, span, time));
+  const first = flame === undefined ? null : named(flame);
+  const frames = useMemo(() => (flame === undefined ? [] : framesOfFlame(flame, first)), [flame, first]);
   const frame = search.frame ?? null;
   return (
     <>
       <section className={css.section} aria-label="Flame graph">
         <div className={css.sectionHead}>
-          <h3>On-CPU flame graph</h3>
-          {flame !== undefined && flame.samples > 0 && <SampleRemark links={flame.links} few={flame.fewSamples} samples={flame.samples} />}
+          <h3>Flame graph</h3>
+          <TimeSwitch time={time} onChange={actions.showTime} />
+          {flame !== undefined && flame.samples > 0 && <SampleRemark flame={flame} />}
         </div>
         {error !== null && <Failure error={error} retry={() => refetch()} />}
         {error === null && flame === undefined && <Skeleton lines={8} label="Loading the flame graph" />}
-        {flame !== undefined && flame.samples === 0 && <NoSamplesBox reason={noSamples} />}
+        {flame !== undefined && flame.samples === 0 && <NoSamplesBox reason={noSamples(time)} />}
         {flame !== undefined && flame.samples > 0 && (
           <FlameGraph
             flame={flame}
@@ -274,11 +308,12 @@ function SpanPanel({
       <section className={css.section} aria-label="States">
         <StateBar states={span.states} sampled={wasSampled(summary)} />
       </section>
+      <Waits waits={span.waits} />
       <Code
         selection={selection}
         span={span.handle}
-        named={span.topFrames[0]?.handle ?? null}
-        noSamples={whySpanHasNoSamples(span, summary, notes)}
+        named={(flame) => firstFunction(span, flame)}
+        noSamples={(time) => whySpanHasNoSamples(span, summary, notes, time)}
       />
       <SpanDetails key={span.handle} span={span} actions={actions} />
     </>
@@ -304,7 +339,7 @@ function RunPanel({
           </p>
         </div>
       </div>
-      <Code selection={selection} span={null} named={null} noSamples={whyRunHasNoSamples(summary, notes)} />
+      <Code selection={selection} span={null} named={() => null} noSamples={(time) => whyRunHasNoSamples(summary, notes, time)} />
       <p className={css.section}>
         <span className={css.muted}>Select a long pole or a row of the trace to see its own code, states and savings.</span>
       </p>

@@ -5,9 +5,9 @@ import { shortName } from '../../logic/function-name';
 import type { SelectionActions } from '../../state/selection';
 import css from './recording.module.css';
 
-/** Why a pole is long: whose saving its own contains, and what its samples say. The pole and the function in it can be gone to. */
+/** Why a pole is long: whose saving its own contains, and what its samples and waits say. The pole and the function in it can be gone to. */
 export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly poles: Poles; readonly actions: SelectionActions }) {
-  const { before, frame, after } = reasonPieces(pole);
+  const { before, function: named, after } = reasonPieces(pole);
   const inner = containedPole(pole, poles);
   return (
     <>
@@ -34,17 +34,18 @@ export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly po
         </>
       )}
       {before}
-      {frame !== null && (
+      {named !== null && (
         <button
           type="button"
           className={css.codeLink}
-          title={`${frame.function}\n${formatPlace(frame.file, frame.line)}`}
+          title={named.frame === null ? named.name : `${named.name}\n${formatPlace(named.frame.file, named.frame.line)}`}
           onClick={(event) => {
             event.stopPropagation();
-            actions.selectPole(pole, 0, frame.handle);
+            if (named.frame === null) actions.selectWaits(pole);
+            else actions.selectPole(pole, 0, named.frame.handle);
           }}
         >
-          {shortName(frame.function)}
+          {shortName(named.name)}
         </button>
       )}
       {after}

@@ -1,0 +1,50 @@
+import type { Span } from '../../api/types';
+import { formatDuration } from '../../logic/format';
+import { blockedOn, labelOfWait } from '../../logic/states';
+import { Name } from '../parts/name';
+import parts from '../parts/parts.module.css';
+import css from './recording.module.css';
+
+/** What a span waited for itself: how long, on what, in which system call, and which function of the program waited. */
+export function Waits({ waits }: { readonly waits: Span['waits'] }) {
+  if (waits.length === 0) return null;
+  return (
+    <section className={css.section} aria-label="Waits">
+      <div className={css.sectionHead}>
+        <h3>Waits</h3>
+        <p>its own, longest first</p>
+      </div>
+      <table className={css.waits}>
+        <thead>
+          <tr>
+            <th className={css.number}>Time</th>
+            <th>Blocked</th>
+            <th>System call</th>
+            <th>Function</th>
+          </tr>
+        </thead>
+        <tbody>
+          {waits.map(({ kind, syscall, function: name, nanos }, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: waits may be alike, and the list never changes
+            <tr key={index}>
+              <td className={css.number}>{formatDuration(nanos)}</td>
+              <td title={`blocked ${blockedOn(kind)}`}>
+                <span className={`${parts.swatch} ${parts[kind]}`} aria-hidden="true" /> {labelOfWait(kind)}
+              </td>
+              <td>{syscall === null ? <span className={css.muted}>not known</span> : <code>{syscall}</code>}</td>
+              <td className={css.waiting} title={name ?? undefined}>
+                {name === null ? (
+                  <span className={css.muted}>not known</span>
+                ) : (
+                  <code>
+                    <Name text={name} />
+                  </code>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

@@ -1,0 +1,152 @@
+/**
+ * Story: somebody reads that a pole is blocked on a lock, opens it, and sees how long, in which system call and which of their functions; switches
+ * the flame graph to blocked time by the keyboard, and sends a colleague the address.
+ *
+ * Guarantees: the head splits the run, and the panel its span, in the words and numbers of the API; the wait names the function of the program; that
+ * function is a box of the flame graph of blocked time, and of that alone; the switch says what is pressed, is in the URL, goes with Back and comes
+ * back with a new load; axe finds nothing serious, in light and in dark.
+ *
+ *   node stories/see-what-it-waited-for.mjs 'http://127.0.0.1:PORT/?token=…' OUTDIR
+ */
+import { fileURLToPath } from 'node:url';
+import { answerOf, expect, settled, tell, until, walkEverywhere } from './browser.mjs';
+
+const plain = (text) => text.replaceAll('\u00a0', ' ').replaceAll(/\s+/g, ' ').trim();
+const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+
+/** Whether `20 %` or `<0.1 %` is said of this share. */
+function isShare(said, share) {
+  const [, sign, number] = /^([<>]?)([\d.]+) %$/.exec(said) ?? [];
+  const percent = share * 100;
+  return sign === '' ? Math.abs(Number(number) - percent) <= 0.5 : sign === '<' ? percent < Number(number) : percent > Number(number);
+}
+
+/** The split of a time as it is read: `on-CPU 1.03 s 36 %` and `blocked 21 % ( lock 596 ms 21 % )`, against what the API says of it. */
+async function readStates(place, states, what) {
+  const { on_cpu_nanos, in_child_nanos, blocked_nanos, unaccounted_nanos } = states;
+  const blocked = sum(Object.values(blocked_nanos));
+  const whole = on_cpu_nanos + in_child_nanos + blocked + unaccounted_nanos;
+  const list = place.getByRole('list', { name: 'Where the time went' });
+  const text = plain(await list.innerText());
+  const share = (label, nanos) => {
+    // A state that never was takes no room.
+    if (nanos === 0 && label !== 'on-CPU') return expect(!text.includes(label), `${what}: nothing was ${label}, and it says "${text}"`);
+    const said = new RegExp(`${label}(?: [\\d.ms]+ (?:ns|µs|ms|s))? ([<>]?[\\d.]+ %)`).exec(text)?.[1] ?? '';
+    expect(isShare(said, nanos / whole), `${what}: of ${((nanos / whole) * 100).toFixed(1)} % ${label} it says "${text}"`);
+  };
+  share('on-CPU', on_cpu_nanos);
+  share('blocked', blocked);
+  share('lock', blocked_nanos.lock);
+  share('unaccounted', unaccounted_nanos);
+  const drawn = await place.locator('[aria-hidden="true"] > span[title^="lock "]').boundingBox();
+  const bar = await place.locator('[aria-hidden="true"]:has(> span[title^="lock "])').boundingBox();
+  expect(
+    Math.abs(drawn.width / bar.width - blocked_nanos.lock / whole) < 0.03,
+    `${what}: the lock is drawn ${drawn.width} of ${bar.width} wide`,
+  );
+}
+
+async function walk(page, url, shoot) {
+  const list = new URL(url);
+  const recording = /^\/r\/(r\d+)/.exec(list.pathname)?.[1];
+  list.pathname = '/';
+  await page.goto(list.href);
+  await page.locator('table tbody tr').first().waitFor();
+  const handle = recording ?? (await page.locator('table tbody tr a').first().innerText());
+  await page.goto(new URL(`/r/${handle}`, page.url()).href);
+  const rows = page.getByRole('region', { name: 'Long poles' }).locator('tbody tr');
+  await rows.first().waitFor();
+  const { states } = await answerOf(page, `/api/recordings/${handle}`);
+  await readStates(page.getByRole('region', { name: 'Answer' }), states, 'the head');
+
+  const { poles } = await answerOf(page, `/api/recordings/${handle}/poles`);
+  const place = poles.findIndex((pole) => / blocked on a lock, in /.test(pole.reason.text));
+  expect(place >= 0, `no pole of ${handle} is blocked on a lock`);
+  const pole = poles[place];
+  await rows.nth(place).getByRole('button').first().click();
+  const panel = page.getByRole('complementary', { name: 'Selection' });
+  const waits = panel.getByRole('region', { name: 'Waits' });
+  await waits.waitFor();
+  const span = await answerOf(page, `/api/recordings/${handle}/spans/${pole.spans[0]}`);
+  await readStates(panel.getByRole('region', { name: 'States' }), span.states, pole.handle);
+  const about = panel.getByRole('region', { name: 'Long pole' });
+  const [first] = span.waits;
+  expect(first.kind === 'lock' && first.function !== null, `the longest wait of ${pole.handle} is ${JSON.stringify(first)}`);
+  expect(pole.reason.function === first.function, `${pole.handle} waits in ${first.function}, but ${JSON.stringify(pole.reason)}`);
+  const named = about.locator(`button[title="${first.function}"]`);
+  const reason = pole.reason.text.replace(first.function, await named.innerText());
+  expect(plain(await about.innerText()).includes(reason), `the panel says of ${pole.handle}: "${await about.innerText()}"`);
+  expect((await waits.locator('tbody tr').count()) === span.waits.length, `of ${span.waits.length} waits some are not listed`);
+  const longest = waits.locator('tbody tr').first();
+  const said = plain(await longest.innerText());
+  expect(/^[\d.]+ (ms|s) lock /.test(said) && said.includes(first.syscall), `the longest wait is shown as "${said}"`);
+  const waiting = longest.locator('td').last();
+  expect((await waiting.getAttribute('title')) === first.function, `nothing says that ${first.function} waits`);
+
+  const times = panel.getByRole('group', { name: 'Time of the flame graph' });
+  const pressed = (name) => times.getByRole('button', { name, exact: true, pressed: true });
+  const graph = panel.getByRole('group', { name: /^Flame graph of/ });
+  const box = graph.getByRole('button', { name: new RegExp(`^${first.function.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')},`) });
+  await pressed('on-CPU').waitFor();
+  await settled(page);
+  expect((await box.count()) === 0, `${first.function} is said to have run while it waited`);
+  await shoot('waits');
+
+  // Left and right go along the switch, Space presses.
+  await pressed('on-CPU').focus();
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Space');
+  await until('blocked time in the URL', () => new URL(page.url()).searchParams.get('time') === 'off_cpu');
+  await pressed('blocked').waitFor();
+  await box.first().waitFor({ state: 'attached' });
+  await settled(page);
+  await shoot('blocked');
+  const address = page.url();
+
+  await times.getByRole('button', { name: 'both', exact: true }).click();
+  await until('both in the URL', () => new URL(page.url()).searchParams.get('time') === 'wall');
+  await box.first().waitFor({ state: 'attached' });
+  await page.goBack();
+  await until('blocked time again', () => page.url() === address);
+  await pressed('blocked').waitFor();
+
+  await box.first().focus();
+  await page.keyboard.press('Enter');
+  await until('the function in the URL', () => new URL(page.url()).searchParams.has('frame'));
+  const card = page.getByRole('region', { name: 'Selected function' });
+  await card.waitFor();
+  await settled(page);
+  await shoot('waiting-function');
+
+  await page.goto(address);
+  await pressed('blocked').waitFor();
+  await box.first().waitFor({ state: 'attached' });
+  expect(page.url() === address, `the URL changed from ${address} to ${page.url()}`);
+  await pressed('blocked').click();
+  await pressed('blocked').waitFor();
+  await times.getByRole('button', { name: 'on-CPU', exact: true }).click();
+  await until('on-CPU, which goes without saying', () => !new URL(page.url()).searchParams.has('time'));
+
+  // From the reason it is one click.
+  await named.click();
+  await until('where it waited in the URL', () => page.url() === address);
+  await pressed('blocked').waitFor();
+
+  // The whole run has waits too, and keeps what the switch says.
+  await panel.getByRole('button', { name: 'Drop the selection' }).click();
+  await until('the whole run', () => !new URL(page.url()).searchParams.has('span'));
+  await pressed('blocked').waitFor();
+  await box.first().waitFor({ state: 'attached' });
+  await settled(page);
+  await shoot('blocked-run');
+  return { handle, pole: pole.handle, function: first.function };
+}
+
+/** Walks the story in both themes and sizes; answers with what was read. */
+export function seeWhatItWaitedFor(url, directory) {
+  return walkEverywhere(url, directory, walk);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await tell('see-what-it-waited-for', seeWhatItWaitedFor, (read) => JSON.stringify(read));
+}
