@@ -1,6 +1,7 @@
 /** A browser of the distribution, driven without a window, and a page that counts everything that must not happen. */
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const FLAGS = [
@@ -12,6 +13,11 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+];
+
+const SIZES = [
+  { name: '1440x900', width: 1440, height: 900 },
+  { name: '900x700', width: 900, height: 700 },
 ];
 
 /** Starts the browser named by LONGPOLE_CHROMIUM, or the one of the distribution. */
@@ -60,6 +66,60 @@ export async function until(what, read, timeoutMillis = 10_000) {
 export async function settled(page) {
   await page.waitForLoadState('networkidle');
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+}
+
+/** What the API answers, with the cookie that the page got. */
+export function answerOf(page, path) {
+  return page.evaluate(async (address) => (await fetch(address)).json(), path);
+}
+
+/** The command as the terminal and the page show it: the program without the folder. */
+export function shortCommand([program, ...words]) {
+  return [program.split('/').at(-1), ...words].join(' ');
+}
+
+/** Walks a story in both themes and two sizes; it ends where the browser or axe complains. Answers with what the last walk read. */
+export async function walkEverywhere(url, directory, walk) {
+  await mkdir(directory, { recursive: true });
+  const browser = await launchBrowser();
+  const { origin } = new URL(url);
+  let read = null;
+  try {
+    for (const scheme of ['light', 'dark']) {
+      for (const size of SIZES) {
+        const { page, faults, close } = await openPage(browser, origin, { ...size, scheme });
+        const shoot = async (step) => {
+          // The pointer would leave its mark on the picture.
+          await page.mouse.move(0, 0);
+          await settled(page);
+          const name = `${step}-${scheme}-${size.name}`;
+          await page.screenshot({ path: join(directory, `${name}.png`) });
+          for (const fault of await accessibilityFaults(page)) faults.push(`${name}: ${fault}`);
+        };
+        read = await walk(page, url, shoot);
+        await close();
+        expect(faults.length === 0, `${scheme} ${size.name}:\n${faults.join('\n')}`);
+      }
+    }
+  } finally {
+    await browser.close();
+  }
+  return read;
+}
+
+/** Tells a story over the URL and into the directory of the command line, and prints what was read. */
+export async function tell(name, story, print) {
+  const [url, directory] = process.argv.slice(2);
+  if (url === undefined || directory === undefined) {
+    process.stderr.write(`usage: node stories/${name}.mjs URL OUTDIR\n`);
+    process.exit(2);
+  }
+  try {
+    process.stdout.write(`${print(await story(url, directory))}\n`);
+  } catch (error) {
+    process.stderr.write(`${name} failed: ${error instanceof Error ? error.message : error}\n`);
+    process.exit(1);
+  }
 }
 
 const axeSource = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');

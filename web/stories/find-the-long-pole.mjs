@@ -1,21 +1,17 @@
 /**
  * Story: somebody opens the recording of a run, asks which operation to fix, reads which function is behind it, and sees where else that function ran.
  *
- * Guarantees: the list names the answer; the first pole is one click away; the flame graph of exactly its span comes with it; a click on the hottest
- * function marks its spans in the list and in the rows; every step is in the URL and comes back from it; no request leaves the origin, nothing is
- * complained about on the console, and axe finds nothing serious, in light and in dark.
+ * Guarantees: the list names the answer, and the command without the folder of its program; the first pole is one click away, also from the pole
+ * around it, which says that it contains it; the flame graph of exactly its span comes with it; a click on the hottest function marks its spans in
+ * the list and in the rows; every step is in the URL and comes back from it; no request leaves the origin, nothing is complained about on the
+ * console, and axe finds nothing serious, in light and in dark.
  *
  *   node stories/find-the-long-pole.mjs 'http://127.0.0.1:PORT/?token=…' OUTDIR
  */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { accessibilityFaults, expect, launchBrowser, openPage, settled, until } from './browser.mjs';
-
-const SIZES = [
-  { name: '1440x900', width: 1440, height: 900 },
-  { name: '900x700', width: 900, height: 700 },
-];
+import { answerOf, expect, settled, shortCommand, tell, until, walkEverywhere } from './browser.mjs';
 
 /** The list, and of it the recording that the URL names, else the first. */
 async function walk(page, url, shoot) {
@@ -28,6 +24,9 @@ async function walk(page, url, shoot) {
   const row = page.locator('tbody tr', { has: page.getByRole('link', { name: handle, exact: true }) });
   const answer = await row.locator('p').innerText();
   expect(/saves/.test(answer), `the row of ${handle} does not name a saving: "${answer}"`);
+  const { command } = await answerOf(page, `/api/recordings/${handle}`);
+  const shown = await row.locator('code').first().textContent();
+  expect(shown === shortCommand(command), `the list shows the command as "${shown}"`);
   await settled(page);
   await shoot('list');
 
@@ -38,17 +37,37 @@ async function walk(page, url, shoot) {
   const sentence = await headline.innerText();
   expect(/is the long pole/.test(sentence) && /earlier/.test(sentence), `the headline is no answer: "${sentence}"`);
   expect(!new URL(page.url()).searchParams.has('token'), 'the token stays in the address bar');
+  const title = page.getByRole('banner').locator('code');
+  expect((await title.textContent()) === shortCommand(command), `the page shows the command as "${await title.textContent()}"`);
+  expect((await title.getAttribute('title')) === command.join(' '), 'the whole command cannot be read anywhere');
   await settled(page);
   await shoot('recording');
 
   const poles = page.getByRole('region', { name: 'Long poles' });
-  const first = poles.locator('tbody tr').first();
-  const pole = await first.getByRole('button').innerText();
-  expect(sentence.startsWith(pole.replace(/ ×\d+$/, '')), `the headline names "${sentence}", the first pole is "${pole}"`);
-  await first.getByRole('button').click();
+  const rowOf = (place) => poles.locator('tbody tr').nth(place);
+  const pole = await rowOf(0).getByRole('button').first().getAttribute('aria-label');
+  expect(sentence.startsWith(pole.replace(/ ×\d+/, '')), `the headline names "${sentence}", the first pole is "${pole}"`);
   const panel = page.getByRole('complementary', { name: 'Selection' });
+  const { poles: all } = await answerOf(page, `/api/recordings/${handle}/poles`);
+  const outer = all.findIndex(({ contains }) => contains === 'p1');
+  expect(outer > 0, `no pole says that it contains ${pole}`);
+  await rowOf(outer).getByRole('button').first().click();
+  await panel
+    .getByRole('region', { name: 'Long pole' })
+    .getByText(`p${outer + 1}`)
+    .waitFor();
+  const why = await panel.getByRole('region', { name: 'Long pole' }).innerText();
+  expect(why.includes(`contains p1; ${all[outer].reason.text}`), `the panel says of p${outer + 1}: "${why}"`);
+  await panel.getByRole('button', { name: 'p1', exact: true }).click();
+  await until('the contained pole in the URL', () => new URL(page.url()).searchParams.get('pole') === 'p1');
+  await poles.locator('tr[aria-current="true"]', { hasText: 'p1' }).waitFor();
+  await page.goBack();
+  await until('the pole around it', () => new URL(page.url()).searchParams.get('pole') === `p${outer + 1}`);
+
+  await rowOf(0).getByRole('button').first().click();
   await panel.getByRole('button', { name: 'Drop the selection' }).waitFor();
-  const span = await until('a selected span in the URL', () => new URL(page.url()).searchParams.get('span'));
+  const { spans: own } = all[0];
+  const span = await until('a span of the pole in the URL', () => own.find((s) => new URL(page.url()).searchParams.get('span') === s));
   await page.locator(`[role="row"][data-span="${span}"][aria-selected="true"]`).waitFor({ state: 'attached' });
   expect(
     (await panel.getByRole('region', { name: 'Savings' }).innerText()).includes('Saves if 0'),
@@ -88,45 +107,15 @@ async function walk(page, url, shoot) {
 
 /** Walks the story in both themes and sizes; answers with what was read. */
 export async function findTheLongPole(url, directory) {
-  await mkdir(directory, { recursive: true });
-  const browser = await launchBrowser();
-  const { origin } = new URL(url);
-  let read = null;
-  try {
-    for (const scheme of ['light', 'dark']) {
-      for (const size of SIZES) {
-        const { page, faults, close } = await openPage(browser, origin, { ...size, scheme });
-        const shoot = async (step) => {
-          // The pointer would leave its mark on the picture.
-          await page.mouse.move(0, 0);
-          await settled(page);
-          const name = `${step}-${scheme}-${size.name}`;
-          await page.screenshot({ path: join(directory, `${name}.png`) });
-          for (const fault of await accessibilityFaults(page)) faults.push(`${name}: ${fault}`);
-        };
-        read = await walk(page, url, shoot);
-        await close();
-        expect(faults.length === 0, `${scheme} ${size.name}:\n${faults.join('\n')}`);
-      }
-    }
-  } finally {
-    await browser.close();
-  }
+  const read = await walkEverywhere(url, directory, walk);
   await writeFile(join(directory, 'read.json'), `${JSON.stringify(read, null, 2)}\n`);
   return read;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [url, directory] = process.argv.slice(2);
-  if (url === undefined || directory === undefined) {
-    process.stderr.write('usage: node stories/find-the-long-pole.mjs URL OUTDIR\n');
-    process.exit(2);
-  }
-  try {
-    const read = await findTheLongPole(url, directory);
-    process.stdout.write(`${read.sentence}\n${read.hot} is behind it; it ran in ${read.spans.join(', ')}\n`);
-  } catch (error) {
-    process.stderr.write(`find-the-long-pole failed: ${error instanceof Error ? error.message : error}\n`);
-    process.exit(1);
-  }
+  await tell(
+    'find-the-long-pole',
+    findTheLongPole,
+    (read) => `${read.sentence}\n${read.hot} is behind it; it ran in ${read.spans.join(', ')}`,
+  );
 }

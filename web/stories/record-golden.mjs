@@ -1,18 +1,20 @@
 /**
- * Writes the documents of a recording of a running `longpole open` to src/testing/golden/, where the decoder's tests read them.
+ * Writes the documents of a recording of a running `longpole open` to src/testing/golden/, where the decoder's tests read them, and the answer of a
+ * deployment by Pulumi beside them.
  *
- *   node stories/record-golden.mjs 'http://127.0.0.1:PORT/?token=…' [r7]
+ *   node stories/record-golden.mjs 'http://127.0.0.1:PORT/?token=…' r1 r2
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const DIRECTORY = fileURLToPath(new URL('../src/testing/golden/', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FRAMES_MAX = 3;
 
-const [address, recording = 'last'] = process.argv.slice(2);
-if (address === undefined) {
-  process.stderr.write('usage: node stories/record-golden.mjs URL [RECORDING]\n');
+const [address, recording, deployment] = process.argv.slice(2);
+if (deployment === undefined) {
+  process.stderr.write('usage: node stories/record-golden.mjs URL RECORDING DEPLOYMENT\n');
   process.exit(2);
 }
 const { origin, searchParams } = new URL(address);
@@ -27,7 +29,8 @@ async function get(path) {
 
 async function keep(name, path) {
   const document = await get(path);
-  await writeFile(join(DIRECTORY, `${name}.json`), `${JSON.stringify(document)}\n`);
+  // Where the repository lies on this machine is nobody's business.
+  await writeFile(join(DIRECTORY, `${name}.json`), `${JSON.stringify(document).replaceAll(ROOT, '')}\n`);
   return document;
 }
 
@@ -45,3 +48,5 @@ for (const handle of new Set(['s1', ...poles.slice(0, 3).map((pole) => pole.span
 }
 const frames = poles.flatMap((pole) => pole.top_frames.map((frame) => frame.handle)).slice(0, FRAMES_MAX);
 for (const handle of new Set(frames)) await keep(`frame-${handle}`, `${base}/frames/${handle}`);
+await keep('summary-deployment', `/api/recordings/${deployment}`);
+await keep('poles-deployment', `/api/recordings/${deployment}/poles`);

@@ -5,12 +5,14 @@ import { join } from 'node:path';
 import { findTheLongPole } from './find-the-long-pole.mjs';
 import { startFixtureServer } from './fixture-server.mjs';
 import { lookAtOddRecordings } from './look-at-odd-recordings.mjs';
+import { readADeployment } from './read-a-deployment.mjs';
 import { useTheKeyboardOnly } from './use-the-keyboard-only.mjs';
 
 const directory = process.argv[2] ?? (await mkdtemp(join(tmpdir(), 'longpole-stories-')));
 await mkdir(directory, { recursive: true });
 const STORIES = {
   'find the long pole': (server) => findTheLongPole(server.url('/'), directory),
+  'read a deployment': (server) => readADeployment(server.url('/'), directory),
   'use the keyboard only': (server) => useTheKeyboardOnly(server.url('/')),
   'look at odd recordings': (server) => lookAtOddRecordings(server, directory),
 };

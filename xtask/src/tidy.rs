@@ -54,6 +54,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/longpole-capture/src/sys/mod.rs",
     "crates/longpole-capture/src/sys/process.rs",
     "crates/longpole-capture/src/sys/perf.rs",
+    "crates/longpole-capture/src/sys/memory.rs",
     "crates/longpole-capture/src/perf/ring.rs",
     "crates/longpole-sdk/src/thread_context.rs",
 ];
@@ -61,8 +62,8 @@ const UNSAFE_FILES: &[&str] = &[
 /// Test code may open `unsafe` here: pseudo-terminals, raw signals, thread-local records.
 const UNSAFE_TEST_DIRS: &[&str] = &["crates/longpole/tests/", "crates/longpole-capture/tests/", "crates/longpole-sdk/tests/"];
 
-/// Files that pace themselves on purpose; each says why beside the call.
-const MAY_SLEEP: &[&str] = &["crates/longpole-capture/src/drain.rs"];
+/// Files that pace themselves on purpose, each says why beside the call; and the programs with scripted waits.
+const MAY_SLEEP: &[&str] = &["crates/longpole-capture/src/drain.rs", "crates/longpole-capture/tests/recorder.rs"];
 
 /// Hosts of package registries, split so that this very file does not name one.
 const REGISTRIES: &[(&str, &str)] =

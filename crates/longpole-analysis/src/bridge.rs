@@ -36,17 +36,17 @@ pub const LEGACY_TRACE_ID: &str = "longpole.legacy.trace_id";
 const PULUMI: &str = "pulumi";
 
 /// The service of the Pulumi command.
-const PULUMI_CLI: &str = "pulumi-cli";
+pub(crate) const PULUMI_CLI: &str = "pulumi-cli";
 
-/// OpenTelemetry's span of a call starts so much later than the legacy one. Measured: 1.3 to 861 µs; a busy machine may take
-/// longer. Zipkin's times have whole microseconds, which may round up.
-const STARTS_LATER_NANOS: std::ops::RangeInclusive<i64> = -1_000..=5_000_000;
+/// The two spans of a call start, and end, so close together, or one of the ends is not the call's. Measured: up to 861 µs, and 5.6 ms
+/// where four deployments share two CPUs: whoever is interrupted between the two waits for its next turn.
+const APART_NANOS: i64 = 50_000_000;
 
-/// In a server OpenTelemetry stands outside: its span starts 2 to 139 µs earlier than the legacy one, and ends 18 to 571 µs later.
-const SERVER_STARTS_LATER_NANOS: std::ops::RangeInclusive<i64> = -5_000_000..=1_000;
+/// Which of the two is inside the other is known, but for the whole microseconds of Zipkin's times.
+const ROUNDED_NANOS: i64 = 2_000;
 
-/// The two spans of a call end so close together, or one of the ends is not the call's.
-const ENDS_APART_NANOS: i64 = 5_000_000;
+/// What is left when each was given to the closest may have been given away crosswise: then one of them sticks out so much.
+const CROSSWISE_NANOS: i64 = 5_000_000;
 
 /// A legacy root may stick out of the command's span by this much: it is started before, and finished after.
 const COVER_SLACK_NANOS: i64 = 10_000_000;
@@ -124,6 +124,7 @@ pub fn join(recording: &mut Recording) {
     });
     if place > recording.spans.len() {
         recording.sample_links.clear();
+        recording.wait_links.clear();
     }
 }
 
@@ -173,16 +174,32 @@ fn pairs(spans: &[Span], legacy: &[usize]) -> Vec<(usize, usize)> {
     }
     let mut out = Vec::new();
     for ((.., kind), (mut left, mut right)) in groups {
-        let start = if kind == SpanKind::Server.to_otlp() { SERVER_STARTS_LATER_NANOS } else { STARTS_LATER_NANOS };
-        let window = Window { start, end: -ENDS_APART_NANOS..=ENDS_APART_NANOS, by_start: true };
         // Equals are paired in an order that does not depend on arrival.
         for side in [&mut left, &mut right] {
             side.sort_by_key(|&i| (spans[i].start, spans[i].trace_id, spans[i].span_id));
         }
-        let list = |side: &[usize]| -> Vec<Seen> { side.iter().map(|&i| seen(&spans[i])).collect() };
-        out.extend(pairing::pair(&list(&left), &list(&right), &window).into_iter().map(|(l, r)| (left[l], right[r])));
+        for window in [window(kind, ROUNDED_NANOS), window(kind, CROSSWISE_NANOS)] {
+            let list = |side: &[usize]| -> Vec<Seen> { side.iter().map(|&i| seen(&spans[i])).collect() };
+            let pairs = pairing::pair(&list(&left), &list(&right), &window);
+            out.extend(pairs.iter().map(|&(l, r)| (left[l], right[r])));
+            let (lefts, rights): (HashSet<usize>, HashSet<usize>) = pairs.into_iter().unzip();
+            left = left.iter().enumerate().filter(|(l, _)| !lefts.contains(l)).map(|(_, &i)| i).collect();
+            right = right.iter().enumerate().filter(|(r, _)| !rights.contains(r)).map(|(_, &i)| i).collect();
+        }
     }
     out
+}
+
+/// How far OpenTelemetry's span of a call may lie from the legacy one: in a client it is inside the legacy one, in a server outside,
+/// and elsewhere it starts inside. It may stick out by so much.
+fn window(kind: i32, by: i64) -> Window {
+    let (after, before) = (-by..=APART_NANOS, -APART_NANOS..=by);
+    let (start, end) = match SpanKind::from_otlp(kind) {
+        SpanKind::Server => (before, after),
+        SpanKind::Client => (after, before),
+        _ => (after, -APART_NANOS..=APART_NANOS),
+    };
+    Window { start, end, by_start: true }
 }
 
 /// Legacy spans that no other legacy span is the parent of.

@@ -44,7 +44,15 @@ pub(crate) fn pair(left: &[Seen], right: &[Seen], window: &Window) -> Vec<(usize
         }
     }
     if window.by_start {
-        starting_together(left, right, window, &left_used, &right_used, &mut pairs);
+        let (first, last) = (*window.start.start(), *window.start.end());
+        // Close is what is close to no difference: where the right one comes first, it is the right one's turn to choose.
+        if first.saturating_neg() <= last {
+            starting_together((left, &left_used), (right, &right_used), first..=last, &mut pairs);
+        } else {
+            let mut turned = Vec::new();
+            starting_together((right, &right_used), (left, &left_used), last.saturating_neg()..=first.saturating_neg(), &mut turned);
+            pairs.extend(turned.into_iter().map(|(r, l)| (l, r)));
+        }
     }
     pairs.sort_unstable();
     pairs
@@ -73,22 +81,20 @@ fn ending_together(left: &[Seen], right: &[Seen], window: &Window) -> Vec<(u64, 
 /// Pairs what is left by starts. In order of time the closest pair always stands side by side, for anything in between would
 /// be closer to one of the two; so neighbours are enough, and when a pair is taken out its neighbours become neighbours.
 fn starting_together(
-    left: &[Seen],
-    right: &[Seen],
-    window: &Window,
-    left_used: &[bool],
-    right_used: &[bool],
+    (left, left_used): (&[Seen], &[bool]),
+    (right, right_used): (&[Seen], &[bool]),
+    window: RangeInclusive<i64>,
     pairs: &mut Vec<(usize, usize)>,
 ) {
     const NONE: usize = usize::MAX;
     // Moved by the smallest difference allowed, every left one stands before its right one.
-    let lefts = left.iter().enumerate().filter(|(l, _)| !left_used[*l]).map(|(l, s)| (s.start.saturating_add(*window.start.start()), 0, l));
+    let lefts = left.iter().enumerate().filter(|(l, _)| !left_used[*l]).map(|(l, s)| (s.start.saturating_add(*window.start()), 0, l));
     let rights = right.iter().enumerate().filter(|(r, _)| !right_used[*r]).map(|(r, s)| (s.start, 1, r));
     let mut line: Vec<(i64, u8, usize)> = lefts.chain(rights).collect();
     line.sort_unstable();
     let mut before: Vec<usize> = (0..line.len()).map(|i| i.checked_sub(1).unwrap_or(NONE)).collect();
     let mut after: Vec<usize> = (0..line.len()).map(|i| if i + 1 < line.len() { i + 1 } else { NONE }).collect();
-    let widest = window.start.end().saturating_sub(*window.start.start());
+    let widest = window.end().saturating_sub(*window.start());
     let close = |a: usize, b: usize| {
         let apart = line[b].0.saturating_sub(line[a].0);
         (line[a].1 == 0 && line[b].1 == 1 && apart <= widest).then_some(Reverse((apart, a, b)))
@@ -139,6 +145,15 @@ mod tests {
         check(&[(0, 0), (1, 0)], &[(2, 0), (3, 0)], &[(0, 1), (1, 0)]);
         check(&[(5, 0)], &[(3, 0)], &[]);
         check(&[(5, 0)], &[(4, 0)], &[(0, 0)]);
+    }
+
+    #[test]
+    fn where_the_right_one_comes_first_close_is_close_before() {
+        let seen = |starts: &[i64]| -> Vec<Seen> { starts.iter().map(|&start| Seen { start, end: None }).collect() };
+        let window = Window { start: -50..=1, end: -50..=50, by_start: true };
+        // The first of the right is in the window of both of the left; the one that has no other is given it.
+        assert_eq!(pair(&seen(&[100, 140]), &seen(&[99, 138]), &window), [(0, 0), (1, 1)]);
+        assert_eq!(pair(&seen(&[100, 101]), &seen(&[102, 98, 40]), &window), [(0, 1), (1, 0)]);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, StackId, Timestamp};
+use longpole_model::resource_event::PAYLOAD_LOGS;
+use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, StackId, Timestamp, Wait, WaitKind};
 
 use crate::bridge;
 use crate::call_tree::{CallTree, FunctionWeight, Functions};
@@ -23,6 +24,7 @@ use crate::savings::{Change, Replay, Saving};
 use crate::slots::Ceiling;
 use crate::states::{self, InFlight, Known, Parallelism, SerialStretch, States, Stretch, WorkFigures};
 use crate::trace_tree::{Forest, NodeSource, Note};
+use crate::waits::{self, NodeWaits};
 
 /// Below so many samples a flame graph says that they are few.
 pub const FEW_SAMPLES: u64 = 20;
@@ -118,12 +120,42 @@ pub struct Flame {
     pub tree: CallTree,
     /// How its samples are tied to their spans.
     pub links: LinkCounts,
+    /// Which time it shows.
+    pub time: FlameTime,
+}
+
+/// Which time a flame graph shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FlameTime {
+    /// On a CPU, by samples.
+    #[default]
+    OnCpu,
+    /// Blocked, by the waits that were looked at: lengths are exact.
+    OffCpu,
+    /// Both.
+    Wall,
+}
+
+impl FlameTime {
+    /// The word JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FlameTime::OnCpu => "on_cpu",
+            FlameTime::OffCpu => "off_cpu",
+            FlameTime::Wall => "wall",
+        }
+    }
+
+    /// The time of this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [FlameTime::OnCpu, FlameTime::OffCpu, FlameTime::Wall].into_iter().find(|time| time.as_str() == word)
+    }
 }
 
 impl Flame {
     /// Whether there are too few samples to read much into it.
     pub fn few_samples(&self) -> bool {
-        self.tree.samples < FEW_SAMPLES
+        self.time != FlameTime::OffCpu && self.tree.samples < FEW_SAMPLES
     }
 }
 
@@ -196,6 +228,7 @@ pub struct Report {
     poles: Poles,
     samples: SampleNodes,
     sample_offsets: Vec<i64>,
+    waits: NodeWaits,
     functions: Functions,
     labels: OnceLock<Labels>,
     path_states: States,
@@ -217,7 +250,11 @@ impl Report {
         if recording.sample_links.len() != recording.samples.len() {
             recording.sample_links = sample_links::link(&recording);
         }
+        if recording.wait_links.len() != recording.waits.len() {
+            recording.wait_links = waits::link(&recording);
+        }
         let samples = sample_links::samples_of_nodes(&recording, &forest);
+        let waits = NodeWaits::of(&recording, &forest);
         let origin = forest.run_range().start;
         let sample_offsets =
             recording.samples.iter().map(|s| recording.clock.to_unix(s.time).map_or(i64::MIN, |at| at.nanos_since(origin))).collect();
@@ -230,6 +267,7 @@ impl Report {
             poles,
             samples,
             sample_offsets,
+            waits,
             functions,
             labels: OnceLock::new(),
             path_states: States::default(),
@@ -438,21 +476,26 @@ impl Report {
         samples.map(|s| &self.recording.samples[s as usize]).map(|s| (s.stack, s.weight_nanos))
     }
 
-    /// The flame graph of these samples.
-    pub fn flame_of(&self, samples: &[u32]) -> Flame {
-        Flame {
-            tree: CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied())),
-            links: self.link_counts(samples.iter().copied()),
-        }
-    }
-
-    /// The flame graph of a node and everything below it; without a node, of all samples.
-    pub fn flame(&self, node: Option<usize>) -> Flame {
-        let samples: Vec<u32> = match node {
-            Some(node) => self.subtree_samples(node).collect(),
+    /// The flame graph of these nodes and everything below them; without nodes, of the whole run. Nodes do not stand below each
+    /// other. Waits are those that were looked at and tell something; workers that wait for work are left out.
+    pub fn flame(&self, roots: Option<&[usize]>, time: FlameTime) -> Flame {
+        let samples: Vec<u32> = match roots {
+            _ if time == FlameTime::OffCpu => Vec::new(),
+            Some(roots) => roots.iter().flat_map(|&root| self.subtree_samples(root)).collect(),
             None => self.all_samples().collect(),
         };
-        self.flame_of(&samples)
+        let whole = [0];
+        let waiting = if time == FlameTime::OnCpu { &[][..] } else { roots.unwrap_or(&whole) };
+        let nodes = waiting.iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end);
+        let waits = nodes.flat_map(|node| self.waits.of_node(node)).filter_map(|wait| {
+            let stack = self.recording.waits[wait.wait as usize].stack?;
+            Some((stack, u64::try_from(wait.to - wait.from).unwrap_or(0)))
+        });
+        Flame {
+            tree: CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied()).chain(waits)),
+            links: self.link_counts(samples.iter().copied()),
+            time,
+        }
     }
 
     /// The functions of these samples: first the one to name (see [`CallTree::hot_function`]), then by self weight.
@@ -503,7 +546,7 @@ impl Report {
     pub fn reason(&self, pole: &Pole) -> Reason {
         let samples = self.pole_samples(pole);
         let states = self.pole_states(pole);
-        let own = states.on_cpu_nanos + states.unaccounted_nanos;
+        let own = states.own();
         let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
         let busy = if own > 0 { (i128::from(states.on_cpu_nanos) * 100 / i128::from(own)) as i64 } else { 0 };
         let hot = || self.hot_function(&samples).map(|f| self.functions.list[f].function.as_str());
@@ -517,6 +560,8 @@ impl Report {
                 None => format!("{busy} % on-CPU, spread over many functions"),
             };
             (ReasonCode::OnCpu, text)
+        } else if let Some(text) = self.wait_words(pole, &states) {
+            (if busy <= WAITING_PERCENT { ReasonCode::Waits } else { ReasonCode::Mixed }, text)
         } else if busy <= WAITING_PERCENT {
             let after = self.event_before_wait(pole).map(|event| format!(", after “{event}”")).unwrap_or_default();
             (ReasonCode::Waits, format!("waits, {busy} % on-CPU{after}"))
@@ -533,6 +578,53 @@ impl Report {
         Reason { code, text }
     }
 
+    /// What a pole waits for, where that was seen for most of the time in which it did not run.
+    fn wait_words(&self, pole: &Pole, states: &States) -> Option<String> {
+        let own = states.own();
+        let (kind, nanos) = states.longest_wait()?;
+        if states.blocked() * 2 < own - states.on_cpu_nanos {
+            return None;
+        }
+        let percent = |nanos: i64| (i128::from(nanos) * 100 / i128::from(own.max(1))) as i64;
+        let busy = percent(states.on_cpu_nanos);
+        let (wait, _) = self.pole_waits(pole).into_iter().find(|(wait, _)| wait.kind == kind)?;
+        let whose = self.waiting_function(wait).map(|function| format!(", in {function}")).unwrap_or_default();
+        let of_all = format!("{} % {}{whose}", percent(nanos), wait_word(kind));
+        Some(if busy > WAITING_PERCENT { format!("{busy} % on-CPU; {of_all}") } else { of_all })
+    }
+
+    /// The waits of a pole while it was on the path, longest first, each with how long it was in the way.
+    pub fn pole_waits(&self, pole: &Pole) -> Vec<(&Wait, i64)> {
+        self.waits_of(self.pole_stretches(pole).into_iter())
+    }
+
+    /// The waits of a node itself, longest first, each with how much of it no child covers.
+    pub fn node_waits(&self, node: usize) -> Vec<(&Wait, i64)> {
+        let schedule = self.replay.schedule();
+        self.waits_of(std::iter::once(Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
+    }
+
+    /// Waits of one kind in one function are one.
+    fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<(&Wait, i64)> {
+        let known = self.known();
+        let mut sums: HashMap<(WaitKind, Option<&str>), (u32, i64)> = HashMap::new();
+        for stretch in stretches {
+            for node_wait in known.waits_in(stretch) {
+                let wait = &self.recording.waits[node_wait.wait as usize];
+                let sum = sums.entry((wait.kind, self.waiting_function(wait))).or_insert((node_wait.wait, 0));
+                sum.1 += known.own_of_wait(stretch.node, &node_wait).max(0);
+            }
+        }
+        let mut list: Vec<(u32, i64)> = sums.into_values().collect();
+        list.sort_by_key(|&(wait, nanos)| (std::cmp::Reverse(nanos), wait));
+        list.into_iter().map(|(wait, nanos)| (&self.recording.waits[wait as usize], nanos)).collect()
+    }
+
+    /// The function of the program that waits.
+    pub fn waiting_function(&self, wait: &Wait) -> Option<&str> {
+        waits::waiting_function(&self.recording, wait.stack?)
+    }
+
     /// What a pole is whose own time has too few samples: one that hardly has any, or a short one.
     fn too_short(&self, pole: &Pole) -> &'static str {
         let whole: i64 = pole.nodes.iter().map(|&n| self.forest.nodes[n].range.nanos()).sum();
@@ -546,7 +638,7 @@ impl Report {
         let span = self.forest.span(&self.recording, longest)?;
         let ends = span.events.iter().skip(1).map(|event| event.time).chain([span.end]);
         let waits = span.events.iter().zip(ends).map(|(event, end)| (end.nanos_since(event.time), event.name.as_str()));
-        let (wait, event) = waits.max_by_key(|(wait, _)| *wait)?;
+        let (wait, event) = waits.filter(|(_, event)| !PAYLOAD_LOGS.contains(event)).max_by_key(|(wait, _)| *wait)?;
         (wait > span.end.nanos_since(span.start) / 2).then_some(event)
     }
 
@@ -581,7 +673,13 @@ impl Report {
     }
 
     fn known(&self) -> Known<'_> {
-        Known { recording: &self.recording, schedule: self.replay.schedule(), samples: &self.samples, sample_offsets: &self.sample_offsets }
+        Known {
+            recording: &self.recording,
+            schedule: self.replay.schedule(),
+            samples: &self.samples,
+            sample_offsets: &self.sample_offsets,
+            waits: &self.waits,
+        }
     }
 
     fn path_stretches(&self, wanted: impl Fn(usize) -> bool) -> impl Iterator<Item = Stretch> {
@@ -619,6 +717,20 @@ fn labels(recording: &Recording, forest: &Forest) -> Labels {
         labels.name.push(place(forest.name(recording, node), &mut names, &mut labels.names));
     }
     labels
+}
+
+/// How a person says what is waited for.
+pub fn wait_word(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::Lock => "blocked on a lock",
+        WaitKind::Disk => "blocked on the disk",
+        WaitKind::Network => "blocked on the network",
+        WaitKind::Sleep => "asleep",
+        WaitKind::PageFault => "blocked on memory that is brought in",
+        WaitKind::Child => "waiting for a child process",
+        WaitKind::Pipe => "blocked on a pipe",
+        WaitKind::Other => "blocked",
+    }
 }
 
 #[cfg(test)]
@@ -675,7 +787,7 @@ sample 80ms x10 pid 1 [c] main;io
 sample 99.5ms   pid 9 [~] other
 ",
         );
-        let a = report.flame(Some(1));
+        let a = report.flame(Some(&[1]), FlameTime::OnCpu);
         assert_eq!((a.tree.samples, a.links.record, a.few_samples()), (24, 24, false));
         let functions = &report.functions().list;
         let names = |samples: &[u32]| -> Vec<&str> {

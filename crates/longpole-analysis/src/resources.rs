@@ -1,7 +1,7 @@
 //! Which spans work on which cloud resource, and which resources had to be there first.
 //!
-//! Pulumi's OpenTelemetry spans carry no identity; it comes from the legacy spans that were folded into them ([`crate::bridge`]),
-//! from payloads (the decoder's work), or from the engine's event stream, by time:
+//! Pulumi's OpenTelemetry spans carry no identity; it comes from the payloads of the legacy spans that were folded into them
+//! ([`crate::bridge`]), or, without payloads, from the engine's event stream, by time:
 //!
 //! ```text
 //! RegisterResource   ├───────────────────────────────┤      the last that began before the pre-event, and ends with the outputs
@@ -22,6 +22,9 @@ use longpole_model::{AttributeValue, Process, Recording, ResourceEvent, Resource
 use crate::bridge;
 use crate::pairing::{self, Seen, Window};
 use crate::trace_tree::{Forest, Note};
+
+/// Attributes that say which resource a span works on.
+const IDENTITY: [&str; 5] = [URN, TYPE, DEPENDENCIES, PARENT, PROVIDER];
 
 /// Attribute of legacy spans, also without payloads: the type of the resource, or the function that is called.
 const DECORATOR: &str = "pulumi-decorator";
@@ -208,27 +211,89 @@ fn operations(events: &[ResourceEvent]) -> Vec<Operation<'_>> {
     out
 }
 
-/// Gives the spans of a recording the identity of the resources they work on, as far as the engine's events tell. What a span
-/// says itself is not changed. Says how many operations found no span.
+/// Gives the spans of a recording the identity of the resources they work on: what one half of a call says, the other half gets;
+/// for calls of which neither half says anything, the engine's events tell. What a span says itself is not changed. Says how many
+/// operations found no span.
 pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note> {
-    let operations = operations(events);
-    if operations.is_empty() {
+    let call_of: Vec<Option<Call>> = recording.spans.iter().map(|s| Call::of(&s.name)).collect();
+    if call_of.iter().all(Option::is_none) && events.is_empty() {
         return Vec::new();
     }
+    let outer = outer_halves(recording, &call_of);
+    share_identity(&mut recording.spans, &outer);
+    let operations = operations(events);
+    let found = by_events(&recording.spans, &call_of, &outer, &operations);
+    let left = found.unmatched;
+    for (i, event) in found.of_span {
+        write_identity(&mut recording.spans[i], event);
+    }
+    share_identity(&mut recording.spans, &outer);
+    unmatched(left)
+}
+
+fn unmatched(count: usize) -> Vec<Note> {
+    let detail = "operations of Pulumi's engine whose call was not found among the spans";
+    if count > 0 { vec![Note { code: "resources_unmatched", count: count as u64, detail: detail.to_owned() }] } else { Vec::new() }
+}
+
+/// For each span the outer half of its call, where it has one: client and server of one call are one inside the other.
+fn outer_halves(recording: &Recording, call_of: &[Option<Call>]) -> Vec<Option<usize>> {
     let spans = &recording.spans;
     let index: HashMap<(TraceId, SpanId), usize> = spans.iter().enumerate().rev().map(|(i, s)| ((s.trace_id, s.span_id), i)).collect();
     // A provider without OpenTelemetry names its caller by the id that this had in legacy tracing.
     let by_legacy_id = bridge::Joined::of(recording).by_legacy_id;
-    let parent_of = |i: usize| {
+    let outer = |i: usize| {
+        let call = call_of[i]?;
         let parent = spans[i].parent_span_id?;
-        index.get(&(spans[i].trace_id, parent)).or_else(|| by_legacy_id.get(&parent)).copied().filter(|&p| p != i)
+        let parent = index.get(&(spans[i].trace_id, parent)).or_else(|| by_legacy_id.get(&parent)).copied()?;
+        (parent != i && call_of[parent] == Some(call)).then_some(parent)
     };
-    let call_of: Vec<Option<Call>> = spans.iter().map(|s| Call::of(&s.name)).collect();
-    // Client and server of one call are one: the outer one is looked for, the inner one inherits.
-    let outer = |i: usize| parent_of(i).is_none_or(|p| call_of[p] != call_of[i]);
+    (0..spans.len()).map(outer).collect()
+}
+
+/// Both halves of a call work on the same resource: whichever says so says it for the other.
+fn share_identity(spans: &mut [Span], outer: &[Option<usize>]) {
+    let says = |span: &Span| span.attributes.get(URN).is_some();
+    // Halves of halves: a call that is forwarded has more than two.
+    for _ in 0..SAME_CALL_MAX {
+        let mut shared = false;
+        for (inner, outer) in outer.iter().enumerate().filter_map(|(i, outer)| Some((i, (*outer)?))) {
+            let (from, to) = match (says(&spans[inner]), says(&spans[outer])) {
+                (true, false) => (inner, outer),
+                (false, true) => (outer, inner),
+                _ => continue,
+            };
+            for key in IDENTITY {
+                if let Some(value) = spans[from].attributes.get(key).cloned()
+                    && spans[to].attributes.get(key).is_none()
+                {
+                    spans[to].attributes.push(key, value);
+                }
+            }
+            shared = true;
+        }
+        if !shared {
+            break;
+        }
+    }
+}
+
+/// What the events tell of spans.
+struct Found<'a> {
+    of_span: Vec<(usize, &'a ResourceEvent)>,
+    /// How many operations of providers no span was found for.
+    unmatched: usize,
+}
+
+/// Finds by time the outer half of the call that each operation made, where no call says by itself that it is this one.
+fn by_events<'a>(spans: &[Span], call_of: &[Option<Call>], outer: &[Option<usize>], operations: &[Operation<'a>]) -> Found<'a> {
+    let mut told: HashMap<(Call, &str), Vec<usize>> = HashMap::new();
     let mut candidates: BTreeMap<(Call, Option<&str>), Vec<usize>> = BTreeMap::new();
-    for (i, span) in spans.iter().enumerate().filter(|&(i, s)| s.attributes.get(URN).is_none() && outer(i)) {
-        if let Some(call) = call_of[i] {
+    for (i, span) in spans.iter().enumerate().filter(|&(i, _)| outer[i].is_none()) {
+        let Some(call) = call_of[i] else { continue };
+        if let Some(urn) = urn_of(span) {
+            told.entry((call, urn)).or_default().push(i);
+        } else {
             let resource_type = [TYPE, DECORATOR].into_iter().find_map(|key| span.attributes.get_str(key));
             candidates.entry((call, resource_type)).or_default().push(i);
         }
@@ -244,7 +309,13 @@ pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note
             let (provider, registration) = Call::of_operation(&operation.event.op);
             // Stacks, components and providers themselves have none.
             let provider = provider.filter(|_| operation.event.provider.is_some());
-            if let Some(call) = if is_registration { registration } else { provider } {
+            let Some(call) = (if is_registration { registration } else { provider }) else { continue };
+            let is_told = |&i: &usize| {
+                let starts = spans[i].start.unix_nanos() - operation.start;
+                let ends = operation.end.map(|end| spans[i].end.unix_nanos() - end);
+                window.start.contains(&starts) && ends.is_none_or(|ends| window.end.contains(&ends))
+            };
+            if !told.get(&(call, operation.event.urn.as_str())).is_some_and(|list| list.iter().any(is_told)) {
                 wanted.entry((call, operation.event.resource_type.as_str())).or_default().push(o);
             }
         }
@@ -252,24 +323,18 @@ pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note
         let mut left: BTreeMap<Call, Vec<usize>> = BTreeMap::new();
         for ((call, resource_type), operations_of) in wanted {
             let spans_of = candidates.get(&(call, Some(resource_type))).map_or(&[][..], |list| list);
-            let rest = match_spans(&operations, operations_of, spans, spans_of, &window, &mut found);
+            let rest = match_spans(operations, operations_of, spans, spans_of, &window, &mut found);
             left.entry(call).or_default().extend(rest);
         }
         for (call, operations_of) in left {
             let spans_of = candidates.get(&(call, None)).map_or(&[][..], |list| list);
-            let rest = match_spans(&operations, operations_of, spans, spans_of, &window, &mut found);
+            let rest = match_spans(operations, operations_of, spans, spans_of, &window, &mut found);
             unmatched += if is_registration { 0 } else { rest.len() };
         }
     }
-    let mut identities: Vec<(usize, &ResourceEvent)> = found.into_iter().collect();
-    identities.sort_by_key(|(i, _)| *i);
-    let mut attributes: Vec<(usize, &ResourceEvent)> = identities.clone();
-    attributes.extend(inherited(spans, &call_of, &parent_of, &identities));
-    for (i, event) in attributes {
-        write_identity(&mut recording.spans[i], event);
-    }
-    let detail = "operations of Pulumi's engine whose call was not found among the spans";
-    if unmatched > 0 { vec![Note { code: "resources_unmatched", count: unmatched as u64, detail: detail.to_owned() }] } else { Vec::new() }
+    let mut of_span: Vec<(usize, &ResourceEvent)> = found.into_iter().collect();
+    of_span.sort_by_key(|(i, _)| *i);
+    Found { of_span, unmatched }
 }
 
 /// Gives each operation its span where one fits; returns those without.
@@ -297,29 +362,6 @@ fn match_spans<'a>(
         !matched[place - 1]
     });
     wanted
-}
-
-/// The inner halves of calls whose outer half was found.
-fn inherited<'a>(
-    spans: &[Span],
-    call_of: &[Option<Call>],
-    parent_of: &dyn Fn(usize) -> Option<usize>,
-    found: &[(usize, &'a ResourceEvent)],
-) -> Vec<(usize, &'a ResourceEvent)> {
-    let found: HashMap<usize, &ResourceEvent> = found.iter().copied().collect();
-    let mut out = Vec::new();
-    for i in (0..spans.len()).filter(|&i| call_of[i].is_some() && spans[i].attributes.get(URN).is_none()) {
-        let mut at = i;
-        for _ in 0..SAME_CALL_MAX {
-            let Some(above) = parent_of(at).filter(|&p| call_of[p] == call_of[i]) else { break };
-            if let Some(event) = found.get(&above) {
-                out.push((i, *event));
-                break;
-            }
-            at = above;
-        }
-    }
-    out
 }
 
 fn write_identity(span: &mut Span, event: &ResourceEvent) {

@@ -16,16 +16,28 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{ContextRecord, Evidence, Recording, SampleLink, SpanId, Timestamp, TraceId};
+use longpole_model::{ContextRecord, Evidence, Monotonic, Recording, SampleLink, SpanId, Timestamp, TraceId};
 
 use crate::trace_tree::Forest;
 
+/// Something that was seen of a thread at a moment.
+pub(crate) struct Asked {
+    pub(crate) pid: u32,
+    pub(crate) time: Monotonic,
+    pub(crate) context: ContextRecord,
+}
+
 /// The link of each sample, in the order of the samples.
 pub fn link(recording: &Recording) -> Vec<SampleLink> {
+    link_all(recording, recording.samples.iter().map(|sample| Asked { pid: sample.pid, time: sample.time, context: sample.context }))
+}
+
+/// The link of each of these, in their order, which is that of time.
+pub(crate) fn link_all(recording: &Recording, asked: impl ExactSizeIterator<Item = Asked>) -> Vec<SampleLink> {
     let nothing = SampleLink { span: None, evidence: Evidence::None };
-    let mut links = vec![nothing; recording.samples.len()];
+    let mut links = vec![nothing; asked.len()];
     let mut asking: HashMap<u32, Vec<(Timestamp, usize)>> = HashMap::new();
-    for (i, sample) in recording.samples.iter().enumerate() {
+    for (i, sample) in asked.enumerate() {
         match sample.context {
             ContextRecord::Span { trace_id, span_id } => {
                 links[i] = SampleLink { span: Some((trace_id, span_id)), evidence: Evidence::Record };

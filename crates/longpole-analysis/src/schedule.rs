@@ -17,6 +17,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use longpole_model::Recording;
 
+use crate::engine;
 use crate::pipeline;
 use crate::resources::{self, Resources};
 use crate::trace_tree::Forest;
@@ -94,7 +95,8 @@ pub(crate) struct Schedule {
     pub(crate) end_host: Vec<u32>,
     /// Events in an order in which each stands after all it can have waited for: `2 * node`, its end `+ 1`.
     pub(crate) order: Vec<u32>,
-    /// Whether the children of the node declare what they waited for: by links, or as resources that depend on each other.
+    /// Whether the children of the node declare what they waited for: by links, as resources that depend on each other, or as
+    /// steps of Pulumi's engine.
     pub(crate) declares: Vec<bool>,
     /// Whether the end of the node is only guessed to have waited for another one's, see `pipeline`.
     pub(crate) end_by_chance: Vec<bool>,
@@ -443,10 +445,8 @@ impl Schedule {
         for &event in &self.order {
             let node = event as usize / 2;
             if event % 2 == 1 {
-                if node != 0 {
-                    open[self.host[node] as usize] -= 1;
-                }
                 if self.end_host[node] != NONE {
+                    open[self.host[node] as usize] -= 1;
                     let at = &mut fill[self.end_host[node] as usize];
                     ended[*at as usize] = node as u32;
                     self.position[node] = *at;
@@ -460,7 +460,8 @@ impl Schedule {
                     quiet[host] = fill[host];
                 }
                 self.quiet_before[node] = quiet[host];
-                open[host] += 1;
+                // What nobody waits for holds no phase open.
+                open[host] += u32::from(self.end_host[node] != NONE);
             }
         }
         self.ended = ended;
@@ -486,6 +487,7 @@ fn declared(recording: &Recording, forest: &Forest, start: &[i64], end: &[i64]) 
     for i in resources.nodes() {
         resources.waited_for(i, start[i]).into_iter().for_each(|other| add(i, other));
     }
+    engine::waits(recording, forest, start, end).into_iter().for_each(|(i, other)| add(i, other));
     out.sort_unstable();
     out.dedup();
     out

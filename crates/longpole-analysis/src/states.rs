@@ -4,20 +4,22 @@
 //! span        ├───────────────────────────────┤
 //! children         ├────────┤      ├─────┤            in child: covered by at least one
 //! samples      |||||          ||                      on-CPU: each stands for one period of the span's own time
-//! rest                          ──        ─────       unaccounted: waiting, or nobody sampled
+//! waits                                   ────        blocked: what for is known
+//! rest                          ──            ─       unaccounted: short waits, or nobody looked
 //! ```
 //!
-//! The three add up. On-CPU is an estimate: `n` samples stand for `n` periods, give or take `√n`. Threads of one span that
+//! All add up. Blocked time is exact, where the thread is known that works for the span (`waits`). On-CPU is an estimate: `n` samples stand for `n` periods, give or take `√n`. Threads of one span that
 //! run at the same time do not make its wall time longer, so each stretch of [`BIN_PERIODS`] periods of own time can be
 //! full only once.
 
 use std::cmp::Reverse;
 
-use longpole_model::{Recording, TimeRange};
+use longpole_model::{Recording, TimeRange, WaitKind};
 
 use crate::sample_links::SampleNodes;
 use crate::schedule::Schedule;
 use crate::trace_tree::Forest;
+use crate::waits::{NodeWait, NodeWaits};
 
 /// Periods of the sampling clock in a stretch that can be full only once: few enough to follow a change between running
 /// and waiting, enough that a sample that falls into the next stretch does not matter.
@@ -30,14 +32,32 @@ pub struct States {
     pub on_cpu_nanos: i64,
     /// A child was there.
     pub in_child_nanos: i64,
-    /// Neither is known.
+    /// No thread ran, and one was blocked: by kind, in the order of [`WaitKind::ALL`].
+    pub blocked_nanos: [i64; WaitKind::ALL.len()],
+    /// None of these is known.
     pub unaccounted_nanos: i64,
 }
 
 impl States {
     /// All of it.
     pub fn sum(&self) -> i64 {
-        self.on_cpu_nanos + self.in_child_nanos + self.unaccounted_nanos
+        self.own() + self.in_child_nanos
+    }
+
+    /// Outside of children.
+    pub fn own(&self) -> i64 {
+        self.on_cpu_nanos + self.blocked() + self.unaccounted_nanos
+    }
+
+    /// Blocked, whatever for.
+    pub fn blocked(&self) -> i64 {
+        self.blocked_nanos.iter().sum()
+    }
+
+    /// What it was blocked for longest, and how long.
+    pub fn longest_wait(&self) -> Option<(WaitKind, i64)> {
+        let kinds = WaitKind::ALL.into_iter().zip(self.blocked_nanos).rev();
+        kinds.max_by_key(|(_, nanos)| *nanos).filter(|(_, nanos)| *nanos > 0)
     }
 }
 
@@ -106,6 +126,7 @@ pub(crate) struct Known<'a> {
     pub(crate) samples: &'a SampleNodes,
     /// When each sample was, from the start of the run.
     pub(crate) sample_offsets: &'a [i64],
+    pub(crate) waits: &'a NodeWaits,
 }
 
 impl Known<'_> {
@@ -145,13 +166,44 @@ impl Known<'_> {
                 }
                 filled = filled.saturating_add(weight);
             }
+            self.add_blocked(stretch, &mut states);
             states.in_child_nanos += in_child;
             own += length - in_child;
         }
         let last = own.saturating_sub(bin.saturating_mul(bin_length)).clamp(0, bin_length);
         states.on_cpu_nanos = (states.on_cpu_nanos + filled.min(last)).min(own);
-        states.unaccounted_nanos = own - states.on_cpu_nanos;
+        // Another thread of it may have run meanwhile.
+        let (blocked, room) = (states.blocked(), own - states.on_cpu_nanos);
+        if blocked > room {
+            for nanos in &mut states.blocked_nanos {
+                *nanos = (i128::from(*nanos) * i128::from(room) / i128::from(blocked)) as i64;
+            }
+        }
+        states.unaccounted_nanos = own - states.on_cpu_nanos - states.blocked();
         states
+    }
+
+    /// The waits of a node in a stretch of it. Those of several threads count once.
+    pub(crate) fn waits_in(&self, stretch: Stretch) -> impl Iterator<Item = NodeWait> {
+        let mut until = stretch.from;
+        self.waits.of_node(stretch.node).iter().filter_map(move |wait| {
+            let (from, to) = (wait.from.max(until), wait.to.min(stretch.to));
+            until = until.max(to);
+            (from < to).then_some(NodeWait { from, to, ..*wait })
+        })
+    }
+
+    /// How much of a wait no child covers.
+    pub(crate) fn own_of_wait(&self, node: usize, wait: &NodeWait) -> i64 {
+        let cover = &self.schedule.cover;
+        (wait.to - wait.from) - (cover.covered_before(node, wait.to) - cover.covered_before(node, wait.from))
+    }
+
+    fn add_blocked(&self, stretch: Stretch, states: &mut States) {
+        for wait in self.waits_in(stretch) {
+            let kind = self.recording.waits[wait.wait as usize].kind;
+            states.blocked_nanos[kind as usize] += self.own_of_wait(stretch.node, &wait).max(0);
+        }
     }
 
     /// The states of a node from its start to its end.

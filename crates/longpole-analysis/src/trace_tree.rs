@@ -530,7 +530,7 @@ impl<'a> Builder<'a> {
                 self.folded[p] = if children[p].is_empty() { idle } else { waits };
                 folded += usize::from(self.folded[p]);
             }
-            let served = self.pulumi && !seen[p].spans && self.is_served_by_pulumi(p);
+            let served = self.pulumi && self.is_served_by_pulumi(p);
             self.takes_part[p] = !self.folded[p]
                 && !served
                 && (!seen[p].spans || seen[p].root || (seen[p].orphan && !seen[p].called) || Some(p) == self.root);

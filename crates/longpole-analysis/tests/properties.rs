@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use longpole_analysis::report::FlameTime;
 use longpole_analysis::report::Report;
 use longpole_analysis::savings::{Change, Saving};
 use longpole_analysis::trace_tree::{Forest, NodeSource};
@@ -197,7 +198,7 @@ proptest! {
         let counts = report.link_counts(report.all_samples());
         prop_assert_eq!(counts.record + counts.inferred + counts.ambiguous + counts.none, report.recording().samples.len() as u64);
         let weight: u64 = report.recording().samples.iter().map(|s| s.weight_nanos).sum();
-        check_tree(&report.flame(None).tree, weight, report.recording().samples.len() as u64);
+        check_tree(&report.flame(None, FlameTime::OnCpu).tree, weight, report.recording().samples.len() as u64);
         for (f, function) in report.functions().list.iter().enumerate() {
             prop_assert!(function.weight.self_nanos <= function.weight.total_nanos && function.weight.total_nanos <= weight);
             let nodes = report.nodes_with(f);
@@ -350,7 +351,7 @@ fn a_hundred_thousand_children_are_nothing_special() {
 fn a_stack_of_ten_thousand_frames_is_nothing_special() {
     let stack: Vec<String> = (0..10_000).map(|i| format!("f{i}")).collect();
     let recording = text::parse(&format!("run x 0..9ms\nsample 1ms {}\n", stack.join(";"))).expect("the notation");
-    assert_eq!(Report::new(recording).flame(None).tree.len(), 10_001);
+    assert_eq!(Report::new(recording).flame(None, FlameTime::OnCpu).tree.len(), 10_001);
 }
 
 #[test]

@@ -21,11 +21,13 @@ const WAITING_BYTES_MAX: usize = 16 << 20;
 /// A buffer larger than this is not used again: one burst must not be paid for until the end.
 const BUFFER_BYTES_KEPT: usize = 1 << 20;
 
-/// How long a wait may last while records come: bounds how late what lies in a ring that is not full enough to wake is seen.
-const WAIT_BUSY_MILLIS: i32 = 20;
+/// How long a wait may last while records come: bounds how late what lies in a ring that is not full enough to wake is seen. Who
+/// falls asleep is to be looked at before it wakes.
+const WAIT_BUSY_MILLIS: i32 = 5;
 
-/// How long a wait may last while nothing comes.
-const WAIT_IDLE_MILLIS: i32 = 100;
+/// How long a wait may last while nothing comes: this part of the time since the last records, within these bounds.
+const WAIT_IDLE_PART: u64 = 4;
+const WAIT_IDLE_MILLIS_MAX: u64 = 100;
 
 /// How long to leave the rings alone after a round that only the tracker called for: each of its records wakes, and the half
 /// dozen that a fork and its exec make come within a fraction of a millisecond.
@@ -153,8 +155,11 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
     let mut batch = Batch::default();
     // Whether the last batch had records: then one more must follow, to say that they are complete.
     let mut owed = false;
+    let mut last_records = monotonic_nanos();
     loop {
-        set.wait(if owed { WAIT_BUSY_MILLIS } else { WAIT_IDLE_MILLIS });
+        let idle_millis = (monotonic_nanos() - last_records) / 1_000_000;
+        let patience = (idle_millis / WAIT_IDLE_PART).min(WAIT_IDLE_MILLIS_MAX) as i32;
+        set.wait(if owed { WAIT_BUSY_MILLIS } else { patience.max(WAIT_BUSY_MILLIS) });
         batch.is_last = set.ready(0) != Ready::No;
         let mut called = None;
         for (place, stream) in streams.iter().enumerate() {
@@ -171,7 +176,7 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
         }
         let is_last = batch.is_last;
         if is_last {
-            batch.lost_in_all = streams.iter_mut().map(|s| lost_of(&mut s.event)).sum();
+            batch.lost_in_all = streams.iter_mut().flat_map(|s| std::iter::once(&mut s.event).chain(&mut s.others)).map(lost_of).sum();
         }
         let has_records = !batch.bytes.is_empty();
         if has_records || owed || is_last {
@@ -179,6 +184,9 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
             batch.bytes = bytes;
         }
         owed = has_records;
+        if has_records {
+            last_records = batch.before;
+        }
         if is_last {
             break;
         }

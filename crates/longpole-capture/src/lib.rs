@@ -7,10 +7,12 @@
 //! This is the one room with system calls. All of them stand in `sys` and in the reader of the kernel's ring; nothing
 //! unsafe leaves those files. It never prints, and it ends the process only where it is asked to, in [`child::exit_like`].
 
+pub mod attach;
 pub mod child;
 mod drain;
 pub mod error;
 pub mod inject;
+mod living;
 mod maps;
 pub mod perf;
 mod process_tree;
@@ -19,3 +21,4 @@ pub mod signals;
 pub mod span_context;
 mod stacks;
 mod sys;
+mod waits;

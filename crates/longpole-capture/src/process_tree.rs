@@ -16,6 +16,7 @@ use std::sync::Arc;
 use longpole_model::{CpuSlice, Monotonic, Observation};
 use longpole_symbols::unwind::AddressSpace;
 
+use crate::living::Living;
 use crate::stacks::{NumberMap, Out};
 
 /// How many ended processes are remembered, so that a late record of one does not make it start again.
@@ -85,9 +86,35 @@ impl ProcessTree {
         tree
     }
 
+    /// A process that ran already when the recording began.
+    pub(crate) fn found(&mut self, time: u64, living: &Living, out: &mut Out) {
+        let (pid, at) = (living.pid, Monotonic(time));
+        self.root_started = true;
+        self.processes.insert(pid, Process { space: Arc::default(), threads: HashSet::new() });
+        out.give(Observation::ProcessStarted { pid, parent_pid: living.parent, time: at });
+        for thread in &living.threads {
+            let name: Arc<str> = thread.name.as_str().into();
+            if let Some(process) = self.processes.get_mut(&pid) {
+                process.threads.insert(thread.tid);
+            }
+            self.threads.insert(thread.tid, Thread { pid, name: Arc::clone(&name), on_cpu_since: None, record_hint: None });
+            out.give(Observation::ThreadStarted { pid, tid: thread.tid, time: at });
+            out.give(Observation::ThreadNamed { pid, tid: thread.tid, name: name.to_string() });
+        }
+        self.announce_exec(pid, time, living.name.as_bytes(), true);
+        if let Some(exec) = self.execs.last_mut() {
+            exec.seen = true;
+        }
+    }
+
     /// The mappings of a process, for reading.
     pub(crate) fn space(&self, pid: u32) -> Option<&Arc<AddressSpace>> {
         self.processes.get(&pid).map(|p| &p.space)
+    }
+
+    /// Where the context record of a thread was found last.
+    pub(crate) fn record_hint(&self, tid: u32) -> Option<u64> {
+        self.threads.get(&tid)?.record_hint
     }
 
     /// The mappings of a process, for changing; shared ones are copied.
@@ -302,18 +329,22 @@ impl Exec {
         if let Ok(path) = fs::read_link(format!("/proc/{}/exe", self.pid)) {
             self.executable = path.to_string_lossy().into_owned();
         }
-        if let Ok(file) = fs::File::open(format!("/proc/{}/cmdline", self.pid)) {
-            let mut bytes = Vec::new();
-            // Empty until the program's first stack is laid out, and of a program that ends.
-            if file.take(ARGUMENTS_BYTES_MAX).read_to_end(&mut bytes).is_ok() {
-                self.arguments = split_arguments(&bytes);
-            }
-        }
+        self.arguments = arguments_of(self.pid);
     }
 
     fn tell(self, out: &mut Out) {
         let Exec { pid, time, name, executable, arguments, .. } = self;
         out.give(Observation::ProcessExec { pid, time: Monotonic(time), name: name.to_string(), executable, arguments });
+    }
+}
+
+/// Empty until the program's first stack is laid out, and of a program that ends.
+pub(crate) fn arguments_of(pid: u32) -> Vec<String> {
+    let Ok(file) = fs::File::open(format!("/proc/{pid}/cmdline")) else { return Vec::new() };
+    let mut bytes = Vec::new();
+    match file.take(ARGUMENTS_BYTES_MAX).read_to_end(&mut bytes) {
+        Ok(_) => split_arguments(&bytes),
+        Err(_) => Vec::new(),
     }
 }
 

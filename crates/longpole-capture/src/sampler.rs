@@ -18,20 +18,23 @@ use std::time::Duration;
 
 use longpole_model::{
     AbsAddr, ClockAnchor, CodeAddress, ContextRecord, LocationId, Loss, LossKind, Monotonic, Observation, ObservationSink, Sample, StackId,
-    Timestamp,
+    Timestamp, Wait,
 };
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
 
 use crate::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
+use crate::living::{self, Living};
 use crate::maps::Binaries;
 pub use crate::maps::OpenBinary;
-use crate::perf::event::{self, Opened};
+use crate::perf::event::{self, Opened, Target};
 pub use crate::perf::event::{Options, Refused, SampleClock};
 use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
 use crate::process_tree::ProcessTree;
 use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, Spot, Stacks};
-use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, realtime_nanos, thread_cpu_nanos};
+use crate::sys::memory::read_memory;
+use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, realtime_nanos, thread_cpu_nanos};
+use crate::waits::{Sleeper, Waits};
 
 /// How often both clocks are read, and losses told.
 const ANCHOR_NANOS: u64 = 1_000_000_000;
@@ -41,6 +44,9 @@ const FLUSH_NANOS: u64 = 100_000_000;
 
 /// How soon a program that had not laid out its arguments is looked at again.
 const EXEC_RETRY: Duration = Duration::from_millis(1);
+
+/// How often the threads of a process that makes new ones all the time are listed.
+const LISTINGS_MAX: usize = 3;
 
 /// How often the clocks are read for one anchor; the narrowest bracket wins.
 const BRACKETS: usize = 8;
@@ -62,6 +68,8 @@ pub struct Stats {
     pub unwind_failed: u64,
     /// Context records caught in the middle of a write.
     pub torn: u64,
+    /// Waits given to the sink.
+    pub waits: u64,
     /// Observations the sink refused.
     pub not_kept: u64,
     /// Why it refused the first of them.
@@ -86,7 +94,39 @@ pub struct Recorder {
 impl Recorder {
     /// Prepares to observe process `pid` from its next exec on. It must be a child that waits at its gate.
     pub fn start(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
-        let Opened { streams, clock, rate_hz, stack_bytes, losses } = event::open(pid, options)?;
+        let opened = event::open(Target::Waiting(pid), options)?;
+        Recorder::begin(pid, opened, sink, |_| {})
+    }
+
+    /// Observes a process that runs already, all that descend from it, and all that they start.
+    pub fn attach(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
+        raise_open_files_limit();
+        let gone = || Refused { reason: format!("there is no process {pid}"), remedy: String::new() };
+        let mut tree = living::tree_of(pid);
+        let mut threads: Vec<u32> = tree.iter().flat_map(|process| &process.threads).map(|thread| thread.tid).collect();
+        if threads.is_empty() {
+            return Err(gone());
+        }
+        let mut opened = event::open(Target::Running(&threads), options)?;
+        // Threads that were made while events were opened on others are found by looking again; those that are made later inherit.
+        for _ in 0..LISTINGS_MAX {
+            tree = living::tree_of(pid);
+            let all: Vec<u32> = tree.iter().flat_map(|process| &process.threads).map(|thread| thread.tid).collect();
+            if all.iter().all(|tid| threads.contains(tid)) {
+                break;
+            }
+            threads = all;
+            drop(opened);
+            if threads.is_empty() {
+                return Err(gone());
+            }
+            opened = event::open(Target::Running(&threads), options)?;
+        }
+        Recorder::begin(pid, opened, sink, move |processor| processor.found(&tree))
+    }
+
+    fn begin(pid: u32, opened: Opened, sink: Box<dyn ObservationSink>, before: impl FnOnce(&mut Processor)) -> Result<Recorder, Refused> {
+        let Opened { streams, clock, rate_hz, stack_bytes, losses } = opened;
         let no_thread = |error: std::io::Error| Refused {
             reason: format!("no thread for the recorder: {}", error.to_string().to_lowercase()),
             remedy: "raise the limit of processes: ulimit -u".to_owned(),
@@ -99,6 +139,7 @@ impl Recorder {
         for loss in losses {
             processor.out.give(Observation::Loss(loss));
         }
+        before(&mut processor);
         let for_processor = Arc::clone(&handover);
         let processor =
             Builder::new().name("longpole-record".to_owned()).spawn(move || processor.run(&for_processor)).map_err(no_thread)?;
@@ -191,6 +232,8 @@ struct Losses {
     throttled: u64,
     torn: u64,
     undecodable: u64,
+    waits_skipped: u64,
+    waits_refused: u64,
     cut: NumberMap<Cut, u64>,
 }
 
@@ -202,6 +245,7 @@ struct Processor {
     walker: StackWalker,
     stats: Stats,
     losses: Losses,
+    waits: Waits,
     weigher: Weigher,
     stack_bytes: u32,
     /// Batches that still have records in `pending`, oldest first, and the number of the oldest.
@@ -227,6 +271,7 @@ impl Processor {
             walker: StackWalker::new(),
             stats: Stats::default(),
             losses: Losses::default(),
+            waits: Waits::new(),
             weigher: Weigher::new(clock, rate_hz),
             stack_bytes,
             batches: VecDeque::new(),
@@ -240,6 +285,31 @@ impl Processor {
         }
     }
 
+    /// Processes that run already: who they are, what they have mapped, and who of them sleeps.
+    fn found(&mut self, tree: &[Living]) {
+        let now = monotonic_nanos();
+        for process in tree {
+            self.tree.found(now, process, &mut self.out);
+            for map in &process.maps {
+                let record = MapRecord {
+                    start: map.start,
+                    bytes: map.end.saturating_sub(map.start),
+                    file_offset: map.file_offset,
+                    device: map.device,
+                    inode: map.inode,
+                    inode_generation: 0,
+                    protection: libc::PROT_EXEC as u32,
+                    path: &map.path,
+                };
+                let code = self.binaries.load(process.pid, &record, &mut self.out);
+                self.map(process.pid, now, &record, Some(code));
+            }
+            for thread in process.threads.iter().filter(|thread| thread.blocked) {
+                self.waits.switched(process.pid, thread.tid, now, true);
+            }
+        }
+    }
+
     fn run(mut self, handover: &Handover) -> Stats {
         let _close = CloseOnDrop(handover);
         block_signals_of_this_thread();
@@ -249,6 +319,7 @@ impl Processor {
             if self.out.dirty {
                 due = due.min(self.next_flush);
             }
+            due = due.min(self.waits.next_due().unwrap_or(due));
             let mut patience = Duration::from_nanos(due.saturating_sub(now));
             if self.tree.waits_for_exec() {
                 patience = patience.min(EXEC_RETRY);
@@ -266,6 +337,8 @@ impl Processor {
             }
             let now = monotonic_nanos();
             self.tree.tell_execs(now, &mut self.out);
+            let tree = &self.tree;
+            self.waits.look(now, |tid| tree.record_hint(tid));
             if now >= self.next_anchor {
                 self.anchor();
             }
@@ -278,7 +351,11 @@ impl Processor {
     }
 
     fn end(mut self) -> Stats {
-        self.tree.finish(monotonic_nanos(), &mut self.out);
+        let now = monotonic_nanos();
+        for (tid, sleeper) in self.waits.rest() {
+            self.wait(tid, sleeper, now);
+        }
+        self.tree.finish(now, &mut self.out);
         self.anchor();
         self.out.flush();
         let mut stats = self.stats;
@@ -295,6 +372,8 @@ impl Processor {
         let anchor = clock_anchor();
         self.next_anchor = anchor.monotonic.0 + ANCHOR_NANOS;
         self.out.give(Observation::Clock(anchor));
+        self.losses.waits_skipped = std::mem::take(&mut self.waits.skipped);
+        self.losses.waits_refused = std::mem::take(&mut self.waits.refused);
         for loss in std::mem::take(&mut self.losses).told() {
             self.out.give(Observation::Loss(loss));
         }
@@ -311,6 +390,9 @@ impl Processor {
                     self.losses.undecodable += 1;
                     continue;
                 };
+                if let Some((pid, tid, blocked)) = record.switch() {
+                    self.waits.switched(pid, tid, record.time(), blocked);
+                }
                 let code = match (source, record.decode(*source)) {
                     (Source::Tracker, Ok(Record { pid, body: Body::Map(map), .. })) => Some(self.binaries.load(pid, &map, &mut self.out)),
                     _ => None,
@@ -375,7 +457,12 @@ impl Processor {
         let Record { pid, tid, time, cpu, ref body } = *record;
         match body {
             Body::Sample(sample) => self.sample(pid, tid, time, cpu, sample),
-            Body::SwitchIn => self.tree.switch_in(time, pid, tid, &mut self.out),
+            Body::SwitchIn => {
+                if let Some(sleeper) = self.waits.over(tid, time) {
+                    self.wait(tid, sleeper, time);
+                }
+                self.tree.switch_in(time, pid, tid, &mut self.out);
+            }
             Body::SwitchOut { preempted } => self.tree.switch_out(time, tid, *preempted, &mut self.out),
             Body::Map(map) => self.map(pid, time, map, code),
             Body::Comm { name, exec: true } => self.tree.exec(time, pid, name, &mut self.out),
@@ -383,7 +470,10 @@ impl Processor {
             Body::Fork { pid, tid, parent_pid, parent_tid } => {
                 self.tree.fork(time, *pid, *tid, *parent_pid, *parent_tid, &mut self.out);
             }
-            Body::Exit { pid, tid } => self.tree.exit(time, *pid, *tid, &mut self.out),
+            Body::Exit { pid, tid } => {
+                self.waits.ended(*tid);
+                self.tree.exit(time, *pid, *tid, &mut self.out);
+            }
             Body::Lost { count } => {
                 self.losses.lost += count;
                 self.stats.lost += count;
@@ -430,6 +520,23 @@ impl Processor {
         }
     }
 
+    /// A wait that was looked at is over.
+    fn wait(&mut self, tid: u32, sleeper: Sleeper, end: u64) {
+        let Sleeper { pid, since, kind, syscall, place, stack, context } = sleeper;
+        let stack = (!stack.is_empty()).then(|| {
+            let space = self.tree.space(pid).map(Arc::clone).unwrap_or_default();
+            let read = |address, into: &mut [u8]| read_memory(pid, address, into).is_ok_and(|read| read == into.len());
+            let end = self.walker.walk_asleep(&space, place, &stack, &mut self.frames, read);
+            let cut = (end != StackEnd::Root).then_some(Cut::Walk(end));
+            number(&self.frames, cut, &mut self.locations, &mut self.stacks, &mut self.out)
+        });
+        let (start, end, syscall) = (Monotonic(since), Monotonic(end), syscall.to_owned());
+        let stack = stack.flatten();
+        if self.out.give(Observation::Wait(Wait { pid, tid, start, end, kind, syscall, stack, context })) {
+            self.stats.waits += 1;
+        }
+    }
+
     /// Unwinds and numbers the stack of a sample; `None` where the sink could not keep a definition.
     fn stack(&mut self, pid: u32, sample: &SampleRecord<'_>) -> Option<StackId> {
         let nowhere = AddressSpace::default;
@@ -453,17 +560,21 @@ impl Processor {
                 _ => self.stats.unwind_failed += 1,
             }
         }
-        self.locations.clear();
-        let ends = cut.map(Spot::Cut);
-        let spots = self.frames.iter().map(|frame| match frame.place {
-            Place::Code { mapping, address } => Spot::Code { mapping, address },
-            Place::Anonymous | Place::Unknown => Spot::Unmapped { address: frame.address.for_lookup() },
-        });
-        for spot in spots.chain(ends) {
-            self.locations.push(self.stacks.location(spot, &mut self.out)?);
-        }
-        self.stacks.stack(&self.locations, &mut self.out)
+        number(&self.frames, cut, &mut self.locations, &mut self.stacks, &mut self.out)
     }
+}
+
+/// Numbers a stack; `None` where the sink could not keep a definition. `locations` is lent for its memory.
+fn number(frames: &[Frame], cut: Option<Cut>, locations: &mut Vec<LocationId>, stacks: &mut Stacks, out: &mut Out) -> Option<StackId> {
+    locations.clear();
+    let spots = frames.iter().map(|frame| match frame.place {
+        Place::Code { mapping, address } => Spot::Code { mapping, address },
+        Place::Anonymous | Place::Unknown => Spot::Unmapped { address: frame.address.for_lookup() },
+    });
+    for spot in spots.chain(cut.map(Spot::Cut)) {
+        locations.push(stacks.location(spot, out)?);
+    }
+    stacks.stack(locations, out)
 }
 
 impl Losses {
@@ -482,6 +593,16 @@ impl Losses {
         tell(LossKind::SamplesLost, self.undecodable, "records that could not be decoded");
         tell(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)");
         tell(LossKind::ContextTorn, self.torn, "");
+        tell(
+            LossKind::WaitsNotSeen,
+            self.waits_skipped,
+            "threads that slept while the recorder was busy, or more at once than may be looked at",
+        );
+        tell(
+            LossKind::WaitsNotSeen,
+            self.waits_refused,
+            "threads that may not be looked at: another user's, or closed by kernel.yama.ptrace_scope or by the program itself",
+        );
         for (cut, count) in self.cut {
             let kind = match cut {
                 Cut::Walk(end) if end.is_truncated() => LossKind::StacksTruncated,

@@ -103,6 +103,16 @@ pub fn install() -> Result<(), LaunchError> {
     Ok(())
 }
 
+/// Lets SIGINT, SIGTERM, SIGHUP and SIGQUIT ask us to stop ([`interrupted`]), where there is no command of ours that they could be
+/// for. A second one ends us at once.
+pub fn install_interrupts() -> std::io::Result<()> {
+    process::ensure_inherited_is_recorded();
+    let interrupts = SignalSet::of(INTERRUPTS);
+    process::install_handlers(interrupts, SignalSet::of([]), interrupts)?;
+    process::command_has_ended(Exit::Code(0), &[]);
+    Ok(())
+}
+
 /// Whether somebody asked us to stop since the command ended: by Ctrl-C, or by SIGTERM, SIGHUP or SIGQUIT. What comes
 /// after the command (symbols, analysis, summary) looks at it between its steps; what is recorded stays.
 pub fn interrupted() -> bool {

@@ -20,7 +20,7 @@ use longpole_model::sink::SinkError;
 use longpole_model::stack::LocationKind;
 use longpole_model::{
     AbsAddr, ContextRecord, CpuSlice, LocationId, Loss, LossKind, Mapping, Observation, ObservationSink, Sample, SpanId, StackId, TraceId,
-    VirtOffset,
+    VirtOffset, Wait, WaitKind,
 };
 use longpole_symbols::{HostFiles, Symbolizer};
 
@@ -49,6 +49,7 @@ fn role() {
         "execs" => role_execs(),
         "anonymous" => role_anonymous(),
         "signal" => role_signal(),
+        "waits" => role_waits(),
         "without-files" => role_without_files(),
         "without-system-call" => role_without_system_call(),
         "without-memory" => role_without_memory(),
@@ -116,6 +117,80 @@ burner!(burn_one, 1);
 burner!(burn_leaf, 7);
 burner!(burn_even, 11);
 burner!(burn_odd, 13);
+
+/// How long the caller was in there.
+fn around(name: &str, wait: impl FnOnce()) {
+    let start = clock(libc::CLOCK_MONOTONIC);
+    wait();
+    fact(name, clock(libc::CLOCK_MONOTONIC) - start);
+}
+
+/// Does something from another thread after so many milliseconds.
+fn later(millis: u64, act: impl FnOnce() + Send + 'static) {
+    std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(millis));
+        act();
+    });
+}
+
+#[inline(never)]
+fn take_a_nap() {
+    std::thread::sleep(std::time::Duration::from_millis(120));
+    black_box(());
+}
+
+#[inline(never)]
+fn take_a_lock() {
+    let lock: &'static Mutex<()> = Box::leak(Box::default());
+    let (taken, is_taken) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let guard = lock.lock().unwrap();
+        taken.send(()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(130));
+        drop(guard);
+    });
+    is_taken.recv().unwrap();
+    around("lock", || drop(black_box(lock.lock().unwrap())));
+}
+
+#[inline(never)]
+fn read_a_pipe() {
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    later(140, move || writer.write_all(b"x").unwrap());
+    black_box(reader.read(&mut [0]).unwrap());
+}
+
+#[inline(never)]
+fn read_a_socket() {
+    let (mut reader, mut writer) = std::os::unix::net::UnixStream::pair().unwrap();
+    later(150, move || writer.write_all(b"x").unwrap());
+    black_box(reader.read(&mut [0]).unwrap());
+}
+
+#[inline(never)]
+fn poll_a_socket() {
+    let (reader, mut writer) = std::os::unix::net::UnixStream::pair().unwrap();
+    later(110, move || writer.write_all(b"x").unwrap());
+    let mut polled = libc::pollfd { fd: std::os::fd::AsRawFd::as_raw_fd(&reader), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor that is open, and a structure of ours.
+    black_box(unsafe { libc::poll(&mut polled, 1, -1) });
+}
+
+#[inline(never)]
+fn wait_for_a_child() {
+    let mut child = Command::new("sleep").arg("0.16").stdin(Stdio::null()).spawn().unwrap();
+    black_box(child.wait().unwrap());
+}
+
+fn role_waits() {
+    around("sleep", take_a_nap);
+    take_a_lock();
+    around("pipe", read_a_pipe);
+    around("network", read_a_socket);
+    around("polled", poll_a_socket);
+    around("child", wait_for_a_child);
+    burn_leaf(thread_cpu() + 20 * MILLI);
+}
 
 fn role_shares() {
     for _ in 0..15 {
@@ -515,7 +590,11 @@ impl Recorded {
 
     /// Function names from leaf to root.
     fn functions(&self, sample: &Sample) -> Vec<&str> {
-        self.locations(sample.stack).iter().flat_map(|id| self.names[&id.0].iter().map(String::as_str)).collect()
+        self.functions_of(sample.stack)
+    }
+
+    fn functions_of(&self, stack: StackId) -> Vec<&str> {
+        self.locations(stack).iter().flat_map(|id| self.names[&id.0].iter().map(String::as_str)).collect()
     }
 
     fn is_in(&self, sample: &Sample, function: &str) -> bool {
@@ -575,6 +654,35 @@ fn cpu_shares_of_functions_are_those_of_the_program() {
     assert_eq!(sample.pid, recorded.root);
     let clocks = recorded.all.iter().filter(|o| matches!(o, Observation::Clock(_))).count();
     assert!(clocks >= 2, "at the start and at the end");
+}
+
+/// Blocked time is what the program itself measured around each wait, of the right kind, and says which function waited.
+#[test]
+fn waits_have_a_kind_a_length_and_the_function_that_waits() {
+    let recorded = record_role("waits");
+    let waits: Vec<&Wait> = recorded.all.iter().filter_map(|o| if let Observation::Wait(wait) = o { Some(wait) } else { None }).collect();
+    let scripted = [
+        ("sleep", WaitKind::Sleep, "take_a_nap"),
+        ("lock", WaitKind::Lock, "take_a_lock"),
+        ("pipe", WaitKind::Pipe, "read_a_pipe"),
+        ("network", WaitKind::Network, "read_a_socket"),
+        ("polled", WaitKind::Network, "poll_a_socket"),
+        ("child", WaitKind::Child, "wait_for_a_child"),
+    ];
+    for (name, kind, function) in scripted {
+        let measured = recorded.fact(name) as f64;
+        let named = |wait: &&&Wait| wait.stack.is_some_and(|stack| recorded.functions_of(stack).iter().any(|f| f.contains(function)));
+        let seen: u64 = waits.iter().filter(|wait| wait.kind == kind).filter(named).map(|wait| wait.nanos()).sum();
+        // What it takes to start a thread or a process is in the program's figure, and more so on a busy machine.
+        let (low, high) = (measured * 0.98 - 5e6, measured + 1e6);
+        let listed = || waits.iter().map(|w| format!("{} {:?} {:?}\n", w.nanos(), w.kind, w.stack.map(|s| recorded.functions_of(s))));
+        assert!(
+            (low..=high).contains(&(seen as f64)),
+            "{name}: waits {seen}, the program measured {measured}\n{}",
+            listed().collect::<String>()
+        );
+    }
+    assert_eq!(recorded.stats.waits, waits.len() as u64);
 }
 
 #[test]

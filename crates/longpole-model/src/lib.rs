@@ -27,6 +27,7 @@ pub mod stack;
 pub mod text;
 pub mod texts;
 pub mod time;
+pub mod wait;
 
 pub use address::{AbsAddr, CodeAddress, VirtOffset};
 pub use attribute::{Attribute, AttributeValue, Attributes};
@@ -45,3 +46,4 @@ pub use span_index::SpanIndex;
 pub use stack::{Frame, Location, LocationId, Mapping, MappingId, Stack, StackId};
 pub use texts::{Text, Texts};
 pub use time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
+pub use wait::{Wait, WaitKind};

@@ -15,6 +15,8 @@ pub enum LossKind {
     StacksUnwindFailed,
     /// Context records caught in the middle of a write.
     ContextTorn,
+    /// Waits that were long enough to be looked at and were not.
+    WaitsNotSeen,
     /// Binaries whose symbols could not be read.
     SymbolsUnreadable,
     /// No sampling at all, or less than asked.
@@ -57,12 +59,13 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 24] = [
+    pub const ALL: [LossKind; 25] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
         LossKind::StacksUnwindFailed,
         LossKind::ContextTorn,
+        LossKind::WaitsNotSeen,
         LossKind::SymbolsUnreadable,
         LossKind::ProfilingRefused,
         LossKind::RequestsRefused,
@@ -92,6 +95,7 @@ impl LossKind {
             LossKind::StacksTruncated => "stacks_truncated",
             LossKind::StacksUnwindFailed => "stacks_unwind_failed",
             LossKind::ContextTorn => "context_torn",
+            LossKind::WaitsNotSeen => "waits_not_seen",
             LossKind::SymbolsUnreadable => "symbols_unreadable",
             LossKind::ProfilingRefused => "profiling_refused",
             LossKind::RequestsRefused => "requests_refused",

@@ -7,6 +7,7 @@ use crate::sample::{Sample, SampleLink};
 use crate::span::Span;
 use crate::stack::{Location, Mapping, Stack};
 use crate::time::Clock;
+use crate::wait::Wait;
 
 /// One run with all its tables. Numbered tables (`mappings`, `locations`, `stacks`) are dense: entry `i` has id `i`.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +28,10 @@ pub struct Recording {
     pub samples: Vec<Sample>,
     /// The link of each sample: same length and order as `samples` once sealed, empty before.
     pub sample_links: Vec<SampleLink>,
+    /// Waits that were looked at, by start.
+    pub waits: Vec<Wait>,
+    /// The link of each wait: same length and order as `waits` once sealed, empty before.
+    pub wait_links: Vec<SampleLink>,
     /// Stacks by number.
     pub stacks: Vec<Stack>,
     /// Locations by number.

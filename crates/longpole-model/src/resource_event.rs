@@ -16,6 +16,9 @@ pub const PROVIDER: &str = "pulumi.provider";
 /// Attribute of a span: URNs of the resources that it depends on, a list, or a text with commas.
 pub const DEPENDENCIES: &str = "pulumi.dependencies";
 
+/// Names of the logs in which legacy tracing writes what an engine and its plug-ins said to each other.
+pub const PAYLOAD_LOGS: [&str; 2] = ["gRPC request", "gRPC response"];
+
 /// Where in the work on a resource the event stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ResourceStep {

@@ -16,6 +16,7 @@ use crate::span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 use crate::stack::{LocationId, LocationKind, Mapping, StackId};
 use crate::texts::{Text, Texts};
 use crate::time::{ClockAnchor, Monotonic, Timestamp};
+use crate::wait::Wait;
 
 /// A borrowed [`AttributeValue`].
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -256,6 +257,8 @@ pub enum Observation {
     Sample(Sample),
     /// A thread was on a CPU.
     CpuSlice(CpuSlice),
+    /// A thread was blocked, and it is over.
+    Wait(Wait),
     /// A process appeared: the command itself, or by fork.
     ProcessStarted {
         /// Its id.
@@ -331,6 +334,11 @@ pub enum Observation {
         exit: Exit,
         /// rusage of the command and what it waited for.
         cpu_nanos: Option<u64>,
+    },
+    /// The recording ended, and the command, which it had not started, went on.
+    RunLeft {
+        /// When, by the wall clock.
+        end: Timestamp,
     },
     /// What recording cost.
     RecorderCost(crate::run::RecorderCost),

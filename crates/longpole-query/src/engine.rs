@@ -165,11 +165,11 @@ async fn create_view(context: &SessionContext, name: &str, sql: &str) -> Result<
 /// A table that is a scan of one Parquet file.
 async fn file_table(context: &SessionContext, path: &Path) -> Result<ListingTable, DataFusionError> {
     let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
-    let config = ListingTableConfig::new(ListingTableUrl::parse(file_url(path))?).with_listing_options(options);
+    let config = ListingTableConfig::new(ListingTableUrl::parse(file_url(&std::path::absolute(path)?))?).with_listing_options(options);
     ListingTable::try_new(config.infer_schema(&context.state()).await?)
 }
 
-/// The path as a URL: in a plain path the engine would take `*`, `?` and `[` for patterns.
+/// An absolute path as a URL: in a plain path the engine would take `*`, `?` and `[` for patterns.
 fn file_url(path: &Path) -> String {
     let mut url = "file://".to_owned();
     for &byte in path.as_os_str().as_encoded_bytes() {

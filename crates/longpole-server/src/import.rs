@@ -149,7 +149,7 @@ impl SpanSink for Intake {
 impl Intake {
     fn new(path: &Path) -> Self {
         Intake {
-            assembler: Assembler::new(run_of_file(path)),
+            assembler: Assembler::new(unseen_run(vec!["import".to_owned(), path.to_string_lossy().into_owned()])),
             redactor: Redactor::default(),
             redacted: 0,
             resources: Shared::default(),
@@ -185,10 +185,10 @@ impl Intake {
     }
 }
 
-/// The run that a file stands for. It has ended, and nobody saw how.
-fn run_of_file(path: &Path) -> Run {
+/// A run that has ended, and nobody saw how: what a file stands for.
+fn unseen_run(command: Vec<String>) -> Run {
     Run {
-        command: vec!["import".to_owned(), path.to_string_lossy().into_owned()],
+        command,
         working_directory: String::new(),
         host: String::new(),
         cpus: 0,
@@ -204,6 +204,11 @@ fn run_of_file(path: &Path) -> Run {
         cpu_nanos: None,
         recorder_cost: None,
     }
+}
+
+/// A recording of nothing, for spans that nobody recorded.
+pub(crate) fn unseen(command: Vec<String>) -> Recording {
+    Assembler::new(unseen_run(command)).finish()
 }
 
 /// First start to last end. Times that were moved into what can be counted say nothing about when the trace was.

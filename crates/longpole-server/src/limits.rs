@@ -86,6 +86,13 @@ pub const FORWARD_TRY_MAX: Duration = Duration::from_secs(60);
 /// Bytes of an answer of the user's endpoint that are read; the rest cannot matter to us.
 pub const FORWARD_ANSWER_BYTES_MAX: usize = 64 << 10;
 
+/// Spans of one of Pulumi's tracers that wait for those of the other before they are handed on. Some 200 ms of a deployment: a few
+/// hundred; of a Pulumi that has the old tracer only, all.
+pub const TWINS_WAITING_MAX: usize = if cfg!(test) { 1024 } else { 16 << 10 };
+
+/// Ids that are remembered to say which span of the other tracer is whose parent: 40 bytes each.
+pub const TWIN_IDS_MAX: usize = 1 << 20;
+
 /// Entries of `/proc/*/fd` looked at to find the process behind a connection. One costs 1.5 µs, so 30 ms at the most.
 pub const PEER_LINKS_MAX: usize = 20_000;
 

@@ -14,7 +14,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use longpole_analysis::report::Report;
-use longpole_analysis::{bridge, resources};
+use longpole_analysis::{bridge, plugins, resources};
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
 use longpole_store::{Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, SummaryRow};
 use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
@@ -133,7 +133,9 @@ fn assemble(
     for note in resources::identify(&mut recording, &resource_events) {
         Loss::new(LossKind::ResourcesUnmatched, note.count, note.detail).merge_into(&mut recording.losses);
     }
+    plugins::place(&mut recording);
     recording.sample_links = longpole_analysis::sample_links::link(&recording);
+    recording.wait_links = longpole_analysis::waits::link(&recording);
     Ok(Report::new(recording))
 }
 

@@ -76,8 +76,69 @@ pub struct StatesView {
     pub on_cpu_nanos: i64,
     /// Covered by children.
     pub in_child_nanos: i64,
-    /// Waiting, or not seen.
+    /// Blocked, by what for.
+    pub blocked_nanos: BlockedView,
+    /// Short waits, or not seen.
     pub unaccounted_nanos: i64,
+}
+
+/// Blocked time by what was waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct BlockedView {
+    /// A lock, a condition, another thread.
+    pub lock: i64,
+    /// A file.
+    pub disk: i64,
+    /// A socket.
+    pub network: i64,
+    /// Time to pass.
+    pub sleep: i64,
+    /// Memory to be brought in.
+    pub page_fault: i64,
+    /// A child process to end.
+    pub child: i64,
+    /// A pipe.
+    pub pipe: i64,
+    /// None of these, or not known.
+    pub other: i64,
+}
+
+impl BlockedView {
+    /// What for and how long, longest first; what did not occur is left out.
+    pub fn parts(&self) -> Vec<(&'static str, i64)> {
+        let BlockedView { lock, disk, network, sleep, page_fault, child, pipe, other } = *self;
+        let mut parts = vec![
+            ("lock", lock),
+            ("disk", disk),
+            ("network", network),
+            ("sleep", sleep),
+            ("page fault", page_fault),
+            ("child", child),
+            ("pipe", pipe),
+            ("other", other),
+        ];
+        parts.retain(|(_, nanos)| *nanos > 0);
+        parts.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
+        parts
+    }
+
+    /// All of it.
+    pub fn sum(&self) -> i64 {
+        self.parts().iter().map(|(_, nanos)| nanos).sum()
+    }
+}
+
+/// Waits of one kind in one function.
+#[derive(Debug, Clone, Serialize)]
+pub struct WaitView {
+    /// `lock`, `disk`, `network`, `sleep`, `page_fault`, `child`, `pipe`, `other`.
+    pub kind: &'static str,
+    /// System call; null where it was in none, or in one without a name here.
+    pub syscall: Option<String>,
+    /// The function of the program that waits; null where its stack is not known.
+    pub function: Option<String>,
+    /// How long, children left out.
+    pub nanos: i64,
 }
 
 /// Samples by how they were tied to their span.
@@ -388,6 +449,8 @@ pub struct SpanView {
     pub links: Vec<SpanLinkView>,
     /// Where its time went.
     pub states: StatesView,
+    /// What it waited for, longest first; waits below 5 ms are not looked at.
+    pub waits: Vec<WaitView>,
     /// How its samples are tied.
     pub samples: SpanSamplesView,
     /// Whether its samples are too few to measure with.
@@ -495,7 +558,9 @@ pub struct FlameView {
     pub span: Option<String>,
     /// What it is of, for people.
     pub title: String,
-    /// Samples in it.
+    /// Which time it shows: `on_cpu`, `off_cpu` (blocked, as far as it was looked at), `wall` (both).
+    pub time: &'static str,
+    /// Samples in it, and waits.
     pub samples: u64,
     /// What they stand for.
     pub weight_nanos: i64,
@@ -507,6 +572,57 @@ pub struct FlameView {
     pub frames: Vec<FlameFrameView>,
     /// The boxes.
     pub nodes: FlameColumns,
+}
+
+/// The functions of a recording, or of a span with its descendants.
+#[derive(Debug, Clone, Serialize)]
+pub struct TopView {
+    /// `r7`.
+    pub recording: String,
+    /// Handle of the span; null for the whole run.
+    pub span: Option<String>,
+    /// Samples.
+    pub samples: u64,
+    /// What they stand for.
+    pub weight_nanos: i64,
+    /// Functions, by time in themselves.
+    pub functions: Vec<TopFrameView>,
+    /// How many the limit left out.
+    pub truncated: usize,
+}
+
+/// The threads of a recording.
+#[derive(Debug, Clone, Serialize)]
+pub struct ThreadsView {
+    /// `r7`.
+    pub recording: String,
+    /// Threads, those with the most time on a CPU first.
+    pub threads: Vec<ThreadView>,
+}
+
+/// Where the life of a thread went: exact, from switch records.
+#[derive(Debug, Clone, Serialize)]
+pub struct ThreadView {
+    /// Process.
+    pub pid: u32,
+    /// What the process is called.
+    pub process: String,
+    /// Thread.
+    pub tid: u32,
+    /// What the thread is called.
+    pub name: String,
+    /// How long it lived.
+    pub nanos: i64,
+    /// On a CPU.
+    pub on_cpu_nanos: i64,
+    /// It could have run, and others had the CPUs.
+    pub ready_nanos: i64,
+    /// Blocked, by what for.
+    pub blocked_nanos: BlockedView,
+    /// Blocked, and not looked at: shorter than 5 ms each, or lost.
+    pub blocked_unseen_nanos: i64,
+    /// Samples.
+    pub samples: u64,
 }
 
 /// A function of a flame graph.

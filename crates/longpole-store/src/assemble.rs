@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet, hash_map::Entry};
 use longpole_model::process::{CpuSlice, Process, Thread};
 use longpole_model::stack::{Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use longpole_model::time::{Clock, ClockAnchor, Monotonic};
-use longpole_model::{Loss, LossKind, Observation, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId};
+use longpole_model::{Loss, LossKind, Observation, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait};
 
 /// Shown in place of a stack entry whose definition the recorder could not write.
 const UNDEFINED_LOCATION: &str = "the recording lacks the definition of this address";
@@ -39,6 +39,7 @@ pub struct Assembler {
     span_events: Vec<(TraceId, SpanId, SpanEvent)>,
     people: Population,
     cpu_slices: Vec<CpuSlice>,
+    waits: Vec<Wait>,
     samples: Vec<Sample>,
     mappings: Vec<Mapping>,
     mapping_numbers: HashMap<u32, u32>,
@@ -63,6 +64,7 @@ impl Assembler {
             duplicates: 0,
             span_events: Vec::new(),
             cpu_slices: Vec::new(),
+            waits: Vec::new(),
             samples: Vec::new(),
             mappings: Vec::new(),
             mapping_numbers: HashMap::new(),
@@ -141,6 +143,10 @@ impl Assembler {
                 self.samples.push(Sample { stack, ..sample });
             }
             Observation::CpuSlice(slice) => self.cpu_slices.push(slice),
+            Observation::Wait(wait) => {
+                let stack = wait.stack.map(|stack| self.stack(stack));
+                self.waits.push(Wait { stack, ..wait });
+            }
             Observation::ProcessStarted { pid, parent_pid, time } => self.people.process_started(pid, parent_pid, time),
             Observation::ProcessExec { pid, time, name, executable, arguments } => {
                 self.people.process_exec(pid, time, name, executable, arguments);
@@ -161,6 +167,7 @@ impl Assembler {
                 self.run.exit = Some(exit);
                 self.run.cpu_nanos = cpu_nanos;
             }
+            Observation::RunLeft { end } => self.run.end = Some(end),
             Observation::RecorderCost(cost) => self.run.recorder_cost = Some(cost),
         }
     }
@@ -225,6 +232,7 @@ impl Assembler {
         }
         self.samples.sort_by_key(|sample| sample.time);
         self.cpu_slices.sort_by_key(|slice| slice.start);
+        self.waits.sort_by_key(|wait| wait.start);
         self.people.add_unseen(&self.samples, &self.cpu_slices);
         let Population { mut processes, mut threads, .. } = self.people;
         processes.sort_by_key(|process| process.start);
@@ -238,6 +246,8 @@ impl Assembler {
             cpu_slices: self.cpu_slices,
             samples: self.samples,
             sample_links: Vec::new(),
+            waits: self.waits,
+            wait_links: Vec::new(),
             stacks: self.stacks,
             locations: self.locations,
             mappings: self.mappings,

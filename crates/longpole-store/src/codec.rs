@@ -10,7 +10,7 @@ use longpole_model::sample::{ContextRecord, Sample};
 use longpole_model::sink::Observation;
 use longpole_model::stack::{LocationId, LocationKind, Mapping, MappingId, StackId};
 use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
-use longpole_model::{AbsAddr, Loss, LossKind, ResourceEvent, ResourceStep, SpanId, TraceId, VirtOffset};
+use longpole_model::{AbsAddr, Loss, LossKind, ResourceEvent, ResourceStep, SpanId, TraceId, VirtOffset, Wait, WaitKind};
 
 /// Why bytes could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,8 @@ mod tag {
     pub(super) const RUN_STARTED: u8 = 14;
     pub(super) const RUN_ENDED: u8 = 15;
     pub(super) const RECORDER_COST: u8 = 16;
+    pub(super) const WAIT: u8 = 17;
+    pub(super) const RUN_LEFT: u8 = 18;
 }
 
 fn put_u64(out: &mut Vec<u8>, mut number: u64) {
@@ -211,6 +213,7 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
             put_u64(out, slice.end.0.wrapping_sub(slice.start.0));
             out.push(u8::from(slice.preempted));
         }
+        Observation::Wait(wait) => put_wait(out, wait),
         Observation::ProcessStarted { pid, parent_pid, time } => {
             put_process_and_time(out, tag::PROCESS_STARTED, *pid, *time);
             put_option(out, *parent_pid, put_u32);
@@ -250,6 +253,10 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
             put_exit(out, *exit);
             put_option(out, *cpu_nanos, put_u64);
         }
+        Observation::RunLeft { end } => {
+            out.push(tag::RUN_LEFT);
+            put_i64(out, end.unix_nanos());
+        }
         Observation::RecorderCost(cost) => {
             out.push(tag::RECORDER_COST);
             put_cost(out, *cost);
@@ -263,7 +270,21 @@ fn put_sample(out: &mut Vec<u8>, sample: &Sample) {
     put_u32(out, sample.cpu);
     put_u32(out, sample.stack.0);
     put_u64(out, sample.weight_nanos);
-    match sample.context {
+    put_context(out, &sample.context);
+}
+
+fn put_wait(out: &mut Vec<u8>, wait: &Wait) {
+    put_thread(out, tag::WAIT, wait.pid, wait.tid);
+    put_u64(out, wait.start.0);
+    put_u64(out, wait.end.0.wrapping_sub(wait.start.0));
+    put_text(out, wait.kind.as_str());
+    put_text(out, &wait.syscall);
+    put_option(out, wait.stack.map(|stack| stack.0), put_u32);
+    put_context(out, &wait.context);
+}
+
+fn put_context(out: &mut Vec<u8>, context: &ContextRecord) {
+    match context {
         ContextRecord::Absent => out.push(0),
         ContextRecord::NoSpan => out.push(1),
         ContextRecord::Torn => out.push(2),
@@ -497,6 +518,14 @@ impl<'a> Decoder<'a> {
         Ok(CpuSlice { pid, tid, start: Monotonic(start), end: Monotonic(end), preempted: self.bool()? })
     }
 
+    fn wait(&mut self) -> Decoded<Wait> {
+        let (pid, tid, start) = (self.u32()?, self.u32()?, self.u64()?);
+        let end = start.wrapping_add(self.u64()?);
+        let Some(kind) = WaitKind::from_code(&self.text()?) else { return self.malformed("a known kind of wait") };
+        let (syscall, stack) = (self.text()?, self.option(Self::u32)?.map(StackId));
+        Ok(Wait { pid, tid, start: Monotonic(start), end: Monotonic(end), kind, syscall, stack, context: self.context()? })
+    }
+
     fn observation(&mut self) -> Decoded<Observation> {
         let at = self.offset;
         Ok(match self.u8("an observation")? {
@@ -510,6 +539,7 @@ impl<'a> Decoder<'a> {
             tag::STACK => Observation::Stack { id: StackId(self.u32()?), locations: self.list(|it| it.u32().map(LocationId))? },
             tag::SAMPLE => Observation::Sample(self.sample()?),
             tag::CPU_SLICE => Observation::CpuSlice(self.cpu_slice()?),
+            tag::WAIT => Observation::Wait(self.wait()?),
             tag::PROCESS_STARTED => {
                 let (pid, time) = (self.u32()?, self.monotonic()?);
                 Observation::ProcessStarted { pid, parent_pid: self.option(Self::u32)?, time }
@@ -528,6 +558,7 @@ impl<'a> Decoder<'a> {
             tag::LOSS => Observation::Loss(self.loss()?),
             tag::RUN_STARTED => Observation::RunStarted { pid: self.u32()?, start: self.timestamp()?, mode: self.mode()? },
             tag::RUN_ENDED => Observation::RunEnded { end: self.timestamp()?, exit: self.exit()?, cpu_nanos: self.option(Self::u64)? },
+            tag::RUN_LEFT => Observation::RunLeft { end: self.timestamp()? },
             tag::RECORDER_COST => Observation::RecorderCost(self.cost()?),
             _ => return Err(Malformed { offset: at, expected: "a known kind of observation" }),
         })

@@ -1,7 +1,7 @@
 //! A recording in one file that can be mailed: `r7.lpole`, an uncompressed tar of its sealed directory.
 //!
 //! ```text
-//! format                    longpole recording 1        first, so that a reader knows it by its beginning
+//! format                    longpole recording 2        first, so that a reader knows it by its beginning
 //! segments/spans.parquet    …                           one member per table, as they lie in the directory
 //! ```
 //!
@@ -70,6 +70,9 @@ pub(crate) fn write(directory: &Path, out: &mut dyn Write) -> Result<(), StoreEr
     let segments = seal::segments(directory);
     for table in tables::ALL {
         let path = segments.join(table.file_name());
+        if table.may_be_absent() && !path.exists() {
+            continue;
+        }
         let mut file = File::open(&path).map_err(StoreError::io("open", &path))?;
         let length = file.metadata().map_err(StoreError::io("read", &path))?.len();
         out.write_all(&header(&format!("{SEGMENTS}{}", table.file_name()), length)).map_err(fail)?;

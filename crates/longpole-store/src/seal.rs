@@ -20,7 +20,7 @@ use crate::order;
 use crate::segment::{self, Tables};
 use crate::tables::{
     clock_anchors, cpu_slices, frames, locations, losses, mappings, processes, runs, samples, span_events, span_links, spans, stacks,
-    threads,
+    threads, waits,
 };
 
 const PARTIAL: &str = "segments.partial";
@@ -114,6 +114,7 @@ fn write_tables(directory: &Path, recording: &Recording) -> Result<(), StoreErro
     segment::write(directory, &processes::TABLE, &recording.processes, |rows| processes::build(rows, clock))?;
     segment::write(directory, &threads::TABLE, &recording.threads, |rows| threads::build(rows, clock))?;
     segment::write(directory, &cpu_slices::TABLE, &recording.cpu_slices, |rows| cpu_slices::build(rows, clock))?;
+    segment::write(directory, &waits::TABLE, &waits::rows(&recording.waits, &recording.wait_links), |rows| waits::build(rows, clock))?;
     segment::write(directory, &losses::TABLE, &recording.losses, losses::build)?;
     segment::write(directory, &clock_anchors::TABLE, clock.anchors(), clock_anchors::build)
 }
@@ -142,6 +143,8 @@ pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
         cpu_slices: Vec::new(),
         samples: Vec::new(),
         sample_links: Vec::new(),
+        waits: Vec::new(),
+        wait_links: Vec::new(),
         stacks: Vec::new(),
         locations: Vec::new(),
         mappings: Vec::new(),
@@ -159,6 +162,7 @@ pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
     segment::read(tables, &processes::TABLE, |batch| processes::read(&batch, &mut recording.processes))?;
     segment::read(tables, &threads::TABLE, |batch| threads::read(&batch, &mut recording.threads))?;
     segment::read(tables, &cpu_slices::TABLE, |batch| cpu_slices::read(&batch, &mut recording.cpu_slices))?;
+    segment::read(tables, &waits::TABLE, |batch| waits::read(&batch, &mut recording.waits, &mut recording.wait_links))?;
     segment::read(tables, &losses::TABLE, |batch| losses::read(&batch, &mut recording.losses))?;
     check_references(tables, &recording)?;
     Ok(recording)
@@ -170,6 +174,9 @@ fn check_references(tables: Tables<'_>, recording: &Recording) -> Result<(), Sto
     check_consistent(recording).or_else(|error| corrupt(&runs::TABLE, &error.to_string()))?;
     if recording.samples.iter().any(|sample| sample.stack.0 as usize >= recording.stacks.len()) {
         return corrupt(&samples::TABLE, "a sample refers to a stack that is not there");
+    }
+    if recording.waits.iter().filter_map(|wait| wait.stack).any(|stack| stack.0 as usize >= recording.stacks.len()) {
+        return corrupt(&waits::TABLE, "a wait refers to a stack that is not there");
     }
     let mut entries = recording.stacks.iter().flat_map(|stack| &stack.locations);
     if entries.any(|location| location.0 as usize >= recording.locations.len()) {

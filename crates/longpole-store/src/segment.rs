@@ -137,10 +137,12 @@ pub(crate) fn read(tables: Tables<'_>, table: &'static Table, take: impl FnMut(B
     match tables {
         Tables::Directory(_) => match File::open(&path) {
             Ok(file) => read_from(file, path, table, take),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && table.may_be_absent() => Ok(()),
             Err(source) => Err(StoreError::Segment { action: "read", table: table.name, path, source: Box::new(source) }),
         },
         Tables::Pack(pack) => match pack.member(&table.file_name()) {
             Some(bytes) => read_from(bytes, path, table, take),
+            None if table.may_be_absent() => Ok(()),
             None => Err(StoreError::Corrupt { path, reason: "the table is not in it".into() }),
         },
     }

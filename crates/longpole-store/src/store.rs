@@ -380,7 +380,8 @@ impl StoredRecording {
     pub fn table_files(&self) -> Result<Vec<(&'static str, PathBuf)>, StoreError> {
         self.check_sealed()?;
         let segments = seal::segments(&self.directory);
-        Ok(tables::ALL.iter().map(|table| (table.name, segments.join(table.file_name()))).collect())
+        let files = tables::ALL.iter().map(|table| (table, segments.join(table.file_name())));
+        Ok(files.filter(|(table, path)| !table.may_be_absent() || path.exists()).map(|(table, path)| (table.name, path)).collect())
     }
 
     /// Writes it as one file, which [`crate::pack::read`] reads. Only for a sealed recording.

@@ -12,7 +12,7 @@ use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, 
 use longpole_model::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
 use longpole_model::{
     AbsAddr, Attribute, AttributeValue, Attributes, Loss, LossKind, Recording, Resource, Scope, Span, SpanEvent, SpanId, SpanKind,
-    SpanLink, Status, StatusCode, TraceId, VirtOffset,
+    SpanLink, Status, StatusCode, TraceId, VirtOffset, Wait, WaitKind,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -218,6 +218,16 @@ fn cpu_slice() -> impl Strategy<Value = CpuSlice> {
     })
 }
 
+fn wait(stacks: u32) -> impl Strategy<Value = Wait> {
+    let kind = (0..WaitKind::ALL.len()).prop_map(|place| WaitKind::ALL[place]);
+    (any::<u32>(), any::<u32>(), monotonic(), monotonic(), kind, text(), option::of(0..stacks.max(1)), context()).prop_map(
+        move |(pid, tid, start, end, kind, syscall, stack, context)| {
+            let stack = stack.filter(|_| stacks > 0).map(StackId);
+            Wait { pid, tid, start, end, kind, syscall, stack, context }
+        },
+    )
+}
+
 fn location_kind(mappings: u32) -> BoxedStrategy<LocationKind> {
     let elsewhere = prop_oneof![
         any::<u64>().prop_map(|address| LocationKind::Unmapped { address: AbsAddr(address) }),
@@ -245,6 +255,7 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
         (0..6u32, vec((0..6u32).prop_map(LocationId), 0..5)).prop_map(|(id, locations)| Observation::Stack { id: StackId(id), locations }),
         sample(6).prop_map(Observation::Sample),
         cpu_slice().prop_map(Observation::CpuSlice),
+        wait(6).prop_map(Observation::Wait),
         (pid(), option::of(pid()), monotonic()).prop_map(|(pid, parent_pid, time)| Observation::ProcessStarted { pid, parent_pid, time }),
         (pid(), monotonic(), text(), text(), texts())
             .prop_map(|(pid, time, name, executable, arguments)| { Observation::ProcessExec { pid, time, name, executable, arguments } }),
@@ -256,6 +267,7 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
         (pid(), timestamp(), mode()).prop_map(|(pid, start, mode)| Observation::RunStarted { pid, start, mode }),
         (timestamp(), exit(), any::<Option<u64>>()).prop_map(|(end, exit, cpu_nanos)| Observation::RunEnded { end, exit, cpu_nanos }),
         recorder_cost().prop_map(Observation::RecorderCost),
+        timestamp().prop_map(|end| Observation::RunLeft { end }),
     ]
 }
 
@@ -362,12 +374,13 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
     };
     let sampled = code().prop_flat_map(move |code| {
         let stacks = code.2.len() as u32;
-        (Just(code), samples(stacks), any::<bool>())
+        (Just(code), samples(stacks), vec((wait(stacks), sample_link()), 0..4), any::<bool>())
     });
     let people = (vec(process(), 0..4), vec(thread(), 0..4), vec(cpu_slice(), 0..4));
     (run(), vec(anchor(), 0..4), vec(any_span(), 0..8), people, sampled, vec(loss(), 0..4)).prop_map(
-        |(run, anchors, spans, (processes, threads, cpu_slices), ((mappings, locations, stacks), sampled, linked), losses)| {
+        |(run, anchors, spans, (processes, threads, cpu_slices), ((mappings, locations, stacks), sampled, waited, linked), losses)| {
             let (samples, sample_links): (Vec<_>, Vec<_>) = sampled.into_iter().unzip();
+            let (waits, wait_links): (Vec<_>, Vec<_>) = waited.into_iter().unzip();
             Recording {
                 run,
                 clock: Clock::new(anchors),
@@ -377,6 +390,8 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                 cpu_slices,
                 samples,
                 sample_links: if linked { sample_links } else { Vec::new() },
+                waits,
+                wait_links: if linked { wait_links } else { Vec::new() },
                 stacks: numbered(stacks, |row, entries| Stack {
                     id: StackId(row),
                     locations: entries.into_iter().map(LocationId).collect(),

@@ -97,6 +97,16 @@ impl fmt::Debug for Binary {
 }
 
 impl Binary {
+    /// Where the function begins that holds this address, by the addresses the file states.
+    fn function_start(&self, address: u64) -> Option<u64> {
+        let (table, frames) = (self.eh_frame_hdr.as_ref()?, self.eh_frame.as_ref()?);
+        let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(table.addresses.start).set_eh_frame(frames.addresses.start);
+        let parsed = gimli::EhFrameHdr::new(&table.bytes, gimli::LittleEndian).parse(&bases, 8).ok()?;
+        let section = gimli::EhFrame::new(&frames.bytes, gimli::LittleEndian);
+        let entry = parsed.table()?.fde_for_address(&section, &bases, address, gimli::EhFrame::cie_from_offset).ok()?;
+        Some(entry.initial_address())
+    }
+
     /// Reads headers, build id and unwind sections; only those ranges of the file are read.
     pub fn read<R: Read + Seek>(reader: R) -> Result<Binary, BinaryError> {
         let cache = ReadCache::new(reader);
@@ -385,6 +395,12 @@ impl Region {
         }
     }
 
+    /// Where the function begins that holds this address, as the unwind information has it.
+    fn function_start(&self, address: AbsAddr) -> Option<u64> {
+        let Code::Mapped { binary: Some(binary), .. } = &self.code else { return None };
+        Some(binary.function_start(address.0.wrapping_sub(self.bias))?.wrapping_add(self.bias))
+    }
+
     /// Whether this is where the kernel started the program or its loader, so that there is no caller.
     fn is_entry(&self, address: AbsAddr) -> bool {
         match &self.code {
@@ -526,6 +542,102 @@ impl StackWalker {
             }
         }
     }
+}
+
+/// Bytes above the stack pointer in which the frame of the innermost function with a frame pointer is looked for.
+const FRAME_POINTER_WITHIN: usize = 2048;
+
+/// No address of any stack. Zero would be the end of a chain of frame pointers, and so a root.
+const NO_FRAME_POINTER: u64 = 8;
+
+/// Places that are tried as the innermost frame pointer.
+const FRAME_POINTERS_MAX: usize = 6;
+
+impl StackWalker {
+    /// Walks the stack of a thread that sleeps, of which only instruction and stack pointer are known.
+    ///
+    /// A function with a frame pointer needs its value. It points to where the caller's was saved, below the return address:
+    ///
+    /// ```text
+    /// sp  |..frames without..| saved fp | return address |..frame..| saved fp | return address |..
+    ///                          ^ what is looked for
+    /// ```
+    ///
+    /// The code in front of the true return address calls the function whose frame it is, if it says which; `read` fills the bytes
+    /// from the memory of the process, or says that it cannot. Where it does not say, the saved word must lead further up the stack, as
+    /// in a chain of frame pointers; where it names another function, an earlier call has left the pair behind. The first place
+    /// from which the walk comes to its root is taken, else the one from which it comes furthest.
+    pub fn walk_asleep(
+        &mut self,
+        space: &AddressSpace,
+        (ip, sp): (u64, u64),
+        stack: &[u8],
+        frames: &mut Vec<Frame>,
+        mut read: impl FnMut(u64, &mut [u8]) -> bool,
+    ) -> StackEnd {
+        let asked = stack.len() as u32;
+        let registers = |fp| Registers { ip, sp, fp, lr: 0 };
+        let mut end = self.walk(space, &registers(NO_FRAME_POINTER), stack, asked, frames);
+        let Some(innermost) = frames.last().copied().filter(|_| end != StackEnd::Root) else { return end };
+        let mut candidates: Vec<(bool, u64)> = frame_pointers(space, sp, stack)
+            .filter_map(|(at, leads_up, returns)| match calls(space, returns, &innermost, &mut read) {
+                Some(calls) => calls.then_some((false, at)),
+                None => leads_up.then_some((true, at)),
+            })
+            .collect();
+        // Those whose code says so first.
+        candidates.sort_unstable();
+        let mut tried = Vec::new();
+        for (_, fp) in candidates.into_iter().take(FRAME_POINTERS_MAX) {
+            let this = self.walk(space, &registers(fp), stack, asked, &mut tried);
+            if this == StackEnd::Root || tried.len() > frames.len() {
+                end = this;
+                std::mem::swap(frames, &mut tried);
+            }
+            if end == StackEnd::Root {
+                break;
+            }
+        }
+        end
+    }
+}
+
+/// Whether the code in front of a return address calls the function of this frame; `None` where it does not say whom it calls.
+fn calls(space: &AddressSpace, returns: u64, callee: &Frame, read: &mut impl FnMut(u64, &mut [u8]) -> bool) -> Option<bool> {
+    let mut code = [0; 6];
+    if !cfg!(target_arch = "x86_64") || !read(returns.checked_sub(6)?, &mut code) {
+        return None;
+    }
+    let [c0, c1, d0, d1, d2, d3] = code;
+    let operand = returns.wrapping_add_signed(i32::from_le_bytes([d0, d1, d2, d3]).into());
+    let target = match (c0, c1) {
+        // call rel32
+        (_, 0xe8) => operand,
+        // call [rip + rel32]: the global offset table
+        (0xff, 0x15) => {
+            let mut slot = [0; 8];
+            read(operand, &mut slot).then(|| u64::from_le_bytes(slot))?
+        }
+        // All others name a register or a place on the stack or in an object.
+        _ => return None,
+    };
+    let start_of = |address: AbsAddr| space.region(address)?.function_start(address);
+    // A stub of the linker is no function, and jumps to one.
+    let start = start_of(AbsAddr(target)).filter(|start| *start == target)?;
+    Some(start == start_of(callee.address.for_lookup())?)
+}
+
+/// Where a frame pointer may have been saved below a return address: the place, whether the saved word leads further up, and the
+/// return address.
+fn frame_pointers<'a>(space: &'a AddressSpace, sp: u64, stack: &'a [u8]) -> impl Iterator<Item = (u64, bool, u64)> + 'a {
+    let words = stack[..stack.len().min(FRAME_POINTER_WITHIN)].chunks_exact(8);
+    let words = words.map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    let pairs = words.clone().zip(words.skip(1)).enumerate();
+    pairs.filter_map(move |(place, (saved, returns))| {
+        let at = sp.checked_add(place as u64 * 8)?;
+        let leads_up = saved == 0 || (saved > at && saved - at < DEEPER_BYTES_MAX && saved % 8 == 0);
+        (returns != 0 && space.region(AbsAddr(returns - 1)).is_some()).then_some((at, leads_up, returns))
+    })
 }
 
 #[cfg(target_arch = "x86_64")]

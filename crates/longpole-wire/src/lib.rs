@@ -19,6 +19,7 @@
 //! | files of any of these | [`file::identify`], [`file::decode`] | |
 //! | Pulumi's engine events | [`pulumi_event::parse`] | |
 //! | W3C `traceparent` | [`traceparent`] | the same |
+//! | dates of HTTP headers | [`http_date`] | |
 //!
 //! What holds for every decoder: it never panics, it returns in time linear in its input, it allocates no more than a
 //! constant times its input, and it calls the sink only after the whole request is known to be well formed, so an error
@@ -37,6 +38,7 @@ pub mod chrome_trace;
 pub mod error;
 pub mod file;
 pub mod foreign;
+pub mod http_date;
 pub mod jaeger;
 mod json;
 pub mod limits;

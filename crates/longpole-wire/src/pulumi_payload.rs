@@ -17,7 +17,7 @@ use longpole_model::sink::{SpanRef, ValueRef};
 use longpole_model::span::Span;
 
 /// Keys of logs that hold a payload.
-pub const KEYS: [&str; 2] = ["gRPC request", "gRPC response"];
+pub use longpole_model::resource_event::PAYLOAD_LOGS as KEYS;
 
 /// Key under which Pulumi's own bridge writes a log of a span, payloads included, as an attribute.
 const BRIDGED_LOG: &str = "Msg";

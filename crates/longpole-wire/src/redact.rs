@@ -49,6 +49,9 @@ const LAST: &[&str] = &[
     "jwt",
 ];
 
+/// Last words that do, whole: the signature of a shared link.
+const LAST_WHOLE: &[&str] = &["sig"];
+
 /// The last two words that do.
 const LAST_TWO: &[(&str, &str)] = &[
     ("api", "key"),
@@ -60,6 +63,8 @@ const LAST_TWO: &[(&str, &str)] = &[
     ("signing", "key"),
     ("master", "key"),
     ("auth", "key"),
+    ("shared", "key"),
+    ("subscription", "key"),
     ("key", "base"),
     ("connection", "string"),
     ("x", "auth"),
@@ -243,11 +248,16 @@ impl Redactor {
     /// Takes credentials out of the words of a command line; says how many.
     pub fn arguments(&mut self, words: &mut [String]) -> u64 {
         let mut taken = 0;
+        if let Some(first) = words.windows(2).position(|pair| pair[0] == "config" && pair[1] == "set") {
+            let set: Vec<&str> = words[first + 2..].iter().map(String::as_str).collect();
+            for at in self.values_of_config(&set) {
+                taken += u64::from(replace(&mut words[first + 2 + at]));
+            }
+        }
         let mut after_option = false;
         for word in words {
             if after_option && !word.starts_with('-') {
-                taken += u64::from(word != REDACTED);
-                REDACTED.clone_into(word);
+                taken += u64::from(replace(word));
                 after_option = false;
                 continue;
             }
@@ -255,6 +265,14 @@ impl Redactor {
             taken += self.string(word);
         }
         taken
+    }
+
+    /// `config set --secret KEY VALUE` and `config set dbPassword VALUE` of Pulumi and others: which of the words behind `set` are
+    /// values of a credential. Options may take a word too, so it is every word behind the first one.
+    fn values_of_config(&mut self, words: &[&str]) -> Vec<usize> {
+        let named: Vec<usize> = (0..words.len()).filter(|at| !words[*at].starts_with('-')).collect();
+        let concerned = words.contains(&"--secret") || named.iter().rev().skip(1).any(|at| self.is_secret_name(words[*at]));
+        if concerned { named.into_iter().skip(1).collect() } else { Vec::new() }
     }
 
     /// `--password`, whose value is the next word.
@@ -306,32 +324,68 @@ impl Redactor {
         let mut words = Words { text, at: 0 };
         let mut previous: Option<Range<usize>> = None;
         let mut hidden_to = 0;
+        // What `config set` said comes.
+        let mut to_hide: Option<Range<usize>> = None;
         while let Some(word) = words.next() {
             if word.start < hidden_to {
                 continue;
             }
             let gap = previous.as_ref().map_or("", |p| &text[p.end..word.start]);
             let before = previous.as_ref().map_or("", |p| &text[p.clone()]);
-            let hidden = if is_assignment(gap) && self.is_secret_name(before) {
-                Some(value_at(text, word.start, gap))
-            } else if is_scheme(before) && gap.chars().all(char::is_whitespace) && is_random(&text[word.clone()]) {
-                Some(word.start..value_end(text, word.start, None))
-            } else if gap == ":" && text[word.start..].starts_with("//") {
-                password_of_url(text, word.start + 2)
-            } else if is_known_shape(&text[word.clone()]) {
-                Some(word.clone())
-            } else if is_private_key(text, &word) {
-                Some(word.start..text[word.start..].find("-----END").map_or(text.len(), |end| word.start + end))
-            } else {
-                None
+            if before == "config" && gap == " " && &text[word.clone()] == "set" {
+                to_hide = self.values_of_config_in(text, word.end);
+            }
+            let is_new = |hidden: &Range<usize>| hidden.start >= hidden_to && !hidden.is_empty() && !is_redacted(text, hidden);
+            // Not a word of it is in the way.
+            if let Some(values) = to_hide.take_if(|values| values.end <= word.start).filter(is_new) {
+                self.found.push(values);
+            }
+            let hidden = match to_hide.take_if(|values| values.start <= word.start) {
+                Some(values) => Some(values.start.max(hidden_to)..values.end),
+                None => self.credential_at(text, &word, before, gap),
             };
-            if let Some(hidden) = hidden.filter(|hidden| !hidden.is_empty() && &text[hidden.clone()] != REDACTED) {
+            if let Some(hidden) = hidden.filter(is_new) {
                 hidden_to = hidden.end;
                 self.found.push(hidden);
+                // What is gone says nothing of what follows it.
+                previous = None;
+                continue;
             }
             previous = Some(word);
         }
+        self.found.extend(to_hide.filter(|values| values.start >= hidden_to && !is_redacted(text, values)));
         !self.found.is_empty()
+    }
+
+    /// The credential that begins with this word, or in the gap before it.
+    fn credential_at(&mut self, text: &str, word: &Range<usize>, before: &str, gap: &str) -> Option<Range<usize>> {
+        let is_argument = before.starts_with('-') && !text[word.start..].starts_with('-');
+        let assigned = value_start(gap, false).filter(|_| self.is_secret_name(before));
+        let argument = || is_argument.then(|| value_start(gap, true)).flatten().filter(|_| self.is_secret_option(before));
+        if let Some(value) = assigned.or_else(argument) {
+            Some(value_at(text, word.start - gap.len() + value.skip, value.quote, value.in_list))
+        } else if is_scheme(before) && gap.chars().all(char::is_whitespace) && is_random(&text[word.clone()]) {
+            Some(word.start..value_end(text, word.start, None))
+        } else if gap == ":" && text[word.start..].starts_with("//") {
+            password_of_url(text, word.start + 2)
+        } else if is_known_shape(&text[word.clone()]) {
+            Some(word.clone())
+        } else if is_private_key(text, word) {
+            Some(word.start..text[word.start..].find("-----END").map_or(text.len(), |end| word.start + end))
+        } else {
+            None
+        }
+    }
+
+    /// What [`Redactor::values_of_config`] finds in a command line that is one text; from the first of them to the last.
+    fn values_of_config_in(&mut self, text: &str, from: usize) -> Option<Range<usize>> {
+        let end = text[from..].find(['\n', ']']).map_or(text.len(), |length| from + length);
+        let words = text[from..end].split_whitespace().take_while(|word| !["&&", "||", "|", ";"].contains(word));
+        let words: Vec<&str> = words.collect();
+        let place = |at: usize| words[at].as_ptr() as usize - text.as_ptr() as usize;
+        let values = self.values_of_config(&words);
+        let (first, last) = (*values.first()?, *values.last()?);
+        Some(place(first)..place(last) + words[last].len())
     }
 
     /// Whether a value of this name is a credential.
@@ -348,8 +402,8 @@ impl Redactor {
 }
 
 /// Puts [`REDACTED`] in place of a whole text; `false` where it stands there already.
-fn replace(text: &mut Text) -> bool {
-    let new = *text != *REDACTED;
+fn replace<T: AsRef<str> + From<&'static str>>(text: &mut T) -> bool {
+    let new = (*text).as_ref() != REDACTED;
     *text = REDACTED.into();
     new
 }
@@ -366,7 +420,7 @@ fn is_secret_name(name: &str) -> bool {
     let spelled = words.iter().rposition(|word| !SPELLINGS.contains(&word.as_str())).map_or(0, |last| last + 1);
     let words = &words[..spelled];
     let last_two = || matches!(words, [.., a, b] if LAST_TWO.iter().any(|(x, y)| a == x && b == y));
-    words.last().is_some_and(|last| LAST.iter().any(|end| last.ends_with(end))) || last_two()
+    words.last().is_some_and(|last| LAST.iter().any(|end| last.ends_with(end)) || LAST_WHOLE.contains(&last.as_str())) || last_two()
 }
 
 /// `dbPassword`, `DB_PASSWORD`, `db.password` are `db`, `password`.
@@ -408,14 +462,50 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80 || b"_-.+/~%$*!".contains(&byte)
 }
 
-/// `=`, `: `, `=>`, `":"` and what quoting makes of them. A bare colon parts a type or a URN: `cloud:secret:ApiKey`.
-fn is_assignment(gap: &str) -> bool {
-    gap != ":" && matches!(gap.trim_matches([' ', '\t', '"', '\'', '\\', '`']), "=" | ":" | "=>" | ":=")
+/// Where a value begins.
+struct ValueStart {
+    /// Bytes of the gap before it.
+    skip: usize,
+    /// What it stands in.
+    quote: Option<char>,
+    /// It is the first of a list: `["a", "b"]`, or `[a b]` as Go prints one.
+    in_list: bool,
+}
+
+/// Whether a value follows what stands between two words: `=`, `: `, `=>`, `":"` and what quoting makes of them, or behind an option a
+/// blank or a comma. A bare colon parts a type or a URN: `cloud:secret:ApiKey`. The value may begin with what belongs to no word.
+fn value_start(gap: &str, is_option: bool) -> Option<ValueStart> {
+    const BLANKS: [char; 6] = [' ', '\t', '"', '\'', '\\', '`'];
+    let mut rest = gap.trim_start_matches(BLANKS);
+    if is_option {
+        rest = rest.trim_start_matches(',');
+    } else {
+        let operator = ["=>", ":=", "=", ":"].into_iter().find(|operator| rest.starts_with(operator))?;
+        rest = &rest[operator.len()..];
+    }
+    rest = rest.trim_start_matches(BLANKS);
+    let in_list = rest.starts_with('[');
+    if in_list {
+        rest = rest[1..].trim_start_matches(BLANKS);
+    }
+    let before = &gap[..gap.len() - rest.len()];
+    if before == ":" || before.is_empty() {
+        return None;
+    }
+    let quote = before.chars().next_back().filter(|c| ['"', '\'', '`'].contains(c));
+    rest.chars().all(|c| !ends_value(c, quote) && c != '[').then_some(ValueStart { skip: before.len(), quote, in_list })
 }
 
 /// The value that begins here; behind a quote it ends at the next one.
-fn value_at(text: &str, start: usize, gap: &str) -> Range<usize> {
-    let quote = gap.chars().next_back().filter(|c| ['"', '\'', '`'].contains(c));
+fn value_at(text: &str, start: usize, quote: Option<char>, in_list: bool) -> Range<usize> {
+    if in_list {
+        // All of the list: to its bracket, without the quote before that.
+        let end = match quote {
+            Some(quote) => text[start..].find(&format!("{quote}]")).unwrap_or_else(|| value_end(text, start, Some(quote)) - start),
+            None => text[start..].find([']', '\n']).unwrap_or(text.len() - start),
+        };
+        return start..start + end;
+    }
     let mut end = value_end(text, start, quote);
     // `Authorization: Bearer abc`: the credential is the second word.
     if quote.is_none() && is_scheme(&text[start..end]) {
@@ -425,12 +515,22 @@ fn value_at(text: &str, start: usize, gap: &str) -> Range<usize> {
     start..end
 }
 
+/// Whether [`REDACTED`] stands there already, whichever of its brackets were taken for part of the text around.
+fn is_redacted(text: &str, hidden: &Range<usize>) -> bool {
+    let start = hidden.start - usize::from(text[..hidden.start].ends_with('['));
+    let end = hidden.end + usize::from(text[hidden.end..].starts_with(']'));
+    [&text[start..end], &text[start..hidden.end], &text[hidden.start..end], &text[hidden.clone()]].contains(&REDACTED)
+}
+
 fn value_end(text: &str, start: usize, quote: Option<char>) -> usize {
-    let ends = |c: char| match quote {
+    text[start..].find(|c| ends_value(c, quote)).map_or(text.len(), |length| start + length)
+}
+
+fn ends_value(c: char, quote: Option<char>) -> bool {
+    match quote {
         Some(quote) => c == quote || c == '\\' || c == '\n',
         None => c.is_whitespace() || ['&', ';', ',', '"', '\'', '`', '<', '>', '(', ')', '[', ']', '{', '}', '|'].contains(&c),
-    };
-    text[start..].find(ends).map_or(text.len(), |length| start + length)
+    }
 }
 
 fn is_scheme(word: &str) -> bool {

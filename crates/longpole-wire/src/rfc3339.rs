@@ -63,7 +63,7 @@ pub(crate) fn print(time: Timestamp) -> String {
 
 /// Days since 1970-01-01 of a date of the proleptic Gregorian calendar. A year is counted from March, so that the leap day
 /// is its last day and (153 m + 2) / 5 are the days before its month m.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);

@@ -85,6 +85,8 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// Run a command, record it, and say what to fix first
     Run(RunArguments),
+    /// Look at a process that runs already, and all that it starts, for a while
+    Attach(AttachArguments),
     /// Show a recording in the browser
     #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),
@@ -98,6 +100,12 @@ pub(crate) enum Command {
     Span(SpanArguments),
     /// The flame graph of a recording or of one span, as text
     Flame(FlameArguments),
+    /// The functions with the most time in themselves
+    Top(TopArguments),
+    /// One function, and the spans it ran in
+    Frame(FrameArguments),
+    /// Where the life of each thread went
+    Threads(RecordingArguments),
     /// Ask in SQL (read-only)
     Sql(SqlArguments),
     /// What changed between two recordings, and where on the critical path
@@ -152,7 +160,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_enum, default_value_t = Redact::On)]
     pub(crate) redact: Redact,
     /// Hand all spans on as well, as OTLP: `file:PATH` (JSON lines), `grpc://HOST:PORT`, `grpcs://…`, `http://HOST[:PORT][/PATH]`,
-    /// `https://…`; `?name=value` adds a header. May be given several times
+    /// `https://…`; `?name=value` adds a header, OTEL_EXPORTER_OTLP_CERTIFICATE names whom TLS trusts. May be given several times
     #[arg(long, value_name = "URL", value_parser = otel_traces_target)]
     pub(crate) otel_traces: Vec<ForwardTarget>,
     /// Hand all spans on as well, as Pulumi's old tracing does: `file:PATH` (AppDash), `tcp://HOST:PORT` (AppDash),
@@ -223,6 +231,27 @@ pub(crate) struct RecordingArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct AttachArguments {
+    /// The process
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pid: u32,
+    /// For how long; without it until Ctrl-C, or until the process ends
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) duration: Option<f64>,
+    /// Samples a second and CPU
+    #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) rate: u32,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// A time of a millisecond and longer, a year at most.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=31_536_000.0).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds such as 10 or 0.5".to_owned())
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct PolesArguments {
     /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
     #[arg(default_value = "last")]
@@ -268,9 +297,41 @@ pub(crate) struct FlameArguments {
     /// Only this span and its descendants: `s12`, or `p1`
     #[arg(long, value_name = "HANDLE")]
     pub(crate) span: Option<String>,
+    /// Blocked time in place of time on a CPU: where threads waited for 5 ms and longer
+    #[arg(long, conflicts_with = "wall")]
+    pub(crate) off_cpu: bool,
+    /// Both: time on a CPU and blocked time
+    #[arg(long)]
+    pub(crate) wall: bool,
     /// Leave out boxes below this share of the whole, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
     pub(crate) min: f64,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArguments {
+    /// Recording: `r7`, `7`, `last` or a tag; a file: `./up.trace`; or the handle of a span of the last one
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
+    /// Only this span and its descendants: `s12`, or `p1`
+    #[arg(long, value_name = "HANDLE")]
+    pub(crate) span: Option<String>,
+    /// How many at the most; 0 for all
+    #[arg(long, default_value_t = 20)]
+    pub(crate) limit: usize,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FrameArguments {
+    /// Handle: `f12`
+    pub(crate) handle: String,
+    /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }

@@ -14,6 +14,12 @@ pub(crate) const NO_COLOR: &str = "NO_COLOR";
 /// The trace that a run joins, where it is valid (W3C Trace Context).
 pub(crate) const TRACEPARENT: &str = "TRACEPARENT";
 
+/// The file that this setting of an exporter of spans names: `CERTIFICATE`, `CLIENT_CERTIFICATE`, `CLIENT_KEY`.
+pub(crate) fn exporter_file(setting: &str) -> Option<PathBuf> {
+    let file = |name: String| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    file(format!("OTEL_EXPORTER_OTLP_TRACES_{setting}")).or_else(|| file(format!("OTEL_EXPORTER_OTLP_{setting}")))
+}
+
 fn directory(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

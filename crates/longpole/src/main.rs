@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         // These end as their command ended, so they have exit codes of their own.
         Command::Run(arguments) => commands::run::run(&setting, arguments),
         Command::Exec(arguments) => commands::exec::exec(arguments),
+        Command::Attach(arguments) => commands::attach::attach(&setting, arguments),
         command => {
             own_traces::begin(setting.tracing_level);
             let code = look(&setting, command);
@@ -41,13 +42,16 @@ fn main() -> ExitCode {
 fn look(setting: &Setting, command: &Command) -> ExitCode {
     let _whole = tracing::info_span!("longpole").entered();
     let done = match command {
-        Command::Run(_) | Command::Exec(_) => Ok(()),
+        Command::Run(_) | Command::Exec(_) | Command::Attach(_) => Ok(()),
         Command::Open(arguments) => commands::open::open(setting, arguments),
         Command::Show(arguments) => commands::show::show(setting, arguments),
         Command::Poles(arguments) => commands::show::poles(setting, arguments),
         Command::Tree(arguments) => commands::tree::tree(setting, arguments),
         Command::Span(arguments) => commands::span::span(setting, arguments),
         Command::Flame(arguments) => commands::flame::flame(setting, arguments),
+        Command::Top(arguments) => commands::code::top(setting, arguments),
+        Command::Frame(arguments) => commands::code::frame(setting, arguments),
+        Command::Threads(arguments) => commands::code::threads(setting, arguments),
         Command::Sql(arguments) => commands::sql::sql(setting, arguments),
         Command::Diff(arguments) => commands::diff::diff(setting, arguments),
         Command::Import(arguments) => commands::import::import(setting, arguments),

@@ -101,6 +101,14 @@ describe('documents that are not what the contract says', () => {
       'poles.poles[0].evidence: expected declared or inferred, found "guessed"',
     ],
     [
+      'a deployment without one of its parts',
+      () =>
+        complaint(decodeSummary, allRecordings()[5]?.summary(), (copy: { deployment: Record<string, unknown> }) => {
+          delete copy.deployment['idle_nanos'];
+        }),
+      'summary.deployment.idle_nanos: expected a number, found nothing',
+    ],
+    [
       'a word in a column',
       () => tree((copy) => copy.spans.start_nanos.splice(3, 1, 'soon' as never)),
       'tree.spans.start_nanos[3]: expected a number, found a string',

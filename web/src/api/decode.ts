@@ -9,6 +9,7 @@ import type {
   Attribute,
   AttributeValue,
   CriticalPathColumns,
+  Deployment,
   Evidence,
   Exit,
   Flame,
@@ -201,6 +202,8 @@ function pole(cursor: Cursor): Pole {
     evidence: evidence(cursor.field('evidence')),
     states: states(cursor.field('states')),
     reason: { code: reason.field('code').string(), text: reason.field('text').string() },
+    contains: cursor.field('contains').orNull((c) => c.string()),
+    resource: cursor.field('resource').orNull((c) => c.string()),
     topFrames: cursor.field('top_frames').list(topFrame),
     samples: cursor.field('samples').count(),
     fewSamples: cursor.field('few_samples').boolean(),
@@ -214,6 +217,19 @@ function answer(cursor: Cursor): Answer {
     context: cursor.field('context').orNull((c) => c.string()),
     savesIfZero: range(cursor.field('saves_if_zero_nanos')),
     function: cursor.field('function').orNull((c) => c.string()),
+  };
+}
+
+function deployment(cursor: Cursor): Deployment {
+  return {
+    cloudWaitNanos: cursor.field('cloud_wait_nanos').nanos(),
+    providerNanos: cursor.field('provider_nanos').nanos(),
+    engineNanos: cursor.field('engine_nanos').nanos(),
+    languageHostNanos: cursor.field('language_host_nanos').nanos(),
+    pluginStartNanos: cursor.field('plugin_start_nanos').nanos(),
+    stateBackendNanos: cursor.field('state_backend_nanos').nanos(),
+    compileNanos: cursor.field('compile_nanos').nanos(),
+    idleNanos: cursor.field('idle_nanos').nanos(),
   };
 }
 
@@ -253,6 +269,7 @@ export function decodeSummary(document: unknown): Summary {
     links: links(cursor.field('links')),
     states: states(cursor.field('states')),
     parallelism: { mean: parallelism.field('mean').number(), peak: parallelism.field('peak').number() },
+    deployment: cursor.field('deployment').orNull(deployment),
     quality: cursor.field('quality').list(qualityNote),
     recorder: cursor
       .field('recorder')

@@ -75,6 +75,10 @@ export interface Pole {
   readonly evidence: Evidence;
   readonly states: States;
   readonly reason: { readonly code: string; readonly text: string };
+  /** Handle of the pole inside this one that explains most of what it saves. */
+  readonly contains: string | null;
+  /** URN of the cloud resource that it works on; `context` is then its type and name. */
+  readonly resource: string | null;
   readonly topFrames: readonly TopFrame[];
   readonly samples: number;
   readonly fewSamples: boolean;
@@ -85,6 +89,18 @@ export interface QualityNote {
   readonly code: string;
   readonly count: number;
   readonly detail: string;
+}
+
+/** Where the time of a deployment by Pulumi went, along the critical path; the parts sum to the wall time. */
+export interface Deployment {
+  readonly cloudWaitNanos: Nanos;
+  readonly providerNanos: Nanos;
+  readonly engineNanos: Nanos;
+  readonly languageHostNanos: Nanos;
+  readonly pluginStartNanos: Nanos;
+  readonly stateBackendNanos: Nanos;
+  readonly compileNanos: Nanos;
+  readonly idleNanos: Nanos;
 }
 
 export interface Summary {
@@ -104,6 +120,8 @@ export interface Summary {
   readonly links: SampleLinks;
   readonly states: States;
   readonly parallelism: { readonly mean: number; readonly peak: number };
+  /** Of a run of Pulumi; `null` of any other. */
+  readonly deployment: Deployment | null;
   readonly quality: readonly QualityNote[];
   /** What recording cost; `null` where it is not known. */
   readonly recorder: { readonly cpuNanos: Nanos; readonly rssBytesMax: number } | null;

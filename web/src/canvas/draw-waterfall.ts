@@ -44,6 +44,8 @@ const PATH_HEIGHT = 3;
 const BAR_WIDTH_MIN = 2;
 /** Narrower columns leave no room for tags beside a name. */
 const NAME_ROOM_MIN = 150;
+/** Narrower ones not even for the share of a function, which the bar's frame says too. */
+const SHARE_ROOM_MIN = 110;
 /** How far the critical path points towards a row that is not on the screen. */
 const STUB = 7;
 /** Lines of one row that are closer to each other are one. */
@@ -179,6 +181,7 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
   const flags = at(tree.flags, span);
   const middle = y + ROW_HEIGHT / 2;
   drawBranch(c, tree, span, y, box.nameWidth, palette);
+  const mark = indentOf(at(tree.depth, span), box.nameWidth);
   let right = box.nameWidth - 8;
   const pole = scene.poleOf.get(span);
   const share = scene.shareOf.get(span);
@@ -186,8 +189,8 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
     const chosen = pole.handle === scene.selectedPole;
     right = drawPill(c, right, middle, pole.handle, chosen ? palette.pathText : palette.path, chosen ? palette.path : null, palette);
   }
-  if (share !== undefined) right = drawPill(c, right, middle, formatShare(share), palette.accentText, palette.accent, palette);
-  const mark = indentOf(at(tree.depth, span), box.nameWidth);
+  if (share !== undefined && right - mark > SHARE_ROOM_MIN)
+    right = drawPill(c, right, middle, formatShare(share), palette.accentText, palette.accent, palette);
   const folded = at(tree.subtree, span) > 0 && isFolded(scene.fold, span);
   if (folded) {
     const hidden = markedBelow(tree, scene.marked, span);
@@ -233,7 +236,15 @@ function tintOfService(palette: Palette, service: number): string {
   return palette.tints[service % palette.tints.length] ?? palette.neutralTint;
 }
 
-/** The bar: strong where the span itself was at work or waiting, light where a child covers it. */
+/** Where the bar of a row is on the screen. */
+interface Bar {
+  readonly span: SpanIndex;
+  readonly from: number;
+  readonly to: number;
+  readonly middle: number;
+}
+
+/** The bar: strong where the span itself was at work or waiting, light where a child covers it. `null` where it is not on the screen. */
 function drawBar(
   c: Context,
   scene: WaterfallScene,
@@ -242,7 +253,7 @@ function drawBar(
   span: SpanIndex,
   y: number,
   palette: Palette,
-): void {
+): Bar | null {
   const { tree } = scene;
   const start = at(tree.start, span);
   const end = start + at(tree.duration, span);
@@ -251,7 +262,7 @@ function drawBar(
   const middle = y + ROW_HEIGHT / 2 - 1;
   if (right <= box.nameWidth || left >= box.width) {
     drawElsewhere(c, left >= box.width, middle, box, palette);
-    return;
+    return null;
   }
   const isProcess = (at(tree.flags, span) & SPAN_FLAG.process) !== 0;
   const service = at(tree.service, span);
@@ -289,7 +300,7 @@ function drawBar(
     c.lineWidth = 2;
     c.strokeRect(from - 1, top - 1, to - from + 2, BAR_HEIGHT + 2);
   }
-  drawBarLabel(c, scene, span, from, to, middle, box, palette);
+  return { span, from, to, middle };
 }
 
 /** The span lies outside the time range: an arrow says on which side. */
@@ -304,16 +315,8 @@ function drawElsewhere(c: Context, isRight: boolean, middle: number, box: Waterf
   c.fill();
 }
 
-function drawBarLabel(
-  c: Context,
-  scene: WaterfallScene,
-  span: SpanIndex,
-  from: number,
-  to: number,
-  middle: number,
-  box: WaterfallBox,
-  palette: Palette,
-): void {
+/** How long it took and what it saves, beside the bar and above the lines of the critical path that cross the row. */
+function drawBarLabel(c: Context, scene: WaterfallScene, { span, from, to, middle }: Bar, box: WaterfallBox, palette: Palette): void {
   const { tree } = scene;
   c.font = `${SMALL_SIZE}px ${palette.sans}`;
   const duration = formatDuration(at(tree.duration, span));
@@ -327,6 +330,7 @@ function drawBarLabel(
   const width = durationWidth + savesWidth;
   let x = to + 6;
   let ink = palette.muted;
+  let ground = span === scene.selected ? palette.accentSoft : palette.surface;
   if (x + width > box.width - 4) {
     x = from - 6 - width;
     if (x < box.nameWidth + 4) {
@@ -338,14 +342,23 @@ function drawBarLabel(
       c.roundRect(x - 4, middle - 8, width + 8, 16, 3);
       c.fill();
       ink = palette.text;
+      ground = palette.surface;
     }
   }
-  c.fillStyle = ink;
-  c.fillText(duration, x, middle + 0.5);
+  drawOnGround(c, duration, x, middle + 0.5, ink, ground);
   if (saves !== '') {
-    c.fillStyle = palette.path;
-    c.fillText(saves, x + durationWidth + 8, middle + 0.5);
+    drawOnGround(c, saves, x + durationWidth + 8, middle + 0.5, palette.path, ground);
   }
+}
+
+/** Text with a seam in the colour of its ground, so that a line behind it does not run through its letters. */
+function drawOnGround(c: Context, text: string, x: number, y: number, ink: string, ground: string): void {
+  c.strokeStyle = ground;
+  c.lineWidth = 3;
+  c.lineJoin = 'round';
+  c.strokeText(text, x, y);
+  c.fillStyle = ink;
+  c.fillText(text, x, y);
 }
 
 /** The line from the end of a piece to the row the path goes on in. */
@@ -425,6 +438,7 @@ export function drawWaterfall(c: Context, scene: WaterfallScene, view: Waterfall
   }
   c.restore();
   drawAxis(c, view, box, palette);
+  const bars: Bar[] = [];
   c.save();
   c.beginPath();
   c.rect(0, RULER_HEIGHT, box.width, box.height - RULER_HEIGHT);
@@ -432,9 +446,11 @@ export function drawWaterfall(c: Context, scene: WaterfallScene, view: Waterfall
   for (let row = first; row < last; row++) {
     const span = at(scene.rows, row) as SpanIndex;
     const y = yOf(view, row as RowIndex);
-    drawBar(c, scene, view, box, span, y, palette);
+    const bar = drawBar(c, scene, view, box, span, y, palette);
+    if (bar !== null) bars.push(bar);
     drawPath(c, scene, view, box, span, row as RowIndex, y, palette);
   }
+  for (const bar of bars) drawBarLabel(c, scene, bar, box, palette);
   c.beginPath();
   c.rect(0, RULER_HEIGHT, box.nameWidth, box.height - RULER_HEIGHT);
   c.clip();

@@ -57,10 +57,12 @@ export interface FlameEngine {
 export function createFlameEngine(flame: Flame): FlameEngine {
   const graph = levelsOf(flame);
   const whole = graph.levels * LEVEL_HEIGHT;
-  const height = Math.min(whole, clamp(levelsWorthShowing(graph) + 1, LEVELS_MIN, LEVELS_MAX) * LEVEL_HEIGHT);
+  const worth = levelsWorthShowing(graph) + 1;
+  // Where threads begin there is nothing to see: a graph that does not fit opens where its stacks part, and is as high as what is worth it there.
+  const callersHidden = worth > LEVELS_MAX ? Math.max(0, trunkLevels(flame) - CALLERS_SHOWN) : 0;
+  const height = Math.min(whole, clamp(worth - callersHidden, LEVELS_MIN, LEVELS_MAX) * LEVEL_HEIGHT);
   const topMax = whole - height;
-  // Where threads begin there is nothing to see: a tall graph opens where its stacks part.
-  const firstTop = clamp((trunkLevels(flame) - CALLERS_SHOWN) * LEVEL_HEIGHT, 0, topMax);
+  const firstTop = clamp(callersHidden * LEVEL_HEIGHT, 0, topMax);
   const view = createAtom<FlameView>(viewOfNode(flame, 0 as NodeIndex, firstTop));
   const size = createAtom<SurfaceSize>({ width: 0, height: 0 });
   const pointer = createAtom<FlamePointer>({ hovered: null, focused: null });

@@ -17,7 +17,17 @@ export function widthOf(context: CanvasRenderingContext2D, text: string): number
   return widths.get(key) ?? remember(widths, key, context.measureText(text).width);
 }
 
-/** The text, cut at its end with an ellipsis where it is wider than `width`; empty where not even two letters fit. */
+/** With fewer letters left, both ends say less than the beginning alone. */
+const BOTH_ENDS_MIN = 8;
+
+/** So many letters of a text: both its ends, because a name's end tells it from others that begin alike. */
+function shortened(text: string, letters: number): string {
+  if (letters < BOTH_ENDS_MIN) return `${text.slice(0, letters).trimEnd()}…`;
+  const head = letters >> 1;
+  return `${text.slice(0, head).trimEnd()}…${text.slice(text.length - (letters - head)).trimStart()}`;
+}
+
+/** The text, with an ellipsis in its middle where it is wider than `width`; empty where not even two letters fit. */
 export function fit(context: CanvasRenderingContext2D, text: string, width: number): string {
   if (width < 12) return '';
   if (widthOf(context, text) <= width) return text;
@@ -30,10 +40,10 @@ export function fit(context: CanvasRenderingContext2D, text: string, width: numb
   let high = text.length;
   while (low < high) {
     const middle = (low + high + 1) >>> 1;
-    if (context.measureText(`${text.slice(0, middle)}…`).width <= room) low = middle;
+    if (context.measureText(shortened(text, middle)).width <= room) low = middle;
     else high = middle - 1;
   }
-  return remember(cuts, key, low < 2 ? '' : `${text.slice(0, low).trimEnd()}…`);
+  return remember(cuts, key, low < 2 ? '' : shortened(text, low));
 }
 
 /** The first of the texts, from long to short, that fits whole; else the shortest, cut. */

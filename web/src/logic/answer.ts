@@ -1,16 +1,49 @@
 /** The answer of a recording: what to fix first, what it saves, and which code is behind it. */
-import type { Answer, NanosRange, Pole, TopFrame } from '../api/types';
+import type { Answer, NanosRange, Pole, Poles, TopFrame } from '../api/types';
 import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
+import { formatDuration } from './format';
 
-/** The context that tells a pole from others of its name; `null` where it would only repeat the name. */
+/** The context that tells a pole from others of its name; `null` where the name says it already. */
 export function contextOf(pole: { readonly name: string; readonly context: string | null }): string | null {
-  return pole.context === pole.name || pole.context === '' ? null : pole.context;
+  return pole.context === null || pole.name.includes(pole.context) ? null : pole.context;
+}
+
+/** What people call the cloud resource that a pole works on: the last part of its URN. */
+export function nameOfResource(pole: Pole): string | undefined {
+  return pole.resource?.split('::').slice(3).join('::');
+}
+
+/** `pulumirpc.ResourceProvider/Create ×2 in modern:index:Step database`. */
+export function poleInWords(pole: Pole): string {
+  const context = contextOf(pole);
+  return `${pole.name}${pole.count > 1 ? ` ×${pole.count}` : ''}${context === null ? '' : ` in ${context}`}`;
+}
+
+/** Why a pole is long: `contains p4; waits, 0 % on-CPU`. */
+export function whyInWords(pole: Pole): string {
+  return pole.contains === null ? pole.reason.text : `contains ${pole.contains}; ${pole.reason.text}`;
+}
+
+/** The pole that lies inside this one and explains most of what it saves. */
+export function containedPole(pole: Pole, poles: Poles): Pole | null {
+  return poles.poles.find(({ handle }) => handle === pole.contains) ?? null;
+}
+
+/** The pole that is selected: the one that the URL names, else that of the selected span. */
+export function selectedPole(poles: Poles, pole: string | undefined, span: string | undefined): Pole | null {
+  if (pole !== undefined) return poles.poles.find(({ handle }) => handle === pole) ?? null;
+  return span === undefined ? null : (poles.poles.find(({ spans }) => spans.includes(span)) ?? null);
 }
 
 /** Whether fixing it gains anything that can be seen: a thousandth of the run. */
 export function isWorthwhile(range: NanosRange, wallNanos: Nanos): boolean {
   return range.high > 0 && ratio(range.high, wallNanos) >= 0.001;
+}
+
+/** Whether a saving reads as one number. */
+export function isOneNumber(range: NanosRange): boolean {
+  return formatDuration(range.low) === formatDuration(range.high);
 }
 
 /** The wall time left when a saving has come true. */

@@ -221,7 +221,7 @@ export function originShares(flame: Flame, cratesMax = 6): readonly OriginShare[
   });
   return [
     ...named.slice(0, cratesMax).map(([name, nanos]) => part(name, 'crate', nanos)),
-    part('other crates', 'unknown', rest),
+    part('other code', 'unknown', rest),
     part('Rust runtime', 'runtime', greys.runtime),
     part('native code', 'native', greys.native),
     part('without a name', 'unknown', greys.unknown),

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Nanos } from '../base/brand';
 import {
+  breakablePieces,
   formatAge,
   formatBytes,
   formatCommand,
@@ -12,7 +13,9 @@ import {
   formatRangeInWords,
   formatShare,
   formatTick,
+  shortCommand,
   shortPath,
+  splitName,
   tickStep,
 } from './format';
 
@@ -129,4 +132,28 @@ describe('ticks of an axis', () => {
     expect(formatTick(90e9, 30e9 as Nanos)).toBe('1m30s');
     expect(formatTick(0, 1 as Nanos)).toBe('0');
   });
+});
+
+it('a command is known by its program without the folder', () => {
+  expect(shortCommand(['/very/long/path/target/debug/deploy', '--x', 'a b'])).toBe("deploy --x 'a b'");
+  expect(shortCommand(['make', '/very/long/path'])).toBe('make /very/long/path');
+  expect(shortCommand(['folder/'])).toBe('folder');
+  expect(shortCommand(['/'])).toBe('/');
+  expect(shortCommand([])).toBe('');
+});
+
+it.each([
+  ['run program', ['run program', '']],
+  ['pulumirpc.ResourceMonitor/RegisterResource', ['pulumirpc.ResourceMonitor', '/RegisterResource']],
+  ['compute/create web-bundle', ['compute/create ', 'web-bundle']],
+  ['import /home/ada/captures/deployment/traces.json', ['import /home/ada/captures/deployment', '/traces.json']],
+  ['AVeryLongNameWithoutASeparator', ['AVeryLongNameWithout', 'ASeparator']],
+])('%s keeps its end', (name, expected) => {
+  expect(splitName(name)).toEqual(expected);
+});
+
+it('a long name breaks after its separators', () => {
+  expect(breakablePieces('pulumirpc.ResourceProvider/Create')).toEqual(['pulumirpc.', 'ResourceProvider/', 'Create']);
+  expect(breakablePieces('urn:pulumi:dev::shop')).toEqual(['urn:', 'pulumi:', 'dev::', 'shop']);
+  expect(breakablePieces('run program')).toEqual(['run program']);
 });

@@ -130,6 +130,13 @@ export function formatCommand(command: readonly string[]): string {
   return command.map((word) => (UNQUOTED.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
 }
 
+/** The command as it is known by: its program without the folder, and its arguments. */
+export function shortCommand(command: readonly string[]): string {
+  const [program = '', ...words] = command;
+  const name = program.split('/').findLast((part) => part !== '') ?? program;
+  return formatCommand(command.length === 0 ? [] : [name, ...words]);
+}
+
 /** How long ago: `just now`, `8 min ago`, `3 h ago`, `yesterday`, `5 days ago`. Both times are Unix milliseconds. */
 export function formatAge(thenMillis: number, nowMillis: number): string {
   const minutes = Math.floor((nowMillis - thenMillis) / 60_000);
@@ -152,6 +159,26 @@ export function shortPath(path: string, characters: number): string {
   const tail = path.slice(path.length - characters + 1);
   const slash = tail.indexOf('/');
   return `…${slash > 0 && slash < tail.length - 1 ? tail.slice(slash) : tail}`;
+}
+
+/** The end of a name is kept from its first separator in so many characters; without one, the last few. */
+const NAME_END_MAX = 17;
+const NAME_END = 10;
+
+/** A name in two parts, of which the first gives way where there is no room: both ends tell it from others. */
+export function splitName(name: string): readonly [string, string] {
+  if (name.length <= NAME_END_MAX) return [name, ''];
+  const last = name.slice(-NAME_END_MAX);
+  const separator = last.search(/[\s/:.]/);
+  // A space may go with what gives way; other separators say what the end is.
+  const place = separator < 0 ? NAME_END_MAX - NAME_END : separator + Number(/\s/.test(last[separator] ?? ''));
+  const end = last.slice(place);
+  return [name.slice(0, name.length - end.length), end];
+}
+
+/** The pieces of a name between which a line may end: `pulumirpc.`, `ResourceProvider/`, `Create`. */
+export function breakablePieces(name: string): readonly string[] {
+  return name.split(/(?<=[/.:$](?![/.:$]))/);
 }
 
 /** `src/archive.rs:42`, without the line where it is unknown. */

@@ -9,11 +9,38 @@ export interface Origin {
   readonly kind: 'crate' | 'runtime' | 'native' | 'unknown';
 }
 
-/** `<a::B as c::D>::f` is code of `a`; `a::b::f` of `a`; `_start` and other plain names are native; `lib.so+0x12` has no name. */
+/** The folders before a Go package: `github.com/pulumi/pulumi/sdk/v3/go/common/util/` of `….rpcutil.Serve`. */
+const GO_FOLDERS = /^(?:[\w.~%@+-]+\/)+/;
+
+/** Hosts whose modules are named by owner and project; elsewhere the host and one part are a module. */
+const GO_FORGES = new Set(['github.com', 'gitlab.com', 'bitbucket.org']);
+
+function goFolders(functionName: string): string | null {
+  return functionName.includes('::') ? null : (GO_FOLDERS.exec(functionName)?.[0] ?? null);
+}
+
+/** The module of a Go function: `pulumi/pulumi`, `google.golang.org/grpc`, `main`; `null` for the standard library, and for what is not Go. */
+function goModule(functionName: string): string | null {
+  if (functionName.startsWith('main.')) return 'main';
+  const folders = goFolders(functionName);
+  if (folders === null) return null;
+  const [lastPart = ''] = functionName.slice(folders.length).split('.');
+  const [host = '', owner = '', project = ''] = [...folders.split('/').slice(0, -1), lastPart];
+  if (!host.includes('.')) return null;
+  return GO_FORGES.has(host) ? `${owner}/${project}` : `${host}/${owner}`;
+}
+
+/**
+ * `<a::B as c::D>::f` is code of `a`; `a::b::f` of `a`; `github.com/a/b/c.f` of `a/b`; `_start` and other plain names are native;
+ * `lib.so+0x12` has no name.
+ */
 export function originOf(functionName: string): Origin {
   if (functionName.startsWith('[') || /\+0x[0-9a-f]+$/.test(functionName)) return { name: '', kind: 'unknown' };
   const crate = /^[<&*\s]*(?:mut |dyn |impl )*([A-Za-z_]\w*)(?:\[[0-9a-f]+\])?::/.exec(functionName)?.[1];
-  if (crate === undefined) return { name: '', kind: 'native' };
+  if (crate === undefined) {
+    const module = goModule(functionName);
+    return module === null ? { name: '', kind: 'native' } : { name: module, kind: 'crate' };
+  }
   return { name: crate, kind: RUNTIME.has(crate) ? 'runtime' : 'crate' };
 }
 
@@ -38,8 +65,10 @@ function segments(functionName: string): readonly string[] {
   return found;
 }
 
-/** The name from long to short: `a::b::c`, `b::c`, `c`. A closure keeps the function it is in: `c::{closure#0}`. */
+/** The name from long to short: `a::b::c`, `b::c`, `c`. A closure keeps the function it is in: `c::{closure#0}`; a Go function its package. */
 export function shorterNames(functionName: string): readonly string[] {
+  const folders = goFolders(functionName);
+  if (folders !== null) return [functionName, functionName.slice(folders.length)];
   const parts = segments(functionName);
   const names: string[] = [];
   for (let from = 0; from < parts.length; from++) {

@@ -9,7 +9,23 @@ export interface NoSamples {
   readonly text: string;
 }
 
+/** Whether samples were taken at all. Where they were not, on-CPU time is not nothing but unknown. */
+export function wasSampled(summary: Summary): boolean {
+  return summary.mode !== 'off' && summary.mode !== 'refused';
+}
+
+/** Whether it came from a file of another tool. A command that is called so would have a process. */
+export function isImport(summary: Summary): boolean {
+  return summary.command[0] === 'import' && summary.processes === 0;
+}
+
 function ofRun(summary: Summary, notes: readonly QualityNote[]): NoSamples | null {
+  if (isImport(summary)) {
+    return {
+      title: 'The file holds no samples',
+      text: 'It has spans alone. Record the command with longpole run to see the code behind each span.',
+    };
+  }
   if (summary.mode === 'off') {
     return {
       title: 'Samples were not recorded',

@@ -2,6 +2,7 @@
 import { type Pole, SPAN_FLAG, type Tree } from '../api/types';
 import type { SpanIndex } from '../base/brand';
 import { at } from '../base/column';
+import { contextOf } from './answer';
 import { counted, formatDuration, formatShare } from './format';
 
 /** The name of a span. */
@@ -27,6 +28,12 @@ export function remarksOf(tree: Tree, span: SpanIndex): readonly string[] {
   return remarks;
 }
 
+/** `long pole p4 in legacy:index:Step dashboard-0`. */
+export function poleOfSpanInWords(pole: Pole): string {
+  const context = contextOf(pole);
+  return `long pole ${pole.handle}${context === null ? '' : ` in ${context}`}`;
+}
+
 /** The whole row: `pack bundle, provider-build, 2.37 s, on the critical path for 2.37 s, long pole p1`. */
 export function rowInWords(tree: Tree, span: SpanIndex, pole: Pole | undefined, share: number | undefined): string {
   const onPath = at(tree.onPath, span);
@@ -36,7 +43,7 @@ export function rowInWords(tree: Tree, span: SpanIndex, pole: Pole | undefined, 
     serviceOfSpan(tree, span),
     formatDuration(at(tree.duration, span)),
     ...(onPath > 0 ? [`on the critical path for ${formatDuration(onPath)}`] : []),
-    ...(pole === undefined ? [] : [`long pole ${pole.handle}`]),
+    ...(pole === undefined ? [] : [poleOfSpanInWords(pole)]),
     ...(share === undefined ? [] : [`${formatShare(share)} of its samples are in the selected function`]),
     ...remarksOf(tree, span),
     ...(below > 0 ? [`${counted(below, 'span')} below`] : []),

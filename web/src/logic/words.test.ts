@@ -3,8 +3,21 @@ import { describe, expect, it } from 'vitest';
 import { decodePoles, decodeRecordings, decodeSpan, decodeSummary, decodeTree } from '../api/decode';
 import type { Nanos, SpanIndex } from '../base/brand';
 import { allRecordings, deployRecording } from '../testing/recordings.mjs';
-import { contextOf, hasAnswer, isWorthwhile, reasonPieces, wallAfter } from './answer';
-import { whyRunHasNoSamples, whySpanHasNoSamples } from './no-samples';
+import {
+  containedPole,
+  contextOf,
+  hasAnswer,
+  isOneNumber,
+  isWorthwhile,
+  nameOfResource,
+  poleInWords,
+  reasonPieces,
+  selectedPole,
+  wallAfter,
+  whyInWords,
+} from './answer';
+import { deploymentParts } from './deployment';
+import { wasSampled, whyRunHasNoSamples, whySpanHasNoSamples } from './no-samples';
 import { allNotes, graveNotes, linksInWords, titleOf } from './quality';
 import { matchingRecordings } from './search';
 import { rowInWords } from './span-words';
@@ -12,7 +25,7 @@ import { stateParts } from './states';
 
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
 const deploy = deployRecording();
-const [, single, , odd] = allRecordings();
+const [, single, , odd, , pulumi] = allRecordings();
 
 describe('the answer', () => {
   const { poles, wallNanos } = decodePoles(deploy.poles());
@@ -35,6 +48,56 @@ describe('the answer', () => {
   it('names the context only where it says more than the name', () => {
     expect(poles[0] === undefined ? null : contextOf(poles[0])).toBe('create web-bundle');
     expect(contextOf({ name: 'build', context: 'build' })).toBeNull();
+    expect(contextOf({ name: 'compute/create web-bundle', context: 'create web-bundle' })).toBeNull();
+    expect(contextOf({ name: 'build', context: null })).toBeNull();
+  });
+  it('is a range only where its ends read apart', () => {
+    expect(isOneNumber({ low: 997_100 as Nanos, high: 997_200 as Nanos })).toBe(true);
+    expect(isOneNumber({ low: 0 as Nanos, high: 997_200 as Nanos })).toBe(false);
+  });
+});
+
+describe('a deployment by Pulumi', () => {
+  if (pulumi === undefined) throw new Error('no such recording');
+  const poles = decodePoles(pulumi.poles());
+  const named = (handle: string) => {
+    const pole = poles.poles.find((candidate) => candidate.handle === handle);
+    if (pole === undefined) throw new Error(`no pole ${handle}`);
+    return pole;
+  };
+  it('has poles that say which cloud resource they are about', () => {
+    expect(poleInWords(named('p1'))).toBe('pulumirpc.ResourceProvider/Create in aws:rds/instance:Instance orders-database-primary');
+    expect(nameOfResource(named('p1'))).toBe('orders-database-primary');
+    expect(nameOfResource(named('p4'))).toBeUndefined();
+    expect(nameOfResource({ ...named('p1'), resource: 'urn:pulumi:dev::shop::aws:s3/bucket:Bucket::a::b' })).toBe('a::b');
+  });
+  it('has poles that say whose saving their own contains', () => {
+    expect(whyInWords(named('p10'))).toBe('contains p13; hardly more than what it calls');
+    expect(whyInWords(named('p1'))).toBe('waits, 0 % on-CPU');
+    expect(containedPole(named('p10'), poles)?.handle).toBe('p13');
+    expect(containedPole({ ...named('p10'), contains: 'p99' }, poles)).toBeNull();
+  });
+  it('finds the pole of a span that was selected by itself', () => {
+    expect(selectedPole(poles, undefined, named('p10').spans[0])?.handle).toBe('p10');
+    expect(selectedPole(poles, 'p2', named('p10').spans[0])?.handle).toBe('p2');
+    expect(selectedPole(poles, undefined, 's1')).toBeNull();
+    expect(selectedPole(poles, undefined, undefined)).toBeNull();
+  });
+  it('splits its time in the words of the terminal, without what took none', () => {
+    const { deployment, wallNanos } = decodeSummary(pulumi.summary());
+    if (deployment === null) throw new Error('no deployment');
+    const parts = deploymentParts(deployment, wallNanos);
+    expect(parts.map(({ label }) => label)).toEqual([
+      'cloud',
+      'providers',
+      'Pulumi’s engine',
+      'language host',
+      'plug-in start',
+      'state',
+      'idle',
+    ]);
+    expect(parts.reduce((sum, { nanos }) => sum + nanos, 0)).toBe(wallNanos);
+    expect(decodeSummary(deploy.summary()).deployment).toBeNull();
   });
 });
 
@@ -44,6 +107,12 @@ describe('why there are no samples', () => {
     if (odd === undefined) throw new Error('no such recording');
     const summary = summaryOf(odd);
     expect(whyRunHasNoSamples(summary, summary.quality).text).toContain('sysctl kernel.perf_event_paranoid=2');
+  });
+  it('imported: the file has spans alone, and on-CPU time is not known', () => {
+    const imported = { ...summaryOf(deploy), command: ['import', 'up.json'], processes: 0, mode: 'off', rateHz: 0 };
+    expect(whyRunHasNoSamples(imported, []).title).toBe('The file holds no samples');
+    expect(whyRunHasNoSamples({ ...imported, processes: 1 }, []).title).toBe('Samples were not recorded');
+    expect([imported, { ...imported, mode: 'refused' }, summaryOf(deploy)].map(wasSampled)).toEqual([false, false, true]);
   });
   it('switched off, too short, waiting, or lost', () => {
     if (single === undefined) throw new Error('no such recording');
@@ -91,7 +160,7 @@ it('the parts of a state bar are shares of their sum', () => {
 it('recordings are found by command, answer and handle', () => {
   const recordings = decodeRecordings({ recordings: allRecordings().map(({ recording }) => recording) });
   const find = (query: string) => matchingRecordings(recordings, query).map(({ recording }) => recording);
-  expect(find('')).toEqual(['r7', 'r6', 'r5', 'r4', 'r3']);
+  expect(find('')).toEqual(['r7', 'r6', 'r5', 'r4', 'r3', 'r2']);
   expect(find('HASH_block')).toEqual(['r7']);
   expect(find('cargo build')).toEqual(['r3']);
   expect(find('r6')).toEqual(['r6']);
@@ -102,7 +171,7 @@ it('a row is read aloud with all that its marks mean', () => {
   const tree = decodeTree(deploy.tree());
   const pole = decodePoles(deploy.poles()).poles[0];
   expect(plain(rowInWords(tree, 11 as SpanIndex, pole, 0.88))).toBe(
-    'pack bundle, provider-build, 2.37 s, on the critical path for 2.37 s, long pole p1, 88 % of its samples are in the selected function',
+    'pack bundle, provider-build, 2.37 s, on the critical path for 2.37 s, long pole p1 in create web-bundle, 88 % of its samples are in the selected function',
   );
   expect(plain(rowInWords(tree, 10 as SpanIndex, undefined, undefined))).toBe(
     'provider-build, provider-build, 5.51 s, made from a process, parent inferred',

@@ -78,7 +78,8 @@ export function recordingDocuments(description) {
       samples: sampleTotal,
       links,
       states: pathStates(path, rows, wall),
-      parallelism: description.parallelism ?? { mean: 1, peak: 1 },
+      parallelism: description.parallelism ?? { mean: 1, peak: 1, work_nanos: wall, span_nanos: wall },
+      deployment: deploymentOf(description, wall),
       poles: poles.slice(0, 3),
       quality: [...quality, ...(description.notes ?? [])],
       recorder: { cpu_nanos: 41_000_000, rss_bytes_max: 32_900_000 },
@@ -96,6 +97,15 @@ export function recordingDocuments(description) {
     flame,
     frame: (handle) => frameDocument(rows, frames, handle, base),
   };
+}
+
+const DEPLOYMENT = ['cloud_wait', 'provider', 'engine', 'language_host', 'plugin_start', 'state_backend', 'compile'];
+
+/** The parts as they are described, in milliseconds; nothing was there in what is left of the run. */
+function deploymentOf({ deployment }, wall) {
+  if (deployment === undefined) return null;
+  const parts = DEPLOYMENT.map((part) => [`${part}_nanos`, (deployment[part] ?? 0) * MILLI]);
+  return { ...Object.fromEntries(parts), idle_nanos: parts.reduce((rest, [, nanos]) => rest - nanos, wall) };
 }
 
 function flatten(roots) {
@@ -118,6 +128,8 @@ function flatten(roots) {
       stacks,
       samples: stacks.reduce((sum, [, count]) => sum + count, 0),
       childRows: [],
+      // What works below the work on a cloud resource works on it too.
+      urn: item.urn ?? rows[parent]?.urn ?? null,
     });
     for (const child of [...item.children].reverse()) stack.push({ item: child, parent: index, depth: depth + 1 });
   }
@@ -284,12 +296,12 @@ function polesOf(rows, path, frames, description) {
   for (const index of new Set(path.pieces.map((piece) => piece.span))) {
     const row = rows[index];
     if (row.flags & FLAG.process) continue;
-    const key = `${row.service}\n${row.name}\n${row.parent < 0 ? '' : rows[row.parent].name}`;
+    const key = `${row.service}\n${row.name}\n${row.urn ?? (row.parent < 0 ? '' : rows[row.parent].name)}`;
     byGroup.set(key, byGroup.get(key) ?? []);
     byGroup.get(key).push(index);
   }
   const add = (a, b) => [a[0] + b[0], a[1] + b[1]];
-  return [...byGroup.values()]
+  const poles = [...byGroup.values()]
     .map((indices) => {
       const row = rows[indices[0]];
       const savings = indices.map((index) => savingsOf(rows, index, path));
@@ -308,18 +320,22 @@ function polesOf(rows, path, frames, description) {
       const share = onPath > 0 ? states.on_cpu_nanos / onPath : 0;
       const top = indices.length === 1 ? topFrames(rows, indices[0], indices[0] + 1, frames, 5) : [];
       const percent = `${Math.round(share * 100)} %`;
+      const whole = indices.reduce((total, index) => total + rows[index].duration, 0);
+      const onlyCalls = samples === 0 && onPath < whole / 10 && indices.some((index) => rows[index].childRows.length > 0);
       const reason =
         description.mode === 'off' || description.mode === 'refused'
-          ? { code: 'no_samples', text: 'no samples were recorded' }
-          : share > 0.6 && top[0] !== undefined
-            ? { code: 'on_cpu', text: `${percent} on-CPU, most of it in ${top[0].function}` }
-            : share > 0.2
-              ? { code: 'mixed', text: `${percent} on-CPU; waits for the rest` }
-              : { code: 'waits', text: `waits, ${percent} on-CPU` };
+          ? { code: 'no_samples', text: 'no samples' }
+          : onlyCalls
+            ? { code: 'few_samples', text: 'hardly more than what it calls' }
+            : share > 0.6 && top[0] !== undefined
+              ? { code: 'on_cpu', text: `${percent} on-CPU, most of it in ${top[0].function}` }
+              : share > 0.2
+                ? { code: 'mixed', text: `${percent} on-CPU; waits for the rest` }
+                : { code: 'waits', text: `waits, ${percent} on-CPU` };
       return {
         service: row.service,
         name: row.name,
-        context: row.context ?? (row.parent < 0 ? null : rows[row.parent].name),
+        context: row.urn !== null ? titleOfUrn(row.urn) : row.parent < 0 ? null : rows[row.parent].name,
         count: indices.length,
         spans: indices.map((index) => `s${index + 1}`),
         truncated: { spans: 0 },
@@ -330,6 +346,8 @@ function polesOf(rows, path, frames, description) {
         evidence: savings.every((saving) => saving.evidence === 'declared') ? 'declared' : 'inferred',
         states,
         reason,
+        contains: null,
+        resource: row.urn,
         top_frames: top,
         samples,
         few_samples: samples < FEW_SAMPLES,
@@ -337,6 +355,31 @@ function polesOf(rows, path, frames, description) {
     })
     .sort((a, b) => b.saves_own_nanos[1] - a.saves_own_nanos[1])
     .map((pole, index) => ({ handle: `p${index + 1}`, ...pole }));
+  nameContained(rows, poles);
+  return poles;
+}
+
+/** For each pole the one that saves the most of those whose spans all lie below spans of it. */
+function nameContained(rows, poles) {
+  const poleOf = new Map(poles.flatMap((pole) => pole.spans.map((handle) => [indexOf(rows, handle), pole])));
+  const largestFirst = [...poles].sort((a, b) => b.saves_if_zero_nanos[1] - a.saves_if_zero_nanos[1]);
+  for (const inner of largestFirst) {
+    const below = new Map();
+    for (const handle of inner.spans) {
+      const outers = new Set();
+      for (let above = rows[indexOf(rows, handle)].parent; above >= 0; above = rows[above].parent) outers.add(poleOf.get(above));
+      for (const outer of outers) below.set(outer, (below.get(outer) ?? 0) + 1);
+    }
+    for (const [outer, count] of below) {
+      if (outer !== undefined && outer !== inner && count === inner.spans.length) outer.contains ??= inner.handle;
+    }
+  }
+}
+
+/** `modern:index:Step database` of `urn:pulumi:dev::shop::modern:index:Step::database`. */
+function titleOfUrn(urn) {
+  const [, , type, name] = urn.split('::');
+  return `${type} ${name}`;
 }
 
 function treeOf(rows, path, base, wall, description) {

@@ -357,9 +357,57 @@ const killed = {
   ],
 };
 
+/** The work on a resource of the deployment by Pulumi: a registration, in it the engine's call, in that the provider. */
+function register(type, name, start, duration, options = {}) {
+  const urn = `urn:pulumi:staging::shop::${type}::${name}`;
+  const create = 'pulumirpc.ResourceProvider/Create';
+  return span('pulumi-cli', 'pulumirpc.ResourceMonitor/RegisterResource', start, duration, { urn, declared: true, ...options }, [
+    span('pulumi-cli', create, start + 4, duration - 8, { declared: true }, [
+      span('pulumi-resource-provider', create, start + 6, duration - 12, {
+        declared: true,
+        attributes: [attribute('rpc.system', 'grpc'), attribute('pulumi.resource.urn', urn)],
+      }),
+    ]),
+  ]);
+}
+
+/** The real Pulumi, by a long path: a database in the cloud is the long pole. */
+const pulumi = {
+  recording: 'r2',
+  command: ['/home/ada/.pulumi/versions/3.259.0/linux-x64/bin/pulumi', 'up', '--yes', '--non-interactive', '--stack', 'staging'],
+  startUnixNano: NOON - 200n * HOUR,
+  wall: 5230,
+  parallelism: { mean: 2.1, peak: 4, work_nanos: 9_000_000_000, span_nanos: 4_300_000_000 },
+  deployment: { cloud_wait: 4110, provider: 120, engine: 402, language_host: 318, plugin_start: 246, state_backend: 3 },
+  quality: [{ code: 'resources_unmatched', count: 2, detail: 'operations of Pulumi’s engine whose call was not found among the spans' }],
+  roots: [
+    span(
+      'pulumi',
+      'pulumi',
+      0,
+      5230,
+      { flags: FLAG.process, process: { pid: 812, name: 'pulumi', arguments: ['pulumi', 'up', '--yes'] } },
+      [
+        span('pulumi-cli', 'pulumi', 12, 5190, { attributes: [attribute('pulumi.version', '3.259.0')] }, [
+          span('pulumi-cli', 'newPlugin', 20, 240, {}, [span('pulumi-cli', 'testConnection', 40, 200)]),
+          span('pulumi-cli', 'pulumi-plan', 270, 4900, {}, [
+            span('pulumi-language-yaml', 'pulumirpc.LanguageRuntime/Run', 280, 4880, {}, [
+              register('aws:ec2/vpc:Vpc', 'network', 420, 800),
+              register('aws:rds/instance:Instance', 'orders-database-primary', 1230, 3080, { linksTo: [] }),
+              register('aws:ec2/securityGroupRule:SecurityGroupRule', 'web-ingress', 1231, 240),
+              register('aws:ecs/service:Service', 'shop', 4320, 780),
+            ]),
+          ]),
+          span('pulumi-cli', 'gocloud.dev/blob.NewWriter', 5175, 3),
+        ]),
+      ],
+    ),
+  ],
+};
+
 /** Every recording, newest first. */
 export function allRecordings() {
-  return [deploy, single, many(), odd, killed].map(recordingDocuments);
+  return [deploy, single, many(), odd, killed, pulumi].map(recordingDocuments);
 }
 
 /** Only the deployment. */

@@ -18,7 +18,7 @@ use perf_event_open_sys::bindings::{self, perf_event_attr};
 
 use crate::perf::record::{REGISTER_MASK, SAMPLER_FORMAT, Source, TRACKER_FORMAT};
 use crate::perf::ring::Ring;
-use crate::sys::perf::{open_event, page_bytes};
+use crate::sys::perf::{open_event, page_bytes, set_output};
 
 /// What makes the sampler interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,10 +78,37 @@ pub struct Refused {
     pub remedy: String,
 }
 
-/// One ring and the event that fills it.
+/// Whom to look at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target<'a> {
+    /// A process that waits to exec, from then on.
+    Waiting(u32),
+    /// Threads that run already, from now on. One at least.
+    Running(&'a [u32]),
+}
+
+impl Target<'_> {
+    fn first(self) -> u32 {
+        match self {
+            Target::Waiting(pid) => pid,
+            Target::Running(threads) => threads.first().copied().unwrap_or_default(),
+        }
+    }
+
+    fn others(self) -> Vec<u32> {
+        match self {
+            Target::Waiting(_) => Vec::new(),
+            Target::Running(threads) => threads.iter().skip(1).copied().collect(),
+        }
+    }
+}
+
+/// One ring and the events that fill it.
 pub(crate) struct Stream {
     /// Kept open: the event lives as long as its descriptor.
     pub(crate) event: File,
+    /// Events on other threads that write into the same ring.
+    pub(crate) others: Vec<File>,
     pub(crate) ring: Ring,
     pub(crate) source: Source,
 }
@@ -109,8 +136,8 @@ const RING_PAGES: [(usize, usize); 6] = [(512, 16), (128, 8), (128, 2), (64, 8),
 /// All rings together stay below this, whatever the machine: with many CPUs the first line of [`RING_PAGES`] is skipped.
 const RINGS_BYTES_MAX: usize = 64 << 20;
 
-/// Opens all events on a process that waits to exec.
-pub(crate) fn open(pid: u32, options: &Options) -> Result<Opened, Refused> {
+/// Opens all events.
+pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refused> {
     let cpus = online_cpus();
     let mut losses = Vec::new();
     let mut wanted = Wanted {
@@ -118,6 +145,7 @@ pub(crate) fn open(pid: u32, options: &Options) -> Result<Opened, Refused> {
         rate_hz: options.rate_hz.max(1),
         stack_bytes: options.stack_bytes.clamp(STACK_BYTES_MIN, STACK_BYTES_MAX) & !7,
         count_lost: true,
+        on_exec: matches!(target, Target::Waiting(_)),
     };
     if let Some(max) = read_number("/proc/sys/kernel/perf_event_max_sample_rate").and_then(|max| u32::try_from(max).ok())
         && wanted.rate_hz > max.max(1)
@@ -137,7 +165,7 @@ pub(crate) fn open(pid: u32, options: &Options) -> Result<Opened, Refused> {
         if sampler_pages * page < 4 * wanted.stack_bytes as usize && last_refusal.is_some() {
             break;
         }
-        match open_with(pid, &cpus, &mut wanted, sampler_pages, tracker_pages, &mut losses) {
+        match open_with(target, &cpus, &mut wanted, sampler_pages, tracker_pages, &mut losses) {
             Ok(streams) => {
                 let Wanted { clock, rate_hz, stack_bytes, .. } = wanted;
                 return Ok(Opened { streams, clock, rate_hz, stack_bytes, losses });
@@ -155,6 +183,8 @@ struct Wanted {
     stack_bytes: u32,
     /// Whether each event counts what it lost (Linux 6.0).
     count_lost: bool,
+    /// Whether to begin with the next exec; else at once.
+    on_exec: bool,
 }
 
 enum Failure {
@@ -165,7 +195,7 @@ enum Failure {
 }
 
 fn open_with(
-    pid: u32,
+    target: Target<'_>,
     cpus: &[u32],
     wanted: &mut Wanted,
     sampler_pages: usize,
@@ -176,7 +206,7 @@ fn open_with(
     for &cpu in cpus {
         let wakeup_bytes = sampler_pages * page_bytes() / 4;
         let sampler = loop {
-            let error = match open_event(&sampler_attribute(wanted, wakeup_bytes), pid, cpu) {
+            let error = match open_event(&sampler_attribute(wanted, wakeup_bytes), target.first(), cpu) {
                 Ok(event) => break Some(event),
                 Err(error) => error,
             };
@@ -190,16 +220,29 @@ fn open_with(
                     wanted.clock = SampleClock::CpuClock;
                     // Events of one clock on some CPUs and of another on the rest could not be added up.
                     streams.clear();
-                    return open_with(pid, cpus, wanted, sampler_pages, tracker_pages, losses);
+                    return open_with(target, cpus, wanted, sampler_pages, tracker_pages, losses);
                 }
                 _ => return Err(Failure::Event(error)),
             }
         };
         let Some(sampler) = sampler else { continue };
-        let tracker = open_event(&tracker_attribute(wanted), pid, cpu).map_err(Failure::Event)?;
+        let tracker = open_event(&tracker_attribute(wanted), target.first(), cpu).map_err(Failure::Event)?;
         for (event, pages, source) in [(tracker, tracker_pages, Source::Tracker), (sampler, sampler_pages, Source::Sampler)] {
             let ring = Ring::map(&event, pages).map_err(Failure::Ring)?;
-            streams.push(Stream { event, ring, source });
+            let mut others = Vec::new();
+            for tid in target.others() {
+                let attribute = match source {
+                    Source::Tracker => tracker_attribute(wanted),
+                    Source::Sampler => sampler_attribute(wanted, wakeup_bytes),
+                };
+                match open_event(&attribute, tid, cpu).and_then(|other| set_output(&other, &event).map(|()| other)) {
+                    Ok(other) => others.push(other),
+                    // The thread ended since it was listed.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(error) => return Err(Failure::Event(error)),
+                }
+            }
+            streams.push(Stream { event, others, ring, source });
         }
     }
     if streams.is_empty() {
@@ -213,8 +256,8 @@ fn attribute(wanted: &Wanted) -> perf_event_attr {
     let mut attr = perf_event_attr::default();
     attr.size = size_of::<perf_event_attr>() as u32;
     attr.type_ = bindings::PERF_TYPE_SOFTWARE;
-    attr.set_disabled(1);
-    attr.set_enable_on_exec(1);
+    attr.set_disabled(u64::from(wanted.on_exec));
+    attr.set_enable_on_exec(u64::from(wanted.on_exec));
     attr.set_inherit(1);
     attr.set_exclude_kernel(1);
     attr.set_exclude_hv(1);

@@ -9,8 +9,8 @@
 //! ```
 
 use linux_perf_event_reader::constants::{
-    PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_SAMPLE_CPU, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER,
-    PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
+    PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, PERF_SAMPLE_CPU, PERF_SAMPLE_IP,
+    PERF_SAMPLE_PERIOD, PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 };
 use linux_perf_event_reader::{
     BranchSampleFormat, CommonData, ContextSwitchRecord, Endianness, EventRecord, Mmap2FileId, RawData, RawEventRecord, ReadFormat,
@@ -273,6 +273,17 @@ impl<'a> RawRecord<'a> {
         let at = if self.kind == RecordType::SAMPLE.0 { 16 } else { self.body.len().wrapping_sub(16) };
         let word = at.checked_add(8).and_then(|end| self.body.get(at..end)).and_then(|word| word.try_into().ok());
         word.map(u64::from_ne_bytes).unwrap_or(0)
+    }
+
+    /// Where it is a switch, who was switched and whether it was switched out and could not have gone on: pid, tid, blocked.
+    pub(crate) fn switch(&self) -> Option<(u32, u32, bool)> {
+        if self.kind != RecordType::SWITCH.0 {
+            return None;
+        }
+        let who = self.body.len().checked_sub(24)?;
+        let word = |at: usize| self.body.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
+        let out = self.misc & PERF_RECORD_MISC_SWITCH_OUT != 0;
+        Some((word(who)?, word(who + 4)?, out && self.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT == 0))
     }
 
     /// Decodes it.

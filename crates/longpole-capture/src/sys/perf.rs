@@ -27,6 +27,34 @@ pub(crate) fn open_event(attr: &perf_event_attr, pid: u32, cpu: u32) -> io::Resu
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
+/// Lets an event write into the ring of another one on the same CPU.
+pub(crate) fn set_output(event: &File, into: &File) -> io::Result<()> {
+    // SAFETY: the call takes two open descriptors and touches no memory of ours.
+    let outcome = unsafe { libc::ioctl(event.as_raw_fd(), bindings::SET_OUTPUT as libc::Ioctl, into.as_raw_fd()) };
+    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Raises the number of descriptors that the process may have to what it may raise it to.
+pub(crate) fn raise_open_files_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls read or fill the structure they are given.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+/// A descriptor that is readable once the process has ended.
+pub(crate) fn open_process(pid: u32) -> io::Result<File> {
+    // SAFETY: the call takes two numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: the call has just returned this descriptor, so nobody else owns it.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
 /// Bytes of a page of memory.
 pub(crate) fn page_bytes() -> usize {
     // SAFETY: sysconf reads a constant of the system and touches no memory of ours.

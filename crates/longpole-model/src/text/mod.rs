@@ -8,6 +8,7 @@
 //! cron               5..6ms    cron     pid 7        not indented: a span without a parent
 //! process cc1        3..50ms   pid 8 under 1         a process; `forked` at the end: it never executed a program
 //! sample 20ms x3 every 1ms  pid 3 tid 3  [web] main;handle|inlined;hash@src/hash.rs:12
+//! wait   20..60ms  pid 3 tid 4  lock  [web] main;lock_it
 //! ```
 //!
 //! A line is one span: name, times, service, and then in any order
@@ -28,7 +29,7 @@
 //!
 //! A sample line is one moment, or `x3` moments that follow each other by the weight that `every` names (1 ms where
 //! nothing is said). `[web]` is the context record: the span of that name; `[-]` no span, `[~]` torn; without brackets
-//! absent. The stack is written from the root to the leaf; `a|b` is one location with `b` inlined into `a`; `@file:line`
+//! absent. A wait line has times, a kind, and `?` where no stack is known. The stack is written from the root to the leaf; `a|b` is one location with `b` inlined into `a`; `@file:line`
 //! follows a function's name.
 
 mod parse;

@@ -15,6 +15,7 @@ use crate::sample::{ContextRecord, Sample};
 use crate::span::{Span, SpanKind, SpanLink};
 use crate::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use crate::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
+use crate::wait::{Wait, WaitKind};
 use crate::{SpanId, TraceId, VirtOffset};
 
 /// Why a text is not a recording.
@@ -182,6 +183,8 @@ struct Reader {
     scopes: HashMap<String, Arc<Scope>>,
     processes: Vec<Process>,
     samples: Vec<Sample>,
+    waits: Vec<Wait>,
+    pending_waits: Vec<(usize, String, usize)>,
     stacks: HashMap<Vec<LocationId>, StackId>,
     stack_list: Vec<Stack>,
     locations: HashMap<String, LocationId>,
@@ -200,6 +203,9 @@ impl Reader {
         if indent == 0 {
             if let Some(rest) = body.strip_prefix("sample ") {
                 return self.sample(rest);
+            }
+            if let Some(rest) = body.strip_prefix("wait ") {
+                return self.wait(rest);
             }
             if let Some(rest) = body.strip_prefix("process ") {
                 return self.process(rest);
@@ -422,6 +428,47 @@ impl Reader {
         Ok(())
     }
 
+    /// `wait 10..50ms pid 7 tid 8 lock [web] main;lock_it`.
+    fn wait(&mut self, rest: &str) -> Result<(), String> {
+        let (before, context, stack) = match (rest.find('['), rest.find(']')) {
+            (Some(open), Some(close)) if open < close => (&rest[..open], Some(rest[open + 1..close].to_owned()), rest[close + 1..].trim()),
+            _ => {
+                let (before, stack) = rest.trim().rsplit_once(' ').ok_or_else(|| "a wait needs a stack, or `?`".to_owned())?;
+                (before, None, stack)
+            }
+        };
+        let mut words = before.split_whitespace();
+        let (start, end) = words.next().and_then(stretch).ok_or_else(|| "no times such as 2..14ms in this line".to_owned())?;
+        let end = end.ok_or_else(|| "a wait needs an end".to_owned())?;
+        let (mut pid, mut tid, mut kind) = (1u32, None, WaitKind::Other);
+        while let Some(word) = words.next() {
+            if let Some(known) = WaitKind::from_code(word) {
+                kind = known;
+            } else if word == "pid" || word == "tid" {
+                let value: u32 = words.next().and_then(|value| value.parse().ok()).ok_or_else(|| format!("`{word}` needs a number"))?;
+                if word == "pid" { pid = value } else { tid = Some(value) }
+            } else {
+                return Err(format!("`{word}` is not said of a wait"));
+            }
+        }
+        let stack = (stack != "?").then(|| self.stack(stack));
+        let published = if context.as_deref() == Some("-") { ContextRecord::NoSpan } else { ContextRecord::Absent };
+        self.waits.push(Wait {
+            pid,
+            tid: tid.unwrap_or(pid),
+            start: monotonic(start),
+            end: monotonic(end),
+            kind,
+            syscall: String::new(),
+            stack,
+            context: published,
+        });
+        if let Some(context) = context.filter(|c| c != "-") {
+            self.pending_waits.push((self.lines, context, self.waits.len() - 1));
+        }
+        Ok(())
+    }
+
     fn stack(&mut self, text: &str) -> StackId {
         let mut ids = Vec::new();
         for part in text.rsplit(';') {
@@ -459,6 +506,13 @@ impl Reader {
                 sample.context = ContextRecord::Span { trace_id, span_id };
             }
         }
+        for (line, name, wait) in std::mem::take(&mut self.pending_waits) {
+            let Some(&(trace_id, span_id)) = self.names.get(&name) else {
+                return Err(TextError { line, message: format!("no span is called `{name}`") });
+            };
+            self.waits[wait].context = ContextRecord::Span { trace_id, span_id };
+        }
+        self.waits.sort_by_key(|w| w.start);
         self.samples.sort_by_key(|s| s.time);
         self.processes.sort_by_key(|p| p.start);
         let seen = self.spans.iter().map(|s| s.end.max(s.start).nanos_since(ORIGIN)).max().unwrap_or(0);
@@ -495,6 +549,8 @@ impl Reader {
             cpu_slices: Vec::new(),
             samples: self.samples,
             sample_links: Vec::new(),
+            waits: self.waits,
+            wait_links: Vec::new(),
             stacks: self.stack_list,
             locations: self.location_list,
             mappings,

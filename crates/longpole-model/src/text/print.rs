@@ -8,7 +8,7 @@ use crate::attribute::AttributeValue;
 use crate::recording::Recording;
 use crate::sample::{ContextRecord, Sample};
 use crate::span::{Span, SpanKind};
-use crate::stack::Frame;
+use crate::stack::{Frame, StackId};
 use crate::time::Monotonic;
 use crate::{SpanId, TraceId};
 
@@ -34,6 +34,7 @@ pub fn print(recording: &Recording) -> String {
         let _ = writeln!(out, "process {}  {times}  pid {}{under}{forked}", quoted(&process.name), process.pid);
     }
     print_samples(recording, &mut out);
+    print_waits(recording, &mut out);
     out
 }
 
@@ -43,7 +44,8 @@ fn offset(at: Monotonic) -> i64 {
 
 /// Words that a name must not look like.
 fn looks_special(text: &str) -> bool {
-    const KEYWORDS: [&str; 12] = ["pid", "id", "parent", "kind", "scope", "<-", "run", "process", "sample", "trace", "under", "forked"];
+    const KEYWORDS: [&str; 13] =
+        ["pid", "id", "parent", "kind", "scope", "<-", "run", "process", "sample", "wait", "trace", "under", "forked"];
     KEYWORDS.contains(&text) || text.contains("..") || text.contains('=') || text.starts_with(['@', '#', '[']) || text.ends_with(',')
 }
 
@@ -91,9 +93,11 @@ fn references(recording: &Recording) -> HashMap<(TraceId, SpanId), (String, bool
         .spans
         .iter()
         .flat_map(|s| s.links.iter().map(|l| (l.trace_id, l.span_id)))
-        .chain(recording.samples.iter().filter_map(|s| match s.context {
-            ContextRecord::Span { trace_id, span_id } => Some((trace_id, span_id)),
-            _ => None,
+        .chain(recording.samples.iter().map(|s| s.context).chain(recording.waits.iter().map(|w| w.context)).filter_map(|context| {
+            match context {
+                ContextRecord::Span { trace_id, span_id } => Some((trace_id, span_id)),
+                _ => None,
+            }
         }))
         .collect();
     let mut out = HashMap::new();
@@ -241,12 +245,29 @@ fn print_samples(recording: &Recording, out: &mut String) {
                 let _ = write!(out, " [{name}]");
             }
         }
-        let _ = writeln!(out, " {}", stack(recording, first));
+        let _ = writeln!(out, " {}", stack(recording, first.stack));
     }
 }
 
-fn stack(recording: &Recording, sample: &Sample) -> String {
-    let Some(stack) = recording.stacks.get(sample.stack.0 as usize) else { return "?".to_owned() };
+fn print_waits(recording: &Recording, out: &mut String) {
+    let names = references(recording);
+    for wait in &recording.waits {
+        let range = |at: Monotonic| moment(offset(at));
+        let _ = write!(out, "wait {}..{} pid {} tid {} {}", range(wait.start), range(wait.end), wait.pid, wait.tid, wait.kind.as_str());
+        match wait.context {
+            ContextRecord::Absent | ContextRecord::Torn => {}
+            ContextRecord::NoSpan => out.push_str(" [-]"),
+            ContextRecord::Span { trace_id, span_id } => {
+                let name = names.get(&(trace_id, span_id)).map_or("?", |(name, _)| name.as_str());
+                let _ = write!(out, " [{name}]");
+            }
+        }
+        let _ = writeln!(out, " {}", wait.stack.map_or_else(|| "?".to_owned(), |id| stack(recording, id)));
+    }
+}
+
+fn stack(recording: &Recording, id: StackId) -> String {
+    let Some(stack) = recording.stacks.get(id.0 as usize) else { return "?".to_owned() };
     let locations = stack.locations.iter().rev().map(|id| {
         let frames = recording.locations.get(id.0 as usize).map_or(&[] as &[Frame], |l| &l.frames);
         frames.iter().rev().map(frame).collect::<Vec<_>>().join("|")

@@ -1,8 +1,10 @@
-//! `/api/recordings/{rec}/flame?span={handle}`: the flame graph of a span, of a pole, or of the whole run.
+//! `/api/recordings/{rec}/flame?span={handle}&time={on_cpu|off_cpu|wall}`: the flame graph of a span, of a pole, or of the whole run.
 
 use std::sync::Arc;
 
 use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use longpole_analysis::report::FlameTime;
 use serde::Deserialize;
 
 use super::{Answer, ApiError, Shelf, json};
@@ -11,16 +13,27 @@ use crate::view::FlameView;
 #[derive(Deserialize)]
 pub(super) struct Parameters {
     span: Option<String>,
+    time: Option<String>,
 }
 
 pub(super) async fn get(
     State(shelf): State<Arc<Shelf>>,
     Path(recording): Path<String>,
-    Query(Parameters { span }): Query<Parameters>,
+    Query(Parameters { span, time }): Query<Parameters>,
 ) -> Answer {
+    let time = match time.as_deref() {
+        None => FlameTime::default(),
+        Some(word) => FlameTime::from_word(word).ok_or_else(|| {
+            ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "bad_request",
+                format!("`{word}` is no time of a flame graph; there are: on_cpu, off_cpu, wall"),
+            )
+        })?,
+    };
     let view = move |name, report: &_| match &span {
-        None => json(&FlameView::of_run(name, report)),
-        Some(handle) => match FlameView::of_span(name, report, handle) {
+        None => json(&FlameView::of_run(name, report, time)),
+        Some(handle) => match FlameView::of_span(name, report, handle, time) {
             Some(view) => json(&view),
             None => Err(ApiError::no_handle(name, handle)),
         },

@@ -14,7 +14,7 @@ use tokio::time::{timeout, timeout_at};
 
 use super::lane::{Account, Queue};
 use super::{ForwardTarget, convert, http};
-use crate::limits::{FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_LAST_TRIES_MAX, FORWARD_TRY_MAX};
+use crate::limits::{FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_TRY_MAX};
 
 /// Why everything written to a connection that ended early is counted.
 const IN_DOUBT: &str = "the connection broke, so it is not known whether they arrived";
@@ -49,7 +49,6 @@ impl Line<'_> {
     async fn write(&mut self, frames: &[u8]) -> Result<(), String> {
         let give_up = Instant::now() + FORWARD_TRY_MAX;
         let mut closing = self.account.closing.clone();
-        let mut last_tries_end = None;
         let mut pause = FORWARD_BACKOFF_MIN;
         loop {
             let reason = match timeout(self.target.timeout, self.try_write(frames)).await {
@@ -59,15 +58,14 @@ impl Line<'_> {
             };
             // Frames may have been written in part: only a new connection begins with a frame.
             self.hang_up();
-            let is_closing = *closing.borrow_and_update();
-            let last_tries_end = is_closing.then(|| *last_tries_end.get_or_insert(Instant::now() + FORWARD_LAST_TRIES_MAX));
+            let end = *closing.borrow_and_update();
             let until = Instant::now() + http::jittered(pause);
-            if until > last_tries_end.unwrap_or(give_up) {
+            if until > end.map_or(give_up, |end| end.last_tries_end) {
                 return Err(reason);
             }
             self.account.note(&reason, false);
             pause = (pause * 2).min(FORWARD_BACKOFF_MAX);
-            if is_closing {
+            if end.is_some() {
                 tokio::time::sleep_until(until.into()).await;
             } else if timeout_at(until.into(), closing.changed()).await.is_ok_and(|changed| changed.is_err()) {
                 return Err(reason);

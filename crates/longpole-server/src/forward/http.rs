@@ -3,21 +3,22 @@
 //! | the endpoint says | we |
 //! |---|---|
 //! | 2xx; `OK` | are done, and count what its `partial_success` rejects |
-//! | 429 502 503 504; `CANCELLED` `DEADLINE_EXCEEDED` `ABORTED` `OUT_OF_RANGE` `UNAVAILABLE` `DATA_LOSS`; `RESOURCE_EXHAUSTED` with `RetryInfo`; nothing in time; no connection | try again, after a pause that doubles, or after what `Retry-After` or `RetryInfo` says |
-//! | anything else | count it as lost, as the exporter would |
+//! | 429 502 503 504; `CANCELLED` `DEADLINE_EXCEEDED` `ABORTED` `OUT_OF_RANGE` `UNAVAILABLE` `DATA_LOSS`; `RESOURCE_EXHAUSTED` with `RetryInfo`; nothing in time; no connection | try again, after a pause that doubles, or after what `Retry-After` or `RetryInfo` says; where that is beyond what we have time for, we give up at once |
+//! | anything else; 2xx with a web page, which is somebody else; what is no HTTP | count it as lost |
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, TE, USER_AGENT};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER, TE, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use longpole_wire::http_date;
 use longpole_wire::otlp::{Rejected, decode_response, decode_retry_delay};
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
@@ -25,9 +26,7 @@ use tokio::time::{timeout, timeout_at};
 
 use super::lane::{Account, Queue, Waiting};
 use super::{CameBy, ForwardProtocol, ForwardTarget, Parcel, convert, tls};
-use crate::limits::{
-    FORWARD_ANSWER_BYTES_MAX, FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_IN_FLIGHT_MAX, FORWARD_LAST_TRIES_MAX, FORWARD_TRY_MAX,
-};
+use crate::limits::{FORWARD_ANSWER_BYTES_MAX, FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_IN_FLIGHT_MAX, FORWARD_TRY_MAX};
 use crate::receive::{
     Compression, Encoding, GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_PREFIX_BYTES, GRPC_STATUS, Signal, grpc_frame, grpc_path_of,
 };
@@ -70,6 +69,7 @@ struct Endpoint {
 /// Addresses and headers, parsed.
 #[derive(Debug)]
 struct Parts {
+    /// Where HTTP goes; with gRPC, what has no form in it.
     http: Uri,
     grpc: Uri,
     headers: HeaderMap,
@@ -81,12 +81,12 @@ impl Parts {
         let (Some(scheme @ ("http" | "https")), Some(authority)) = (http.scheme_str(), http.authority()) else {
             return Err("the endpoint is not an http or https url".to_owned());
         };
-        let grpc = Uri::builder()
-            .scheme(scheme)
-            .authority(authority.clone())
-            .path_and_query(grpc_path_of(target.signal))
-            .build()
-            .map_err(|error| format!("the endpoint is not a url: {error}"))?;
+        let at = |path: &'static str| {
+            let uri = Uri::builder().scheme(scheme).authority(authority.clone()).path_and_query(path).build();
+            uri.map_err(|error| format!("the endpoint is not a url: {error}"))
+        };
+        let grpc = at(grpc_path_of(target.signal))?;
+        let http = if target.protocol == ForwardProtocol::Grpc { at(http_path_of(target.signal))? } else { http };
         let mut headers = HeaderMap::new();
         for (name, value) in &target.headers {
             let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| format!("{name:?} is not the name of a header"))?;
@@ -101,6 +101,8 @@ impl Parts {
 /// A request as the endpoint wants it. It is made once, and sent as often as it takes.
 struct Prepared {
     grpc: bool,
+    /// The endpoint speaks gRPC and this has no form in it: as HTTP it is tried once.
+    is_guess: bool,
     content_type: HeaderValue,
     compression: Compression,
     body: Bytes,
@@ -118,6 +120,20 @@ enum Attempt {
         why: Why,
     },
     Refused(String),
+}
+
+/// Why a request was not delivered.
+enum Undelivered {
+    /// It will never be.
+    Because(String),
+    /// There is no time for another attempt. It stays pending, and is counted with what the end cuts off.
+    OutOfTime,
+}
+
+impl From<String> for Undelivered {
+    fn from(reason: String) -> Self {
+        Undelivered::Because(reason)
+    }
 }
 
 /// What a failed attempt says of the endpoint.
@@ -148,17 +164,17 @@ impl Endpoint {
                 self.account.delivered(parcel.items - rejected);
                 self.account.undelivered(rejected, format!("rejected them: {message}").trim_end_matches(": "));
             }
-            Err(reason) => self.account.undelivered(parcel.items, &reason),
+            Err(Undelivered::Because(reason)) => self.account.undelivered(parcel.items, &reason),
+            Err(Undelivered::OutOfTime) => {}
         }
     }
 
-    async fn try_until_done(&self, parcel: &Parcel) -> Result<Option<Rejected>, String> {
+    async fn try_until_done(&self, parcel: &Parcel) -> Result<Option<Rejected>, Undelivered> {
         let parts = self.parts.as_ref().map_err(Clone::clone)?;
         let prepared = self.prepare(parts, parcel).await?;
         let client = self.client(prepared.grpc).await?;
         let give_up = Instant::now() + FORWARD_TRY_MAX;
         let mut closing = self.account.closing.clone();
-        let mut last_tries_end = None;
         let mut pause = FORWARD_BACKOFF_MIN;
         loop {
             let attempt = match timeout(self.target.timeout, self.attempt(client, parts, &prepared)).await {
@@ -167,27 +183,36 @@ impl Endpoint {
             };
             let (after, reason, why) = match attempt {
                 Attempt::Delivered(rejected) => return Ok(rejected),
-                Attempt::Refused(reason) => return Err(reason),
+                Attempt::Refused(reason) => return Err(reason.into()),
+                Attempt::Again { reason, why: Why::Busy, .. } if prepared.is_guess => {
+                    return Err(format!("speaks gRPC, in which JSON has no form, and by HTTP: {reason}").into());
+                }
                 Attempt::Again { after, reason, why } => (after, reason, why),
             };
-            let is_closing = *closing.borrow_and_update();
-            // Whoever waits for the end of longpole does not wait for an endpoint that is not there.
-            let last_tries_end = is_closing.then(|| *last_tries_end.get_or_insert(Instant::now() + FORWARD_LAST_TRIES_MAX));
+            let mut end = *closing.borrow_and_update();
             let until = Instant::now() + after.unwrap_or_else(|| jittered(pause));
-            if last_tries_end.is_some_and(|end| why != Why::Busy && until > end) {
-                return Err(if why == Why::Vague { self.account.trouble().unwrap_or(reason) } else { reason });
+            // Whoever waits for the end of longpole does not wait for an endpoint that is not there.
+            if end.is_some_and(|end| why != Why::Busy && until > end.last_tries_end) {
+                return Err(if why == Why::Vague { self.account.trouble().unwrap_or(reason) } else { reason }.into());
             }
             if until > give_up {
-                return Err(format!("{reason}, and no sign that it will be better within {} s", FORWARD_TRY_MAX.as_secs()));
+                return Err(format!("{reason}, and no sign that it will be better within {} s", FORWARD_TRY_MAX.as_secs()).into());
             }
             self.account.note(&reason, why == Why::Vague);
             pause = (pause * 2).min(FORWARD_BACKOFF_MAX);
-            // When longpole is about to end there is no time for long pauses of our own: whoever waits tries at once, then goes on.
-            if is_closing || after.is_some() {
-                tokio::time::sleep_until(until.into()).await;
-            } else if timeout_at(until.into(), closing.changed()).await.is_ok_and(|changed| changed.is_err()) {
-                return Err(reason);
+            if end.is_none() {
+                match timeout_at(until.into(), closing.changed()).await {
+                    Err(_) => continue,
+                    Ok(Err(_)) => return Err(reason.into()),
+                    // There is no time for long pauses of our own any more: whoever waits tries at once.
+                    Ok(Ok(())) if after.is_none() => continue,
+                    Ok(Ok(())) => end = *closing.borrow_and_update(),
+                }
             }
+            if end.is_some_and(|end| until > end.deadline) {
+                return Err(Undelivered::OutOfTime);
+            }
+            tokio::time::sleep_until(until.into()).await;
         }
     }
 
@@ -218,12 +243,19 @@ impl Endpoint {
             let (parcel, v1) = (parcel.clone(), parts.http.path().contains("api/v1/spans"));
             let (body, losses) = convert::beside(move || convert::zipkin(&parcel, v1)).await?;
             self.account.thinned(losses);
-            return Ok(Prepared { grpc: false, content_type: JSON, compression: Compression::Identity, body: body.into() });
+            return Ok(Prepared {
+                grpc: false,
+                is_guess: false,
+                content_type: JSON,
+                compression: Compression::Identity,
+                body: body.into(),
+            });
         }
         let as_it_is = |grpc: bool| {
             let (compressed, body) = (parcel.compression != Compression::Identity, parcel.body.clone());
             Prepared {
                 grpc,
+                is_guess: self.target.protocol == ForwardProtocol::Grpc && !grpc,
                 content_type: match (grpc, parcel.encoding) {
                     (true, _) => GRPC,
                     (false, Encoding::Protobuf) => PROTOBUF,
@@ -242,10 +274,16 @@ impl Endpoint {
             Encoding::Json if grpc && parcel.signal == Signal::Traces => {
                 let parcel = parcel.clone();
                 let body = convert::beside(move || convert::protobuf(&parcel)).await?;
-                Ok(Prepared { grpc, content_type: GRPC, compression: Compression::Identity, body: grpc_frame(&body, false) })
+                Ok(Prepared {
+                    grpc,
+                    is_guess: false,
+                    content_type: GRPC,
+                    compression: Compression::Identity,
+                    body: grpc_frame(&body, false),
+                })
             }
-            // JSON of another signal has no form in gRPC that we could give it; such an endpoint often speaks HTTP on the same
-            // port, so it is tried as HTTP.
+            // JSON of another signal has no form in gRPC that we could give it. As HTTP it goes to where the program itself would
+            // have sent it, for some endpoints speak both on one port; those that do not say so, and it is counted.
             Encoding::Json => Ok(as_it_is(false)),
             Encoding::Protobuf => Ok(as_it_is(grpc)),
         }
@@ -273,6 +311,7 @@ impl Endpoint {
         let grpc = prepared.grpc;
         let response = match client.request(Self::request(parts, prepared)).await {
             Ok(response) => response,
+            Err(error) if is_no_http(&error) => return Attempt::Refused(causes(&error)),
             Err(error) => return Attempt::Again { after: None, reason: causes(&error), why: why(&error) },
         };
         let (head, body) = response.into_parts();
@@ -285,12 +324,19 @@ impl Endpoint {
         match head.status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
                 let reason = format!("http status {}", head.status.as_u16());
-                Attempt::Again { after: retry_after(&head.headers), reason, why: Why::Busy }
+                Attempt::Again { after: retry_after(&head.headers, SystemTime::now()), reason, why: Why::Busy }
             }
             status if !status.is_success() => Attempt::Refused(format!("http status {}", status.as_u16())),
+            status if has_type(&head.headers, b"text/html") => {
+                Attempt::Refused(format!("answered with a web page (http status {}), so it is no collector", status.as_u16()))
+            }
+            // Servers of gRPC refuse what is none with a status that HTTP takes for a success.
+            _ if !grpc && (has_type(&head.headers, b"application/grpc") || head.headers.contains_key(GRPC_STATUS)) => {
+                Attempt::Refused("speaks gRPC, and they went there by HTTP".to_owned())
+            }
             _ if self.target.protocol == ForwardProtocol::Zipkin => Attempt::Delivered(None),
             _ if !grpc => {
-                let json = head.headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
+                let json = has_type(&head.headers, b"application/json");
                 Attempt::Delivered(decode_response(&body, if json { Encoding::Json } else { Encoding::Protobuf }))
             }
             // Trailers, or the headers alone where there is no message.
@@ -344,9 +390,33 @@ pub(super) fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// `Retry-After` in seconds. Its other form, a date, falls back to our own pause: it is rare and asks for trust in clocks.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+/// `Retry-After`, in seconds or as a date. A date is compared with the endpoint's own `Date`, so that its clock need not be ours.
+/// A delay of zero, or one that is over, says that there shall be one and not how long: then it is ours.
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let wanted = text(RETRY_AFTER)?;
+    let delay = match wanted.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let ours = || i64::try_from(now.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok();
+            let said = text(DATE).and_then(http_date::parse).or_else(ours)?;
+            Duration::from_secs(u64::try_from(http_date::parse(wanted)?.saturating_sub(said)).ok()?)
+        }
+    };
+    Some(delay).filter(|delay| !delay.is_zero())
+}
+
+fn has_type(headers: &HeaderMap, expected: &[u8]) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(expected))
+}
+
+/// The path of a signal on an endpoint of which only host and port are known.
+fn http_path_of(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Traces => "/v1/traces",
+        Signal::Metrics => "/v1/metrics",
+        Signal::Logs => "/v1/logs",
+    }
 }
 
 /// Between half and the whole of the pause, so that lanes which failed together do not return together.
@@ -378,6 +448,11 @@ fn why(error: &hyper_util::client::legacy::Error) -> Why {
         cause = error.source();
     }
     Why::Vague
+}
+
+/// Whether somebody answered who does not speak HTTP, and never will.
+fn is_no_http(error: &hyper_util::client::legacy::Error) -> bool {
+    error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>()).is_some_and(hyper::Error::is_parse)
 }
 
 /// An error with its causes: "client error (Connect): tcp connect error: Connection refused".

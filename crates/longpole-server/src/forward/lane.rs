@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout_at;
 
 use super::{ForwardProtocol, ForwardTarget, Parcel, appdash, file, http};
-use crate::limits::FORWARD_QUEUE_BYTES_MAX;
+use crate::limits::{FORWARD_LAST_TRIES_MAX, FORWARD_QUEUE_BYTES_MAX};
 use crate::loss_book::LossBook;
 use crate::receive::Signal;
 
@@ -24,6 +24,15 @@ pub(super) struct Waiting {
 /// The queue, as the target's task sees it.
 pub(super) type Queue = mpsc::UnboundedReceiver<Waiting>;
 
+/// Nothing more comes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Closing {
+    /// Until then what waits may be tried.
+    pub(super) deadline: Instant,
+    /// Until then a target is that nobody can reach.
+    pub(super) last_tries_end: Instant,
+}
+
 /// What was handed to a lane and what became of it, shared by the lane and the task that serves the target.
 #[derive(Debug)]
 pub(super) struct Account {
@@ -34,8 +43,8 @@ pub(super) struct Account {
     pending: AtomicU64,
     /// Why the last attempt that is to be repeated failed.
     trouble: Mutex<Option<String>>,
-    /// Turns true when nothing more comes.
-    pub(super) closing: watch::Receiver<bool>,
+    /// Says when nothing more comes.
+    pub(super) closing: watch::Receiver<Option<Closing>>,
 }
 
 impl Account {
@@ -79,7 +88,7 @@ pub(super) struct Lane {
     queue: Mutex<Option<mpsc::UnboundedSender<Waiting>>>,
     room: Arc<Semaphore>,
     account: Arc<Account>,
-    closing: watch::Sender<bool>,
+    closing: watch::Sender<Option<Closing>>,
     ended: watch::Receiver<bool>,
     task: AbortHandle,
 }
@@ -87,7 +96,7 @@ pub(super) struct Lane {
 impl Lane {
     pub(super) fn start(target: ForwardTarget, book: Arc<LossBook>) -> Self {
         let (queue, parcels) = mpsc::unbounded_channel();
-        let (closing, is_closing) = watch::channel(false);
+        let (closing, is_closing) = watch::channel(None);
         let (tell_ended, ended) = watch::channel(false);
         let name = match target.protocol {
             ForwardProtocol::OtlpFile | ForwardProtocol::AppDashFile => target.url.clone(),
@@ -136,9 +145,9 @@ impl Lane {
     }
 
     /// Takes no more, and wakes what waits to be tried again for its last attempts.
-    pub(super) fn close(&self) {
+    pub(super) fn close(&self, deadline: Instant) {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.closing.send_replace(true);
+        self.closing.send_replace(Some(Closing { deadline, last_tries_end: Instant::now() + FORWARD_LAST_TRIES_MAX }));
     }
 
     /// Waits until everything is delivered or given up, until the deadline; then counts what is left.

@@ -1,9 +1,9 @@
 //! Doors out: the user's own endpoints and files get what the command sends, several of them at once.
 //!
 //! ```text
-//! keeper: a request is in the log ─ send ─┬─ lane: bounded queue ─► http      OTLP (gRPC, HTTP) and Zipkin; retried
-//!                                         ├─ lane: bounded queue ─► appdash   one TCP connection; retried
-//!                                         └─ lane: bounded queue ─► file      OTLP JSON lines, or an AppDash file at the end
+//! keeper: a request is in the log ─ (twins) ─ send ─┬─ lane: bounded queue ─► http      OTLP (gRPC, HTTP) and Zipkin; retried
+//!                                                   ├─ lane: bounded queue ─► appdash   one TCP connection; retried
+//!                                                   └─ lane: bounded queue ─► file      OTLP JSON lines, or an AppDash file at the end
 //! ```
 //!
 //! Nothing here is ever waited for by the command: a request that finds its lane's queue full is counted and forgotten,
@@ -20,6 +20,7 @@ pub mod target;
 #[cfg(test)]
 mod tests;
 mod tls;
+pub(crate) mod twins;
 
 use std::fmt;
 use std::sync::Arc;
@@ -185,7 +186,7 @@ impl Forwarder {
     /// Gives what is queued until the deadline, and counts the rest.
     pub(crate) async fn finish(&self, deadline: Instant) {
         // All lanes drain at the same time from the first line on; waiting for one after the other adds nothing.
-        self.lanes.iter().for_each(Lane::close);
+        self.lanes.iter().for_each(|lane| lane.close(deadline));
         for lane in &self.lanes {
             lane.ended(deadline).await;
         }

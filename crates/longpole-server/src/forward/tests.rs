@@ -62,8 +62,12 @@ fn spans(name: &str) -> ExportTraceServiceRequest {
 
 /// Sends one request over HTTP and gives the status of the answer.
 fn post(port: u16, headers: &str, body: &[u8]) -> u16 {
+    post_to(port, "/v1/traces", headers, body)
+}
+
+fn post_to(port: u16, path: &str, headers: &str, body: &[u8]) -> u16 {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    let head = format!("POST /v1/traces HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+    let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(body).unwrap();
     let mut answer = String::new();
@@ -365,22 +369,107 @@ fn names_of(requests: &[ExportTraceServiceRequest]) -> Vec<String> {
 
 #[test]
 fn what_an_endpoint_rejects_of_a_request_is_counted() {
-    static ANSWERS: [&str; 3] = [
+    static ANSWERS: [&str; 2] = [
         "200 OK\r\nContent-Type: application/json\r\nContent-Length: 65\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":\"2\",\"errorMessage\":\"too old\"}}",
         // More than there were.
         "200 OK\r\nContent-Length: 8\r\n\r\n\x0a\x06\x08\x09\x12\x02no",
-        // A warning, and then words of somebody else.
-        "200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>",
     ];
     let (url, received) = http_collector(&ANSWERS);
     let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Http));
-    for _ in 0..3 {
+    for _ in ANSWERS {
         assert_eq!(post(receiver.port(), PROTOBUF, &request_of(&["a", "b", "c"]).encode_to_vec()), 200);
         received.recv_timeout(SOON).unwrap();
     }
     let mut losses = failed(&receiver.finish(SOON));
     losses.sort();
     assert_eq!(losses, [(2, format!("{url}: rejected them: too old")), (3, format!("{url}: rejected them: no"))]);
+}
+
+#[test]
+fn a_success_that_is_somebody_elses_delivers_nothing() {
+    // A page to log in at; a server of gRPC that is asked by HTTP, as tonic answers.
+    for (answer, reason) in [
+        ("200 OK\r\nContent-Type: text/html; charset=utf-8", "answered with a web page (http status 200), so it is no collector"),
+        ("200 OK\r\nContent-Type: application/grpc\r\ngrpc-status: 12", "speaks gRPC, and they went there by HTTP"),
+    ] {
+        let answers: &'static [&'static str] = Box::leak(Box::new([answer]));
+        let (url, received) = http_collector(answers);
+        let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Http));
+        assert_eq!(post(receiver.port(), PROTOBUF, &request_of(&["a", "b", "c"]).encode_to_vec()), 200);
+        received.recv_timeout(SOON).unwrap();
+        assert_eq!(failed(&receiver.finish(SOON)), [(3, format!("{url}: {reason}"))]);
+    }
+}
+
+#[test]
+fn when_to_come_again_is_said_in_seconds_or_as_a_date_of_the_endpoints_clock() {
+    let now = std::time::UNIX_EPOCH + Duration::from_secs(784_111_777);
+    let check = |headers: &[(&'static str, &str)], seconds: Option<u64>| {
+        let mut map = ::http::HeaderMap::new();
+        headers.iter().for_each(|(name, value)| drop(map.insert(*name, value.parse().unwrap())));
+        assert_eq!(http::retry_after(&map, now), seconds.map(Duration::from_secs), "{headers:?}");
+    };
+    check(&[], None);
+    check(&[("retry-after", " 7 ")], Some(7));
+    check(&[("retry-after", "0")], None);
+    check(&[("retry-after", "soon")], None);
+    check(&[("retry-after", "-1")], None);
+    check(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")], Some(3));
+    check(&[("retry-after", "Sun, 06 Nov 1994 08:49:30 GMT")], None);
+    check(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT"), ("date", "Sun, 06 Nov 1994 08:49:30 GMT")], Some(10));
+    check(&[("retry-after", "Sunday, 06-Nov-94 08:49:40 GMT"), ("date", "no date")], Some(3));
+}
+
+#[test]
+fn an_endpoint_that_wants_to_be_asked_after_the_end_is_given_up_at_once() {
+    // The date is that of the endpoint's clock, which is years off ours: ten minutes later.
+    for (answer, reason) in [
+        ("503 Service Unavailable\r\nRetry-After: 30", "{url} did not take them before longpole ended: http status 503"),
+        (
+            "503 Service Unavailable\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:59:37 GMT",
+            "{url}: http status 503, and no sign that it will be better within 60 s",
+        ),
+    ] {
+        let answers: &'static [&'static str] = Box::leak(Box::new([answer]));
+        let (url, received) = http_collector(answers);
+        let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Http));
+        assert_eq!(post(receiver.port(), PROTOBUF, &request_of(&["a", "b", "c"]).encode_to_vec()), 200);
+        received.recv_timeout(SOON).unwrap();
+        let begun = Instant::now();
+        assert_eq!(failed(&receiver.finish(Duration::from_secs(20))), [(3, reason.replace("{url}", &url))]);
+        assert!(begun.elapsed() < Duration::from_secs(10), "it was waited for to the end");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn json_of_another_signal_for_a_grpc_endpoint_goes_by_http_and_is_counted_where_that_is_not_spoken() {
+    let url = serve_grpc(GrpcCollector::default()).await;
+    let logs = ForwardTarget { signal: Signal::Logs, ..target(&url, ForwardProtocol::Grpc) };
+    let receiver = receiver_that_forwards(logs);
+    let port = receiver.port();
+    let body = br#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}},{"body":{"stringValue":"b"}}]}]}]}"#;
+    let losses = tokio::task::spawn_blocking(move || {
+        assert_eq!(post_to(port, "/v1/logs", "Content-Type: application/json\r\n", body), 200);
+        receiver.finish(SOON).into_iter().filter(|loss| loss.kind == LossKind::ForwardFailed).collect::<Vec<_>>()
+    });
+    let losses = losses.await.unwrap();
+    assert_eq!(failed(&losses), [(2, format!("{url}: speaks gRPC, and they went there by HTTP"))]);
+
+    // One that speaks both, as longpole does.
+    let (both, received) = http_collector(&["200 OK"]);
+    let logs = ForwardTarget { signal: Signal::Logs, ..target(both.trim_end_matches("/v1/traces"), ForwardProtocol::Grpc) };
+    let receiver = receiver_that_forwards(logs);
+    let port = receiver.port();
+    let (head, losses) = tokio::task::spawn_blocking(move || {
+        assert_eq!(post_to(port, "/v1/logs", "Content-Type: application/json\r\n", body), 200);
+        let (head, got) = received.recv_timeout(SOON).unwrap();
+        assert_eq!(got, body);
+        (head, receiver.finish(SOON))
+    })
+    .await
+    .unwrap();
+    assert!(head.starts_with("post /v1/logs http/1.1"), "{head}");
+    assert!(losses.iter().all(|loss| loss.kind != LossKind::ForwardFailed), "{losses:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use longpole_model::sink::EventRef;
-use longpole_model::{Loss, LossKind, Resource, ResourceEvent, Scope, SpanBatch, SpanId, SpanRef, SpanSink, Timestamp, TraceId};
+use longpole_model::{Loss, LossKind, Resource, ResourceEvent, Scope, Span, SpanBatch, SpanId, SpanRef, SpanSink, Timestamp, TraceId};
 use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::redact::Redactor;
 use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, pulumi_payload, zipkin};
@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connections::Connection;
 use super::{Compression, Encoding, Keep, KeepError, Signal};
+use crate::forward::twins::{self, Twins};
 use crate::forward::{CameBy, Forwarder, Parcel};
 use crate::limits::{CONVERTED_SPANS_MAX, INFLATED_BYTES_MAX};
 use crate::loss_book::LossBook;
@@ -141,11 +142,14 @@ pub(super) fn keep_all(
     forwarder: &Forwarder,
 ) {
     let redactor = (!keep_credentials).then(Redactor::default);
-    let mut keeper = Keeper { keep, finder: PeerFinder::default(), redactor, limits, book, forwarder };
+    let twins = forwarder.wants(Signal::Traces).then(Twins::default);
+    let mut keeper = Keeper { keep, finder: PeerFinder::default(), redactor, limits, book, forwarder, twins };
     for (job, reply) in queue {
         // The client may have hung up meanwhile, or never wanted to know; what was kept stays kept.
         let _ = reply.send(keeper.serve(&job));
     }
+    let left = keeper.twins.take().map(Twins::finish).unwrap_or_default();
+    keeper.hand_on(&left);
 }
 
 struct Keeper<'a> {
@@ -156,6 +160,8 @@ struct Keeper<'a> {
     limits: Limits,
     book: &'a LossBook,
     forwarder: &'a Forwarder,
+    /// Where somebody gets copies.
+    twins: Option<Twins>,
 }
 
 impl Keeper<'_> {
@@ -185,7 +191,7 @@ impl Keeper<'_> {
         if let Err(error) = decode(&bytes, encoding, &self.limits, &mut check) {
             return Verdict::Undecodable(error.to_string());
         }
-        let Check { spans, losses, pid_missing, payloads, credentials, .. } = check;
+        let Check { spans, losses, pid_missing, payloads, credentials, twins, .. } = check;
         // Looking up the peer reads through /proc, so it is done only where a span would have no process without it.
         let peer_pid = if pid_missing { job.connection.peer_pid(&mut self.finder) } else { None };
         let clean = (payloads || credentials).then(|| self.clean(&bytes, encoding, payloads));
@@ -204,13 +210,28 @@ impl Keeper<'_> {
             losses.into_iter().for_each(|loss| self.book.add(loss.kind, loss.count, loss.detail));
         }
         // What was rejected here would be rejected there.
-        self.forwarder.send(&match clean.and_then(|clean| clean.forwarded) {
+        let parcel = match clean.and_then(|clean| clean.forwarded) {
             Some(body) => Parcel { came_by, ..Parcel::converted(body, spans) },
             None => {
                 Parcel { signal: Signal::Traces, encoding, compression: job.compression, came_by, body: job.body.clone(), items: spans }
             }
-        });
+        };
+        match self.twins.as_mut().filter(|_| twins).and_then(|twins| twins.new_spans(spans_of(&parcel, peer_pid, &self.limits))) {
+            Some(spans) if spans.is_empty() => {}
+            Some(spans) => {
+                let count = spans.len() as u64;
+                self.forwarder.send(&Parcel { came_by, ..Parcel::converted(otlp::encode_trace(&spans).into(), count) });
+            }
+            None => self.forwarder.send(&parcel),
+        }
         Verdict::Kept { rejected, message }
+    }
+
+    /// Hands on what no request is waited for.
+    fn hand_on(&self, spans: &[Span]) {
+        for spans in spans.chunks(CONVERTED_SPANS_MAX) {
+            self.forwarder.send(&Parcel::converted(otlp::encode_trace(spans).into(), spans.len() as u64));
+        }
     }
 
     /// The request again, in protobuf, without what is not to be stored. Credentials are counted.
@@ -249,7 +270,10 @@ impl Keeper<'_> {
         let peer_pid = job.connection.peer_pid(&mut self.finder);
         match self.keep.traces(&job.body, Encoding::Protobuf, peer_pid) {
             Ok(()) => {
-                self.forwarder.send(&Parcel::converted(job.body.clone(), spans));
+                if let Some(twins) = &mut self.twins {
+                    let left = twins.old(spans_of(&Parcel::converted(job.body.clone(), spans), peer_pid, &self.limits));
+                    self.hand_on(&left);
+                }
                 Verdict::whole()
             }
             Err(error) => {
@@ -416,6 +440,16 @@ pub(crate) fn inflate(bytes: &[u8], compression: Compression) -> Result<Cow<'_, 
     if out.len() > INFLATED_BYTES_MAX { Err(InflateError::TooLarge) } else { Ok(Cow::Owned(out)) }
 }
 
+/// The spans of a request that was checked.
+fn spans_of(parcel: &Parcel, peer_pid: Option<u32>, limits: &Limits) -> Vec<Span> {
+    let mut batch = SpanBatch::from_peer(peer_pid);
+    if let Ok(bytes) = inflate(&parcel.body, parcel.compression) {
+        // What of it could not be kept was counted when it was checked.
+        let _ = decode(&bytes, parcel.encoding, limits, &mut batch);
+    }
+    batch.spans
+}
+
 fn decode(bytes: &[u8], encoding: Encoding, limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
     match encoding {
         Encoding::Protobuf => otlp::trace::decode(bytes, limits, sink),
@@ -448,6 +482,8 @@ struct Check<'a> {
     payloads: bool,
     /// Something of it is to be taken out before it is kept.
     credentials: bool,
+    /// It has spans that may come again by Pulumi's other tracer.
+    twins: bool,
     spans: u64,
     losses: Vec<Loss>,
     /// The resource of the spans that follow does not say its process.
@@ -467,6 +503,7 @@ impl Check<'_> {
 impl SpanSink for Check<'_> {
     fn resource(&mut self, resource: Resource) {
         self.resource_without_pid = resource.process_pid().is_none();
+        self.twins |= twins::concern(&resource);
         self.look(|redactor| redactor.concerns(&resource.attributes));
     }
 

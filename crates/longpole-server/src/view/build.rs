@@ -1,16 +1,18 @@
 //! How each view is made from a report. The only place where the model becomes JSON.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 
 use longpole_analysis::call_tree::FunctionWeight;
 use longpole_analysis::deployment::DeploymentTime;
 use longpole_analysis::poles::{Pole, Savings};
-use longpole_analysis::report::{FEW_SAMPLES, LinkCounts};
+use longpole_analysis::report::{FEW_SAMPLES, FlameTime, LinkCounts};
 use longpole_analysis::savings::Saving;
 use longpole_analysis::states::States;
+use longpole_analysis::threads::{self, ThreadLife};
 use longpole_analysis::trace_tree::{Edge, NodeSource, Note};
 use longpole_analysis::{Handle, Report};
-use longpole_model::{AttributeValue, Attributes, Exit, Process, RecorderCost, SpanEvent, SpanLink, StatusCode, Timestamp};
+use longpole_model::{AttributeValue, Attributes, Exit, Process, RecorderCost, SpanEvent, SpanLink, StatusCode, Timestamp, Wait, WaitKind};
 use longpole_store::StoredRecording;
 use serde_json::Value;
 
@@ -24,6 +26,9 @@ const POLE_FRAMES_MAX: usize = 5;
 
 /// Functions named for a span.
 const SPAN_FRAMES_MAX: usize = 20;
+
+/// Kinds of waits named for a span.
+const SPAN_WAITS_MAX: usize = 20;
 
 /// Handles listed for a pole: a group of a loop may have hundred thousand spans.
 const POLE_SPANS_MAX: usize = 100;
@@ -347,6 +352,12 @@ impl SpanView {
             events: span.map(|span| span.events.iter().map(|e| EventView::new(e, report.origin())).collect()).unwrap_or_default(),
             links: span.map(|span| span.links.iter().map(|l| SpanLinkView::new(l, report)).collect()).unwrap_or_default(),
             states: report.node_states(index).into(),
+            waits: report
+                .node_waits(index)
+                .into_iter()
+                .take(SPAN_WAITS_MAX)
+                .map(|(wait, nanos)| WaitView::new(report, wait, nanos))
+                .collect(),
             samples: SpanSamplesView {
                 own: own.len() as u64,
                 with_descendants: report.subtree_samples(index).count() as u64,
@@ -404,39 +415,25 @@ impl SavingsView {
 }
 
 impl FlameView {
-    /// All samples of the run.
-    pub fn of_run(recording: impl Display, report: &Report) -> Self {
-        let samples: Vec<u32> = report.all_samples().collect();
-        Self::of_samples(recording, report, &samples, None, "the whole run".to_owned())
+    /// The whole run.
+    pub fn of_run(recording: impl Display, report: &Report, time: FlameTime) -> Self {
+        Self::of_nodes(recording, report, (None, time), None, "the whole run".to_owned())
     }
 
-    /// The samples of a span and of its descendants; for a pole those of all its spans. `None` where the handle names
-    /// neither.
-    pub fn of_span(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
-        let (nodes, handle, title) = match handle.parse().ok()? {
-            Handle::Node(node) => (vec![report.node_of(Handle::Node(node))?], Handle::Node(node), report.name(node).to_owned()),
-            Handle::Pole(index) => {
-                let pole = report.poles().get(index)?;
-                match pole.nodes[..] {
-                    [node] => (vec![node], Handle::Node(node), report.name(node).to_owned()),
-                    _ => (pole.nodes.clone(), Handle::Pole(index), format!("{} ×{}", pole.name, pole.nodes.len())),
-                }
-            }
-            Handle::Function(_) => return None,
-        };
-        let mut samples = Vec::new();
-        // Nodes stand in tree order; one inside another brings nothing that the outer one did not bring.
-        let mut covered = 0;
-        for node in
-            nodes.into_iter().filter(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end).is_some())
-        {
-            samples.extend(report.subtree_samples(node));
-        }
-        Some(Self::of_samples(recording, report, &samples, Some(handle.to_string()), title))
+    /// A span and its descendants; for a pole all its spans. `None` where the handle names neither.
+    pub fn of_span(recording: impl Display, report: &Report, handle: &str, time: FlameTime) -> Option<Self> {
+        let (nodes, handle, title) = roots_of(report, handle)?;
+        Some(Self::of_nodes(recording, report, (Some(&nodes), time), Some(handle.to_string()), title))
     }
 
-    fn of_samples(recording: impl Display, report: &Report, samples: &[u32], span: Option<String>, title: String) -> Self {
-        let flame = report.flame_of(samples);
+    fn of_nodes(
+        recording: impl Display,
+        report: &Report,
+        (nodes, time): (Option<&[usize]>, FlameTime),
+        span: Option<String>,
+        title: String,
+    ) -> Self {
+        let flame = report.flame(nodes, time);
         let tree = &flame.tree;
         let mut frames = Vec::new();
         let mut places = vec![-1i64; report.functions().list.len()];
@@ -459,6 +456,7 @@ impl FlameView {
             recording: recording.to_string(),
             span,
             title,
+            time: time.as_str(),
             samples: tree.samples,
             weight_nanos: nanos(tree.total_nanos[0]),
             few_samples: flame.few_samples(),
@@ -515,6 +513,109 @@ impl FrameView {
     }
 }
 
+impl TopView {
+    /// At most `limit` functions (0: all) of the run, or of a span or pole with its descendants; `None` where the handle names neither.
+    pub fn new(recording: impl Display, report: &Report, handle: Option<&str>, limit: usize) -> Option<Self> {
+        let (roots, handle) = match handle {
+            None => (None, None),
+            Some(handle) => {
+                let (roots, handle, _) = roots_of(report, handle)?;
+                (Some(roots), Some(handle.to_string()))
+            }
+        };
+        let samples: Vec<u32> = match &roots {
+            Some(roots) => roots.iter().flat_map(|&root| report.subtree_samples(root)).collect(),
+            None => report.all_samples().collect(),
+        };
+        let mut functions = report.top_functions(&samples);
+        functions.sort_by_key(|f| std::cmp::Reverse((f.weight.self_nanos, f.weight.total_nanos)));
+        let truncated = if limit == 0 { 0 } else { functions.len().saturating_sub(limit) };
+        functions.truncate(functions.len() - truncated);
+        let weight = samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum();
+        Some(TopView {
+            recording: recording.to_string(),
+            span: handle,
+            samples: samples.len() as u64,
+            weight_nanos: nanos(weight),
+            functions: top_frames(report, &functions),
+            truncated,
+        })
+    }
+}
+
+impl ThreadsView {
+    /// Every thread.
+    pub fn new(recording: impl Display, report: &Report) -> Self {
+        let model = report.recording();
+        let mut programs: HashMap<u32, &str> = HashMap::new();
+        for (i, process) in model.processes.iter().enumerate() {
+            programs.insert(process.pid, report.forest().program(model, i));
+        }
+        let view = |life: &ThreadLife| {
+            let thread = &model.threads[life.thread];
+            let of = |kind: WaitKind| nanos(life.blocked_nanos[kind as usize]);
+            ThreadView {
+                pid: thread.pid,
+                process: programs.get(&thread.pid).map_or_else(String::new, |name| (*name).to_owned()),
+                tid: thread.tid,
+                name: thread.name.clone(),
+                nanos: nanos(life.nanos),
+                on_cpu_nanos: nanos(life.on_cpu_nanos),
+                ready_nanos: nanos(life.ready_nanos),
+                blocked_nanos: BlockedView::new(of),
+                blocked_unseen_nanos: nanos(life.unseen_nanos),
+                samples: life.samples,
+            }
+        };
+        ThreadsView { recording: recording.to_string(), threads: threads::lives(model).iter().map(view).collect() }
+    }
+}
+
+impl BlockedView {
+    fn new(of: impl Fn(WaitKind) -> i64) -> Self {
+        BlockedView {
+            lock: of(WaitKind::Lock),
+            disk: of(WaitKind::Disk),
+            network: of(WaitKind::Network),
+            sleep: of(WaitKind::Sleep),
+            page_fault: of(WaitKind::PageFault),
+            child: of(WaitKind::Child),
+            pipe: of(WaitKind::Pipe),
+            other: of(WaitKind::Other),
+        }
+    }
+}
+
+/// The nodes of a span or pole, none below another; the handle to call them by; what they are, for people.
+fn roots_of(report: &Report, handle: &str) -> Option<(Vec<usize>, Handle, String)> {
+    let (mut nodes, handle, title) = match handle.parse().ok()? {
+        Handle::Node(node) => (vec![report.node_of(Handle::Node(node))?], Handle::Node(node), report.name(node).to_owned()),
+        Handle::Pole(index) => {
+            let pole = report.poles().get(index)?;
+            match pole.nodes[..] {
+                [node] => (vec![node], Handle::Node(node), report.name(node).to_owned()),
+                _ => (pole.nodes.clone(), Handle::Pole(index), format!("{} ×{}", pole.name, pole.nodes.len())),
+            }
+        }
+        Handle::Function(_) => return None,
+    };
+    // Nodes stand in tree order; one inside another brings nothing that the outer one did not bring.
+    let mut covered = 0;
+    nodes.retain(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end).is_some());
+    Some((nodes, handle, title))
+}
+
+impl WaitView {
+    fn new(report: &Report, wait: &Wait, nanos: i64) -> Self {
+        WaitView {
+            kind: wait.kind.as_str(),
+            syscall: (!wait.syscall.is_empty()).then(|| wait.syscall.clone()),
+            function: report.waiting_function(wait).map(str::to_owned),
+            nanos,
+        }
+    }
+}
+
 impl QualityView {
     fn new(note: &Note) -> Self {
         QualityView { code: note.code.to_owned(), count: note.count, detail: note.detail.clone() }
@@ -523,7 +624,12 @@ impl QualityView {
 
 impl From<States> for StatesView {
     fn from(states: States) -> Self {
-        StatesView { on_cpu_nanos: states.on_cpu_nanos, in_child_nanos: states.in_child_nanos, unaccounted_nanos: states.unaccounted_nanos }
+        StatesView {
+            on_cpu_nanos: states.on_cpu_nanos,
+            in_child_nanos: states.in_child_nanos,
+            blocked_nanos: BlockedView::new(|kind| states.blocked_nanos[kind as usize]),
+            unaccounted_nanos: states.unaccounted_nanos,
+        }
     }
 }
 

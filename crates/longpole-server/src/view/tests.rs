@@ -1,6 +1,7 @@
 //! Views of a small deployment, as JSON a person can check against the text above them.
 
 use longpole_analysis::Report;
+use longpole_analysis::report::FlameTime;
 use longpole_model::{Attribute, AttributeValue, Attributes, text};
 use serde_json::{Value, json};
 
@@ -23,6 +24,10 @@ fn deploy() -> Report {
     Report::new(text::parse(DEPLOY).unwrap())
 }
 
+fn not_blocked() -> Value {
+    json!({ "lock": 0, "disk": 0, "network": 0, "sleep": 0, "page_fault": 0, "child": 0, "pipe": 0, "other": 0 })
+}
+
 fn json_of(view: impl Serialize) -> Value {
     serde_json::to_value(view).unwrap()
 }
@@ -43,7 +48,7 @@ fn the_summary_holds_the_answer() {
             "start_unix_nano": "1700000000000000000", "wall_nanos": 100 * MS, "cpu_nanos": null, "host": "", "mode": "user",
             "rate_hz": 1000, "processes": 1, "traces": 1, "spans": 3, "samples": 33,
             "links": { "record": 32, "inferred": 0, "ambiguous": 0, "none": 1 },
-            "states": { "on_cpu_nanos": 32 * MS, "in_child_nanos": 0, "unaccounted_nanos": 68 * MS },
+            "states": { "on_cpu_nanos": 32 * MS, "in_child_nanos": 0, "blocked_nanos": not_blocked(), "unaccounted_nanos": 68 * MS },
             "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "poles": null, "quality": [], "recorder": null, "truncated": { "poles": 0 },
         })
     );
@@ -60,7 +65,7 @@ fn poles_say_what_they_save_and_why_they_are_long() {
             "handle": "p1", "service": "aws", "name": "create db", "context": null, "count": 1, "spans": ["s4"], "truncated": { "spans": 0 },
             "on_path_nanos": 55 * MS, "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
             "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared",
-            "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "unaccounted_nanos": 53 * MS },
+            "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "blocked_nanos": not_blocked(), "unaccounted_nanos": 53 * MS },
             "reason": { "code": "waits", "text": "waits, 3 % on-CPU" },
             "contains": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
@@ -137,7 +142,8 @@ fn a_span_tells_everything_about_itself() {
             "status": { "code": "unset", "message": "" }, "start_nanos": 40 * MS, "duration_nanos": 55 * MS, "process": null,
             "attributes": [], "resource": [{ "key": "service.name", "value": "aws" }], "events": [],
             "links": [{ "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000002", "handle": "s3" }],
-            "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "unaccounted_nanos": 53 * MS },
+            "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "blocked_nanos": not_blocked(), "unaccounted_nanos": 53 * MS },
+            "waits": [],
             "samples": { "own": 2, "with_descendants": 2, "links": { "record": 2, "inferred": 0, "ambiguous": 0, "none": 0 } },
             "few_samples": true,
             "savings": {
@@ -185,9 +191,9 @@ fn attributes_become_the_json_that_is_closest() {
 fn a_flame_graph_stands_in_columns() {
     let frame = |handle: &str, function: &str, file: &str, line: u32| json!({ "handle": handle, "function": function, "file": file, "line": line, "reason": null });
     assert_eq!(
-        json_of(FlameView::of_span("r7", &deploy(), "s2")),
+        json_of(FlameView::of_span("r7", &deploy(), "s2", FlameTime::OnCpu)),
         json!({
-            "recording": "r7", "span": "s2", "title": "deploy", "samples": 32, "weight_nanos": 32 * MS, "few_samples": false,
+            "recording": "r7", "time": "on_cpu", "span": "s2", "title": "deploy", "samples": 32, "weight_nanos": 32 * MS, "few_samples": false,
             "links": { "record": 32, "inferred": 0, "ambiguous": 0, "none": 0 },
             "frames": [
                 frame("f1", "main", "", 0), frame("f3", "compress", "src/bundle.rs", 12), frame("f4", "hash", "", 0),
@@ -200,10 +206,14 @@ fn a_flame_graph_stands_in_columns() {
             },
         })
     );
-    let run = json_of(FlameView::of_run("r7", &deploy()));
+    let run = json_of(FlameView::of_run("r7", &deploy(), FlameTime::OnCpu));
     assert_eq!((&run["span"], &run["samples"], &run["links"]["none"]), (&Value::Null, &json!(33), &json!(1)));
-    assert_eq!(FlameView::of_span("r7", &deploy(), "p1").unwrap().span.as_deref(), Some("s4"), "a pole of one span is that span");
-    assert!(FlameView::of_span("r7", &deploy(), "f1").is_none());
+    assert_eq!(
+        FlameView::of_span("r7", &deploy(), "p1", FlameTime::OnCpu).unwrap().span.as_deref(),
+        Some("s4"),
+        "a pole of one span is that span"
+    );
+    assert!(FlameView::of_span("r7", &deploy(), "f1", FlameTime::OnCpu).is_none());
 }
 
 #[test]
@@ -218,7 +228,7 @@ sample 12ms x3 every 1ms  pid 2 tid 2  [inner] main
 sample 60ms x2 every 1ms  pid 2 tid 2  [second] main
 ";
     let report = Report::new(text::parse(text).unwrap());
-    let flame = FlameView::of_span("r7", &report, "p1").unwrap();
+    let flame = FlameView::of_span("r7", &report, "p1", FlameTime::OnCpu).unwrap();
     assert_eq!((flame.span.as_deref(), flame.title.as_str(), flame.samples), (Some("p1"), "batch ×3", 9));
     let pole = &PolesView::new("r7", &report).poles[0];
     assert_eq!((pole.count, pole.spans.clone()), (3, vec!["s4".to_owned(), "s2".to_owned(), "s3".to_owned()]));
@@ -244,7 +254,7 @@ fn a_run_without_spans_and_samples_still_has_views() {
     let report = Report::new(text::parse("run 0..5ms\n").unwrap());
     let summary = json_of(SummaryView::new("r1", &report));
     assert_eq!((&summary["spans"], &summary["samples"], &summary["wall_nanos"]), (&json!(0), &json!(0), &json!(5 * MS)));
-    let flame = json_of(FlameView::of_run("r1", &report));
+    let flame = json_of(FlameView::of_run("r1", &report, FlameTime::OnCpu));
     assert_eq!((&flame["nodes"]["total_nanos"], &flame["frames"]), (&json!([0]), &json!([])));
     assert_eq!(json_of(TreeView::new("r1", &report))["spans"]["depth"], json!([0]));
 }

@@ -13,6 +13,7 @@ pub(crate) mod batch;
 pub(crate) mod clock_anchors;
 pub(crate) mod cpu_slices;
 pub(crate) mod frames;
+pub(crate) mod links;
 pub(crate) mod locations;
 pub(crate) mod losses;
 pub(crate) mod mappings;
@@ -24,9 +25,10 @@ pub(crate) mod span_links;
 pub(crate) mod spans;
 pub(crate) mod stacks;
 pub(crate) mod threads;
+pub(crate) mod waits;
 
 /// Every table, in the order of the documentation.
-pub(crate) static ALL: [&Table; 14] = [
+pub(crate) static ALL: [&Table; 15] = [
     &runs::TABLE,
     &spans::TABLE,
     &span_events::TABLE,
@@ -39,9 +41,13 @@ pub(crate) static ALL: [&Table; 14] = [
     &processes::TABLE,
     &threads::TABLE,
     &cpu_slices::TABLE,
+    &waits::TABLE,
     &losses::TABLE,
     &clock_anchors::TABLE,
 ];
+
+/// Tables that recordings of version 1 do not have.
+const ADDED: [&str; 1] = ["waits"];
 
 /// A table: its SQL name, what one row is, its columns.
 pub(crate) struct Table {
@@ -65,6 +71,11 @@ impl Table {
     /// The Arrow schema, made once.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// Whether a recording of an older version may be without it.
+    pub(crate) fn may_be_absent(&self) -> bool {
+        ADDED.contains(&self.name)
     }
 
     /// Name of its file.

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use arrow::array::ArrayRef;
-use longpole_model::{Clock, ContextRecord, Evidence, Monotonic, Sample, SampleLink, StackId, Thread, Timestamp};
+use longpole_model::{Clock, Monotonic, Sample, SampleLink, StackId, Thread, Timestamp};
 
-use super::batch::{BadRows, Batch, Rows, at, required, span_id_at, trace_id_at, unsigned_at, word};
+use super::batch::{Batch, Rows, unsigned_at};
+use super::links::{self, Links};
 use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
@@ -20,21 +21,13 @@ pub(crate) static TABLE: Table = Table::new(
         column("cpu", Kind::Number, "CPU it ran on."),
         column("stack_id", Kind::Number, "Its stack in `stacks`."),
         column("weight_nanos", Kind::Nanos, "On-CPU nanoseconds it stands for."),
-        optional("trace_id", Kind::TraceId, "Trace of the span it belongs to; NULL where none is chosen."),
-        optional("span_id", Kind::SpanId, "The span it belongs to; NULL where none is chosen."),
-        optional(
-            "evidence",
-            Kind::Text,
-            "How that is known: `record` (the SDK had published the span), `inferred` (the only span open in that process or thread at that time), `ambiguous` (several were open), `none`.",
-        ),
-        optional("candidates", Kind::Number, "How many spans were open where the evidence is `ambiguous`."),
-        column(
-            "context",
-            Kind::Text,
-            "What the SDK had published: `absent` (nothing found), `no_span`, `torn` (caught in the middle of a write), `span`.",
-        ),
-        optional("context_trace_id", Kind::TraceId, "Trace of the published span."),
-        optional("context_span_id", Kind::SpanId, "The published span."),
+        links::TRACE_ID,
+        links::SPAN_ID,
+        links::EVIDENCE,
+        links::CANDIDATES,
+        links::CONTEXT,
+        links::CONTEXT_TRACE_ID,
+        links::CONTEXT_SPAN_ID,
     ],
     || TABLE.arrow_schema(),
 );
@@ -71,31 +64,9 @@ fn name_at<'a>(threads: &[&'a Thread], time: Monotonic) -> Option<&'a str> {
     begun.or(threads.first()).map(|thread| thread.name.as_str())
 }
 
-fn context_word(context: &ContextRecord) -> &'static str {
-    match context {
-        ContextRecord::Absent => "absent",
-        ContextRecord::NoSpan => "no_span",
-        ContextRecord::Torn => "torn",
-        ContextRecord::Span { .. } => "span",
-    }
-}
-
-fn candidates(link: &SampleLink) -> Option<u32> {
-    match link.evidence {
-        Evidence::Ambiguous { candidates } => Some(candidates),
-        Evidence::Record | Evidence::Inferred | Evidence::None => None,
-    }
-}
-
 pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
     let samples = || rows.iter().map(|row| row.sample);
-    let links = || rows.iter().map(|row| row.link);
-    let span = |link: Option<&SampleLink>| link.and_then(|link| link.span);
-    let published = |sample: &Sample| match sample.context {
-        ContextRecord::Span { trace_id, span_id } => Some((trace_id, span_id)),
-        ContextRecord::Absent | ContextRecord::NoSpan | ContextRecord::Torn => None,
-    };
-    vec![
+    let mut columns = vec![
         array::optional_int(rows.iter().map(|row| row.time.map(Timestamp::unix_nanos))),
         array::unsigned(samples().map(|sample| sample.time.0)),
         array::number(samples().map(|sample| sample.pid)),
@@ -104,34 +75,16 @@ pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
         array::number(samples().map(|sample| sample.cpu)),
         array::number(samples().map(|sample| sample.stack.0)),
         array::unsigned(samples().map(|sample| sample.weight_nanos)),
-        array::trace_id(links().map(|link| span(link).map(|(trace_id, _)| trace_id))),
-        array::span_id(links().map(|link| span(link).map(|(_, span_id)| span_id))),
-        array::optional_text(links().map(|link| link.map(|link| link.evidence.as_str()))),
-        array::optional_number(links().map(|link| link.and_then(candidates))),
-        array::text(samples().map(|sample| context_word(&sample.context))),
-        array::trace_id(samples().map(|sample| published(sample).map(|(trace_id, _)| trace_id))),
-        array::span_id(samples().map(|sample| published(sample).map(|(_, span_id)| span_id))),
-    ]
+    ];
+    columns.extend(links::build(rows.iter().map(|row| (row.link, row.sample.context))));
+    columns
 }
 
 pub(crate) fn read(batch: &Batch<'_>, samples: &mut Vec<Sample>, links: &mut Vec<SampleLink>) -> Rows<()> {
     let (time, weight) = (batch.int("time_monotonic_nano")?, batch.int("weight_nanos")?);
     let (pid, tid, cpu, stack) = (batch.number("pid")?, batch.number("tid")?, batch.number("cpu")?, batch.number("stack_id")?);
-    let (trace_id, span_id) = (batch.id("trace_id")?, batch.id("span_id")?);
-    let (evidence, candidates) = (batch.text("evidence")?, batch.number("candidates")?);
-    let (context, context_trace_id) = (batch.text("context")?, batch.id("context_trace_id")?);
-    let context_span_id = batch.id("context_span_id")?;
+    let columns = Links::of(batch)?;
     for row in batch.rows() {
-        let context = match context.value(row) {
-            "absent" => ContextRecord::Absent,
-            "no_span" => ContextRecord::NoSpan,
-            "torn" => ContextRecord::Torn,
-            "span" => ContextRecord::Span {
-                trace_id: required(trace_id_at(context_trace_id, row))?,
-                span_id: required(span_id_at(context_span_id, row))?,
-            },
-            other => return Err(BadRows(format!("column context holds the unknown word `{other}`"))),
-        };
         samples.push(Sample {
             time: Monotonic(time.value(row).cast_unsigned()),
             pid: pid.value(row),
@@ -139,17 +92,9 @@ pub(crate) fn read(batch: &Batch<'_>, samples: &mut Vec<Sample>, links: &mut Vec
             cpu: cpu.value(row),
             stack: StackId(stack.value(row)),
             weight_nanos: unsigned_at(weight, row).unwrap_or_default(),
-            context,
+            context: columns.context(row)?,
         });
-        let Some(how) = at(evidence, row, |row| evidence.value(row)) else { continue };
-        let evidence = word("evidence", how, |how| match how {
-            "record" => Some(Evidence::Record),
-            "inferred" => Some(Evidence::Inferred),
-            "ambiguous" => at(candidates, row, |row| Evidence::Ambiguous { candidates: candidates.value(row) }),
-            "none" => Some(Evidence::None),
-            _ => None,
-        })?;
-        links.push(SampleLink { span: trace_id_at(trace_id, row)?.zip(span_id_at(span_id, row)?), evidence });
+        links.extend(columns.link(row)?);
     }
     Ok(())
 }

@@ -51,6 +51,8 @@ fn every_location_gets_frames_and_every_unreadable_binary_is_a_loss() {
         cpu_slices: Vec::new(),
         samples: Vec::new(),
         sample_links: Vec::new(),
+        waits: Vec::new(),
+        wait_links: Vec::new(),
         stacks: Vec::new(),
         locations,
         mappings: vec![mapping(0, "/opt/hash"), mapping(1, "/opt/gone.so"), mapping(2, "/opt/text")],

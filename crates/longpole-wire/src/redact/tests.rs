@@ -28,6 +28,8 @@ fn names_of_credentials_are_known_in_every_spelling() {
         "X-Amz-Signature",
         "SECRET_KEY_BASE",
         "connectionString",
+        "Ocp-Apim-Subscription-Key",
+        "sig",
         "SENTRY_DSN",
         "token",
     ] {
@@ -48,6 +50,8 @@ fn names_of_credentials_are_known_in_every_spelling() {
         "session.id",
         "pulumi.resource.type",
         "monkey",
+        "signal",
+        "sigma",
         "db.statement",
         "keyboard",
     ] {
@@ -76,6 +80,22 @@ fn credentials_are_taken_out_of_texts_and_the_rest_stays() {
         ("pul-0123456789abcdef0123456789abcdef01234567", r.into()),
         ("token: ", "token: ".into()),
         ("Set-Cookie: sid=abc; Path=/", format!("Set-Cookie: {r}; Path=/")),
+        ("https://blob/x?sv=2024&sig=aB%2Fc%3D&se=1", format!("https://blob/x?sv=2024&sig={r}&se=1")),
+        // What begins with something that no word is made of.
+        ("password=#1@x next", format!("password={r} next")),
+        (r#"{"password":"(a b)","user":"ann"}"#, format!(r#"{{"password":"{r}","user":"ann"}}"#)),
+        ("?password=&user=ann", "?password=&user=ann".into()),
+        // Headers, as Go and JSON print them.
+        ("map[Accept:[*/*] X-Api-Key:[a1 b2] Host:[x]]", format!("map[Accept:[*/*] X-Api-Key:[{r}] Host:[x]]")),
+        (r#"{"x-api-key":["a1","b2"],"host":["x"]}"#, format!(r#"{{"x-api-key":["{r}"],"host":["x"]}}"#)),
+        // Command lines that are one text.
+        ("[deploy --password hunter2 --level 3]", format!("[deploy --password {r} --level 3]")),
+        ("['deploy', '--password', 'hunter 2', 'up']", format!("['deploy', '--password', '{r}', 'up']")),
+        ("deploy --token --verbose", "deploy --token --verbose".into()),
+        ("pulumi config set --secret db:pw hunter2 -s dev", format!("pulumi config set --secret {r} {r}")),
+        ("[pulumi config set dbPassword hunter2]", format!("[pulumi config set dbPassword {r}]")),
+        ("pulumi config set dbPassword hunter2 && pulumi up", format!("pulumi config set dbPassword {r} && pulumi up")),
+        ("pulumi config set databaseMillis 100", "pulumi config set databaseMillis 100".into()),
         ("the token expired", "the token expired".into()),
         ("cloud:secret:ApiKey", "cloud:secret:ApiKey".into()),
         (
@@ -100,6 +120,18 @@ fn options_and_nested_values_are_seen() {
     assert_eq!(redactor.arguments(&mut words), 2);
     assert_eq!(words, ["curl", "--password", REDACTED, "-u", "ann", "--api-key=[redacted]", "--token", "--verbose"]);
 
+    for (line, clean) in [
+        ("pulumi config set --secret db:pw hunter2", "pulumi config set --secret [redacted] [redacted]"),
+        ("pulumi config set dbPassword hunter2 --stack dev", "pulumi config set dbPassword [redacted] --stack [redacted]"),
+        ("npm config set //r.example/:_authToken hunter2", "npm config set //r.example/:_authToken [redacted]"),
+        ("pulumi config set size 3", "pulumi config set size 3"),
+        ("pulumi config set", "pulumi config set"),
+    ] {
+        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        redactor.arguments(&mut words);
+        assert_eq!(words.join(" "), clean);
+    }
+
     let text = |text: &str| AttributeValue::Str(text.into());
     let inner =
         Attribute { key: "password".into(), value: AttributeValue::Array(vec![text("a"), text("b"), AttributeValue::Int(7)].into()) };
@@ -118,7 +150,7 @@ fn options_and_nested_values_are_seen() {
 
 proptest! {
     #[test]
-    fn any_text_is_cleaned_once_and_for_all(text in r#"([a-z:/@=&"' .\\é]|password|://|Bearer |eyJ|-----BEGIN PRIVATE KEY-----){0,40}"#) {
+    fn any_text_is_cleaned_once_and_for_all(text in r#"([a-z:/@=&"' .\\é#,]|\[|\]|password|--token |config set |://|Bearer |eyJ|-----BEGIN PRIVATE KEY-----){0,40}"#) {
         let once = cleaned(&text);
         prop_assert_eq!(cleaned(&once), once);
     }
@@ -127,7 +159,7 @@ proptest! {
     fn a_planted_password_never_stays(
         before in "[a-z ,;]{0,10}",
         secret in "[A-Za-z0-9][A-Za-z0-9+/=]{5,29}",
-        shape in prop::sample::select(vec!["password=S", "--db-password=S", "{\"api_key\": \"S\"}", "https://u:S@h/", "https://h/?token=S&x=1"]),
+        shape in prop::sample::select(vec!["password=S", "--db-password=S", "{\"api_key\": \"S\"}", "https://u:S@h/", "https://h/?token=S&x=1", "[x --password S]", "['--token', 'S']", "map[X-Api-Key:[S]]", "{\"x-api-key\":[\"S\"]}"]),
     ) {
         // A slash or a blank inside the password part of a URL has to be percent-encoded.
         let secret = secret.replace('/', "_");

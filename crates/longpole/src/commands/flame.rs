@@ -1,6 +1,7 @@
 //! `flame`: a flame graph as an indented tree of functions.
 
 use anyhow::Result;
+use longpole_analysis::report::FlameTime;
 use longpole_server::view;
 
 use super::recording::{Setting, is_handle, load, print, print_json};
@@ -20,9 +21,14 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
         None => (None, arguments.recording.as_str()),
     };
     let (name, report) = load(setting, recording)?;
+    let time = match (arguments.off_cpu, arguments.wall) {
+        (true, _) => FlameTime::OffCpu,
+        (_, true) => FlameTime::Wall,
+        _ => FlameTime::OnCpu,
+    };
     let view = match span {
-        None => view::FlameView::of_run(&name, &report),
-        Some(handle) => view::FlameView::of_span(&name, &report, handle).ok_or_else(|| not_found(&name, handle))?,
+        None => view::FlameView::of_run(&name, &report, time),
+        Some(handle) => view::FlameView::of_span(&name, &report, handle, time).ok_or_else(|| not_found(&name, handle))?,
     };
     match arguments.format {
         Format::Json => print_json(&view),
@@ -32,7 +38,12 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
 
 fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
     let nodes = &view.nodes;
-    let samples = counted(view.samples, "sample", "samples");
+    let off_cpu = view.time == "off_cpu";
+    let samples = match view.time {
+        "off_cpu" => counted(view.samples, "wait", "waits"),
+        "wall" => counted(view.samples, "sample or wait", "samples and waits"),
+        _ => counted(view.samples, "sample", "samples"),
+    };
     let mut out = format!("{}  {samples}  {}", style.strong(&view.title), style.faint(&view.recording));
     let links = &view.links;
     if view.span.is_some() && links.inferred > 0 {
@@ -42,6 +53,10 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
         out.push_str(&style.warning("  fewer than 20: a hint, not a measurement"));
     }
     out.push('\n');
+    if view.samples == 0 && off_cpu {
+        out.push_str("No wait of 5 ms or longer was seen in it, idle workers left out.\n");
+        return out;
+    }
     if view.samples == 0 {
         out.push_str(
             "No sample of a CPU fell into it: it waited, it was shorter than the sampling period, or its process was not sampled.\n",

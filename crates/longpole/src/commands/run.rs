@@ -12,6 +12,7 @@
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -153,23 +154,7 @@ impl Recorded {
         if arguments.redact == Redact::On {
             Redactor::default().arguments(&mut command);
         }
-        let run = Run {
-            command,
-            working_directory: std::env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default(),
-            host: host(),
-            cpus: std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            trace_id: traceparent.trace_id,
-            root_span_id: traceparent.span_id,
-            root_pid: None,
-            start: now(),
-            end: None,
-            exit: None,
-            rate_hz: if arguments.no_profile { 0 } else { arguments.rate },
-            mode: CaptureMode::Off,
-            cpu_nanos: None,
-            recorder_cost: None,
-        };
+        let run = new_run(command, traceparent, if arguments.no_profile { 0 } else { arguments.rate });
         let writer = store.create(&run).context("failed to create a recording")?;
         let sink = writer.wal().observation_sink();
         Ok(Recorded { writer, receiver: None, traceparent, parent, started: None, sink, trouble: None })
@@ -198,10 +183,12 @@ impl Recorded {
             mode: inject::Mode::Auto,
         };
         let user = inject::environment(&request("http://127.0.0.1:1", "tcp://127.0.0.1:1"));
-        let (own, unreadable) = forward_targets(user.forward.as_ref());
         let (pulumis, unknown) = pulumi_targets(&user.pulumi);
-        forward.extend(own.into_iter().chain(pulumis));
-        for text in unreadable.into_iter().chain(unknown) {
+        forward.extend(pulumis);
+        let without_certificate = trust_by_environment(&mut forward);
+        let (own, unreadable) = forward_targets(user.forward.as_ref());
+        forward.extend(own);
+        for text in unreadable.into_iter().chain(without_certificate).chain(unknown) {
             self.lose(LossKind::ForwardFailed, text);
         }
         let keep = Box::new(WalKeep(self.writer.wal().clone()));
@@ -271,7 +258,7 @@ impl Recorded {
 
     /// The run as a span, for those who get copies: theirs stand under it. Its arguments may be secret and are left out.
     fn root_span(&self, arguments: &RunArguments, (start, pid): (Timestamp, u32), (exit, end): (&Exit, Timestamp)) -> Span {
-        let program = arguments.argv.first().map(std::path::Path::new).and_then(|program| program.file_name());
+        let program = arguments.argv.first().map(Path::new).and_then(|program| program.file_name());
         let name = program.map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
         let mut resource = Attributes::default();
         resource.push("service.name", AttributeValue::Str("longpole".into()));
@@ -359,13 +346,34 @@ pub(super) fn identity() -> Result<(TraceParent, Option<SpanId>)> {
     Ok((own, inherited.map(|parent| parent.span_id)))
 }
 
+/// A run that begins here and now.
+pub(super) fn new_run(command: Vec<String>, traceparent: TraceParent, rate_hz: u32) -> Run {
+    Run {
+        command,
+        working_directory: std::env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default(),
+        host: host(),
+        cpus: std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        trace_id: traceparent.trace_id,
+        root_span_id: traceparent.span_id,
+        root_pid: None,
+        start: now(),
+        end: None,
+        exit: None,
+        rate_hz,
+        mode: CaptureMode::Off,
+        cpu_nanos: None,
+        recorder_cost: None,
+    }
+}
+
 /// The name of this machine.
 fn host() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
 }
 
 /// CPU time and largest memory of this process so far; both are lower bounds by what is still to come (the answer).
-fn own_cost() -> Option<RecorderCost> {
+pub(super) fn own_cost() -> Option<RecorderCost> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -422,10 +430,7 @@ pub(super) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<Forwa
     let Some(user) = user else { return (targets, unreadable) };
     for (signal, endpoint) in [(Signal::Traces, &user.traces), (Signal::Metrics, &user.metrics), (Signal::Logs, &user.logs)] {
         let Some(endpoint) = endpoint else { continue };
-        let mut pem = |path: &Option<std::path::PathBuf>| {
-            let path = path.as_ref()?;
-            std::fs::read(path).map_err(|error| unreadable.push(format!("failed to read {}: {error}", path.display()))).ok()
-        };
+        let mut pem = |path: &Option<PathBuf>| pem(path.as_deref(), &mut unreadable);
         let tls = ForwardTls {
             certificate: pem(&endpoint.certificate),
             client_certificate: pem(&endpoint.client_certificate),
@@ -446,6 +451,24 @@ pub(super) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<Forwa
         });
     }
     (targets, unreadable)
+}
+
+fn pem(path: Option<&Path>, unreadable: &mut Vec<String>) -> Option<Vec<u8>> {
+    let path = path?;
+    std::fs::read(path).map_err(|error| unreadable.push(format!("failed to read {}: {error}", path.display()))).ok()
+}
+
+/// A URL has no place for certificates: those of the environment hold for targets that were typed, too. Returns what of them could
+/// not be read.
+fn trust_by_environment(targets: &mut [ForwardTarget]) -> Vec<String> {
+    let mut unreadable = Vec::new();
+    if !targets.iter().any(|target| target.url.starts_with("https:")) {
+        return unreadable;
+    }
+    let mut of = |setting: &str| pem(env_vars::exporter_file(setting).as_deref(), &mut unreadable);
+    let tls = ForwardTls { certificate: of("CERTIFICATE"), client_certificate: of("CLIENT_CERTIFICATE"), client_key: of("CLIENT_KEY") };
+    targets.iter_mut().filter(|target| target.url.starts_with("https:")).for_each(|target| target.tls = tls.clone());
+    unreadable
 }
 
 /// Where Pulumi was told to send its spans, and what of it is no target. Pulumi itself would run without tracing then.

@@ -28,6 +28,20 @@ pub(crate) fn span(setting: &Setting, arguments: &SpanArguments) -> Result<()> {
     }
 }
 
+/// What a kind of wait means.
+fn blocked_on(kind: &str) -> &'static str {
+    match kind {
+        "lock" => "on a lock or another thread",
+        "disk" => "on a file",
+        "network" => "on a socket",
+        "sleep" => "for time to pass",
+        "page fault" => "for memory to be brought in",
+        "child" => "for a child process",
+        "pipe" => "on a pipe",
+        _ => "on something else",
+    }
+}
+
 fn text(view: &view::SpanView, style: Style) -> String {
     let mut out = Vec::new();
     out.push(format!(
@@ -51,14 +65,25 @@ fn text(view: &view::SpanView, style: Style) -> String {
     out.push(String::new());
     let whole = view.duration_nanos;
     let unit = TimeUnit::of(whole);
-    let states = [
-        ("on-CPU", view.states.on_cpu_nanos, "running code of its own"),
-        ("in child", view.states.in_child_nanos, "covered by child spans"),
-        ("unaccounted", view.states.unaccounted_nanos, "waiting, or not seen"),
+    let mut states = vec![
+        ("on-CPU".to_owned(), view.states.on_cpu_nanos, "running code of its own"),
+        ("in child".to_owned(), view.states.in_child_nanos, "covered by child spans"),
     ];
+    states.extend(view.states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {kind}"), nanos, blocked_on(kind))));
+    states.push(("unaccounted".to_owned(), view.states.unaccounted_nanos, "short waits, or not seen"));
     out.push(style.strong("STATES"));
     for (name, nanos, meaning) in states {
-        out.push(format!("  {name:12} {}  {}  {}", right(&unit.show(nanos), 9), right(&percent(nanos, whole), 5), style.faint(meaning)));
+        out.push(format!("  {name:20} {}  {}  {}", right(&unit.show(nanos), 9), right(&percent(nanos, whole), 5), style.faint(meaning)));
+    }
+    if !view.waits.is_empty() {
+        out.push(String::new());
+        out.push(style.strong("WAITS"));
+        let unit = TimeUnit::of(view.waits.iter().map(|wait| wait.nanos).max().unwrap_or_default());
+        for wait in &view.waits {
+            let call = wait.syscall.as_deref().unwrap_or(wait.kind);
+            let whose = wait.function.as_deref().map(|function| format!("  in {}", fit(function, WIDTH - 36))).unwrap_or_default();
+            out.push(format!("  {}  {call:16}{whose}", right(&unit.show(wait.nanos), 9)));
+        }
     }
     out.push(String::new());
     let savings = &view.savings;

@@ -81,6 +81,9 @@ pub(crate) fn exit_words(exit: Option<&view::ExitView>) -> String {
     }
 }
 
+/// Kinds of waits in the header.
+const KINDS_SHOWN: usize = 3;
+
 fn path_line(view: &view::SummaryView, style: Style) -> String {
     let wall = view.wall_nanos;
     let states = &view.states;
@@ -88,8 +91,19 @@ fn path_line(view: &view::SummaryView, style: Style) -> String {
     if view.rate_hz == 0 {
         let _ = write!(text, "no samples, so on-CPU time is not known");
     } else {
-        let _ = write!(text, "on-CPU {}  unaccounted {}", percent(states.on_cpu_nanos, wall), percent(states.unaccounted_nanos, wall));
-        let _ = write!(text, "  (of wall; unaccounted = waiting, or not seen)");
+        let _ = write!(text, "on-CPU {}", percent(states.on_cpu_nanos, wall));
+        let blocked: Vec<String> = states
+            .blocked_nanos
+            .parts()
+            .into_iter()
+            .filter(|(_, nanos)| nanos.saturating_mul(100) >= wall)
+            .take(KINDS_SHOWN)
+            .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, wall)))
+            .collect();
+        if !blocked.is_empty() {
+            let _ = write!(text, "  blocked {} ({})", percent(states.blocked_nanos.sum(), wall), blocked.join(", "));
+        }
+        let _ = write!(text, "  unaccounted {} {}", percent(states.unaccounted_nanos, wall), style.faint("of wall"));
     }
     text
 }

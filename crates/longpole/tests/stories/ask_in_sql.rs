@@ -21,6 +21,9 @@ fn a_question_is_answered_and_nothing_else_happens() {
     let names: Vec<&str> = rows["rows"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["inner", "outer"], "{rows}");
     assert!(rows["rows"][0]["id"].as_str().is_some_and(|id| id.len() == 16), "{rows}");
+    let beside =
+        longpole(std::path::Path::new("store")).current_dir(sandbox.path("")).args(["sql", "SELECT 1 FROM spans"]).output().unwrap();
+    assert!(beside.status.success(), "a relative path: {}", String::from_utf8_lossy(&beside.stderr));
     for forbidden in
         ["DELETE FROM spans", "CREATE TABLE t AS SELECT 1", "COPY spans TO '/tmp/longpole-stolen.csv'", "SELECT * FROM '/etc/passwd'"]
     {

@@ -1,20 +1,28 @@
 //! Story: somebody deploys with the real Pulumi, the command unchanged, and asks what to fix first.
 //! Guarantees: the spans of engine, language host and providers, with OpenTelemetry and without, are as many as Pulumi itself exports,
-//! under one root and without an orphan, and say which resource they work on; the first pole is the slow resource, and what it would
-//! save is what a deployment saves in which it is fast; what is handed on, in each of Pulumi's formats, holds the same spans; plug-ins
-//! that outlive a killed Pulumi are named. The deployment and its construction: fixtures/pulumi/deployment/Pulumi.yaml.
+//! under one root, without an orphan and none twice, and the engine's calls say which resource they are about; the first pole is the slow
+//! resource, and what it would save is what a deployment saves in which it is fast; who gets copies, in any of Pulumi's formats, gets the
+//! same spans; what Pulumi writes and sends without longpole around it comes in whole; a secret property stands in no byte; plug-ins that
+//! outlive a killed Pulumi are named. The deployment and its construction: fixtures/pulumi/deployment/Pulumi.yaml.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::keep_no_secret::{all_bytes, all_exports, all_rows, contains};
+use crate::support::collector::{Collector, Identity, spans};
+use crate::support::tee::Tee;
 use crate::support::{Sandbox, clean, json, longpole, skip};
 
 /// How long the slow resource takes. Long, so that what the machine does beside the deployment is little.
 const DATABASE_MILLIS: i64 = 4800;
+
+/// How long it takes where only the spans matter.
+const QUICK_MILLIS: i64 = 100;
 
 /// How long the other way to the resource that waits for both takes, beyond what this way takes without the slow one.
 const OTHER_WAY_MILLIS: i64 = 700;
@@ -22,8 +30,8 @@ const OTHER_WAY_MILLIS: i64 = 700;
 /// How far a saving may lie from what is then really saved.
 const SAVING_TOLERANCE: f64 = 0.05;
 
-/// Deployments of each kind whose median counts: the stories beside this one are loud.
-const ROUNDS: usize = 3;
+/// Deployments of each kind: the stories beside this one are loud, so medians count, and are taken of more where they disagree.
+const ROUNDS: std::ops::RangeInclusive<usize> = 2..=7;
 
 /// Resources of the deployment, its stack not counted.
 const RESOURCES: usize = 21;
@@ -48,16 +56,22 @@ struct Stack {
 
 impl Stack {
     fn new(sandbox: &Sandbox, name: &str, pulumi: &Path, database_millis: i64) -> Stack {
+        let stack = Stack::of(sandbox, name, pulumi, "deployment");
+        stack.succeeds(&["config", "set", "databaseMillis", &database_millis.to_string()]);
+        stack
+    }
+
+    /// With one of the programs of fixtures/pulumi.
+    fn of(sandbox: &Sandbox, name: &str, pulumi: &Path, program: &str) -> Stack {
         let dir = sandbox.path(name);
         for folder in ["project", "home", "state"] {
             std::fs::create_dir_all(dir.join(folder)).unwrap();
         }
         std::os::unix::fs::symlink(pulumi.join("plugins"), dir.join("home/plugins")).unwrap();
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pulumi/deployment/Pulumi.yaml");
-        std::fs::copy(program, dir.join("project/Pulumi.yaml")).unwrap();
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pulumi");
+        std::fs::copy(fixtures.join(program).join("Pulumi.yaml"), dir.join("project/Pulumi.yaml")).unwrap();
         let stack = Stack { dir, bin: pulumi.join("bin") };
         stack.succeeds(&["stack", "select", "dev", "--create"]);
-        stack.succeeds(&["config", "set", "databaseMillis", &database_millis.to_string()]);
         stack
     }
 
@@ -90,7 +104,14 @@ impl Stack {
     /// Runs Pulumi without longpole.
     #[track_caller]
     fn succeeds(&self, words: &[&str]) {
-        let out = self.prepare(&mut Command::new(self.bin.join("pulumi"))).args(words).output().unwrap();
+        self.succeeds_with(&[], words);
+    }
+
+    /// The same, with these variables.
+    #[track_caller]
+    fn succeeds_with(&self, variables: &[(&str, &str)], words: &[&str]) {
+        let mut pulumi = Command::new(self.bin.join("pulumi"));
+        let out = self.prepare(&mut pulumi).envs(variables.iter().copied()).args(words).output().unwrap();
         assert!(out.status.success(), "pulumi {words:?}: {}{}", text(&out.stdout), text(&out.stderr));
     }
 
@@ -111,24 +132,29 @@ impl Stack {
         answer
     }
 
+    /// Keeps a file, and returns what is said of it.
+    fn imports(&self, file: &Path) -> Value {
+        json(longpole(&self.path("store")).args(["import", "--format", "json"]).arg(file))[0].clone()
+    }
+
     fn asks(&self, words: &[&str]) -> Value {
         json(longpole(&self.path("store")).args(words).args(["--format", "json"]))
     }
 
-    /// What the tree of the last recording holds, processes left out.
-    fn counts(&self) -> Counts {
-        let view = self.asks(&["tree", "--limit", "0"]);
-        let columns = &view["spans"];
-        let word =
-            |list: &str, column: &str, row: usize| view[list][columns[column][row].as_u64().unwrap() as usize].as_str().unwrap().to_owned();
-        let mut counts = Counts::new();
-        for row in 0..columns["name"].as_array().unwrap().len() {
-            let service = word("services", "service", row);
-            if !["run", "process"].contains(&service.as_str()) {
-                *counts.entry((service, word("names", "name", row))).or_default() += 1;
-            }
-        }
-        counts
+    /// The spans of the last recording.
+    fn spans(&self) -> BTreeSet<Identity> {
+        spans(&self.path("store"))
+    }
+
+    /// The spans of a file, as they stand in it: no two are made one, and none is left out.
+    fn spans_of_file(&self, file: &Path) -> BTreeSet<Identity> {
+        let lines = self.path("converted.json");
+        let convert =
+            longpole(&self.path("store")).arg("convert").arg(file).args(["--to", "otlp-json", "-o"]).arg(&lines).output().unwrap();
+        assert!(convert.status.success(), "{}", text(&convert.stderr));
+        let (spans, count) = spans_of_lines(&lines);
+        assert_eq!(spans.len(), count, "{} holds an id twice", file.display());
+        spans
     }
 }
 
@@ -136,22 +162,52 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What a file of OTLP JSON lines holds.
-fn counts_of_lines(path: &Path) -> Counts {
-    let mut counts = Counts::new();
+/// The spans of a file of OTLP JSON lines, and how many there are: an id may stand there twice.
+fn spans_of_lines(path: &Path) -> (BTreeSet<Identity>, usize) {
+    let (mut spans, mut count) = (BTreeSet::new(), 0);
     for line in std::fs::read_to_string(path).unwrap().lines() {
         let request: Value = serde_json::from_str(line).unwrap();
         let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
         for resource in list(&request, "resourceSpans") {
             let attributes = list(&resource["resource"], "attributes");
-            let service =
-                attributes.iter().find(|a| a["key"] == "service.name").unwrap()["value"]["stringValue"].as_str().unwrap().to_owned();
+            let service = attributes.iter().find(|a| a["key"] == "service.name").and_then(|a| a["value"]["stringValue"].as_str());
             for span in list(&resource, "scopeSpans").iter().flat_map(|scope| list(scope, "spans")) {
-                *counts.entry((service.clone(), span["name"].as_str().unwrap().to_owned())).or_default() += 1;
+                let text = |key: &str| span[key].as_str().map(str::to_owned).filter(|text| !text.is_empty());
+                let [trace, id, name] = ["traceId", "spanId", "name"].map(|key| text(key).unwrap());
+                let service = service.unwrap_or("unknown_service").to_owned();
+                spans.insert(Identity { trace, id, parent: text("parentSpanId"), service, name });
+                count += 1;
             }
         }
     }
+    (spans, count)
+}
+
+fn counts(spans: &BTreeSet<Identity>) -> Counts {
+    let mut counts = Counts::new();
+    for span in spans {
+        *counts.entry((span.service.clone(), span.name.clone())).or_default() += 1;
+    }
     counts
+}
+
+/// What Pulumi itself exports of the deployment. Deployed once, for all stories.
+fn exported(pulumi: &Path) -> &'static Counts {
+    static EXPORTED: OnceLock<Counts> = OnceLock::new();
+    EXPORTED.get_or_init(|| {
+        let sandbox = Sandbox::new();
+        let stack = Stack::new(&sandbox, "alone", pulumi, QUICK_MILLIS);
+        let file = stack.path("traces.json");
+        stack.succeeds(&["up", "--yes", "--non-interactive", &format!("--otel-traces=file://{}", file.display())]);
+        let (spans, count) = spans_of_lines(&file);
+        assert_eq!(spans.len(), count);
+        assert_eq!(stack.imports(&file)["spans"], count, "the file comes in whole");
+        let counts = counts(&spans);
+        for service in ["pulumi-cli", "pulumi-language-yaml", "modern", "pulumi-resource-provider"] {
+            assert!(counts.keys().any(|(of, _)| of == service), "Pulumi itself exports nothing of {service}: {counts:?}");
+        }
+        deterministic(counts)
+    })
 }
 
 /// Spans that are as many in each deployment. How often Pulumi asks a plug-in that starts whether it is there yet is chance.
@@ -161,45 +217,220 @@ fn deterministic(counts: Counts) -> Counts {
 
 /// What is wrong with the recording, and must not be.
 fn complaints(summary: &Value) -> Vec<&Value> {
-    let codes = ["orphans", "cycles", "duplicate_ids", "requests_refused", "spans_invalid", "drain_timed_out"];
+    let codes = ["orphans", "cycles", "duplicate_ids", "requests_refused", "spans_invalid", "drain_timed_out", "forward_failed"];
     summary["quality"].as_array().unwrap().iter().filter(|q| codes.contains(&q["code"].as_str().unwrap())).collect()
+}
+
+/// Nothing is missing of what Pulumi exports, nothing is there twice, and each call of the engine knows its resource.
+#[track_caller]
+fn assert_complete(stack: &Stack, pulumi: &Path, answer: &str) {
+    let (expected, counted) = (exported(pulumi), deterministic(counts(&stack.spans())));
+    let different: Vec<_> = expected
+        .keys()
+        .chain(counted.keys())
+        .filter(|key| expected.get(*key) != counted.get(*key))
+        .map(|key| (key, expected.get(key), counted.get(key)))
+        .collect();
+    assert!(different.is_empty(), "spans that Pulumi exports, and that are here: {different:?}\n{answer}");
+    let summary = stack.asks(&["show"]);
+    assert_eq!(complaints(&summary), Vec::<&Value>::new(), "{answer}");
+    let created = "SELECT count(*) AS calls, count(DISTINCT attributes['pulumi.resource.urn']) AS urns FROM spans \
+                   WHERE service_name = 'pulumi-cli' AND name = 'pulumirpc.ResourceProvider/Create'";
+    let row = &stack.asks(&["sql", created])["rows"][0];
+    // Once in the preview, once in the update.
+    assert_eq!((&row["calls"], &row["urns"]), (&(2 * RESOURCES).into(), &RESOURCES.into()));
+}
+
+/// Who gets copies has the spans of the recording, the command's own above them, and no span whose parent he has not.
+#[track_caller]
+fn assert_handed_on(stack: &Stack, what: &str, copies: &BTreeSet<Identity>) {
+    let short = |spans: &BTreeSet<Identity>| -> BTreeSet<[String; 4]> {
+        spans.iter().map(|span| [&span.trace, &span.id, &span.service, &span.name].map(Clone::clone)).collect()
+    };
+    let (own, copied) = (short(&stack.spans()), short(copies));
+    let missing: Vec<_> = own.difference(&copied).collect();
+    let added: Vec<_> = copied.difference(&own).map(|[_, _, service, name]| (service.as_str(), name.as_str())).collect();
+    assert!(missing.is_empty() && added == [("longpole", "pulumi")], "{what}: missing {missing:?}, added {added:?}");
+    let ids: BTreeSet<_> = copies.iter().map(|span| (&span.trace, &span.id)).collect();
+    let orphans: Vec<_> =
+        copies.iter().filter(|span| span.parent.as_ref().is_some_and(|parent| !ids.contains(&(&span.trace, parent)))).collect();
+    assert!(orphans.is_empty(), "{what}: {orphans:?}");
 }
 
 #[test]
 fn spans_of_engine_host_and_providers_are_all_there() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
-    let alone = Stack::new(&sandbox, "alone", &pulumi, 100);
-    let file = alone.path("traces.json");
-    alone.succeeds(&["up", "--yes", "--non-interactive", &format!("--otel-traces=file://{}", file.display())]);
-    let expected = deterministic(counts_of_lines(&file));
-    let services: Vec<&str> = expected.keys().map(|(service, _)| service.as_str()).collect();
-    for service in ["pulumi-cli", "pulumi-language-yaml", "modern", "pulumi-resource-provider"] {
-        assert!(services.contains(&service), "Pulumi itself exports nothing of {service}: {expected:?}");
-    }
-
-    let stack = Stack::new(&sandbox, "recorded", &pulumi, 100);
+    let stack = Stack::new(&sandbox, "recorded", &pulumi, QUICK_MILLIS);
     let answer = stack.deploys(&[]);
-    let counted = deterministic(stack.counts());
-    let different: Vec<_> = expected
-        .keys()
-        .chain(counted.keys())
-        .filter(|key| expected.get(key) != counted.get(key))
-        .map(|key| (key, expected.get(key), counted.get(key)))
-        .collect();
-    assert!(different.is_empty(), "spans that Pulumi exports, and that are here: {different:?}\n{answer}");
-    let summary = stack.asks(&["show"]);
-    assert_eq!(complaints(&summary), Vec::<&Value>::new(), "{answer}");
+    assert_complete(&stack, &pulumi, &answer);
 }
 
 #[test]
-#[ignore = "the log does not keep Pulumi's events yet, and the replay keeps what the engine itself does where it was"]
+fn in_the_formats_of_the_old_tracing_others_get_the_same_spans() {
+    let Some(pulumi) = pulumi() else { return };
+    let sandbox = Sandbox::new();
+    let stack = Stack::new(&sandbox, "tracing", &pulumi, QUICK_MILLIS);
+    let file = stack.path("up.trace");
+    let [appdash, zipkin] = ["appdash", "zipkin"].map(|name| Collector::start(&sandbox, name));
+    let targets = [format!("file:{}", file.display()), appdash.appdash.clone(), format!("http://{}/api/v1/spans", zipkin.address)];
+    let answer = stack.deploys(&targets.each_ref().map(|target| ["--tracing", target]).concat());
+    assert_complete(&stack, &pulumi, &answer);
+    assert_handed_on(&stack, "file:", &stack.spans_of_file(&file));
+    for (what, collector) in [("tcp://", appdash), ("http://…/api/v1/spans", zipkin)] {
+        let collected = collector.ends();
+        assert_eq!(complaints(&collected.summary), Vec::<&Value>::new(), "{what}");
+        assert_handed_on(&stack, what, &collected.spans);
+    }
+}
+
+#[test]
+fn in_the_formats_of_opentelemetry_others_get_the_same_spans() {
+    let Some(pulumi) = pulumi() else { return };
+    let sandbox = Sandbox::new();
+    let stack = Stack::new(&sandbox, "otel-traces", &pulumi, QUICK_MILLIS);
+    let file = stack.path("traces.json");
+    let [grpc, http] = ["grpc", "http"].map(|name| Collector::start(&sandbox, name));
+    let targets = [format!("file://{}", file.display()), format!("grpc://{}", grpc.address), format!("http://{}", http.address)];
+    let answer = stack.deploys(&targets.each_ref().map(|target| ["--otel-traces", target]).concat());
+    assert_complete(&stack, &pulumi, &answer);
+    let (lines, count) = spans_of_lines(&file);
+    assert_eq!(lines.len(), count, "file:// holds an id twice");
+    assert_handed_on(&stack, "file://", &lines);
+    for (what, collector) in [("grpc://", grpc), ("http://", http)] {
+        let collected = collector.ends();
+        assert_eq!(complaints(&collected.summary), Vec::<&Value>::new(), "{what}");
+        assert_handed_on(&stack, what, &collected.spans);
+    }
+}
+
+#[test]
+fn in_the_formats_of_both_others_get_the_same_spans() {
+    let Some(pulumi) = pulumi() else { return };
+    let sandbox = Sandbox::new();
+    let stack = Stack::new(&sandbox, "both", &pulumi, QUICK_MILLIS);
+    let file = stack.path("up.trace");
+    let grpc = Collector::start(&sandbox, "grpc");
+    let (tracing, otel_traces) = (format!("file:{}", file.display()), format!("grpc://{}", grpc.address));
+    let answer = stack.deploys(&["--tracing", &tracing, "--otel-traces", &otel_traces]);
+    assert_complete(&stack, &pulumi, &answer);
+    assert_handed_on(&stack, "file:", &stack.spans_of_file(&file));
+    assert_handed_on(&stack, "grpc://", &grpc.ends().spans);
+}
+
+/// The program `small` with other resources, which have these as a property, in the clear and as a secret, one of each provider.
+fn program_with(plain: &str, secret: &str) -> String {
+    let resource = |provider: &str| {
+        format!(
+            "  {provider}-plain:\n    type: {provider}:Step\n    properties: {{ label: a, millis: 1, secret: {plain} }}\n  \
+             {provider}-secret:\n    type: {provider}:Step\n    properties: {{ label: b, millis: 1, secret: {{ 'fn::secret': {secret} }} }}\n"
+        )
+    };
+    format!("name: small\nruntime: yaml\nresources:\n{}{}", resource("modern"), resource("legacy"))
+}
+
+#[test]
+fn a_secret_of_a_deployment_stands_in_no_byte() {
+    let Some(pulumi) = pulumi() else { return };
+    let sandbox = Sandbox::new();
+    let stack = Stack::of(&sandbox, "secrets", &pulumi, "small");
+    let secrets = ["Zq7f41c09be2d5a6", "Zq90d3e8f1176bc4", "Zq2b85aa63c07e9d"];
+    let [plain, secret, configured] = secrets;
+    std::fs::write(stack.path("project/Pulumi.yaml"), program_with(plain, secret)).unwrap();
+    let holds = |bytes: &[u8]| -> Vec<&str> { secrets.into_iter().filter(|secret| contains(bytes, secret)).collect() };
+
+    let file = stack.path("own.trace");
+    stack.succeeds(&["preview", "--non-interactive", &format!("--tracing=file:{}", file.display())]);
+    let own = std::fs::read(&file).unwrap();
+    assert_eq!(holds(&own), [plain, secret], "Pulumi itself writes none, so there is nothing to be kept out");
+
+    // Told on a command line, too, before the deployment.
+    let script = format!(
+        "pulumi config set --secret password {configured} && pulumi up --yes --non-interactive >&2 && echo deployed && read -r line"
+    );
+    let copies = [stack.path("up.trace"), stack.path("traces.json")];
+    let (tracing, otel_traces) = (format!("file:{}", copies[0].display()), format!("file://{}", copies[1].display()));
+    let flags = ["--tracing", &tracing, "--otel-traces", &otel_traces];
+    let mut run =
+        stack.recorded(&flags, &["sh", "-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = run.stderr.take().unwrap();
+    let said = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        std::io::Read::read_to_end(&mut said, &mut text).map(|_| text).unwrap()
+    });
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert_eq!(lines.next().as_deref(), Some("deployed"));
+    let store = stack.path("store");
+    let running = all_bytes(&store);
+    assert!(contains(&running, "ResourceProvider/Create") && contains(&running, "[payload left out, "), "nothing is in the log yet");
+    assert_eq!(holds(&running), Vec::<&str>::new(), "the log");
+    run.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let (status, said) = (run.wait().unwrap(), said.join().unwrap());
+    assert!(status.success(), "{}", text(&said));
+
+    assert_eq!(holds(&said), Vec::<&str>::new(), "the answer");
+    assert_eq!(holds(&all_bytes(&store)), Vec::<&str>::new(), "the files");
+    assert_eq!(holds(&all_rows(&store)), Vec::<&str>::new(), "the tables");
+    for (what, bytes) in all_exports(&sandbox, &store) {
+        assert_eq!(holds(&bytes), Vec::<&str>::new(), "{what}");
+    }
+    for copy in &copies {
+        assert_eq!(holds(&std::fs::read(copy).unwrap()), Vec::<&str>::new(), "{}", copy.display());
+    }
+    let created = "SELECT count(*) AS n FROM spans WHERE attributes['pulumi.resource.urn'] LIKE '%::legacy-secret'";
+    assert!(stack.asks(&["sql", created])["rows"][0]["n"].as_u64().unwrap() > 0, "with the payloads went what they say");
+
+    // Without longpole around it, by the one door that cuts payloads off.
+    let zipkin = Collector::start(&sandbox, "zipkin");
+    stack.succeeds(&["preview", "--non-interactive", &format!("--tracing=http://{}/api/v1/spans", zipkin.address)]);
+    zipkin.ends();
+    let kept = sandbox.path("zipkin");
+    assert_eq!(holds(&[all_bytes(&kept), all_rows(&kept)].concat()), Vec::<&str>::new());
+}
+
+#[test]
+fn what_pulumi_writes_and_sends_by_itself_comes_in_whole() {
+    let Some(pulumi) = pulumi() else { return };
+    let sandbox = Sandbox::new();
+    let stack = Stack::of(&sandbox, "by-itself", &pulumi, "small");
+    let spans_of = |summary: &Value| {
+        assert_eq!(complaints(summary), Vec::<&Value>::new());
+        let again = summary["quality"].as_array().unwrap().iter().find(|q| q["code"] == "spans_duplicate");
+        (summary["spans"].as_u64().unwrap(), again.map_or(0, |q| q["count"].as_u64().unwrap_or(1)))
+    };
+    let up = |tracing: &str| stack.succeeds(&["up", "--yes", "--non-interactive", "--skip-preview", &format!("--tracing={tracing}")]);
+
+    // A file has each span once. As many as Pulumi's own reader of it sends, one by one.
+    let file = stack.path("up.trace");
+    up(&format!("file:{}", file.display()));
+    let reader = Collector::start(&sandbox, "reader");
+    let endpoint = format!("http://{}", reader.address);
+    let convert = ["convert-trace", "--otel", "--ignore-log-spans=false", file.to_str().unwrap()];
+    stack.succeeds_with(&[("PULUMI_DEBUG_COMMANDS", "true"), ("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)], &convert);
+    let sent = reader.ends().spans.len() as u64;
+    assert_eq!(spans_of(&stack.imports(&file)), (sent, 0));
+
+    // A stream has each finish, and the last annotation of each is this one. A post is one finish. How many come differs by run:
+    // plug-ins end without sending their last.
+    for (scheme, path, mark) in [("tcp", "", &b"_schema:Timespan"[..]), ("http", "/api/v1/spans", b"POST /api/v1/spans HTTP/1.1\r\n")] {
+        let collector = Collector::start(&sandbox, scheme);
+        let tee = Tee::before(if scheme == "tcp" { collector.appdash.trim_start_matches("tcp://") } else { &collector.address });
+        up(&format!("{scheme}://{}{path}", tee.address));
+        let (spans, again) = spans_of(&collector.ends().summary);
+        let said = tee.count(mark) as u64;
+        assert!(spans > 40, "{scheme}: {spans}");
+        assert_eq!(spans + again, said, "{scheme}");
+    }
+}
+
+#[test]
 fn the_slow_resource_is_first_and_saves_what_it_says() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
     let (mut said, mut slow, mut fast) = (Vec::new(), Vec::new(), Vec::new());
     let mut answer = String::new();
-    for round in 0..ROUNDS {
+    let mut saved = 0.0;
+    for round in 1..=*ROUNDS.end() {
         let stack = Stack::new(&sandbox, &format!("slow-{round}"), &pulumi, DATABASE_MILLIS);
         answer = stack.deploys(&[]);
         let summary = stack.asks(&["show"]);
@@ -217,16 +448,20 @@ fn the_slow_resource_is_first_and_saves_what_it_says() {
         let stack = Stack::new(&sandbox, &format!("fast-{round}"), &pulumi, 0);
         stack.deploys(&[]);
         fast.push(stack.asks(&["show"])["wall_nanos"].as_f64().unwrap());
+
+        saved = median(&slow) - median(&fast);
+        if round >= *ROUNDS.start() && (median(&said) - saved).abs() <= saved * SAVING_TOLERANCE {
+            return;
+        }
     }
-    let [said, slow, fast] = [said, slow, fast].map(median);
-    let saved = slow - fast;
     let built = ((DATABASE_MILLIS - OTHER_WAY_MILLIS) * 1_000_000) as f64;
-    assert!((said - saved).abs() <= saved * SAVING_TOLERANCE, "it says {said}, and {saved} was saved (by construction {built}):\n{answer}");
+    panic!("it says {}, and {saved} was saved (by construction {built}):\n{answer}", median(&said));
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    (values[values.len() / 2] + values[(values.len() - 1) / 2]) / 2.0
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Story: recordings pile up; some matter, most do not. And somebody wonders whether longpole sees all there is.
 //! Guarantees: a name given to a recording means it everywhere and keeps it from being pruned; pruning takes the oldest and says what
-//! it took; `doctor` names what is amiss and what to do; what longpole itself does can be seen, and by default is not.
+//! it took; `doctor` names what is amiss and what to do; what longpole itself does can be seen, by default is not, and never keeps it from
+//! ending.
 
 use std::path::Path;
 
-use crate::support::{Sandbox, json, longpole};
+use crate::support::collector::Collector;
+use crate::support::{Sandbox, json, longpole, target};
 
 fn record(store: &Path) {
     assert!(longpole(store).args(["run", "--no-profile", "--summary", "none", "--", "true"]).status().unwrap().success());
@@ -94,4 +96,40 @@ fn what_longpole_does_is_seen_by_who_asks() {
         "the outer recording does not have the spans of the inner longpole"
     );
     assert_eq!(count(&inner, "true"), 0, "longpole recorded itself");
+}
+
+#[test]
+fn its_own_spans_never_keep_it_from_ending() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    // Embucket's two ways to send, which its command lines name; here both are one thread of longpole's own.
+    for processor in ["batch-span-processor", "batch-span-processor-experimental-async-runtime"] {
+        let told = |endpoint: Option<&str>, command: &[&str]| {
+            let mut longpole = longpole(&store);
+            longpole.args(["--tracing-level", "trace", "--tracing-span-processor", processor]).args(command);
+            longpole.envs(endpoint.map(|endpoint| ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)));
+            longpole.output().unwrap()
+        };
+        let run = ["run", "--no-profile", "--summary", "none", "--", "true"];
+        let (silent, comes) = target::silent();
+        // Nobody is named, nobody is there, nobody answers; and it comes back each time.
+        let (nobody, mute) = (format!("http://{}", target::dead()), format!("http://{silent}"));
+        for (endpoint, command) in [(None, &run[..]), (Some(&*nobody), &run), (Some(&*mute), &["ls"])] {
+            let out = told(endpoint, command);
+            assert!(out.status.success(), "{processor}, {endpoint:?}: {}", String::from_utf8_lossy(&out.stderr));
+        }
+        assert!(comes.try_recv().is_ok(), "{processor}: nothing was sent at all");
+
+        let collector = Collector::start(&sandbox, processor);
+        assert!(told(Some(&format!("http://{}", collector.address)), &run).status.success());
+        let collected = collector.ends();
+        let names: Vec<&str> = collected.spans.iter().map(|span| span.name.as_str()).collect();
+        assert!(["run", "replay", "drain"].iter().all(|step| names.contains(step)), "{processor}: {names:?}");
+    }
+    let unknown = longpole(&store).args(["--tracing-span-processor", "simple", "ls"]).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&unknown.stderr).contains("batch-span-processor-experimental-async-runtime"),
+        "what there is, is not said"
+    );
 }

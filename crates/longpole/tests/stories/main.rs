@@ -6,12 +6,16 @@
 mod support;
 
 mod ask_in_sql;
+mod attach_to_a_process;
 mod deploy_with_pulumi;
 mod exec_in_a_script;
 mod find_the_long_pole;
+mod hand_on_to_anybody;
+mod keep_no_secret;
 mod keep_the_shelf;
 mod read_other_tools_files;
 mod read_the_page;
+mod read_what_pulumi_writes;
 mod receive_from_any_sdk;
 mod run_a_command;
 mod survive_a_crash;

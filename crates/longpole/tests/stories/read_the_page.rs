@@ -1,12 +1,16 @@
-//! Story: after the run, a person opens the page, selects the first pole, reads its hot function, clicks it and sees its spans.
-//! Guarantees: all of that works in a real browser, without a request to anywhere else and without an error on the console; who has
-//! not the address that `open` printed is told nothing.
+//! Story: after the run, a person opens the page, selects the first pole, reads its hot function, clicks it and sees its spans; one who
+//! deploys with Pulumi reads there whether it is the cloud, and which resource.
+//! Guarantees: all of that works in a real browser, without a request to anywhere else and without an error on the console; page and
+//! terminal split a deployment's time in the same words; who has not the address that `open` printed is told nothing.
 
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Sandbox, example, longpole, skip};
+use serde_json::Value;
+
+use crate::support::{Sandbox, example, json, longpole, skip};
 
 /// `longpole open` on a store, until it is dropped.
 struct Page {
@@ -31,27 +35,101 @@ impl Drop for Page {
     }
 }
 
-#[test]
-fn the_pole_its_function_and_its_spans_in_a_real_browser() {
-    let Some(chromium) = std::env::var_os("LONGPOLE_CHROMIUM") else {
-        skip("the page in a real browser", "no LONGPOLE_CHROMIUM; `cargo xtask test` finds or installs one");
-        return;
-    };
-    let sandbox = Sandbox::new();
-    let store = sandbox.path("store");
-    let run = longpole(&store).args(["run", "--summary", "none", "--"]).arg(example("deploy")).stdout(Stdio::null()).status().unwrap();
-    assert!(run.success());
-    let page = Page::open(&store);
-    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+/// A browser for the story, or a noted skip.
+fn chromium(story: &str) -> Option<PathBuf> {
+    let there = std::env::var_os("LONGPOLE_CHROMIUM").map(PathBuf::from);
+    if there.is_none() {
+        skip(story, "no LONGPOLE_CHROMIUM; `cargo xtask test` finds or installs one");
+    }
+    there
+}
+
+/// Lets a story of `web/stories` drive the browser over a store, and returns what it read.
+#[track_caller]
+fn told(story: &str, store: &Path, sandbox: &Sandbox, chromium: &Path) -> String {
+    let page = Page::open(store);
     let told = Command::new("node")
-        .arg("stories/find-the-long-pole.mjs")
+        .arg(format!("stories/{story}.mjs"))
         .arg(&page.url)
         .arg(sandbox.path("pictures"))
-        .current_dir(web)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web"))
         .env("LONGPOLE_CHROMIUM", chromium)
         .output()
         .unwrap();
     assert!(told.status.success(), "{}{}", String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
+    String::from_utf8(told.stdout).unwrap()
+}
+
+#[test]
+fn the_pole_its_function_and_its_spans_in_a_real_browser() {
+    let Some(chromium) = chromium("the page in a real browser") else { return };
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let run = longpole(&store).args(["run", "--summary", "none", "--"]).arg(example("deploy")).stdout(Stdio::null()).status().unwrap();
+    assert!(run.success());
+    told("find-the-long-pole", &store, &sandbox, &chromium);
+}
+
+/// Spans of Pulumi in OTLP JSON lines: a plug-in is started, then three resources are created one after the other, the database the
+/// longest.
+fn deployment() -> String {
+    let mut out = String::new();
+    let mut span = |id: u64, parent: u64, service: &str, name: &str, millis: (u64, u64), urn: &str| {
+        let attribute = |key: &str, value: &str| format!(r#"{{"key":"{key}","value":{{"stringValue":"{value}"}}}}"#);
+        let (parent, urn) = (
+            if parent == 0 { String::new() } else { format!(r#","parentSpanId":"{parent:016x}""#) },
+            if urn.is_empty() { String::new() } else { attribute("pulumi.resource.urn", &format!("urn:pulumi:dev::shop::{urn}")) },
+        );
+        let at = |millis: u64| 1_767_225_600_000_000_000 + millis * 1_000_000;
+        writeln!(
+            out,
+            r#"{{"resourceSpans":[{{"resource":{{"attributes":[{}]}},"scopeSpans":[{{"scope":{{"name":"t"}},"spans":[{{"traceId":"4bf92f3577b34da6a3ce929d0e0e4736","spanId":"{id:016x}"{parent},"name":"{name}","kind":3,"startTimeUnixNano":"{}","endTimeUnixNano":"{}","attributes":[{urn}],"status":{{}}}}]}}]}}]}}"#,
+            attribute("service.name", service),
+            at(millis.0),
+            at(millis.1)
+        )
+        .unwrap();
+    };
+    span(1, 0, "pulumi-cli", "pulumi", (0, 4000), "");
+    span(2, 1, "pulumi-cli", "newPlugin", (10, 300), "");
+    let resources = [
+        ("aws:ec2/vpc:Vpc::network", 320, 900),
+        ("aws:rds/instance:Instance::orders-primary", 920, 3500),
+        ("aws:ecs/service:Service::shop", 3520, 3900),
+    ];
+    for (id, (urn, start, end)) in (10..).step_by(10).zip(resources) {
+        span(id, 1, "pulumi-cli", "pulumirpc.ResourceMonitor/RegisterResource", (start, end), urn);
+        span(id + 1, id, "pulumi-resource-aws", "pulumirpc.ResourceProvider/Create", (start + 5, end - 5), urn);
+    }
+    out
+}
+
+#[test]
+fn a_deployment_and_its_resources_in_a_real_browser() {
+    let Some(chromium) = chromium("a deployment in a real browser") else { return };
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let file = sandbox.path("a-folder-whose-name-is-far-too-long-to-be-read-at-the-head-of-a-page/up.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, deployment()).unwrap();
+    // What the real Pulumi exported, and one whose resources are known.
+    let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pulumi/traces.json");
+    assert!(longpole(&store).arg("import").arg(real).arg(&file).stdout(Stdio::null()).status().unwrap().success());
+    let poles = json(longpole(&store).args(["poles", "r2", "--format", "json"]));
+    assert_eq!(poles["poles"][0]["context"], "aws:rds/instance:Instance orders-primary", "{poles}");
+
+    let told = told("read-a-deployment", &store, &sandbox, &chromium);
+    let told: Vec<Value> = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
+    assert_eq!(told.iter().map(|read| read["recording"].as_str().unwrap()).collect::<Vec<_>>(), ["r2", "r1"]);
+    assert_eq!(told[0]["resource"], "aws:rds/instance:Instance orders-primary");
+    for read in &told {
+        let answer = longpole(&store).args(["show", read["recording"].as_str().unwrap()]).output().unwrap();
+        let answer = String::from_utf8(answer.stdout).unwrap();
+        let line = answer.lines().find_map(|line| line.strip_prefix("pulumi ")).unwrap_or_else(|| panic!("no split in\n{answer}"));
+        let words: Vec<&str> = line.trim().split("  ").map(|part| part.rsplit_once(' ').unwrap().0).collect();
+        let shown: Vec<String> = read["parts"].as_array().unwrap().iter().map(|part| part.as_str().unwrap().replace('’', "'")).collect();
+        assert_eq!(shown, words, "page and terminal split the deployment differently:\n{answer}");
+    }
 }
 
 #[test]
@@ -68,4 +146,24 @@ fn the_page_answers_only_to_its_own_address() {
     assert_eq!(agent.get(format!("{api}?token=0{}", &token[1..])).call().unwrap().status(), if token.starts_with('0') { 200 } else { 401 });
     assert_eq!(agent.get(format!("{api}?token={token}")).call().unwrap().status(), 200);
     assert_eq!(agent.get(format!("{api}?token={token}")).header("host", "evil.example").call().unwrap().status(), 403);
+}
+
+#[test]
+fn a_command_goes_by_its_program_and_json_keeps_its_path() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let program = sandbox.path("a-folder-whose-name-is-far-too-long-for-a-line").join("deploy");
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::write(&program, "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let run = longpole(&store).args(["run", "--no-profile", "--"]).arg(&program).arg("--x").output().unwrap();
+    assert!(run.status.success());
+    let text = |arguments: &[&str]| String::from_utf8(longpole(&store).args(arguments).output().unwrap().stdout).unwrap();
+    for said in [String::from_utf8(run.stderr).unwrap(), text(&["show"]), text(&["ls"])] {
+        let line = said.lines().find(|line| line.contains("r1")).unwrap_or_else(|| panic!("nothing of r1 in {said}"));
+        assert!(line.contains("  deploy --x  ") && !line.contains("a-folder"), "{said}");
+    }
+    let whole = program.to_string_lossy();
+    assert_eq!(json(longpole(&store).args(["show", "--format", "json"]))["command"][0], *whole);
+    assert_eq!(json(longpole(&store).args(["ls", "--format", "json"]))["recordings"][0]["command"][0], *whole);
 }

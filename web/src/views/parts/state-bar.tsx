@@ -3,11 +3,11 @@ import { formatDuration, formatShare } from '../../logic/format';
 import { stateParts } from '../../logic/states';
 import css from './parts.module.css';
 
-/** Where a time went: a bar, and the numbers it is made of. */
-export function StateBar({ states }: { readonly states: States }) {
+/** Where a time went: a bar, and the numbers it is made of. Without samples nobody knows what was on a CPU. */
+export function StateBar({ states, sampled }: { readonly states: States; readonly sampled: boolean }) {
   const parts = stateParts(states);
   // A state that never was takes no room, but on-CPU is what one looks for.
-  const shown = parts.filter((part) => part.nanos > 0 || part.state === 'on_cpu');
+  const shown = parts.filter((part) => part.nanos > 0 || (part.state === 'on_cpu' && sampled));
   return (
     <div className={css.states}>
       <div className={css.stateBar} aria-hidden="true">
@@ -26,6 +26,11 @@ export function StateBar({ states }: { readonly states: States }) {
             </span>
           </li>
         ))}
+        {!sampled && (
+          <li>
+            <i>no samples, so on-CPU time is not known</i>
+          </li>
+        )}
       </ul>
     </div>
   );

@@ -1,12 +1,15 @@
-import type { Pole, Poles, QualityNote, Summary } from '../../api/types';
-import { contextOf, isWorthwhile, reasonPieces, wallAfter } from '../../logic/answer';
-import { counted, formatDuration, formatExit, formatPlace, formatRange, formatRangeInWords } from '../../logic/format';
-import { shortName } from '../../logic/function-name';
+import type { Deployment, Pole, Poles, QualityNote, Summary } from '../../api/types';
+import { contextOf, isOneNumber, isWorthwhile, wallAfter } from '../../logic/answer';
+import { deploymentParts } from '../../logic/deployment';
+import { counted, formatDuration, formatExit, formatRange, formatRangeInWords, formatShare } from '../../logic/format';
+import { wasSampled } from '../../logic/no-samples';
 import { graveNotes, titleOf } from '../../logic/quality';
 import type { SelectionActions } from '../../state/selection';
+import { Breakable } from '../parts/name';
 import { Notice } from '../parts/notice';
 import { StateBar } from '../parts/state-bar';
 import css from './recording.module.css';
+import { Why } from './why';
 
 function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readonly wallNanos: Summary['wallNanos'] }) {
   if (pole === undefined) {
@@ -19,33 +22,28 @@ function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readon
   const saved = pole.savesIfZero;
   return (
     <h1 className={css.sentence}>
-      <strong>{pole.name}</strong>
-      {context !== null && ` in ${context}`}
+      <strong>
+        <Breakable text={pole.name} />
+      </strong>
+      {context !== null && (
+        <>
+          {' in '}
+          <Breakable text={context} />
+        </>
+      )}
       {pole.count > 1 && ` (${counted(pole.count, 'span')})`} is the long pole: without it this run would end{' '}
       <em>{formatRangeInWords(saved)} earlier</em>, after {formatRange(wallAfter(saved, wallNanos))} instead of {formatDuration(wallNanos)}.
     </h1>
   );
 }
 
-function Why({ pole, actions }: { readonly pole: Pole; readonly actions: SelectionActions }) {
-  const { before, frame, after } = reasonPieces(pole);
+function Reason({ pole, poles, actions }: { readonly pole: Pole; readonly poles: Poles; readonly actions: SelectionActions }) {
   return (
     <p className={css.why}>
-      Why: {before}
-      {frame !== null && (
-        <button
-          type="button"
-          title={`${frame.function}\n${formatPlace(frame.file, frame.line)}`}
-          onClick={() => actions.selectPole(pole, 0, frame.handle)}
-        >
-          {shortName(frame.function)}
-        </button>
-      )}
-      {after}.{' '}
+      Why: <Why pole={pole} poles={poles} actions={actions} />.{' '}
       {pole.evidence === 'declared'
         ? '◆ What it waited for is declared.'
-        : '◇ What it waited for is inferred from order, so the saving is a range.'}
-      {pole.fewSamples && pole.samples > 0 && ` Only ${counted(pole.samples, 'sample')}: shares are rough.`}
+        : `◇ What it waited for is inferred from order${isOneNumber(pole.savesIfZero) ? '' : ', so the saving is a range'}.`}
     </p>
   );
 }
@@ -62,7 +60,7 @@ function Facts({ summary }: { readonly summary: Summary }) {
         </li>
       )}
       <li>
-        <b>{summary.exit === null ? 'end unknown' : formatExit(summary.exit)}</b>
+        <b>{summary.exit === null ? 'no exit seen' : formatExit(summary.exit)}</b>
       </li>
       <li>
         <b>{counted(summary.processes, 'process', 'processes')}</b>
@@ -70,14 +68,29 @@ function Facts({ summary }: { readonly summary: Summary }) {
       <li>
         <b>{counted(summary.spans, 'span')}</b> in {counted(summary.traces, 'trace')}
       </li>
-      <li>
-        <b>{counted(summary.samples, 'sample')}</b>
-        {summary.rateHz > 0 && ` at ${summary.rateHz} Hz`}
-      </li>
+      {summary.rateHz > 0 && (
+        <li>
+          <b>{counted(summary.samples, 'sample')}</b> at {summary.rateHz} Hz
+        </li>
+      )}
       <li>
         <b>{summary.parallelism.mean.toFixed(1)}</b> in flight on average, <b>{summary.parallelism.peak}</b> at most
       </li>
-      <li>on {summary.host}</li>
+      {summary.host !== '' && <li>on {summary.host}</li>}
+    </ul>
+  );
+}
+
+/** Is it the cloud, or Pulumi itself? */
+function DeploymentTime({ deployment, wallNanos }: { readonly deployment: Deployment; readonly wallNanos: Summary['wallNanos'] }) {
+  return (
+    <ul className={`${css.facts} ${css.deployment}`} aria-label="Time of the deployment">
+      <li>pulumi</li>
+      {deploymentParts(deployment, wallNanos).map(({ label, explanation, nanos, share }) => (
+        <li key={label} title={`${formatDuration(nanos)} of the critical path: ${explanation}`}>
+          <b>{formatShare(share)}</b> {label}
+        </li>
+      ))}
     </ul>
   );
 }
@@ -95,18 +108,19 @@ export function AnswerHeader({
   readonly actions: SelectionActions;
 }) {
   const pole = poles?.poles[0];
-  const worthwhile = pole !== undefined && isWorthwhile(pole.savesIfZero, summary.wallNanos);
+  const worthwhile = poles !== undefined && pole !== undefined && isWorthwhile(pole.savesIfZero, summary.wallNanos);
   return (
     <section className={css.answer} aria-label="Answer">
       <div>
         {poles !== undefined && <Sentence pole={pole} wallNanos={summary.wallNanos} />}
-        {worthwhile && <Why pole={pole} actions={actions} />}
+        {worthwhile && <Reason pole={pole} poles={poles} actions={actions} />}
         <Facts summary={summary} />
       </div>
       <div className={css.pathStates}>
         <h2>Along the critical path, {formatDuration(summary.wallNanos)} of wall time</h2>
-        <StateBar states={summary.states} />
+        <StateBar states={summary.states} sampled={wasSampled(summary)} />
       </div>
+      {summary.deployment !== null && <DeploymentTime deployment={summary.deployment} wallNanos={summary.wallNanos} />}
       {graveNotes(notes).length > 0 && (
         <div className={css.notices}>
           {graveNotes(notes).map((note) => (

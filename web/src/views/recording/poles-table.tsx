@@ -1,35 +1,47 @@
+import { useEffect, useRef } from 'react';
 import type { Pole, Poles } from '../../api/types';
 import { ratio } from '../../base/math';
-import { contextOf } from '../../logic/answer';
+import { contextOf, nameOfResource, poleInWords, whyInWords } from '../../logic/answer';
 import { counted, formatDuration, formatRange } from '../../logic/format';
 import type { SelectionActions } from '../../state/selection';
+import { Name } from '../parts/name';
 import { EvidenceMark, Saving } from '../parts/saving';
 import css from './recording.module.css';
+import { Why } from './why';
 
 function PoleRow({
   pole,
-  wallNanos,
+  poles,
   selected,
-  onSelect,
+  actions,
 }: {
   readonly pole: Pole;
-  readonly wallNanos: Poles['wallNanos'];
+  readonly poles: Poles;
   readonly selected: boolean;
-  readonly onSelect: () => void;
+  readonly actions: SelectionActions;
 }) {
+  const { wallNanos } = poles;
   const context = contextOf(pole);
   return (
     // The button in the row is what the keyboard and a screen reader use; a click anywhere else in the row is for the mouse.
-    <tr aria-current={selected} onClick={onSelect}>
+    <tr aria-current={selected} onClick={() => actions.selectPole(pole)}>
       <td className={css.poleHandle}>{pole.handle}</td>
       <td>
-        <button type="button" className={css.poleName} title={pole.name}>
-          {pole.name}
-          {pole.count > 1 && ` ×${pole.count}`}
+        <button type="button" className={css.poleName} title={poleInWords(pole)} aria-label={poleInWords(pole)}>
+          <Name text={pole.name} />
+          {pole.count > 1 && <span>&nbsp;×{pole.count}</span>}
         </button>
-        <small title={context === null ? pole.service : `${pole.service} · in ${context}`}>
-          {pole.service}
-          {context !== null && ` · in ${context}`}
+        <small className={css.poleContext} title={pole.resource ?? `${context === null ? '' : `in ${context} · `}${pole.service}`}>
+          {context !== null && (
+            <span className={css.inContext}>
+              in&nbsp;
+              <Name text={context} end={nameOfResource(pole)} />
+            </span>
+          )}
+          <span className={css.ellipsis}>
+            {context !== null && <>&nbsp;·&nbsp;</>}
+            {pole.service}
+          </span>
         </small>
       </td>
       <td className={css.number}>{formatDuration(pole.onPathNanos)}</td>
@@ -49,9 +61,8 @@ function PoleRow({
         )}
       </td>
       <td className={css.cellWhy}>
-        <span className={css.whyText} title={pole.reason.text}>
-          {pole.reason.text}
-          {pole.fewSamples && pole.samples > 0 && ` (only ${counted(pole.samples, 'sample')})`}
+        <span className={css.whyText} title={whyInWords(pole)}>
+          <Why pole={pole} poles={poles} actions={actions} />
         </span>
       </td>
     </tr>
@@ -68,6 +79,16 @@ export function PolesTable({
   readonly selected: string | null;
   readonly actions: SelectionActions;
 }) {
+  const table = useRef<HTMLDivElement>(null);
+  // A pole may be selected from elsewhere. Only the table scrolls, not what it stands in.
+  useEffect(() => {
+    const row = selected === null ? null : table.current?.querySelector('tr[aria-current="true"]');
+    if (table.current === null || row === null || row === undefined) return;
+    const [seen, wanted] = [table.current.getBoundingClientRect(), row.getBoundingClientRect()];
+    const head = table.current.querySelector('th')?.offsetHeight ?? 0;
+    if (wanted.top < seen.top + head) table.current.scrollTop -= seen.top + head - wanted.top;
+    else if (wanted.bottom > seen.bottom) table.current.scrollTop += wanted.bottom - seen.bottom;
+  }, [selected]);
   return (
     <section className={poles.poles.length > 0 ? css.poles : css.noPoles} aria-label="Long poles">
       <div className={css.bar}>
@@ -75,7 +96,7 @@ export function PolesTable({
         <p className={css.polesRemark}>what the run would end earlier without it · ◆ declared ◇ inferred</p>
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by the keyboard */}
-      <div className={css.polesScroll} tabIndex={0} role="group" aria-label="Table of long poles">
+      <div ref={table} className={css.polesScroll} tabIndex={0} role="group" aria-label="Table of long poles">
         {poles.poles.length > 0 && (
           <table className={css.polesTable}>
             <thead>
@@ -96,13 +117,7 @@ export function PolesTable({
             </thead>
             <tbody>
               {poles.poles.map((pole) => (
-                <PoleRow
-                  key={pole.handle}
-                  pole={pole}
-                  wallNanos={poles.wallNanos}
-                  selected={pole.handle === selected}
-                  onSelect={() => actions.selectPole(pole)}
-                />
+                <PoleRow key={pole.handle} pole={pole} poles={poles} selected={pole.handle === selected} actions={actions} />
               ))}
             </tbody>
           </table>

@@ -2,7 +2,8 @@ import { useQuery } from '@tanstack/react-query';
 import { type CSSProperties, type KeyboardEvent, type PointerEvent, useEffect, useMemo } from 'react';
 import type { Frame, Poles, Summary, Tree } from '../../api/types';
 import { clamp } from '../../base/math';
-import { counted, formatCommand, formatDuration } from '../../logic/format';
+import { selectedPole } from '../../logic/answer';
+import { counted, formatCommand, formatDuration, shortCommand } from '../../logic/format';
 import { spanOfHandle } from '../../logic/handles';
 import { allNotes } from '../../logic/quality';
 import { usePreparedTree, useSpanMarks, useVisibleSpans } from '../../state/derived';
@@ -12,6 +13,7 @@ import { type Selection, useSelection } from '../../state/selection';
 import { useAtom } from '../../state/store';
 import { foldOf, readRange } from '../../state/url';
 import { isTyping } from '../parts/keyboard';
+import { Name } from '../parts/name';
 import { Failure, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
@@ -120,7 +122,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
   const shownFrame = frameHandle === '' ? undefined : frame.data;
   const notes = useMemo(() => allNotes(summary, tree.data?.notes ?? []), [summary, tree.data]);
   const share = useAtom(panelShareAtom, (value) => value);
-  const pole = poles.data?.poles.find(({ handle }) => handle === search.pole) ?? null;
+  const pole = poles.data === undefined ? null : selectedPole(poles.data, search.pole, search.span);
 
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent): void => {
@@ -142,12 +144,14 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
       <Topbar tools={<QualityPopover summary={summary} notes={notes} />}>
         <span aria-hidden="true">›</span>
         <strong>{summary.recording}</strong>
-        <code title={formatCommand(summary.command)}>{formatCommand(summary.command)}</code>
+        <code title={formatCommand(summary.command)}>
+          <Name text={shortCommand(summary.command)} />
+        </code>
       </Topbar>
       <AnswerHeader summary={summary} poles={poles.data} notes={notes} actions={actions} />
       <main className={css.split} style={{ '--panel-share': share } as CSSProperties}>
         <div className={css.left}>
-          {poles.data !== undefined && <PolesTable poles={poles.data} selected={search.pole ?? null} actions={actions} />}
+          {poles.data !== undefined && <PolesTable poles={poles.data} selected={pole?.handle ?? null} actions={actions} />}
           {poles.error !== null && <Failure error={poles.error} retry={() => poles.refetch()} />}
           {tree.data !== undefined && <TraceRows tree={tree.data} poles={poles.data} frame={shownFrame} selection={selection} />}
           {tree.error !== null && <Failure error={tree.error} retry={() => tree.refetch()} />}
@@ -155,7 +159,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
         </div>
         <Splitter />
         <aside className={css.panel} aria-label="Selection">
-          <SelectionPanel selection={selection} pole={pole} summary={summary} notes={notes} />
+          <SelectionPanel selection={selection} pole={pole} poles={poles.data} summary={summary} notes={notes} />
         </aside>
       </main>
       <Announcement selection={selection} tree={tree.data} frame={shownFrame} />
@@ -169,7 +173,7 @@ export function RecordingPage() {
   const { data: summary, error, refetch } = useQuery(summaryQuery(selection.recording));
   useEffect(() => {
     document.title =
-      summary === undefined ? `longpole: ${selection.recording}` : `${summary.recording} ${formatCommand(summary.command)} – longpole`;
+      summary === undefined ? `longpole: ${selection.recording}` : `${summary.recording} ${shortCommand(summary.command)} – longpole`;
   }, [summary, selection.recording]);
   return (
     <div className={css.page}>

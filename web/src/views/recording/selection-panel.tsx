@@ -1,15 +1,17 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import type { Flame, Pole, QualityNote, SampleLinks, Span, Summary } from '../../api/types';
+import type { Flame, Pole, Poles, QualityNote, SampleLinks, Span, Summary } from '../../api/types';
 import { at } from '../../base/column';
 import { ratio } from '../../base/math';
+import { contextOf, isOneNumber } from '../../logic/answer';
 import { frameTotals, hottestFrames } from '../../logic/flame-graph';
-import { counted, formatCommand, formatDuration, formatRange } from '../../logic/format';
-import { type NoSamples, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
+import { counted, formatCommand, formatDuration, formatRange, shortCommand } from '../../logic/format';
+import { type NoSamples, wasSampled, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
 import { linksInWords } from '../../logic/quality';
 import { flameQuery, spanQuery } from '../../state/queries';
 import type { Selection } from '../../state/selection';
 import { BackIcon, CloseIcon, NextIcon } from '../parts/icons';
+import { Breakable } from '../parts/name';
 import { Failure, Notice, Skeleton } from '../parts/notice';
 import { EvidenceMark } from '../parts/saving';
 import { StateBar } from '../parts/state-bar';
@@ -19,6 +21,7 @@ import { FrameCard } from './frame-card';
 import css from './recording.module.css';
 import { SpanDetails } from './span-details';
 import { type HotFrame, TopFrames } from './top-frames';
+import { Why } from './why';
 
 const TOP_FRAMES_MAX = 10;
 
@@ -141,11 +144,39 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
           ? 'Making it faster would not end this run earlier: something else takes as long.'
           : savings.evidence === 'declared'
             ? '◆ What it and its followers waited for is declared, so the saving is one number.'
-            : '◇ What waited for it is inferred from order, so the saving is a range.'}
+            : `◇ What waited for it is inferred from order${isOneNumber(savings.ifZero) ? '' : ', so the saving is a range'}.`}
         {pole !== null &&
           pole.count > 1 &&
           ` All ${counted(pole.count, 'span')} of ${pole.handle} together save ${formatRange(pole.savesIfZero)}.`}
       </p>
+    </section>
+  );
+}
+
+/** What the pole of the span is about, and why it is long. */
+function AboutPole({ pole, poles, actions }: { readonly pole: Pole; readonly poles: Poles; readonly actions: Selection['actions'] }) {
+  const context = contextOf(pole);
+  return (
+    <section className={css.section} aria-label="Long pole">
+      <p className={css.aboutPole}>
+        <strong className={css.poleHandle}>{pole.handle}</strong>
+        {context !== null && (
+          <>
+            {' in '}
+            <strong>
+              <Breakable text={context} />
+            </strong>
+          </>
+        )}
+        : <Why pole={pole} poles={poles} actions={actions} />.
+      </p>
+      {pole.resource !== null && (
+        <p className={css.remark}>
+          <code>
+            <Breakable text={pole.resource} />
+          </code>
+        </p>
+      )}
     </section>
   );
 }
@@ -179,12 +210,14 @@ function SpanPanel({
   selection,
   handle,
   pole,
+  poles,
   summary,
   notes,
 }: {
   readonly selection: Selection;
   readonly handle: string;
   readonly pole: Pole | null;
+  readonly poles: Poles | undefined;
   readonly summary: Summary;
   readonly notes: readonly QualityNote[];
 }) {
@@ -213,7 +246,9 @@ function SpanPanel({
     <>
       <div className={css.panelHead}>
         <div className={css.panelTitle}>
-          <h2>{span.name}</h2>
+          <h2>
+            <Breakable text={span.name} />
+          </h2>
           <p>
             {span.handle} · {span.service} · {formatDuration(span.durationNanos)}, from {formatDuration(span.startNanos)} to{' '}
             {formatDuration(span.startNanos + span.durationNanos)}
@@ -235,8 +270,9 @@ function SpanPanel({
         {close}
       </div>
       <Savings span={span} pole={pole} />
+      {pole !== null && poles !== undefined && <AboutPole pole={pole} poles={poles} actions={actions} />}
       <section className={css.section} aria-label="States">
-        <StateBar states={span.states} />
+        <StateBar states={span.states} sampled={wasSampled(summary)} />
       </section>
       <Code
         selection={selection}
@@ -264,7 +300,7 @@ function RunPanel({
         <div className={css.panelTitle}>
           <h2>The whole run</h2>
           <p>
-            <code>{formatCommand(summary.command)}</code>
+            <code title={formatCommand(summary.command)}>{shortCommand(summary.command)}</code>
           </p>
         </div>
       </div>
@@ -280,11 +316,14 @@ function RunPanel({
 export function SelectionPanel({
   selection,
   pole,
+  poles,
   summary,
   notes,
 }: {
   readonly selection: Selection;
+  /** The selected pole, or that of the selected span. */
   readonly pole: Pole | null;
+  readonly poles: Poles | undefined;
   readonly summary: Summary;
   readonly notes: readonly QualityNote[];
 }) {
@@ -292,6 +331,6 @@ export function SelectionPanel({
   return handle === null ? (
     <RunPanel selection={selection} summary={summary} notes={notes} />
   ) : (
-    <SpanPanel selection={selection} handle={handle} pole={pole} summary={summary} notes={notes} />
+    <SpanPanel selection={selection} handle={handle} pole={pole} poles={poles} summary={summary} notes={notes} />
   );
 }

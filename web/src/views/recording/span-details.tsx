@@ -1,8 +1,26 @@
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import type { Attribute, Span } from '../../api/types';
-import { formatCommand, formatDuration, formatValue } from '../../logic/format';
+import { counted, formatCommand, formatDuration, formatValue } from '../../logic/format';
 import type { SelectionActions } from '../../state/selection';
 import css from './recording.module.css';
+
+/** Longer values, stack traces most of all, would push everything else off the screen; so much of them stands for the whole. */
+const VALUE_CHARACTERS_MAX = 320;
+const VALUE_CHARACTERS = 160;
+
+function Value({ value }: { readonly value: Attribute['value'] }) {
+  const [whole, setWhole] = useState(false);
+  const text = formatValue(value);
+  if (text.length <= VALUE_CHARACTERS_MAX) return text;
+  return (
+    <>
+      {whole ? text : `${text.slice(0, VALUE_CHARACTERS)}…`}{' '}
+      <button type="button" className={css.linkButton} aria-expanded={whole} onClick={() => setWhole(!whole)}>
+        {whole ? 'less' : `all ${counted(text.length, 'character')}`}
+      </button>
+    </>
+  );
+}
 
 function Pairs({ attributes }: { readonly attributes: readonly Attribute[] }) {
   return (
@@ -11,7 +29,9 @@ function Pairs({ attributes }: { readonly attributes: readonly Attribute[] }) {
         // biome-ignore lint/suspicious/noArrayIndexKey: a key may occur twice, and the list never changes
         <dt key={`${index} key`}>{key}</dt>,
         // biome-ignore lint/suspicious/noArrayIndexKey: see above
-        <dd key={`${index} value`}>{formatValue(value)}</dd>,
+        <dd key={`${index} value`}>
+          <Value value={value} />
+        </dd>,
       ])}
     </dl>
   );

@@ -1,13 +1,13 @@
 /** What the mouse does on the rows: point, click, drag, wheel. */
 import { type MouseEvent, type PointerEvent, type RefObject, useEffect, useRef } from 'react';
-import type { Tree } from '../../api/types';
+import type { Pole, Tree } from '../../api/types';
 import type { SpanIndex } from '../../base/brand';
 import { at } from '../../base/column';
 import { clamp } from '../../base/math';
 import type { WaterfallEngine } from '../../canvas/waterfall-engine';
 import { counted, formatDuration } from '../../logic/format';
 import { spanHandle } from '../../logic/handles';
-import { nameOfSpan, remarksOf, serviceOfSpan } from '../../logic/span-words';
+import { nameOfSpan, poleOfSpanInWords, remarksOf, serviceOfSpan } from '../../logic/span-words';
 import { panned, ROW_HEIGHT, rangeOfSpan, type WaterfallView } from '../../logic/waterfall';
 import type { createHover } from '../parts/hover-card';
 
@@ -16,7 +16,7 @@ const CLICK_PIXELS = 4;
 /** Zoom for one pixel of the wheel. */
 const WHEEL_ZOOM = 1.0018;
 
-function SpanCard({ tree, span }: { readonly tree: Tree; readonly span: SpanIndex }) {
+function SpanCard({ tree, span, pole }: { readonly tree: Tree; readonly span: SpanIndex; readonly pole: Pole | undefined }) {
   const onPath = at(tree.onPath, span);
   const samples = at(tree.samples, span);
   return (
@@ -24,6 +24,7 @@ function SpanCard({ tree, span }: { readonly tree: Tree; readonly span: SpanInde
       <strong>{nameOfSpan(tree, span)}</strong>
       <p>
         {spanHandle(span)} · {serviceOfSpan(tree, span)}
+        {pole !== undefined && ` · ${poleOfSpanInWords(pole)}`}
       </p>
       <dl>
         <dt>duration</dt>
@@ -124,7 +125,9 @@ export function useWaterfallGestures(
     const found = engine.hit(x, y);
     const isOnAxis = found.zone === 'ruler' || found.zone === 'timeline';
     pointer.set({ ...pointer.get(), row: 'row' in found ? found.row : null, x: isOnAxis ? x : null });
-    const content = 'span' in found && found.zone !== 'fold' ? <SpanCard tree={engine.scene().tree} span={found.span} /> : null;
+    const { tree, poleOf } = engine.scene();
+    const content =
+      'span' in found && found.zone !== 'fold' ? <SpanCard tree={tree} span={found.span} pole={poleOf.get(found.span)} /> : null;
     hover.set(content === null ? null : { x: event.clientX, y: event.clientY, content });
   };
 

@@ -128,8 +128,7 @@ export function Waterfall({
         <h2>Trace</h2>
         <p>
           {counted(tree.count - prepared.processes, 'span')}
-          {prepared.processes > 0 && ` and ${counted(prepared.processes, 'process', 'processes')}`} of{' '}
-          {counted(tree.services.length, 'service')}
+          {prepared.processes > 0 && ` and ${counted(prepared.processes, 'process row')}`} of {counted(tree.services.length, 'service')}
           {rows.length < tree.count && `, ${counted(rows.length, 'row')} unfolded`}
         </p>
         <span className={css.spread} />

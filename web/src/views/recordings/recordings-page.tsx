@@ -5,12 +5,23 @@ import type { Exit, NanosRange, Recording } from '../../api/types';
 import type { Nanos } from '../../base/brand';
 import { ratio } from '../../base/math';
 import { contextOf, hasAnswer } from '../../logic/answer';
-import { counted, formatAge, formatCommand, formatDuration, formatExit, formatRange, succeeded, unixMillis } from '../../logic/format';
+import {
+  counted,
+  formatAge,
+  formatCommand,
+  formatDuration,
+  formatExit,
+  formatRange,
+  shortCommand,
+  succeeded,
+  unixMillis,
+} from '../../logic/format';
 import { shortName } from '../../logic/function-name';
 import { matchingRecordings } from '../../logic/search';
 import { recordingsQuery } from '../../state/queries';
 import { CheckIcon, CloseIcon } from '../parts/icons';
 import { isTyping } from '../parts/keyboard';
+import { Name } from '../parts/name';
 import { Command, Failure, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
@@ -62,7 +73,6 @@ function SavedPart({ saved, wallNanos }: { readonly saved: NanosRange; readonly 
 
 function Row({ recording, nowMillis }: { readonly recording: Recording; readonly nowMillis: number }) {
   const started = unixMillis(recording.startUnixNano);
-  const command = formatCommand(recording.command);
   return (
     <tr>
       <td>
@@ -71,8 +81,8 @@ function Row({ recording, nowMillis }: { readonly recording: Recording; readonly
         </Link>
       </td>
       <td>
-        <code className={css.command} title={command}>
-          {command}
+        <code className={css.command} title={formatCommand(recording.command)}>
+          <Name text={shortCommand(recording.command)} />
         </code>
         <AnswerLine recording={recording} />
       </td>

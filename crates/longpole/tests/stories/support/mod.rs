@@ -1,6 +1,9 @@
 //! What stories share: a sandbox of their own, the binary, the example, a second role of this test binary, a plain user.
 
+pub(crate) mod collector;
 pub(crate) mod program;
+pub(crate) mod target;
+pub(crate) mod tee;
 pub(crate) mod terminal;
 
 use std::io::Write;

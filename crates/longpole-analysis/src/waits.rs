@@ -1,0 +1,239 @@
+//! Waits × spans → whose wait it was, and which function waited.
+//!
+//! A thread that published a span waits for that span. Where nothing was published, a wait says something about a span only if the
+//! process has one thread that does its work: that of a program with one thread, or the one that ran [`MAIN_SHARE_PERCENT`] of the
+//! process's time on CPUs. Workers of a pool that wait for work wait for nobody's span ([`IDLE`]).
+//!
+//! ```text
+//! thread 7   ==handle==|······ recvfrom ······|==handle==     the wait belongs to the span open where it began
+//! thread 8   |··················· idle worker ··········|     nobody's
+//! ```
+
+use std::collections::{HashMap, HashSet};
+
+use longpole_model::stack::LocationKind;
+use longpole_model::{ContextRecord, Evidence, Frame, Recording, SampleLink, StackId, Wait};
+
+use crate::sample_links;
+use crate::trace_tree::Forest;
+
+/// A thread that ran this much of its process's time on CPUs is the one that does its work.
+const MAIN_SHARE_PERCENT: u64 = 80;
+
+/// Functions in whose callees a thread waits for work to be given to it.
+const IDLE: [&str; 14] = [
+    "runtime.findRunnable",
+    "runtime.stopm",
+    "runtime.sysmon",
+    "runtime.gcBgMarkWorker",
+    "tokio::runtime::scheduler::multi_thread::worker::Context::park",
+    "tokio::runtime::scheduler::multi_thread::park::Parker::park",
+    "tokio::runtime::blocking::pool::Inner::run",
+    "tokio::runtime::park::",
+    "async_io::driver::block_on",
+    "tokio::runtime::time::Driver::park_internal",
+    "rayon_core::sleep::Sleep::sleep",
+    "rayon_core::registry::WorkerThread::wait_until_cold",
+    "std::thread::park",
+    "uv__io_poll",
+];
+
+/// Beginnings of functions of languages, runtimes and libraries between a program's own code and the kernel.
+const BENEATH: [&str; 26] = [
+    "std::",
+    "<std::",
+    "core::",
+    "<core::",
+    "alloc::",
+    "<alloc::",
+    "tokio::",
+    "<tokio::",
+    "mio::",
+    "futures",
+    "parking_lot",
+    "runtime.",
+    "runtime/",
+    "syscall.",
+    "internal/",
+    "os.",
+    "net.",
+    "sync.",
+    "time.",
+    "io.",
+    "_Py",
+    "Py",
+    "pthread_",
+    "__",
+    "_IO_",
+    "[",
+];
+
+/// Where sources of languages and libraries lie: standard library and registry of Rust, Go's, Python's.
+const LIBRARY_SOURCES: [&str; 7] =
+    ["/rustc/", "/rustlib/", "/.cargo/registry/", "/go/src/", "/go/pkg/mod/", "/site-packages/", "/lib/python3"];
+
+/// Libraries of the system: their functions are how a program waits, not who.
+const SYSTEM: [&str; 7] = ["libc.so", "libc-", "ld-linux", "libpthread", "libm.so", "[vdso]", "musl"];
+
+/// Which waits say something about a span or process, in the order of the waits.
+pub(crate) fn telling(recording: &Recording) -> Vec<bool> {
+    let workers = workers(recording);
+    let idle: Vec<bool> = (0..recording.stacks.len()).map(|stack| is_idle(recording, StackId(stack as u32))).collect();
+    let tells = |wait: &Wait| match wait.context {
+        ContextRecord::Span { .. } => true,
+        ContextRecord::NoSpan => false,
+        ContextRecord::Absent | ContextRecord::Torn => {
+            workers.contains(&(wait.pid, wait.tid)) && !wait.stack.is_some_and(|stack| idle.get(stack.0 as usize).copied().unwrap_or(false))
+        }
+    };
+    recording.waits.iter().map(tells).collect()
+}
+
+/// Of each process the thread that does its work, where there is one.
+fn workers(recording: &Recording) -> HashSet<(u32, u32)> {
+    let mut threads: HashMap<u32, HashMap<u32, u64>> = HashMap::new();
+    for thread in &recording.threads {
+        threads.entry(thread.pid).or_default().entry(thread.tid).or_default();
+    }
+    for slice in &recording.cpu_slices {
+        *threads.entry(slice.pid).or_default().entry(slice.tid).or_default() += slice.end.nanos_since(slice.start);
+    }
+    for wait in &recording.waits {
+        threads.entry(wait.pid).or_default().entry(wait.tid).or_default();
+    }
+    let worker = |(pid, threads): (u32, HashMap<u32, u64>)| {
+        let all: u64 = threads.values().sum();
+        let (tid, most) = threads.iter().max_by_key(|(tid, nanos)| (**nanos, std::cmp::Reverse(**tid)))?;
+        (threads.len() == 1 || (all > 0 && most * 100 >= all * MAIN_SHARE_PERCENT)).then_some((pid, *tid))
+    };
+    threads.into_iter().filter_map(worker).collect()
+}
+
+fn is_idle(recording: &Recording, stack: StackId) -> bool {
+    frames(recording, stack).any(|(frame, _)| IDLE.iter().any(|idle| frame.function.starts_with(idle)))
+}
+
+/// The frames of a stack, innermost first, each with whether it stands in a library of the system.
+fn frames(recording: &Recording, stack: StackId) -> impl Iterator<Item = (&Frame, bool)> {
+    let locations = recording.stacks.get(stack.0 as usize).map_or(&[][..], |stack| &stack.locations);
+    locations.iter().filter_map(|id| recording.locations.get(id.0 as usize)).flat_map(|location| {
+        let path = match &location.kind {
+            LocationKind::Code { mapping, .. } => recording.mappings.get(mapping.0 as usize).map_or("", |mapping| mapping.path.as_str()),
+            _ => "",
+        };
+        let file = path.rsplit('/').next().unwrap_or(path);
+        let of_system = SYSTEM.iter().any(|name| file.starts_with(name));
+        location.frames.iter().map(move |frame| (frame, of_system))
+    })
+}
+
+/// Whether the function is the language's, or a library's.
+fn is_beneath(frame: &Frame) -> bool {
+    BENEATH.iter().any(|beginning| frame.function.starts_with(beginning)) || LIBRARY_SOURCES.iter().any(|path| frame.file.contains(path))
+}
+
+/// The function of the program that waits: the innermost one that is neither the system's nor its language's. The innermost of the
+/// program at all where there is none.
+pub(crate) fn waiting_function(recording: &Recording, stack: StackId) -> Option<&str> {
+    let own = || frames(recording, stack).filter(|(_, of_system)| !of_system).map(|(frame, _)| frame);
+    own().find(|frame| !is_beneath(frame)).or_else(|| own().next()).map(|frame| frame.function.as_str())
+}
+
+/// The link of each wait, in the order of the waits.
+pub fn link(recording: &Recording) -> Vec<SampleLink> {
+    let telling = telling(recording);
+    let asked = recording.waits.iter().zip(&telling).map(|(wait, tells)| {
+        let context = if *tells { wait.context } else { ContextRecord::NoSpan };
+        sample_links::Asked { pid: wait.pid, time: wait.start, context }
+    });
+    sample_links::link_all(recording, asked)
+}
+
+/// A wait of a node, in nanoseconds from the start of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NodeWait {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    /// Its place in `recording.waits`.
+    pub(crate) wait: u32,
+}
+
+/// The waits of each node, by start.
+#[derive(Debug, Default)]
+pub(crate) struct NodeWaits {
+    of_node: HashMap<usize, Vec<NodeWait>>,
+}
+
+impl NodeWaits {
+    /// Gives the waits to the nodes: by the recording's links, and where nothing was open to the node of their process.
+    pub(crate) fn of(recording: &Recording, forest: &Forest) -> NodeWaits {
+        let telling = telling(recording);
+        let origin = forest.run_range().start;
+        let mut of_node: HashMap<usize, Vec<NodeWait>> = HashMap::new();
+        for (i, (wait, link)) in recording.waits.iter().zip(&recording.wait_links).enumerate() {
+            let (Some(start), Some(end)) = (recording.clock.to_unix(wait.start), recording.clock.to_unix(wait.end)) else { continue };
+            let node = match (link.span, link.evidence) {
+                (Some((trace, span)), _) => forest.node_of_id(recording, trace, span),
+                (None, Evidence::None) if telling[i] => forest.process_at(wait.pid, start).and_then(|p| forest.node_of_process(p)),
+                (None, _) => None,
+            };
+            if let Some(node) = node {
+                let wait = NodeWait { from: start.nanos_since(origin), to: end.nanos_since(origin), wait: i as u32 };
+                of_node.entry(node).or_default().push(wait);
+            }
+        }
+        of_node.values_mut().for_each(|waits| waits.sort_by_key(|wait| (wait.from, wait.wait)));
+        NodeWaits { of_node }
+    }
+
+    /// Those of a node.
+    pub(crate) fn of_node(&self, node: usize) -> &[NodeWait] {
+        self.of_node.get(&node).map_or(&[], |waits| waits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::text;
+
+    #[test]
+    fn a_wait_belongs_to_the_span_of_its_thread_and_idle_workers_wait_for_nobody() {
+        let recording = text::parse(
+            "\
+run x 0..100ms
+  web 0..100ms svc pid 1
+    call 10..60ms svc
+wait 12..50ms pid 1 network main;fetch;recv
+wait 70..90ms pid 1 tid 1 sleep main;pause
+wait 0..99ms pid 2 tid 3 lock start;worker
+wait 0..99ms pid 2 tid 4 lock start;worker
+wait 5..9ms pid 9 lock main;std::thread::park;futex_wait
+wait 5..9ms pid 1 tid 8 lock [web] main;join
+",
+        )
+        .unwrap();
+        let links = link(&recording);
+        let name = |link: &SampleLink| {
+            let span = link.span.and_then(|(_, id)| recording.spans.iter().find(|span| span.span_id == id));
+            format!("{} {}", span.map_or("-", |span| span.name.as_str()), link.evidence.as_str())
+        };
+        let found: Vec<String> = links.iter().map(name).collect();
+        // Thread 8 of process 1 makes thread 1 one of two without a share of the CPU: nobody does its work.
+        assert_eq!(found, ["- none", "- none", "- none", "web record", "- none", "- none"]);
+        let alone: Vec<Wait> = recording.waits.iter().filter(|wait| wait.tid != 8).cloned().collect();
+        let recording = Recording { waits: alone, ..recording.clone() };
+        let found: Vec<String> = link(&recording).iter().map(name).collect();
+        assert_eq!(found, ["- none", "- none", "- none", "call inferred", "web inferred"]);
+    }
+
+    #[test]
+    fn who_waits_is_the_innermost_function_of_the_program() {
+        let recording = text::parse(
+            "run x 0..9ms\nwait 1..8ms pid 1 network main;shop::pay;tokio::net::read;std::io::read\nwait 2..3ms pid 1 lock runtime.futex\n",
+        )
+        .unwrap();
+        let names: Vec<_> = recording.waits.iter().map(|wait| waiting_function(&recording, wait.stack.unwrap())).collect();
+        assert_eq!(names, [Some("shop::pay"), Some("runtime.futex")]);
+    }
+}

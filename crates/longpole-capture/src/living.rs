@@ -1,0 +1,168 @@
+//! A tree of processes that runs already, as `/proc` tells of it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+/// Most processes of a tree: what has more is no command.
+const PROCESSES_MAX: usize = 4_096;
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Living {
+    pub(crate) pid: u32,
+    /// `None` for the root of the tree.
+    pub(crate) parent: Option<u32>,
+    pub(crate) name: String,
+    pub(crate) threads: Vec<LivingThread>,
+    pub(crate) maps: Vec<MappedCode>,
+}
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LivingThread {
+    pub(crate) tid: u32,
+    pub(crate) name: String,
+    /// It sleeps.
+    pub(crate) blocked: bool,
+}
+
+/// Executable memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MappedCode {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) file_offset: u64,
+    pub(crate) device: (u32, u32),
+    pub(crate) inode: u64,
+    pub(crate) path: Vec<u8>,
+}
+
+/// The process and all that descend from it, parents before children. Empty where it does not live.
+pub(crate) fn tree_of(root: u32) -> Vec<Living> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        if let Some(stat) = Stat::read(&format!("/proc/{pid}/stat")) {
+            children.entry(stat.parent).or_default().push(pid);
+        }
+    }
+    let mut out: Vec<Living> = Living::read(root, None).into_iter().collect();
+    let mut next = 0;
+    while let Some(pid) = out.get(next).map(|process| process.pid) {
+        next += 1;
+        for child in children.remove(&pid).unwrap_or_default() {
+            if out.len() < PROCESSES_MAX {
+                out.extend(Living::read(child, Some(pid)));
+            }
+        }
+    }
+    out
+}
+
+impl Living {
+    fn read(pid: u32, parent: Option<u32>) -> Option<Living> {
+        let stat = Stat::read(&format!("/proc/{pid}/stat"))?;
+        let threads = threads_of(pid);
+        let maps = fs::read(format!("/proc/{pid}/maps")).map(|text| maps(&text)).unwrap_or_default();
+        (!threads.is_empty()).then_some(Living { pid, parent, name: stat.name, threads, maps })
+    }
+}
+
+/// The threads of a process.
+pub(crate) fn threads_of(pid: u32) -> Vec<LivingThread> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let thread = |entry: fs::DirEntry| {
+        let tid: u32 = std::str::from_utf8(entry.file_name().as_bytes()).ok()?.parse().ok()?;
+        let stat = Stat::read(&format!("/proc/{pid}/task/{tid}/stat"))?;
+        Some(LivingThread { tid, name: stat.name, blocked: matches!(stat.state, b'S' | b'D') })
+    };
+    entries.filter_map(thread).collect()
+}
+
+/// What is wanted of a `stat` file: `PID (NAME) STATE PARENT …`.
+struct Stat {
+    name: String,
+    state: u8,
+    parent: u32,
+}
+
+impl Stat {
+    fn read(path: &str) -> Option<Stat> {
+        Stat::parse(&String::from_utf8_lossy(&fs::read(path).ok()?))
+    }
+
+    fn parse(text: &str) -> Option<Stat> {
+        // The name may hold anything, spaces and brackets included.
+        let (before, after) = text.rsplit_once(')')?;
+        let mut words = after.split_whitespace();
+        let state = *words.next()?.as_bytes().first()?;
+        Some(Stat { name: before.split_once('(')?.1.to_owned(), state, parent: words.next()?.parse().ok()? })
+    }
+}
+
+/// The executable lines of a `maps` file: `START-END r-xp OFFSET MAJOR:MINOR INODE PATH`.
+fn maps(text: &[u8]) -> Vec<MappedCode> {
+    text.split(|byte| *byte == b'\n').filter_map(mapped).collect()
+}
+
+fn mapped(line: &[u8]) -> Option<MappedCode> {
+    let mut rest = line;
+    let mut word = || {
+        let start = rest.iter().position(|byte| *byte != b' ')?;
+        let end = rest[start..].iter().position(|byte| *byte == b' ').map_or(rest.len(), |length| start + length);
+        let word = std::str::from_utf8(&rest[start..end]).ok()?;
+        rest = &rest[end..];
+        Some(word)
+    };
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (start, end) = word()?.split_once('-')?;
+    let protection = word()?;
+    let file_offset = hex(word()?)?;
+    let (major, minor) = word()?.split_once(':')?;
+    let inode = word()?.parse().ok()?;
+    let path = rest.iter().position(|byte| *byte != b' ').map_or(&b""[..], |at| &rest[at..]);
+    let number = |text: &str| u32::from_str_radix(text, 16).ok();
+    (protection.as_bytes().get(2) == Some(&b'x')).then_some(())?;
+    Some(MappedCode {
+        start: hex(start)?,
+        end: hex(end)?,
+        file_offset,
+        device: (number(major)?, number(minor)?),
+        inode,
+        path: if path.is_empty() { b"//anon".to_vec() } else { path.to_vec() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_proc_are_read_with_odd_names() {
+        let stat = Stat::parse("42 (a) b (c)) S 7 42 42 0 -1").unwrap();
+        assert_eq!((stat.name.as_str(), stat.state, stat.parent), ("a) b (c)", b'S', 7));
+        assert!(Stat::parse("").is_none() && Stat::parse("42 (x").is_none() && Stat::parse("42 (x) S").is_none());
+        let text = b"55d0-55e0 r-xp 00001000 fd:01 123   /opt/my program\n55e0-55f0 rw-p 00000000 00:00 0 [heap]\n7f00-7f10 r-xp 0 00:00 0\nnonsense\n";
+        let found = maps(text);
+        assert_eq!(found.len(), 2);
+        let first = MappedCode {
+            start: 0x55d0,
+            end: 0x55e0,
+            file_offset: 0x1000,
+            device: (0xfd, 1),
+            inode: 123,
+            path: b"/opt/my program".to_vec(),
+        };
+        assert_eq!(found[0], first);
+        assert_eq!((found[1].start, &found[1].path[..]), (0x7f00, &b"//anon"[..]));
+    }
+
+    #[test]
+    fn this_process_is_a_tree_of_its_own() {
+        let own = tree_of(std::process::id());
+        assert_eq!((own[0].pid, own[0].parent), (std::process::id(), None));
+        assert!(own[0].threads.iter().any(|thread| thread.tid == std::process::id()) && !own[0].maps.is_empty());
+        assert!(tree_of(u32::MAX).is_empty());
+    }
+}

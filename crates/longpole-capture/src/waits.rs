@@ -1,0 +1,454 @@
+//! What blocked threads wait for: looks at a thread while it is off the CPU, without stopping it and without any privilege.
+//!
+//! ```text
+//! thread     ===|                                        |======     switched out, switched in
+//! looked at              ▼ syscall, stack, syscall again             once, after THRESHOLD_NANOS
+//! wait          |----------------------------------------|           its times are those of the switch records: exact
+//! ```
+//!
+//! `/proc/PID/task/TID/syscall` says which system call a thread is blocked in, with its arguments, stack pointer and instruction
+//! pointer; `process_vm_readv` copies the stack. Both are as they were while the thread slept if the file says the same afterwards
+//! and the thread was not switched in meanwhile, which its switch records tell.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::fs;
+use std::io::Read;
+
+use longpole_model::{ContextRecord, WaitKind};
+
+use crate::span_context;
+use crate::stacks::NumberMap;
+use crate::sys::memory::read_memory;
+use crate::sys::perf::monotonic_nanos;
+
+/// Waits shorter than this are not looked at.
+pub(crate) const THRESHOLD_NANOS: u64 = 5_000_000;
+
+/// Most bytes of a stack that are copied.
+const STACK_BYTES: usize = 16 << 10;
+
+/// Bytes that hold a context record.
+const RECORD_BYTES: usize = 64;
+
+/// Looks, on average: that many a second cost less than two hundredths of a CPU (7 to 60 µs each).
+const LOOKS_PER_SECOND: u64 = 500;
+
+/// Looks that may follow each other at once.
+const LOOKS_AT_ONCE: u64 = 250;
+
+/// Most stacks that are held at a time: 32 MB.
+const HELD_MAX: usize = 2_000;
+
+/// Descriptors of a `poll` that are asked what they are.
+const POLLED_MAX: usize = 8;
+
+/// Most bytes of a file of `/proc`.
+const PROC_BYTES_MAX: u64 = 4096;
+
+/// The last switch of a thread, as far as records have come.
+#[derive(Debug, Clone, Copy)]
+struct Switch {
+    time: u64,
+    /// It was switched out and could not have gone on.
+    blocked: bool,
+}
+
+/// A wait that was long enough to be looked at.
+#[derive(Debug)]
+struct Look {
+    /// When the thread was switched out.
+    since: u64,
+    /// When it was looked at, and what was seen; `None` as long as it was not, because there are too many.
+    seen: Option<(u64, Sleeper)>,
+}
+
+/// A thread as it sleeps. Its stack stays bytes until the wait is over: by then all mappings that it may lead through are known.
+#[derive(Debug)]
+pub(crate) struct Sleeper {
+    pub(crate) pid: u32,
+    /// When it was switched out.
+    pub(crate) since: u64,
+    pub(crate) kind: WaitKind,
+    pub(crate) syscall: &'static str,
+    /// Where it will go on, instruction and stack pointer.
+    pub(crate) place: (u64, u64),
+    /// Empty where it could not be read.
+    pub(crate) stack: Vec<u8>,
+    pub(crate) context: ContextRecord,
+}
+
+/// Who is blocked, and who was looked at.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    switches: NumberMap<u32, Switch>,
+    /// By thread, oldest first: a thread may sleep again before the record of its waking had its turn.
+    looks: NumberMap<u32, VecDeque<Look>>,
+    /// Stacks that are held.
+    held: usize,
+    /// When to look at whom, and since when it must still be blocked then.
+    due: BinaryHeap<Reverse<(u64, u32, u32, u64)>>,
+    /// Looks that are allowed now, and since when.
+    allowance: u64,
+    allowed_at: u64,
+    /// Waits that were not looked at, because there were too many, or too late, because the recorder did not come to it.
+    pub(crate) skipped: u64,
+    /// Threads that may not be looked at.
+    pub(crate) refused: u64,
+}
+
+impl Waits {
+    pub(crate) fn new() -> Waits {
+        Waits {
+            switches: NumberMap::default(),
+            looks: NumberMap::default(),
+            held: 0,
+            due: BinaryHeap::new(),
+            allowance: LOOKS_AT_ONCE,
+            allowed_at: 0,
+            skipped: 0,
+            refused: 0,
+        }
+    }
+
+    /// A record of a switch has come, maybe not in the order of time.
+    pub(crate) fn switched(&mut self, pid: u32, tid: u32, time: u64, blocked: bool) {
+        let last = self.switches.entry(tid).or_insert(Switch { time: 0, blocked: false });
+        if time < last.time {
+            return;
+        }
+        *last = Switch { time, blocked };
+        if blocked {
+            self.due.push(Reverse((time + THRESHOLD_NANOS, pid, tid, time)));
+        }
+    }
+
+    /// A thread is gone.
+    pub(crate) fn ended(&mut self, tid: u32) {
+        self.switches.remove(&tid);
+    }
+
+    /// When somebody is to be looked at next.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        self.due.peek().map(|Reverse((due, ..))| *due)
+    }
+
+    /// Looks at threads that have been blocked for long enough. `hint` knows where the context record of a thread was last.
+    pub(crate) fn look(&mut self, now: u64, hint: impl Fn(u32) -> Option<u64>) {
+        while let Some(Reverse((due, pid, tid, since))) = self.due.peek().copied() {
+            if due > now {
+                break;
+            }
+            self.due.pop();
+            if !self.switches.get(&tid).is_some_and(|last| last.blocked && last.time == since) {
+                continue;
+            }
+            let mut seen = None;
+            if self.held < HELD_MAX && self.may_look(now) {
+                match look(pid, tid, hint(tid)) {
+                    Ok(Some((asleep, stack, context))) => {
+                        let (kind, syscall) = asleep.kind(pid);
+                        let sleeper = Sleeper { pid, since, kind, syscall, place: (asleep.ip, asleep.sp), stack, context };
+                        seen = Some((monotonic_nanos(), sleeper));
+                        self.held += 1;
+                    }
+                    // It runs again, and its record is on the way.
+                    Ok(None) => continue,
+                    Err(Refused) => {
+                        self.refused += 1;
+                        continue;
+                    }
+                }
+            }
+            if seen.is_none() {
+                // Later, then: a wait that lasts is worth more than many short ones.
+                self.due.push(Reverse((now + (now - since).max(THRESHOLD_NANOS), pid, tid, since)));
+            }
+            let looks = self.looks.entry(tid).or_default();
+            match looks.back_mut().filter(|look| look.since == since) {
+                Some(look) => look.seen = seen,
+                None => looks.push_back(Look { since, seen }),
+            }
+        }
+    }
+
+    fn may_look(&mut self, now: u64) -> bool {
+        let earned = now.saturating_sub(self.allowed_at).saturating_mul(LOOKS_PER_SECOND) / 1_000_000_000;
+        if earned > 0 {
+            self.allowance = (self.allowance + earned).min(LOOKS_AT_ONCE);
+            self.allowed_at = now;
+        }
+        let may = self.allowance > 0;
+        self.allowance = self.allowance.saturating_sub(1);
+        may
+    }
+
+    /// What was seen of the wait that ends now, in the order of time.
+    pub(crate) fn over(&mut self, tid: u32, time: u64) -> Option<Sleeper> {
+        let looks = self.looks.get_mut(&tid)?;
+        let mut last = None;
+        while looks.front().is_some_and(|look| look.since < time) {
+            last = looks.pop_front();
+            self.held -= usize::from(last.as_ref().is_some_and(|look| look.seen.is_some()));
+        }
+        if looks.is_empty() {
+            self.looks.remove(&tid);
+        }
+        let Look { since, seen } = last?;
+        // Looked at when this wait was over, it was in a later one whose beginning was not known yet.
+        let seen = seen.filter(|(at, _)| *at <= time);
+        if seen.is_none() && time - since >= THRESHOLD_NANOS {
+            self.skipped += 1;
+        }
+        seen.map(|(_, sleeper)| sleeper)
+    }
+
+    /// What is not over when the recording ends.
+    pub(crate) fn rest(&mut self) -> Vec<(u32, Sleeper)> {
+        let last = |(tid, mut looks): (u32, VecDeque<Look>)| Some((tid, looks.pop_back()?.seen?.1));
+        std::mem::take(&mut self.looks).into_iter().filter_map(last).collect()
+    }
+}
+
+/// The thread may not be looked at: another user's, or closed by `ptrace_scope` or by itself.
+struct Refused;
+
+/// One line of `/proc/PID/task/TID/syscall`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Asleep {
+    /// -1 where it is blocked outside of any call: a page fault.
+    number: i64,
+    arguments: [u64; 6],
+    sp: u64,
+    ip: u64,
+}
+
+impl Asleep {
+    /// `NR A0 … A5 SP IP`, hexadecimal but for the number; `-1 SP IP` outside of a call. `None` for `running`, and for what else
+    /// there may be.
+    fn parse(line: &str) -> Option<Asleep> {
+        let mut words = line.split_ascii_whitespace();
+        let number: i64 = words.next()?.parse().ok()?;
+        let mut hex = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+        let mut arguments = [0; 6];
+        if number >= 0 {
+            for argument in &mut arguments {
+                *argument = hex()?;
+            }
+        }
+        Some(Asleep { number, arguments, sp: hex()?, ip: hex()? })
+    }
+
+    fn read(pid: u32, tid: u32) -> Result<Option<Asleep>, Refused> {
+        match read_proc(&format!("/proc/{pid}/task/{tid}/syscall")) {
+            Ok(line) => Ok(Asleep::parse(&line)),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(Refused),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// What it waits for, and the name of the call.
+    fn kind(&self, pid: u32) -> (WaitKind, &'static str) {
+        let [first, second, ..] = self.arguments;
+        let of_descriptor = || kind_of_descriptor(pid, first);
+        match self.number {
+            -1 => (WaitKind::PageFault, ""),
+            libc::SYS_futex => (WaitKind::Lock, "futex"),
+            libc::SYS_flock => (WaitKind::Lock, "flock"),
+            // Of all that fcntl does, only the lock of a range can wait.
+            libc::SYS_fcntl => (WaitKind::Lock, "fcntl"),
+            libc::SYS_semop => (WaitKind::Lock, "semop"),
+            libc::SYS_semtimedop => (WaitKind::Lock, "semtimedop"),
+            libc::SYS_nanosleep => (WaitKind::Sleep, "nanosleep"),
+            libc::SYS_clock_nanosleep => (WaitKind::Sleep, "clock_nanosleep"),
+            libc::SYS_wait4 => (WaitKind::Child, "wait4"),
+            libc::SYS_waitid => (WaitKind::Child, "waitid"),
+            libc::SYS_read => (of_descriptor(), "read"),
+            libc::SYS_write => (of_descriptor(), "write"),
+            libc::SYS_readv => (of_descriptor(), "readv"),
+            libc::SYS_writev => (of_descriptor(), "writev"),
+            libc::SYS_pread64 => (of_descriptor(), "pread64"),
+            libc::SYS_pwrite64 => (of_descriptor(), "pwrite64"),
+            libc::SYS_sendfile => (of_descriptor(), "sendfile"),
+            libc::SYS_splice => (of_descriptor(), "splice"),
+            libc::SYS_fsync => (WaitKind::Disk, "fsync"),
+            libc::SYS_fdatasync => (WaitKind::Disk, "fdatasync"),
+            libc::SYS_sync => (WaitKind::Disk, "sync"),
+            libc::SYS_syncfs => (WaitKind::Disk, "syncfs"),
+            libc::SYS_openat => (WaitKind::Disk, "openat"),
+            libc::SYS_unlinkat => (WaitKind::Disk, "unlinkat"),
+            libc::SYS_renameat2 => (WaitKind::Disk, "renameat2"),
+            libc::SYS_getdents64 => (WaitKind::Disk, "getdents64"),
+            libc::SYS_fallocate => (WaitKind::Disk, "fallocate"),
+            libc::SYS_ftruncate => (WaitKind::Disk, "ftruncate"),
+            libc::SYS_msync => (WaitKind::Disk, "msync"),
+            libc::SYS_io_getevents => (WaitKind::Disk, "io_getevents"),
+            libc::SYS_connect => (WaitKind::Network, "connect"),
+            libc::SYS_accept => (WaitKind::Network, "accept"),
+            libc::SYS_accept4 => (WaitKind::Network, "accept4"),
+            libc::SYS_recvfrom => (WaitKind::Network, "recvfrom"),
+            libc::SYS_recvmsg => (WaitKind::Network, "recvmsg"),
+            libc::SYS_recvmmsg => (WaitKind::Network, "recvmmsg"),
+            libc::SYS_sendto => (WaitKind::Network, "sendto"),
+            libc::SYS_sendmsg => (WaitKind::Network, "sendmsg"),
+            libc::SYS_ppoll => (kind_of_poll(pid, first, second), "ppoll"),
+            libc::SYS_pselect6 => (if first == 0 { WaitKind::Sleep } else { WaitKind::Other }, "pselect6"),
+            libc::SYS_epoll_pwait => (kind_of_epoll(pid, first), "epoll_pwait"),
+            libc::SYS_epoll_pwait2 => (kind_of_epoll(pid, first), "epoll_pwait2"),
+            libc::SYS_io_uring_enter => (WaitKind::Other, "io_uring_enter"),
+            libc::SYS_rt_sigtimedwait => (WaitKind::Other, "rt_sigtimedwait"),
+            libc::SYS_rt_sigsuspend => (WaitKind::Other, "rt_sigsuspend"),
+            libc::SYS_restart_syscall => (WaitKind::Sleep, "restart_syscall"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open => (WaitKind::Disk, "open"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_unlink => (WaitKind::Disk, "unlink"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rename => (WaitKind::Disk, "rename"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_poll => (kind_of_poll(pid, first, second), "poll"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_select => (if first == 0 { WaitKind::Sleep } else { WaitKind::Other }, "select"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_epoll_wait => (kind_of_epoll(pid, first), "epoll_wait"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_pause => (WaitKind::Other, "pause"),
+            _ => (WaitKind::Other, ""),
+        }
+    }
+}
+
+fn read_proc(path: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(PROC_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Copies the stack of a thread that sleeps; `None` where it runs, or ran meanwhile.
+fn look(pid: u32, tid: u32, hint: Option<u64>) -> Result<Option<(Asleep, Vec<u8>, ContextRecord)>, Refused> {
+    let Some(asleep) = Asleep::read(pid, tid)? else { return Ok(None) };
+    let mut stack = vec![0; STACK_BYTES];
+    let copied = read_memory(pid, asleep.sp, &mut stack).unwrap_or(0);
+    stack.truncate(copied);
+    let mut record = [0; RECORD_BYTES];
+    let context = match hint {
+        Some(address) if read_memory(pid, address, &mut record).is_ok_and(|read| read == RECORD_BYTES) => {
+            span_context::find(&record, address, tid, &mut Some(address))
+        }
+        _ => span_context::find(&stack, asleep.sp, tid, &mut None),
+    };
+    match Asleep::read(pid, tid)? {
+        Some(after) if after == asleep => Ok(Some((asleep, stack, context))),
+        _ => Ok(None),
+    }
+}
+
+/// What a descriptor of another process is.
+fn kind_of_descriptor(pid: u32, descriptor: u64) -> WaitKind {
+    let Ok(target) = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")) else { return WaitKind::Other };
+    kind_of_target(&target.to_string_lossy())
+}
+
+fn kind_of_target(target: &str) -> WaitKind {
+    if target.starts_with("socket:") {
+        WaitKind::Network
+    } else if target.starts_with("pipe:") {
+        WaitKind::Pipe
+    } else if target.contains("[timerfd]") {
+        WaitKind::Sleep
+    } else if target.starts_with('/') && !target.starts_with("/dev/") {
+        WaitKind::Disk
+    } else {
+        WaitKind::Other
+    }
+}
+
+/// Sockets win over the rest: beside them stand the descriptors by which the program wakes itself.
+fn strongest(kinds: impl Iterator<Item = WaitKind>) -> WaitKind {
+    let rank = |kind: &WaitKind| match kind {
+        WaitKind::Network => 3,
+        WaitKind::Pipe => 2,
+        WaitKind::Sleep => 1,
+        _ => 0,
+    };
+    kinds.max_by_key(rank).unwrap_or(WaitKind::Other)
+}
+
+/// `struct pollfd` has 8 bytes, the first 4 of which are the descriptor.
+fn kind_of_poll(pid: u32, address: u64, count: u64) -> WaitKind {
+    if count == 0 {
+        return WaitKind::Sleep;
+    }
+    let count = usize::try_from(count).unwrap_or(usize::MAX).min(POLLED_MAX);
+    let mut polled = [0; POLLED_MAX * 8];
+    let read = read_memory(pid, address, &mut polled[..count * 8]).unwrap_or(0);
+    let descriptors = polled[..read].chunks_exact(8).filter_map(|entry| entry.first_chunk::<4>().map(|fd| u32::from_ne_bytes(*fd)));
+    strongest(descriptors.map(|descriptor| kind_of_descriptor(pid, descriptor.into())))
+}
+
+/// `/proc/PID/fdinfo/FD` of an epoll lists what it watches: `tfd:       14 events: …`.
+fn kind_of_epoll(pid: u32, descriptor: u64) -> WaitKind {
+    let Ok(watched) = read_proc(&format!("/proc/{pid}/fdinfo/{descriptor}")) else { return WaitKind::Other };
+    let descriptors = watched.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse::<u64>().ok());
+    strongest(descriptors.take(POLLED_MAX).map(|descriptor| kind_of_descriptor(pid, descriptor)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_a_call_is_read_in_each_of_its_forms() {
+        let line = "202 0x55d0c7f2b2a0 0x189 0x0 0x0 0x0 0xffffffff 0x7ffd4c3b2a38 0x7f3d1a2b3c4d\n";
+        let asleep = Asleep::parse(line).unwrap();
+        assert_eq!((asleep.number, asleep.sp, asleep.ip), (202, 0x7ffd_4c3b_2a38, 0x7f3d_1a2b_3c4d));
+        assert_eq!(asleep.arguments, [0x55d0_c7f2_b2a0, 0x189, 0, 0, 0, 0xffff_ffff]);
+        let fault = Asleep::parse("-1 0x7ffd4c3b2a38 0x7f3d1a2b3c4d").unwrap();
+        assert_eq!((fault.number, fault.kind(1).0), (-1, WaitKind::PageFault));
+        for other in ["running\n", "", "202 0x1", "x 0x1 0x2", "1 2 3 4 5 6 7 8 9"] {
+            assert_eq!(Asleep::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn descriptors_tell_what_is_waited_for() {
+        let kinds =
+            ["socket:[12]", "pipe:[3]", "anon_inode:[timerfd]", "/var/lib/db", "/dev/pts/0", "anon_inode:[eventfd]"].map(kind_of_target);
+        let expected = [WaitKind::Network, WaitKind::Pipe, WaitKind::Sleep, WaitKind::Disk, WaitKind::Other, WaitKind::Other];
+        assert_eq!(kinds, expected);
+        assert_eq!(strongest([WaitKind::Other, WaitKind::Network, WaitKind::Pipe].into_iter()), WaitKind::Network);
+        assert_eq!(strongest(std::iter::empty()), WaitKind::Other);
+    }
+
+    #[test]
+    fn only_who_is_still_blocked_is_looked_at_and_only_its_own_wait_gets_what_was_seen() {
+        let mut waits = Waits::new();
+        waits.switched(1, 7, 100, true);
+        assert_eq!(waits.next_due(), Some(100 + THRESHOLD_NANOS));
+        waits.switched(1, 7, 200, false);
+        waits.look(u64::MAX / 4, |_| None);
+        assert!(waits.looks.is_empty() && waits.next_due().is_none());
+        let (kind, context, stack) = (WaitKind::Lock, ContextRecord::Absent, Vec::new());
+        let sleeper = |since| Sleeper { pid: 1, since, kind, syscall: "futex", place: (0, 0), stack: stack.clone(), context };
+        let seen = |since, at| Look { since, seen: Some((at, sleeper(since))) };
+        waits.looks.entry(7).or_default().extend([seen(1_000, 1_500), seen(2_500, 2_900), seen(3_000, 9_000)]);
+        waits.held = 3;
+        assert!(waits.over(7, 900).is_none(), "an earlier wait");
+        assert_eq!(waits.over(7, 2_000).map(|sleeper| sleeper.since), Some(1_000));
+        assert_eq!(waits.over(7, 2_950).map(|sleeper| sleeper.since), Some(2_500));
+        assert!(waits.over(7, 8_000).is_none(), "it was looked at after this wait was over");
+        assert_eq!((waits.skipped, waits.held), (0, 0), "and it was short");
+        waits.looks.entry(7).or_default().push_back(Look { since: 10_000, seen: None });
+        assert!(waits.over(7, 10_000 + THRESHOLD_NANOS).is_none());
+        assert_eq!(waits.skipped, 1);
+        assert!(waits.rest().is_empty());
+    }
+
+    #[test]
+    fn there_is_a_limit_to_looks() {
+        let mut waits = Waits::new();
+        let allowed = (0..10 * LOOKS_AT_ONCE).filter(|_| waits.may_look(0)).count() as u64;
+        assert_eq!(allowed, LOOKS_AT_ONCE);
+        assert!(waits.may_look(1_000_000_000));
+    }
+}

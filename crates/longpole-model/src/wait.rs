@@ -1,0 +1,88 @@
+//! Where a thread was while it was off the CPU, for waits long enough to be looked at.
+
+use crate::sample::ContextRecord;
+use crate::stack::StackId;
+use crate::time::Monotonic;
+
+/// What a blocked thread waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WaitKind {
+    /// A lock, a condition, another thread.
+    Lock,
+    /// A file: reading, writing, syncing.
+    Disk,
+    /// A socket, of the network or of this machine.
+    Network,
+    /// Time to pass.
+    Sleep,
+    /// Memory to be brought in.
+    PageFault,
+    /// A child process to end.
+    Child,
+    /// A pipe.
+    Pipe,
+    /// None of these, or not known.
+    Other,
+}
+
+impl WaitKind {
+    /// Every kind.
+    pub const ALL: [WaitKind; 8] = [
+        WaitKind::Lock,
+        WaitKind::Disk,
+        WaitKind::Network,
+        WaitKind::Sleep,
+        WaitKind::PageFault,
+        WaitKind::Child,
+        WaitKind::Pipe,
+        WaitKind::Other,
+    ];
+
+    /// The code SQL, JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WaitKind::Lock => "lock",
+            WaitKind::Disk => "disk",
+            WaitKind::Network => "network",
+            WaitKind::Sleep => "sleep",
+            WaitKind::PageFault => "page_fault",
+            WaitKind::Child => "child",
+            WaitKind::Pipe => "pipe",
+            WaitKind::Other => "other",
+        }
+    }
+
+    /// The kind of this code.
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == code)
+    }
+}
+
+/// A stretch in which a thread was blocked, looked at once while it lasted: times from switch records, exact; kind and stack as
+/// they were found. Shorter ones are only known as gaps between [`CpuSlice`](crate::CpuSlice)s.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Switched out.
+    pub start: Monotonic,
+    /// Switched in again, or the end of the recording.
+    pub end: Monotonic,
+    /// What it waited for.
+    pub kind: WaitKind,
+    /// The system call it was in; empty where it was in none, or in one without a name here.
+    pub syscall: String,
+    /// Its stack; `None` where the memory could not be read.
+    pub stack: Option<StackId>,
+    /// What the SDK had published for the thread.
+    pub context: ContextRecord,
+}
+
+impl Wait {
+    /// Length in nanoseconds.
+    pub fn nanos(&self) -> u64 {
+        self.end.nanos_since(self.start)
+    }
+}

@@ -1,0 +1,146 @@
+//! Story: somebody has what Pulumi itself wrote or sent, without longpole around it, on a machine without Pulumi.
+//! Guarantees: each of its files, and each of the streams that it sends to a tracing server, comes in whole: as many spans as Pulumi made,
+//! of the services that made them; what it says twice is one span, and is counted; both of its tracers together are one tree. What was
+//! written, and how many spans are in it: fixtures/pulumi/README.md.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{Sandbox, json, longpole, role};
+
+/// Names what the program replays.
+const REPLAY: &str = "LONGPOLE_STORY_REPLAY";
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pulumi").join(name)
+}
+
+fn bytes(name: &str) -> Vec<u8> {
+    std::fs::read(fixture(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The messages of a capture, one behind the other: time of arrival, length, message.
+fn messages(name: &str) -> Vec<Vec<u8>> {
+    let (bytes, mut at, mut out) = (bytes(name), 0, Vec::new());
+    while at < bytes.len() {
+        let length = u32::from_be_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
+        out.push(bytes[at + 12..at + 12 + length].to_vec());
+        at += 12 + length;
+    }
+    out
+}
+
+/// The program: what Pulumi sent once is sent again, each connection and each request as it was.
+#[test]
+fn replay() {
+    let Ok(what) = std::env::var(REPLAY) else { return };
+    let variable = |name: &str| std::env::var(name).unwrap();
+    let endpoint = variable("OTEL_EXPORTER_OTLP_ENDPOINT");
+    for file in what.split(' ') {
+        if file.contains("appdash") {
+            let mut stream = TcpStream::connect(variable("PULUMI_OPTION_TRACING").trim_start_matches("tcp://")).unwrap();
+            stream.write_all(&bytes(file)).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+            // It has read all when it hangs up.
+            stream.read_to_end(&mut Vec::new()).unwrap();
+            continue;
+        }
+        let (path, kind) = match file {
+            "thrift.bin" => ("/api/v1/spans", "application/x-thrift"),
+            _ => ("/v1/traces", "application/x-protobuf"),
+        };
+        for message in messages(file) {
+            let answer = ureq::post(format!("{endpoint}{path}")).header("content-type", kind).send(&message[..]).unwrap();
+            assert!(answer.status().is_success(), "{}", answer.status());
+        }
+    }
+}
+
+/// The recording of a command that sends these captures.
+fn replayed(captures: &str) -> (Value, BTreeMap<String, u64>) {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let run = longpole(&store)
+        .args(["run", "--no-profile", "--summary", "none", "--"])
+        .args(role("read_what_pulumi_writes::replay"))
+        .env(REPLAY, captures)
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    (json(longpole(&store).args(["show", "--format", "json"])), services(&store))
+}
+
+/// Spans of each service in the last recording.
+fn services(store: &Path) -> BTreeMap<String, u64> {
+    let answer = json(longpole(store).args(["sql", "--format", "json", "SELECT service_name AS s, count(*) AS n FROM spans GROUP BY 1"]));
+    answer["rows"].as_array().unwrap().iter().map(|row| (row["s"].as_str().unwrap().to_owned(), row["n"].as_u64().unwrap())).collect()
+}
+
+fn quality<'a>(summary: &'a Value, code: &str) -> Option<&'a Value> {
+    summary["quality"].as_array().unwrap().iter().find(|note| note["code"] == code)
+}
+
+/// How many spans there are, and how many times one of them was said again.
+#[track_caller]
+fn assert_spans(summary: &Value, spans: u64, again: u64) {
+    let said_again = quality(summary, "spans_duplicate").map_or(0, |note| note["count"].as_u64().unwrap_or(1));
+    assert_eq!((summary["spans"].as_u64(), said_again), (Some(spans), again), "{}", summary["quality"]);
+    for code in ["requests_refused", "spans_invalid", "file_cut", "text_replaced"] {
+        assert_eq!(quality(summary, code), None);
+    }
+}
+
+/// What OpenTelemetry has of two resources.
+fn otel_services() -> BTreeMap<String, u64> {
+    [("pulumi-cli", 101), ("pulumi-language-yaml", 36), ("modern", 11), ("pulumi-resource-provider", 11)]
+        .map(|(service, spans)| (service.to_owned(), spans))
+        .into()
+}
+
+#[test]
+fn its_files_come_in_whole() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let import = |name: &str| json(longpole(&store).args(["import", "--format", "json"]).arg(fixture(name)))[0].clone();
+    assert_spans(&import("traces.json"), 159, 0);
+    assert_eq!(services(&store), otel_services());
+    assert_spans(&import("up.trace"), 84, 0);
+}
+
+#[test]
+fn its_posts_to_a_zipkin_come_in_whole() {
+    let (summary, _) = replayed("thrift.bin");
+    assert_eq!(messages("thrift.bin").len(), 81 + 1);
+    assert_spans(&summary, 81, 1);
+}
+
+#[test]
+fn its_streams_to_an_appdash_come_in_whole() {
+    let files: Vec<String> = (0..7).map(|process| format!("appdash-{process}.bin")).collect();
+    let (summary, _) = replayed(&files.join(" "));
+    assert_spans(&summary, 84, 1);
+}
+
+#[test]
+fn its_requests_of_otlp_come_in_whole() {
+    let (summary, services) = replayed("otlp.bin");
+    assert_spans(&summary, 159, 0);
+    assert_eq!(services, otel_services());
+}
+
+#[test]
+fn its_two_tracers_are_one_tree() {
+    for captures in ["both-otlp.bin both-appdash.bin", "both-appdash.bin both-otlp.bin"] {
+        let (summary, services) = replayed(captures);
+        assert_spans(&summary, 159, 1);
+        assert_eq!(services, otel_services(), "a call stands there twice");
+        let joined = quality(&summary, "legacy_joined").expect("nothing was joined");
+        assert_eq!(joined["count"], 46, "{joined}");
+        let orphans = quality(&summary, "orphans").map(|note| &note["count"]);
+        assert_eq!(orphans, Some(&1.into()), "the command itself, whose caller is not here, and nobody else: {summary}");
+    }
+}

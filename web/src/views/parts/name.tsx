@@ -1,0 +1,28 @@
+import { Fragment } from 'react';
+import { breakablePieces, splitName } from '../../logic/format';
+import css from './parts.module.css';
+
+/**
+ * A name on one line; where there is no room its middle gives way. `end` is what is kept, where that is known. Read aloud it is whole if what it
+ * stands in is labelled.
+ */
+export function Name({ text, end }: { readonly text: string; readonly end?: string | undefined }) {
+  const [start, kept] = end !== undefined && text.endsWith(end) ? [text.slice(0, text.length - end.length), end] : splitName(text);
+  return (
+    <span className={css.name}>
+      <span>{start}</span>
+      {kept !== '' && <span>{kept}</span>}
+    </span>
+  );
+}
+
+/** A name that may go over several lines, and does so after a separator rather than in a word. */
+export function Breakable({ text }: { readonly text: string }) {
+  return breakablePieces(text).map((piece, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: pieces may be alike, and never change places
+    <Fragment key={index}>
+      {index > 0 && <wbr />}
+      {piece}
+    </Fragment>
+  ));
+}
