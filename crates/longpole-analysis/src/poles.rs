@@ -32,6 +32,7 @@ use crate::critical_path::CriticalPath;
 use crate::quick::{QuickMap, QuickState};
 use crate::resources::{self, title_of_urn};
 use crate::savings::{Evidence, Replay, Saving};
+use crate::schedule::NONE;
 use crate::trace_tree::Forest;
 
 /// Differently named children that make each of them a piece of work.
@@ -101,11 +102,11 @@ pub struct Poles {
     pub truncated: usize,
 }
 
-/// For each node the ancestor that tells which piece of work it belongs to.
-fn contexts(recording: &Recording, forest: &Forest) -> Vec<Option<u32>> {
+/// For each node the ancestor that tells which piece of work it belongs to; `NONE` where none does.
+fn contexts(recording: &Recording, forest: &Forest) -> Vec<u32> {
     // The best so far for what stands below a node: names of siblings, and the ancestor.
-    let mut below: Vec<(u32, Option<u32>)> = vec![(0, None); forest.len()];
-    let mut out = vec![None; forest.len()];
+    let mut below: Vec<(u32, u32)> = vec![(0, NONE); forest.len()];
+    let mut out = vec![NONE; forest.len()];
     let mut names: HashSet<&str, QuickState> = HashSet::default();
     for parent in 0..forest.len() {
         let children = forest.children(parent);
@@ -119,7 +120,7 @@ fn contexts(recording: &Recording, forest: &Forest) -> Vec<Option<u32>> {
         for &child in children {
             out[child] = below[parent].1;
             let tells = names.len() >= CONTEXT_SIBLINGS && names.len() >= below[parent].0 as usize;
-            below[child] = if tells { (names.len() as u32, Some(child as u32)) } else { below[parent] };
+            below[child] = if tells { (names.len() as u32, child as u32) } else { below[parent] };
         }
     }
     out
@@ -176,7 +177,8 @@ impl Poles {
         let urns = urns(recording, forest);
         let key = |n: usize| {
             let urn = urns.get(n).copied().flatten();
-            let context = urn.or_else(|| contexts[n].map(|c| forest.name(recording, c as usize)));
+            let told = (contexts[n] != NONE).then(|| forest.name(recording, contexts[n] as usize));
+            let context = urn.or(told);
             (forest.service(recording, n), forest.name(recording, n), context, urn.is_some())
         };
         let run_counts = forest.len() == 1 || path.on_path_nanos[0] > forest.run_range().nanos() / 2;
@@ -191,10 +193,10 @@ impl Poles {
             }
             groups[number].0 += path.on_path_nanos[n];
         }
-        let mut group_of: Vec<Option<u32>> = vec![None; forest.len()];
+        let mut group_of = vec![NONE; forest.len()];
         for n in first..forest.len() {
             if let Some(&number) = numbers.get(&key(n)) {
-                group_of[n] = Some(number as u32);
+                group_of[n] = number as u32;
                 groups[number].1 = groups[number].1.min(n);
             }
         }
@@ -206,7 +208,7 @@ impl Poles {
         ranked.truncate(candidates);
         let mut nodes: QuickMap<u32, Vec<usize>> = ranked.iter().map(|&number| (number as u32, Vec::new())).collect();
         for (n, group) in group_of.into_iter().enumerate() {
-            if let Some(nodes) = group.and_then(|group| nodes.get_mut(&group)) {
+            if let Some(nodes) = nodes.get_mut(&group) {
                 nodes.push(n);
             }
         }

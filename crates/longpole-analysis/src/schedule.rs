@@ -155,14 +155,15 @@ impl Schedule {
         }
 
         let waited_for = declared(recording, forest, &start, &end);
-        let mut link_base = vec![0u32; count + 1];
+        // Most recordings have none.
+        let mut link_base = vec![0u32; if waited_for.is_empty() { 0 } else { count + 1 }];
         let mut declares = vec![false; count];
         for &(i, _) in &waited_for {
             link_base[i as usize + 1] += 1;
             declares[parent[i as usize] as usize] = true;
         }
-        for i in 0..count {
-            link_base[i + 1] += link_base[i];
+        for i in 1..link_base.len() {
+            link_base[i] += link_base[i - 1];
         }
         let links = waited_for.into_iter().map(|(_, other)| other).collect();
 
@@ -226,6 +227,9 @@ impl Schedule {
     /// What this one is declared to have waited for: spans that its links name and that ended before it started, and the work on
     /// resources that it depends on.
     pub(crate) fn links(&self, node: usize) -> &[u32] {
+        if self.links.is_empty() {
+            return &[];
+        }
         &self.links[self.link_base[node] as usize..self.link_base[node + 1] as usize]
     }
 
@@ -401,7 +405,7 @@ impl Schedule {
             let mut kept = Vec::with_capacity(self.links.len());
             let mut base = vec![0u32; count + 1];
             for i in 0..count {
-                for &x in &self.links[self.link_base[i] as usize..self.link_base[i + 1] as usize] {
+                for &x in self.links(i) {
                     if self.end[x as usize] == self.start[i] && !done[x as usize] {
                         dropped[i] = true;
                         link_waits[i] -= 1;

@@ -27,6 +27,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::OnceLock;
 
 use longpole_model::{Process, Recording, Span, SpanId, SpanIndex, TimeRange, Timestamp, TraceId};
 
@@ -120,7 +121,8 @@ pub struct Forest {
     /// What a reader must know about them.
     pub notes: Vec<Note>,
     run_id: (TraceId, SpanId),
-    span_index: SpanIndex,
+    /// Made again for the first who asks: few do, and it is large.
+    span_index: OnceLock<SpanIndex>,
     /// Spans by the ids that legacy tracing gave them, where no other span has them.
     span_of_legacy_id: QuickMap<(TraceId, SpanId), u32>,
     pulumi: bool,
@@ -154,8 +156,10 @@ impl Forest {
         if (trace, span) == self.run_id {
             return Some(0);
         }
+        let spans = &recording.spans;
+        let index = self.span_index.get_or_init(|| SpanIndex::of(spans));
         let legacy = || self.span_of_legacy_id.get(&(trace, span)).map(|&i| i as usize);
-        self.node_of_span(self.span_index.get(&recording.spans, trace, span).or_else(legacy)?)
+        self.node_of_span(index.get(spans, trace, span).or_else(legacy)?)
     }
 
     /// Whether any span is Pulumi's, or from legacy tracing.
@@ -301,7 +305,6 @@ struct Builder<'a> {
     span_ranges: Vec<TimeRange>,
     /// Whether each span ended before it started.
     clamped: Vec<bool>,
-    span_index: SpanIndex,
     run: TimeRange,
     notes: Vec<Note>,
     process_ranges: Vec<Option<TimeRange>>,
@@ -381,7 +384,6 @@ impl<'a> Builder<'a> {
             shifts: Shifts::default(),
             span_ranges: Vec::new(),
             clamped: recording.spans.iter().map(|s| s.end < s.start).collect(),
-            span_index: SpanIndex::with_capacity(recording.spans.len()),
             run,
             notes,
             process_ranges,
@@ -448,12 +450,10 @@ impl<'a> Builder<'a> {
     fn read_parent_ids(&mut self) -> Vec<Said> {
         let run = &self.recording.run;
         let spans = &self.recording.spans;
-        let mut duplicates = 0;
-        for (i, span) in spans.iter().enumerate() {
-            duplicates += usize::from(self.span_index.add(&spans[..i], span.trace_id, span.span_id).is_some());
-        }
+        let index = SpanIndex::of(spans);
+        let duplicates = spans.len() - index.len();
         self.note("duplicate_ids", duplicates, "spans whose id another span has too; children hang under the first");
-        let (joined, index) = (&self.joined, &self.span_index);
+        let joined = &self.joined;
         let mut by_legacy_id = 0;
         let covered = |i: usize, orphan: bool| match joined.hosts.get(&i) {
             Some(&by) => Said::Covered { by, orphan },
@@ -925,7 +925,7 @@ impl<'a> Builder<'a> {
             nodes,
             notes: self.notes,
             run_id: (self.recording.run.trace_id, self.recording.run.root_span_id),
-            span_index: self.span_index,
+            span_index: OnceLock::new(),
             span_of_legacy_id,
             pulumi: self.pulumi,
             node_of_span,
