@@ -67,7 +67,10 @@ fn kill_at(sandbox: &Sandbox, moment: u64) {
     let view: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
     let codes: Vec<&str> = view["quality"].as_array().unwrap().iter().filter_map(|q| q["code"].as_str()).collect();
     // On a busy machine it may all be over before it is killed.
-    assert!(!was_killed || codes.contains(&"recorder_killed"), "round {moment}: the recording does not say that its recorder was killed: {codes:?}");
+    assert!(
+        !was_killed || codes.contains(&"recorder_killed"),
+        "round {moment}: the recording does not say that its recorder was killed: {codes:?}"
+    );
     let kept = longpole(&store).args(["sql", "SELECT encode(span_id, 'hex') AS id FROM spans", "--format", "json"]).output().unwrap();
     assert!(kept.status.success(), "round {moment}: {}", String::from_utf8_lossy(&kept.stderr));
     let kept = String::from_utf8(kept.stdout).unwrap();
