@@ -56,20 +56,26 @@ fn in_folder(longpole: &str, dir: &Path) -> Result<()> {
     }
 }
 
-/// Rounds of one command: wall time, memory and, where the spans are known, spans a second of CPU time.
+/// Rounds of one command: wall and CPU time, memory and, where the spans are known, spans a second of CPU time, which a busy machine
+/// changes least.
 fn row(name: &str, spans: Option<usize>, argv: &[&str], env: &[(&str, &str)]) -> Result<()> {
-    let (mut walls, mut rates, mut memories) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut walls, mut cpus, mut rates, mut memories) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let before = timing::children_cpu_secs()?;
         let (wall_secs, memory) = watched(argv, env)?;
         let cpu_secs = timing::children_cpu_secs()? - before;
         walls.push(wall_secs * 1e3);
+        cpus.push(cpu_secs * 1e3);
         memories.push(memory);
         rates.push(spans.unwrap_or_default() as f64 / cpu_secs.max(0.01) / 1e3);
     }
-    let (wall, memory, rate) = (timing::median(&walls), timing::median(&memories), timing::median(&rates));
+    let (wall, cpu) = (timing::median(&walls), timing::median(&cpus));
+    let (memory, rate) = (timing::median(&memories), timing::median(&rates));
     let rate = spans.map(|_| format!("   {:7.0} k spans/s/core [{:.0}, {:.0}]", rate.value, rate.low, rate.high)).unwrap_or_default();
-    println!("  {name:34} {:8.0} ms [{:.0}, {:.0}]   {:6.0} MB{rate}", wall.value, wall.low, wall.high, memory.value);
+    println!(
+        "  {name:34} {:8.0} ms [{:.0}, {:.0}]   CPU {:6.0} ms [{:.0}, {:.0}]   {:5.0} MB{rate}",
+        wall.value, wall.low, wall.high, cpu.value, cpu.low, cpu.high, memory.value
+    );
     Ok(())
 }
 

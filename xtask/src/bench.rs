@@ -12,7 +12,8 @@ pub(crate) fn bench(names: &[&str]) -> Result<()> {
     let dir = target_dir().join("dist");
     let (program, longpole) = (dir.join("longpole-bench"), dir.join("longpole"));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(std::iter::once(peers::cache().join("bin")).chain(std::env::split_paths(&path)))?;
+    let peers = [peers::cache().join("bin"), peers::cache().join("pulumi/bin")];
+    let path = std::env::join_paths(peers.into_iter().chain(std::env::split_paths(&path)))?;
     let path = path.to_string_lossy();
     if let ["gen", arguments @ ..] = names {
         let mut args = vec!["gen"];
