@@ -18,10 +18,9 @@
 
 use std::ops::Range;
 
-use longpole_symbols::python::CodeId;
 use longpole_symbols::unwind::Frame;
 
-use super::history::{Places, Readings, SeenStack};
+use super::history::{PlaceId, Places, Readings, SeenStack};
 
 /// How far from a sample a reading may be that fits what the sample shows. Callers change more slowly than what they call.
 const FITTING_NANOS_MAX: u64 = 1_000_000_000;
@@ -67,7 +66,7 @@ pub(super) struct Call {
     /// Place of its frame in the native stack.
     pub(super) frame: usize,
     /// The functions that it may be running, the likeliest first, each with the instruction after the one it is at.
-    pub(super) candidates: Vec<(CodeId, i64)>,
+    pub(super) candidates: Vec<(PlaceId, i64)>,
     /// Its frames in the reading that was chosen, innermost first.
     pub(super) ran: Option<Range<usize>>,
 }
@@ -106,7 +105,7 @@ pub(super) fn calls(native: &Native<'_>, places: &Places, is_eval: impl Fn(&Fram
 /// What a function must leave as it found it stands where the first that wanted to use it saved it: so first those that were
 /// called from here are asked, from the nearest on, then the registers. Only then come words of the call's own part of the stack,
 /// which may be older.
-fn candidates(native: &Native<'_>, places: &Places, call: usize, inner: Option<usize>) -> Vec<(CodeId, i64)> {
+fn candidates(native: &Native<'_>, places: &Places, call: usize, inner: Option<usize>) -> Vec<(PlaceId, i64)> {
     let mut found = Found { places, candidates: Vec::new() };
     for place in (inner.unwrap_or(0)..call).rev() {
         saved_words(native, place).filter_map(|address| native.word(address)).for_each(|word| found.ask(word));
@@ -125,16 +124,16 @@ fn candidates(native: &Native<'_>, places: &Places, call: usize, inner: Option<u
 /// Words that lie in the code of some function, one for each.
 struct Found<'a> {
     places: &'a Places,
-    candidates: Vec<(CodeId, i64)>,
+    candidates: Vec<(PlaceId, i64)>,
 }
 
 impl Found<'_> {
     fn ask(&mut self, word: u64) {
-        if let Some((code, instruction)) = self.places.find(word)
+        if let Some((place, instruction)) = self.places.find(word)
             && self.candidates.len() < CANDIDATES_MAX
-            && !self.candidates.iter().any(|(known, _)| *known == code)
+            && !self.candidates.iter().any(|(known, _)| *known == place)
         {
-            self.candidates.push((code, instruction));
+            self.candidates.push((place, instruction));
         }
     }
 }
@@ -160,7 +159,7 @@ fn saved_words(native: &Native<'_>, place: usize) -> impl Iterator<Item = u64> {
 }
 
 /// Chooses the reading that fits a sample: one for which the likeliest functions fit, before one for which others do.
-pub(super) fn mix<'a>(native: &Native<'_>, mut calls: Vec<Call>, readings: &'a Readings, time: u64) -> Mixed<'a> {
+pub(super) fn mix<'a>(native: &Native<'_>, places: &Places, mut calls: Vec<Call>, readings: &'a Readings, time: u64) -> Mixed<'a> {
     let mut best: Option<Fit<'a>> = None;
     let doubts = calls.iter().map(|call| call.candidates.len()).max().unwrap_or(0).max(1);
     'all: for candidates in 1..=doubts {
@@ -170,7 +169,7 @@ pub(super) fn mix<'a>(native: &Native<'_>, mut calls: Vec<Call>, readings: &'a R
                 break;
             }
             let is_near = distance <= NEAR_NANOS_MAX;
-            let ran = fit(native.is_whole, &calls, &reading.stack, is_near, candidates);
+            let ran = fit(native.is_whole, places, &calls, &reading.stack, is_near, candidates);
             let fitting = ran.iter().flatten().count();
             // Of a native stack that was cut before any call, the nearest reading tells what lies beyond.
             let is_of_use = fitting > 0 || (calls.is_empty() && is_near);
@@ -203,7 +202,7 @@ struct Fit<'a> {
 }
 
 /// For each call of a sample, innermost first, the frames of a reading that ran in it.
-fn fit(is_whole: bool, calls: &[Call], stack: &SeenStack, is_near: bool, candidates: usize) -> Vec<Option<Range<usize>>> {
+fn fit(is_whole: bool, places: &Places, calls: &[Call], stack: &SeenStack, is_near: bool, candidates: usize) -> Vec<Option<Range<usize>>> {
     let count = calls.len();
     let of_call = |(place, call): (usize, &Call)| {
         // Where both go back to the root, calls are counted from there; where the native stack was cut, from the leaf.
@@ -214,7 +213,8 @@ fn fit(is_whole: bool, calls: &[Call], stack: &SeenStack, is_near: bool, candida
         }
         let frames = stack.frames.get(ran.clone())?;
         let likeliest = call.candidates.iter().take(candidates);
-        let inner = likeliest.into_iter().find_map(|(code, _)| frames.iter().position(|frame| frame.code == *code))?;
+        let position = |(place, _): &(PlaceId, i64)| frames.iter().position(|frame| places.codes(*place).contains(&frame.code));
+        let inner = likeliest.into_iter().find_map(position)?;
         Some(ran.start + inner..ran.end)
     };
     calls.iter().enumerate().map(of_call).collect()
@@ -224,7 +224,7 @@ fn fit(is_whole: bool, calls: &[Call], stack: &SeenStack, is_near: bool, candida
 mod tests {
     use super::*;
     use longpole_model::{AbsAddr, CodeAddress};
-    use longpole_symbols::python::FrameRead;
+    use longpole_symbols::python::{CodeId, FrameRead};
     use longpole_symbols::unwind::Place;
 
     /// Code `n` has its instructions at `n * 1000 ..`.
@@ -277,11 +277,12 @@ mod tests {
     fn shown(text: &str, words: &[(u64, u64)], kept: &[u64], is_whole: bool, readings: &[(u64, &str)]) -> String {
         let (frames, stack) = native(text, words);
         let native = Native { frames: &frames, stack: &stack, sp: SP, kept, is_whole };
+        let places = places();
         let mut history = Readings::default();
         for (millis, text) in readings {
             history.push(millis * 1_000_000, seen(text));
         }
-        let mixed = mix(&native, calls(&native, &places(), is_eval), &history, 0);
+        let mixed = mix(&native, &places, calls(&native, &places, is_eval), &history, 0);
         let names = |range: Range<usize>| {
             let frames = mixed.reading.map_or(&[][..], |reading| &reading.frames);
             frames[range].iter().map(|frame| frame.code.0.to_string()).collect::<Vec<_>>().join(" ")

@@ -14,4 +14,5 @@ mod read_other_tools_files;
 mod read_the_page;
 mod receive_from_any_sdk;
 mod run_a_command;
+mod see_the_code;
 mod survive_a_crash;
