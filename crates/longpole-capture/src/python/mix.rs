@@ -13,7 +13,7 @@
 //! Py_RunMain                                                                          Py_RunMain
 //! ```
 //!
-//! So a reading is taken that fits, and of those the nearest in time; without any such word, the nearest one. What is known of no
+//! So a reading is taken that fits, and of those the nearest in time; without any such word, the nearest one if it is near. What is known of no
 //! reading is said to be not known.
 
 use std::ops::Range;
@@ -25,8 +25,8 @@ use super::history::{PlaceId, Places, Readings, SeenStack};
 /// How far from a sample a reading may be that fits what the sample shows. Callers change more slowly than what they call.
 const FITTING_NANOS_MAX: u64 = 1_000_000_000;
 
-/// How far a reading may be where the sample shows nothing: some times what lies between two readings.
-const NEAR_NANOS_MAX: u64 = 20_000_000;
+/// How far a reading may be where the sample shows nothing: what lies between two readings on a machine that has no CPU to spare.
+const NEAR_NANOS_MAX: u64 = 50_000_000;
 
 /// Most readings that are tried for one sample.
 const READINGS_TRIED_MAX: usize = 64;
@@ -67,6 +67,8 @@ pub(super) struct Call {
     pub(super) frame: usize,
     /// The functions that it may be running, the likeliest first, each with the instruction after the one it is at.
     pub(super) candidates: Vec<(PlaceId, i64)>,
+    /// Whether the first of them is sure: kept for the call by those it called. Else they lay about in its part of the stack.
+    pub(super) is_sure: bool,
     /// Its frames in the reading that was chosen, innermost first.
     pub(super) ran: Option<Range<usize>>,
 }
@@ -88,7 +90,8 @@ pub(super) fn calls(native: &Native<'_>, places: &Places, is_eval: impl Fn(&Fram
     for (place, frame) in native.frames.iter().enumerate() {
         if is_eval(frame) {
             let inner = calls.last().map(|call| call.frame);
-            calls.push(Call { frame: place, candidates: candidates(native, places, place, inner), ran: None });
+            let (candidates, is_sure) = candidates(native, places, place, inner);
+            calls.push(Call { frame: place, candidates, is_sure, ran: None });
         }
     }
     // A call that has just begun, or is about to end, has its caller's registers: what they show is of the caller's call.
@@ -104,8 +107,8 @@ pub(super) fn calls(native: &Native<'_>, places: &Places, is_eval: impl Fn(&Fram
 ///
 /// What a function must leave as it found it stands where the first that wanted to use it saved it: so first those that were
 /// called from here are asked, from the nearest on, then the registers. Only then come words of the call's own part of the stack,
-/// which may be older.
-fn candidates(native: &Native<'_>, places: &Places, call: usize, inner: Option<usize>) -> Vec<(PlaceId, i64)> {
+/// which may be older; the answer says whether it came to that.
+fn candidates(native: &Native<'_>, places: &Places, call: usize, inner: Option<usize>) -> (Vec<(PlaceId, i64)>, bool) {
     let mut found = Found { places, candidates: Vec::new() };
     for place in (inner.unwrap_or(0)..call).rev() {
         saved_words(native, place).filter_map(|address| native.word(address)).for_each(|word| found.ask(word));
@@ -113,12 +116,13 @@ fn candidates(native: &Native<'_>, places: &Places, call: usize, inner: Option<u
     if inner.is_none() {
         native.kept.iter().for_each(|word| found.ask(*word));
     }
-    if found.candidates.is_empty() {
+    let is_sure = !found.candidates.is_empty();
+    if !is_sure {
         let own = native.frames[call].sp..native.frames.get(call + 1).map_or(native.frames[call].sp, |caller| caller.sp);
         let words = own.end.saturating_sub(own.start).min(OWN_BYTES_MAX) / 8;
         (0..words).filter_map(|i| native.word(own.start + i * 8)).for_each(|word| found.ask(word));
     }
-    found.candidates
+    (found.candidates, is_sure)
 }
 
 /// Words that lie in the code of some function, one for each.
@@ -208,8 +212,11 @@ fn fit(is_whole: bool, places: &Places, calls: &[Call], stack: &SeenStack, is_ne
         // Where both go back to the root, calls are counted from there; where the native stack was cut, from the leaf.
         let number = if is_whole { (place + stack.calls.len()).checked_sub(count)? } else { place };
         let ran = stack.calls.get(number)?.clone();
+        if !is_near && !call.is_sure {
+            return None;
+        }
         if call.candidates.is_empty() {
-            return is_near.then_some(ran);
+            return Some(ran);
         }
         let frames = stack.frames.get(ran.clone())?;
         let likeliest = call.candidates.iter().take(candidates);
@@ -297,7 +304,7 @@ mod tests {
     #[test]
     fn without_a_word_the_nearest_reading_counts_if_it_is_near() {
         assert_eq!(shown("nenen", &[], &[], true, &[(1, "2 1|7"), (2, "3 1|7")]), "2 1|7");
-        assert_eq!(shown("nenen", &[], &[], true, &[(30, "2 1|7")]), "?|?");
+        assert_eq!(shown("nenen", &[], &[], true, &[(80, "2 1|7")]), "?|?");
         assert_eq!(shown("nenen", &[], &[], true, &[]), "?|?");
     }
 
@@ -341,7 +348,7 @@ mod tests {
     fn a_cut_stack_is_counted_from_the_leaf_and_goes_on_with_what_the_interpreter_knows() {
         assert_eq!(shown("nene", &[], &[3040], false, &[(1, "3|2 1|7 8|9")]), "3|2 1|+7 8 9");
         assert_eq!(shown("nn", &[], &[], false, &[(1, "3|2")]), "+3 2");
-        assert_eq!(shown("nn", &[], &[], false, &[(30, "3|2")]), "");
+        assert_eq!(shown("nn", &[], &[], false, &[(80, "3|2")]), "");
         assert_eq!(shown("nn", &[], &[], true, &[(1, "3|2")]), "", "a whole stack without a call ran no Python");
     }
 

@@ -166,7 +166,8 @@ impl Pythons {
             spots.extend(native.frames[next..call.frame].iter().map(&native_spot));
             next = call.frame + 1;
             // Where several functions share their instructions, no word tells which of them it was.
-            let exact = call.candidates.first().and_then(|(place, instruction)| match seen.places.codes(*place) {
+            let sure = call.candidates.first().filter(|_| call.is_sure);
+            let exact = sure.and_then(|(place, instruction)| match seen.places.codes(*place) {
                 [code] => Some((*code, *instruction)),
                 _ => None,
             });

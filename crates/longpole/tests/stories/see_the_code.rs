@@ -288,9 +288,9 @@ fn python_is_seen(samples: &Samples, stdout: &[u8], context: &str) {
             }
         }
     }
-    // What was not seen is little: the start of a process, mostly.
+    // What was not seen is little: the start of a process, and what a machine without a CPU to spare leaves out.
     let unseen = samples.with(|stack| stack.iter().any(|entry| entry.kind == "cut" && entry.function.contains("Python functions")));
-    assert!(unseen * 20 <= samples.count(), "{context}: {unseen} of {} samples are not wholly seen\n{}", samples.count(), samples.dump());
+    assert!(unseen * 10 <= samples.count(), "{context}: {unseen} of {} samples are not wholly seen\n{}", samples.count(), samples.dump());
 }
 
 #[test]
@@ -359,8 +359,16 @@ fn a_python_that_keeps_itself_closed_says_so() {
     if !can_sample("a_python_that_keeps_itself_closed_says_so") || !pythons().contains(&python.to_owned()) {
         return;
     }
-    // PR_SET_DUMPABLE is 4.
-    let program = "import ctypes, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nx = 0\nwhile time.process_time() < 0.6:\n    x += 1\n";
+    // PR_SET_DUMPABLE is 4. What it runs afterwards nobody has seen before.
+    let program = "
+import ctypes, time
+def secret():
+    x = 0
+    while time.process_time() < 0.8:
+        x += 1
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+secret()
+";
     let store = sandbox.path("store");
     let mut run = user.command(&user.longpole());
     let out = run.arg("--store").arg(&store).args(["run", "--"]).arg(python).args(["-c", program]).stdin(Stdio::null()).output().unwrap();
@@ -400,9 +408,12 @@ fn node_shows_its_own_functions_if_it_is_asked() {
     let sandbox = Sandbox::new();
     let (store, program) = (sandbox.path("store"), sandbox.path("program.js"));
     std::fs::write(&program, NODE).unwrap();
+    let folder = sandbox.path("folder");
+    std::fs::create_dir(&folder).unwrap();
     let run = |flags: &[&str]| {
         let mut command = longpole(&store);
         command.arg("run").args(flags).args(["--", "node"]).arg(&program).arg("15").env("NODE_OPTIONS", "--max-old-space-size=500");
+        command.current_dir(&folder);
         let out = command.stdin(Stdio::null()).output().unwrap();
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         out
@@ -410,7 +421,7 @@ fn node_shows_its_own_functions_if_it_is_asked() {
     let out = run(&["--jit", "node"]);
     let stdout = String::from_utf8(out.stdout).unwrap();
     let (took_lines, options) = stdout.split_once("options ").unwrap();
-    assert!(options.starts_with("--max-old-space-size=500 --perf-basic-prof"), "{options}");
+    assert!(options.starts_with("--max-old-space-size=500 --perf-basic-prof-only-functions"), "{options}");
     let samples = Samples::of(ask(&store));
     the_shares_are_right(&samples, "node", &took(took_lines.as_bytes()), "node");
     // node has OpenSSL within itself; what computes the hash stands below the function that asked for it.
@@ -422,6 +433,7 @@ fn node_shows_its_own_functions_if_it_is_asked() {
     let place = places.into_iter().find(|entry| entry.function == "burnThree").unwrap();
     assert!(program.to_str() == Some(&place.file) && place.line == 6, "{place:?}");
     nothing_is_left_behind(&store);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "a file was left in the working directory");
 
     // Without being asked it is left alone; the answer says what to do.
     let out = run(&[]);
