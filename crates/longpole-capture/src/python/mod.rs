@@ -23,7 +23,7 @@ use longpole_model::{Loss, LossKind, MappingId};
 use longpole_symbols::python::{CodeId, Trouble, Version};
 use longpole_symbols::unwind::{Code, Frame, Place};
 
-use self::history::{Seen, SeenStack};
+use self::history::{PlaceId, Seen, SeenStack};
 use self::mix::Mixed;
 pub(crate) use self::mix::Native;
 use self::reader::{Order, Shared};
@@ -153,7 +153,7 @@ impl Pythons {
         }
         let no_readings = Default::default();
         let readings = seen.threads.get(&tid);
-        let mixed = mix::mix(native, calls, readings.unwrap_or(&no_readings), time);
+        let mixed = mix::mix(native, &seen.places, calls, readings.unwrap_or(&no_readings), time);
         let missing = match (&seen.trouble, readings) {
             (Some(_), _) => NotSeen::Unreadable,
             (None, None) => NotSeen::NoThread,
@@ -165,7 +165,12 @@ impl Pythons {
         for call in &mixed.calls {
             spots.extend(native.frames[next..call.frame].iter().map(&native_spot));
             next = call.frame + 1;
-            let exact = call.candidates.first();
+            // Where several functions share their instructions, no word tells which of them it was.
+            let sure = call.candidates.first().filter(|_| call.is_sure);
+            let exact = sure.and_then(|(place, instruction)| match seen.places.codes(*place) {
+                [code] => Some((*code, *instruction)),
+                _ => None,
+            });
             match (&call.ran, exact) {
                 (Some(ran), _) => {
                     self.push_frames(seen, &mixed, ran.clone(), &call.candidates, stacks, spots);
@@ -175,10 +180,11 @@ impl Pythons {
                     }
                 }
                 (None, Some((code, instruction))) => {
-                    spots.push(self.name(seen, *code, instruction - 2, stacks));
+                    spots.push(self.name(seen, code, instruction - 2, stacks));
                     if !seen.calls_are_frames {
-                        spots.push(Spot::Cut(Cut::NotSeen(NotSeen::Callers)));
-                        missed = missed.or(Some(NotSeen::Callers));
+                        let callers = if missing == NotSeen::Unreadable { missing } else { NotSeen::Callers };
+                        spots.push(Spot::Cut(Cut::NotSeen(callers)));
+                        missed = missed.or(Some(callers));
                     }
                 }
                 (None, None) => {
@@ -206,14 +212,15 @@ impl Pythons {
         seen: &Seen,
         mixed: &Mixed<'_>,
         range: Range<usize>,
-        candidates: &[(CodeId, i64)],
+        candidates: &[(PlaceId, i64)],
         stacks: &mut Stacks,
         spots: &mut Vec<Spot>,
     ) {
         let frames = mixed.reading.and_then(|reading: &SeenStack| reading.frames.get(range)).unwrap_or_default();
         for (place, frame) in frames.iter().enumerate() {
             // The sample knows where its own function is; its word is the address of the next instruction.
-            let own = candidates.iter().find(|(code, instruction)| place == 0 && *code == frame.code && *instruction > 0);
+            let is_own = |(own, next): &&(PlaceId, i64)| place == 0 && *next > 0 && seen.places.codes(*own).contains(&frame.code);
+            let own = candidates.iter().find(is_own);
             let instruction = own.map_or(frame.instruction, |(_, next)| next - 2);
             spots.push(self.name(seen, frame.code, instruction, stacks));
         }
