@@ -185,6 +185,8 @@ pub(super) struct Seen {
     pub(super) pid: u32,
     /// When it came.
     pub(super) since: u64,
+    /// When its process executed another program, if it did.
+    until: u64,
     /// A number of its own, for caches.
     pub(super) serial: u32,
     /// Whether each frame has a call of its own.
@@ -201,6 +203,7 @@ impl Seen {
         Seen {
             pid,
             since,
+            until: u64::MAX,
             serial,
             calls_are_frames: false,
             codes: Vec::new(),
@@ -231,7 +234,14 @@ impl History {
 
     /// The interpreter of a process at a time.
     pub(super) fn at(&self, pid: u32, time: u64) -> Option<&Seen> {
-        self.interpreters.iter().rfind(|seen| seen.pid == pid && seen.since <= time)
+        self.interpreters.iter().rfind(|seen| seen.pid == pid && seen.since <= time).filter(|seen| time < seen.until)
+    }
+
+    /// A process executed a program: what it ran before is over.
+    pub(super) fn exec(&mut self, pid: u32, time: u64) {
+        for seen in self.interpreters.iter_mut().filter(|seen| seen.pid == pid && seen.since < time) {
+            seen.until = seen.until.min(time);
+        }
     }
 
     /// The one that came at this time.
@@ -311,6 +321,8 @@ mod tests {
         assert_eq!(history.at(7, 400).map(|seen| seen.since), Some(100));
         assert_eq!(history.at(7, 600).map(|seen| seen.since), Some(500));
         assert!(history.at(7, 50).is_none() && history.at(8, 600).is_none());
+        history.exec(7, 450);
+        assert!(history.at(7, 449).is_some() && history.at(7, 450).is_none() && history.at(7, 600).is_some());
         history.forget(300, |_, since| since == 100);
         assert!(history.at(7, 400).is_none());
         assert!(history.at(7, 600).is_some());

@@ -25,6 +25,9 @@ use super::history::{PlaceId, Places, Readings, SeenStack};
 /// How far from a sample a reading may be that fits what the sample shows. Callers change more slowly than what they call.
 const FITTING_NANOS_MAX: u64 = 1_000_000_000;
 
+/// The same where what the sample shows may be older than the sample.
+const UNSURE_NANOS_MAX: u64 = 300_000_000;
+
 /// How far a reading may be where the sample shows nothing: what lies between two readings on a machine that has no CPU to spare.
 const NEAR_NANOS_MAX: u64 = 50_000_000;
 
@@ -162,21 +165,22 @@ fn saved_words(native: &Native<'_>, place: usize) -> impl Iterator<Item = u64> {
     (0..2 * SAVED_WORDS).map(move |i| start.saturating_add(i * 8)).filter(move |address| *address < end)
 }
 
-/// Chooses the reading that fits a sample: one for which the likeliest functions fit, before one for which others do.
+/// Chooses the reading that fits a sample: one for which the likeliest functions fit, before one for which others do, before one
+/// that is only near where the words are not sure.
 pub(super) fn mix<'a>(native: &Native<'_>, places: &Places, mut calls: Vec<Call>, readings: &'a Readings, time: u64) -> Mixed<'a> {
     let mut best: Option<Fit<'a>> = None;
     let doubts = calls.iter().map(|call| call.candidates.len()).max().unwrap_or(0).max(1);
-    'all: for candidates in 1..=doubts {
+    let by_words = (1..=doubts).map(|candidates| Trust { candidates, unsure: true });
+    'all: for trust in by_words.chain([Trust { candidates: doubts, unsure: false }]) {
         for reading in readings.nearest(time).take(READINGS_TRIED_MAX) {
             let distance = reading.distance(time);
             if distance > FITTING_NANOS_MAX {
                 break;
             }
-            let is_near = distance <= NEAR_NANOS_MAX;
-            let ran = fit(native.is_whole, places, &calls, &reading.stack, is_near, candidates);
+            let ran = fit(native.is_whole, places, &calls, &reading.stack, distance, trust);
             let fitting = ran.iter().flatten().count();
             // Of a native stack that was cut before any call, the nearest reading tells what lies beyond.
-            let is_of_use = fitting > 0 || (calls.is_empty() && is_near);
+            let is_of_use = fitting > 0 || (calls.is_empty() && distance <= NEAR_NANOS_MAX);
             if is_of_use && best.as_ref().is_none_or(|best| fitting > best.fitting) {
                 best = Some(Fit { fitting, stack: &reading.stack, ran });
             }
@@ -196,6 +200,15 @@ pub(super) fn mix<'a>(native: &Native<'_>, places: &Places, mut calls: Vec<Call>
     Mixed { calls, reading: Some(stack), beyond }
 }
 
+/// Which words count.
+#[derive(Debug, Clone, Copy)]
+struct Trust {
+    /// So many of the likeliest functions of a call.
+    candidates: usize,
+    /// Whether those that are not sure do.
+    unsure: bool,
+}
+
 /// A reading that fits some calls of a sample.
 struct Fit<'a> {
     /// How many.
@@ -206,25 +219,31 @@ struct Fit<'a> {
 }
 
 /// For each call of a sample, innermost first, the frames of a reading that ran in it.
-fn fit(is_whole: bool, places: &Places, calls: &[Call], stack: &SeenStack, is_near: bool, candidates: usize) -> Vec<Option<Range<usize>>> {
+fn fit(is_whole: bool, places: &Places, calls: &[Call], stack: &SeenStack, distance: u64, trust: Trust) -> Vec<Option<Range<usize>>> {
     let count = calls.len();
-    let of_call = |(place, call): (usize, &Call)| {
-        // Where both go back to the root, calls are counted from there; where the native stack was cut, from the leaf.
-        let number = if is_whole { (place + stack.calls.len()).checked_sub(count)? } else { place };
-        let ran = stack.calls.get(number)?.clone();
-        if !is_near && !call.is_sure {
+    // Where both go back to the root, calls are counted from there; where the native stack was cut, from the leaf.
+    let number = |place: usize| if is_whole { (place + stack.calls.len()).checked_sub(count) } else { Some(place) };
+    let has_words = |call: &Call| !call.candidates.is_empty() && (call.is_sure || trust.unsure);
+    let by_words = |(place, call): (usize, &Call)| {
+        if !has_words(call) || (!call.is_sure && distance > UNSURE_NANOS_MAX) {
             return None;
         }
-        if call.candidates.is_empty() {
-            return Some(ran);
-        }
+        let ran = stack.calls.get(number(place)?)?;
         let frames = stack.frames.get(ran.clone())?;
-        let likeliest = call.candidates.iter().take(candidates);
+        let likeliest = call.candidates.iter().take(trust.candidates);
         let position = |(place, _): &(PlaceId, i64)| frames.iter().position(|frame| places.codes(*place).contains(&frame.code));
         let inner = likeliest.into_iter().find_map(position)?;
         Some(ran.start + inner..ran.end)
     };
-    calls.iter().enumerate().map(of_call).collect()
+    let mut ran: Vec<Option<Range<usize>>> = calls.iter().enumerate().map(by_words).collect();
+    // A call without a word is as the reading has it, if that is near, or fits another call of the same stack.
+    if distance <= NEAR_NANOS_MAX || ran.iter().any(Option::is_some) {
+        for (place, call) in calls.iter().enumerate().filter(|(_, call)| !has_words(call)) {
+            debug_assert!(ran[place].is_none() && call.ran.is_none());
+            ran[place] = number(place).and_then(|number| stack.calls.get(number)).cloned();
+        }
+    }
+    ran
 }
 
 #[cfg(test)]
@@ -327,6 +346,15 @@ mod tests {
         let readings = [(1, "2 1|7"), (2, "3 1|7")];
         assert_eq!(shown("nenen", &[(saved, 3040), (stale, 2040)], &[5000], true, &readings), "3 1|7");
         assert_eq!(shown("nenen", &[(stale, 3040)], &[], true, &readings), "3 1|7");
+    }
+
+    #[test]
+    fn what_only_lies_about_counts_for_less_and_not_for_long() {
+        let stale = 128 + 40;
+        assert_eq!(shown("nenen", &[(stale, 3040)], &[], true, &[(1, "2 1|7"), (200, "3 1|7")]), "3 1|7");
+        assert_eq!(shown("nenen", &[(stale, 3040)], &[], true, &[(1, "2 1|7"), (400, "3 1|7")]), "2 1|7", "the nearest");
+        assert_eq!(shown("nenen", &[(stale, 3040)], &[], true, &[(80, "2 1|7"), (400, "3 1|7")]), "?|?");
+        assert_eq!(shown("nenen", &[], &[3040], true, &[(1, "2 1|7"), (400, "3 1|7")]), "3 1|7", "a register is sure");
     }
 
     #[test]

@@ -88,6 +88,7 @@ impl Pythons {
                 let last = *last;
                 if self.homes.get(&record.pid).is_some_and(|home| home.since < last) {
                     self.homes.remove(&record.pid);
+                    self.shared.lock().history.exec(record.pid, last);
                 }
             }
             Body::Fork { pid, parent_pid, .. } if pid != parent_pid => {
