@@ -23,9 +23,9 @@ use longpole_model::{Loss, LossKind, MappingId};
 use longpole_symbols::python::{CodeId, Trouble, Version};
 use longpole_symbols::unwind::{Code, Frame, Place};
 
-use self::history::{PlaceId, Seen, SeenStack};
-use self::mix::Mixed;
+use self::history::{PlaceId, Seen};
 pub(crate) use self::mix::Native;
+use self::mix::{Call, Mixed};
 use self::reader::{Order, Shared};
 use crate::perf::record::{Body, MapRecord, Record};
 use crate::stacks::{Cut, Name, NotSeen, NumberMap, Spot, Stacks};
@@ -166,13 +166,7 @@ impl Pythons {
         for call in &mixed.calls {
             spots.extend(native.frames[next..call.frame].iter().map(&native_spot));
             next = call.frame + 1;
-            // Where several functions share their instructions, no word tells which of them it was.
-            let sure = call.candidates.first().filter(|_| call.is_sure);
-            let exact = sure.and_then(|(place, instruction)| match seen.places.codes(*place) {
-                [code] => Some((*code, *instruction)),
-                _ => None,
-            });
-            match (&call.ran, exact) {
+            match (&call.ran, exact(seen, call)) {
                 (Some(ran), _) => {
                     self.push_frames(seen, &mixed, ran.clone(), &call.candidates, stacks, spots);
                     // A call from anonymous memory is a trampoline that CPython made for perf; the function has its name already.
@@ -181,7 +175,7 @@ impl Pythons {
                     }
                 }
                 (None, Some((code, instruction))) => {
-                    spots.push(self.name(seen, code, instruction - 2, stacks));
+                    spots.push(self.name(seen, code, instruction, stacks));
                     if !seen.calls_are_frames {
                         let callers = if missing == NotSeen::Unreadable { missing } else { NotSeen::Callers };
                         spots.push(Spot::Cut(Cut::NotSeen(callers)));
@@ -199,15 +193,21 @@ impl Pythons {
         spots.extend(cut.map(Spot::Cut));
         self.push_frames(seen, &mixed, mixed.beyond.clone(), &[], stacks, spots);
         if let Some(missed) = missed {
-            let missed = match (&seen.trouble, missed) {
-                (Some(trouble), NotSeen::Unreadable) => Missed::Trouble(trouble.clone()),
-                (_, reason) => Missed::NotSeen(reason),
-            };
-            *self.not_seen.entry(missed).or_insert(0) += 1;
+            self.miss(seen, missed);
         }
         true
     }
 
+    /// A sample whose functions are not all known.
+    fn miss(&mut self, seen: &Seen, missed: NotSeen) {
+        let missed = match (&seen.trouble, missed) {
+            (Some(trouble), NotSeen::Unreadable) => Missed::Trouble(trouble.clone()),
+            (_, reason) => Missed::NotSeen(reason),
+        };
+        *self.not_seen.entry(missed).or_insert(0) += 1;
+    }
+
+    /// The frames of a reading that ran in one call, the innermost where the sample says it was.
     fn push_frames(
         &mut self,
         seen: &Seen,
@@ -217,13 +217,16 @@ impl Pythons {
         stacks: &mut Stacks,
         spots: &mut Vec<Spot>,
     ) {
-        let frames = mixed.reading.and_then(|reading: &SeenStack| reading.frames.get(range)).unwrap_or_default();
-        for (place, frame) in frames.iter().enumerate() {
-            // The sample knows where its own function is; its word is the address of the next instruction.
+        let Some(reading) = mixed.reading else { return };
+        let is_cut = !reading.is_whole && !range.is_empty() && range.end == reading.frames.len();
+        for (place, frame) in reading.frames.get(range).unwrap_or_default().iter().enumerate() {
             let is_own = |(own, next): &&(PlaceId, i64)| place == 0 && *next > 0 && seen.places.codes(*own).contains(&frame.code);
             let own = candidates.iter().find(is_own);
-            let instruction = own.map_or(frame.instruction, |(_, next)| next - 2);
+            let instruction = own.map_or(frame.instruction, |(_, next)| before(*next));
             spots.push(self.name(seen, frame.code, instruction, stacks));
+        }
+        if is_cut {
+            spots.push(Spot::Cut(Cut::NotSeen(NotSeen::TooDeep)));
         }
     }
 
@@ -278,6 +281,21 @@ impl Drop for Pythons {
     fn drop(&mut self) {
         self.finish();
     }
+}
+
+/// The function that a call was running, and the instruction, if the sample says so by itself.
+fn exact(seen: &Seen, call: &Call) -> Option<(CodeId, i64)> {
+    let (place, next) = call.candidates.first().filter(|_| call.is_sure)?;
+    match seen.places.codes(*place) {
+        [code] => Some((*code, before(*next))),
+        // Where several functions share their instructions, no word tells which of them it was.
+        _ => None,
+    }
+}
+
+/// The instruction before the one at `next`: a call keeps the address of the one that comes next. Each has two bytes.
+fn before(next: i64) -> i64 {
+    next - 2
 }
 
 fn is_eval(eval: &NumberMap<u32, Vec<Range<u64>>>, frame: &Frame) -> bool {

@@ -350,6 +350,35 @@ fn the_terminal_shows_where_a_function_of_a_script_stands() {
     assert!(lines.contains(&frame["line"].as_u64().unwrap()), "{frame}");
 }
 
+/// CPython makes a trampoline for each function when it is asked to help perf. They have no unwind information and no frame pointer;
+/// stacks go through them all the same, and no function is shown twice.
+#[test]
+fn a_python_that_helps_perf_is_shown_as_any_other() {
+    let python = pythons().into_iter().find(|python| minor_of(python).is_some_and(|minor| minor >= 12));
+    let Some(python) = python.filter(|_| can_sample("a_python_that_helps_perf_is_shown_as_any_other")) else {
+        return skip("a_python_that_helps_perf_is_shown_as_any_other", "there is no CPython 3.12 or 3.13");
+    };
+    let sandbox = Sandbox::new();
+    let (store, program) = (sandbox.path("store"), sandbox.path("program.py"));
+    std::fs::write(&program, PYTHON).unwrap();
+    let mut run = longpole(&store);
+    run.args(["run", "--"]).arg(&python).args(["-X", "perf"]).arg(&program).arg("6");
+    let out = run.stdin(Stdio::null()).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    // It is the user who asked for these.
+    for row in rows(&ask(&store)("SELECT pid FROM processes")) {
+        std::fs::remove_file(format!("/tmp/perf-{}.map", row[0])).ok();
+    }
+    let samples = Samples::of(ask(&store));
+    let of_main = samples.with(|stack| has(stack, "python", "main"));
+    let whole = samples.with(|stack| {
+        let names: Vec<&str> = of_runtime(stack, "python").iter().map(|entry| entry.function.as_str()).collect();
+        let is_once = names.iter().filter(|name| **name == "main").count() == 1 && names.first() == Some(&"<module>");
+        is_once && stack.iter().all(|entry| entry.kind != "cut") && stack[0].kind == "code"
+    });
+    assert!(of_main >= 100 && whole * 100 >= of_main * 90, "{whole} of {of_main}\n{}", samples.dump());
+}
+
 /// A process that nobody may look into: it shows its interpreter, and why not more.
 #[test]
 fn a_python_that_keeps_itself_closed_says_so() {
