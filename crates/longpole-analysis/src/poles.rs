@@ -194,9 +194,9 @@ impl Poles {
             groups[number].0 += path.on_path_nanos[n];
         }
         let mut group_of = vec![NONE; forest.len()];
-        for n in first..forest.len() {
+        for (n, group) in group_of.iter_mut().enumerate().skip(first) {
             if let Some(&number) = numbers.get(&key(n)) {
-                group_of[n] = number as u32;
+                *group = number as u32;
                 groups[number].1 = groups[number].1.min(n);
             }
         }

@@ -129,6 +129,7 @@ mod tests {
     ///
     ///     return total      # line 6
     /// ```
+    #[allow(clippy::type_complexity)]
     const OF_WORK: [(LineTable, &[u8], i64, &[(i64, u32)]); 5] = [
         // 3.8.18 and 3.9.18
         (LineTable::Increments, b"\x00\x01\x04\x01\x0c\x01\n\x02", 30, &[(0, 2), (4, 3), (16, 4), (26, 6)]),
