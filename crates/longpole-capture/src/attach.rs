@@ -8,8 +8,9 @@ use crate::process_tree::arguments_of;
 use crate::signals;
 use crate::sys::perf::{Ready, WaitSet, open_process};
 
-/// Longest wait of one call of `poll`.
-const POLL_MAX: Duration = Duration::from_secs(3600);
+/// Longest time until it is noticed that somebody asked to stop: the signal may come just before the wait, or to another thread, and
+/// then it ends no `poll`.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The command line of a process; its name where it has none, as a thread of the kernel. `None` where there is no such process.
 pub fn command_of(pid: u32) -> Option<Vec<String>> {
@@ -31,13 +32,12 @@ pub fn wait_for_end(pid: u32, patience: Option<Duration>) -> io::Result<()> {
     let begun = Instant::now();
     let mut set = WaitSet::new([process.as_raw_fd()]);
     loop {
-        let left = patience.map_or(POLL_MAX, |patience| patience.saturating_sub(begun.elapsed()));
+        let left = patience.map_or(LOOK_EVERY, |patience| patience.saturating_sub(begun.elapsed()));
         if left.is_zero() || signals::interrupted() {
             return Ok(());
         }
-        // Rounded up, so that the last wait is not one of no time. A signal ends it.
-        let millis = i32::try_from(left.min(POLL_MAX).as_millis()).unwrap_or(i32::MAX).saturating_add(1);
-        set.wait(millis);
+        // Rounded up, so that the last wait is not one of no time.
+        set.wait(left.min(LOOK_EVERY).as_millis() as i32 + 1);
         if set.ready(0) != Ready::No {
             return Ok(());
         }

@@ -30,7 +30,6 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let mut command = attach::command_of(pid)
         .ok_or_else(|| Failure::new(Kind::NotFound, format!("failed to find the process {pid}")).hint("ps ax lists processes"))?;
     Redactor::default().arguments(&mut command);
-    // Threads that are started later leave the signals to this one.
     signals::install_interrupts().context("failed to catch Ctrl-C")?;
     let store = setting.open_store()?;
     let (traceparent, _) = identity()?;
