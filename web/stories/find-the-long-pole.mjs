@@ -2,7 +2,7 @@
  * Story: somebody opens the recording of a run, asks which operation to fix, reads which function is behind it, and sees where else that function ran.
  *
  * Guarantees: the list names the answer, and the command without the folder of its program; the first pole is one click away, also from the pole
- * around it, which says that it contains it; the flame graph of exactly its span comes with it; a click on the hottest function marks its spans in
+ * around it, which says that it contains it; what would be waited for in its place is one click further; the flame graph of exactly its span comes with it; a click on the hottest function marks its spans in
  * the list and in the rows; every step is in the URL and comes back from it; no request leaves the origin, nothing is complained about on the
  * console, and axe finds nothing serious, in light and in dark.
  *
@@ -66,6 +66,15 @@ async function walk(page, url, shoot) {
 
   await rowOf(0).getByRole('button').first().click();
   await panel.getByRole('button', { name: 'Drop the selection' }).waitFor();
+  const { limited_by: limit } = all[0];
+  expect(limit !== null, 'nothing is said to limit what the first pole saves');
+  const next = panel.getByRole('region', { name: 'Long pole' }).getByRole('button', { name: limit.name, exact: true });
+  const reasons = await panel.getByRole('region', { name: 'Long pole' }).innerText();
+  expect(reasons.includes(`; then ${limit.name} ends last`), `the panel says of p1: "${reasons}"`);
+  await next.click();
+  await until(`${limit.handle} in the URL`, () => new URL(page.url()).searchParams.get('span') === limit.handle);
+  await page.goBack();
+  await panel.getByRole('region', { name: 'Long pole' }).getByText('p1', { exact: true }).waitFor();
   const { spans: own } = all[0];
   const span = await until('a span of the pole in the URL', () => own.find((s) => new URL(page.url()).searchParams.get('span') === s));
   await page.locator(`[role="row"][data-span="${span}"][aria-selected="true"]`).waitFor({ state: 'attached' });

@@ -31,7 +31,7 @@ use longpole_model::Recording;
 use crate::critical_path::CriticalPath;
 use crate::quick::{QuickMap, QuickState};
 use crate::resources::{self, title_of_urn};
-use crate::savings::{Evidence, Replay, Saving};
+use crate::savings::{Evidence, OnPath, Replay, Saving};
 use crate::schedule::NONE;
 use crate::trace_tree::Forest;
 
@@ -64,7 +64,10 @@ pub struct Savings {
 impl Savings {
     /// Replays the three changes of these nodes.
     pub fn of(replay: &Replay, nodes: &[usize]) -> Savings {
-        let [if_zero, if_half, own] = replay.saves_all(nodes);
+        Savings::new(replay, nodes, replay.saves_all(nodes))
+    }
+
+    fn new(replay: &Replay, nodes: &[usize], [if_zero, if_half, own]: [Saving; 3]) -> Savings {
         let points = [if_zero, if_half, own].iter().all(|s| s.low_nanos == s.high_nanos);
         let declared = points && nodes.iter().all(|&n| replay.evidence(n) == Evidence::Declared);
         Savings { if_zero, if_half, own, evidence: if declared { Evidence::Declared } else { Evidence::Inferred } }
@@ -91,6 +94,9 @@ pub struct Pole {
     /// Place of the pole inside this one that saves the most: what this one saves "if it took no time" is, to that part, the
     /// other's. `None` where none lies inside.
     pub contains: Option<usize>,
+    /// The node that what comes after this pole would have to wait for if the pole took no time: why it saves less than it takes.
+    /// `None` where it does not, and where nothing certain can be said.
+    pub limited_by: Option<usize>,
 }
 
 /// The poles of a recording.
@@ -213,11 +219,13 @@ impl Poles {
             }
         }
         let candidates = ranked.into_iter().filter_map(|number| Some((groups[number], nodes.remove(&(number as u32))?)));
+        let on_path = OnPath::new(path);
         let mut poles: Vec<Pole> = candidates
             .map(|((on_path_nanos, first), nodes)| {
                 let (service, name, context, is_urn) = key(first);
+                let (savings, limited_by) = replay.saves_all_and_limit(&nodes, &on_path);
                 Pole {
-                    savings: Savings::of(replay, &nodes),
+                    savings: Savings::new(replay, &nodes, savings),
                     nodes,
                     service: service.to_owned(),
                     name: name.to_owned(),
@@ -225,6 +233,7 @@ impl Poles {
                     resource: context.filter(|_| is_urn).map(str::to_owned),
                     on_path_nanos,
                     contains: None,
+                    limited_by,
                 }
             })
             .collect();

@@ -57,12 +57,25 @@
 //! One replay is one pass over the events in their recorded order, without those that it cannot change: a subtree in which
 //! nothing is made shorter, and which nothing but its start and its end ties to the rest, moves as one piece (see [`Part`]).
 //! Linear in what is left, and at most in nodes and links.
+//!
+//! # What limits a saving
+//!
+//! Work that takes no time any more often saves less than it took, because something beside it is there to be waited for. Which
+//! it is, the new schedule tells as the recorded one tells the critical path: from the end backwards, each event leads to the
+//! last it waited for. The first end met of something that stood beside the recorded path is the limit.
+//!
+//! ```text
+//! recorded   ├──── bundle ────┤├─ upload ─┤        path: bundle, upload
+//!            ├ bucket ┤
+//! replayed   ├ bucket ┤├─ upload ─┤                upload waits for bucket: that ends last, where the bundle was
+//! ```
 
 use std::collections::HashMap;
 
 use longpole_model::Recording;
 
-use crate::schedule::{NONE, Schedule, StartedUnder};
+use crate::critical_path::CriticalPath;
+use crate::schedule::{NONE, Schedule, StartedUnder, Waited};
 use crate::slots::{self, Ceiling, Opening, Pool};
 use crate::trace_tree::{Forest, Note};
 
@@ -114,6 +127,9 @@ pub const CHANCE_GAP_FACTOR: i64 = 16;
 /// Children that follow each other without overlap by chance with less than this probability were ordered.
 pub const SERIAL_CHANCE: f64 = 0.05;
 
+/// Ends at one moment among which one that a change leaves alone is looked for.
+const EQUAL_ENDS_MAX: usize = 64;
+
 /// Pools that a note calls by name.
 const POOLS_NAMED: usize = 3;
 
@@ -159,6 +175,48 @@ impl Clone for Times {
         self.start.clone_from(&from.start);
         self.end.clone_from(&from.end);
         self.latest.clone_from(&from.latest);
+    }
+}
+
+/// What a replay shows while it is under way.
+enum Replayed<'a> {
+    Schedule {
+        bound: Bound,
+        times: &'a Times,
+        work: &'a [Work],
+    },
+    /// With limited slots the run ends at another moment.
+    SlotsMoveTheEnd,
+}
+
+/// Time of the recorded path before each node of the tree: sums over subtrees are then one subtraction.
+pub(crate) struct OnPath(Vec<i64>);
+
+impl OnPath {
+    pub(crate) fn new(path: &CriticalPath) -> OnPath {
+        let before = path.on_path_nanos.iter().scan(0, |sum, nanos| {
+            *sum += nanos;
+            Some(*sum)
+        });
+        OnPath(std::iter::once(0).chain(before).collect())
+    }
+
+    fn between(&self, from: usize, to: usize) -> i64 {
+        self.0[to] - self.0[from]
+    }
+
+    /// In these nodes, which stand in tree order, and all below them.
+    fn in_subtrees(&self, s: &Schedule, nodes: &[usize]) -> i64 {
+        let mut covered = 0;
+        let mut sum = 0;
+        for &node in nodes {
+            let end = s.subtree_end[node] as usize;
+            if node >= covered {
+                sum += self.between(node, end);
+                covered = end;
+            }
+        }
+        sum
     }
 }
 
@@ -221,13 +279,34 @@ struct Part {
     slots: Vec<u32>,
     /// The events, in their recorded order.
     steps: Vec<Step>,
-    /// Where in `steps` each slot starts.
-    step_of_start: Vec<u32>,
+    /// Where in `steps` each event stands: `2 * slot`, its end `+ 1`.
+    step_of: Vec<u32>,
     /// The times of the recording itself, which every replay begins with.
     recorded: Times,
 }
 
 impl Part {
+    fn step_of_event(&self, event: Waited) -> usize {
+        let event = match event {
+            Waited::Start(slot) => 2 * slot,
+            Waited::End(slot) => 2 * slot + 1,
+        };
+        self.step_of[event] as usize
+    }
+
+    /// The slot whose end is the latest of this one and all that ended before it under the same host.
+    fn latest_ended(&self, last: usize, times: &Times, work: &[Work]) -> usize {
+        let at = times.latest[last];
+        let before = |&slot: &usize| match self.steps[self.step_of_event(Waited::End(slot))].before {
+            NONE => None,
+            before => Some(before as usize).filter(|&before| times.latest[before] == at),
+        };
+        let mut equals = std::iter::successors(Some(last), before).filter(|&slot| times.end[slot] == at);
+        let Some(first) = equals.next() else { return last };
+        let keeps = |&slot: &usize| work[slot] == Work::Keep;
+        std::iter::once(first).chain(equals.take(EQUAL_ENDS_MAX)).find(keeps).unwrap_or(first)
+    }
+
     fn slot(&self, node: usize) -> usize {
         self.slots[node] as usize
     }
@@ -408,13 +487,8 @@ impl Replay {
         let mut changed = nodes.to_vec();
         changed.sort_unstable();
         let mut changed = changed.into_iter().peekable();
-        let mut part = Part {
-            nodes: Vec::new(),
-            slots: vec![NONE; s.len()],
-            steps: Vec::new(),
-            step_of_start: Vec::new(),
-            recorded: Times::default(),
-        };
+        let mut part =
+            Part { nodes: Vec::new(), slots: vec![NONE; s.len()], steps: Vec::new(), step_of: Vec::new(), recorded: Times::default() };
         let mut node = 0;
         // All before this is below something that is changed.
         let mut changed_to = 0;
@@ -432,9 +506,9 @@ impl Replay {
         let is_piece = |node: usize| s.subtree_end[node] as usize > node + 1 && part.slots[node + 1] == NONE;
         let events = s.order.iter().filter(|&&event| part.slots[event as usize / 2] != NONE);
         part.steps = events.map(|&event| self.step(event, &part.slots, is_piece(event as usize / 2))).collect();
-        part.step_of_start = vec![0; part.nodes.len()];
-        for (i, step) in part.steps.iter().enumerate().filter(|(_, step)| step.waits != Waits::End) {
-            part.step_of_start[step.slot as usize] = i as u32;
+        part.step_of = vec![0; 2 * part.nodes.len()];
+        for (i, step) in part.steps.iter().enumerate() {
+            part.step_of[2 * step.slot as usize + usize::from(step.waits == Waits::End)] = i as u32;
         }
         let none = || vec![0; part.nodes.len()];
         let mut times = Times { start: none(), end: none(), latest: none() };
@@ -520,7 +594,7 @@ impl Replay {
 
     /// How much earlier the run ends if this is done to these nodes.
     pub fn saves(&self, nodes: &[usize], change: Change) -> Saving {
-        self.saves_in(&self.part(nodes), &mut Times::default(), nodes, change)
+        self.saves_in(&self.part(nodes), &mut Times::default(), nodes, change, &mut |_| ())
     }
 
     /// The three changes, in the order of [`Change`].
@@ -528,12 +602,88 @@ impl Replay {
         let part = self.part(nodes);
         // One buffer for all replays: to fetch fresh memory costs as much as to walk it.
         let mut times = Times::default();
-        [Change::Zero, Change::Half, Change::OwnZero].map(|change| self.saves_in(&part, &mut times, nodes, change))
+        [Change::Zero, Change::Half, Change::OwnZero].map(|change| self.saves_in(&part, &mut times, nodes, change, &mut |_| ()))
     }
 
-    fn saves_in(&self, part: &Part, times: &mut Times, nodes: &[usize], change: Change) -> Saving {
+    /// Beside the savings of [`Replay::saves_all`], what limits the first of them: if these nodes and all below them took no time.
+    /// `None` where they save all the time that the path spends in them, where the two ends of the range have two answers, and
+    /// where limited slots have a say.
+    pub(crate) fn saves_all_and_limit(&self, nodes: &[usize], on_path: &OnPath) -> ([Saving; 3], Option<usize>) {
+        let part = self.part(nodes);
+        let mut times = Times::default();
+        let mut limits = Vec::new();
+        let if_zero = self.saves_in(&part, &mut times, nodes, Change::Zero, &mut |replayed| {
+            limits.push(match replayed {
+                Replayed::Schedule { bound, times, work } => self.limit_in(&part, bound, times, work, on_path),
+                Replayed::SlotsMoveTheEnd => None,
+            });
+        });
+        let [if_half, own] = [Change::Half, Change::OwnZero].map(|change| self.saves_in(&part, &mut times, nodes, change, &mut |_| ()));
+        let limit = limits.first().copied().flatten().filter(|first| limits.iter().all(|limit| *limit == Some(*first)));
+        ([if_zero, if_half, own], limit.filter(|_| if_zero.high_nanos < on_path.in_subtrees(&self.schedule, nodes)))
+    }
+
+    /// Walks a replayed schedule from the end of the run backwards, to the first end of something that is not part of the change,
+    /// takes time, and has none of the recorded path in it: a node.
+    fn limit_in(&self, part: &Part, bound: Bound, times: &Times, work: &[Work], on_path: &OnPath) -> Option<usize> {
+        let s = &self.schedule;
+        let mut at = Waited::End(0);
+        let mut step = part.step_of_event(at);
+        loop {
+            if let Waited::End(slot) = at {
+                let node = part.nodes[slot] as usize;
+                let takes_time = times.end[slot] > times.start[slot];
+                if work[slot] == Work::Keep && takes_time && on_path.between(node, s.subtree_end[node] as usize) == 0 {
+                    return Some(node);
+                }
+            }
+            at = self.waited_for(part, &part.steps[step], bound, times, work)?;
+            let before = part.step_of_event(at);
+            // Links among spans of no length at one moment may lead in a circle.
+            if before >= step {
+                return None;
+            }
+            step = before;
+        }
+    }
+
+    /// The last thing that an event of a replayed schedule waited for: what decides in [`Replay::walk`]. `None` for the start of
+    /// the run. Of several at one moment, one that the change leaves alone. Nodes are named by their slots.
+    fn waited_for(&self, part: &Part, step: &Step, bound: Bound, times: &Times, work: &[Work]) -> Option<Waited> {
+        let (slot, worker) = (step.slot as usize, step.worker as usize);
+        let since = times.start[worker];
+        // The latest of all that had ended there, or else the start of whose work it is.
+        let latest = || match step.last {
+            last if last != NONE && times.latest[last as usize] >= since => Waited::End(part.latest_ended(last as usize, times, work)),
+            _ => Waited::Start(worker),
+        };
+        Some(match step.waits {
+            Waits::End => {
+                let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
+                let by_itself = step.by_chance && bound == Bound::Low && times.end[slot] > last + work[worker].apply(step.gap, step.own);
+                if by_itself { Waited::Start(slot) } else { latest() }
+            }
+            Waits::Host if slot == 0 => return None,
+            Waits::Host => Waited::Start(worker),
+            Waits::SiblingByChance if bound == Bound::Low => Waited::Start(worker),
+            Waits::Phase => latest(),
+            Waits::Sibling | Waits::SiblingByChance if bound == Bound::Low => latest(),
+            Waits::Sibling | Waits::SiblingByChance => {
+                let last = step.last as usize;
+                if times.end[last] >= since { Waited::End(last) } else { Waited::Start(worker) }
+            }
+            Waits::Links => {
+                let links = self.schedule.links(part.nodes[slot] as usize).iter().map(|&x| part.slot(x as usize));
+                let last = links.max_by_key(|&x| (times.end[x], work[x] == Work::Keep)).filter(|&x| times.end[x] >= since);
+                last.map_or(Waited::Start(worker), Waited::End)
+            }
+        })
+    }
+
+    /// `look` is shown each end of the range as it is without slots, and told where those move the end.
+    fn saves_in(&self, part: &Part, times: &mut Times, nodes: &[usize], change: Change, look: &mut dyn FnMut(Replayed<'_>)) -> Saving {
         let work = self.work(part, nodes, change);
-        let start_of = |node: usize| part.step_of_start[part.slot(node)];
+        let start_of = |node: usize| part.step_of[2 * part.slot(node)];
         // Nothing changes before the first of them starts.
         let Some(from) = nodes.iter().map(|&n| start_of(n)).min() else { return Saving::default() };
         let pools_from = self.pools.iter().map(|p| start_of(p.host)).min().unwrap_or(from).min(from);
@@ -542,12 +692,17 @@ impl Replay {
             times.clone_from(&part.recorded);
             self.walk(part, &work, bound, from as usize, times, None);
             (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
+            look(Replayed::Schedule { bound, times, work: &work });
             if !self.pools.is_empty() {
+                let without_slots = times.end[0];
                 for _ in 0..POOL_ROUNDS {
                     let duration: Vec<i64> = times.end.iter().zip(&times.start).map(|(end, start)| end - start).collect();
                     self.walk(part, &work, bound, pools_from as usize, times, Some(&duration));
                 }
                 (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
+                if times.end[0] != without_slots {
+                    look(Replayed::SlotsMoveTheEnd);
+                }
             }
         }
         let end = self.schedule.end[0];
@@ -655,6 +810,15 @@ mod tests {
             (0..self.forest.len()).find(|&i| self.forest.name(&self.recording, i) == name).unwrap()
         }
 
+        /// What limits the saving of these nodes.
+        fn limit(&self, names: &[&str]) -> &str {
+            let nodes: Vec<usize> = names.iter().map(|n| self.node(n)).collect();
+            let path = CriticalPath::of_replay(&self.replay, &self.forest);
+            let (savings, limit) = self.replay.saves_all_and_limit(&nodes, &OnPath::new(&path));
+            assert_eq!(savings, self.replay.saves_all(&nodes));
+            limit.map_or("nothing", |node| self.forest.name(&self.recording, node))
+        }
+
         /// `zero half own` in milliseconds, a range as `low-high`.
         fn saves(&self, names: &[&str]) -> String {
             let nodes: Vec<usize> = names.iter().map(|n| self.node(n)).collect();
@@ -674,6 +838,9 @@ mod tests {
     #[test]
     fn a_declared_chain_saves_until_the_next_chain_is_longer() {
         let c = case("run x 0..50ms\n  web 4..14ms\n  db 16..44ms <- web\n  dns 5..30ms\n");
+        assert_eq!(c.limit(&["db"]), "dns");
+        assert_eq!(c.limit(&["web"]), "nothing", "all of its 10 ms are saved");
+        assert_eq!(c.limit(&["db", "dns"]), "nothing");
         assert_eq!(c.saves(&["web"]), "10 5 10");
         assert_eq!(c.saves(&["db"]), "14 14 14", "dns still ends at 30");
         assert_eq!(c.saves(&["dns"]), "0 0 0");
@@ -686,6 +853,7 @@ mod tests {
         // Either db waited for web alone, or for dns too.
         let c = case("run x 0..50ms\n  web 4..14ms\n  dns 5..10ms\n  db 15..44ms\n");
         assert_eq!(c.saves(&["web"]), "4-10 4-5 4-10");
+        assert_eq!(c.limit(&["web"]), "nothing", "one end of the range says dns, the other that all is saved");
         assert_eq!(c.replay.evidence(c.node("db")), Evidence::Inferred);
     }
 
@@ -728,6 +896,28 @@ mod tests {
         let c = case(&text);
         assert_eq!(c.replay.notes()[0].detail, "never more at once than 2 in x: taken for slots, which makes savings there ranges");
         assert_eq!(c.saves(&["a"]), "0-30 0-10 0-30", "a free slot takes half of the jobs");
+        assert_eq!(c.limit(&["a"]), "nothing", "slots do, and no job alone");
+    }
+
+    #[test]
+    fn what_limits_a_saving_is_the_outermost_that_stood_beside_the_path() {
+        let c = case(
+            "run x 0..90ms\n  bundle 1..60ms\n    compress 2..59ms\n  bucket 1..20ms\n    Create 2..19ms\n  upload 61..80ms <- bundle, bucket\n",
+        );
+        assert_eq!(c.saves(&["compress"]), "40 28.5 40");
+        assert_eq!([c.limit(&["compress"]), c.limit(&["bundle"])], ["bucket", "bucket"]);
+        // A limit inside of the path's own parent.
+        let c = case("run x 0..90ms\n  up 1..80ms\n    a 2..70ms\n    b 3..50ms\n");
+        assert_eq!([c.limit(&["a"]), c.limit(&["up"])], ["b", "nothing"]);
+    }
+
+    #[test]
+    fn many_that_end_at_one_moment_are_no_trouble() {
+        let mut text = "run x 0..90ms\n  long 1..80ms\n".to_owned();
+        for i in 0..500 {
+            text.push_str(&format!("  w{i} 1..40ms\n"));
+        }
+        assert_ne!(case(&text).limit(&["long"]), "nothing", "any of them");
     }
 
     #[test]
@@ -761,6 +951,8 @@ run deploy 0..2920ms
         assert_eq!(c.saves(&["create balancer"]), "0 0 0");
         assert_eq!(c.saves(&["stop"]), "43 21.5 43");
         assert_eq!(c.saves(&["start compute"]), "5 5 5", "the other one ends 5 before");
+        let limits = ["create bundle", "create certificate", "start compute", "stop"].map(|name| c.limit(&[name]));
+        assert_eq!(limits, ["create bucket", "create balancer", "start cloud", "nothing"]);
     }
 
     /// Trees with lanes, links, children that outlive their parents and children of skewed clocks.
@@ -813,7 +1005,8 @@ run deploy 0..2920ms
             let mut whole = Replay::new(&recording, &forest);
             whole.rigid.fill(false);
             let nodes: Vec<usize> = chosen.iter().map(|node| node.index(forest.len())).collect();
-            prop_assert_eq!(in_pieces.saves_all(&nodes), whole.saves_all(&nodes));
+            let answer = |replay: &Replay| replay.saves_all_and_limit(&nodes, &OnPath::new(&CriticalPath::of_replay(replay, &forest)));
+            prop_assert_eq!(answer(&in_pieces), answer(&whole));
         }
     }
 

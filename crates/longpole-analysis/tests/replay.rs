@@ -8,7 +8,7 @@
 #![allow(clippy::print_stdout, reason = "the figures of the ranges are what this test is read for")]
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use longpole_analysis::critical_path::CriticalPath;
@@ -585,6 +585,40 @@ fn with_links_the_replay_predicts_what_the_simulation_does() {
         }
     }
     println!("{graphs} graphs of {seed} that say all there is to say, {asked} predictions, all equal");
+}
+
+#[test]
+fn without_what_limits_a_saving_the_simulation_ends_earlier_still() {
+    let (mut named, mut unnamed, mut whole_saved) = (0, 0, 0);
+    for seed in 1..=1000 {
+        let tasks = World::new(seed, false).tasks;
+        let times = Run::simulate(&tasks, &whole(&tasks));
+        if !says_all(&tasks, &times) {
+            continue;
+        }
+        let recording = record(&tasks, &times, true);
+        let forest = Forest::build(&recording);
+        let replay = Replay::new(&recording, &forest);
+        let path = CriticalPath::new(&recording, &forest);
+        for pole in Poles::new(&recording, &forest, &path, &replay).poles {
+            let below: HashSet<usize> = pole.nodes.iter().flat_map(|&n| n..forest.nodes[n].subtree_end).collect();
+            let on_path: i64 = below.iter().map(|&n| path.on_path_nanos[n]).sum();
+            let mut chosen: Vec<usize> = pole.nodes.iter().map(|&n| task_of_node(&recording, &forest, n)).collect();
+            let alone = truth(&tasks, times.wall(), &scaled(&tasks, &chosen, Scale::Nothing));
+            let Some(limit) = pole.limited_by else {
+                *(if alone == on_path { &mut whole_saved } else { &mut unnamed }) += 1;
+                continue;
+            };
+            assert!(alone < on_path, "seed {seed}: {} saves all of its time, so {limit} limits nothing", pole.name);
+            assert!(!below.contains(&limit) && path.on_path_nanos[limit] == 0, "seed {seed}: {limit} did not stand beside the path");
+            chosen.push(task_of_node(&recording, &forest, limit));
+            let both = truth(&tasks, times.wall(), &scaled(&tasks, &chosen, Scale::Nothing));
+            assert!(both > alone, "seed {seed}: {limit} does not limit what {} saves", pole.name);
+            named += 1;
+        }
+    }
+    println!("{named} limits, all of them true; {unnamed} savings limited by what has no name, {whole_saved} by nothing");
+    assert!(named > 1000 && unnamed * 20 <= named, "{unnamed} limits without a name, {named} with one");
 }
 
 /// How often the range held the truth, and how wide it was.

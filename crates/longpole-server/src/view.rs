@@ -317,6 +317,8 @@ pub struct PoleView {
     pub reason: ReasonView,
     /// Handle of the pole inside it that explains most of what it saves.
     pub contains: Option<String>,
+    /// What would end last in its place if it took no time: why it saves less than it takes.
+    pub limited_by: Option<LimitView>,
     /// URN of the cloud resource that it works on.
     pub resource: Option<String>,
     /// Functions of their own samples.
@@ -325,6 +327,17 @@ pub struct PoleView {
     pub samples: u64,
     /// Whether that is too few to measure with.
     pub few_samples: bool,
+}
+
+/// A span that limits what a pole saves.
+#[derive(Debug, Clone, Serialize)]
+pub struct LimitView {
+    /// `s9`.
+    pub handle: String,
+    /// Operation.
+    pub name: String,
+    /// Handle of the pole that it belongs to.
+    pub pole: Option<String>,
 }
 
 /// Why a pole takes its time.

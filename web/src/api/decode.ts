@@ -221,6 +221,11 @@ function pole(cursor: Cursor): Pole {
       function: reason.field('function').orNull((c) => c.string()),
     },
     contains: cursor.field('contains').orNull((c) => c.string()),
+    limitedBy: cursor.field('limited_by').orNull((c) => ({
+      handle: c.field('handle').string(),
+      name: c.field('name').string(),
+      pole: c.field('pole').orNull((p) => p.string()),
+    })),
     resource: cursor.field('resource').orNull((c) => c.string()),
     topFrames: cursor.field('top_frames').list(topFrame),
     samples: cursor.field('samples').count(),

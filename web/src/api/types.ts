@@ -83,6 +83,8 @@ export interface Pole {
   readonly reason: { readonly code: string; readonly text: string; readonly function: string | null };
   /** Handle of the pole inside this one that explains most of what it saves. */
   readonly contains: string | null;
+  /** What would end last in its place if it took no time: why it saves less than it takes. */
+  readonly limitedBy: { readonly handle: string; readonly name: string; readonly pole: string | null } | null;
   /** URN of the cloud resource that it works on; `context` is then its type and name. */
   readonly resource: string | null;
   readonly topFrames: readonly TopFrame[];

@@ -20,9 +20,11 @@ export function poleInWords(pole: Pole): string {
   return `${pole.name}${pole.count > 1 ? ` ×${pole.count}` : ''}${context === null ? '' : ` in ${context}`}`;
 }
 
-/** Why a pole is long: `contains p4; waits, 0 % on-CPU`. */
+/** Why a pole is long, and why it saves no more: `contains p4; waits, 0 % on-CPU; then create bucket (s9) ends last`. */
 export function whyInWords(pole: Pole): string {
-  return pole.contains === null ? pole.reason.text : `contains ${pole.contains}; ${pole.reason.text}`;
+  const { contains, reason, limitedBy } = pole;
+  const limit = limitedBy === null ? '' : `; then ${limitedBy.name} (${limitedBy.handle}) ends last`;
+  return `${contains === null ? '' : `contains ${contains}; `}${reason.text}${limit}`;
 }
 
 /** The pole that lies inside this one and explains most of what it saves. */

@@ -54,6 +54,13 @@ describe('the answer', () => {
       after: '',
     });
   });
+  it('says what would be waited for in its place', () => {
+    const [first] = poles;
+    if (first === undefined) throw new Error('no poles');
+    expect(whyInWords(first)).toBe(
+      `91 % on-CPU, most of it in provider_build::bundle::hash_block; then create migrate (${first.limitedBy?.handle}) ends last`,
+    );
+  });
   it('names the context only where it says more than the name', () => {
     expect(poles[0] === undefined ? null : contextOf(poles[0])).toBe('create web-bundle');
     expect(contextOf({ name: 'build', context: 'build' })).toBeNull();

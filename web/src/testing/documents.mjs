@@ -380,6 +380,7 @@ function polesOf(rows, path, frames, description) {
         states,
         reason: { function: null, ...reason },
         contains: null,
+        limited_by: indices.length === 1 ? limitOf(rows, row) : null,
         resource: row.urn,
         top_frames: top,
         samples,
@@ -407,6 +408,13 @@ function nameContained(rows, poles) {
       if (outer !== undefined && outer !== inner && count === inner.spans.length) outer.contains ??= inner.handle;
     }
   }
+}
+
+/** What is described to end last where a row takes no time. */
+function limitOf(rows, row) {
+  if (row.limitedBy === undefined) return null;
+  const index = rows.findIndex((other) => other.name === row.limitedBy);
+  return { handle: `s${index + 1}`, name: row.limitedBy, pole: null };
 }
 
 /** `modern:index:Step database` of `urn:pulumi:dev::shop::modern:index:Step::database`. */

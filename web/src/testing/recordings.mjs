@@ -209,6 +209,7 @@ const deploy = {
                 declared: true,
                 code: bundleCode(1),
                 saves: 2106,
+                limitedBy: 'create migrate',
                 attributes: [
                   attribute('bundle.files', 1841),
                   attribute('bundle.bytes', 88_403_211),

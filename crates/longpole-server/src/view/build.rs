@@ -199,6 +199,11 @@ impl PoleView {
             states: report.pole_states(pole).into(),
             reason: ReasonView { code: reason.code.as_str(), text: reason.text, function: reason.function },
             contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
+            limited_by: pole.limited_by.map(|node| LimitView {
+                handle: node_handle(node),
+                name: report.name(node).to_owned(),
+                pole: report.poles().iter().position(|p| p.nodes.binary_search(&node).is_ok()).map(|p| Handle::Pole(p).to_string()),
+            }),
             resource: pole.resource.clone(),
             top_frames: top_frames(report, &functions),
             samples: samples.len() as u64,

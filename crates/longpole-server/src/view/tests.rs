@@ -188,6 +188,20 @@ fn attributes_become_the_json_that_is_closest() {
 }
 
 #[test]
+fn a_pole_names_what_limits_its_saving_and_the_pole_of_that() {
+    let limit = |text: &str, name: &str| {
+        let poles = json_of(PolesView::new("r7", &Report::new(text::parse(text).unwrap())));
+        let pole = poles["poles"].as_array().unwrap().iter().find(|pole| pole["name"] == name).cloned();
+        pole.unwrap_or_else(|| panic!("no {name} in {poles}"))["limited_by"].clone()
+    };
+    let chain = "run x 0..50ms\n  web 4..14ms\n  db 16..44ms <- web\n  dns 5..30ms\n";
+    assert_eq!(limit(chain, "db"), json!({ "handle": "s3", "name": "dns", "pole": null }));
+    assert_eq!(limit(chain, "web"), Value::Null);
+    let calls = "run x 0..90ms\n  call 1..20ms svc @a\n  long 21..80ms svc <- @a\n  call 22..60ms svc <- @a\n";
+    assert_eq!(limit(calls, "long")["pole"], "p2");
+}
+
+#[test]
 fn a_flame_graph_stands_in_columns() {
     let frame = |handle: &str, function: &str, file: &str, line: u32| json!({ "handle": handle, "function": function, "file": file, "line": line, "reason": null, "runtime": null });
     assert_eq!(

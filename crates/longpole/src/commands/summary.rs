@@ -81,6 +81,9 @@ pub(crate) fn exit_words(exit: Option<&view::ExitView>) -> String {
     }
 }
 
+/// Characters of the name of what limits a saving.
+const LIMIT_WIDTH: usize = 28;
+
 /// Kinds of waits in the header.
 const KINDS_SHOWN: usize = 3;
 
@@ -180,7 +183,13 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
             Some(inner) => format!("contains {inner}; {}", pole.reason.text),
             None => pole.reason.text.clone(),
         };
-        line(out, &style.faint(&format!("{}{}", " ".repeat(indent), fit(&why, terminal::WIDTH - indent))));
+        // What gives way in a long line is the reason.
+        let limit = match &pole.limited_by {
+            Some(limit) => format!("; then {} ({}) ends last", fit(&limit.name, LIMIT_WIDTH), limit.handle),
+            None => String::new(),
+        };
+        let why = fit(&why, terminal::WIDTH - indent - limit.chars().count());
+        line(out, &style.faint(&format!("{}{why}{limit}", " ".repeat(indent))));
     }
 }
 

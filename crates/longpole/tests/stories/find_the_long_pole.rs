@@ -1,6 +1,6 @@
 //! Story: a newcomer runs the bundled deployment under longpole and asks what to fix first.
 //! Guarantees: the first pole is the operation that burns CPU by construction, its saving is what the construction says, its
-//! function is named; nearly all samples of that function carry the right span by record, although its task migrates between
+//! function is named, and what would be waited for in its place; nearly all samples of that function carry the right span by record, although its task migrates between
 //! the threads of its runtime at each await, and none carries a wrong one as exact. The same holds for a plain user without capabilities.
 
 use std::path::Path;
@@ -77,7 +77,24 @@ fn check_answer(store: &Path, answer: &str) {
             view["poles"].as_array().unwrap().iter().any(|p| p["name"].as_str().is_some_and(|n| n.contains(name)) || p["context"] == name);
         assert!(known, "{name} is a pole by construction and is not listed:\n{answer}");
     }
+    let limits = ["web-bundle", "certificate"].map(|pole| limit_of(&view, answer, pole));
+    assert_eq!(limits, ["create database", "create load-balancer"], "by construction these are there next:\n{answer}");
     check_links(store, name, function);
+}
+
+/// What would end last in place of the provider's work on a resource, as JSON and answer agree.
+fn limit_of(view: &Value, answer: &str, resource: &str) -> String {
+    let poles = view["poles"].as_array().unwrap();
+    let is_it = |pole: &&Value| pole["name"].as_str().is_some_and(|name| name.ends_with(&format!("/create {resource}")));
+    let pole = poles.iter().find(is_it).unwrap_or_else(|| panic!("no pole for {resource}:\n{answer}"));
+    let (name, handle) =
+        (pole["limited_by"]["name"].as_str().unwrap_or_default(), pole["limited_by"]["handle"].as_str().unwrap_or_default());
+    let said = format!("; then {name} ({handle}) ends last");
+    let lines: Vec<&str> = answer.lines().collect();
+    let place = lines.iter().position(|line| line.starts_with(pole["handle"].as_str().unwrap())).unwrap_or_else(|| panic!("{answer}"));
+    assert!(lines[place + 1].ends_with(&said), "the answer does not say “{said}” of {resource}:\n{answer}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 100), "a line is too long:\n{answer}");
+    name.to_owned()
 }
 
 /// Samples of the burning function, by the span they carry.

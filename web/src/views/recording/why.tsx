@@ -5,7 +5,31 @@ import { shortName } from '../../logic/function-name';
 import type { SelectionActions } from '../../state/selection';
 import css from './recording.module.css';
 
-/** Why a pole is long: whose saving its own contains, and what its samples and waits say. The pole and the function in it can be gone to. */
+/** What would be waited for in the place of a pole that takes no time. */
+function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy']>; readonly actions: SelectionActions }) {
+  return (
+    <>
+      ; then{' '}
+      <button
+        type="button"
+        className={css.linkButton}
+        title={`${limit.name} (${limit.handle})`}
+        onClick={(event) => {
+          event.stopPropagation();
+          actions.selectSpan(limit.handle);
+        }}
+      >
+        {limit.name}
+      </button>{' '}
+      ends last
+    </>
+  );
+}
+
+/**
+ * Why a pole is long: whose saving its own contains, and what its samples and waits say; and why it saves no more. The pole, the function and the
+ * span in it can be gone to.
+ */
 export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly poles: Poles; readonly actions: SelectionActions }) {
   const { before, function: named, after } = reasonPieces(pole);
   const inner = containedPole(pole, poles);
@@ -50,6 +74,7 @@ export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly po
       )}
       {after}
       {pole.fewSamples && pole.samples > 0 && ` (only ${counted(pole.samples, 'sample')})`}
+      {pole.limitedBy !== null && <Limit limit={pole.limitedBy} actions={actions} />}
     </>
   );
 }
