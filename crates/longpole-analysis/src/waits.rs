@@ -78,15 +78,19 @@ const SYSTEM: [&str; 7] = ["libc.so", "libc-", "ld-linux", "libpthread", "libm.s
 /// Which waits say something about a span or process, in the order of the waits.
 pub(crate) fn telling(recording: &Recording) -> Vec<bool> {
     let workers = workers(recording);
-    let idle: Vec<bool> = (0..recording.stacks.len()).map(|stack| is_idle(recording, StackId(stack as u32))).collect();
-    let tells = |wait: &Wait| match wait.context {
+    let tells = |(wait, idle): (&Wait, bool)| match wait.context {
         ContextRecord::Span { .. } => true,
         ContextRecord::NoSpan => false,
-        ContextRecord::Absent | ContextRecord::Torn => {
-            workers.contains(&(wait.pid, wait.tid)) && !wait.stack.is_some_and(|stack| idle.get(stack.0 as usize).copied().unwrap_or(false))
-        }
+        ContextRecord::Absent | ContextRecord::Torn => workers.contains(&(wait.pid, wait.tid)) && !idle,
     };
-    recording.waits.iter().map(tells).collect()
+    recording.waits.iter().zip(idle(recording)).map(tells).collect()
+}
+
+/// Which waits are those of workers that wait for work, in the order of the waits.
+pub(crate) fn idle(recording: &Recording) -> Vec<bool> {
+    let idle: Vec<bool> = (0..recording.stacks.len()).map(|stack| is_idle(recording, StackId(stack as u32))).collect();
+    let of = |wait: &Wait| wait.stack.is_some_and(|stack| idle.get(stack.0 as usize).copied().unwrap_or(false));
+    recording.waits.iter().map(of).collect()
 }
 
 /// Of each process the thread that does its work, where there is one.

@@ -35,8 +35,7 @@ use crate::process_tree::ProcessTree;
 use crate::python::{Native, Pythons};
 use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
-use crate::sys::memory::read_memory;
-use crate::sys::parts::ProcessMemory;
+use crate::sys::parts::{ProcessMemory, read_memory};
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, realtime_nanos, thread_cpu_nanos};
 use crate::waits::{Sleeper, Waits};
 

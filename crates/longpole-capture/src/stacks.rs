@@ -93,6 +93,8 @@ pub(crate) enum NotSeen {
     NoThread,
     /// The interpreter could not be read; which of the reasons is counted with the losses.
     Unreadable,
+    /// More frames than are read.
+    TooDeep,
     /// More names than are kept.
     TooManyNames,
 }
@@ -104,6 +106,7 @@ impl fmt::Display for NotSeen {
             NotSeen::Callers => "Python functions that called this one: the interpreter was not read near enough in time",
             NotSeen::NoThread => "Python functions: the interpreter does not know this thread",
             NotSeen::Unreadable => "Python functions: the interpreter could not be read",
+            NotSeen::TooDeep => "Python functions that called these: there are more than are read",
             NotSeen::TooManyNames => "a function: more names than are kept",
         })
     }

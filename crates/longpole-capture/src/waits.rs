@@ -19,7 +19,7 @@ use longpole_model::{ContextRecord, WaitKind};
 
 use crate::span_context;
 use crate::stacks::NumberMap;
-use crate::sys::memory::read_memory;
+use crate::sys::parts::read_memory;
 use crate::sys::perf::monotonic_nanos;
 
 /// Waits shorter than this are not looked at.
@@ -265,6 +265,11 @@ impl Asleep {
             libc::SYS_clock_nanosleep => (WaitKind::Sleep, "clock_nanosleep"),
             libc::SYS_wait4 => (WaitKind::Child, "wait4"),
             libc::SYS_waitid => (WaitKind::Child, "waitid"),
+            // Until the child that borrows the memory has executed a program: `vfork`, `posix_spawn`.
+            libc::SYS_clone => (WaitKind::Child, "clone"),
+            libc::SYS_clone3 => (WaitKind::Child, "clone3"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_vfork => (WaitKind::Child, "vfork"),
             libc::SYS_read => (of_descriptor(), "read"),
             libc::SYS_write => (of_descriptor(), "write"),
             libc::SYS_readv => (of_descriptor(), "readv"),

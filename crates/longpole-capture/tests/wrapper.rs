@@ -131,7 +131,7 @@ fn commands_run_one_after_the_other_and_failures_say_what_failed() {
     let dir = std::env::temp_dir().join(format!("longpole-wrapper-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let lost = dir.join("lost");
-    std::fs::write(&lost, "#!/nonexistent\n").unwrap();
+    std::fs::write(&lost, format!("#!{}\n", dir.join("no-interpreter").display())).unwrap();
     std::fs::set_permissions(&lost, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 
     // Dropped at its gate, it never runs, and leaves no zombie.

@@ -566,6 +566,8 @@ pub struct FlameView {
     pub time: &'static str,
     /// Samples in it, and waits.
     pub samples: u64,
+    /// Waits of workers that wait for work, which are left out.
+    pub idle_waits: u64,
     /// What they stand for.
     pub weight_nanos: i64,
     /// Whether that is too few to measure with.
@@ -589,7 +591,7 @@ pub struct TopView {
     pub samples: u64,
     /// What they stand for.
     pub weight_nanos: i64,
-    /// Functions, by time in themselves.
+    /// Functions, by time in themselves, or in them and what they call.
     pub functions: Vec<TopFrameView>,
     /// How many the limit left out.
     pub truncated: usize,

@@ -329,6 +329,9 @@ pub(crate) struct TopArguments {
     /// Only this span and its descendants: `s12`, or `p1`
     #[arg(long, value_name = "HANDLE")]
     pub(crate) span: Option<String>,
+    /// By the time in them and what they call, in place of that in themselves
+    #[arg(long)]
+    pub(crate) total: bool,
     /// How many at the most; 0 for all
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: usize,

@@ -4,7 +4,7 @@ import { at } from '../base/column';
 import { ratio } from '../base/math';
 import { type FlameLevels, type FlameView, LEVEL_HEIGHT, visitBoxes } from '../logic/flame-graph';
 import { formatShare } from '../logic/format';
-import { originOf, shorterNames } from '../logic/function-name';
+import { originOfPlaced, shorterNamesOfPlaced } from '../logic/placed-function';
 import { hueOf, type Palette } from './palette';
 import type { SurfaceSize } from './surface';
 import { fit, fitOneOf, widthOf } from './text';
@@ -40,12 +40,12 @@ function lookOf(graph: FlameLevels, frame: number): FrameLook {
   const found = known[frame];
   if (found !== undefined) return found;
   const entry = graph.flame.frames[frame];
-  const name = entry?.function ?? '';
-  const origin = originOf(name);
+  const placed = entry ?? { function: '', file: '', line: 0 };
+  const origin = originOfPlaced(placed);
   const look: FrameLook = {
     hue: origin.kind === 'crate' ? hueOf(origin.name) : null,
     hatched: entry?.reason !== null && entry?.reason !== undefined,
-    names: shorterNames(name),
+    names: shorterNamesOfPlaced(placed),
   };
   known[frame] = look;
   return look;

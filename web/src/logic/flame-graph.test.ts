@@ -153,7 +153,7 @@ describe('what can be read off', () => {
   });
 
   it('whose code it is', () => {
-    expect(originShares(flame).map(({ name, share }) => `${name} ${share}`)).toEqual(['Rust runtime 0.1', 'native code 0.9']);
+    expect(originShares(flame).map(({ name, share }) => `${name} ${share}`)).toEqual(['language runtime 0.1', 'native code 0.9']);
   });
 
   it('a box in words', () => {

@@ -4,7 +4,8 @@ import type { FrameIndex, NodeIndex } from '../base/brand';
 import { at, lowerBound, upperBound } from '../base/column';
 import { ratio } from '../base/math';
 import { counted, formatDuration, formatShare } from './format';
-import { type Origin, originOf } from './function-name';
+import type { Origin } from './function-name';
+import { originOfPlaced } from './placed-function';
 
 /** Height of a level of boxes. */
 export const LEVEL_HEIGHT = 20;
@@ -208,7 +209,7 @@ export function originShares(flame: Flame, cratesMax = 6): readonly OriginShare[
   const crates = new Map<string, number>();
   const greys: Record<Exclude<Origin['kind'], 'crate'>, number> = { runtime: 0, native: 0, unknown: 0 };
   for (let frame = 0; frame < self.length; frame++) {
-    const origin = originOf(flame.frames[frame]?.function ?? '');
+    const origin = originOfPlaced(flame.frames[frame] ?? { function: '', file: '', line: 0 });
     if (origin.kind === 'crate') crates.set(origin.name, (crates.get(origin.name) ?? 0) + at(self, frame));
     else greys[origin.kind] += at(self, frame);
   }
@@ -222,7 +223,7 @@ export function originShares(flame: Flame, cratesMax = 6): readonly OriginShare[
   return [
     ...named.slice(0, cratesMax).map(([name, nanos]) => part(name, 'crate', nanos)),
     part('other code', 'unknown', rest),
-    part('Rust runtime', 'runtime', greys.runtime),
+    part('language runtime', 'runtime', greys.runtime),
     part('native code', 'native', greys.native),
     part('without a name', 'unknown', greys.unknown),
   ].filter(({ share }) => share > 0);

@@ -28,8 +28,8 @@ mod register {
     pub(super) const SP: u64 = 7;
     pub(super) const IP: u64 = 8;
     pub(super) const LR: Option<u64> = None;
-    /// rbx, r12 to r15.
-    pub(super) const KEPT: [u64; 5] = [1, 20, 21, 22, 23];
+    /// rbx, rbp, r12 to r15.
+    pub(super) const KEPT: [u64; 6] = [1, 6, 20, 21, 22, 23];
 }
 #[cfg(target_arch = "aarch64")]
 mod register {
@@ -37,11 +37,11 @@ mod register {
     pub(super) const SP: u64 = 31;
     pub(super) const IP: u64 = 32;
     pub(super) const LR: Option<u64> = Some(30);
-    /// x19 to x28.
-    pub(super) const KEPT: [u64; 10] = [19, 20, 21, 22, 23, 24, 25, 26, 27, 28];
+    /// x19 to x29.
+    pub(super) const KEPT: [u64; 11] = [19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29];
 }
 
-/// How many registers there are, besides the frame pointer, that a function must leave as it found them.
+/// How many registers there are that a function must leave as it found them, the frame pointer among them.
 pub const KEPT_REGISTERS: usize = register::KEPT.len();
 
 const fn mask_of_kept() -> u64 {
@@ -187,7 +187,7 @@ pub struct SampleRecord<'a> {
     pub period: u64,
     /// Registers of user space; `None` where there are none, or where they are those of 32-bit code.
     pub registers: Option<Registers>,
-    /// The registers that a function must leave as it found them, without the frame pointer.
+    /// The registers that a function must leave as it found them.
     pub kept: [u64; KEPT_REGISTERS],
     /// Whether it was 32-bit code.
     pub is_32_bit: bool,
@@ -453,7 +453,7 @@ mod tests {
         let registers = sample.registers.unwrap();
         if cfg!(target_arch = "x86_64") {
             assert_eq!((registers.fp, registers.sp, registers.ip), (0x1001, 0x1002, 0x1003));
-            assert_eq!(sample.kept, [0x1000, 0x1004, 0x1005, 0x1006, 0x1007]);
+            assert_eq!(sample.kept, [0x1000, 0x1001, 0x1004, 0x1005, 0x1006, 0x1007]);
         }
     }
 

@@ -130,34 +130,52 @@ impl Readings {
     }
 }
 
+/// Number of instructions that lie somewhere: those of one code object, or to 3.10 of several that are alike, which share them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PlaceId(usize);
+
 /// Where the instructions of code objects lie: address to code, as it was last.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     /// Start, end and number, by start; they do not overlap.
-    ranges: Vec<(u64, u64, CodeId)>,
+    ranges: Vec<(u64, u64, PlaceId)>,
+    codes: Vec<Vec<CodeId>>,
 }
 
 impl Places {
-    /// A code object has been read. What lay there before is gone.
+    /// A code object has been read. Other instructions that lay there before are gone.
     pub(super) fn add(&mut self, range: &Range<u64>, code: CodeId) {
         if range.is_empty() {
             return;
         }
         let first = self.ranges.partition_point(|(_, end, _)| *end <= range.start);
         let last = self.ranges.partition_point(|(start, ..)| *start < range.end).max(first);
-        self.ranges.splice(first..last, [(range.start, range.end, code)]);
+        if let [(start, end, place)] = self.ranges[first..last]
+            && (start..end) == *range
+        {
+            self.codes[place.0].push(code);
+            return;
+        }
+        let place = PlaceId(self.codes.len());
+        self.codes.push(vec![code]);
+        self.ranges.splice(first..last, [(range.start, range.end, place)]);
     }
 
-    /// The code whose instructions lie at this address, and how many bytes behind its first.
-    pub(super) fn find(&self, address: u64) -> Option<(CodeId, i64)> {
+    /// The instructions that lie at this address, and how many bytes behind the first of them.
+    pub(super) fn find(&self, address: u64) -> Option<(PlaceId, i64)> {
         // Most words of a stack are no such address.
         let (lowest, highest) = (self.ranges.first()?.0, self.ranges.last()?.1);
         if address < lowest || address >= highest {
             return None;
         }
         let after = self.ranges.partition_point(|(start, ..)| *start <= address);
-        let (start, end, code) = *self.ranges.get(after.checked_sub(1)?)?;
-        (address < end).then(|| (code, (address - start).cast_signed()))
+        let (start, end, place) = *self.ranges.get(after.checked_sub(1)?)?;
+        (address < end).then(|| (place, (address - start).cast_signed()))
+    }
+
+    /// The code objects whose instructions these are, the oldest first.
+    pub(super) fn codes(&self, place: PlaceId) -> &[CodeId] {
+        self.codes.get(place.0).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -167,6 +185,8 @@ pub(super) struct Seen {
     pub(super) pid: u32,
     /// When it came.
     pub(super) since: u64,
+    /// When its process executed another program, if it did.
+    until: u64,
     /// A number of its own, for caches.
     pub(super) serial: u32,
     /// Whether each frame has a call of its own.
@@ -183,6 +203,7 @@ impl Seen {
         Seen {
             pid,
             since,
+            until: u64::MAX,
             serial,
             calls_are_frames: false,
             codes: Vec::new(),
@@ -213,7 +234,14 @@ impl History {
 
     /// The interpreter of a process at a time.
     pub(super) fn at(&self, pid: u32, time: u64) -> Option<&Seen> {
-        self.interpreters.iter().rfind(|seen| seen.pid == pid && seen.since <= time)
+        self.interpreters.iter().rfind(|seen| seen.pid == pid && seen.since <= time).filter(|seen| time < seen.until)
+    }
+
+    /// A process executed a program: what it ran before is over.
+    pub(super) fn exec(&mut self, pid: u32, time: u64) {
+        for seen in self.interpreters.iter_mut().filter(|seen| seen.pid == pid && seen.since < time) {
+            seen.until = seen.until.min(time);
+        }
     }
 
     /// The one that came at this time.
@@ -274,11 +302,14 @@ mod tests {
         places.add(&(100..200), CodeId(1));
         places.add(&(300..400), CodeId(2));
         places.add(&(0..0), CodeId(9));
-        assert_eq!([places.find(100), places.find(199)], [Some((CodeId(1), 0)), Some((CodeId(1), 99))]);
-        assert_eq!([places.find(99), places.find(200), places.find(400)], [None; 3]);
+        let find = |places: &Places, address| places.find(address).map(|(place, at)| (places.codes(place).to_vec(), at));
+        assert_eq!([find(&places, 100), find(&places, 199)], [Some((vec![CodeId(1)], 0)), Some((vec![CodeId(1)], 99))]);
+        assert_eq!([find(&places, 99), find(&places, 200), find(&places, 400)], [None, None, None]);
         places.add(&(150..320), CodeId(3));
-        assert_eq!(places.find(310), Some((CodeId(3), 160)));
-        assert_eq!([places.find(120), places.find(350)], [None; 2]);
+        assert_eq!(find(&places, 310), Some((vec![CodeId(3)], 160)));
+        assert_eq!([find(&places, 120), find(&places, 350)], [None, None]);
+        places.add(&(150..320), CodeId(4));
+        assert_eq!(find(&places, 150), Some((vec![CodeId(3), CodeId(4)], 0)), "functions that are alike share their instructions");
     }
 
     #[test]
@@ -290,6 +321,8 @@ mod tests {
         assert_eq!(history.at(7, 400).map(|seen| seen.since), Some(100));
         assert_eq!(history.at(7, 600).map(|seen| seen.since), Some(500));
         assert!(history.at(7, 50).is_none() && history.at(8, 600).is_none());
+        history.exec(7, 450);
+        assert!(history.at(7, 449).is_some() && history.at(7, 450).is_none() && history.at(7, 600).is_some());
         history.forget(300, |_, since| since == 100);
         assert!(history.at(7, 400).is_none());
         assert!(history.at(7, 600).is_some());

@@ -13,21 +13,23 @@
 //! Py_RunMain                                                                          Py_RunMain
 //! ```
 //!
-//! So a reading is taken that fits, and of those the nearest in time; without any such word, the nearest one. What is known of no
+//! So a reading is taken that fits, and of those the nearest in time; without any such word, the nearest one if it is near. What is known of no
 //! reading is said to be not known.
 
 use std::ops::Range;
 
-use longpole_symbols::python::CodeId;
 use longpole_symbols::unwind::Frame;
 
-use super::history::{Places, Readings, SeenStack};
+use super::history::{PlaceId, Places, Readings, SeenStack};
 
 /// How far from a sample a reading may be that fits what the sample shows. Callers change more slowly than what they call.
 const FITTING_NANOS_MAX: u64 = 1_000_000_000;
 
-/// How far a reading may be where the sample shows nothing: some times what lies between two readings.
-const NEAR_NANOS_MAX: u64 = 20_000_000;
+/// The same where what the sample shows may be older than the sample.
+const UNSURE_NANOS_MAX: u64 = 300_000_000;
+
+/// How far a reading may be where the sample shows nothing: what lies between two readings on a machine that has no CPU to spare.
+const NEAR_NANOS_MAX: u64 = 50_000_000;
 
 /// Most readings that are tried for one sample.
 const READINGS_TRIED_MAX: usize = 64;
@@ -67,7 +69,9 @@ pub(super) struct Call {
     /// Place of its frame in the native stack.
     pub(super) frame: usize,
     /// The functions that it may be running, the likeliest first, each with the instruction after the one it is at.
-    pub(super) candidates: Vec<(CodeId, i64)>,
+    pub(super) candidates: Vec<(PlaceId, i64)>,
+    /// Whether the first of them is sure: kept for the call by those it called. Else they lay about in its part of the stack.
+    pub(super) is_sure: bool,
     /// Its frames in the reading that was chosen, innermost first.
     pub(super) ran: Option<Range<usize>>,
 }
@@ -89,7 +93,8 @@ pub(super) fn calls(native: &Native<'_>, places: &Places, is_eval: impl Fn(&Fram
     for (place, frame) in native.frames.iter().enumerate() {
         if is_eval(frame) {
             let inner = calls.last().map(|call| call.frame);
-            calls.push(Call { frame: place, candidates: candidates(native, places, place, inner), ran: None });
+            let (candidates, is_sure) = candidates(native, places, place, inner);
+            calls.push(Call { frame: place, candidates, is_sure, ran: None });
         }
     }
     // A call that has just begun, or is about to end, has its caller's registers: what they show is of the caller's call.
@@ -105,8 +110,8 @@ pub(super) fn calls(native: &Native<'_>, places: &Places, is_eval: impl Fn(&Fram
 ///
 /// What a function must leave as it found it stands where the first that wanted to use it saved it: so first those that were
 /// called from here are asked, from the nearest on, then the registers. Only then come words of the call's own part of the stack,
-/// which may be older.
-fn candidates(native: &Native<'_>, places: &Places, call: usize, inner: Option<usize>) -> Vec<(CodeId, i64)> {
+/// which may be older; the answer says whether it came to that.
+fn candidates(native: &Native<'_>, places: &Places, call: usize, inner: Option<usize>) -> (Vec<(PlaceId, i64)>, bool) {
     let mut found = Found { places, candidates: Vec::new() };
     for place in (inner.unwrap_or(0)..call).rev() {
         saved_words(native, place).filter_map(|address| native.word(address)).for_each(|word| found.ask(word));
@@ -114,27 +119,28 @@ fn candidates(native: &Native<'_>, places: &Places, call: usize, inner: Option<u
     if inner.is_none() {
         native.kept.iter().for_each(|word| found.ask(*word));
     }
-    if found.candidates.is_empty() {
+    let is_sure = !found.candidates.is_empty();
+    if !is_sure {
         let own = native.frames[call].sp..native.frames.get(call + 1).map_or(native.frames[call].sp, |caller| caller.sp);
         let words = own.end.saturating_sub(own.start).min(OWN_BYTES_MAX) / 8;
         (0..words).filter_map(|i| native.word(own.start + i * 8)).for_each(|word| found.ask(word));
     }
-    found.candidates
+    (found.candidates, is_sure)
 }
 
 /// Words that lie in the code of some function, one for each.
 struct Found<'a> {
     places: &'a Places,
-    candidates: Vec<(CodeId, i64)>,
+    candidates: Vec<(PlaceId, i64)>,
 }
 
 impl Found<'_> {
     fn ask(&mut self, word: u64) {
-        if let Some((code, instruction)) = self.places.find(word)
+        if let Some((place, instruction)) = self.places.find(word)
             && self.candidates.len() < CANDIDATES_MAX
-            && !self.candidates.iter().any(|(known, _)| *known == code)
+            && !self.candidates.iter().any(|(known, _)| *known == place)
         {
-            self.candidates.push((code, instruction));
+            self.candidates.push((place, instruction));
         }
     }
 }
@@ -159,21 +165,22 @@ fn saved_words(native: &Native<'_>, place: usize) -> impl Iterator<Item = u64> {
     (0..2 * SAVED_WORDS).map(move |i| start.saturating_add(i * 8)).filter(move |address| *address < end)
 }
 
-/// Chooses the reading that fits a sample: one for which the likeliest functions fit, before one for which others do.
-pub(super) fn mix<'a>(native: &Native<'_>, mut calls: Vec<Call>, readings: &'a Readings, time: u64) -> Mixed<'a> {
+/// Chooses the reading that fits a sample: one for which the likeliest functions fit, before one for which others do, before one
+/// that is only near where the words are not sure.
+pub(super) fn mix<'a>(native: &Native<'_>, places: &Places, mut calls: Vec<Call>, readings: &'a Readings, time: u64) -> Mixed<'a> {
     let mut best: Option<Fit<'a>> = None;
     let doubts = calls.iter().map(|call| call.candidates.len()).max().unwrap_or(0).max(1);
-    'all: for candidates in 1..=doubts {
+    let by_words = (1..=doubts).map(|candidates| Trust { candidates, unsure: true });
+    'all: for trust in by_words.chain([Trust { candidates: doubts, unsure: false }]) {
         for reading in readings.nearest(time).take(READINGS_TRIED_MAX) {
             let distance = reading.distance(time);
             if distance > FITTING_NANOS_MAX {
                 break;
             }
-            let is_near = distance <= NEAR_NANOS_MAX;
-            let ran = fit(native.is_whole, &calls, &reading.stack, is_near, candidates);
+            let ran = fit(native.is_whole, places, &calls, &reading.stack, distance, trust);
             let fitting = ran.iter().flatten().count();
             // Of a native stack that was cut before any call, the nearest reading tells what lies beyond.
-            let is_of_use = fitting > 0 || (calls.is_empty() && is_near);
+            let is_of_use = fitting > 0 || (calls.is_empty() && distance <= NEAR_NANOS_MAX);
             if is_of_use && best.as_ref().is_none_or(|best| fitting > best.fitting) {
                 best = Some(Fit { fitting, stack: &reading.stack, ran });
             }
@@ -193,6 +200,15 @@ pub(super) fn mix<'a>(native: &Native<'_>, mut calls: Vec<Call>, readings: &'a R
     Mixed { calls, reading: Some(stack), beyond }
 }
 
+/// Which words count.
+#[derive(Debug, Clone, Copy)]
+struct Trust {
+    /// So many of the likeliest functions of a call.
+    candidates: usize,
+    /// Whether those that are not sure do.
+    unsure: bool,
+}
+
 /// A reading that fits some calls of a sample.
 struct Fit<'a> {
     /// How many.
@@ -203,28 +219,38 @@ struct Fit<'a> {
 }
 
 /// For each call of a sample, innermost first, the frames of a reading that ran in it.
-fn fit(is_whole: bool, calls: &[Call], stack: &SeenStack, is_near: bool, candidates: usize) -> Vec<Option<Range<usize>>> {
+fn fit(is_whole: bool, places: &Places, calls: &[Call], stack: &SeenStack, distance: u64, trust: Trust) -> Vec<Option<Range<usize>>> {
     let count = calls.len();
-    let of_call = |(place, call): (usize, &Call)| {
-        // Where both go back to the root, calls are counted from there; where the native stack was cut, from the leaf.
-        let number = if is_whole { (place + stack.calls.len()).checked_sub(count)? } else { place };
-        let ran = stack.calls.get(number)?.clone();
-        if call.candidates.is_empty() {
-            return is_near.then_some(ran);
+    // Where both go back to the root, calls are counted from there; where the native stack was cut, from the leaf.
+    let number = |place: usize| if is_whole { (place + stack.calls.len()).checked_sub(count) } else { Some(place) };
+    let has_words = |call: &Call| !call.candidates.is_empty() && (call.is_sure || trust.unsure);
+    let by_words = |(place, call): (usize, &Call)| {
+        if !has_words(call) || (!call.is_sure && distance > UNSURE_NANOS_MAX) {
+            return None;
         }
+        let ran = stack.calls.get(number(place)?)?;
         let frames = stack.frames.get(ran.clone())?;
-        let likeliest = call.candidates.iter().take(candidates);
-        let inner = likeliest.into_iter().find_map(|(code, _)| frames.iter().position(|frame| frame.code == *code))?;
+        let likeliest = call.candidates.iter().take(trust.candidates);
+        let position = |(place, _): &(PlaceId, i64)| frames.iter().position(|frame| places.codes(*place).contains(&frame.code));
+        let inner = likeliest.into_iter().find_map(position)?;
         Some(ran.start + inner..ran.end)
     };
-    calls.iter().enumerate().map(of_call).collect()
+    let mut ran: Vec<Option<Range<usize>>> = calls.iter().enumerate().map(by_words).collect();
+    // A call without a word is as the reading has it, if that is near, or fits another call of the same stack.
+    if distance <= NEAR_NANOS_MAX || ran.iter().any(Option::is_some) {
+        for (place, call) in calls.iter().enumerate().filter(|(_, call)| !has_words(call)) {
+            debug_assert!(ran[place].is_none() && call.ran.is_none());
+            ran[place] = number(place).and_then(|number| stack.calls.get(number)).cloned();
+        }
+    }
+    ran
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use longpole_model::{AbsAddr, CodeAddress};
-    use longpole_symbols::python::FrameRead;
+    use longpole_symbols::python::{CodeId, FrameRead};
     use longpole_symbols::unwind::Place;
 
     /// Code `n` has its instructions at `n * 1000 ..`.
@@ -277,11 +303,12 @@ mod tests {
     fn shown(text: &str, words: &[(u64, u64)], kept: &[u64], is_whole: bool, readings: &[(u64, &str)]) -> String {
         let (frames, stack) = native(text, words);
         let native = Native { frames: &frames, stack: &stack, sp: SP, kept, is_whole };
+        let places = places();
         let mut history = Readings::default();
         for (millis, text) in readings {
             history.push(millis * 1_000_000, seen(text));
         }
-        let mixed = mix(&native, calls(&native, &places(), is_eval), &history, 0);
+        let mixed = mix(&native, &places, calls(&native, &places, is_eval), &history, 0);
         let names = |range: Range<usize>| {
             let frames = mixed.reading.map_or(&[][..], |reading| &reading.frames);
             frames[range].iter().map(|frame| frame.code.0.to_string()).collect::<Vec<_>>().join(" ")
@@ -296,7 +323,7 @@ mod tests {
     #[test]
     fn without_a_word_the_nearest_reading_counts_if_it_is_near() {
         assert_eq!(shown("nenen", &[], &[], true, &[(1, "2 1|7"), (2, "3 1|7")]), "2 1|7");
-        assert_eq!(shown("nenen", &[], &[], true, &[(30, "2 1|7")]), "?|?");
+        assert_eq!(shown("nenen", &[], &[], true, &[(80, "2 1|7")]), "?|?");
         assert_eq!(shown("nenen", &[], &[], true, &[]), "?|?");
     }
 
@@ -322,6 +349,15 @@ mod tests {
     }
 
     #[test]
+    fn what_only_lies_about_counts_for_less_and_not_for_long() {
+        let stale = 128 + 40;
+        assert_eq!(shown("nenen", &[(stale, 3040)], &[], true, &[(1, "2 1|7"), (200, "3 1|7")]), "3 1|7");
+        assert_eq!(shown("nenen", &[(stale, 3040)], &[], true, &[(1, "2 1|7"), (400, "3 1|7")]), "2 1|7", "the nearest");
+        assert_eq!(shown("nenen", &[(stale, 3040)], &[], true, &[(80, "2 1|7"), (400, "3 1|7")]), "?|?");
+        assert_eq!(shown("nenen", &[], &[3040], true, &[(1, "2 1|7"), (400, "3 1|7")]), "3 1|7", "a register is sure");
+    }
+
+    #[test]
     fn each_call_has_words_of_its_own() {
         let (inner, outer) = (128 - 16, 2 * 128 - 32);
         // The inner call itself saved the register of the outer one.
@@ -340,7 +376,7 @@ mod tests {
     fn a_cut_stack_is_counted_from_the_leaf_and_goes_on_with_what_the_interpreter_knows() {
         assert_eq!(shown("nene", &[], &[3040], false, &[(1, "3|2 1|7 8|9")]), "3|2 1|+7 8 9");
         assert_eq!(shown("nn", &[], &[], false, &[(1, "3|2")]), "+3 2");
-        assert_eq!(shown("nn", &[], &[], false, &[(30, "3|2")]), "");
+        assert_eq!(shown("nn", &[], &[], false, &[(80, "3|2")]), "");
         assert_eq!(shown("nn", &[], &[], true, &[(1, "3|2")]), "", "a whole stack without a call ran no Python");
     }
 

@@ -23,9 +23,9 @@ use longpole_model::{Loss, LossKind, MappingId};
 use longpole_symbols::python::{CodeId, Trouble, Version};
 use longpole_symbols::unwind::{Code, Frame, Place};
 
-use self::history::{Seen, SeenStack};
-use self::mix::Mixed;
+use self::history::{PlaceId, Seen};
 pub(crate) use self::mix::Native;
+use self::mix::{Call, Mixed};
 use self::reader::{Order, Shared};
 use crate::perf::record::{Body, MapRecord, Record};
 use crate::stacks::{Cut, Name, NotSeen, NumberMap, Spot, Stacks};
@@ -88,6 +88,7 @@ impl Pythons {
                 let last = *last;
                 if self.homes.get(&record.pid).is_some_and(|home| home.since < last) {
                     self.homes.remove(&record.pid);
+                    self.shared.lock().history.exec(record.pid, last);
                 }
             }
             Body::Fork { pid, parent_pid, .. } if pid != parent_pid => {
@@ -153,7 +154,7 @@ impl Pythons {
         }
         let no_readings = Default::default();
         let readings = seen.threads.get(&tid);
-        let mixed = mix::mix(native, calls, readings.unwrap_or(&no_readings), time);
+        let mixed = mix::mix(native, &seen.places, calls, readings.unwrap_or(&no_readings), time);
         let missing = match (&seen.trouble, readings) {
             (Some(_), _) => NotSeen::Unreadable,
             (None, None) => NotSeen::NoThread,
@@ -165,8 +166,7 @@ impl Pythons {
         for call in &mixed.calls {
             spots.extend(native.frames[next..call.frame].iter().map(&native_spot));
             next = call.frame + 1;
-            let exact = call.candidates.first();
-            match (&call.ran, exact) {
+            match (&call.ran, exact(seen, call)) {
                 (Some(ran), _) => {
                     self.push_frames(seen, &mixed, ran.clone(), &call.candidates, stacks, spots);
                     // A call from anonymous memory is a trampoline that CPython made for perf; the function has its name already.
@@ -175,10 +175,11 @@ impl Pythons {
                     }
                 }
                 (None, Some((code, instruction))) => {
-                    spots.push(self.name(seen, *code, instruction - 2, stacks));
+                    spots.push(self.name(seen, code, instruction, stacks));
                     if !seen.calls_are_frames {
-                        spots.push(Spot::Cut(Cut::NotSeen(NotSeen::Callers)));
-                        missed = missed.or(Some(NotSeen::Callers));
+                        let callers = if missing == NotSeen::Unreadable { missing } else { NotSeen::Callers };
+                        spots.push(Spot::Cut(Cut::NotSeen(callers)));
+                        missed = missed.or(Some(callers));
                     }
                 }
                 (None, None) => {
@@ -192,30 +193,40 @@ impl Pythons {
         spots.extend(cut.map(Spot::Cut));
         self.push_frames(seen, &mixed, mixed.beyond.clone(), &[], stacks, spots);
         if let Some(missed) = missed {
-            let missed = match (&seen.trouble, missed) {
-                (Some(trouble), NotSeen::Unreadable) => Missed::Trouble(trouble.clone()),
-                (_, reason) => Missed::NotSeen(reason),
-            };
-            *self.not_seen.entry(missed).or_insert(0) += 1;
+            self.miss(seen, missed);
         }
         true
     }
 
+    /// A sample whose functions are not all known.
+    fn miss(&mut self, seen: &Seen, missed: NotSeen) {
+        let missed = match (&seen.trouble, missed) {
+            (Some(trouble), NotSeen::Unreadable) => Missed::Trouble(trouble.clone()),
+            (_, reason) => Missed::NotSeen(reason),
+        };
+        *self.not_seen.entry(missed).or_insert(0) += 1;
+    }
+
+    /// The frames of a reading that ran in one call, the innermost where the sample says it was.
     fn push_frames(
         &mut self,
         seen: &Seen,
         mixed: &Mixed<'_>,
         range: Range<usize>,
-        candidates: &[(CodeId, i64)],
+        candidates: &[(PlaceId, i64)],
         stacks: &mut Stacks,
         spots: &mut Vec<Spot>,
     ) {
-        let frames = mixed.reading.and_then(|reading: &SeenStack| reading.frames.get(range)).unwrap_or_default();
-        for (place, frame) in frames.iter().enumerate() {
-            // The sample knows where its own function is; its word is the address of the next instruction.
-            let own = candidates.iter().find(|(code, instruction)| place == 0 && *code == frame.code && *instruction > 0);
-            let instruction = own.map_or(frame.instruction, |(_, next)| next - 2);
+        let Some(reading) = mixed.reading else { return };
+        let is_cut = !reading.is_whole && !range.is_empty() && range.end == reading.frames.len();
+        for (place, frame) in reading.frames.get(range).unwrap_or_default().iter().enumerate() {
+            let is_own = |(own, next): &&(PlaceId, i64)| place == 0 && *next > 0 && seen.places.codes(*own).contains(&frame.code);
+            let own = candidates.iter().find(is_own);
+            let instruction = own.map_or(frame.instruction, |(_, next)| before(*next));
             spots.push(self.name(seen, frame.code, instruction, stacks));
+        }
+        if is_cut {
+            spots.push(Spot::Cut(Cut::NotSeen(NotSeen::TooDeep)));
         }
     }
 
@@ -270,6 +281,21 @@ impl Drop for Pythons {
     fn drop(&mut self) {
         self.finish();
     }
+}
+
+/// The function that a call was running, and the instruction, if the sample says so by itself.
+fn exact(seen: &Seen, call: &Call) -> Option<(CodeId, i64)> {
+    let (place, next) = call.candidates.first().filter(|_| call.is_sure)?;
+    match seen.places.codes(*place) {
+        [code] => Some((*code, before(*next))),
+        // Where several functions share their instructions, no word tells which of them it was.
+        _ => None,
+    }
+}
+
+/// The instruction before the one at `next`: a call keeps the address of the one that comes next. Each has two bytes.
+fn before(next: i64) -> i64 {
+    next - 2
 }
 
 fn is_eval(eval: &NumberMap<u32, Vec<Range<u64>>>, frame: &Frame) -> bool {

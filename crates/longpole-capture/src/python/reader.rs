@@ -13,10 +13,13 @@ use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, prefer_thi
 /// Share of one CPU that reading may take: one in so many.
 const BUDGET_SHARE: u64 = 50;
 
+/// What it may take beyond that at once: a program that starts has hundreds of functions that were never read.
+const BUDGET_SAVED_NANOS_MAX: i64 = 20_000_000;
+
 /// How long after a look the next one comes, while something changes: what ran in between is known from samples.
 const PERIOD_NANOS: u64 = 2_000_000;
 
-/// The longest that a look is put off because the last ones took too long, or found nothing new.
+/// The longest that a look is put off because the last ones found nothing new.
 const PERIOD_NANOS_MAX: u64 = 50_000_000;
 
 /// Looks without a change after which the next one is put off.
@@ -95,14 +98,10 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
     let mut watched: Vec<Watched> = Vec::new();
     let mut reads: Vec<ThreadRead> = Vec::new();
     let mut still = 0u32;
-    // The last looks, weighed.
-    let mut cost_nanos = 0;
+    let mut budget = Budget::new(monotonic_nanos());
     loop {
-        let mut period = PERIOD_NANOS.max(cost_nanos * BUDGET_SHARE);
-        if still >= STILL_LOOKS {
-            period = period.saturating_mul(u64::from(still / STILL_LOOKS) + 1);
-        }
-        let period = period.min(PERIOD_NANOS_MAX);
+        let putting_off = u64::from(still / STILL_LOOKS) + 1;
+        let period = (PERIOD_NANOS * putting_off).min(PERIOD_NANOS_MAX).max(budget.wait_nanos());
         let Some(orders) = wait(shared, (!watched.is_empty()).then_some(Duration::from_nanos(period))) else { break };
         for order in orders {
             watched.retain(|it| it.order.pid != order.pid);
@@ -122,11 +121,35 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
             }
         });
         still = if changed { 0 } else { still.saturating_add(1) };
-        let took = thread_cpu_nanos().saturating_sub(before);
-        cost_nanos = (cost_nanos * 7 + took) / 8;
+        budget.spend(thread_cpu_nanos().saturating_sub(before), monotonic_nanos());
         publish_living(shared, &watched);
     }
     thread_cpu_nanos()
+}
+
+/// CPU time that may be taken.
+struct Budget {
+    /// What has not been taken of what was earned; below 0 what was taken beyond it.
+    saved_nanos: i64,
+    /// When it was reckoned up last.
+    at: u64,
+}
+
+impl Budget {
+    fn new(now: u64) -> Budget {
+        Budget { saved_nanos: BUDGET_SAVED_NANOS_MAX, at: now }
+    }
+
+    /// How long to wait until nothing is owed.
+    fn wait_nanos(&self) -> u64 {
+        self.saved_nanos.min(0).unsigned_abs().saturating_mul(BUDGET_SHARE)
+    }
+
+    fn spend(&mut self, nanos: u64, now: u64) {
+        let earned = now.saturating_sub(self.at) / BUDGET_SHARE;
+        self.at = now;
+        self.saved_nanos = self.saved_nanos.saturating_add_unsigned(earned).min(BUDGET_SAVED_NANOS_MAX).saturating_sub_unsigned(nanos);
+    }
 }
 
 /// Waits for the next look, or for orders; `None` when it is over.
@@ -238,4 +261,24 @@ fn identify(codes: &mut Codes, memory: &dyn Memory, interpreter: &mut Interprete
     let new = thread.frames.len().saturating_sub(thread.kept);
     let identified = |(place, frame)| codes.identify(memory, interpreter, frame, place >= new);
     thread.frames.iter().enumerate().map(identified).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_takes_no_more_than_its_share_whatever_a_look_costs() {
+        for look_nanos in [5_000, 100_000, 2_000_000, 30_000_000] {
+            let mut budget = Budget::new(0);
+            let (mut now, mut spent) = (0, 0);
+            while now < 60_000_000_000 {
+                now += PERIOD_NANOS.max(budget.wait_nanos()) + look_nanos;
+                spent += look_nanos;
+                budget.spend(look_nanos, now);
+            }
+            let share = spent.saturating_sub(BUDGET_SAVED_NANOS_MAX.unsigned_abs()) as f64 / now as f64;
+            assert!(share * BUDGET_SHARE as f64 <= 1.05, "{look_nanos}: {share}");
+        }
+    }
 }

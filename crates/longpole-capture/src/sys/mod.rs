@@ -1,6 +1,5 @@
 //! Every system call of this crate, safe on the outside.
 
-pub(crate) mod memory;
 pub(crate) mod parts;
 pub(crate) mod perf;
 pub(crate) mod process;

@@ -6,6 +6,8 @@ use std::io;
 
 use longpole_symbols::python::{Memory, Part, Trouble};
 
+use super::perf::page_bytes;
+
 /// Most parts of one call (`IOV_MAX`).
 const PARTS_OF_CALL_MAX: usize = 1024;
 
@@ -33,6 +35,31 @@ impl Memory for ProcessMemory {
         }
         Ok(())
     }
+}
+
+/// Copies what lies at `address` in process `pid`; returns how many bytes could be had before the first page that could not.
+///
+/// Fails where the process is gone, or may not be looked into (another user, `ptrace_scope`, a program that keeps itself closed).
+pub(crate) fn read_memory(pid: u32, address: u64, into: &mut [u8]) -> io::Result<usize> {
+    let page = page_bytes() as u64;
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while at < into.len() {
+        let Some(start) = address.checked_add(at as u64) else { break };
+        // A part ends with its page: what lies above a stack may not be there.
+        let length = usize::try_from(page - start % page).unwrap_or(into.len()).min(into.len() - at);
+        parts.push(Part { address: start, place: at..at + length, is_there: false });
+        at += length;
+    }
+    let mut copied = 0;
+    for some in parts.chunks(PARTS_OF_CALL_MAX) {
+        let whole = read_parts(pid, some, into)?;
+        copied += some[..whole].iter().map(|part| part.place.len()).sum::<usize>();
+        if whole < some.len() {
+            break;
+        }
+    }
+    Ok(copied)
 }
 
 /// Copies parts, in their order, up to the first that cannot be had whole; returns how many were.
@@ -104,5 +131,17 @@ mod tests {
     fn a_process_that_is_gone_says_so() {
         assert_eq!(copy(4_000_000_000, &[4096]).0, Err(Trouble::Gone));
         assert_eq!(copy(5_000_000, &[4096]).0, Err(Trouble::Gone));
+    }
+
+    #[test]
+    fn memory_is_read_up_to_what_is_not_there() {
+        let bytes: Vec<u8> = (0..page_bytes() * 3).map(|i| i as u8).collect();
+        let mut copy = vec![0; bytes.len()];
+        let own = std::process::id();
+        assert_eq!(read_memory(own, bytes.as_ptr() as u64, &mut copy).unwrap(), bytes.len());
+        assert_eq!(copy, bytes);
+        assert_eq!(read_memory(own, 8, &mut copy).unwrap(), 0, "the first page is nobody's");
+        assert_eq!(read_memory(own, u64::MAX - 4, &mut copy).unwrap(), 0);
+        assert!(read_memory(u32::MAX, 4096, &mut copy).is_err());
     }
 }

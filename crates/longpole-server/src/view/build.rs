@@ -461,6 +461,7 @@ impl FlameView {
             title,
             time: time.as_str(),
             samples: tree.samples,
+            idle_waits: flame.idle_waits,
             weight_nanos: nanos(tree.total_nanos[0]),
             few_samples: flame.few_samples(),
             links: flame.links.into(),
@@ -520,7 +521,7 @@ impl FrameView {
 
 impl TopView {
     /// At most `limit` functions (0: all) of the run, or of a span or pole with its descendants; `None` where the handle names neither.
-    pub fn new(recording: impl Display, report: &Report, handle: Option<&str>, limit: usize) -> Option<Self> {
+    pub fn new(recording: impl Display, report: &Report, handle: Option<&str>, (by_total, limit): (bool, usize)) -> Option<Self> {
         let (roots, handle) = match handle {
             None => (None, None),
             Some(handle) => {
@@ -533,7 +534,10 @@ impl TopView {
             None => report.all_samples().collect(),
         };
         let mut functions = report.top_functions(&samples);
-        functions.sort_by_key(|f| std::cmp::Reverse((f.weight.self_nanos, f.weight.total_nanos)));
+        functions.sort_by_key(|f| {
+            let (own, total) = (f.weight.self_nanos, f.weight.total_nanos);
+            std::cmp::Reverse(if by_total { (total, own) } else { (own, total) })
+        });
         let truncated = if limit == 0 { 0 } else { functions.len().saturating_sub(limit) };
         functions.truncate(functions.len() - truncated);
         let weight = samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum();

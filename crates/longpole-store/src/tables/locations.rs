@@ -85,3 +85,27 @@ pub(crate) fn read(batch: &Batch<'_>, locations: &mut Vec<Location>) -> Rows<()>
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::RecordBatch;
+    use arrow::datatypes::Schema;
+
+    use super::*;
+
+    #[test]
+    fn a_table_of_the_first_version_has_no_runtimes() {
+        let kinds = [LocationKind::Unmapped { address: AbsAddr(16) }, LocationKind::Cut { reason: "deep".into() }];
+        let rows: Vec<Location> =
+            kinds.into_iter().zip(0..).map(|(kind, id)| Location { id: LocationId(id), kind, frames: Vec::new() }).collect();
+        let (mut fields, mut columns) = (TABLE.schema().fields().to_vec(), build(&rows));
+        assert_eq!(fields.pop().map(|field| field.name().clone()).as_deref(), Some("runtime"));
+        columns.pop();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
+        let mut found = Vec::new();
+        read(&Batch::new(&TABLE, &batch), &mut found).unwrap();
+        assert_eq!(found, rows);
+    }
+}

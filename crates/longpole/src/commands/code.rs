@@ -6,6 +6,7 @@ use longpole_server::view;
 use super::recording::{Setting, in_order, is_handle, load, print, print_json};
 use super::span::not_found;
 use crate::args::{Format, FrameArguments, RecordingArguments, TopArguments};
+use crate::failure::{Failure, Kind};
 use crate::terminal::{Style, TimeUnit, WIDTH, counted, fit, pad, percent, right};
 
 /// Spans listed for a function.
@@ -22,7 +23,8 @@ pub(crate) fn top(setting: &Setting, arguments: &TopArguments) -> Result<()> {
         None => (None, arguments.recording.as_str()),
     };
     let (name, report) = load(setting, recording)?;
-    let view = view::TopView::new(&name, &report, span, arguments.limit).ok_or_else(|| not_found(&name, span.unwrap_or_default()))?;
+    let order = (arguments.total, arguments.limit);
+    let view = view::TopView::new(&name, &report, span, order).ok_or_else(|| not_found(&name, span.unwrap_or_default()))?;
     match arguments.format {
         Format::Json => print_json(&view),
         Format::Text => print(&top_text(&view, setting.style())),
@@ -67,7 +69,10 @@ fn place(file: &str, line: u32) -> String {
 pub(crate) fn frame(setting: &Setting, arguments: &FrameArguments) -> Result<()> {
     let (handle, recording) = in_order(&arguments.handle, &arguments.recording);
     let (name, report) = load(setting, recording)?;
-    let view = view::FrameView::new(&name, &report, handle).ok_or_else(|| not_found(&name, handle))?;
+    let view = view::FrameView::new(&name, &report, handle).ok_or_else(|| {
+        let hint = format!("`longpole top {name}` lists functions with their handles");
+        Failure::new(Kind::NotFound, format!("there is no function {handle} in {name}")).hint(hint)
+    })?;
     match arguments.format {
         Format::Json => print_json(&view),
         Format::Text => print(&frame_text(&view, setting.style())),

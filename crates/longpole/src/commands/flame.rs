@@ -49,6 +49,9 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
     if view.span.is_some() && links.inferred > 0 {
         out.push_str(&format!("  ({} exact, {} inferred)", count(links.record), count(links.inferred)));
     }
+    if view.idle_waits > 0 {
+        out.push_str(&style.faint(&format!("  {} of idle workers left out", counted(view.idle_waits, "wait", "waits"))));
+    }
     if view.few_samples {
         out.push_str(&style.warning("  fewer than 20: a hint, not a measurement"));
     }

@@ -70,7 +70,7 @@ fn text(view: &view::SpanView, style: Style) -> String {
         ("in child".to_owned(), view.states.in_child_nanos, "covered by child spans"),
     ];
     states.extend(view.states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {kind}"), nanos, blocked_on(kind))));
-    states.push(("unaccounted".to_owned(), view.states.unaccounted_nanos, "short waits, or not seen"));
+    states.push(("unaccounted".to_owned(), view.states.unaccounted_nanos, "short waits, ready without a CPU, or not seen"));
     out.push(style.strong("STATES"));
     for (name, nanos, meaning) in states {
         out.push(format!("  {name:20} {}  {}  {}", right(&unit.show(nanos), 9), right(&percent(nanos, whole), 5), style.faint(meaning)));

@@ -30,7 +30,7 @@ const OTHER_WAY_MILLIS: i64 = 700;
 /// How far a saving may lie from what is then really saved.
 const SAVING_TOLERANCE: f64 = 0.05;
 
-/// Deployments of each kind: the stories beside this one are loud, so medians count, and are taken of more where they disagree.
+/// Deployments of each kind: the stories beside this one are loud, so there are more where two do not agree.
 const ROUNDS: std::ops::RangeInclusive<usize> = 2..=7;
 
 /// Resources of the deployment, its stack not counted.
@@ -449,13 +449,18 @@ fn the_slow_resource_is_first_and_saves_what_it_says() {
         stack.deploys(&[]);
         fast.push(stack.asks(&["show"])["wall_nanos"].as_f64().unwrap());
 
-        saved = median(&slow) - median(&fast);
+        saved = least(&slow) - least(&fast);
         if round >= *ROUNDS.start() && (median(&said) - saved).abs() <= saved * SAVING_TOLERANCE {
             return;
         }
     }
     let built = ((DATABASE_MILLIS - OTHER_WAY_MILLIS) * 1_000_000) as f64;
     panic!("it says {}, and {saved} was saved (by construction {built}):\n{answer}", median(&said));
+}
+
+/// What else the machine does can only make a deployment longer.
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 fn median(values: &[f64]) -> f64 {
