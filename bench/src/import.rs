@@ -1,10 +1,11 @@
 //! How fast files become answers: a million spans of OTLP JSON lines into a recording, an `up.trace` of a deployment to its poles.
 
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::{generate, peers, timing};
 
@@ -19,7 +20,7 @@ const UP_TRACE_SPANS: usize = 12_000;
 /// How often the memory of a child is looked at; its largest is kept by the kernel, so this decides only how much of the end is missed.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Prints spans a second and core, wall time and memory, beside Pulumi's converter where it is installed.
+/// Prints wall and CPU time, memory, and spans a second and core, beside Pulumi's commands where it is installed.
 pub(crate) fn measure(longpole: &str) -> Result<()> {
     let dir = std::env::temp_dir().join(format!("longpole-bench-{}", std::process::id()));
     std::fs::create_dir_all(&dir).context("failed to make a temporary folder")?;
@@ -39,35 +40,34 @@ fn in_folder(longpole: &str, dir: &Path) -> Result<()> {
         megabytes(&lines)?,
         megabytes(&trace)?
     );
-    row("longpole import spans.jsonl", Some(OTLP_SPANS), &[longpole, "--store", &store, "import", &lines], &[])?;
-    row("longpole poles up.trace", Some(UP_TRACE_SPANS), &[longpole, "--store", &store, "poles", &trace], &[])?;
-    row("longpole convert-trace up.trace", None, &[longpole, "convert-trace", &trace], &[])?;
-    match peers::find("pulumi") {
-        Some(pulumi) => row(
-            "pulumi convert-trace up.trace",
-            None,
-            &[&pulumi, "convert-trace", &trace],
-            &[("PULUMI_DEBUG_COMMANDS", "true"), ("PULUMI_SKIP_UPDATE_CHECK", "true")],
-        ),
-        None => {
-            println!("  pulumi is not installed: cargo xtask peers pulumi");
-            Ok(())
-        }
-    }
+    row("longpole import spans.jsonl", Some(OTLP_SPANS), &|| watched(&[longpole, "--store", &store, "import", &lines], &[]))?;
+    row("longpole poles up.trace", Some(UP_TRACE_SPANS), &|| watched(&[longpole, "--store", &store, "poles", &trace], &[]))?;
+    row("longpole convert-trace up.trace", None, &|| watched(&[longpole, "convert-trace", &trace], &[]))?;
+    row("longpole view-trace up.trace", None, &|| served(&[longpole, "view-trace", "--no-browser", &trace], &[]))?;
+    let Some(pulumi) = peers::find("pulumi") else { return Ok(()) };
+    let env = [("PULUMI_DEBUG_COMMANDS", "true"), ("PULUMI_SKIP_UPDATE_CHECK", "true")];
+    row("pulumi convert-trace up.trace", None, &|| watched(&[&pulumi, "convert-trace", &trace], &env))?;
+    row("pulumi view-trace up.trace", None, &|| served(&[&pulumi, "view-trace", &trace], &env))
+}
+
+/// What one execution took.
+struct Taken {
+    wall_secs: f64,
+    cpu_secs: f64,
+    /// The most memory that it had.
+    megabytes: f64,
 }
 
 /// Rounds of one command: wall and CPU time, memory and, where the spans are known, spans a second of CPU time, which a busy machine
 /// changes least.
-fn row(name: &str, spans: Option<usize>, argv: &[&str], env: &[(&str, &str)]) -> Result<()> {
+fn row(name: &str, spans: Option<usize>, once: &dyn Fn() -> Result<Taken>) -> Result<()> {
     let (mut walls, mut cpus, mut rates, mut memories) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let before = timing::children_cpu_secs()?;
-        let (wall_secs, memory) = watched(argv, env)?;
-        let cpu_secs = timing::children_cpu_secs()? - before;
-        walls.push(wall_secs * 1e3);
-        cpus.push(cpu_secs * 1e3);
-        memories.push(memory);
-        rates.push(spans.unwrap_or_default() as f64 / cpu_secs.max(0.01) / 1e3);
+        let taken = once()?;
+        walls.push(taken.wall_secs * 1e3);
+        cpus.push(taken.cpu_secs * 1e3);
+        memories.push(taken.megabytes);
+        rates.push(spans.unwrap_or_default() as f64 / taken.cpu_secs.max(0.01) / 1e3);
     }
     let (wall, cpu) = (timing::median(&walls), timing::median(&cpus));
     let (memory, rate) = (timing::median(&memories), timing::median(&rates));
@@ -79,30 +79,54 @@ fn row(name: &str, spans: Option<usize>, argv: &[&str], env: &[(&str, &str)]) ->
     Ok(())
 }
 
-/// Wall seconds of a command and the most memory it had, in MB.
-fn watched(argv: &[&str], env: &[(&str, &str)]) -> Result<(f64, f64)> {
+/// A command from its start to its end.
+fn watched(argv: &[&str], env: &[(&str, &str)]) -> Result<Taken> {
+    let before = timing::children_cpu_secs()?;
     let start = Instant::now();
-    let mut child = Command::new(argv[0])
-        .args(&argv[1..])
-        .envs(env.iter().copied())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .with_context(|| format!("failed to start {}", argv[0]))?;
-    let status_file = format!("/proc/{}/status", child.id());
-    let mut kilobytes = 0.0;
+    let mut child = start_quietly(argv, env)?;
+    let mut megabytes = 0.0;
     let status = loop {
-        if let Some(peak) = std::fs::read_to_string(&status_file).ok().and_then(|text| peak_kilobytes(&text)) {
-            kilobytes = peak;
-        }
+        megabytes = peak_megabytes(&child).unwrap_or(megabytes);
         if let Some(status) = child.try_wait().context("failed to wait")? {
             break status;
         }
         std::thread::park_timeout(LOOK);
     };
     ensure!(status.success(), "{} ended with {status}", argv.join(" "));
-    Ok((start.elapsed().as_secs_f64(), kilobytes * 1024.0 / 1e6))
+    Ok(Taken { wall_secs: start.elapsed().as_secs_f64(), cpu_secs: timing::children_cpu_secs()? - before, megabytes })
+}
+
+/// A command that serves a page, from its start until somebody can connect to it.
+fn served(argv: &[&str], env: &[(&str, &str)]) -> Result<Taken> {
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).context("failed to find a free port")?;
+    let port = address.port().to_string();
+    let start = Instant::now();
+    let mut child = start_quietly(&[argv, &["--port", &port]].concat(), env)?;
+    while TcpStream::connect(address).is_err() {
+        if let Some(status) = child.try_wait().context("failed to wait")? {
+            bail!("{} ended with {status} before it served anything", argv.join(" "));
+        }
+        std::thread::park_timeout(LOOK);
+    }
+    let wall_secs = start.elapsed().as_secs_f64();
+    let megabytes = peak_megabytes(&child);
+    let cpu_secs = timing::cpu_secs_of(child.id());
+    // As Ctrl-C would, so that it takes away what it wrote.
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().context("failed to interrupt it")?;
+    child.wait().context("failed to wait")?;
+    Ok(Taken { wall_secs, cpu_secs: cpu_secs?, megabytes: megabytes.context("failed to read its memory")? })
+}
+
+fn start_quietly(argv: &[&str], env: &[(&str, &str)]) -> Result<Child> {
+    let mut command = Command::new(argv[0]);
+    command.args(&argv[1..]).envs(env.iter().copied());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().with_context(|| format!("failed to start {}", argv[0]))
+}
+
+fn peak_megabytes(child: &Child) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+    Some(peak_kilobytes(&status)? * 1024.0 / 1e6)
 }
 
 fn peak_kilobytes(status: &str) -> Option<f64> {

@@ -42,10 +42,20 @@ pub(crate) fn once(argv: &[String], env: &[(String, String)]) -> Result<Round> {
 
 /// CPU time of all children that were waited for so far, in seconds.
 pub(crate) fn children_cpu_secs() -> Result<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat").context("failed to read /proc/self/stat")?;
+    cpu_fields("/proc/self/stat", 16)
+}
+
+/// CPU time of a living process, in seconds.
+pub(crate) fn cpu_secs_of(pid: u32) -> Result<f64> {
+    cpu_fields(&format!("/proc/{pid}/stat"), 14)
+}
+
+/// User and system time, in seconds: two fields of proc(5), of which this is the number of the first.
+fn cpu_fields(path: &str, first: usize) -> Result<f64> {
+    let stat = std::fs::read_to_string(path).with_context(|| format!("failed to read {path}"))?;
+    // Behind the name stands the state, which is field 3.
     let after_name = stat.rsplit(") ").next().unwrap_or_default();
-    // Fields 16 and 17 of proc(5), counted from the state, which is field 3.
-    let ticks: f64 = after_name.split(' ').skip(13).take(2).filter_map(|f| f.parse::<f64>().ok()).sum();
+    let ticks: f64 = after_name.split(' ').skip(first - 3).take(2).filter_map(|f| f.parse::<f64>().ok()).sum();
     Ok(ticks / TICKS_PER_SECOND)
 }
 

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Start at [`Report`]: it owns a recording and everything known about it, and the command line and the server ask nothing
-//! else. The modules below can be used alone.
+//! else. The modules below can be used alone. Of who wants no more than the answer, [`outline`] takes what that does not need.
 //!
 //! Pure: no I/O, no clock, no threads, no third-party types, and no recursion, so a chain of ten thousand spans or stacks
 //! of ten thousand frames are nothing special. Time is near linear in spans and samples; only the number of replays (one

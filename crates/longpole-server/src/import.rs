@@ -7,6 +7,14 @@
 //!
 //! The file is read once, from its beginning, and never as a whole. What stands before a fault is kept, and the fault is a loss
 //! of the recording: a trace that was cut when its writer died is still most of the trace.
+//!
+//! What is kept is written first and judged then, so that a million spans and all that is known about them are not in memory at
+//! once:
+//!
+//! ```text
+//! Recording ─ bridge ─┬► segments
+//!                     └─ outline, without attributes ─► Report ─► the row in the catalog
+//! ```
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
