@@ -334,7 +334,7 @@ pub struct PoleView {
 pub struct LimitView {
     /// `s9`.
     pub handle: String,
-    /// Operation.
+    /// The resource that it works on, or its operation.
     pub name: String,
     /// Handle of the pole that it belongs to.
     pub pole: Option<String>,

@@ -7,6 +7,7 @@ use longpole_analysis::call_tree::FunctionWeight;
 use longpole_analysis::deployment::DeploymentTime;
 use longpole_analysis::poles::{Pole, Savings};
 use longpole_analysis::report::{FEW_SAMPLES, FlameTime, LinkCounts};
+use longpole_analysis::resources::title_of_urn;
 use longpole_analysis::savings::Saving;
 use longpole_analysis::states::States;
 use longpole_analysis::threads::{self, ThreadLife};
@@ -201,7 +202,7 @@ impl PoleView {
             contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
             limited_by: pole.limited_by.map(|node| LimitView {
                 handle: node_handle(node),
-                name: report.name(node).to_owned(),
+                name: report.resource(node).map_or_else(|| report.name(node).to_owned(), title_of_urn),
                 pole: report.poles().iter().position(|p| p.nodes.binary_search(&node).is_ok()).map(|p| Handle::Pole(p).to_string()),
             }),
             resource: pole.resource.clone(),

@@ -67,7 +67,7 @@ fn poles_say_what_they_save_and_why_they_are_long() {
             "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared",
             "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "blocked_nanos": not_blocked(), "unaccounted_nanos": 53 * MS },
             "reason": { "code": "waits", "text": "waits, 3 % on-CPU", "function": null },
-            "contains": null, "resource": null,
+            "contains": null, "limited_by": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
             "samples": 2, "few_samples": true,
         })
