@@ -1,6 +1,9 @@
-//! What `longpole run -- true` costs over `true`, beside otel-cli.
+//! What `longpole run -- true` and `longpole exec -- true` cost over `true`, beside otel-cli.
 
-use anyhow::Result;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use anyhow::{Context, Result};
 
 use crate::{peers, timing};
 
@@ -17,13 +20,20 @@ pub(crate) fn measure(longpole: &str) -> Result<()> {
         ("longpole run", words(&[longpole, "--store", &store_text, "run", "--summary", "none", "--", "true"])),
         ("longpole run, with its answer", words(&[longpole, "--store", &store_text, "run", "--", "true"])),
     ];
+    let exec = [longpole, "--store", &store_text, "exec", "-s", "bench", "-n", "true", "--", "true"];
+    rows.push(("longpole exec", words(&exec)));
     if let Some(otel_cli) = peers::find("otel-cli") {
         rows.push(("otel-cli exec", words(&[&otel_cli, "exec", "--service", "bench", "--name", "true", "--", "true"])));
     }
+    let endpoint = endpoint()?;
+    let told = [("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()), ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut walls = vec![Vec::with_capacity(ROUNDS); rows.len()];
     for _ in 0..ROUNDS {
-        for ((_, argv), wall) in rows.iter().zip(&mut walls) {
-            wall.push(timing::once(argv, &[])?.wall_secs * 1e3);
+        for ((name, argv), wall) in rows.iter().zip(&mut walls) {
+            // Only who sends its span somewhere has anything to do.
+            let env = if name.ends_with("exec") { &told[..] } else { &[] };
+            wall.push(timing::once(argv, env)?.wall_secs * 1e3);
         }
     }
     let base = timing::median(&walls[0]).value;
@@ -34,4 +44,39 @@ pub(crate) fn measure(longpole: &str) -> Result<()> {
     }
     std::fs::remove_dir_all(&store).ok();
     Ok(())
+}
+
+/// An OTLP endpoint over HTTP that takes whatever comes.
+fn endpoint() -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("failed to listen")?;
+    let address = listener.local_addr().context("failed to listen")?;
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    Ok(format!("http://{address}"))
+}
+
+/// Answers the requests of one connection, until it ends.
+fn answer(stream: TcpStream) -> std::io::Result<()> {
+    let mut requests = BufReader::new(stream.try_clone()?);
+    let mut stream = stream;
+    loop {
+        let mut body = 0;
+        loop {
+            let mut line = String::new();
+            if requests.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            if let Some(length) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                body = length.trim().parse().unwrap_or(0);
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        std::io::copy(&mut (&mut requests).take(body), &mut std::io::sink())?;
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n")?;
+    }
 }
