@@ -68,6 +68,16 @@ export async function settled(page) {
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
+/** Opens the list of recordings. Answers with the recording that the URL names, else the first. */
+export async function openList(page, url) {
+  const list = new URL(url);
+  const recording = /^\/r\/(r\d+)/.exec(list.pathname)?.[1];
+  list.pathname = '/';
+  await page.goto(list.href);
+  await page.locator('table tbody tr').first().waitFor();
+  return recording ?? page.locator('table tbody tr a').first().innerText();
+}
+
 /** What the API answers, with the cookie that the page got. */
 export function answerOf(page, path) {
   return page.evaluate(async (address) => (await fetch(address)).json(), path);

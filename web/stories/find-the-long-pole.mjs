@@ -11,16 +11,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { answerOf, expect, settled, shortCommand, tell, until, walkEverywhere } from './browser.mjs';
+import { answerOf, expect, openList, settled, shortCommand, tell, until, walkEverywhere } from './browser.mjs';
 
 /** The list, and of it the recording that the URL names, else the first. */
 async function walk(page, url, shoot) {
-  const list = new URL(url);
-  const recording = /^\/r\/(r\d+)/.exec(list.pathname)?.[1];
-  list.pathname = '/';
-  await page.goto(list.href);
-  await page.locator('table tbody tr').first().waitFor();
-  const handle = recording ?? (await page.locator('table tbody tr a').first().innerText());
+  const handle = await openList(page, url);
   const row = page.locator('tbody tr', { has: page.getByRole('link', { name: handle, exact: true }) });
   const answer = await row.locator('p').innerText();
   expect(/saves/.test(answer), `the row of ${handle} does not name a saving: "${answer}"`);

@@ -9,7 +9,7 @@
  *   node stories/see-what-it-waited-for.mjs 'http://127.0.0.1:PORT/?token=…' OUTDIR
  */
 import { fileURLToPath } from 'node:url';
-import { answerOf, expect, settled, tell, until, walkEverywhere } from './browser.mjs';
+import { answerOf, expect, openList, settled, tell, until, walkEverywhere } from './browser.mjs';
 
 const plain = (text) => text.replaceAll('\u00a0', ' ').replaceAll(/\s+/g, ' ').trim();
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
@@ -47,12 +47,7 @@ async function readStates(place, states, what) {
 }
 
 async function walk(page, url, shoot) {
-  const list = new URL(url);
-  const recording = /^\/r\/(r\d+)/.exec(list.pathname)?.[1];
-  list.pathname = '/';
-  await page.goto(list.href);
-  await page.locator('table tbody tr').first().waitFor();
-  const handle = recording ?? (await page.locator('table tbody tr a').first().innerText());
+  const handle = await openList(page, url);
   await page.goto(new URL(`/r/${handle}`, page.url()).href);
   const rows = page.getByRole('region', { name: 'Long poles' }).locator('tbody tr');
   await rows.first().waitFor();

@@ -481,33 +481,23 @@ impl Report {
     }
 
     /// The flame graph of these nodes and everything below them; without nodes, of the whole run. Nodes do not stand below each
-    /// other. Waits of nodes are those that tell something of them; of the run all that were looked at, workers that wait for work
-    /// left out.
+    /// other. Waits are those that were looked at and tell something; workers that wait for work are left out.
     pub fn flame(&self, roots: Option<&[usize]>, time: FlameTime) -> Flame {
         let samples: Vec<u32> = match roots {
             _ if time == FlameTime::OffCpu => Vec::new(),
             Some(roots) => roots.iter().flat_map(|&root| self.subtree_samples(root)).collect(),
             None => self.all_samples().collect(),
         };
-        let (waits, idle_waits): (Vec<(StackId, u64)>, u64) = match roots {
-            _ if time == FlameTime::OnCpu => (Vec::new(), 0),
-            Some(roots) => {
-                let nodes = roots.iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end);
-                let waits = nodes.flat_map(|node| self.waits.of_node(node)).filter_map(|wait| {
-                    let stack = self.recording.waits[wait.wait as usize].stack?;
-                    Some((stack, u64::try_from(wait.to - wait.from).unwrap_or(0)))
-                });
-                (waits.collect(), 0)
-            }
-            None => {
-                let idle = waits::idle(&self.recording);
-                let seen = self.recording.waits.iter().zip(&idle).filter(|(_, idle)| !**idle);
-                let waits = seen.filter_map(|(wait, _)| Some((wait.stack?, wait.nanos()))).collect();
-                (waits, idle.iter().filter(|idle| **idle).count() as u64)
-            }
-        };
+        let whole = [0];
+        let waiting = if time == FlameTime::OnCpu { &[][..] } else { roots.unwrap_or(&whole) };
+        let nodes = waiting.iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end);
+        let waits = nodes.flat_map(|node| self.waits.of_node(node)).filter_map(|wait| {
+            let stack = self.recording.waits[wait.wait as usize].stack?;
+            Some((stack, u64::try_from(wait.to - wait.from).unwrap_or(0)))
+        });
+        let waits: Vec<(StackId, u64)> = waits.collect();
         Flame {
-            idle_waits,
+            idle_waits: 0,
             tree: CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied()).chain(waits.iter().copied())),
             links: self.link_counts(samples.iter().copied()),
             time,
