@@ -32,7 +32,7 @@ use crate::perf::event::{self, Opened, Target};
 pub use crate::perf::event::{Options, Refused, SampleClock};
 use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
 use crate::process_tree::ProcessTree;
-use crate::python::{Native, Pythons};
+use crate::python::{Native, Pythons, When};
 use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
 use crate::sys::parts::{ProcessMemory, read_memory};
@@ -571,6 +571,7 @@ impl Processor {
     /// A wait that was looked at is over.
     fn wait(&mut self, tid: u32, sleeper: Sleeper, end: u64) {
         let Sleeper { pid, since, at, kind, syscall, place, stack, context } = sleeper;
+        let asleep = When::Asleep { since, end, at };
         let stack = (!stack.is_empty()).then(|| {
             let space = self.tree.space(pid).map(Arc::clone).unwrap_or_default();
             let read = |address, into: &mut [u8]| read_memory(pid, address, into).is_ok_and(|read| read == into.len());
@@ -579,7 +580,7 @@ impl Processor {
             let native = Native { frames: &self.frames, stack: &stack, sp: place.1, kept: &[], is_whole: cut.is_none() };
             let program = self.jit.program(pid);
             let of_native = |frame: &Frame| native_spot(frame, program);
-            if !self.pythons.mix((pid, tid, at), &native, &mut self.stacks, of_native, cut, &mut self.spots) {
+            if !self.pythons.mix((pid, tid, asleep), &native, &mut self.stacks, of_native, cut, &mut self.spots) {
                 self.spots.clear();
                 self.spots.extend(self.frames.iter().map(of_native).chain(cut.map(Spot::Cut)));
             }
@@ -624,7 +625,7 @@ impl Processor {
         };
         let program = self.jit.program(pid);
         let of_native = |frame: &Frame| native_spot(frame, program);
-        if !self.pythons.mix((pid, tid, time), &native, &mut self.stacks, of_native, cut, &mut self.spots) {
+        if !self.pythons.mix((pid, tid, When::At(time)), &native, &mut self.stacks, of_native, cut, &mut self.spots) {
             self.spots.clear();
             self.spots.extend(self.frames.iter().map(of_native).chain(cut.map(Spot::Cut)));
         }

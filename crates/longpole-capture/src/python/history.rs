@@ -11,6 +11,9 @@ use crate::stacks::NumberMap;
 /// Most readings that are kept of one thread: 8 seconds of 500 a second, which is more than the recorder may lag behind.
 const READINGS_MAX: usize = 4096;
 
+/// Most moves of a leaf inside its function that one reading keeps: then another begins, so that old ones can be forgotten.
+const MOVES_MAX: usize = 256;
+
 /// Most interpreters that are kept, those that have ended included. Each has its code objects: about 1 MB for a large program.
 const INTERPRETERS_MAX: usize = 256;
 
@@ -61,7 +64,7 @@ impl SeenStack {
     }
 }
 
-/// Readings that found the same, one after the other.
+/// Readings that found the same but for the instruction of the leaf, one after the other.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     /// CLOCK_MONOTONIC of the first.
@@ -69,9 +72,18 @@ pub(super) struct Reading {
     /// And of the last.
     pub(super) to: u64,
     pub(super) stack: Arc<SeenStack>,
+    /// From when on the leaf was at which other instruction than in `stack`.
+    moved: Vec<(u64, i64)>,
 }
 
 impl Reading {
+    /// The instruction of the leaf at a time.
+    pub(super) fn leaf_instruction(&self, time: u64) -> Option<i64> {
+        let moved = self.moved.partition_point(|(since, _)| *since <= time);
+        let last = moved.checked_sub(1).map(|place| self.moved[place].1);
+        last.or_else(|| self.stack.frames.first().map(|leaf| leaf.instruction))
+    }
+
     /// How far it is from a time.
     pub(super) fn distance(&self, time: u64) -> u64 {
         self.from.saturating_sub(time).max(time.saturating_sub(self.to))
@@ -85,12 +97,17 @@ pub(super) struct Readings(VecDeque<Reading>);
 impl Readings {
     pub(super) fn push(&mut self, time: u64, stack: SeenStack) {
         match self.0.back_mut() {
-            Some(last) if last.stack.is_like(&stack) => last.to = time,
+            Some(last) if last.stack.is_like(&stack) && last.moved.len() < MOVES_MAX => {
+                if let Some(leaf) = stack.frames.first().filter(|leaf| last.leaf_instruction(time) != Some(leaf.instruction)) {
+                    last.moved.push((time, leaf.instruction));
+                }
+                last.to = time;
+            }
             _ => {
                 if self.0.len() >= READINGS_MAX {
                     self.0.pop_front();
                 }
-                self.0.push_back(Reading { from: time, to: time, stack: Arc::new(stack) });
+                self.0.push_back(Reading { from: time, to: time, stack: Arc::new(stack), moved: Vec::new() });
             }
         }
     }
@@ -100,6 +117,13 @@ impl Readings {
         if let Some(last) = self.0.back_mut() {
             last.to = time;
         }
+    }
+
+    /// The last moment of a time without any running at which somebody looked: what was read then holds for all of that time.
+    pub(super) fn within(&self, since: u64, end: u64) -> Option<u64> {
+        let after = self.0.partition_point(|reading| reading.from <= end);
+        let last = self.0.get(after.checked_sub(1)?)?;
+        (last.to >= since).then(|| last.to.min(end))
     }
 
     fn forget(&mut self, before: u64) {
@@ -294,6 +318,23 @@ mod tests {
         assert_eq!(spans(46), [(50, 50), (40, 40), (10, 30)]);
         assert_eq!(spans(0), [(10, 30), (40, 40), (50, 50)]);
         assert_eq!(Readings::default().nearest(5).count(), 0);
+    }
+
+    #[test]
+    fn a_reading_knows_at_which_instruction_its_leaf_was_and_a_wait_what_was_read_in_it() {
+        let mut readings = Readings::default();
+        for (time, instruction) in [(10, 2), (20, 4), (30, 4), (40, 6)] {
+            readings.push(time, stack(&[frame(1, 5, instruction, true)]));
+        }
+        readings.extend(60);
+        assert_eq!(readings.0.len(), 1);
+        let at = |time| readings.0[0].leaf_instruction(time);
+        assert_eq!([at(5), at(19), at(20), at(39), at(60)], [Some(2), Some(2), Some(4), Some(4), Some(6)]);
+        assert_eq!(readings.within(41, 55), Some(55), "it stood there all the time");
+        assert_eq!(readings.within(25, 35), Some(35));
+        assert_eq!(readings.within(61, 70), None, "nobody looked");
+        assert_eq!(readings.within(1, 5), None);
+        assert_eq!(Readings::default().within(0, 9), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use longpole_symbols::unwind::Frame;
 
-use super::history::{PlaceId, Places, Readings, SeenStack};
+use super::history::{PlaceId, Places, Reading, Readings, SeenStack};
 
 /// How far from a sample a reading may be that fits what the sample shows. Callers change more slowly than what they call.
 const FITTING_NANOS_MAX: u64 = 1_000_000_000;
@@ -83,6 +83,8 @@ pub(super) struct Mixed<'a> {
     pub(super) calls: Vec<Call>,
     /// The reading that was chosen.
     pub(super) reading: Option<&'a SeenStack>,
+    /// The instruction that its leaf was at.
+    pub(super) leaf_instruction: Option<i64>,
     /// Frames of it whose calls lie beyond the end of a native stack that was cut.
     pub(super) beyond: Range<usize>,
 }
@@ -182,14 +184,15 @@ pub(super) fn mix<'a>(native: &Native<'_>, places: &Places, mut calls: Vec<Call>
             // Of a native stack that was cut before any call, the nearest reading tells what lies beyond.
             let is_of_use = fitting > 0 || (calls.is_empty() && distance <= NEAR_NANOS_MAX);
             if is_of_use && best.as_ref().is_none_or(|best| fitting > best.fitting) {
-                best = Some(Fit { fitting, stack: &reading.stack, ran });
+                best = Some(Fit { fitting, reading, ran });
             }
             if fitting == calls.len() {
                 break 'all;
             }
         }
     }
-    let Some(Fit { stack, ran, .. }) = best else { return Mixed { calls, ..Mixed::default() } };
+    let Some(Fit { reading, ran, .. }) = best else { return Mixed { calls, ..Mixed::default() } };
+    let stack = &reading.stack;
     for (call, ran) in calls.iter_mut().zip(ran) {
         call.ran = ran;
     }
@@ -197,7 +200,7 @@ pub(super) fn mix<'a>(native: &Native<'_>, places: &Places, mut calls: Vec<Call>
         Some(call) if !native.is_whole => call.start..stack.frames.len(),
         _ => 0..0,
     };
-    Mixed { calls, reading: Some(stack), beyond }
+    Mixed { calls, reading: Some(stack), leaf_instruction: reading.leaf_instruction(time), beyond }
 }
 
 /// Which words count.
@@ -213,7 +216,7 @@ struct Trust {
 struct Fit<'a> {
     /// How many.
     fitting: usize,
-    stack: &'a SeenStack,
+    reading: &'a Reading,
     /// For each call its frames, where it fits.
     ran: Vec<Option<Range<usize>>>,
 }

@@ -36,6 +36,15 @@ const READINGS_KEPT_NANOS: u64 = 2_000_000_000;
 /// Most names that are found by their code and line without another look at the text.
 const NAMES_AT_HAND_MAX: usize = 1 << 16;
 
+/// When a stack was as it is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum When {
+    /// At one moment, while the thread ran.
+    At(u64),
+    /// All the time of a wait, in which it was looked at once.
+    Asleep { since: u64, end: u64, at: u64 },
+}
+
 /// Where the interpreter of a process lies.
 #[derive(Debug, Clone, Copy)]
 struct Home {
@@ -135,7 +144,7 @@ impl Pythons {
     /// `spots` is emptied and filled, leaf first. Each native frame becomes what `native_spot` says.
     pub(crate) fn mix(
         &mut self,
-        (pid, tid, time): (u32, u32, u64),
+        (pid, tid, when): (u32, u32, When),
         native: &Native<'_>,
         stacks: &mut Stacks,
         native_spot: impl Fn(&Frame) -> Spot,
@@ -147,6 +156,7 @@ impl Pythons {
         }
         let shared = Arc::clone(&self.shared);
         let state = shared.lock();
+        let (When::At(time) | When::Asleep { at: time, .. }) = when;
         let Some(seen) = state.history.at(pid, time) else { return false };
         let calls = mix::calls(native, &seen.places, |frame| is_eval(&self.eval, frame));
         if calls.is_empty() && cut.is_none() {
@@ -154,6 +164,12 @@ impl Pythons {
         }
         let no_readings = Default::default();
         let readings = seen.threads.get(&tid);
+        // What was read of a thread that sleeps is what it is at; of one that runs, words of its stack know its instruction better.
+        let standing = match when {
+            When::At(_) => None,
+            When::Asleep { since, end, .. } => readings.and_then(|readings| readings.within(since, end)),
+        };
+        let time = standing.unwrap_or(time);
         let mixed = mix::mix(native, &seen.places, calls, readings.unwrap_or(&no_readings), time);
         let missing = match (&seen.trouble, readings) {
             (Some(_), _) => NotSeen::Unreadable,
@@ -168,7 +184,8 @@ impl Pythons {
             next = call.frame + 1;
             match (&call.ran, exact(seen, call)) {
                 (Some(ran), _) => {
-                    self.push_frames(seen, &mixed, ran.clone(), &call.candidates, stacks, spots);
+                    let words = if standing.is_some() { &[][..] } else { &call.candidates };
+                    self.push_frames(seen, &mixed, ran.clone(), words, stacks, spots);
                     // A call from anonymous memory is a trampoline that CPython made for perf; the function has its name already.
                     if native.frames.get(next).is_some_and(|caller| caller.place == Place::Anonymous) {
                         next += 1;
@@ -219,10 +236,12 @@ impl Pythons {
     ) {
         let Some(reading) = mixed.reading else { return };
         let is_cut = !reading.is_whole && !range.is_empty() && range.end == reading.frames.len();
+        let first = range.start;
         for (place, frame) in reading.frames.get(range).unwrap_or_default().iter().enumerate() {
+            let read = mixed.leaf_instruction.filter(|_| first + place == 0).unwrap_or(frame.instruction);
             let is_own = |(own, next): &&(PlaceId, i64)| place == 0 && *next > 0 && seen.places.codes(*own).contains(&frame.code);
             let own = candidates.iter().find(is_own);
-            let instruction = own.map_or(frame.instruction, |(_, next)| before(*next));
+            let instruction = own.map_or(read, |(_, next)| before(*next));
             spots.push(self.name(seen, frame.code, instruction, stacks));
         }
         if is_cut {
