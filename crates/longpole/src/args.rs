@@ -1,6 +1,7 @@
 //! Every command and flag, with its help.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -84,6 +85,7 @@ pub(crate) enum Format {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a command, record it, and say what to fix first
+    #[command(visible_alias = "record")]
     Run(RunArguments),
     /// Look at a process that runs already, and all that it starts, for a while
     Attach(AttachArguments),
@@ -105,7 +107,7 @@ pub(crate) enum Command {
     /// One function, and the spans it ran in
     Frame(FrameArguments),
     /// Where the life of each thread went
-    Threads(RecordingArguments),
+    Threads(ThreadsArguments),
     /// Ask in SQL (read-only)
     Sql(SqlArguments),
     /// What changed between two recordings, and where on the critical path
@@ -137,6 +139,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "longpole run [OPTIONS] [--] [NAME=VALUE]... COMMAND [ARGUMENT]...")]
 pub(crate) struct RunArguments {
     /// Samples a second and CPU
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
@@ -177,9 +180,31 @@ pub(crate) struct RunArguments {
     /// Open the browser on the recording afterwards
     #[arg(long)]
     pub(crate) open: bool,
-    /// The command and its arguments
+    /// The command and its arguments; before it, variables of its environment as NAME=VALUE
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
-    pub(crate) argv: Vec<OsString>,
+    words: Vec<OsString>,
+}
+
+impl RunArguments {
+    /// The command and its arguments.
+    pub(crate) fn argv(&self) -> &[OsString] {
+        &self.words[self.assignments().count()..]
+    }
+
+    /// What the command's environment gets besides, as in a shell: `NAME=VALUE` before the command. The last word is the command
+    /// in any case.
+    pub(crate) fn assignments(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        let words = self.words.split_last().map_or(&[][..], |(_, words)| words);
+        words.iter().map_while(|word| assignment(word))
+    }
+}
+
+/// `NAME=VALUE`, where the name is one that a shell takes.
+fn assignment(word: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    let bytes = word.as_bytes();
+    let end = bytes.iter().position(|byte| *byte == b'=')?;
+    let is_name = |name: &[u8]| name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_') && !name[0].is_ascii_digit();
+    (end > 0 && is_name(&bytes[..end])).then(|| (OsStr::from_bytes(&bytes[..end]), OsStr::from_bytes(&bytes[end + 1..])))
 }
 
 /// A runtime that tells the names of its code if it is asked.
@@ -237,6 +262,18 @@ pub(crate) struct RecordingArguments {
     /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
     #[arg(default_value = "last")]
     pub(crate) recording: String,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ThreadsArguments {
+    /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
+    /// How many at the most, those with the most time on a CPU first; 0 for all
+    #[arg(long, default_value_t = 20)]
+    pub(crate) limit: usize,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }
@@ -314,6 +351,9 @@ pub(crate) struct FlameArguments {
     /// Both: time on a CPU and blocked time
     #[arg(long)]
     pub(crate) wall: bool,
+    /// Of the whole run: also what threads wait for that work for no span, idle workers among them
+    #[arg(long, conflicts_with = "span")]
+    pub(crate) all_threads: bool,
     /// Leave out boxes below this share of the whole, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
     pub(crate) min: f64,

@@ -5,9 +5,9 @@ use longpole_server::view;
 
 use super::recording::{Setting, in_order, is_handle, load, print, print_json};
 use super::span::not_found;
-use crate::args::{Format, FrameArguments, RecordingArguments, TopArguments};
+use crate::args::{Format, FrameArguments, ThreadsArguments, TopArguments};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{Style, TimeUnit, WIDTH, counted, fit, pad, percent, right};
+use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, pad, percent, right};
 
 /// Spans listed for a function.
 const SPANS_SHOWN: usize = 20;
@@ -115,16 +115,16 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
 }
 
 /// Prints where the life of each thread went.
-pub(crate) fn threads(setting: &Setting, arguments: &RecordingArguments) -> Result<()> {
+pub(crate) fn threads(setting: &Setting, arguments: &ThreadsArguments) -> Result<()> {
     let (name, report) = load(setting, &arguments.recording)?;
     let view = view::ThreadsView::new(&name, &report);
     match arguments.format {
         Format::Json => print_json(&view),
-        Format::Text => print(&threads_text(&view, setting.style())),
+        Format::Text => print(&threads_text(&view, arguments.limit, setting.style())),
     }
 }
 
-fn threads_text(view: &view::ThreadsView, style: Style) -> String {
+fn threads_text(view: &view::ThreadsView, limit: usize, style: Style) -> String {
     if view.threads.is_empty() {
         return format!("{} has no threads: they come with the profile\n", view.recording);
     }
@@ -137,7 +137,8 @@ fn threads_text(view: &view::ThreadsView, style: Style) -> String {
         right("ready", 9),
         right("blocked", 9)
     ));
-    for thread in &view.threads {
+    let (shown, hidden) = view.threads.split_at(if limit == 0 { view.threads.len() } else { limit.min(view.threads.len()) });
+    for thread in shown {
         let name = if thread.name == thread.process || thread.name.is_empty() {
             thread.process.clone()
         } else {
@@ -165,6 +166,10 @@ fn threads_text(view: &view::ThreadsView, style: Style) -> String {
             right(&unit.show(blocked), 9),
             style.faint(&kinds.join(", "))
         ));
+    }
+    if !hidden.is_empty() {
+        let on_cpu = unit.show(hidden.iter().map(|thread| thread.on_cpu_nanos).sum());
+        out.push_str(&style.faint(&format!("… {} more, together {on_cpu} on-CPU (--limit 0)\n", count(hidden.len() as u64))));
     }
     out
 }

@@ -38,15 +38,24 @@ fn serve_file(path: &Path, port: u16, browser: bool, label: &str) -> Result<()> 
     serve(store.root(), name, port, browser, label)
 }
 
+/// How the page is reached from a machine with a display.
+fn from_elsewhere(port: u16) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default();
+    let host = if host.is_empty() { "HOST" } else { &host };
+    format!("There is no display here. Elsewhere: ssh -L {port}:127.0.0.1:{port} {host}, and open that address there.\n")
+}
+
 /// Serves the page on this recording until the process is asked to end.
 pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool, label: &str) -> Result<()> {
     let page = Page::start(store, name, port).with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
     let url = page.url_of(name);
     // The address is this command's output: it is what a script or a person needs, and it stands before anyone waits for it.
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{label}  {url}\nCtrl-C ends it.").and_then(|()| out.flush()).context("failed to print the address")?;
+    let no_display = browser && !env_vars::has_display();
+    let elsewhere = if no_display { from_elsewhere(page.address().port()) } else { String::new() };
+    writeln!(out, "{label}  {url}\n{elsewhere}Ctrl-C ends it.").and_then(|()| out.flush()).context("failed to print the address")?;
     drop(out);
-    if browser && env_vars::has_display() {
+    if browser && !no_display {
         Command::new("xdg-open").arg(&url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
     }
     page.wait().context("failed to wait for the end")

@@ -62,7 +62,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
         Ok(recorded) => (Some(recorded), None),
         Err(error) => (None, Some(error)),
     };
-    let mut environment = recorded.as_mut().map_or_else(|| std::env::vars_os().collect(), |r| r.environment(arguments));
+    let mut environment = recorded.as_mut().map_or_else(|| inherited(arguments), |r| r.environment(arguments));
     if recorded.is_some() && !arguments.no_profile {
         jit_names::ask(&runtimes(arguments), &mut environment);
     }
@@ -95,6 +95,16 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     drop(whole);
     own_traces::end();
     child::exit_like(exit)
+}
+
+/// The environment that the command would have without us.
+fn inherited(arguments: &RunArguments) -> Vec<(OsString, OsString)> {
+    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    for (name, value) in arguments.assignments() {
+        environment.retain(|(known, _)| known != name);
+        environment.push((name.to_owned(), value.to_owned()));
+    }
+    environment
 }
 
 /// The runtimes to ask for names, each once.
@@ -130,7 +140,7 @@ fn start(
     environment: &[(OsString, OsString)],
     recorded: Option<&mut Recorded>,
 ) -> Result<(RunningChild, Option<sampler::Recorder>), LaunchError> {
-    let gated = child::prepare(&arguments.argv, environment)?;
+    let gated = child::prepare(arguments.argv(), environment)?;
     let Some(recorded) = recorded else {
         return Ok((gated.release()?, None));
     };
@@ -161,7 +171,7 @@ impl Recorded {
     fn create(setting: &Setting, arguments: &RunArguments) -> Result<Self> {
         let store = setting.open_store()?;
         let (traceparent, parent) = identity()?;
-        let mut command: Vec<String> = arguments.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let mut command: Vec<String> = arguments.argv().iter().map(|word| word.to_string_lossy().into_owned()).collect();
         if arguments.redact == Redact::On {
             Redactor::default().arguments(&mut command);
         }
@@ -173,7 +183,7 @@ impl Recorded {
 
     /// Opens the receiver and says what the command's environment is.
     fn environment(&mut self, arguments: &RunArguments) -> Vec<(OsString, OsString)> {
-        let inherited: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let inherited = inherited(arguments);
         let mut forward: Vec<ForwardTarget> = arguments.otel_traces.iter().chain(&arguments.tracing).cloned().collect();
         if arguments.env_inject == EnvInject::None {
             if !forward.is_empty() {
@@ -186,7 +196,7 @@ impl Recorded {
         let (traceparent, run_id) = (self.traceparent.to_string(), self.traceparent.span_id.to_string());
         let request = |endpoint, appdash| inject::Request {
             env: &inherited,
-            argv: &arguments.argv,
+            argv: arguments.argv(),
             endpoint,
             appdash,
             traceparent: &traceparent,
@@ -270,7 +280,7 @@ impl Recorded {
 
     /// The run as a span, for those who get copies: theirs stand under it. Its arguments may be secret and are left out.
     fn root_span(&self, arguments: &RunArguments, (start, pid): (Timestamp, u32), (exit, end): (&Exit, Timestamp)) -> Span {
-        let program = arguments.argv.first().map(Path::new).and_then(|program| program.file_name());
+        let program = arguments.argv().first().map(Path::new).and_then(|program| program.file_name());
         let name = program.map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
         let mut resource = Attributes::default();
         resource.push("service.name", AttributeValue::Str("longpole".into()));

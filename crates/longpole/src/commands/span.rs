@@ -59,6 +59,14 @@ fn text(view: &view::SpanView, style: Style) -> String {
         facts.push_str(&format!(", process {} {}", process.pid, fit(&process.name, 20)));
     }
     out.push(facts);
+    if let Some(view::PoleOfSpanView { handle, count }) = &view.pole {
+        let all = counted(*count, "span", "spans");
+        out.push(
+            style.faint(&format!(
+                "{handle} is {all}; this one is longest on the critical path. `flame {handle}` is the code of all of them."
+            )),
+        );
+    }
     if view.status.code == "error" {
         out.push(style.warning(&format!("error: {}", fit(&view.status.message, 80))));
     }

@@ -320,6 +320,24 @@ impl Drop for Listener {
     }
 }
 
+#[test]
+fn variables_before_the_command_are_set_for_it_as_in_a_shell() {
+    let sandbox = Sandbox::new();
+    let say = |words: &[&str]| {
+        let mut command = longpole(&sandbox.path("store"));
+        command.args(["record", "--no-profile", "--summary", "none", "--"]).args(words).env("GREETING", "before");
+        clean(&mut command);
+        let out = command.output().unwrap();
+        (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned())
+    };
+    assert_eq!(
+        say(&["GREETING=a=b", "EMPTY=", "sh", "-c", "echo \"$GREETING,${EMPTY-unset},$1\"", "sh", "X=1"]),
+        (Some(0), "a=b,,X=1\n".to_owned())
+    );
+    assert_eq!(say(&["9=1", "sh"]).0, Some(127), "no name of a variable, so the command");
+    assert_eq!(say(&["GREETING=1"]).0, Some(127), "the last word is the command");
+}
+
 fn send(pid: i32, signal: i32) {
     // SAFETY: to a process, or group, that this story started and has not reaped.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "signal {signal} to {pid}");
