@@ -9,12 +9,23 @@
 //! Operations of both runs are the same where service, name and resource are, numbers and ids in names aside. The critical path
 //! of a run is as long as the run, so differences of time on the path sum to the difference of the runs. An operation that took
 //! as long as before may still have more time on the path: something that hid it is gone.
+//!
+//! What an operation did in that time says why: it computed longer, or it waited longer, and in which function.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use longpole_model::WaitKind;
+
 use crate::report::Report;
 use crate::resources;
+use crate::states::States;
+
+/// Operations, those with the largest difference, of which is said what they did longer.
+pub const EXPLAINED_MAX: usize = 100;
+
+/// What an operation did longer or shorter is told from this share of its difference on.
+const CHANGE_PERCENT_MIN: u64 = 10;
 
 /// Shortest run of hexadecimal digits that is taken for an id. Words such as `facade` are shorter.
 const ID_DIGITS_MIN: usize = 8;
@@ -57,6 +68,28 @@ impl Fate {
     }
 }
 
+/// What an operation does in a part of its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// It computes.
+    OnCpu,
+    /// It waits, for this.
+    Blocked(WaitKind),
+    /// Nobody knows.
+    Unaccounted,
+}
+
+/// How much longer an operation was in one state while it was on the path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateDiff {
+    /// The state.
+    pub state: State,
+    /// In the second run more than in the first.
+    pub delta_nanos: i64,
+    /// The function that holds most of it, in the run that has more of it.
+    pub function: Option<String>,
+}
+
 /// One operation in both runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationDiff {
@@ -70,6 +103,9 @@ pub struct OperationDiff {
     pub a: Side,
     /// In the second run.
     pub b: Side,
+    /// What it did longer or shorter, the largest difference first; what matters little is left out. Empty where a run has no
+    /// samples, and behind the first [`EXPLAINED_MAX`] operations.
+    pub states: Vec<StateDiff>,
 }
 
 impl OperationDiff {
@@ -102,16 +138,26 @@ pub struct Diff {
 impl Diff {
     /// Compares.
     pub fn new(a: &Report, b: &Report) -> Diff {
-        let mut sides: BTreeMap<Key, (Side, Side)> = BTreeMap::new();
-        for (key, side) in operations(a) {
-            sides.entry(key).or_default().0 = side;
+        let mut sides: BTreeMap<Key, [Group; 2]> = BTreeMap::new();
+        for (which, report) in [a, b].into_iter().enumerate() {
+            for (key, group) in operations(report) {
+                sides.entry(key).or_default()[which] = group;
+            }
         }
-        for (key, side) in operations(b) {
-            sides.entry(key).or_default().1 = side;
+        let mut operations: Vec<(OperationDiff, [Vec<usize>; 2])> = sides
+            .into_iter()
+            .map(|((service, name, resource), [a, b])| {
+                (OperationDiff { service, name, resource, a: a.side, b: b.side, states: Vec::new() }, [a.nodes, b.nodes])
+            })
+            .collect();
+        operations.sort_by_key(|(o, _)| (Reverse(o.delta_nanos().unsigned_abs()), Reverse(o.a.total_nanos.max(o.b.total_nanos))));
+        // Without samples a run computes as long, and is said to do nothing.
+        if ![a, b].iter().any(|report| report.recording().samples.is_empty()) {
+            for (operation, [in_a, in_b]) in operations.iter_mut().take(EXPLAINED_MAX).filter(|(o, _)| o.delta_nanos() != 0) {
+                operation.states = state_diffs((a, in_a), (b, in_b), operation.delta_nanos());
+            }
         }
-        let mut operations: Vec<OperationDiff> =
-            sides.into_iter().map(|((service, name, resource), (a, b))| OperationDiff { service, name, resource, a, b }).collect();
-        operations.sort_by_key(|o| (Reverse(o.delta_nanos().unsigned_abs()), Reverse(o.a.total_nanos.max(o.b.total_nanos))));
+        let operations = operations.into_iter().map(|(operation, _)| operation).collect();
         Diff { a_wall_nanos: a.wall_nanos(), b_wall_nanos: b.wall_nanos(), operations }
     }
 
@@ -129,7 +175,14 @@ impl Diff {
 /// Service, name, resource.
 type Key = (String, String, Option<String>);
 
-fn operations(report: &Report) -> BTreeMap<Key, Side> {
+/// The nodes of an operation in one of the runs.
+#[derive(Default)]
+struct Group {
+    side: Side,
+    nodes: Vec<usize>,
+}
+
+fn operations(report: &Report) -> BTreeMap<Key, Group> {
     // Labels and resources repeat: each name is normalised once.
     let labels = report.labels();
     let names: Vec<String> = labels.names.iter().map(|name| normalised(name)).collect();
@@ -137,21 +190,64 @@ fn operations(report: &Report) -> BTreeMap<Key, Side> {
     for node in 0..report.forest().len() {
         groups.entry((labels.service[node] as usize, labels.name[node] as usize, report.resource(node))).or_default().push(node);
     }
-    let mut out: BTreeMap<Key, Side> = BTreeMap::new();
+    let mut out: BTreeMap<Key, Group> = BTreeMap::new();
     let cpu = report.path_cpu_nanos();
     for ((service, name, urn), nodes) in groups {
         // The commands of two runs are one operation, whatever they are called.
         let name = if nodes[0] == 0 { "run".to_owned() } else { names[name].clone() };
         let key = (labels.services[service].clone(), name, urn.map(resources::title_of_urn));
-        let side = out.entry(key).or_default();
+        let Group { side, nodes: all } = out.entry(key).or_default();
         side.count += nodes.len() as u64;
-        for node in nodes {
+        for &node in &nodes {
             side.total_nanos = side.total_nanos.saturating_add(report.forest().nodes[node].range.nanos());
             side.on_path_nanos += report.critical_path().on_path_nanos[node];
             side.on_path_cpu_nanos = side.on_path_cpu_nanos.saturating_add(cpu[node]);
         }
+        all.extend(nodes);
     }
     out
+}
+
+/// What these nodes did longer or shorter while they were on the path, which makes up this difference.
+fn state_diffs(a: (&Report, &[usize]), b: (&Report, &[usize]), delta_nanos: i64) -> Vec<StateDiff> {
+    let [before, after] = [a, b].map(|(report, nodes)| report.states_on_path(nodes));
+    let blocked = WaitKind::ALL.into_iter().map(State::Blocked);
+    let mut out: Vec<StateDiff> = [State::OnCpu, State::Unaccounted]
+        .into_iter()
+        .chain(blocked)
+        .map(|state| (state, time_in(&after, state) - time_in(&before, state)))
+        .filter(|(_, delta)| delta.unsigned_abs() * 100 >= delta_nanos.unsigned_abs() * CHANGE_PERCENT_MIN && *delta != 0)
+        .map(|(state, delta_nanos)| {
+            let (report, nodes) = if delta_nanos > 0 { b } else { a };
+            StateDiff { state, delta_nanos, function: function_in(report, nodes, state) }
+        })
+        .collect();
+    out.sort_by_key(|state| Reverse(state.delta_nanos.unsigned_abs()));
+    out
+}
+
+fn time_in(states: &States, state: State) -> i64 {
+    match state {
+        State::OnCpu => states.on_cpu_nanos,
+        State::Blocked(kind) => states.blocked_nanos[kind as usize],
+        State::Unaccounted => states.unaccounted_nanos,
+    }
+}
+
+/// The function in which these nodes are in the state most of the time, where one stands out.
+fn function_in(report: &Report, nodes: &[usize], state: State) -> Option<String> {
+    match state {
+        State::OnCpu => {
+            let function = report.hot_function(&report.samples_on_path(nodes))?;
+            Some(report.functions().list[function].function.clone())
+        }
+        State::Blocked(kind) => {
+            let waits = report.waits_on_path(nodes);
+            let (wait, _) = waits.into_iter().find(|(wait, _)| wait.kind == kind)?;
+            report.waiting_function(wait).map(str::to_owned)
+        }
+        State::Unaccounted => None,
+    }
 }
 
 /// The name without what differs from run to run: `#` for numbers, and for ids of [`ID_DIGITS_MIN`] hexadecimal digits or more.
@@ -234,6 +330,23 @@ mod tests {
             &["create web -18 removed", "create db +15 kept"],
         );
         check("run x 0..10ms\n  a-1 0..10ms\n  b 0..9ms\n", "run x 0..9ms\n  a-2 0..3ms\n  b 0..9ms\n", &["a-# -10 kept", "b +9 kept"]);
+    }
+
+    #[test]
+    fn what_an_operation_did_longer_is_said_with_its_function() {
+        let run = |hash: usize| {
+            let end = 10 + hash;
+            format!("run x 0..{end}ms\n  build 0..{end}ms svc pid 1\nsample 0ms x{hash} pid 1 [build] main;hash\n")
+        };
+        let said = |a: usize, b: usize| {
+            let diff = Diff::new(&report(&run(a)), &report(&run(b)));
+            let of = |s: &StateDiff| (s.state, s.delta_nanos / 1_000_000, s.function.clone());
+            diff.operations[0].states.iter().map(of).collect::<Vec<_>>()
+        };
+        let hash = Some("hash".to_owned());
+        assert_eq!(said(20, 60), [(State::OnCpu, 40, hash.clone())]);
+        assert_eq!(said(60, 20), [(State::OnCpu, -40, hash)]);
+        assert_eq!(said(20, 20), []);
     }
 
     #[test]

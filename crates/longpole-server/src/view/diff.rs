@@ -1,10 +1,14 @@
 //! Two recordings side by side, in their outside form.
 
 use longpole_analysis::Report;
-use longpole_analysis::diff::{Diff, OperationDiff, Side};
+use longpole_analysis::diff::{Diff, OperationDiff, Side, State, StateDiff};
+use longpole_analysis::report::wait_word;
 use serde::Serialize;
 
 use super::build::unix_nano;
+
+/// Of the longer run; what changed less is left out with what exceeds the limit.
+const SHOWN_PER_MILLE_MIN: u64 = 1;
 
 /// Why one recording took longer than another.
 #[derive(Debug, Clone, Serialize)]
@@ -17,7 +21,7 @@ pub struct DiffView {
     pub b: DiffedView,
     /// How much longer the second took; the operations sum to it.
     pub delta_nanos: i64,
-    /// The largest difference first; those without any are left out.
+    /// The largest difference first.
     pub operations: Vec<OperationDiffView>,
     /// What this list left out.
     pub truncated: OperationsTruncated,
@@ -57,6 +61,23 @@ pub struct OperationDiffView {
     pub a: SideView,
     /// In the second.
     pub b: SideView,
+    /// What it did longer or shorter while it was on the path, the largest difference first; what matters little is left out.
+    pub states: Vec<StateDiffView>,
+}
+
+/// How much longer an operation was in one state.
+#[derive(Debug, Clone, Serialize)]
+pub struct StateDiffView {
+    /// `on_cpu`, `blocked` or `unaccounted`.
+    pub state: &'static str,
+    /// What it was blocked on: `lock`, `disk`, …; `null` in other states.
+    pub kind: Option<&'static str>,
+    /// The state for people.
+    pub text: &'static str,
+    /// In the second more than in the first.
+    pub delta_nanos: i64,
+    /// The function that holds most of it.
+    pub function: Option<String>,
 }
 
 /// An operation in one of the two.
@@ -82,11 +103,14 @@ pub struct OperationsTruncated {
 }
 
 impl DiffView {
-    /// Compares two recordings; at most `limit` operations, 0 for all.
+    /// Compares two recordings; at most `limit` operations, of those that change a thousandth of the longer run; 0 for all that
+    /// differ.
     pub fn new((a_name, a): (&str, &Report), (b_name, b): (&str, &Report), limit: usize) -> Self {
         let diff = Diff::new(a, b);
         let mut operations: Vec<OperationDiffView> = diff.changed().map(OperationDiffView::new).collect();
-        let left_out = if limit == 0 { Vec::new() } else { operations.split_off(limit.min(operations.len())) };
+        let longer = diff.a_wall_nanos.max(diff.b_wall_nanos).unsigned_abs();
+        let matter = operations.partition_point(|o| o.delta_nanos.unsigned_abs() * 1000 >= longer * SHOWN_PER_MILLE_MIN);
+        let left_out = if limit == 0 { Vec::new() } else { operations.split_off(limit.min(matter)) };
         DiffView {
             schema: "longpole.diff/1",
             a: DiffedView::new(a_name, a),
@@ -125,7 +149,19 @@ impl OperationDiffView {
             delta_nanos: operation.delta_nanos(),
             a: SideView::new(operation.a),
             b: SideView::new(operation.b),
+            states: operation.states.iter().map(StateDiffView::new).collect(),
         }
+    }
+}
+
+impl StateDiffView {
+    fn new(diff: &StateDiff) -> Self {
+        let (state, kind, text) = match diff.state {
+            State::OnCpu => ("on_cpu", None, "on-CPU"),
+            State::Blocked(kind) => ("blocked", Some(kind.as_str()), wait_word(kind)),
+            State::Unaccounted => ("unaccounted", None, "unaccounted"),
+        };
+        StateDiffView { state, kind, text, delta_nanos: diff.delta_nanos, function: diff.function.clone() }
     }
 }
 

@@ -1,11 +1,14 @@
 //! `diff`: why one run took longer than another.
 
 use anyhow::Result;
-use longpole_server::view::diff::{DiffView, DiffedView, OperationDiffView};
+use longpole_server::view::diff::{DiffView, DiffedView, OperationDiffView, StateDiffView};
 
 use super::recording::{Setting, load, print, print_json};
 use crate::args::{DiffArguments, Format};
 use crate::terminal::{Style, TimeUnit, WIDTH, duration, fit, pad, right};
+
+/// States of an operation that are said; `--format json` has all that matter.
+const STATES_SHOWN: usize = 3;
 
 /// Width of the longest bar on either side of its axis.
 const BAR_WIDTH: usize = 8;
@@ -38,7 +41,12 @@ fn text(view: &DiffView, style: Style) -> String {
     }
     out.push(String::new());
     if view.operations.is_empty() {
-        out.push("Nothing on the critical paths differs.".to_owned());
+        let much = if view.truncated.operations > 0 {
+            "Nothing on the critical paths differs by a thousandth of the run."
+        } else {
+            "Nothing on the critical paths differs."
+        };
+        out.push(much.to_owned());
     } else {
         rows(&mut out, view, style);
     }
@@ -85,7 +93,19 @@ fn rows(out: &mut Vec<String>, view: &DiffView, style: Style) {
             right(&row[2], widths[2]),
             style.faint(bar(operation.delta_nanos, largest).trim_end())
         ));
+        if let Some(why) = why(&operation.states) {
+            out.push(style.faint(&format!("  {}", fit(&why, WIDTH - 2))));
+        }
     }
+}
+
+/// `on-CPU +1.20s in compress_bundle, blocked on the network -0.30s in read`.
+fn why(states: &[StateDiffView]) -> Option<String> {
+    let said = states.iter().take(STATES_SHOWN).map(|state| {
+        let function = state.function.as_ref().map(|function| format!(" in {function}")).unwrap_or_default();
+        format!("{} {}{function}", state.text, signed(TimeUnit::of(state.delta_nanos), state.delta_nanos))
+    });
+    (!states.is_empty()).then(|| said.collect::<Vec<_>>().join(", "))
 }
 
 /// `create db ×3 → ×4`, and whether it is new or gone.
