@@ -17,7 +17,7 @@ pub struct Function {
     pub function: String,
     /// Source file, empty where unknown.
     pub file: String,
-    /// The line in it with the most weight, 0 where unknown.
+    /// The line in it with the most weight: of samples, and where it has none, of waits. 0 where unknown.
     pub line: u32,
     /// Why there is no name, where there is none.
     pub reason: Option<String>,
@@ -52,8 +52,8 @@ pub struct FunctionWeight {
 pub struct Functions {
     /// By total weight, largest first; then by name.
     pub list: Vec<Function>,
-    /// Functions of each location, innermost first.
-    of_location: Vec<Vec<u32>>,
+    /// Functions of each location with their lines, innermost first.
+    of_location: Vec<Vec<(u32, u32)>>,
 }
 
 /// What people see of a location whose symbols were not looked up.
@@ -88,8 +88,7 @@ impl Functions {
     pub fn new(recording: &Recording) -> Functions {
         let mut names: HashMap<(String, String), u32> = HashMap::new();
         let mut list: Vec<Function> = Vec::new();
-        let mut of_location: Vec<Vec<u32>> = Vec::with_capacity(recording.locations.len());
-        let mut lines: Vec<Vec<u32>> = Vec::with_capacity(recording.locations.len());
+        let mut of_location: Vec<Vec<(u32, u32)>> = Vec::with_capacity(recording.locations.len());
         for location in &recording.locations {
             let runtime = match location.kind {
                 LocationKind::Named { runtime, .. } => Some(runtime),
@@ -98,7 +97,6 @@ impl Functions {
             let unnamed = location.frames.is_empty().then(|| unnamed(recording, location));
             let frames = unnamed.as_slice().iter().chain(&location.frames);
             let mut ids = Vec::new();
-            let mut at = Vec::new();
             for frame in frames {
                 let next = list.len() as u32;
                 let id = *names.entry((frame.function.clone(), frame.file.clone())).or_insert(next);
@@ -112,11 +110,9 @@ impl Functions {
                         weight: Weight::default(),
                     });
                 }
-                ids.push(id);
-                at.push(frame.line);
+                ids.push((id, frame.line));
             }
             of_location.push(ids);
-            lines.push(at);
         }
         let mut functions = Functions { list, of_location };
         let stacks = per_stack(recording.samples.iter().map(|s| (s.stack, s.weight_nanos)));
@@ -124,29 +120,32 @@ impl Functions {
         for (function, weight) in functions.list.iter_mut().zip(weights) {
             function.weight = weight;
         }
-        functions.choose_lines(recording, &stacks, &lines);
+        let waits = recording.waits.iter().filter_map(|wait| Some((wait.stack?, wait.end.nanos_since(wait.start))));
+        functions.choose_lines(recording, &stacks, &per_stack(waits));
         functions.rank();
         functions
     }
 
-    /// The line of a function is the one with the most weight, the first of equals.
-    fn choose_lines(&mut self, recording: &Recording, stacks: &[(StackId, u64, u64)], lines: &[Vec<u32>]) {
-        let mut weights: HashMap<(u32, u32), u64> = HashMap::new();
-        let mut at_location = vec![0u64; self.of_location.len()];
-        for &(stack, weight, _) in stacks {
+    /// The line of a function is the one with the most weight, the first of equals. Waits weigh less than any sample.
+    fn choose_lines(&mut self, recording: &Recording, samples: &[(StackId, u64, u64)], waits: &[(StackId, u64, u64)]) {
+        let mut weights: HashMap<(u32, u32), (u64, u64)> = HashMap::new();
+        let mut at_location = vec![(0u64, 0u64); self.of_location.len()];
+        let sampled = samples.iter().map(|&(stack, nanos, _)| (stack, (nanos, 0)));
+        let waited = waits.iter().map(|&(stack, nanos, _)| (stack, (0, nanos)));
+        let add = |sum: &mut (u64, u64), more: (u64, u64)| *sum = (sum.0.saturating_add(more.0), sum.1.saturating_add(more.1));
+        for (stack, weight) in sampled.chain(waited) {
             for location in recording.stacks.get(stack.0 as usize).map_or(&[][..], |s| &s.locations) {
                 if let Some(sum) = at_location.get_mut(location.0 as usize) {
-                    *sum = sum.saturating_add(weight);
+                    add(sum, weight);
                 }
             }
         }
-        for ((ids, lines), weight) in self.of_location.iter().zip(lines).zip(at_location) {
-            for (&id, &line) in ids.iter().zip(lines).filter(|(_, line)| **line > 0) {
-                let sum = weights.entry((id, line)).or_default();
-                *sum = sum.saturating_add(weight);
+        for (frames, weight) in self.of_location.iter().zip(at_location) {
+            for &(id, line) in frames.iter().filter(|(_, line)| *line > 0) {
+                add(weights.entry((id, line)).or_default(), weight);
             }
         }
-        let mut best: Vec<Option<(u64, Reverse<u32>)>> = vec![None; self.list.len()];
+        let mut best: Vec<Option<((u64, u64), Reverse<u32>)>> = vec![None; self.list.len()];
         for ((id, line), weight) in weights {
             let slot = &mut best[id as usize];
             *slot = (*slot).max(Some((weight, Reverse(line))));
@@ -170,7 +169,7 @@ impl Functions {
             rank[i] = place as u32;
         }
         for ids in &mut self.of_location {
-            for id in ids {
+            for (id, _) in ids {
                 *id = rank[*id as usize];
             }
         }
@@ -180,9 +179,14 @@ impl Functions {
 
     /// Functions of a stack, innermost first.
     pub fn of_stack<'a>(&'a self, recording: &'a Recording, stack: StackId) -> impl DoubleEndedIterator<Item = usize> + 'a {
+        self.lines_of_stack(recording, stack).map(|(function, _)| function)
+    }
+
+    /// Functions of a stack, innermost first, each with the line that it was at, 0 where unknown.
+    pub fn lines_of_stack<'a>(&'a self, recording: &'a Recording, stack: StackId) -> impl DoubleEndedIterator<Item = (usize, u32)> + 'a {
         let locations = recording.stacks.get(stack.0 as usize).map_or(&[][..], |s| &s.locations);
         let of = |id: &longpole_model::LocationId| self.of_location.get(id.0 as usize).map_or(&[][..], |f| f);
-        locations.iter().flat_map(move |id| of(id).iter().map(|&f| f as usize))
+        locations.iter().flat_map(move |id| of(id).iter().map(|&(function, line)| (function as usize, line)))
     }
 
     fn weigh_stacks(&self, recording: &Recording, stacks: &[(StackId, u64, u64)]) -> Vec<Weight> {
@@ -232,6 +236,8 @@ pub struct CallTree {
     pub depth: Vec<u32>,
     /// Index in [`Functions::list`]; `None` for the root.
     pub function: Vec<Option<usize>>,
+    /// The line with the most weight among those that the function was at here, 0 where unknown.
+    pub line: Vec<u32>,
     /// Where the box starts: the parent's, plus what its elder siblings weigh.
     pub offset_nanos: Vec<u64>,
     /// Weight of the samples that pass here.
@@ -254,12 +260,13 @@ impl CallTree {
         let mut total = vec![0u64];
         let mut own = vec![0u64];
         let mut child_of: HashMap<(usize, usize), usize> = HashMap::new();
+        let mut at_line: HashMap<(usize, u32), u64> = HashMap::new();
         let mut count = 0;
         for (stack, nanos, samples) in per_stack(samples) {
             let mut at = 0;
             total[0] = total[0].saturating_add(nanos);
             count += samples;
-            for f in functions.of_stack(recording, stack).rev() {
+            for (f, line) in functions.lines_of_stack(recording, stack).rev() {
                 let next = total.len();
                 let row = *child_of.entry((at, f)).or_insert(next);
                 if row == next {
@@ -269,9 +276,15 @@ impl CallTree {
                     own.push(0);
                 }
                 total[row] = total[row].saturating_add(nanos);
+                let sum = at_line.entry((row, line)).or_default();
+                *sum = sum.saturating_add(nanos);
                 at = row;
             }
             own[at] = own[at].saturating_add(nanos);
+        }
+        let mut best = vec![(0, Reverse(0)); total.len()];
+        for ((row, line), weight) in at_line.into_iter().filter(|((_, line), _)| *line > 0) {
+            best[row] = best[row].max((weight, Reverse(line)));
         }
         // Children by weight, then rows in pre-order.
         let rows = total.len();
@@ -291,6 +304,7 @@ impl CallTree {
             tree.parent.push(above);
             tree.depth.push(depth);
             tree.function.push((row != 0).then_some(function[row]));
+            tree.line.push(best[row].1.0);
             tree.offset_nanos.push(offset);
             tree.total_nanos.push(total[row]);
             tree.self_nanos.push(own[row]);

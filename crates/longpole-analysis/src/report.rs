@@ -122,8 +122,8 @@ pub struct Flame {
     pub links: LinkCounts,
     /// Which time it shows.
     pub time: FlameTime,
-    /// Waits of idle workers, which are left out.
-    pub idle_waits: u64,
+    /// Waits with a stack that are left out of the whole run's: those of threads that work for no span, idle workers among them.
+    pub left_out_waits: u64,
 }
 
 /// Which time a flame graph shows.
@@ -428,18 +428,18 @@ impl Report {
         self.known().of_node(node)
     }
 
-    /// Where the time went that a pole has on the path; sums to it.
-    pub fn pole_states(&self, pole: &Pole) -> States {
-        self.known().states(self.pole_stretches(pole).into_iter())
+    /// Where the time went that these nodes have on the path; sums to it.
+    pub fn states_on_path(&self, nodes: &[usize]) -> States {
+        self.known().states(self.stretches_on_path(nodes).into_iter())
     }
 
-    /// The pole's own samples while it was on the path: indices into `recording.samples`.
-    pub fn pole_samples(&self, pole: &Pole) -> Vec<u32> {
+    /// These nodes' own samples while they were on the path: indices into `recording.samples`.
+    pub fn samples_on_path(&self, nodes: &[usize]) -> Vec<u32> {
         if self.recording.samples.is_empty() {
             return Vec::new();
         }
         let known = self.known();
-        self.pole_stretches(pole).into_iter().flat_map(|s| known.samples_in(s).iter().copied()).collect()
+        self.stretches_on_path(nodes).into_iter().flat_map(|s| known.samples_in(s).iter().copied()).collect()
     }
 
     /// Samples of the node itself.
@@ -480,6 +480,14 @@ impl Report {
         samples.map(|s| &self.recording.samples[s as usize]).map(|s| (s.stack, s.weight_nanos))
     }
 
+    /// The flame graph of the whole run, with the waits of all threads, whatever they wait for.
+    pub fn flame_of_all_threads(&self, time: FlameTime) -> Flame {
+        let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.all_samples().collect() };
+        let waits = if time == FlameTime::OnCpu { &[][..] } else { &self.recording.waits };
+        let waits = waits.iter().filter_map(|wait| Some((wait.stack?, wait.end.nanos_since(wait.start))));
+        self.flame_with(&samples, waits.collect(), time)
+    }
+
     /// The flame graph of these nodes and everything below them; without nodes, of the whole run. Nodes do not stand below each
     /// other. Waits are those that were looked at and tell something; workers that wait for work are left out.
     pub fn flame(&self, roots: Option<&[usize]>, time: FlameTime) -> Flame {
@@ -496,11 +504,21 @@ impl Report {
             Some((stack, u64::try_from(wait.to - wait.from).unwrap_or(0)))
         });
         let waits: Vec<(StackId, u64)> = waits.collect();
+        let left_out_waits = if roots.is_none() && time != FlameTime::OnCpu {
+            let seen = self.recording.waits.iter().filter(|wait| wait.stack.is_some()).count();
+            seen.saturating_sub(waits.len()) as u64
+        } else {
+            0
+        };
+        Flame { left_out_waits, ..self.flame_with(&samples, waits, time) }
+    }
+
+    fn flame_with(&self, samples: &[u32], waits: Vec<(StackId, u64)>, time: FlameTime) -> Flame {
         Flame {
-            idle_waits: 0,
-            tree: CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied()).chain(waits.iter().copied())),
+            tree: CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied()).chain(waits)),
             links: self.link_counts(samples.iter().copied()),
             time,
+            left_out_waits: 0,
         }
     }
 
@@ -550,8 +568,8 @@ impl Report {
 
     /// Why a pole is long, as far as samples tell, and whether its spans follow each other.
     pub fn reason(&self, pole: &Pole) -> Reason {
-        let samples = self.pole_samples(pole);
-        let states = self.pole_states(pole);
+        let samples = self.samples_on_path(&pole.nodes);
+        let states = self.states_on_path(&pole.nodes);
         let own = states.own();
         let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
         let busy = if own > 0 { (i128::from(states.on_cpu_nanos) * 100 / i128::from(own)) as i64 } else { 0 };
@@ -597,16 +615,16 @@ impl Report {
         }
         let percent = |nanos: i64| (i128::from(nanos) * 100 / i128::from(own.max(1))) as i64;
         let busy = percent(states.on_cpu_nanos);
-        let (wait, _) = self.pole_waits(pole).into_iter().find(|(wait, _)| wait.kind == kind)?;
+        let (wait, _) = self.waits_on_path(&pole.nodes).into_iter().find(|(wait, _)| wait.kind == kind)?;
         let function = self.waiting_function(wait);
         let whose = function.map(|function| format!(", in {function}")).unwrap_or_default();
         let of_all = format!("{} % {}{whose}", percent(nanos), wait_word(kind));
         Some((if busy > WAITING_PERCENT { format!("{busy} % on-CPU; {of_all}") } else { of_all }, function))
     }
 
-    /// The waits of a pole while it was on the path, longest first, each with how long it was in the way.
-    pub fn pole_waits(&self, pole: &Pole) -> Vec<(&Wait, i64)> {
-        self.waits_of(self.pole_stretches(pole).into_iter())
+    /// The waits of these nodes while they were on the path, longest first, each with how long it was in the way.
+    pub fn waits_on_path(&self, nodes: &[usize]) -> Vec<(&Wait, i64)> {
+        self.waits_of(self.stretches_on_path(nodes).into_iter())
     }
 
     /// The waits of a node itself, longest first, each with how much of it no child covers.
@@ -702,9 +720,9 @@ impl Report {
         })
     }
 
-    fn pole_stretches(&self, pole: &Pole) -> Vec<Stretch> {
+    fn stretches_on_path(&self, nodes: &[usize]) -> Vec<Stretch> {
         let mut is_of = vec![false; self.forest.len()];
-        pole.nodes.iter().for_each(|&node| is_of[node] = true);
+        nodes.iter().for_each(|&node| is_of[node] = true);
         self.path_stretches(|node| is_of[node]).collect()
     }
 

@@ -181,7 +181,7 @@ proptest! {
             prop_assert!(states.on_cpu_nanos >= 0 && states.in_child_nanos >= 0 && states.unaccounted_nanos >= 0);
         }
         for pole in report.poles() {
-            prop_assert_eq!(report.pole_states(pole).sum(), pole.on_path_nanos);
+            prop_assert_eq!(report.states_on_path(&pole.nodes).sum(), pole.on_path_nanos);
         }
 
         // A replay that changes nothing is the recording; one that does saves something between nothing and all.
@@ -374,7 +374,7 @@ fn the_beginning_and_the_end_of_time_are_nothing_special() {
         assert_eq!(report.critical_path().on_path_nanos.iter().sum::<i64>(), report.wall_nanos());
         for pole in report.poles() {
             assert!(pole.savings.own.high_nanos <= report.wall_nanos());
-            assert!(report.pole_states(pole).sum() >= 0);
+            assert!(report.states_on_path(&pole.nodes).sum() >= 0);
         }
     }
 }

@@ -429,6 +429,15 @@ pub struct PathColumns {
     pub end_nanos: Vec<i64>,
 }
 
+/// A pole of several spans.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PoleOfSpanView {
+    /// `p3`.
+    pub handle: String,
+    /// How many spans it has.
+    pub count: u64,
+}
+
 /// One span.
 #[derive(Debug, Clone, Serialize)]
 pub struct SpanView {
@@ -436,6 +445,8 @@ pub struct SpanView {
     pub recording: String,
     /// `s12`.
     pub handle: String,
+    /// The pole that was asked for, where it has more spans than this one, the longest of them on the critical path.
+    pub pole: Option<PoleOfSpanView>,
     /// Null for a span made from a process.
     pub trace_id: Option<String>,
     /// Null for a span made from a process.
@@ -579,8 +590,8 @@ pub struct FlameView {
     pub time: &'static str,
     /// Samples in it, and waits.
     pub samples: u64,
-    /// Waits of workers that wait for work, which are left out.
-    pub idle_waits: u64,
+    /// Waits of threads that work for no span, idle workers among them, which the whole run's leaves out.
+    pub left_out_waits: u64,
     /// What they stand for.
     pub weight_nanos: i64,
     /// Whether that is too few to measure with.
@@ -676,6 +687,8 @@ pub struct FlameColumns {
     pub total_nanos: Vec<i64>,
     /// Time in the function itself.
     pub self_nanos: Vec<i64>,
+    /// The line of it with the most time here, 0 where unknown.
+    pub line: Vec<u32>,
 }
 
 /// A function, and the spans it ran in.

@@ -498,6 +498,7 @@ export function decodeFlame(document: unknown): Flame {
     offset: nodes.field('offset_nanos').column(FLOATS, 0, ANY_NANOS),
     total: nodes.field('total_nanos').column(FLOATS, 0, ANY_NANOS),
     self: nodes.field('self_nanos').column(FLOATS, 0, ANY_NANOS),
+    line: nodes.field('line').column(COUNTS, 0, ANY_COUNT),
   };
   sameLength(nodes.path, count, columns);
   checkPreOrder(nodes.path, parent, columns.depth);

@@ -267,6 +267,8 @@ export interface Flame {
   readonly offset: Float64Array;
   readonly total: Float64Array;
   readonly self: Float64Array;
+  /** The line of the function with the most time there, 0 where unknown. */
+  readonly line: Uint32Array;
 }
 
 /** A function, and the spans whose own samples contain it. */

@@ -522,7 +522,7 @@ function flameOf(rows, links, frames, title, time) {
   }
   const list = [];
   const numberOf = new Map();
-  const nodes = { parent: [], depth: [], frame: [], offset_nanos: [], total_nanos: [], self_nanos: [] };
+  const nodes = { parent: [], depth: [], frame: [], offset_nanos: [], total_nanos: [], self_nanos: [], line: [] };
   const stack = [{ node: root, parent: -1, depth: 0, offset: 0 }];
   while (stack.length > 0) {
     const { node, parent, depth, offset } = stack.pop();
@@ -539,6 +539,7 @@ function flameOf(rows, links, frames, title, time) {
     nodes.offset_nanos.push(offset);
     nodes.total_nanos.push(node.total);
     nodes.self_nanos.push(node.self);
+    nodes.line.push(node.name === null ? 0 : frames.get(node.name).line);
     let next = offset;
     const children = [...node.children.values()].sort((a, b) => b.total - a.total || a.name.localeCompare(b.name));
     const pending = children.map((child) => {

@@ -40,6 +40,7 @@ export function flameOf(text: string): Flame {
     offset_nanos: [] as number[],
     total_nanos: [] as number[],
     self_nanos: [] as number[],
+    line: [] as number[],
   };
   const write = (place: Node, name: string | null, parent: number, depth: number, offset: number): void => {
     const index = nodes.parent.length;
@@ -50,6 +51,7 @@ export function flameOf(text: string): Flame {
     nodes.offset_nanos.push(offset * 1e6);
     nodes.total_nanos.push(place.total * 1e6);
     nodes.self_nanos.push(place.self * 1e6);
+    nodes.line.push(0);
     let next = offset;
     for (const [childName, child] of [...place.children].sort(([, a], [, b]) => b.total - a.total)) {
       write(child, childName, index, depth + 1, next);

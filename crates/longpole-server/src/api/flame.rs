@@ -1,4 +1,4 @@
-//! `/api/recordings/{rec}/flame?span={handle}&time={on_cpu|off_cpu|wall}`: the flame graph of a span, of a pole, or of the whole run.
+//! `/api/recordings/{rec}/flame?span={handle}&time={on_cpu|off_cpu|wall}&threads={all}`: the flame graph of a span, of a pole, or of the whole run.
 
 use std::sync::Arc;
 
@@ -14,12 +14,13 @@ use crate::view::FlameView;
 pub(super) struct Parameters {
     span: Option<String>,
     time: Option<String>,
+    threads: Option<String>,
 }
 
 pub(super) async fn get(
     State(shelf): State<Arc<Shelf>>,
     Path(recording): Path<String>,
-    Query(Parameters { span, time }): Query<Parameters>,
+    Query(Parameters { span, time, threads }): Query<Parameters>,
 ) -> Answer {
     let time = match time.as_deref() {
         None => FlameTime::default(),
@@ -31,8 +32,13 @@ pub(super) async fn get(
             )
         })?,
     };
+    let all_threads = match threads.as_deref() {
+        None => false,
+        Some("all") if span.is_none() => true,
+        Some(_) => return Err(ApiError::new(StatusCode::BAD_REQUEST, "bad_request", "`threads` may be `all`, without `span`".to_owned())),
+    };
     let view = move |name, report: &_| match &span {
-        None => json(&FlameView::of_run(name, report, time)),
+        None => json(&FlameView::of_run(name, report, time, all_threads)),
         Some(handle) => match FlameView::of_span(name, report, handle, time) {
             Some(view) => json(&view),
             None => Err(ApiError::no_handle(name, handle)),

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use longpole_analysis::call_tree::FunctionWeight;
 use longpole_analysis::deployment::DeploymentTime;
 use longpole_analysis::poles::{Pole, Savings};
-use longpole_analysis::report::{FEW_SAMPLES, FlameTime, LinkCounts};
+use longpole_analysis::report::{FEW_SAMPLES, Flame, FlameTime, LinkCounts};
 use longpole_analysis::resources::title_of_urn;
 use longpole_analysis::savings::Saving;
 use longpole_analysis::states::States;
@@ -89,7 +89,7 @@ impl AnswerView {
             name: pole.name.clone(),
             context: pole.context.clone(),
             saves_if_zero_nanos: range(pole.savings.if_zero),
-            function: report.hot_function(&report.pole_samples(pole)).map(|function| functions[function].function.clone()),
+            function: report.hot_function(&report.samples_on_path(&pole.nodes)).map(|function| functions[function].function.clone()),
         })
     }
 }
@@ -180,7 +180,7 @@ fn pole_views(report: &Report, limit: usize) -> Vec<PoleView> {
 
 impl PoleView {
     fn new(report: &Report, index: usize, pole: &Pole) -> Self {
-        let samples = report.pole_samples(pole);
+        let samples = report.samples_on_path(&pole.nodes);
         let reason = report.reason(pole);
         let mut functions = report.top_functions(&samples);
         functions.truncate(POLE_FRAMES_MAX);
@@ -197,7 +197,7 @@ impl PoleView {
             saves_if_half_nanos: range(pole.savings.if_half),
             saves_own_nanos: range(pole.savings.own),
             evidence: pole.savings.evidence.as_str(),
-            states: report.pole_states(pole).into(),
+            states: report.states_on_path(&pole.nodes).into(),
             reason: ReasonView { code: reason.code.as_str(), text: reason.text, function: reason.function },
             contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
             limited_by: pole.limited_by.map(|node| LimitView {
@@ -321,6 +321,10 @@ impl SpanView {
     /// The span of this handle, `s12` or `p1`; `None` where there is none.
     pub fn new(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
         let index = node_of(report, handle)?;
+        let pole = match handle.parse().ok()? {
+            Handle::Pole(pole) => report.poles().get(pole),
+            _ => None,
+        };
         let (forest, run) = (report.forest(), &report.recording().run);
         let node = forest.nodes[index];
         let span = forest.span(report.recording(), index);
@@ -336,6 +340,9 @@ impl SpanView {
         Some(SpanView {
             recording: recording.to_string(),
             handle: node_handle(index),
+            pole: pole
+                .filter(|pole| pole.nodes.len() > 1)
+                .map(|pole| PoleOfSpanView { handle: handle.to_owned(), count: pole.nodes.len() as u64 }),
             trace_id: ids.map(|(trace, _)| trace.to_string()),
             span_id: ids.map(|(_, span)| span.to_string()),
             parent: node.parent.map(|parent| ParentView {
@@ -424,25 +431,20 @@ impl SavingsView {
 }
 
 impl FlameView {
-    /// The whole run.
-    pub fn of_run(recording: impl Display, report: &Report, time: FlameTime) -> Self {
-        Self::of_nodes(recording, report, (None, time), None, "the whole run".to_owned())
+    /// The whole run; with the waits of all threads, or only of those that work for spans.
+    pub fn of_run(recording: impl Display, report: &Report, time: FlameTime, all_threads: bool) -> Self {
+        let flame = if all_threads { report.flame_of_all_threads(time) } else { report.flame(None, time) };
+        let title = if all_threads { "the whole run, all threads" } else { "the whole run" };
+        Self::of_flame(recording, report, &flame, None, title.to_owned())
     }
 
     /// A span and its descendants; for a pole all its spans. `None` where the handle names neither.
     pub fn of_span(recording: impl Display, report: &Report, handle: &str, time: FlameTime) -> Option<Self> {
         let (nodes, handle, title) = roots_of(report, handle)?;
-        Some(Self::of_nodes(recording, report, (Some(&nodes), time), Some(handle.to_string()), title))
+        Some(Self::of_flame(recording, report, &report.flame(Some(&nodes), time), Some(handle.to_string()), title))
     }
 
-    fn of_nodes(
-        recording: impl Display,
-        report: &Report,
-        (nodes, time): (Option<&[usize]>, FlameTime),
-        span: Option<String>,
-        title: String,
-    ) -> Self {
-        let flame = report.flame(nodes, time);
+    fn of_flame(recording: impl Display, report: &Report, flame: &Flame, span: Option<String>, title: String) -> Self {
         let tree = &flame.tree;
         let mut frames = Vec::new();
         let mut places = vec![-1i64; report.functions().list.len()];
@@ -453,6 +455,7 @@ impl FlameView {
             nodes.offset_nanos.push(nanos(tree.offset_nanos[row]));
             nodes.total_nanos.push(nanos(tree.total_nanos[row]));
             nodes.self_nanos.push(nanos(tree.self_nanos[row]));
+            nodes.line.push(tree.line[row]);
             nodes.frame.push(tree.function[row].map_or(-1, |function| {
                 if places[function] < 0 {
                     places[function] = frames.len() as i64;
@@ -465,9 +468,9 @@ impl FlameView {
             recording: recording.to_string(),
             span,
             title,
-            time: time.as_str(),
+            time: flame.time.as_str(),
             samples: tree.samples,
-            idle_waits: flame.idle_waits,
+            left_out_waits: flame.left_out_waits,
             weight_nanos: nanos(tree.total_nanos[0]),
             few_samples: flame.few_samples(),
             links: flame.links.into(),

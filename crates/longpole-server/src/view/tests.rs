@@ -207,7 +207,7 @@ fn a_flame_graph_stands_in_columns() {
     assert_eq!(
         json_of(FlameView::of_span("r7", &deploy(), "s2", FlameTime::OnCpu)),
         json!({
-            "recording": "r7", "time": "on_cpu", "span": "s2", "title": "deploy", "samples": 32, "idle_waits": 0, "weight_nanos": 32 * MS, "few_samples": false,
+            "recording": "r7", "time": "on_cpu", "span": "s2", "title": "deploy", "samples": 32, "left_out_waits": 0, "weight_nanos": 32 * MS, "few_samples": false,
             "links": { "record": 32, "inferred": 0, "ambiguous": 0, "none": 0 },
             "frames": [
                 frame("f1", "main", "", 0), frame("f3", "compress", "src/bundle.rs", 12), frame("f4", "hash", "", 0),
@@ -216,11 +216,11 @@ fn a_flame_graph_stands_in_columns() {
             "nodes": {
                 "parent": [-1, 0, 1, 2, 3, 1], "depth": [0, 1, 2, 3, 4, 2], "frame": [-1, 0, 1, 2, 3, 4],
                 "offset_nanos": [0, 0, 0, 0, 0, 30 * MS], "total_nanos": [32 * MS, 32 * MS, 30 * MS, 30 * MS, 30 * MS, 2 * MS],
-                "self_nanos": [0, 0, 0, 0, 30 * MS, 2 * MS],
+                "self_nanos": [0, 0, 0, 0, 30 * MS, 2 * MS], "line": [0, 0, 12, 0, 7, 3],
             },
         })
     );
-    let run = json_of(FlameView::of_run("r7", &deploy(), FlameTime::OnCpu));
+    let run = json_of(FlameView::of_run("r7", &deploy(), FlameTime::OnCpu, false));
     assert_eq!((&run["span"], &run["samples"], &run["links"]["none"]), (&Value::Null, &json!(33), &json!(1)));
     assert_eq!(
         FlameView::of_span("r7", &deploy(), "p1", FlameTime::OnCpu).unwrap().span.as_deref(),
@@ -268,7 +268,7 @@ fn a_run_without_spans_and_samples_still_has_views() {
     let report = Report::new(text::parse("run 0..5ms\n").unwrap());
     let summary = json_of(SummaryView::new("r1", &report));
     assert_eq!((&summary["spans"], &summary["samples"], &summary["wall_nanos"]), (&json!(0), &json!(0), &json!(5 * MS)));
-    let flame = json_of(FlameView::of_run("r1", &report, FlameTime::OnCpu));
+    let flame = json_of(FlameView::of_run("r1", &report, FlameTime::OnCpu, false));
     assert_eq!((&flame["nodes"]["total_nanos"], &flame["frames"]), (&json!([0]), &json!([])));
     assert_eq!(json_of(TreeView::new("r1", &report))["spans"]["depth"], json!([0]));
 }

@@ -7,6 +7,7 @@ use longpole_server::view;
 use super::recording::{Setting, is_handle, load, print, print_json};
 use super::span::not_found;
 use crate::args::{FlameArguments, Format};
+use crate::failure::{Failure, Kind};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, right};
 
 /// Deepest indentation that still leaves room for names.
@@ -27,7 +28,10 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
         _ => FlameTime::OnCpu,
     };
     let view = match span {
-        None => view::FlameView::of_run(&name, &report, time),
+        None => view::FlameView::of_run(&name, &report, time, arguments.all_threads),
+        Some(_) if arguments.all_threads => {
+            return Err(Failure::new(Kind::Usage, "--all-threads shows the whole run: a span has its own threads only").into());
+        }
         Some(handle) => view::FlameView::of_span(&name, &report, handle, time).ok_or_else(|| not_found(&name, handle))?,
     };
     match arguments.format {
@@ -49,15 +53,13 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
     if view.span.is_some() && links.inferred > 0 {
         out.push_str(&format!("  ({} exact, {} inferred)", count(links.record), count(links.inferred)));
     }
-    if view.idle_waits > 0 {
-        out.push_str(&style.faint(&format!("  {} of idle workers left out", counted(view.idle_waits, "wait", "waits"))));
-    }
     if view.few_samples {
         out.push_str(&style.warning("  fewer than 20: a hint, not a measurement"));
     }
     out.push('\n');
     if view.samples == 0 && off_cpu {
         out.push_str("No wait of 5 ms or longer was seen in it, idle workers left out.\n");
+        out.push_str(&left_out(view, style));
         return out;
     }
     if view.samples == 0 {
@@ -94,20 +96,28 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
             right(&format!("{percent:.1}%"), 6),
             bar(percent),
             style.handle(&frame.handle),
-            fit(&label(frame), room.max(10)),
+            fit(&label(frame, nodes.line[row]), room.max(10)),
         ));
     }
     if shown.hidden > 0 {
         out.push_str(&style.faint(&format!("… {} boxes below {min_percent} % (--min 0)\n", shown.hidden)));
     }
-    out
+    out + &left_out(view, style)
+}
+
+/// What of the whole run's waits is not shown, and how to see it.
+fn left_out(view: &view::FlameView, style: Style) -> String {
+    if view.left_out_waits == 0 {
+        return String::new();
+    }
+    style.faint(&format!("… {} of threads that work for no span (--all-threads)\n", counted(view.left_out_waits, "wait", "waits")))
 }
 
 /// The name of a function; with its place where names alone say little, as those of scripts do.
-fn label(frame: &view::FlameFrameView) -> String {
+fn label(frame: &view::FlameFrameView, line: u32) -> String {
     let function = &frame.function;
     let file = frame.file.rsplit('/').next().unwrap_or_default();
-    match (frame.runtime, file, frame.line) {
+    match (frame.runtime, file, line) {
         (None, ..) | (_, "", _) => function.clone(),
         (Some(_), file, 0) => format!("{function} ({file})"),
         (Some(_), file, line) => format!("{function} ({file}:{line})"),

@@ -350,6 +350,50 @@ fn the_terminal_shows_where_a_function_of_a_script_stands() {
     assert!(lines.contains(&frame["line"].as_u64().unwrap()), "{frame}");
 }
 
+/// Computes in one line of a function, then sleeps in another, then in a third.
+const PAUSES: &str = "import time
+
+def pause():
+    x = 0
+    for i in range(40000): x = (x * 31 + i) % 1000003
+    time.sleep(0.02)
+    y = x + 1
+    time.sleep(0.04)
+    return y
+
+for _ in range(15):
+    pause()
+";
+
+#[test]
+fn a_wait_of_a_script_stands_at_the_line_that_waits() {
+    if !can_sample("a_wait_of_a_script_stands_at_the_line_that_waits") || pythons().is_empty() {
+        return;
+    }
+    for python in pythons() {
+        let sandbox = Sandbox::new();
+        let (store, program) = (sandbox.path("store"), sandbox.path("program.py"));
+        std::fs::write(&program, PAUSES).unwrap();
+        let run = longpole(&store).args(["run", "--"]).arg(&python).arg(&program).stdin(Stdio::null()).output().unwrap();
+        assert!(run.status.success());
+        let lines = ask(&store)(
+            "SELECT f.line, sum(w.end_time_monotonic_nano - w.start_time_monotonic_nano) AS nanos FROM waits w JOIN stacks k ON k.stack_id = w.stack_id, \
+             UNNEST(k.location_ids) AS u(id) JOIN frames f ON f.location_id = u.id WHERE f.function = 'pause' GROUP BY f.line",
+        );
+        let time_at: BTreeMap<u64, u64> = rows(&lines).map(|row| (row[0].as_u64().unwrap(), row[1].as_u64().unwrap())).collect();
+        let at = |line: u64| time_at.get(&line).copied().unwrap_or(0);
+        let all: u64 = time_at.values().sum();
+        assert!(at(6) + at(8) >= all / 100 * 95 && all > 0, "{}: {time_at:?}", python.display());
+        // The flame graphs say in which line a function computes, and in which it waits longest.
+        for (time, expected) in [("--off-cpu", 8), ("--wall", 8)] {
+            let flame = String::from_utf8(longpole(&store).args(["flame", time]).output().unwrap().stdout).unwrap();
+            assert!(flame.contains(&format!("pause (program.py:{expected})")), "{}: {flame}", python.display());
+        }
+        let flame = String::from_utf8(longpole(&store).arg("flame").output().unwrap().stdout).unwrap();
+        assert!(flame.contains("pause (program.py:5)"), "{}: {flame}", python.display());
+    }
+}
+
 /// CPython makes a trampoline for each function when it is asked to help perf. They have no unwind information and no frame pointer;
 /// stacks go through them all the same, and no function is shown twice.
 #[test]

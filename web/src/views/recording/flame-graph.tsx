@@ -41,7 +41,7 @@ function NodeCard({ flame, node }: { readonly flame: Flame; readonly node: NodeI
   return (
     <>
       <strong>{titleOfNode(flame, node)}</strong>
-      {frame !== undefined && frame.file !== '' && <p>{formatPlace(frame.file, frame.line)}</p>}
+      {frame !== undefined && frame.file !== '' && <p>{formatPlace(frame.file, at(flame.line, node))}</p>}
       {frame?.reason !== null && frame?.reason !== undefined && <p>no function name: {frame.reason}</p>}
       <dl>
         <dt>total</dt>
