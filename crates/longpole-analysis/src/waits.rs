@@ -148,7 +148,12 @@ fn frames(recording: &Recording, stack: StackId) -> impl Iterator<Item = (&Frame
 
 /// Whether the function is the language's, or a library's.
 fn is_beneath(frame: &Frame) -> bool {
-    BENEATH.iter().any(|beginning| frame.function.starts_with(beginning)) || LIBRARY_SOURCES.iter().any(|path| frame.file.contains(path))
+    is_of_a_library(&frame.function, &frame.file)
+}
+
+/// Whether a function is a language's or a library's, as far as its name and its source file tell.
+pub fn is_of_a_library(function: &str, file: &str) -> bool {
+    BENEATH.iter().any(|beginning| function.starts_with(beginning)) || LIBRARY_SOURCES.iter().any(|path| file.contains(path))
 }
 
 /// The function of the program that waits: the innermost one that is neither the system's nor its language's; of an interpreted

@@ -179,14 +179,14 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
             batch.lost_in_all = streams.iter_mut().flat_map(|s| std::iter::once(&mut s.event).chain(&mut s.others)).map(lost_of).sum();
         }
         let has_records = !batch.bytes.is_empty();
+        if has_records {
+            last_records = batch.before;
+        }
         if has_records || owed || is_last {
             let bytes = handover.give(std::mem::take(&mut batch));
             batch.bytes = bytes;
         }
         owed = has_records;
-        if has_records {
-            last_records = batch.before;
-        }
         if is_last {
             break;
         }

@@ -368,7 +368,9 @@ impl Processor {
             let now = monotonic_nanos();
             self.tree.tell_execs(now, &mut self.out);
             let tree = &self.tree;
-            self.waits.look(now, |tid| tree.record_hint(tid));
+            if self.waits.look(now, |tid| tree.record_hint(tid)) {
+                self.pythons.look_soon();
+            }
             if now >= self.next_anchor {
                 self.anchor();
             }

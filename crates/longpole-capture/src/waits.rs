@@ -135,8 +135,10 @@ impl Waits {
         self.due.peek().map(|Reverse((due, ..))| *due)
     }
 
-    /// Looks at threads that have been blocked for long enough. `hint` knows where the context record of a thread was last.
-    pub(crate) fn look(&mut self, now: u64, hint: impl Fn(u32) -> Option<u64>) {
+    /// Looks at threads that have been blocked for long enough, and says whether there was one. `hint` knows where the context record
+    /// of a thread was last.
+    pub(crate) fn look(&mut self, now: u64, hint: impl Fn(u32) -> Option<u64>) -> bool {
+        let mut has_looked = false;
         while let Some(Reverse((due, pid, tid, since))) = self.due.peek().copied() {
             if due > now {
                 break;
@@ -153,6 +155,7 @@ impl Waits {
                         let (at, place) = (monotonic_nanos(), (asleep.ip, asleep.sp));
                         seen = Some(Sleeper { pid, since, at, kind, syscall, place, stack, context });
                         self.held += 1;
+                        has_looked = true;
                     }
                     // It runs again, and its record is on the way.
                     Ok(None) => continue,
@@ -172,6 +175,7 @@ impl Waits {
                 None => looks.push_back(Look { since, seen }),
             }
         }
+        has_looked
     }
 
     fn may_look(&mut self, now: u64) -> bool {

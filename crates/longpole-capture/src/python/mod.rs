@@ -139,6 +139,13 @@ impl Pythons {
         self.shared.order(Order { pid, since: home.since, runtime: home.runtime, version: home.version });
     }
 
+    /// A thread has been found asleep: what its interpreter shows now is what it waits in.
+    pub(crate) fn look_soon(&self) {
+        if self.thread.is_some() {
+            self.shared.look_soon();
+        }
+    }
+
     /// Puts the functions that the interpreter ran into a native stack; `false` where the process has no interpreter.
     ///
     /// `spots` is emptied and filled, leaf first. Each native frame becomes what `native_spot` says.

@@ -55,6 +55,8 @@ pub(super) struct State {
     /// Threads whose frames did not hold together, and looks.
     pub(super) torn: u64,
     pub(super) looks: u64,
+    /// A look is worth more now than later.
+    is_urgent: bool,
     is_over: bool,
 }
 
@@ -69,6 +71,12 @@ impl Shared {
         state.orders.push(order);
         state.read.push((order.pid, order.since));
         state.history.begin(order.pid, order.since);
+        self.changed.notify_all();
+    }
+
+    /// Asks for a look without waiting for its time.
+    pub(super) fn look_soon(&self) {
+        self.lock().is_urgent = true;
         self.changed.notify_all();
     }
 
@@ -102,7 +110,8 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
     loop {
         let putting_off = u64::from(still / STILL_LOOKS) + 1;
         let period = (PERIOD_NANOS * putting_off).min(PERIOD_NANOS_MAX).max(budget.wait_nanos());
-        let Some(orders) = wait(shared, (!watched.is_empty()).then_some(Duration::from_nanos(period))) else { break };
+        let patience = (!watched.is_empty()).then_some(Duration::from_nanos(period));
+        let Some(orders) = wait(shared, patience, budget.wait_nanos() == 0) else { break };
         for order in orders {
             watched.retain(|it| it.order.pid != order.pid);
             watched.push(Watched::new(order));
@@ -152,14 +161,15 @@ impl Budget {
     }
 }
 
-/// Waits for the next look, or for orders; `None` when it is over.
-fn wait(shared: &Shared, patience: Option<Duration>) -> Option<Vec<Order>> {
+/// Waits for the next look, or for orders; `None` when it is over. What is urgent comes at once where the budget allows it.
+fn wait(shared: &Shared, patience: Option<Duration>, may_hurry: bool) -> Option<Vec<Order>> {
     let state = shared.lock();
-    let idle = |state: &mut State| state.orders.is_empty() && !state.is_over;
+    let idle = |state: &mut State| state.orders.is_empty() && !state.is_over && !(state.is_urgent && may_hurry);
     let mut state = match patience {
         Some(patience) => shared.changed.wait_timeout_while(state, patience, idle).unwrap_or_else(PoisonError::into_inner).0,
         None => shared.changed.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner),
     };
+    state.is_urgent = false;
     (!state.is_over).then(|| std::mem::take(&mut state.orders))
 }
 

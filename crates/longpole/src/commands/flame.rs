@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use longpole_analysis::report::FlameTime;
+use longpole_analysis::waits::is_of_a_library;
 use longpole_server::view;
 
 use super::recording::{Setting, is_handle, load, print, print_json};
@@ -73,13 +74,13 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
     let bar_head = " ".repeat(BAR_WIDTH);
     out.push_str(&style.faint(&format!("{}  {}  {} {bar_head}  function\n", right("total", 9), right("self", 9), right("share", 6))));
     let share = |nanos: i64| nanos as f64 / whole as f64 * 100.0;
-    let shown = Shown::new(nodes, |row| share(nodes.total_nanos[row]) >= min_percent, |row| share(nodes.self_nanos[row]) < min_percent);
+    let shown = Shown::new(view, |row| share(nodes.total_nanos[row]) >= min_percent, |row| share(nodes.self_nanos[row]) < min_percent);
     for line in shown.lines() {
         let (row, depth) = match line {
             Line::Row { row, depth } => (row, depth),
             Line::Folded { frames, depth } => {
                 let indent = " ".repeat(9 + 2 + 9 + 2 + 6 + 1 + BAR_WIDTH + 2 + depth.min(INDENT_MAX));
-                out.push_str(&style.faint(&format!("{indent}⋮ {frames} frames in between\n")));
+                out.push_str(&style.faint(&format!("{indent}⋮ {} in between\n", counted(frames as u64, "frame", "frames"))));
                 continue;
             }
         };
@@ -136,7 +137,7 @@ fn bar(percent: f64) -> String {
     text + &" ".repeat(missing)
 }
 
-/// Frames in a row that only pass their time on; fewer are shown as they are.
+/// Frames in a row that only pass their time on, of which the one that is named stays; fewer are shown as they are.
 const FOLDED_MIN: usize = 3;
 
 /// What of a flame graph is printed, and how deep.
@@ -145,6 +146,9 @@ struct Shown<'a> {
     is_visible: Vec<bool>,
     /// Visible, the only visible child of its parent, with one visible child and hardly any time of its own.
     passes_on: Vec<bool>,
+    /// How well the frame names what goes on in frames that pass their time on: not at all, as a function of the program, or as one
+    /// of a program that is interpreted, whose interpreter says less.
+    names: Vec<u8>,
     hidden: usize,
 }
 
@@ -161,7 +165,8 @@ enum Line {
 }
 
 impl<'a> Shown<'a> {
-    fn new(nodes: &'a view::FlameColumns, is_visible: impl Fn(usize) -> bool, has_no_own: impl Fn(usize) -> bool) -> Self {
+    fn new(view: &'a view::FlameView, is_visible: impl Fn(usize) -> bool, has_no_own: impl Fn(usize) -> bool) -> Self {
+        let nodes = &view.nodes;
         let rows = nodes.parent.len();
         let is_visible: Vec<bool> = (0..rows).map(|row| row > 0 && is_visible(row)).collect();
         let parent = |row: usize| usize::try_from(nodes.parent[row]).unwrap_or(0);
@@ -172,7 +177,16 @@ impl<'a> Shown<'a> {
         let passes_on =
             (0..rows).map(|row| is_visible[row] && children[parent(row)] == 1 && children[row] == 1 && has_no_own(row)).collect();
         let hidden = (1..rows).filter(|row| !is_visible[*row]).count();
-        Shown { nodes, is_visible, passes_on, hidden }
+        let name = |row: usize| {
+            let Some(frame) = usize::try_from(nodes.frame[row]).ok().and_then(|frame| view.frames.get(frame)) else { return 0 };
+            match frame.runtime {
+                _ if frame.reason.is_some() || is_of_a_library(&frame.function, &frame.file) => 0,
+                None => 1,
+                Some(_) => 2,
+            }
+        };
+        let names = (0..rows).map(name).collect();
+        Shown { nodes, is_visible, passes_on, names, hidden }
     }
 
     fn lines(&self) -> Vec<Line> {
@@ -195,8 +209,19 @@ impl<'a> Shown<'a> {
                 row += 1;
                 continue;
             }
-            lines.push(Line::Folded { frames: chain.len(), depth });
             chain.iter().for_each(|r| depths[*r] = depth);
+            // The innermost of those that name best.
+            let named = (0..chain.len()).max_by_key(|place| self.names[chain[*place]]).filter(|place| self.names[chain[*place]] > 0);
+            let (before, after) = named.map_or((chain.len(), 0), |place| (place, chain.len() - place - 1));
+            if before > 0 {
+                lines.push(Line::Folded { frames: before, depth });
+            }
+            if let Some(place) = named {
+                lines.push(Line::Row { row: chain[place], depth });
+            }
+            if after > 0 {
+                lines.push(Line::Folded { frames: after, depth });
+            }
             row = chain[chain.len() - 1] + 1;
         }
         lines
