@@ -137,7 +137,7 @@ fn a_span_tells_everything_about_itself() {
     assert_eq!(
         span,
         json!({
-            "recording": "r7", "handle": "s4", "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000003",
+            "recording": "r7", "handle": "s4", "pole": null, "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000003",
             "parent": { "handle": "s2", "edge": "declared" }, "service": "aws", "name": "create db", "kind": "internal",
             "status": { "code": "unset", "message": "" }, "start_nanos": 40 * MS, "duration_nanos": 55 * MS, "process": null,
             "attributes": [], "resource": [{ "key": "service.name", "value": "aws" }], "events": [],
