@@ -1,7 +1,8 @@
 //! The house rules, as a task and as a test. What they are and why: `ARCHITECTURE.md`, "Arrows" and "Invariants".
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -90,6 +91,7 @@ fn broken_rules() -> Result<Vec<String>> {
     let root = root();
     let mut broken = Vec::new();
     check_manifests(&root, &mut broken)?;
+    check_features(&root, &mut broken)?;
     let mut files = Vec::new();
     for dir in ["crates", "examples", "xtask", "bench", "fuzz", "web/src", "web/stories", "docs"] {
         list(&root.join(dir), &mut files);
@@ -104,6 +106,36 @@ fn broken_rules() -> Result<Vec<String>> {
     }
     broken.retain(|line| !DEBT.iter().any(|(known, _reason)| line.starts_with(known)));
     Ok(broken)
+}
+
+/// What is built for the product is what is built for its tests: a dependency below DataFusion with other features makes it, and
+/// all above, be built twice.
+fn check_features(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    let tree = |what: &[&str]| -> Result<BTreeMap<String, BTreeSet<String>>> {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.current_dir(root).args(["tree", "--quiet", "--prefix", "none", "-f", "{p}\t{f}"]).args(what);
+        let out = cargo.output().context("failed to run cargo tree")?;
+        if !out.status.success() {
+            bail!("cargo tree: {}", String::from_utf8_lossy(&out.stderr).trim());
+        }
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for line in String::from_utf8_lossy(&out.stdout).lines() {
+            let (package, features) = line.split_once('\t').unwrap_or((line, ""));
+            found.entry(package.to_owned()).or_default().insert(features.trim_end_matches(" (*)").to_owned());
+        }
+        Ok(found)
+    };
+    let below = tree(&["-p", "longpole-query", "-e", "normal,build"])?;
+    let product = tree(&["-p", "longpole", "-p", "deploy-example", "-p", "xtask", "-e", "normal,build"])?;
+    let tests = tree(&["--workspace", "-e", "normal,build,dev"])?;
+    for package in below.keys() {
+        if let (Some(product), Some(tests)) = (product.get(package), tests.get(package))
+            && product != tests
+        {
+            broken.push(format!("Cargo.toml: {package} is built as {product:?} and for tests as {tests:?}: pin its features"));
+        }
+    }
+    Ok(())
 }
 
 fn list(dir: &Path, files: &mut Vec<PathBuf>) {
