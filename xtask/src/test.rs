@@ -18,6 +18,9 @@ pub(crate) fn test() -> Result<()> {
     if let Err(why) = need::setpriv() {
         skip(&skips, "stories of a plain user", &why)?;
     }
+    if let Err(why) = need::musl() {
+        skip(&skips, "a program of musl", &why)?;
+    }
     let target = target_dir();
     let needs = [
         ("find the long pole in the browser", "LONGPOLE_CHROMIUM", need::chromium()),

@@ -745,8 +745,19 @@ fn walk(
             Err(_) if is_entry(space, frames) => return StackEnd::Root,
             Err(error) => return end_of_error(error, registers.sp, stack.len(), asked_bytes),
         };
-        let address = CodeAddress::Return(AbsAddr(caller));
-        let Some(region) = space.region(address.for_lookup()) else {
+        let mut address = CodeAddress::Return(AbsAddr(caller));
+        let mut caller = caller;
+        let mut region = space.region(address.for_lookup());
+        // framehop takes a function without unwind information for one that has saved nothing yet, if it is the innermost.
+        if region.is_none()
+            && let Some(linked) = by_frame_pointer(space, &before, &mut read)
+        {
+            native = native_registers(space, &linked);
+            caller = linked.ip;
+            address = CodeAddress::Return(AbsAddr(caller));
+            region = space.region(address.for_lookup());
+        }
+        let Some(region) = region else {
             if is_entry(space, frames) {
                 return StackEnd::Root;
             }
@@ -775,6 +786,24 @@ fn walk(
             at = FrameAddress::from_instruction_pointer(interrupted.ip);
         }
     }
+}
+
+/// The caller by the frame pointer, where that leads to a saved one and a return address into code.
+fn by_frame_pointer(
+    space: &AddressSpace,
+    native: &framehop::UnwindRegsNative,
+    read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<Registers> {
+    #[cfg(target_arch = "x86_64")]
+    let fp = native.bp();
+    #[cfg(target_arch = "aarch64")]
+    let fp = native.fp();
+    if fp < native.sp() || fp % 8 != 0 {
+        return None;
+    }
+    let (saved, ip) = (read(fp).ok()?, read(fp.checked_add(8)?).ok()?);
+    space.region(AbsAddr(ip.checked_sub(1)?))?;
+    Some(Registers { ip, sp: fp.checked_add(16)?, fp: saved, lr: 0 })
 }
 
 /// The caller of a piece of code that was made at run time, has no frame pointer and only calls on: CPython has one for each

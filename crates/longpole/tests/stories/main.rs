@@ -18,5 +18,6 @@ mod read_the_page;
 mod read_what_pulumi_writes;
 mod receive_from_any_sdk;
 mod run_a_command;
+mod see_native_code;
 mod see_the_code;
 mod survive_a_crash;

@@ -109,21 +109,21 @@ fn lines_of(program: &str, function: &str) -> std::ops::RangeInclusive<u64> {
 
 /// One entry of a stack.
 #[derive(Debug, Clone)]
-struct Entry {
+pub(crate) struct Entry {
     kind: String,
     runtime: String,
     /// Path of its binary.
-    binary: String,
-    function: String,
+    pub(crate) binary: String,
+    pub(crate) function: String,
     file: String,
     line: u64,
 }
 
 /// Samples by their stacks, root first.
-struct Samples(Vec<(Vec<Entry>, u64)>);
+pub(crate) struct Samples(Vec<(Vec<Entry>, u64)>);
 
 impl Samples {
-    fn of(mut sql: impl FnMut(&str) -> Value) -> Samples {
+    pub(crate) fn of(mut sql: impl FnMut(&str) -> Value) -> Samples {
         let text = |row: &[Value], at: usize| row[at].as_str().unwrap_or_default().to_owned();
         let mut entries: BTreeMap<u64, Entry> = BTreeMap::new();
         // Of functions that were inlined into each other, the one that was called.
@@ -153,12 +153,12 @@ impl Samples {
     }
 
     /// How many samples have such a stack.
-    fn with(&self, is: impl Fn(&[Entry]) -> bool) -> u64 {
+    pub(crate) fn with(&self, is: impl Fn(&[Entry]) -> bool) -> u64 {
         self.0.iter().filter(|(stack, _)| is(stack)).map(|(_, count)| count).sum()
     }
 
     /// The stacks that are most frequent, for a person who has to find out.
-    fn dump(&self) -> String {
+    pub(crate) fn dump(&self) -> String {
         let mut all: Vec<_> = self.0.iter().collect();
         all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let name = |entry: &Entry| format!("{}{}", entry.function, if entry.runtime.is_empty() { "" } else { "*" });
@@ -168,21 +168,22 @@ impl Samples {
 }
 
 /// The rows of an answer, each in the order of its columns.
-fn rows(answer: &Value) -> impl Iterator<Item = Vec<Value>> {
+pub(crate) fn rows(answer: &Value) -> impl Iterator<Item = Vec<Value>> {
     assert_eq!(answer["truncated"], false);
     let columns = answer["columns"].as_array().unwrap();
     answer["rows"].as_array().unwrap().iter().map(|row| columns.iter().map(|it| row[it["name"].as_str().unwrap()].clone()).collect())
 }
 
 /// Asks about the last recording of a store.
-fn ask(store: &Path) -> impl FnMut(&str) -> Value {
+pub(crate) fn ask(store: &Path) -> impl FnMut(&str) -> Value {
     let store = store.to_owned();
     move |query| json(longpole(&store).args(["sql", query, "--format", "json"]))
 }
 
-/// The functions of a runtime in a stack, root first.
-fn of_runtime<'a>(stack: &'a [Entry], runtime: &str) -> Vec<&'a Entry> {
-    stack.iter().filter(|entry| entry.kind == "named" && entry.runtime == runtime).collect()
+/// The functions of a runtime in a stack, root first; without one those of binaries.
+pub(crate) fn of_runtime<'a>(stack: &'a [Entry], runtime: &str) -> Vec<&'a Entry> {
+    let kind = if runtime.is_empty() { "code" } else { "named" };
+    stack.iter().filter(|entry| entry.kind == kind && entry.runtime == runtime).collect()
 }
 
 fn has(stack: &[Entry], runtime: &str, function: &str) -> bool {
@@ -190,7 +191,7 @@ fn has(stack: &[Entry], runtime: &str, function: &str) -> bool {
 }
 
 /// What a program said it took, in seconds, by function.
-fn took(stdout: &[u8]) -> BTreeMap<String, f64> {
+pub(crate) fn took(stdout: &[u8]) -> BTreeMap<String, f64> {
     let text = String::from_utf8_lossy(stdout);
     let pair = |line: &str| line.split_once(' ').map(|(name, seconds)| (name.to_owned(), seconds.trim().parse().unwrap()));
     text.lines().filter_map(pair).collect()
@@ -199,7 +200,7 @@ fn took(stdout: &[u8]) -> BTreeMap<String, f64> {
 /// Holds shares of samples against what the program measured: by chance they differ by five standard deviations at most, and by two
 /// percent for what the measuring itself takes.
 #[track_caller]
-fn the_shares_are_right(samples: &Samples, runtime: &str, took: &BTreeMap<String, f64>, context: &str) {
+pub(crate) fn the_shares_are_right(samples: &Samples, runtime: &str, took: &BTreeMap<String, f64>, context: &str) {
     // Where one was called by another, the time is the caller's.
     let whose =
         |stack: &[Entry]| of_runtime(stack, runtime).iter().map(|entry| entry.function.clone()).find(|name| took.contains_key(name));
@@ -234,7 +235,7 @@ fn minor_of(python: &Path) -> Option<u32> {
 }
 
 /// Whether processes can be sampled here; if not, the story is noted as skipped.
-fn can_sample(story: &str) -> bool {
+pub(crate) fn can_sample(story: &str) -> bool {
     let view = json(longpole(Path::new("/nonexistent/longpole")).args(["doctor", "--format", "json"]));
     let profiling = view["checks"].as_array().unwrap().iter().find(|check| check["name"] == "profiling").unwrap().clone();
     if profiling["state"] != "ok" {
