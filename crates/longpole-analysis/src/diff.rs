@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use longpole_model::WaitKind;
 
-use crate::report::Report;
+use crate::report::{FEW_SAMPLES, Report};
 use crate::resources;
 use crate::states::States;
 
@@ -208,15 +208,23 @@ fn operations(report: &Report) -> BTreeMap<Key, Group> {
     out
 }
 
-/// What these nodes did longer or shorter while they were on the path, which makes up this difference.
+/// What these nodes did longer or shorter while they were on the path, which makes up this difference. A difference of a few samples
+/// is none.
 fn state_diffs(a: (&Report, &[usize]), b: (&Report, &[usize]), delta_nanos: i64) -> Vec<StateDiff> {
     let [before, after] = [a, b].map(|(report, nodes)| report.states_on_path(nodes));
+    let few_nanos =
+        |report: &Report| i64::try_from(FEW_SAMPLES * 1_000_000_000 / u64::from(report.recording().run.rate_hz.max(1))).unwrap_or(0);
+    let few_nanos = few_nanos(a.0).max(few_nanos(b.0));
+    let matters = |state: State, delta: i64| {
+        let is_measured = matches!(state, State::Blocked(_)) || delta.abs() >= few_nanos;
+        is_measured && delta != 0 && delta.unsigned_abs() * 100 >= delta_nanos.unsigned_abs() * CHANGE_PERCENT_MIN
+    };
     let blocked = WaitKind::ALL.into_iter().map(State::Blocked);
     let mut out: Vec<StateDiff> = [State::OnCpu, State::Unaccounted]
         .into_iter()
         .chain(blocked)
         .map(|state| (state, time_in(&after, state) - time_in(&before, state)))
-        .filter(|(_, delta)| delta.unsigned_abs() * 100 >= delta_nanos.unsigned_abs() * CHANGE_PERCENT_MIN && *delta != 0)
+        .filter(|(state, delta)| matters(*state, *delta))
         .map(|(state, delta_nanos)| {
             let (report, nodes) = if delta_nanos > 0 { b } else { a };
             StateDiff { state, delta_nanos, function: function_in(report, nodes, state) }

@@ -8,7 +8,10 @@ use crate::args::{DiffArguments, Format};
 use crate::terminal::{Style, TimeUnit, WIDTH, duration, fit, pad, right};
 
 /// States of an operation that are said; `--format json` has all that matter.
-const STATES_SHOWN: usize = 3;
+const STATES_SHOWN: usize = 2;
+
+/// Characters of a function in them: two fit into a line.
+const FUNCTION_WIDTH: usize = 24;
 
 /// Width of the longest bar on either side of its axis.
 const BAR_WIDTH: usize = 8;
@@ -102,7 +105,7 @@ fn rows(out: &mut Vec<String>, view: &DiffView, style: Style) {
 /// `on-CPU +1.20s in compress_bundle, blocked on the network -0.30s in read`.
 fn why(states: &[StateDiffView]) -> Option<String> {
     let said = states.iter().take(STATES_SHOWN).map(|state| {
-        let function = state.function.as_ref().map(|function| format!(" in {function}")).unwrap_or_default();
+        let function = state.function.as_ref().map(|function| format!(" in {}", fit(function, FUNCTION_WIDTH))).unwrap_or_default();
         format!("{} {}{function}", state.text, signed(TimeUnit::of(state.delta_nanos), state.delta_nanos))
     });
     (!states.is_empty()).then(|| said.collect::<Vec<_>>().join(", "))
