@@ -5,8 +5,8 @@
 //! inlined. Or you bring the registers and the stack bytes of a thread; [`unwind`] makes a stack of addresses of them.
 //!
 //! It reads ELF symbol tables and DWARF, also where they were split off or compressed. It does not fetch anything from a
-//! network, does not know the kernel's own symbols, and never fails: where an address has no name, its frame says where
-//! it is and, as a [`Reason`], why.
+//! network, and never fails: where an address has no name, its frame says where it is and, as a [`Reason`], why. The kernel's own
+//! functions are named by the list that a running kernel makes of them ([`kernel`]).
 //!
 //! It is fast because it looks all addresses of a binary up together: the parts of a file that hold none of them are not
 //! read, the others once. It is safe with anyone's binaries because every loop is bounded by the size of what it reads,
@@ -18,6 +18,7 @@ mod demangle;
 mod dwarf;
 pub mod files;
 mod guard;
+pub mod kernel;
 mod limits;
 mod load;
 mod object;

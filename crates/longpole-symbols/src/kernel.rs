@@ -1,0 +1,134 @@
+//! Names of the kernel's functions, from the list that a running kernel makes of them.
+//!
+//! `/proc/kallsyms` has a line for each symbol: its address, hexadecimal; its type, as `nm` has it; its name; and the module it belongs
+//! to, if it does. The kernel's own come in the order of their addresses, those of modules behind them, one module after the other.
+//! A symbol has no size: a function reaches up to the next. Who may not know addresses reads zeros.
+//!
+//! ```text
+//! ffffffff81000000 T _text
+//! ffffffff8126f0a0 T ksys_read
+//! ffffffffc04a1010 t nf_hook_entry    [nf_tables]        with a tab in front of the module
+//! ```
+
+use std::cmp::Reverse;
+
+/// Most bytes of a name: the kernel's own limit is 512.
+const NAME_BYTES_MAX: usize = 1024;
+
+/// Most functions: a kernel with every driver loaded has some 200,000.
+const FUNCTIONS_MAX: usize = 4 << 20;
+
+/// How far a function may reach: the largest of a kernel have some ten thousand bytes. Beyond lies memory of which the list says nothing.
+const FUNCTION_BYTES_MAX: u64 = 1 << 20;
+
+/// The kernel's functions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KernelSymbols {
+    /// By address, ascending, each once.
+    functions: Vec<Function>,
+    /// Their names, one behind the other.
+    names: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Function {
+    start: u64,
+    /// Where its name starts and how long it is.
+    name: (u32, u16),
+}
+
+impl KernelSymbols {
+    /// Reads a list. What is no line of it is left out.
+    pub fn parse(list: &[u8]) -> KernelSymbols {
+        let mut lines: Vec<(u64, &[u8])> = list.split(|byte| *byte == b'\n').filter_map(line).take(FUNCTIONS_MAX).collect();
+        lines.sort_by_key(|(start, name)| (*start, readability(name)));
+        lines.dedup_by_key(|(start, _)| *start);
+        let mut symbols = KernelSymbols::default();
+        for (start, name) in lines {
+            let name = String::from_utf8_lossy(name).replace('\t', " ");
+            let (Ok(at), Ok(bytes)) = (u32::try_from(symbols.names.len()), u16::try_from(name.len())) else { break };
+            symbols.names.push_str(&name);
+            symbols.functions.push(Function { start, name: (at, bytes) });
+        }
+        symbols
+    }
+
+    /// Whether there is no function: so it is where addresses are hidden.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
+    /// The function at an address, with its module in brackets.
+    pub fn name(&self, address: u64) -> Option<&str> {
+        let after = self.functions.partition_point(|function| function.start <= address);
+        let Function { start, name: (at, bytes) } = *self.functions.get(after.checked_sub(1)?)?;
+        let name = self.names.get(at as usize..at as usize + usize::from(bytes))?;
+        (address - start < FUNCTION_BYTES_MAX).then_some(name)
+    }
+}
+
+/// The address and name of a function; `None` for data, for what is hidden, and for what is no line.
+fn line(line: &[u8]) -> Option<(u64, &[u8])> {
+    let mut words = line.splitn(3, |byte| *byte == b' ');
+    let start = u64::from_str_radix(std::str::from_utf8(words.next()?).ok()?, 16).ok().filter(|start| *start > 0)?;
+    let is_code = matches!(words.next()?, b"t" | b"T" | b"w" | b"W");
+    let name = words.next()?.trim_ascii();
+    // Marks in front of a function, in the bytes that are there to be patched: nothing runs there.
+    let is_mark = name.starts_with(b"__pfx_") || name.starts_with(b"__cfi_");
+    (is_code && !is_mark && !name.is_empty() && name.len() <= NAME_BYTES_MAX).then_some((start, name))
+}
+
+/// Of several names of one place the one to show: `ksys_read` rather than `__ksys_read`.
+fn readability(name: &[u8]) -> impl Ord + use<> {
+    let underscores = name.iter().take_while(|byte| **byte == b'_').count();
+    // Marks of the linker script have one underscore and stand where a function does: `_stext`.
+    (underscores, name.len(), Reverse(name.first().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIST: &[u8] = b"ffffffff81000000 T _text
+ffffffff81000000 T startup_64
+ffffffff81000000 T __startup_64
+ffffffff81000090 t __pfx_do_read
+ffffffff810000a0 t do_read
+no line
+ffffffff810000f0 D jiffies
+ffffffff81000200 W weak_one
+ffffffffc0000010 t hook\t[nf_tables]
+";
+
+    #[test]
+    fn a_function_reaches_up_to_the_next_and_not_endlessly() {
+        let symbols = KernelSymbols::parse(LIST);
+        let name = |address| symbols.name(address).unwrap_or("-");
+        assert_eq!(
+            [0xffff_ffff_80ff_ffff, 0xffff_ffff_8100_0000, 0xffff_ffff_8100_0098, 0xffff_ffff_8100_00ff].map(name),
+            ["-", "startup_64", "startup_64", "do_read"]
+        );
+        assert_eq!([0xffff_ffff_8100_0200, 0xffff_ffff_9000_0000, 0xffff_ffff_c000_0020].map(name), ["weak_one", "-", "hook [nf_tables]"]);
+        assert_eq!([0, u64::MAX].map(name), ["-", "-"]);
+    }
+
+    #[test]
+    fn a_list_with_hidden_addresses_names_nothing() {
+        let hidden = b"0000000000000000 T _text\n0000000000000000 t do_read\n";
+        assert!(KernelSymbols::parse(hidden).is_empty());
+        assert_eq!(KernelSymbols::parse(hidden).name(0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_found(entries in prop::collection::btree_map(1u64..1 << 40, "[a-z_]{1,20}x", 1..30), within in 0u64..64) {
+            let text: String = entries.iter().map(|(start, name)| format!("{start:016x} t {name}\n")).collect();
+            let symbols = KernelSymbols::parse(text.as_bytes());
+            for (start, name) in entries.iter().filter(|(_, name)| !name.starts_with("__pfx_") && !name.starts_with("__cfi_")) {
+                let is_last = entries.range(start + 1..=start + within).next().is_none();
+                prop_assert!(!is_last || symbols.name(start + within) == Some(name));
+            }
+        }
+    }
+}
