@@ -1,7 +1,7 @@
 //! What samples cannot show of a command: its time in the kernel, and its time ready to run without a CPU.
 //!
 //! Both come from switch records, which say to the nanosecond when each thread was on a CPU and whether it left
-//! by itself or had to. The kernel is not sampled (an unprivileged user may not), so time on a CPU that no sample stands
+//! by itself or had to. Where the kernel is not sampled (an unprivileged user may not), time on a CPU that no sample stands
 //! for was spent there. A thread that had to leave is ready until it comes back.
 
 use std::collections::HashMap;
@@ -46,15 +46,23 @@ impl ThreadTime {
     /// What a reader must know of it; nothing where there are no samples to misread.
     pub fn notes(&self, recording: &Recording, wall_nanos: i64) -> Vec<Note> {
         let mut notes = Vec::new();
-        if recording.run.mode != CaptureMode::User {
-            return notes;
-        }
-        if self.unsampled_nanos * 100 > self.on_cpu_nanos * WORTH_SAYING_PERCENT && !recording.samples.is_empty() {
-            let detail = format!(
+        let why_not_kernel = match &recording.run.mode {
+            CaptureMode::User { why_not_kernel } => Some(why_not_kernel),
+            CaptureMode::Perf => None,
+            CaptureMode::Off | CaptureMode::Refused { .. } => return notes,
+        };
+        if let Some(why) = why_not_kernel
+            && self.unsampled_nanos * 100 > self.on_cpu_nanos * WORTH_SAYING_PERCENT
+            && !recording.samples.is_empty()
+        {
+            let mut detail = format!(
                 "{} of {} on a CPU had no sample: that was in the kernel, which is not sampled, and counts as unaccounted",
                 seconds(self.unsampled_nanos),
                 seconds(self.on_cpu_nanos)
             );
+            if !why.is_empty() {
+                detail.push_str(&format!(" ({why})"));
+            }
             notes.push(Note { code: "kernel_time", count: 1, detail });
         }
         if self.ready_nanos * 100 > wall_nanos.unsigned_abs() * WORTH_SAYING_PERCENT {
@@ -94,7 +102,7 @@ mod tests {
     fn what_is_worth_saying_is_said_of_a_run_with_samples_only() {
         let mut recording = text::parse("run x 0..100ms\n").unwrap();
         let time = ThreadTime { on_cpu_nanos: 50_000_000, unsampled_nanos: 0, ready_nanos: 90_000_000 };
-        recording.run.mode = CaptureMode::User;
+        recording.run.mode = CaptureMode::Perf;
         let notes = time.notes(&recording, 100_000_000);
         assert_eq!(notes.iter().map(|note| note.code).collect::<Vec<_>>(), ["cpu_busy"]);
         assert!(notes[0].detail.contains("0.09 s"));

@@ -190,7 +190,7 @@ impl Jit {
                 Runtime::Jvm => {
                     "methods of Java: the virtual machine tells their names only if it is asked to; longpole run --jit java asks"
                 }
-                Runtime::Python | Runtime::Other => {
+                Runtime::Python | Runtime::Other | Runtime::Kernel => {
                     "code that was compiled while the program ran, which left no names in /tmp/perf-PID.map"
                 }
             };

@@ -14,6 +14,7 @@ pub mod error;
 pub mod inject;
 mod jit;
 pub mod jit_names;
+mod kernel;
 mod living;
 mod maps;
 pub mod perf;

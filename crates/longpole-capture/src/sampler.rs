@@ -17,18 +17,20 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use longpole_model::{
-    AbsAddr, ClockAnchor, CodeAddress, ContextRecord, LocationId, Loss, LossKind, Monotonic, Observation, ObservationSink, Sample, StackId,
-    Timestamp, Wait,
+    AbsAddr, CaptureMode, ClockAnchor, CodeAddress, ContextRecord, LocationId, Loss, LossKind, Monotonic, Observation, ObservationSink,
+    Sample, StackId, Timestamp, Wait,
 };
 use longpole_symbols::python::{Memory, Part};
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
 
 use crate::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
 use crate::jit::Jit;
+use crate::kernel::Kernel;
+pub use crate::kernel::can_name_functions;
 use crate::living::{self, Living};
 use crate::maps::Binaries;
 pub use crate::maps::OpenBinary;
-use crate::perf::event::{self, Opened, Target};
+use crate::perf::event::{self, Opened, Target, chain_depth_max};
 pub use crate::perf::event::{Options, Refused, SampleClock};
 use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
 use crate::process_tree::ProcessTree;
@@ -88,6 +90,7 @@ pub struct Stats {
 pub struct Recorder {
     clock: SampleClock,
     rate_hz: u32,
+    kernel: Result<(), Refused>,
     // Closing it wakes the drain thread for the last time.
     stop: Option<PipeWriter>,
     drainer: Option<JoinHandle<u64>>,
@@ -135,7 +138,7 @@ impl Recorder {
         sink: Box<dyn ObservationSink>,
         before: impl FnOnce(&mut Processor),
     ) -> Result<Recorder, Refused> {
-        let Opened { streams, clock, rate_hz, stack_bytes, losses } = opened;
+        let Opened { streams, clock, rate_hz, stack_bytes, kernel, losses } = opened;
         let no_thread = |error: std::io::Error| Refused {
             reason: format!("no thread for the recorder: {}", error.to_string().to_lowercase()),
             remedy: "raise the limit of processes: ulimit -u".to_owned(),
@@ -144,6 +147,9 @@ impl Recorder {
             .map_err(|_| Refused { reason: "too many open files".to_owned(), remedy: "raise the limit: ulimit -n 4096".to_owned() })?;
         let handover = Arc::new(Handover::default());
         let mut processor = Processor::new(pid, clock, rate_hz, stack_bytes, options.remove_perf_maps, Out::new(sink));
+        if kernel.is_ok() {
+            processor.kernel.probe();
+        }
         processor.anchor();
         for loss in losses {
             processor.out.give(Observation::Loss(loss));
@@ -154,7 +160,7 @@ impl Recorder {
             Builder::new().name("longpole-record".to_owned()).spawn(move || processor.run(&for_processor)).map_err(no_thread)?;
         let for_drainer = Arc::clone(&handover);
         match Builder::new().name("longpole-drain".to_owned()).spawn(move || drain(streams, stopped, &for_drainer)) {
-            Ok(drainer) => Ok(Recorder { clock, rate_hz, stop: Some(stop), drainer: Some(drainer), processor: Some(processor) }),
+            Ok(drainer) => Ok(Recorder { clock, rate_hz, kernel, stop: Some(stop), drainer: Some(drainer), processor: Some(processor) }),
             Err(error) => {
                 handover.close();
                 // The thread ends as soon as it sees that; what it might say of nothing is of no interest.
@@ -172,6 +178,19 @@ impl Recorder {
     /// Samples a second and running thread: what was asked for, or what is allowed.
     pub fn rate_hz(&self) -> u32 {
         self.rate_hz
+    }
+
+    /// Whether the kernel is looked into; if not, why.
+    pub fn kernel(&self) -> Result<(), &Refused> {
+        self.kernel.as_ref().map(|()| ())
+    }
+
+    /// What it may see.
+    pub fn mode(&self) -> CaptureMode {
+        match &self.kernel {
+            Ok(()) => CaptureMode::Perf,
+            Err(refused) => CaptureMode::User { why_not_kernel: refused.to_words() },
+        }
     }
 
     /// Ends the recording: takes what is in the rings, flushes the sink, joins the threads. What still runs is no longer observed.
@@ -267,6 +286,7 @@ struct Processor {
     walker: StackWalker,
     pythons: Pythons,
     jit: Jit,
+    kernel: Kernel,
     stats: Stats,
     losses: Losses,
     waits: Waits,
@@ -296,6 +316,7 @@ impl Processor {
             walker: StackWalker::new(),
             pythons: Pythons::new(),
             jit: Jit::new(remove_perf_maps),
+            kernel: Kernel::new(chain_depth_max()),
             stats: Stats::default(),
             losses: Losses::default(),
             waits: Waits::new(),
@@ -405,9 +426,16 @@ impl Processor {
         let anchor = clock_anchor();
         self.next_anchor = anchor.monotonic.0 + ANCHOR_NANOS;
         self.out.give(Observation::Clock(anchor));
+        self.kernel.name(&mut self.stacks, &mut self.out);
         self.losses.waits_skipped = std::mem::take(&mut self.waits.skipped);
         self.losses.waits_refused = std::mem::take(&mut self.waits.refused);
-        for loss in std::mem::take(&mut self.losses).told().into_iter().chain(self.pythons.losses()).chain(self.jit.losses()) {
+        for loss in std::mem::take(&mut self.losses)
+            .told()
+            .into_iter()
+            .chain(self.pythons.losses())
+            .chain(self.jit.losses())
+            .chain(self.kernel.losses())
+        {
             self.out.give(Observation::Loss(loss));
         }
         self.pythons.forget(self.horizon);
@@ -604,6 +632,11 @@ impl Processor {
                 StackEnd::Root => None,
                 end => Some(Cut::Walk(end)),
             },
+            // It was in the kernel, and had no user space yet, or none any more: what there is is whole.
+            None if sample.kernel.addresses().next().is_some() && !sample.is_32_bit => {
+                self.frames.clear();
+                None
+            }
             None => {
                 self.frames.clear();
                 let address = CodeAddress::Instruction(AbsAddr(sample.ip));
@@ -633,6 +666,10 @@ impl Processor {
         }
         if self.spots.iter().any(|spot| matches!(spot, Spot::Unmapped { .. })) {
             self.jit.count(pid);
+        }
+        if let Some(cut) = self.kernel.put(sample.kernel, &mut self.stacks, &mut self.spots) {
+            *self.losses.cut.entry(cut).or_insert(0) += 1;
+            self.stats.truncated += 1;
         }
         number(&self.spots, &mut self.locations, &mut self.stacks, &mut self.out)
     }
@@ -683,6 +720,7 @@ impl Losses {
         for (cut, count) in self.cut {
             let kind = match cut {
                 Cut::Walk(end) if end.is_truncated() => LossKind::StacksTruncated,
+                Cut::KernelDeep => LossKind::StacksTruncated,
                 _ => LossKind::StacksUnwindFailed,
             };
             tell(kind, count, &cut.to_string());

@@ -78,6 +78,8 @@ pub(crate) enum Cut {
     NoRegisters,
     /// 32-bit code.
     Code32,
+    /// The kernel tells no more of its own stack. What of user space called it is known.
+    KernelDeep,
     /// Functions that an interpreter ran here are not known.
     NotSeen(NotSeen),
 }
@@ -118,6 +120,7 @@ impl fmt::Display for Cut {
             Cut::Walk(end) => end.fmt(f),
             Cut::NoRegisters => f.write_str("the sample has no registers of user space"),
             Cut::Code32 => f.write_str("stacks of 32-bit code are not unwound"),
+            Cut::KernelDeep => f.write_str("more functions of the kernel than kernel.perf_event_max_stack"),
             Cut::NotSeen(reason) => reason.fmt(f),
         }
     }

@@ -19,8 +19,8 @@ use longpole_capture::sampler::{Options, Recorder, Refused, SampleClock, Stats};
 use longpole_model::sink::SinkError;
 use longpole_model::stack::LocationKind;
 use longpole_model::{
-    AbsAddr, ContextRecord, CpuSlice, LocationId, Loss, LossKind, Mapping, Observation, ObservationSink, Sample, SpanId, StackId, TraceId,
-    VirtOffset, Wait, WaitKind,
+    AbsAddr, CaptureMode, ContextRecord, CpuSlice, LocationId, Loss, LossKind, Mapping, Observation, ObservationSink, Runtime, Sample,
+    SpanId, StackId, TraceId, VirtOffset, Wait, WaitKind,
 };
 use longpole_symbols::{HostFiles, Symbolizer};
 
@@ -50,6 +50,7 @@ fn role() {
         "anonymous" => role_anonymous(),
         "signal" => role_signal(),
         "waits" => role_waits(),
+        "kernel" => role_kernel(),
         "without-files" => role_without_files(),
         "without-system-call" => role_without_system_call(),
         "without-memory" => role_without_memory(),
@@ -200,6 +201,24 @@ fn role_waits() {
     poll_a_socket();
     wait_for_a_child();
     burn_leaf(thread_cpu() + 20 * MILLI);
+}
+
+/// Has the kernel write zeros and random numbers, most of the time.
+#[inline(never)]
+fn read_much(path: &str, until: u64) {
+    use std::io::Read;
+    let mut source = fs::File::open(path).unwrap();
+    let mut bytes = vec![0; 1 << 20];
+    while thread_cpu() < until {
+        source.read_exact(&mut bytes).unwrap();
+        black_box(&mut bytes);
+    }
+    black_box(());
+}
+
+fn role_kernel() {
+    read_much("/dev/urandom", thread_cpu() + 300 * MILLI);
+    burn_leaf(thread_cpu() + 100 * MILLI);
 }
 
 fn role_shares() {
@@ -503,6 +522,7 @@ impl Gated {
 
 struct Recorded {
     root: u32,
+    mode: CaptureMode,
     all: Vec<Observation>,
     stats: Stats,
     facts: BTreeMap<String, String>,
@@ -516,12 +536,13 @@ fn record(command: &Command, options: &Options, facts: &Path) -> Recorded {
     let seen = Seen::default();
     let recorder = Recorder::start(root, options, Box::new(seen.clone())).unwrap();
     gated.run();
+    let mode = recorder.mode();
     let stats = recorder.finish();
     let all = std::mem::take(&mut *seen.0.lock().unwrap());
     let facts = fs::read_to_string(facts).unwrap_or_default();
     let facts = facts.lines().filter_map(|line| line.split_once(' ')).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let names = names_of(&all);
-    Recorded { root, all, stats, facts, names }
+    Recorded { root, mode, all, stats, facts, names }
 }
 
 fn record_role(role: &str) -> Recorded {
@@ -549,6 +570,11 @@ fn names_of(all: &[Observation]) -> BTreeMap<u32, Vec<String>> {
             }
             Observation::Location { id, kind: LocationKind::Unmapped { address } } => {
                 names.insert(id.0, vec![format!("[unmapped {address}]")]);
+            }
+            // Of what was told by address before, this is the name.
+            Observation::Named { id, function, runtime, .. } => {
+                let mark = if *runtime == Runtime::Kernel { "_[k]" } else { "" };
+                names.insert(id.0, vec![format!("{function}{mark}")]);
             }
             _ => {}
         }
@@ -664,6 +690,34 @@ fn cpu_shares_of_functions_are_those_of_the_program() {
     assert_eq!(sample.pid, recorded.root);
     let clocks = recorded.all.iter().filter(|o| matches!(o, Observation::Clock(_))).count();
     assert!(clocks >= 2, "at the start and at the end");
+}
+
+/// Time in the kernel is sampled where that is allowed, below the function that called it; where it is not, that is said.
+#[test]
+fn time_in_the_kernel_stands_under_the_function_that_asked_for_it() {
+    let recorded = record_role("kernel");
+    let in_kernel = |sample: &&Sample| recorded.functions(sample).iter().any(|function| function.ends_with("_[k]"));
+    let on_cpu: u64 = recorded.slices().map(|slice| slice.end.nanos_since(slice.start)).sum();
+    let sampled: u64 = recorded.samples().map(|sample| sample.weight_nanos).sum();
+    match &recorded.mode {
+        CaptureMode::Perf => {
+            let reading: Vec<&Sample> = recorded.samples().filter(|s| recorded.is_in(s, "read_much")).collect();
+            let below = reading.iter().filter(|s| in_kernel(s)).count();
+            assert!(reading.len() > 200 && below * 10 >= reading.len() * 9, "{below} of {}\n{}", reading.len(), recorded.describe());
+            let random = reading.iter().filter(|s| recorded.functions(s).iter().any(|f| f.contains("random") && f.ends_with("_[k]")));
+            assert!(random.count() * 10 >= below * 9, "the kernel's functions have names\n{}", recorded.describe());
+            recorded.assert_unwound("read_much");
+            assert!(within(sampled as f64, on_cpu as f64, 0.10), "sampled {sampled}, on a CPU {on_cpu}\n{}", recorded.describe());
+            assert!(recorded.samples().filter(|s| recorded.is_in(s, "burn_leaf")).filter(in_kernel).count() < 50);
+        }
+        CaptureMode::User { why_not_kernel } => {
+            assert!(why_not_kernel.contains("perf_event_paranoid") && why_not_kernel.contains("CAP_PERFMON"), "{why_not_kernel}");
+            assert_eq!(recorded.samples().filter(in_kernel).count(), 0);
+            assert!(sampled * 2 < on_cpu, "sampled {sampled}, on a CPU {on_cpu}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(recorded.stats.unwind_failed, 0, "{}", recorded.describe());
 }
 
 /// Blocked time is what the program itself measured around each wait, of the right kind, and says which function waited.

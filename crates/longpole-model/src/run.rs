@@ -16,7 +16,12 @@ pub enum Exit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaptureMode {
     /// User-space stacks of the command's own processes: what every user may do (`perf_event_paranoid` 2).
-    User,
+    User {
+        /// Why not the kernel's as well, and the remedy: lower-case fragment for people, empty where that is not known.
+        why_not_kernel: String,
+    },
+    /// Stacks of user space and, above them, of the kernel: `perf_event_paranoid` 1 or CAP_PERFMON.
+    Perf,
     /// No samples because the user asked for none.
     Off,
     /// No samples, and why, with the remedy.
@@ -30,7 +35,8 @@ impl CaptureMode {
     /// The word SQL, JSON and the page use.
     pub fn as_str(&self) -> &'static str {
         match self {
-            CaptureMode::User => "user",
+            CaptureMode::User { .. } => "user",
+            CaptureMode::Perf => "perf",
             CaptureMode::Off => "off",
             CaptureMode::Refused { .. } => "refused",
         }

@@ -46,8 +46,8 @@ pub enum LocationKind {
         /// Address in the process, to look up.
         address: AbsAddr,
     },
-    /// Code that no binary holds and that has a name all the same: interpreted, or compiled while the program ran. Its one
-    /// frame comes with it and is not looked up.
+    /// Code that no binary of the process holds and that has a name all the same: interpreted, compiled while the program ran,
+    /// or of the kernel. Its one frame comes with it and is not looked up.
     Named {
         /// What runs it.
         runtime: Runtime,
@@ -72,11 +72,13 @@ pub enum Runtime {
     Jvm,
     /// Another one that compiles code while it runs.
     Other,
+    /// The kernel of the operating system, below the functions that called it.
+    Kernel,
 }
 
 impl Runtime {
     /// Every one.
-    pub const ALL: [Runtime; 4] = [Runtime::Python, Runtime::Node, Runtime::Jvm, Runtime::Other];
+    pub const ALL: [Runtime; 5] = [Runtime::Python, Runtime::Node, Runtime::Jvm, Runtime::Other, Runtime::Kernel];
 
     /// The code SQL, JSON and the page use.
     pub fn as_str(self) -> &'static str {
@@ -85,6 +87,7 @@ impl Runtime {
             Runtime::Node => "node",
             Runtime::Jvm => "jvm",
             Runtime::Other => "other",
+            Runtime::Kernel => "kernel",
         }
     }
 

@@ -41,7 +41,7 @@ fn run() -> Run {
         end: None,
         exit: None,
         rate_hz: 999,
-        mode: CaptureMode::User,
+        mode: CaptureMode::User { why_not_kernel: String::new() },
         cpu_nanos: None,
         recorder_cost: None,
     }

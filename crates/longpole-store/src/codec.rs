@@ -96,7 +96,12 @@ fn put_exit(out: &mut Vec<u8>, exit: Exit) {
 
 fn put_mode(out: &mut Vec<u8>, mode: &CaptureMode) {
     match mode {
-        CaptureMode::User => out.push(0),
+        CaptureMode::User { why_not_kernel } if why_not_kernel.is_empty() => out.push(0),
+        CaptureMode::User { why_not_kernel } => {
+            out.push(4);
+            put_text(out, why_not_kernel);
+        }
+        CaptureMode::Perf => out.push(3),
         CaptureMode::Off => out.push(1),
         CaptureMode::Refused { reason } => {
             out.push(2);
@@ -466,9 +471,11 @@ impl<'a> Decoder<'a> {
 
     fn mode(&mut self) -> Decoded<CaptureMode> {
         match self.u8("a mode")? {
-            0 => Ok(CaptureMode::User),
+            0 => Ok(CaptureMode::User { why_not_kernel: String::new() }),
             1 => Ok(CaptureMode::Off),
             2 => Ok(CaptureMode::Refused { reason: self.text()? }),
+            3 => Ok(CaptureMode::Perf),
+            4 => Ok(CaptureMode::User { why_not_kernel: self.text()? }),
             _ => self.malformed("a known mode"),
         }
     }

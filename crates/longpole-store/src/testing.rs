@@ -79,7 +79,7 @@ pub(crate) fn begun() -> Run {
         end: None,
         exit: None,
         rate_hz: 999,
-        mode: CaptureMode::User,
+        mode: CaptureMode::User { why_not_kernel: String::new() },
         cpu_nanos: None,
         recorder_cost: None,
     }
@@ -139,7 +139,12 @@ fn exit() -> impl Strategy<Value = Exit> {
 }
 
 fn mode() -> impl Strategy<Value = CaptureMode> {
-    prop_oneof![Just(CaptureMode::User), Just(CaptureMode::Off), text().prop_map(|reason| CaptureMode::Refused { reason })]
+    prop_oneof![
+        Just(CaptureMode::Off),
+        Just(CaptureMode::Perf),
+        text().prop_map(|why_not_kernel| CaptureMode::User { why_not_kernel }),
+        text().prop_map(|reason| CaptureMode::Refused { reason }),
+    ]
 }
 
 fn recorder_cost() -> impl Strategy<Value = RecorderCost> {

@@ -7,7 +7,8 @@
 //!   samples never pushes out the record of an exec, and it wakes the reader at each record, because what a short-lived
 //!   process was and had mapped can be read only while it lives.
 //!
-//! Only user space is looked at (`exclude_kernel`), which every user may do at `kernel.perf_event_paranoid` 2.
+//! User space is looked at by registers and stack bytes, which every user may at `kernel.perf_event_paranoid` 2. Whoever may look into
+//! the kernel as well (1, or CAP_PERFMON) is given its call chain beside them.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -56,11 +57,13 @@ pub struct Options {
     pub stack_bytes: u32,
     /// Whether the maps of names that programs leave in `/tmp` are there because of this recording, and go when they were read.
     pub remove_perf_maps: bool,
+    /// Whether to look into the kernel where that is allowed.
+    pub kernel: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { rate_hz: 999, clock: SampleClock::CpuClock, stack_bytes: 16 << 10, remove_perf_maps: false }
+        Options { rate_hz: 999, clock: SampleClock::CpuClock, stack_bytes: 16 << 10, remove_perf_maps: false, kernel: true }
     }
 }
 
@@ -78,6 +81,13 @@ pub struct Refused {
     pub reason: String,
     /// What to do about it, as a lower-case fragment; empty where nothing helps.
     pub remedy: String,
+}
+
+impl Refused {
+    /// Reason and remedy as one fragment.
+    pub fn to_words(&self) -> String {
+        if self.remedy.is_empty() { self.reason.clone() } else { format!("{}; {}", self.reason, self.remedy) }
+    }
 }
 
 /// Whom to look at.
@@ -124,6 +134,8 @@ pub(crate) struct Opened {
     pub(crate) rate_hz: u32,
     /// Bytes of stack per sample.
     pub(crate) stack_bytes: u32,
+    /// Whether the kernel is looked into; if not, why.
+    pub(crate) kernel: Result<(), Refused>,
     /// Where less was given than asked.
     pub(crate) losses: Vec<Loss>,
 }
@@ -148,6 +160,7 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
         stack_bytes: options.stack_bytes.clamp(STACK_BYTES_MIN, STACK_BYTES_MAX) & !7,
         count_lost: true,
         on_exec: matches!(target, Target::Waiting(_)),
+        kernel: if options.kernel { Ok(()) } else { Err(Refused { reason: "nobody asked for it".to_owned(), remedy: String::new() }) },
     };
     if let Some(max) = read_number("/proc/sys/kernel/perf_event_max_sample_rate").and_then(|max| u32::try_from(max).ok())
         && wanted.rate_hz > max.max(1)
@@ -169,8 +182,8 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
         }
         match open_with(target, &cpus, &mut wanted, sampler_pages, tracker_pages, &mut losses) {
             Ok(streams) => {
-                let Wanted { clock, rate_hz, stack_bytes, .. } = wanted;
-                return Ok(Opened { streams, clock, rate_hz, stack_bytes, losses });
+                let Wanted { clock, rate_hz, stack_bytes, kernel, .. } = wanted;
+                return Ok(Opened { streams, clock, rate_hz, stack_bytes, kernel, losses });
             }
             Err(Failure::Ring(error)) => last_refusal = Some(refuse_ring(&error)),
             Err(Failure::Event(error)) => return Err(refuse_event(&error, wanted.clock)),
@@ -187,6 +200,8 @@ struct Wanted {
     count_lost: bool,
     /// Whether to begin with the next exec; else at once.
     on_exec: bool,
+    /// Whether to look into the kernel; if not, why.
+    kernel: Result<(), Refused>,
 }
 
 enum Failure {
@@ -216,6 +231,8 @@ fn open_with(
                 // The CPU went offline since we looked.
                 Some(libc::ENODEV) if wanted.clock == SampleClock::CpuClock => break None,
                 Some(libc::EINVAL) if wanted.count_lost => wanted.count_lost = false,
+                // Most are not allowed to look into the kernel. Where nothing at all is allowed, the next attempt tells.
+                Some(libc::EACCES | libc::EPERM) if wanted.kernel.is_ok() => wanted.kernel = Err(refuse_kernel(&error)),
                 Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL) if wanted.clock == SampleClock::Cycles => {
                     let detail = "sampled by cpu-clock instead of cycles: this machine has no cycle counter to sample by";
                     losses.push(Loss::new(LossKind::ProfilingRefused, 1, detail));
@@ -285,6 +302,9 @@ fn sampler_attribute(wanted: &Wanted, wakeup_bytes: usize) -> perf_event_attr {
     attr.set_freq(1);
     attr.__bindgen_anon_1.sample_freq = u64::from(wanted.rate_hz);
     attr.sample_type = SAMPLER_FORMAT;
+    attr.set_exclude_kernel(u64::from(wanted.kernel.is_err()));
+    // Of user space there are the registers and the stack, which say more than frame pointers.
+    attr.set_exclude_callchain_user(1);
     attr.sample_regs_user = REGISTER_MASK;
     attr.sample_stack_user = wanted.stack_bytes;
     attr.set_context_switch(1);
@@ -304,6 +324,13 @@ fn tracker_attribute(wanted: &Wanted) -> perf_event_attr {
     attr.set_mmap2(1);
     attr.__bindgen_anon_2.wakeup_watermark = 1;
     attr
+}
+
+/// How many entries of its own stack the kernel tells at most.
+pub(crate) fn chain_depth_max() -> usize {
+    let told = read_number("/proc/sys/kernel/perf_event_max_stack").and_then(|max| usize::try_from(max).ok());
+    // Its default.
+    told.unwrap_or(127)
 }
 
 fn read_number(path: &str) -> Option<i64> {
@@ -359,23 +386,49 @@ fn os_words(error: &io::Error) -> String {
 
 fn refuse_event(error: &io::Error, clock: SampleClock) -> Refused {
     let paranoid = read_number("/proc/sys/kernel/perf_event_paranoid");
-    let (reason, remedy) = explain(error, clock, paranoid);
+    let (reason, remedy) = explain(error, clock, paranoid, is_filtered());
     Refused { reason, remedy }
 }
 
+/// Whether a filter decides which system calls this process may make.
+fn is_filtered() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().any(|line| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2"))
+}
+
+/// Why the kernel may not be looked into.
+fn refuse_kernel(error: &io::Error) -> Refused {
+    let paranoid = read_number("/proc/sys/kernel/perf_event_paranoid");
+    let (reason, remedy) = explain_kernel(error, paranoid);
+    Refused { reason, remedy }
+}
+
+fn explain_kernel(error: &io::Error, paranoid: Option<i64>) -> (String, String) {
+    let remedy = "sysctl kernel.perf_event_paranoid=1, or give longpole the capability CAP_PERFMON".to_owned();
+    match paranoid {
+        Some(level) if level > 1 => (format!("kernel.perf_event_paranoid is {level}, which keeps the kernel from users"), remedy),
+        // Lockdown and security modules refuse whatever the level says.
+        _ => (format!("the kernel does not let itself be sampled ({})", os_words(error)), "see /sys/kernel/security/lockdown".to_owned()),
+    }
+}
+
 /// Words for a refusal, from what the kernel said and how strict it is set.
-fn explain(error: &io::Error, clock: SampleClock, paranoid: Option<i64>) -> (String, String) {
+fn explain(error: &io::Error, clock: SampleClock, paranoid: Option<i64>, is_filtered: bool) -> (String, String) {
     let said = os_words(error);
+    let blocked = || {
+        let by = if is_filtered { "by a seccomp filter, as containers have one" } else { "as by the seccomp filter of a container" };
+        let remedy =
+            "allow the system call perf_event_open: docker run --cap-add PERFMON, or --security-opt seccomp=… with a profile that lists it";
+        (format!("perf_event_open is blocked ({said}), {by}"), remedy.to_owned())
+    };
     match error.raw_os_error() {
+        Some(libc::EPERM | libc::ENOSYS) if is_filtered => blocked(),
         Some(libc::EACCES | libc::EPERM) if paranoid.is_some_and(|level| level > 2) => (
             format!("kernel.perf_event_paranoid is {}, which forbids sampling to users", paranoid.unwrap_or_default()),
             "sysctl kernel.perf_event_paranoid=2".to_owned(),
         ),
-        Some(libc::EPERM | libc::ENOSYS) if paranoid.is_some() => (
-            format!("perf_event_open is blocked ({said}), as by the seccomp filter of a container"),
-            "allow the system call perf_event_open: docker run --security-opt seccomp=… with a profile that lists it, or --cap-add PERFMON"
-                .to_owned(),
-        ),
+        Some(libc::EACCES) if is_filtered => blocked(),
+        Some(libc::EPERM | libc::ENOSYS) if paranoid.is_some() => blocked(),
         Some(libc::EACCES) => (
             format!("the kernel forbids to sample this process ({said}), as it does for a process of another user"),
             "run longpole as the user that the command runs as".to_owned(),
@@ -422,7 +475,7 @@ mod tests {
 
     #[test]
     fn each_refusal_says_why_and_what_to_do() {
-        let words = |errno, paranoid| explain(&io::Error::from_raw_os_error(errno), SampleClock::CpuClock, paranoid);
+        let words = |errno, paranoid| explain(&io::Error::from_raw_os_error(errno), SampleClock::CpuClock, paranoid, false);
         assert_eq!(
             words(libc::EACCES, Some(3)),
             (
@@ -433,7 +486,16 @@ mod tests {
         let (reason, remedy) = words(libc::EPERM, Some(2));
         assert_eq!(reason, "perf_event_open is blocked (operation not permitted), as by the seccomp filter of a container");
         assert!(remedy.contains("seccomp"));
+        let filtered = |errno| explain(&io::Error::from_raw_os_error(errno), SampleClock::CpuClock, Some(2), true).0;
+        for errno in [libc::EPERM, libc::EACCES, libc::ENOSYS] {
+            assert!(filtered(errno).contains("by a seccomp filter"), "{}", filtered(errno));
+        }
         assert!(words(libc::ENOSYS, None).0.contains("no performance events"));
+        let denied = io::Error::from_raw_os_error(libc::EACCES);
+        let (reason, remedy) = explain_kernel(&denied, Some(2));
+        assert_eq!(reason, "kernel.perf_event_paranoid is 2, which keeps the kernel from users");
+        assert!(remedy.contains("perf_event_paranoid=1") && remedy.contains("CAP_PERFMON"));
+        assert!(explain_kernel(&denied, Some(1)).0.contains("permission denied"));
         assert!(words(libc::EMFILE, Some(2)).1.contains("ulimit -n"));
         assert!(words(libc::ENOENT, Some(2)).0.contains("cannot sample by cpu-clock"));
         for errno in 1..134 {

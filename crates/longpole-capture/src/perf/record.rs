@@ -5,12 +5,13 @@
 //!
 //! ```text
 //! record    | type u32 | misc u16 | size u16 | body … | who: pid tid u32, time u64, cpu u32, 0 u32 |
-//! sample    | type u32 | misc u16 | size u16 | ip | pid tid | time | cpu | period | abi | registers | size | stack … | dyn_size |
+//! sample    | type u32 | misc u16 | size u16 | ip | pid tid | time | cpu | period | count | chain … | abi | registers | size | stack … | dyn_size |
 //! ```
 
 use linux_perf_event_reader::constants::{
-    PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, PERF_SAMPLE_CPU, PERF_SAMPLE_IP,
-    PERF_SAMPLE_PERIOD, PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
+    PERF_CONTEXT_KERNEL, PERF_CONTEXT_MAX, PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_RECORD_MISC_SWITCH_OUT,
+    PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_CPU, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_REGS_USER,
+    PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 };
 use linux_perf_event_reader::{
     BranchSampleFormat, CommonData, ContextSwitchRecord, Endianness, EventRecord, Mmap2FileId, RawData, RawEventRecord, ReadFormat,
@@ -64,20 +65,21 @@ pub(crate) const REGISTER_MASK: u64 = mask_of_kept()
         None => 0,
     };
 
-/// What the sampling event puts into its samples.
+/// What the sampling event puts into its samples. The chain is of the kernel's functions only, empty where it may not be looked at.
 pub(crate) const SAMPLER_FORMAT: u64 = PERF_SAMPLE_IP
     | PERF_SAMPLE_TID
     | PERF_SAMPLE_TIME
     | PERF_SAMPLE_CPU
     | PERF_SAMPLE_PERIOD
+    | PERF_SAMPLE_CALLCHAIN
     | PERF_SAMPLE_REGS_USER
     | PERF_SAMPLE_STACK_USER;
 
 /// What the tracking event says of each record.
 pub(crate) const TRACKER_FORMAT: u64 = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
 
-/// Where the register ABI stands in the body of a sample: behind ip, pid and tid, time, cpu, period.
-const SAMPLE_ABI_OFFSET: usize = 5 * 8;
+/// Where the number of entries of the chain stands in the body of a sample: behind ip, pid and tid, time, cpu, period.
+const SAMPLE_CHAIN_OFFSET: usize = 5 * 8;
 
 /// The ABI of 64-bit code (`PERF_SAMPLE_REGS_ABI_64`).
 const ABI_64: u64 = 2;
@@ -193,6 +195,28 @@ pub struct SampleRecord<'a> {
     pub is_32_bit: bool,
     /// The bytes above the stack pointer that were really copied.
     pub stack: &'a [u8],
+    /// Where the kernel was, if it was in the kernel.
+    pub kernel: KernelChain<'a>,
+}
+
+/// Functions of the kernel, innermost first: the instruction, then return addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KernelChain<'a>(&'a [u8]);
+
+impl<'a> KernelChain<'a> {
+    /// The addresses. The chain says by marks whose addresses follow: the kernel's, those of user space, those of a guest.
+    pub fn addresses(self) -> impl Iterator<Item = u64> + 'a {
+        let words = self.0.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+        words
+            .scan(false, |in_kernel, word| {
+                let is_mark = word >= PERF_CONTEXT_MAX;
+                if is_mark {
+                    *in_kernel = word == PERF_CONTEXT_KERNEL;
+                }
+                Some((*in_kernel && !is_mark).then_some(word))
+            })
+            .flatten()
+    }
 }
 
 /// A mapping that may hold code.
@@ -321,12 +345,20 @@ impl<'a> RawRecord<'a> {
         if kind == RecordType::MMAP2 && self.misc & PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
             return Err(unasked);
         }
+        let word_at = |at: usize| self.body.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_ne_bytes);
+        // Checked before the fields are decoded: what a chain says of its length must not overflow.
+        let chain: &[u8] = if kind == RecordType::SAMPLE {
+            let entries = word_at(SAMPLE_CHAIN_OFFSET).and_then(|count| usize::try_from(count).ok());
+            let end = entries.and_then(|count| count.checked_mul(8)?.checked_add(SAMPLE_CHAIN_OFFSET + 8));
+            end.and_then(|end| self.body.get(SAMPLE_CHAIN_OFFSET + 8..end)).ok_or(short)?
+        } else {
+            &[]
+        };
         let raw = RawEventRecord::new(kind, self.misc, RawData::Single(self.body), info);
         let CommonData { pid, tid, timestamp, cpu, .. } = raw.common_data().map_err(|_| short)?;
         let body = match raw.parse().map_err(|_| short)? {
             EventRecord::Sample(sample) => {
-                let abi = self.body.get(SAMPLE_ABI_OFFSET..SAMPLE_ABI_OFFSET + 8).and_then(|word| word.try_into().ok());
-                let abi = u64::from_ne_bytes(abi.ok_or(short)?);
+                let abi = word_at(SAMPLE_CHAIN_OFFSET + 8 + chain.len()).ok_or(short)?;
                 let regs = sample.user_regs.filter(|_| abi == ABI_64);
                 let kept = register::KEPT.map(|number| regs.as_ref().and_then(|regs| regs.get(number)).unwrap_or(0));
                 let registers = regs.and_then(|regs| {
@@ -350,6 +382,7 @@ impl<'a> RawRecord<'a> {
                     kept,
                     is_32_bit: abi != 0 && abi != ABI_64,
                     stack,
+                    kernel: KernelChain(chain),
                 })
             }
             EventRecord::Mmap2(map) => {
@@ -440,7 +473,11 @@ mod tests {
 
     #[test]
     fn the_stack_of_a_sample_ends_where_the_kernel_stopped_copying() {
-        let mut sample = Bytes::default().u64(0x1234).u32(100).u32(101).u64(5_000).u32(1).u32(0).u64(1_001_001).u64(ABI_64);
+        let mut sample = Bytes::default().u64(0x1234).u32(100).u32(101).u64(5_000).u32(1).u32(0).u64(1_001_001);
+        for entry in [6, PERF_CONTEXT_KERNEL, 0xffff_ffff_8100_0010, 0xffff_ffff_8100_0020, PERF_CONTEXT_KERNEL - 384, 0x40_0000, 7] {
+            sample = sample.u64(entry);
+        }
+        sample = sample.u64(ABI_64);
         for register in 0..u64::from(REGISTER_MASK.count_ones()) {
             sample = sample.u64(0x1000 + register);
         }
@@ -450,6 +487,7 @@ mod tests {
         let Body::Sample(sample) = record.body else { panic!("{record:?}") };
         assert_eq!((sample.ip, sample.period, sample.is_32_bit), (0x1234, 1_001_001, false));
         assert_eq!(sample.stack, [7; 16]);
+        assert_eq!(sample.kernel.addresses().collect::<Vec<_>>(), [0xffff_ffff_8100_0010, 0xffff_ffff_8100_0020]);
         let registers = sample.registers.unwrap();
         if cfg!(target_arch = "x86_64") {
             assert_eq!((registers.fp, registers.sp, registers.ip), (0x1001, 0x1002, 0x1003));
@@ -459,7 +497,7 @@ mod tests {
 
     #[test]
     fn a_sample_of_32_bit_code_has_no_registers_for_us() {
-        let mut sample = Bytes::default().u64(0x1234).u32(100).u32(101).u64(5_000).u32(1).u32(0).u64(1).u64(1);
+        let mut sample = Bytes::default().u64(0x1234).u32(100).u32(101).u64(5_000).u32(1).u32(0).u64(1).u64(0).u64(1);
         for _ in 0..REGISTER_MASK.count_ones() {
             sample = sample.u64(0);
         }
@@ -495,6 +533,9 @@ mod tests {
         let all: Vec<_> = records(&bytes).collect();
         assert_eq!(all.len(), 2);
         assert_eq!(all[1], Err(RecordError::Size { size: 3, left: 10 }));
+        let endless = Bytes::default().u64(0x1234).u32(100).u32(101).u64(5_000).u32(1).u32(0).u64(1).u64(u64::MAX / 8 + 2).u64(0);
+        let endless = endless.record(9, 2);
+        assert_eq!(records(&endless).next().unwrap().unwrap().decode(Source::Sampler), Err(RecordError::Short { kind: 9 }));
         let short = Bytes::default().u32(1).record(14, 0);
         assert_eq!(records(&short).next().unwrap().unwrap().decode(Source::Sampler), Err(RecordError::Short { kind: 14 }));
     }

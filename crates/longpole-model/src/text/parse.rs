@@ -538,7 +538,7 @@ impl Reader {
                 end: end.map(wall),
                 exit: end.map(|_| Exit::Code(0)),
                 rate_hz: 1000,
-                mode: CaptureMode::User,
+                mode: CaptureMode::User { why_not_kernel: String::new() },
                 cpu_nanos: None,
                 recorder_cost: None,
             },

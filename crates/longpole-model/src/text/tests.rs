@@ -29,7 +29,7 @@ sample 20ms x3 every 1ms pid 3 tid 4 [web] main;handle|inlined;hash@src/hash.rs:
 sample 30ms every 500us pid 8 tid 8 [-] main
 ",
     );
-    assert_eq!(recording.run.mode, CaptureMode::User);
+    assert_eq!(recording.run.mode.as_str(), "user");
     assert_eq!(recording.spans[0].parent_span_id, Some(recording.run.root_span_id));
     assert_eq!(recording.spans[3].links.len(), 2);
     assert_eq!((recording.spans[2].pid, recording.spans[3].pid, recording.spans[4].parent_span_id), (Some(3), None, None));

@@ -102,7 +102,7 @@ fn shop() -> Recording {
         end: Some(Timestamp(9_000)),
         exit: Some(Exit::Code(0)),
         rate_hz: 999,
-        mode: CaptureMode::User,
+        mode: CaptureMode::User { why_not_kernel: String::new() },
         cpu_nanos: None,
         recorder_cost: None,
     };

@@ -139,7 +139,7 @@ fn a_main_thread_that_is_announced_again_is_one_thread() {
 
 #[test]
 fn a_process_whose_fork_went_unseen_is_a_child_of_the_command() {
-    let begun = Observation::RunStarted { pid: 10, start: Timestamp(0), mode: CaptureMode::User };
+    let begun = Observation::RunStarted { pid: 10, start: Timestamp(0), mode: CaptureMode::User { why_not_kernel: String::new() } };
     check(
         vec![begun, started(10, 0, 1), exec(10, 1, "make"), exec(20, 5, "cc"), thread(30, 31, 6)],
         &["10<- make! 1..", "20<10 cc! 5..", "30<10  6.."],

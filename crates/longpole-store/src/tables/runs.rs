@@ -51,7 +51,8 @@ fn exit_signal(run: &Run) -> Option<i64> {
 fn mode_reason(run: &Run) -> Option<&str> {
     match &run.mode {
         CaptureMode::Refused { reason } => Some(reason),
-        CaptureMode::User | CaptureMode::Off => None,
+        CaptureMode::User { why_not_kernel } => Some(why_not_kernel.as_str()).filter(|why| !why.is_empty()),
+        CaptureMode::Perf | CaptureMode::Off => None,
     }
 }
 
@@ -93,7 +94,8 @@ pub(crate) fn read(batch: &Batch<'_>, runs: &mut Vec<Run>) -> Rows<()> {
         };
         let reason = batch.text("mode_reason")?;
         let mode = word("mode", batch.text("mode")?.value(row), |text| match text {
-            "user" => Some(CaptureMode::User),
+            "user" => Some(CaptureMode::User { why_not_kernel: text_at(reason, row) }),
+            "perf" => Some(CaptureMode::Perf),
             "off" => Some(CaptureMode::Off),
             "refused" => Some(CaptureMode::Refused { reason: text_at(reason, row) }),
             _ => None,

@@ -288,7 +288,7 @@ fn example() -> (Run, Vec<Observation>) {
         trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".parse().unwrap(),
         root_span_id: "00f067aa0ba902b7".parse().unwrap(),
         start: Timestamp(1_000),
-        mode: CaptureMode::User,
+        mode: CaptureMode::User { why_not_kernel: String::new() },
         ..testing::begun()
     };
     let ended = Observation::RunEnded { end: Timestamp(2_000), exit: Exit::Code(0), cpu_nanos: Some(300) };

@@ -34,7 +34,7 @@ impl Log {
             end: None,
             exit: None,
             rate_hz: 999,
-            mode: CaptureMode::User,
+            mode: CaptureMode::User { why_not_kernel: String::new() },
             cpu_nanos: None,
             recorder_cost: None,
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use longpole_capture::sampler::{Options, Recorder};
 use longpole_capture::{attach, signals};
-use longpole_model::{CaptureMode, Observation, ObservationSink};
+use longpole_model::{Observation, ObservationSink};
 use longpole_server::redacting::RedactingSink;
 use longpole_server::view;
 use longpole_wire::redact::Redactor;
@@ -47,7 +47,7 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     };
     let start = now();
     let mut observe = |observation| sink.observe(observation).and_then(|()| sink.flush()).context("failed to write the log");
-    observe(Observation::RunStarted { pid, start, mode: CaptureMode::User })?;
+    observe(Observation::RunStarted { pid, start, mode: recorder.mode() })?;
     let until = match arguments.duration {
         Some(seconds) => format!("for {seconds} s"),
         None => "until Ctrl-C".to_owned(),

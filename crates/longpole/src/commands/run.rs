@@ -249,10 +249,12 @@ impl Recorded {
             Redact::Off => Box::new(sink),
         };
         match sampler::Recorder::start(pid, &options, sink) {
-            Ok(recorder) => (Some(recorder), CaptureMode::User),
+            Ok(recorder) => {
+                let mode = recorder.mode();
+                (Some(recorder), mode)
+            }
             Err(refused) => {
-                let remedy = if refused.remedy.is_empty() { String::new() } else { format!("; {}", refused.remedy) };
-                let reason = format!("{}{remedy}", refused.reason);
+                let reason = refused.to_words();
                 self.lose(LossKind::ProfilingRefused, reason.clone());
                 (None, CaptureMode::Refused { reason })
             }

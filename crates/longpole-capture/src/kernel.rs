@@ -1,0 +1,160 @@
+//! Functions of the kernel: where it was when a thread was sampled, and what its functions are called.
+//!
+//! The kernel's call chain comes with the sample, as addresses. Their names stand in `/proc/kallsyms`, which takes some 50 ms of a CPU to
+//! read: it is read once, on the second mark of the recording or at its end, and never while a short command runs. Until then a
+//! function is told by its address, and its name follows.
+
+use std::fs::File;
+use std::io::Read;
+
+use longpole_model::{AbsAddr, Loss, LossKind, Runtime};
+use longpole_symbols::kernel::KernelSymbols;
+
+use crate::perf::record::KernelChain;
+use crate::stacks::{Cut, Name, NumberMap, Out, ProgramId, Spot, Stacks};
+
+/// Where a kernel tells its symbols.
+const LIST: &str = "/proc/kallsyms";
+
+/// Most bytes of the list: that of a kernel with every driver loaded has 15 MB.
+const LIST_BYTES_MAX: u64 = 256 << 20;
+
+/// What is called a function whose name is not known.
+const NAMELESS: &str = "[kernel]";
+
+/// The kernel as a program: its addresses are the same in all processes.
+const PROGRAM: ProgramId = ProgramId(u32::MAX);
+
+/// Most addresses whose spot is remembered: 2 MB. Those of a recording are some thousands.
+const KNOWN_MAX: usize = 1 << 16;
+
+/// What is known of names.
+enum Names {
+    /// The list was not read yet.
+    Unread,
+    Read(KernelSymbols),
+    /// There are none to be had, and why.
+    Hidden(Hidden),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hidden {
+    /// Addresses read as zero.
+    Zeros,
+    /// The list cannot be read.
+    NoList,
+}
+
+/// The kernel under the programs of a recording.
+pub(crate) struct Kernel {
+    names: Names,
+    /// Entries of a chain beyond which the kernel does not tell.
+    depth_max: usize,
+    known: NumberMap<u64, Spot>,
+    /// Samples in the kernel whose functions have no names, since that was last told.
+    nameless: u64,
+}
+
+impl Kernel {
+    pub(crate) fn new(depth_max: usize) -> Kernel {
+        Kernel { names: Names::Unread, depth_max, known: NumberMap::default(), nameless: 0 }
+    }
+
+    /// Finds out whether names are hidden: by the first line, so that it costs nothing.
+    pub(crate) fn probe(&mut self) {
+        let mut start = [0; 17];
+        let read = File::open(LIST).and_then(|mut list| list.read_exact(&mut start));
+        match read {
+            Err(_) => self.names = Names::Hidden(Hidden::NoList),
+            Ok(()) if start.iter().all(|byte| matches!(byte, b'0' | b' ')) => self.names = Names::Hidden(Hidden::Zeros),
+            Ok(()) => {}
+        }
+    }
+
+    /// Puts where the kernel was in front of the spots of user space. Returns why its own stack is cut, where it is.
+    pub(crate) fn put(&mut self, chain: KernelChain<'_>, stacks: &mut Stacks, spots: &mut Vec<Spot>) -> Option<Cut> {
+        let mut in_front = Vec::new();
+        if let Names::Hidden(_) = self.names {
+            // Without names one frame says as much as twenty.
+            chain.addresses().next()?;
+            self.nameless += 1;
+            in_front.push(stacks.name(name(NAMELESS)));
+        } else {
+            for (depth, address) in chain.addresses().enumerate() {
+                // All but the first are return addresses.
+                in_front.push(self.spot(if depth == 0 { address } else { address.saturating_sub(1) }, stacks));
+            }
+        }
+        let cut = (in_front.len() >= self.depth_max).then_some(Cut::KernelDeep);
+        in_front.extend(cut.map(Spot::Cut));
+        spots.splice(0..0, in_front);
+        cut
+    }
+
+    fn spot(&mut self, address: u64, stacks: &mut Stacks) -> Spot {
+        let Names::Read(symbols) = &self.names else {
+            return Spot::Unmapped { program: PROGRAM, address: AbsAddr(address) };
+        };
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        *self.known.entry(address).or_insert_with(|| stacks.name(name(symbols.name(address).unwrap_or(NAMELESS))))
+    }
+
+    /// Names what was told by address, if there is such.
+    pub(crate) fn name(&mut self, stacks: &mut Stacks, out: &mut Out) {
+        if stacks.unmapped(PROGRAM).is_empty() {
+            return;
+        }
+        if let Names::Unread = self.names {
+            self.names = match read_list() {
+                Some(symbols) if !symbols.is_empty() => Names::Read(symbols),
+                Some(_) => Names::Hidden(Hidden::Zeros),
+                None => Names::Hidden(Hidden::NoList),
+            };
+        }
+        let of = |address: AbsAddr| match &self.names {
+            Names::Read(symbols) => symbols.name(address.0).unwrap_or(NAMELESS),
+            Names::Unread | Names::Hidden(_) => NAMELESS,
+        };
+        stacks.name_unmapped(PROGRAM, |address| Some(name(of(address))), out);
+    }
+
+    /// What got no name since this was asked last.
+    pub(crate) fn losses(&mut self) -> Option<Loss> {
+        let count = std::mem::take(&mut self.nameless);
+        let detail = match self.names {
+            _ if count == 0 => return None,
+            Names::Hidden(Hidden::Zeros) => {
+                "samples in the kernel, whose functions are not named: the kernel hides their addresses \
+                 (sysctl kernel.kptr_restrict=0, with kernel.perf_event_paranoid=1 or the capability CAP_SYSLOG)"
+            }
+            Names::Hidden(Hidden::NoList) => {
+                "samples in the kernel, whose functions are not named: there is no /proc/kallsyms (a kernel with CONFIG_KALLSYMS has one)"
+            }
+            Names::Unread | Names::Read(_) => return None,
+        };
+        Some(Loss::new(LossKind::FunctionsNotSeen, count, detail))
+    }
+}
+
+fn name(function: &str) -> Name {
+    Name { runtime: Runtime::Kernel, function: function.to_owned(), file: String::new(), line: 0 }
+}
+
+fn read_list() -> Option<KernelSymbols> {
+    let mut bytes = Vec::new();
+    File::open(LIST).ok()?.take(LIST_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(KernelSymbols::parse(&bytes))
+}
+
+/// Whether names of the kernel's functions can be read; if not, what hides them.
+pub fn can_name_functions() -> Result<(), &'static str> {
+    let mut kernel = Kernel::new(usize::MAX);
+    kernel.probe();
+    match kernel.names {
+        Names::Hidden(Hidden::Zeros) => Err("kernel.kptr_restrict hides them from who has not CAP_SYSLOG"),
+        Names::Hidden(Hidden::NoList) => Err("there is no /proc/kallsyms"),
+        Names::Unread | Names::Read(_) => Ok(()),
+    }
+}
