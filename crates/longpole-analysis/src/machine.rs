@@ -49,19 +49,27 @@ impl ThreadTime {
         let why_not_kernel = match &recording.run.mode {
             CaptureMode::User { why_not_kernel } => Some(why_not_kernel),
             CaptureMode::Perf => None,
-            CaptureMode::Off | CaptureMode::Refused { .. } => return notes,
+            CaptureMode::Off => return notes,
+            CaptureMode::Refused { .. } => {
+                if !recording.processes.is_empty() {
+                    let detail =
+                        "processes, threads and waits are known by looks at /proc, 5 ms apart or more: what was shorter is missing";
+                    notes.push(Note { code: "watched", count: 1, detail: detail.to_owned() });
+                }
+                return notes;
+            }
         };
         if let Some(why) = why_not_kernel
             && self.unsampled_nanos * 100 > self.on_cpu_nanos * WORTH_SAYING_PERCENT
             && !recording.samples.is_empty()
         {
             let mut detail = format!(
-                "{} of {} on a CPU had no sample: that was in the kernel, which is not sampled, and counts as unaccounted",
+                "{} of {} on a CPU was in the kernel, which is not sampled, and counts as unaccounted",
                 seconds(self.unsampled_nanos),
                 seconds(self.on_cpu_nanos)
             );
             if !why.is_empty() {
-                detail.push_str(&format!(" ({why})"));
+                detail.push_str(&format!(": {why}"));
             }
             notes.push(Note { code: "kernel_time", count: 1, detail });
         }

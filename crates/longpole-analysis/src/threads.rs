@@ -5,7 +5,7 @@
 //! known by  switch      a wait               switch, preempted    shorter than 5 ms
 //! ```
 //!
-//! On-CPU, ready and blocked are exact, from switch records. What a thread was blocked for is known of those waits that were looked
+//! On-CPU, ready and blocked are exact, from switch records; where there are none, the scheduler's own totals tell the first two. What a thread was blocked for is known of those waits that were looked
 //! at ([`Wait`](longpole_model::Wait)); of the rest only how long they were.
 
 use std::collections::HashMap;
@@ -84,6 +84,19 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
         lives[i].blocked_nanos[wait.kind as usize] += wait.nanos();
         lives[i].unseen_nanos = lives[i].unseen_nanos.saturating_sub(wait.nanos());
     }
+    for life in &mut lives {
+        if let Some(totals) = recording.threads[life.thread].totals
+            && life.on_cpu_nanos == 0
+        {
+            life.on_cpu_nanos = totals.on_cpu_nanos;
+            life.ready_nanos = totals.ready_nanos;
+            let known = life
+                .blocked_nanos
+                .iter()
+                .fold(totals.on_cpu_nanos.saturating_add(totals.ready_nanos), |sum, nanos| sum.saturating_add(*nanos));
+            life.unseen_nanos = life.nanos.saturating_sub(known);
+        }
+    }
     for sample in &recording.samples {
         if let Some(i) = thread_at(sample.pid, sample.tid, sample.time) {
             lives[i].samples += 1;
@@ -96,7 +109,7 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::{CpuSlice, Thread, text};
+    use longpole_model::{CpuSlice, Thread, ThreadTotals, text};
 
     #[test]
     fn a_life_has_parts_that_add_up() {
@@ -104,8 +117,8 @@ mod tests {
         let at = |millis: u64| Monotonic(text::ORIGIN_MONOTONIC.0 + millis * 1_000_000);
         let slice = |start, end, preempted| CpuSlice { pid: 1, tid: 1, start: at(start), end: at(end), preempted };
         recording.threads = vec![
-            Thread { pid: 1, tid: 1, name: "main".to_owned(), start: at(0), end: Some(at(100)) },
-            Thread { pid: 1, tid: 2, name: "idle".to_owned(), start: at(0), end: None },
+            Thread { pid: 1, tid: 1, name: "main".to_owned(), start: at(0), end: Some(at(100)), totals: None },
+            Thread { pid: 1, tid: 2, name: "idle".to_owned(), start: at(0), end: None, totals: None },
         ];
         recording.cpu_slices = vec![slice(0, 20, false), slice(40, 50, true), slice(55, 60, false), slice(63, 100, true)];
         let lives = lives(&recording);
@@ -113,5 +126,10 @@ mod tests {
         let millis = [main.on_cpu_nanos, main.ready_nanos, main.blocked_nanos[WaitKind::Network as usize], main.unseen_nanos, main.nanos];
         assert_eq!(millis.map(|nanos| nanos / 1_000_000), [72, 5, 20, 3, 100]);
         assert_eq!((lives[1].thread, lives[1].on_cpu_nanos, lives[1].nanos / 1_000_000), (1, 0, 100));
+        recording.cpu_slices.clear();
+        recording.threads[0].totals = Some(ThreadTotals { on_cpu_nanos: 30_000_000, ready_nanos: 7_000_000 });
+        let main = &super::lives(&recording)[0];
+        let millis = [main.on_cpu_nanos, main.ready_nanos, main.blocked_nanos[WaitKind::Network as usize], main.unseen_nanos, main.nanos];
+        assert_eq!(millis.map(|nanos| nanos / 1_000_000), [30, 7, 20, 43, 100]);
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Batch {
     pub(crate) lost_in_all: Option<u64>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Waiting {
     batches: VecDeque<Batch>,
     bytes: usize,
@@ -58,7 +58,7 @@ struct Waiting {
 }
 
 /// The queue between the thread that empties the rings and the one that makes sense of the records; bounded by bytes.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Handover {
     waiting: Mutex<Waiting>,
     came: Condvar,
@@ -176,7 +176,8 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
         }
         let is_last = batch.is_last;
         if is_last {
-            batch.lost_in_all = streams.iter_mut().flat_map(|s| std::iter::once(&mut s.event).chain(&mut s.others)).map(lost_of).sum();
+            let counted = streams.iter_mut().filter(|stream| stream.source != Source::Switcher);
+            batch.lost_in_all = counted.flat_map(|s| std::iter::once(&mut s.event).chain(&mut s.others)).map(lost_of).sum();
         }
         let has_records = !batch.bytes.is_empty();
         if has_records {

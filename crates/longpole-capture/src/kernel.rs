@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use longpole_model::{AbsAddr, Loss, LossKind, Runtime};
+use longpole_model::{AbsAddr, Loss, LossKind, Runtime, WaitKind};
 use longpole_symbols::kernel::KernelSymbols;
 
 use crate::perf::record::KernelChain;
@@ -101,11 +101,7 @@ impl Kernel {
         *self.known.entry(address).or_insert_with(|| stacks.name(name(symbols.name(address).unwrap_or(NAMELESS))))
     }
 
-    /// Names what was told by address, if there is such.
-    pub(crate) fn name(&mut self, stacks: &mut Stacks, out: &mut Out) {
-        if stacks.unmapped(PROGRAM).is_empty() {
-            return;
-        }
+    fn read(&mut self) {
         if let Names::Unread = self.names {
             self.names = match read_list() {
                 Some(symbols) if !symbols.is_empty() => Names::Read(symbols),
@@ -113,6 +109,23 @@ impl Kernel {
                 None => Names::Hidden(Hidden::NoList),
             };
         }
+    }
+
+    /// What a thread waits for that left its CPU here, and the system call it is in.
+    pub(crate) fn wait(&mut self, chain: &[u64]) -> (WaitKind, String) {
+        self.read();
+        let Names::Read(symbols) = &self.names else { return (WaitKind::Other, String::new()) };
+        let names: Vec<&str> = chain.iter().filter_map(|address| symbols.name(*address)).collect();
+        let call = names.iter().find_map(|name| CALLS.iter().find_map(|prefix| name.strip_prefix(prefix)));
+        (kind_of(&names), call.unwrap_or_default().to_owned())
+    }
+
+    /// Names what was told by address, if there is such.
+    pub(crate) fn name(&mut self, stacks: &mut Stacks, out: &mut Out) {
+        if stacks.unmapped(PROGRAM).is_empty() {
+            return;
+        }
+        self.read();
         let of = |address: AbsAddr| match &self.names {
             Names::Read(symbols) => symbols.name(address.0).unwrap_or(NAMELESS),
             Names::Unread | Names::Hidden(_) => NAMELESS,
@@ -126,16 +139,56 @@ impl Kernel {
         let detail = match self.names {
             _ if count == 0 => return None,
             Names::Hidden(Hidden::Zeros) => {
-                "samples in the kernel, whose functions are not named: the kernel hides their addresses \
-                 (sysctl kernel.kptr_restrict=0, with kernel.perf_event_paranoid=1 or the capability CAP_SYSLOG)"
+                "samples in the kernel, which hides the names of its functions (sysctl kernel.kptr_restrict=0, with \
+                 kernel.perf_event_paranoid=1 or CAP_SYSLOG)"
             }
             Names::Hidden(Hidden::NoList) => {
-                "samples in the kernel, whose functions are not named: there is no /proc/kallsyms (a kernel with CONFIG_KALLSYMS has one)"
+                "samples in the kernel, whose functions have no names: there is no /proc/kallsyms (CONFIG_KALLSYMS)"
             }
             Names::Unread | Names::Read(_) => return None,
         };
         Some(Loss::new(LossKind::FunctionsNotSeen, count, detail))
     }
+}
+
+/// How the functions that system calls begin with are called.
+const CALLS: [&str; 4] = ["__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_"];
+
+/// Beginnings of names of the kernel's functions in which threads wait, and what for.
+const WAITS: &[(&str, WaitKind)] = &[
+    ("futex_", WaitKind::Lock),
+    ("flock_", WaitKind::Lock),
+    ("locks_", WaitKind::Lock),
+    ("fcntl_setlk", WaitKind::Lock),
+    ("do_nanosleep", WaitKind::Sleep),
+    ("hrtimer_nanosleep", WaitKind::Sleep),
+    ("do_wait", WaitKind::Child),
+    ("kernel_wait4", WaitKind::Child),
+    ("wait_for_vfork_done", WaitKind::Child),
+    ("kernel_clone", WaitKind::Child),
+    ("pipe_", WaitKind::Pipe),
+    ("anon_pipe_", WaitKind::Pipe),
+    ("unix_", WaitKind::Network),
+    ("sock_", WaitKind::Network),
+    ("sk_", WaitKind::Network),
+    ("inet_", WaitKind::Network),
+    ("tcp_", WaitKind::Network),
+    ("udp_", WaitKind::Network),
+    ("__skb_wait", WaitKind::Network),
+    ("io_schedule", WaitKind::Disk),
+    ("blk_", WaitKind::Disk),
+    ("submit_bio_wait", WaitKind::Disk),
+    ("jbd2_", WaitKind::Disk),
+    ("vfs_fsync", WaitKind::Disk),
+];
+
+/// What a thread in these functions waits for, innermost first.
+fn kind_of(names: &[&str]) -> WaitKind {
+    if names.iter().any(|name| name.ends_with("exc_page_fault") || *name == "do_user_addr_fault" || *name == "do_mem_abort") {
+        return WaitKind::PageFault;
+    }
+    let of = |name: &&str| WAITS.iter().find(|(beginning, _)| name.starts_with(beginning)).map(|(_, kind)| *kind);
+    names.iter().find_map(of).unwrap_or(WaitKind::Other)
 }
 
 fn name(function: &str) -> Name {
@@ -156,5 +209,24 @@ pub fn can_name_functions() -> Result<(), &'static str> {
         Names::Hidden(Hidden::Zeros) => Err("kernel.kptr_restrict hides them from who has not CAP_SYSLOG"),
         Names::Hidden(Hidden::NoList) => Err("there is no /proc/kallsyms"),
         Names::Unread | Names::Read(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Chains of Linux 6.18, innermost first.
+    #[test]
+    fn functions_of_the_kernel_tell_what_is_waited_for() {
+        let of = |names: &str| kind_of(&names.split(' ').collect::<Vec<_>>());
+        assert_eq!(of("__schedule schedule futex_do_wait __futex_wait futex_wait do_futex __x64_sys_futex"), WaitKind::Lock);
+        assert_eq!(of("__schedule schedule do_nanosleep hrtimer_nanosleep common_nsleep"), WaitKind::Sleep);
+        assert_eq!(of("__schedule schedule anon_pipe_read vfs_read ksys_read"), WaitKind::Pipe);
+        assert_eq!(of("__schedule schedule schedule_timeout unix_stream_read_generic sock_recvmsg"), WaitKind::Network);
+        assert_eq!(of("__schedule schedule io_schedule folio_wait_bit_common filemap_fault asm_exc_page_fault"), WaitKind::PageFault);
+        assert_eq!(of("__schedule schedule io_schedule folio_wait_bit_common filemap_read ext4_file_read_iter"), WaitKind::Disk);
+        assert_eq!(of("__schedule schedule do_wait kernel_wait4"), WaitKind::Child);
+        assert_eq!(of("__schedule schedule schedule_hrtimeout_range do_sys_poll"), WaitKind::Other);
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod attach;
 pub mod child;
+mod dozes;
 mod drain;
 pub mod error;
 pub mod inject;
@@ -26,3 +27,4 @@ pub mod span_context;
 mod stacks;
 mod sys;
 mod waits;
+mod watch;

@@ -64,9 +64,13 @@ impl Living {
     fn read(pid: u32, parent: Option<u32>) -> Option<Living> {
         let stat = Stat::read(&format!("/proc/{pid}/stat"))?;
         let threads = threads_of(pid);
-        let maps = fs::read(format!("/proc/{pid}/maps")).map(|text| maps(&text)).unwrap_or_default();
-        (!threads.is_empty()).then_some(Living { pid, parent, name: stat.name, threads, maps })
+        (!threads.is_empty()).then(|| Living { pid, parent, name: stat.name, threads, maps: maps_of(pid) })
     }
+}
+
+/// The executable memory of a process.
+pub(crate) fn maps_of(pid: u32) -> Vec<MappedCode> {
+    fs::read(format!("/proc/{pid}/maps")).map(|text| maps(&text)).unwrap_or_default()
 }
 
 /// The threads of a process.

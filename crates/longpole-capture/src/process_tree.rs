@@ -64,6 +64,8 @@ pub(crate) struct ProcessTree {
     ended: HashSet<u32>,
     ended_order: VecDeque<u32>,
     execs: Vec<Exec>,
+    /// Whether there are records of switches; without them nobody knows when a thread was on a CPU.
+    pub(crate) sees_switches: bool,
     /// Slices given to the sink.
     pub(crate) slices: u64,
 }
@@ -79,6 +81,7 @@ impl ProcessTree {
             ended: HashSet::new(),
             ended_order: VecDeque::new(),
             execs: Vec::new(),
+            sees_switches: true,
             slices: 0,
         };
         tree.processes.insert(root, Process { space: Arc::default(), threads: HashSet::from([root]) });
@@ -170,7 +173,7 @@ impl ProcessTree {
             self.root_started = true;
             out.give(Observation::ProcessStarted { pid, parent_pid: None, time: at });
             out.give(Observation::ThreadStarted { pid, tid: pid, time: at });
-            running_since = Some(time);
+            running_since = self.sees_switches.then_some(time);
         } else {
             self.thread(pid, pid, time, out);
         }

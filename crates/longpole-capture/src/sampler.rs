@@ -7,6 +7,8 @@
 //! kernel rings --> drain thread --> hand-over (bounded) --> this thread: order by time, unwind, intern --> sink
 //! ```
 //!
+//! Where the kernel refuses all of that, [`Recorder::watch`] looks at `/proc` instead: processes, threads and long waits, no samples.
+//!
 //! Rings are read one after the other, so records of different CPUs come out of order. A round's records are held until the
 //! next round has begun: by then every record that is older than this round's beginning has been read.
 
@@ -23,14 +25,15 @@ use longpole_model::{
 use longpole_symbols::python::{Memory, Part};
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
 
+use crate::dozes::{Doze, Dozes};
 use crate::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
 use crate::jit::Jit;
 use crate::kernel::Kernel;
 pub use crate::kernel::can_name_functions;
-use crate::living::{self, Living};
+use crate::living::{self, Living, MappedCode};
 use crate::maps::Binaries;
 pub use crate::maps::OpenBinary;
-use crate::perf::event::{self, Opened, Target, chain_depth_max};
+use crate::perf::event::{self, Opened, SWITCH_STACK_BYTES, Target, chain_depth_max};
 pub use crate::perf::event::{Options, Refused, SampleClock};
 use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
 use crate::process_tree::ProcessTree;
@@ -40,6 +43,7 @@ use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
 use crate::sys::parts::{ProcessMemory, read_memory};
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, realtime_nanos, thread_cpu_nanos};
 use crate::waits::{Sleeper, Waits};
+use crate::watch::{Change, Watch};
 
 /// How often both clocks are read, and losses told.
 const ANCHOR_NANOS: u64 = 1_000_000_000;
@@ -49,6 +53,9 @@ const FLUSH_NANOS: u64 = 100_000_000;
 
 /// How soon a program that had not laid out its arguments is looked at again.
 const EXEC_RETRY: Duration = Duration::from_millis(1);
+
+/// How old what is known of mappings may be when a thread falls asleep, where no records tell of them.
+const MAPS_NANOS: u64 = 100_000_000;
 
 /// How often the threads of a process that makes new ones all the time are listed.
 const LISTINGS_MAX: usize = 3;
@@ -90,10 +97,12 @@ pub struct Stats {
 pub struct Recorder {
     clock: SampleClock,
     rate_hz: u32,
-    kernel: Result<(), Refused>,
+    mode: CaptureMode,
     // Closing it wakes the drain thread for the last time.
     stop: Option<PipeWriter>,
     drainer: Option<JoinHandle<u64>>,
+    // Closing it ends a watch, which has no drain thread.
+    watch: Option<Arc<Handover>>,
     processor: Option<JoinHandle<Stats>>,
 }
 
@@ -131,6 +140,28 @@ impl Recorder {
         Recorder::begin(pid, opened, options, sink, move |processor| processor.found(&tree))
     }
 
+    /// Watches process `pid`, a child that waits at its gate, and all that descend from it by `/proc` alone: what there is where
+    /// [`Recorder::start`] was refused.
+    pub fn watch(pid: u32, options: &Options, refused: &Refused, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
+        let handover = Arc::new(Handover::default());
+        let mut processor = Processor::new(pid, options.clock, 0, options.stack_bytes, options.remove_perf_maps, Out::new(sink));
+        processor.tree.sees_switches = false;
+        processor.anchor();
+        let (watch, for_processor) = (Watch::new(pid), Arc::clone(&handover));
+        let run = move || processor.run_watching(&for_processor, watch);
+        let processor = Builder::new().name("longpole-watch".to_owned()).spawn(run).map_err(no_thread)?;
+        let mode = CaptureMode::Refused { reason: refused.to_words() };
+        Ok(Recorder {
+            clock: options.clock,
+            rate_hz: 0,
+            mode,
+            stop: None,
+            drainer: None,
+            watch: Some(handover),
+            processor: Some(processor),
+        })
+    }
+
     fn begin(
         pid: u32,
         opened: Opened,
@@ -139,17 +170,17 @@ impl Recorder {
         before: impl FnOnce(&mut Processor),
     ) -> Result<Recorder, Refused> {
         let Opened { streams, clock, rate_hz, stack_bytes, kernel, losses } = opened;
-        let no_thread = |error: std::io::Error| Refused {
-            reason: format!("no thread for the recorder: {}", error.to_string().to_lowercase()),
-            remedy: "raise the limit of processes: ulimit -u".to_owned(),
-        };
         let (stopped, stop) = std::io::pipe()
             .map_err(|_| Refused { reason: "too many open files".to_owned(), remedy: "raise the limit: ulimit -n 4096".to_owned() })?;
         let handover = Arc::new(Handover::default());
         let mut processor = Processor::new(pid, clock, rate_hz, stack_bytes, options.remove_perf_maps, Out::new(sink));
-        if kernel.is_ok() {
-            processor.kernel.probe();
-        }
+        let mode = match kernel {
+            Ok(()) => {
+                processor.kernel.probe();
+                CaptureMode::Perf
+            }
+            Err(refused) => CaptureMode::User { why_not_kernel: refused.to_words() },
+        };
         processor.anchor();
         for loss in losses {
             processor.out.give(Observation::Loss(loss));
@@ -160,7 +191,9 @@ impl Recorder {
             Builder::new().name("longpole-record".to_owned()).spawn(move || processor.run(&for_processor)).map_err(no_thread)?;
         let for_drainer = Arc::clone(&handover);
         match Builder::new().name("longpole-drain".to_owned()).spawn(move || drain(streams, stopped, &for_drainer)) {
-            Ok(drainer) => Ok(Recorder { clock, rate_hz, kernel, stop: Some(stop), drainer: Some(drainer), processor: Some(processor) }),
+            Ok(drainer) => {
+                Ok(Recorder { clock, rate_hz, mode, stop: Some(stop), drainer: Some(drainer), watch: None, processor: Some(processor) })
+            }
             Err(error) => {
                 handover.close();
                 // The thread ends as soon as it sees that; what it might say of nothing is of no interest.
@@ -180,17 +213,9 @@ impl Recorder {
         self.rate_hz
     }
 
-    /// Whether the kernel is looked into; if not, why.
-    pub fn kernel(&self) -> Result<(), &Refused> {
-        self.kernel.as_ref().map(|()| ())
-    }
-
     /// What it may see.
     pub fn mode(&self) -> CaptureMode {
-        match &self.kernel {
-            Ok(()) => CaptureMode::Perf,
-            Err(refused) => CaptureMode::User { why_not_kernel: refused.to_words() },
-        }
+        self.mode.clone()
     }
 
     /// Ends the recording: takes what is in the rings, flushes the sink, joins the threads. What still runs is no longer observed.
@@ -200,6 +225,9 @@ impl Recorder {
 
     fn end(&mut self) -> Stats {
         self.stop = None;
+        if let Some(watch) = self.watch.take() {
+            watch.close();
+        }
         let drain_cpu_nanos = self.drainer.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let mut stats = match self.processor.take().map(JoinHandle::join) {
             Some(Ok(stats)) => stats,
@@ -219,6 +247,13 @@ impl Drop for Recorder {
         if self.processor.is_some() {
             self.end();
         }
+    }
+}
+
+fn no_thread(error: std::io::Error) -> Refused {
+    Refused {
+        reason: format!("no thread for the recorder: {}", error.to_string().to_lowercase()),
+        remedy: "raise the limit of processes: ulimit -u".to_owned(),
     }
 }
 
@@ -290,6 +325,7 @@ struct Processor {
     stats: Stats,
     losses: Losses,
     waits: Waits,
+    dozes: Dozes,
     weigher: Weigher,
     stack_bytes: u32,
     /// Batches that still have records in `pending`, oldest first, and the number of the oldest.
@@ -300,6 +336,8 @@ struct Processor {
     horizon: u64,
     next_anchor: u64,
     next_flush: u64,
+    /// When what each process has mapped was last read, where no records tell.
+    mapped_at: NumberMap<u32, u64>,
     // Kept for their memory.
     frames: Vec<Frame>,
     locations: Vec<LocationId>,
@@ -320,6 +358,7 @@ impl Processor {
             stats: Stats::default(),
             losses: Losses::default(),
             waits: Waits::new(),
+            dozes: Dozes::default(),
             weigher: Weigher::new(clock, rate_hz),
             stack_bytes,
             batches: VecDeque::new(),
@@ -328,6 +367,7 @@ impl Processor {
             horizon: 0,
             next_anchor: 0,
             next_flush: 0,
+            mapped_at: NumberMap::default(),
             frames: Vec::new(),
             locations: Vec::new(),
             spots: Vec::new(),
@@ -339,26 +379,101 @@ impl Processor {
         let now = monotonic_nanos();
         for process in tree {
             self.tree.found(now, process, &mut self.out);
-            for map in &process.maps {
-                let record = MapRecord {
-                    start: map.start,
-                    bytes: map.end.saturating_sub(map.start),
-                    file_offset: map.file_offset,
-                    device: map.device,
-                    inode: map.inode,
-                    inode_generation: 0,
-                    protection: libc::PROT_EXEC as u32,
-                    path: &map.path,
-                };
-                let code = self.binaries.load(process.pid, &record, &mut self.out);
-                self.pythons.mapped(process.pid, now, &record, &code);
-                self.jit.mapped(process.pid, &record);
-                self.map(process.pid, now, &record, Some(code));
-            }
+            self.found_code(process.pid, now, &process.maps);
             for thread in process.threads.iter().filter(|thread| thread.blocked) {
                 self.waits.switched(process.pid, thread.tid, now, true);
             }
         }
+    }
+
+    /// What a process has mapped.
+    fn found_code(&mut self, pid: u32, now: u64, maps: &[MappedCode]) {
+        for map in maps {
+            let record = MapRecord {
+                start: map.start,
+                bytes: map.end.saturating_sub(map.start),
+                file_offset: map.file_offset,
+                device: map.device,
+                inode: map.inode,
+                inode_generation: 0,
+                protection: libc::PROT_EXEC as u32,
+                path: &map.path,
+            };
+            let code = self.binaries.load(pid, &record, &mut self.out);
+            self.pythons.mapped(pid, now, &record, &code);
+            self.jit.mapped(pid, &record);
+            self.map(pid, now, &record, Some(code));
+        }
+    }
+
+    /// Goes on without records: looks at the tree itself, until the hand-over is closed.
+    fn run_watching(mut self, handover: &Handover, mut watch: Watch) -> Stats {
+        let _close = CloseOnDrop(handover);
+        block_signals_of_this_thread();
+        loop {
+            let before = thread_cpu_nanos();
+            let now = monotonic_nanos();
+            for change in watch.look(now) {
+                self.changed(now, change);
+            }
+            self.keep_up(true);
+            let pause = Watch::pause(thread_cpu_nanos().saturating_sub(before));
+            if let Taken::Closed = handover.take(Duration::from_nanos(pause)) {
+                break;
+            }
+        }
+        let now = monotonic_nanos();
+        for change in watch.look(now) {
+            self.changed(now, change);
+        }
+        for (pid, tid, totals) in watch.totals() {
+            self.out.give(Observation::ThreadTotals { pid, tid, totals });
+        }
+        self.end()
+    }
+
+    /// Deals with what a look at the tree found.
+    fn changed(&mut self, time: u64, change: Change) {
+        let (pid, tid, body) = match &change {
+            Change::Forked { pid, parent } => (*pid, *pid, Body::Fork { pid: *pid, tid: *pid, parent_pid: *parent, parent_tid: *parent }),
+            Change::Began { pid, tid } => (*pid, *tid, Body::Fork { pid: *pid, tid: *tid, parent_pid: *pid, parent_tid: *pid }),
+            Change::Executed { pid, name } => (*pid, *pid, Body::Comm { name: name.as_bytes(), exec: true }),
+            Change::Named { pid, tid, name } => (*pid, *tid, Body::Comm { name: name.as_bytes(), exec: false }),
+            Change::Ended { pid, tid, totals } => {
+                if let Some(totals) = *totals {
+                    self.out.give(Observation::ThreadTotals { pid: *pid, tid: *tid, totals });
+                }
+                (*pid, *tid, Body::Exit { pid: *pid, tid: *tid })
+            }
+            Change::Asleep { pid, tid } => {
+                self.waits.switched(*pid, *tid, time, true);
+                return self.map_again(*pid, time, time.saturating_sub(MAPS_NANOS));
+            }
+            Change::Awake { pid, tid, until } => {
+                self.waits.switched(*pid, *tid, time, false);
+                if let Some(sleeper) = self.waits.over(*tid, time) {
+                    self.map_again(*pid, time, sleeper.at);
+                    let end = sleeper.at.max(*until);
+                    self.wait(*tid, sleeper, end);
+                }
+                return;
+            }
+        };
+        let record = Record { pid, tid, time, cpu: 0, body };
+        self.pythons.arrived(&record);
+        self.record(&record, None);
+        if let Change::Executed { pid, .. } = change {
+            self.map_again(pid, time, u64::MAX);
+        }
+    }
+
+    /// Reads what a process has mapped, if that was last read before `since`.
+    fn map_again(&mut self, pid: u32, now: u64, since: u64) {
+        if self.mapped_at.get(&pid).is_some_and(|at| *at >= since) {
+            return;
+        }
+        self.mapped_at.insert(pid, now);
+        self.found_code(pid, now, &living::maps_of(pid));
     }
 
     fn run(mut self, handover: &Handover) -> Stats {
@@ -386,21 +501,26 @@ impl Processor {
                 Taken::Nothing => {}
                 Taken::Closed => break,
             }
-            let now = monotonic_nanos();
-            self.tree.tell_execs(now, &mut self.out);
-            let tree = &self.tree;
-            if self.waits.look(now, |tid| tree.record_hint(tid)) {
-                self.pythons.look_soon();
-            }
-            if now >= self.next_anchor {
-                self.anchor();
-            }
-            if self.out.dirty && now >= self.next_flush && handover.is_empty() {
-                self.out.flush();
-                self.next_flush = now + FLUSH_NANOS;
-            }
+            self.keep_up(handover.is_empty());
         }
         self.end()
+    }
+
+    /// Does what is due by now; with `is_idle` there is time to write.
+    fn keep_up(&mut self, is_idle: bool) {
+        let now = monotonic_nanos();
+        self.tree.tell_execs(now, &mut self.out);
+        let tree = &self.tree;
+        if self.waits.look(now, |tid| tree.record_hint(tid)) {
+            self.pythons.look_soon();
+        }
+        if now >= self.next_anchor {
+            self.anchor();
+        }
+        if self.out.dirty && now >= self.next_flush && is_idle {
+            self.out.flush();
+            self.next_flush = now + FLUSH_NANOS;
+        }
     }
 
     fn end(mut self) -> Stats {
@@ -427,6 +547,7 @@ impl Processor {
         self.next_anchor = anchor.monotonic.0 + ANCHOR_NANOS;
         self.out.give(Observation::Clock(anchor));
         self.kernel.name(&mut self.stacks, &mut self.out);
+        self.stats.waits += self.dozes.tell(&mut self.kernel, &mut self.out);
         self.losses.waits_skipped = std::mem::take(&mut self.waits.skipped);
         self.losses.waits_refused = std::mem::take(&mut self.waits.refused);
         for loss in std::mem::take(&mut self.losses)
@@ -483,6 +604,12 @@ impl Processor {
         for item in pending.drain(..ready) {
             let Some(bytes) = batches.get((item.batch - self.first_batch) as usize).and_then(|b| b.get(item.at..)) else { continue };
             match records(bytes).next().map(|record| record.and_then(|r| r.decode(item.source))) {
+                Some(Ok(Record { pid, tid, time, body, .. })) if item.source == Source::Switcher => {
+                    // What it lost is no loss: it tells of some waits only.
+                    if let Body::Sample(sample) = body {
+                        self.falls_asleep(pid, tid, time, &sample);
+                    }
+                }
                 Some(Ok(record)) => self.record(&record, item.code),
                 Some(Err(_)) | None => self.losses.undecodable += 1,
             }
@@ -529,12 +656,13 @@ impl Processor {
         match body {
             Body::Sample(sample) => self.sample(pid, tid, time, cpu, sample),
             Body::SwitchIn => {
-                if let Some(sleeper) = self.waits.over(tid, time) {
-                    self.wait(tid, sleeper, time);
-                }
+                self.wakes(tid, time);
                 self.tree.switch_in(time, pid, tid, &mut self.out);
             }
-            Body::SwitchOut { preempted } => self.tree.switch_out(time, tid, *preempted, &mut self.out),
+            Body::SwitchOut { preempted } => {
+                self.dozes.switched_out(tid, time, *preempted);
+                self.tree.switch_out(time, tid, *preempted, &mut self.out);
+            }
             Body::Map(map) => self.map(pid, time, map, code),
             Body::Comm { name, exec: true } => {
                 self.jit.over(pid, &mut self.stacks, &mut self.out);
@@ -546,9 +674,11 @@ impl Processor {
             }
             Body::Exit { pid, tid } => {
                 self.waits.ended(*tid);
+                self.dozes.over(*tid);
                 self.tree.exit(time, *pid, *tid, &mut self.out);
                 if self.tree.space(*pid).is_none() {
                     self.jit.ended(*pid, &mut self.stacks, &mut self.out);
+                    self.mapped_at.remove(pid);
                 }
             }
             Body::Lost { count } => {
@@ -590,11 +720,40 @@ impl Processor {
             self.losses.torn += 1;
             self.stats.torn += 1;
         }
-        let Some(stack) = self.stack((pid, tid, time), sample) else { return };
+        let Some(stack) = self.stack((pid, tid, time), sample, self.stack_bytes, true) else { return };
         let weight_nanos = self.weigher.weigh(sample.period);
         let kept = Sample { time: Monotonic(time), pid, tid, cpu, stack, weight_nanos, context };
         if self.out.give(Observation::Sample(kept)) {
             self.stats.samples += 1;
+        }
+    }
+
+    /// A thread leaves its CPU, and its stack was copied.
+    fn falls_asleep(&mut self, pid: u32, tid: u32, time: u64, sample: &SampleRecord<'_>) {
+        let context = match (self.tree.thread(pid, tid, time, &mut self.out), sample.registers) {
+            (Some(thread), Some(registers)) => span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint),
+            _ => ContextRecord::Absent,
+        };
+        let stack = self.stack((pid, tid, time), sample, SWITCH_STACK_BYTES, false);
+        let chain = sample.kernel.addresses().collect();
+        self.dozes.falls(tid, Doze { pid, stack, context, chain, since: None });
+    }
+
+    /// A thread has its CPU again: a wait is over, if one was seen.
+    fn wakes(&mut self, tid: u32, time: u64) {
+        let doze = self.dozes.over(tid);
+        let skipped = self.waits.skipped;
+        match (self.waits.over(tid, time), doze) {
+            (Some(sleeper), _) => self.wait(tid, sleeper, time),
+            (None, Some(doze)) => {
+                // It was not looked at, and is seen all the same.
+                self.waits.skipped = skipped;
+                self.dozes.hold(tid, doze, time);
+                if self.dozes.is_full() {
+                    self.stats.waits += self.dozes.tell(&mut self.kernel, &mut self.out);
+                }
+            }
+            (None, None) => {}
         }
     }
 
@@ -623,28 +782,34 @@ impl Processor {
         }
     }
 
-    /// Unwinds and numbers the stack of a sample; `None` where the sink could not keep a definition.
-    fn stack(&mut self, (pid, tid, time): (u32, u32, u64), sample: &SampleRecord<'_>) -> Option<StackId> {
+    /// Unwinds and numbers the stack of a sample, of which so many bytes were asked for; `None` where the sink could not keep a
+    /// definition. With `counts`, what is missing of it is a loss.
+    fn stack(&mut self, (pid, tid, time): (u32, u32, u64), sample: &SampleRecord<'_>, stack_bytes: u32, counts: bool) -> Option<StackId> {
         let nowhere = AddressSpace::default;
         let space = self.tree.space(pid).map(Arc::clone).unwrap_or_else(|| Arc::new(nowhere()));
-        let cut = match sample.registers {
-            Some(registers) => match self.walker.walk(&space, &registers, sample.stack, self.stack_bytes, &mut self.frames) {
+        let in_kernel = sample.kernel.addresses().next().is_some();
+        let mut cut = match sample.registers {
+            Some(registers) => match self.walker.walk(&space, &registers, sample.stack, stack_bytes, &mut self.frames) {
                 StackEnd::Root => None,
                 end => Some(Cut::Walk(end)),
             },
-            // It was in the kernel, and had no user space yet, or none any more: what there is is whole.
-            None if sample.kernel.addresses().next().is_some() && !sample.is_32_bit => {
-                self.frames.clear();
-                None
-            }
             None => {
                 self.frames.clear();
-                let address = CodeAddress::Instruction(AbsAddr(sample.ip));
-                self.frames.push(Frame { address, place: space.locate(AbsAddr(sample.ip)), sp: 0 });
+                if !in_kernel {
+                    let address = CodeAddress::Instruction(AbsAddr(sample.ip));
+                    self.frames.push(Frame { address, place: space.locate(AbsAddr(sample.ip)), sp: 0 });
+                }
                 Some(if sample.is_32_bit { Cut::Code32 } else { Cut::NoRegisters })
             }
         };
-        if let Some(cut) = cut {
+        // While the kernel lays out a program, or a process ends, there is no user space, or it is not the one that the registers are
+        // of: the kernel's own functions are all there is.
+        let is_nowhere = self.frames.first().is_none_or(|frame| matches!(frame.place, Place::Unknown)) || sample.stack.is_empty();
+        if in_kernel && is_nowhere && !sample.is_32_bit {
+            self.frames.clear();
+            cut = None;
+        }
+        if let Some(cut) = cut.filter(|_| counts) {
             *self.losses.cut.entry(cut).or_insert(0) += 1;
             match cut {
                 Cut::Walk(end) if end.is_truncated() => self.stats.truncated += 1,
@@ -667,7 +832,9 @@ impl Processor {
         if self.spots.iter().any(|spot| matches!(spot, Spot::Unmapped { .. })) {
             self.jit.count(pid);
         }
-        if let Some(cut) = self.kernel.put(sample.kernel, &mut self.stacks, &mut self.spots) {
+        if let Some(cut) = self.kernel.put(sample.kernel, &mut self.stacks, &mut self.spots)
+            && counts
+        {
             *self.losses.cut.entry(cut).or_insert(0) += 1;
             self.stats.truncated += 1;
         }

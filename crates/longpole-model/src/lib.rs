@@ -34,7 +34,7 @@ pub use attribute::{Attribute, AttributeValue, Attributes};
 pub use id::{SpanId, TraceId};
 pub use list::List;
 pub use loss::{Loss, LossKind};
-pub use process::{CpuSlice, Process, Thread};
+pub use process::{CpuSlice, Process, Thread, ThreadTotals};
 pub use recording::Recording;
 pub use resource::{Resource, Scope};
 pub use resource_event::{ResourceEvent, ResourceStep};

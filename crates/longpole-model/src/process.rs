@@ -36,6 +36,17 @@ pub struct Thread {
     pub start: Monotonic,
     /// Exit; `None` where it outlived the recording.
     pub end: Option<Monotonic>,
+    /// Where its life went in all, where there are no [`CpuSlice`]s to tell.
+    pub totals: Option<ThreadTotals>,
+}
+
+/// What the kernel's scheduler counts of a thread, as of the last look at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadTotals {
+    /// On a CPU, in nanoseconds.
+    pub on_cpu_nanos: u64,
+    /// Ready, and waiting for a CPU, also after it was woken.
+    pub ready_nanos: u64,
 }
 
 /// A stretch in which a thread was on a CPU, from switch records: exact.

@@ -9,7 +9,7 @@ use crate::address::AbsAddr;
 use crate::attribute::{Attribute, AttributeValue, Attributes};
 use crate::id::{SpanId, TraceId};
 use crate::loss::{Loss, LossKind};
-use crate::process::CpuSlice;
+use crate::process::{CpuSlice, ThreadTotals};
 use crate::resource::{Resource, Scope};
 use crate::run::Exit;
 use crate::sample::Sample;
@@ -330,6 +330,15 @@ pub enum Observation {
         tid: u32,
         /// When.
         time: Monotonic,
+    },
+    /// What the kernel had counted of a thread; a later one of the same thread is in place of an earlier one.
+    ThreadTotals {
+        /// Its process.
+        pid: u32,
+        /// Its id.
+        tid: u32,
+        /// What it counted.
+        totals: ThreadTotals,
     },
     /// Something is missing.
     Loss(Loss),

@@ -59,7 +59,8 @@ impl WaitKind {
 }
 
 /// A stretch in which a thread was blocked, looked at once while it lasted: times from switch records, exact; kind and stack as
-/// they were found. Shorter ones are only known as gaps between [`CpuSlice`](crate::CpuSlice)s.
+/// they were found. Of shorter ones some are seen where the kernel may be looked into; the others are only known as gaps between
+/// [`CpuSlice`](crate::CpuSlice)s.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
     /// Process.

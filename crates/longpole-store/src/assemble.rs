@@ -13,7 +13,7 @@
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
-use longpole_model::process::{CpuSlice, Process, Thread};
+use longpole_model::process::{CpuSlice, Process, Thread, ThreadTotals};
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use longpole_model::time::{Clock, ClockAnchor, Monotonic};
 use longpole_model::{Loss, LossKind, Observation, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait};
@@ -158,6 +158,7 @@ impl Assembler {
             Observation::ThreadStarted { pid, tid, time } => self.people.thread_started(pid, tid, time),
             Observation::ThreadNamed { pid, tid, name } => self.people.thread_named(pid, tid, name),
             Observation::ThreadExited { pid, tid, time } => self.people.thread_exited(pid, tid, time),
+            Observation::ThreadTotals { pid, tid, totals } => self.people.thread_totals(pid, tid, totals),
             Observation::Loss(loss) => self.loss(loss),
             Observation::RunStarted { pid, start, mode } => {
                 self.run.root_pid = Some(pid);
@@ -316,7 +317,7 @@ impl Population {
 
     fn push_thread(&mut self, pid: u32, tid: u32, name: String, start: Monotonic) {
         self.living_threads.insert((pid, tid), self.threads.len());
-        self.threads.push(Thread { pid, tid, name, start, end: None });
+        self.threads.push(Thread { pid, tid, name, start, end: None, totals: None });
     }
 
     /// The living process of this pid. One whose fork went unseen is taken for a child of the command, because
@@ -398,6 +399,12 @@ impl Population {
         }
     }
 
+    fn thread_totals(&mut self, pid: u32, tid: u32, totals: ThreadTotals) {
+        if let Some(at) = self.living_threads.get(&(pid, tid)) {
+            self.threads[*at].totals = Some(totals);
+        }
+    }
+
     /// Adds processes and threads that were sampled or switched without ever having been announced.
     ///
     /// Only here at the end: while observations still come, one that is a little out of order is no stranger.
@@ -416,7 +423,7 @@ impl Population {
             if known_pids.contains(&pid) {
                 // Its process may have ended meanwhile; the thread is added without waking it.
                 let name = self.processes.iter().rfind(|process| process.pid == pid).map_or(String::new(), |it| it.name.clone());
-                self.threads.push(Thread { pid, tid, name, start: time, end: None });
+                self.threads.push(Thread { pid, tid, name, start: time, end: None, totals: None });
             } else {
                 self.thread(pid, tid, time);
             }

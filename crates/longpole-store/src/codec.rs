@@ -4,7 +4,7 @@
 //! Numbers are LEB128 (7 bits a byte, lowest first); signed numbers are zigzag; texts, bytes and lists begin with their
 //! length. The decoder is bounded by its input: nothing is reserved that the remaining bytes could not fill.
 
-use longpole_model::process::CpuSlice;
+use longpole_model::process::{CpuSlice, ThreadTotals};
 use longpole_model::run::{CaptureMode, Exit, RecorderCost, Run};
 use longpole_model::sample::{ContextRecord, Sample};
 use longpole_model::sink::Observation;
@@ -43,6 +43,7 @@ mod tag {
     pub(super) const WAIT: u8 = 17;
     pub(super) const NAMED: u8 = 18;
     pub(super) const RUN_LEFT: u8 = 19;
+    pub(super) const THREAD_TOTALS: u8 = 23;
 }
 
 fn put_u64(out: &mut Vec<u8>, mut number: u64) {
@@ -256,6 +257,11 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
         Observation::ThreadExited { pid, tid, time } => {
             put_thread(out, tag::THREAD_EXITED, *pid, *tid);
             put_u64(out, time.0);
+        }
+        Observation::ThreadTotals { pid, tid, totals } => {
+            put_thread(out, tag::THREAD_TOTALS, *pid, *tid);
+            put_u64(out, totals.on_cpu_nanos);
+            put_u64(out, totals.ready_nanos);
         }
         Observation::Loss(loss) => {
             out.push(tag::LOSS);
@@ -591,6 +597,11 @@ impl<'a> Decoder<'a> {
             tag::THREAD_STARTED => Observation::ThreadStarted { pid: self.u32()?, tid: self.u32()?, time: self.monotonic()? },
             tag::THREAD_NAMED => Observation::ThreadNamed { pid: self.u32()?, tid: self.u32()?, name: self.text()? },
             tag::THREAD_EXITED => Observation::ThreadExited { pid: self.u32()?, tid: self.u32()?, time: self.monotonic()? },
+            tag::THREAD_TOTALS => Observation::ThreadTotals {
+                pid: self.u32()?,
+                tid: self.u32()?,
+                totals: ThreadTotals { on_cpu_nanos: self.u64()?, ready_nanos: self.u64()? },
+            },
             tag::LOSS => Observation::Loss(self.loss()?),
             tag::RUN_STARTED => Observation::RunStarted { pid: self.u32()?, start: self.timestamp()?, mode: self.mode()? },
             tag::RUN_ENDED => Observation::RunEnded { end: self.timestamp()?, exit: self.exit()?, cpu_nanos: self.option(Self::u64)? },

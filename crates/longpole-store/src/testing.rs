@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use longpole_model::process::{CpuSlice, Process, Thread};
+use longpole_model::process::{CpuSlice, Process, Thread, ThreadTotals};
 use longpole_model::run::{CaptureMode, Exit, RecorderCost, Run};
 use longpole_model::sample::{ContextRecord, Evidence, Sample, SampleLink};
 use longpole_model::sink::Observation;
@@ -233,6 +233,10 @@ fn wait(stacks: u32) -> impl Strategy<Value = Wait> {
     )
 }
 
+fn totals() -> impl Strategy<Value = ThreadTotals> {
+    any::<(u64, u64)>().prop_map(|(on_cpu_nanos, ready_nanos)| ThreadTotals { on_cpu_nanos, ready_nanos })
+}
+
 fn runtime() -> impl Strategy<Value = Runtime> {
     prop::sample::select(&Runtime::ALL[..])
 }
@@ -278,6 +282,7 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
         (pid(), tid(), monotonic()).prop_map(|(pid, tid, time)| Observation::ThreadStarted { pid, tid, time }),
         (pid(), tid(), text()).prop_map(|(pid, tid, name)| Observation::ThreadNamed { pid, tid, name }),
         (pid(), tid(), monotonic()).prop_map(|(pid, tid, time)| Observation::ThreadExited { pid, tid, time }),
+        (pid(), tid(), totals()).prop_map(|(pid, tid, totals)| Observation::ThreadTotals { pid, tid, totals }),
         loss().prop_map(Observation::Loss),
         (pid(), timestamp(), mode()).prop_map(|(pid, start, mode)| Observation::RunStarted { pid, start, mode }),
         (timestamp(), exit(), any::<Option<u64>>()).prop_map(|(end, exit, cpu_nanos)| Observation::RunEnded { end, exit, cpu_nanos }),
@@ -347,13 +352,8 @@ fn process() -> impl Strategy<Value = Process> {
 }
 
 fn thread() -> impl Strategy<Value = Thread> {
-    (0..4u32, any::<u32>(), text(), monotonic(), option::of(monotonic())).prop_map(|(pid, tid, name, start, end)| Thread {
-        pid,
-        tid,
-        name,
-        start,
-        end,
-    })
+    (0..4u32, any::<u32>(), text(), monotonic(), option::of(monotonic()), option::of(totals()))
+        .prop_map(|(pid, tid, name, start, end, totals)| Thread { pid, tid, name, start, end, totals })
 }
 
 fn frame() -> impl Strategy<Value = Frame> {

@@ -1,11 +1,12 @@
 //! What we ask the kernel to report, and what we say when it refuses.
 //!
-//! Two events per CPU, each with a ring of its own, both inherited by everything the command starts:
+//! Two events per CPU, or three, each with a ring of its own, all inherited by everything the command starts:
 //!
 //! - the *sampler* interrupts a running thread and copies registers and stack, and reports each switch of a thread;
 //! - the *tracker* counts nothing and reports processes, threads, names and mappings. It has its own ring so that a flood of
 //!   samples never pushes out the record of an exec, and it wakes the reader at each record, because what a short-lived
 //!   process was and had mapped can be read only while it lives.
+//! - the *switcher*, where the kernel may be looked into, copies registers and stack of a thread that leaves its CPU, now and then.
 //!
 //! User space is looked at by registers and stack bytes, which every user may at `kernel.perf_event_paranoid` 2. Whoever may look into
 //! the kernel as well (1, or CAP_PERFMON) is given its call chain beside them.
@@ -147,6 +148,16 @@ pub(crate) struct Opened {
 /// first line is for who may lock more: 2 MiB hold 120 ms of samples.
 const RING_PAGES: [(usize, usize); 6] = [(512, 16), (128, 8), (128, 2), (64, 8), (32, 8), (16, 4)];
 
+/// How often the switcher copies the stack of each thread that leaves its CPU, about: the kernel finds out for each thread by itself which of
+/// its switches that is. Threads that switch 10,000 times a second cost no more than those that switch ten times.
+const SWITCH_RATE_HZ: u64 = 10;
+
+/// Bytes of stack that the switcher copies: there may be many threads.
+pub(crate) const SWITCH_STACK_BYTES: u32 = 8 << 10;
+
+/// Pages of the switcher's ring: 31 stacks.
+const SWITCH_RING_PAGES: usize = 64;
+
 /// All rings together stay below this, whatever the machine: with many CPUs the first line of [`RING_PAGES`] is skipped.
 const RINGS_BYTES_MAX: usize = 64 << 20;
 
@@ -252,7 +263,7 @@ fn open_with(
             for tid in target.others() {
                 let attribute = match source {
                     Source::Tracker => tracker_attribute(wanted),
-                    Source::Sampler => sampler_attribute(wanted, wakeup_bytes),
+                    Source::Sampler | Source::Switcher => sampler_attribute(wanted, wakeup_bytes),
                 };
                 match open_event(&attribute, tid, cpu).and_then(|other| set_output(&other, &event).map(|()| other)) {
                     Ok(other) => others.push(other),
@@ -267,7 +278,20 @@ fn open_with(
     if streams.is_empty() {
         return Err(Failure::Event(io::Error::from_raw_os_error(libc::ENODEV)));
     }
+    if wanted.kernel.is_ok() {
+        // Without memory for it, short waits have no stacks; nothing else depends on it.
+        streams.extend(cpus.iter().map_while(|cpu| open_switcher(target, *cpu, wanted).ok()));
+    }
     Ok(streams)
+}
+
+fn open_switcher(target: Target<'_>, cpu: u32, wanted: &Wanted) -> io::Result<Stream> {
+    let attribute = switcher_attribute(wanted);
+    let event = open_event(&attribute, target.first(), cpu)?;
+    let ring = Ring::map(&event, SWITCH_RING_PAGES)?;
+    let other = |tid| open_event(&attribute, tid, cpu).and_then(|other| set_output(&other, &event).map(|()| other)).ok();
+    let others = target.others().into_iter().filter_map(other).collect();
+    Ok(Stream { event, others, ring, source: Source::Switcher })
 }
 
 /// What both events have in common.
@@ -309,6 +333,17 @@ fn sampler_attribute(wanted: &Wanted, wakeup_bytes: usize) -> perf_event_attr {
     attr.sample_stack_user = wanted.stack_bytes;
     attr.set_context_switch(1);
     attr.__bindgen_anon_2.wakeup_watermark = u32::try_from(wakeup_bytes).unwrap_or(u32::MAX);
+    attr
+}
+
+fn switcher_attribute(wanted: &Wanted) -> perf_event_attr {
+    let wakeup_bytes = SWITCH_RING_PAGES * page_bytes() / 4;
+    let mut attr = sampler_attribute(wanted, wakeup_bytes);
+    attr.type_ = bindings::PERF_TYPE_SOFTWARE;
+    attr.config = u64::from(bindings::PERF_COUNT_SW_CONTEXT_SWITCHES);
+    attr.__bindgen_anon_1.sample_freq = SWITCH_RATE_HZ;
+    attr.sample_stack_user = SWITCH_STACK_BYTES;
+    attr.set_context_switch(0);
     attr
 }
 
@@ -390,9 +425,9 @@ fn refuse_event(error: &io::Error, clock: SampleClock) -> Refused {
     Refused { reason, remedy }
 }
 
-/// Whether a filter decides which system calls this process may make.
+/// Whether a filter decides which system calls this thread may make.
 fn is_filtered() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     status.lines().any(|line| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2"))
 }
 
@@ -404,9 +439,9 @@ fn refuse_kernel(error: &io::Error) -> Refused {
 }
 
 fn explain_kernel(error: &io::Error, paranoid: Option<i64>) -> (String, String) {
-    let remedy = "sysctl kernel.perf_event_paranoid=1, or give longpole the capability CAP_PERFMON".to_owned();
+    let remedy = "sysctl kernel.perf_event_paranoid=1, or the capability CAP_PERFMON".to_owned();
     match paranoid {
-        Some(level) if level > 1 => (format!("kernel.perf_event_paranoid is {level}, which keeps the kernel from users"), remedy),
+        Some(level) if level > 1 => (format!("kernel.perf_event_paranoid is {level}"), remedy),
         // Lockdown and security modules refuse whatever the level says.
         _ => (format!("the kernel does not let itself be sampled ({})", os_words(error)), "see /sys/kernel/security/lockdown".to_owned()),
     }
@@ -416,10 +451,12 @@ fn explain_kernel(error: &io::Error, paranoid: Option<i64>) -> (String, String) 
 fn explain(error: &io::Error, clock: SampleClock, paranoid: Option<i64>, is_filtered: bool) -> (String, String) {
     let said = os_words(error);
     let blocked = || {
-        let by = if is_filtered { "by a seccomp filter, as containers have one" } else { "as by the seccomp filter of a container" };
-        let remedy =
-            "allow the system call perf_event_open: docker run --cap-add PERFMON, or --security-opt seccomp=… with a profile that lists it";
-        (format!("perf_event_open is blocked ({said}), {by}"), remedy.to_owned())
+        let reason = if is_filtered {
+            format!("perf_event_open is blocked by a seccomp filter ({said})")
+        } else {
+            format!("perf_event_open is blocked ({said}), as by the seccomp filter of a container")
+        };
+        (reason, "allow it: docker run --cap-add PERFMON, or --security-opt seccomp=… with a profile that lists it".to_owned())
     };
     match error.raw_os_error() {
         Some(libc::EPERM | libc::ENOSYS) if is_filtered => blocked(),
@@ -493,7 +530,7 @@ mod tests {
         assert!(words(libc::ENOSYS, None).0.contains("no performance events"));
         let denied = io::Error::from_raw_os_error(libc::EACCES);
         let (reason, remedy) = explain_kernel(&denied, Some(2));
-        assert_eq!(reason, "kernel.perf_event_paranoid is 2, which keeps the kernel from users");
+        assert_eq!(reason, "kernel.perf_event_paranoid is 2");
         assert!(remedy.contains("perf_event_paranoid=1") && remedy.contains("CAP_PERFMON"));
         assert!(explain_kernel(&denied, Some(1)).0.contains("permission denied"));
         assert!(words(libc::EMFILE, Some(2)).1.contains("ulimit -n"));

@@ -94,12 +94,14 @@ pub enum Source {
     Sampler,
     /// The event that reports processes, threads, names and mappings.
     Tracker,
+    /// The event that samples threads as they leave their CPU.
+    Switcher,
 }
 
 impl Source {
     fn parse_info(self) -> RecordParseInfo {
         let format = match self {
-            Source::Sampler => SAMPLER_FORMAT,
+            Source::Sampler | Source::Switcher => SAMPLER_FORMAT,
             Source::Tracker => TRACKER_FORMAT,
         };
         RecordParseInfo {

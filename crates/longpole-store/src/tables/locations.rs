@@ -24,7 +24,7 @@ pub(crate) static TABLE: Table = Table::new(
             "For `code` the address as the binary's own headers count; for `unmapped`, and for machine code that is `named`, that in the process. A return address is already one byte less.",
         ),
         optional("reason", Kind::Text, "Why unwinding stopped."),
-        optional("runtime", Kind::Text, "What runs code that is `named`: `python`, `node`, `jvm` or `other`."),
+        optional("runtime", Kind::Text, "What runs code that is `named`: `python`, `node`, `jvm`, `other` or `kernel`."),
     ],
     || TABLE.arrow_schema(),
 );

@@ -1,7 +1,7 @@
 //! Threads.
 
-use arrow::array::ArrayRef;
-use longpole_model::{Clock, Monotonic, Thread};
+use arrow::array::{ArrayRef, Int64Array};
+use longpole_model::{Clock, Monotonic, Thread, ThreadTotals};
 
 use super::batch::{Batch, Rows, unsigned_at};
 use super::processes::unix;
@@ -18,6 +18,8 @@ pub(crate) static TABLE: Table = Table::new(
         optional("end_time_unix_nano", Kind::Nanos, "Exit, by the wall clock; NULL where it outlived the recording."),
         column("start_time_monotonic_nano", Kind::Nanos, "Start, by CLOCK_MONOTONIC."),
         optional("end_time_monotonic_nano", Kind::Nanos, "Exit, by CLOCK_MONOTONIC."),
+        optional("on_cpu_nanos", Kind::Nanos, "On a CPU in all, as the scheduler counted, where there are no `cpu_slices`; else NULL."),
+        optional("ready_nanos", Kind::Nanos, "Ready and waiting for a CPU in all, as the scheduler counted; NULL as before."),
     ],
     || TABLE.arrow_schema(),
 );
@@ -31,19 +33,25 @@ pub(crate) fn build(rows: &[Thread], clock: &Clock) -> Vec<ArrayRef> {
         array::optional_int(rows.iter().map(|thread| unix(clock, thread.end))),
         array::unsigned(rows.iter().map(|thread| thread.start.0)),
         array::optional_unsigned(rows.iter().map(|thread| thread.end.map(|end| end.0))),
+        array::optional_unsigned(rows.iter().map(|thread| thread.totals.map(|totals| totals.on_cpu_nanos))),
+        array::optional_unsigned(rows.iter().map(|thread| thread.totals.map(|totals| totals.ready_nanos))),
     ]
 }
 
 pub(crate) fn read(batch: &Batch<'_>, threads: &mut Vec<Thread>) -> Rows<()> {
     let (pid, tid, name) = (batch.number("pid")?, batch.number("tid")?, batch.text("name")?);
     let (start, end) = (batch.int("start_time_monotonic_nano")?, batch.int("end_time_monotonic_nano")?);
+    let (on_cpu, ready) = (batch.added("on_cpu_nanos", Batch::int)?, batch.added("ready_nanos", Batch::int)?);
+    let total_at = |column: Option<&Int64Array>, row| column.and_then(|column| unsigned_at(column, row));
     for row in batch.rows() {
+        let totals = total_at(on_cpu, row).zip(total_at(ready, row));
         threads.push(Thread {
             pid: pid.value(row),
             tid: tid.value(row),
             name: name.value(row).to_owned(),
             start: Monotonic(start.value(row).cast_unsigned()),
             end: unsigned_at(end, row).map(Monotonic),
+            totals: totals.map(|(on_cpu_nanos, ready_nanos)| ThreadTotals { on_cpu_nanos, ready_nanos }),
         });
     }
     Ok(())

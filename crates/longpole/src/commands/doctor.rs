@@ -12,7 +12,7 @@ use anyhow::Result;
 use longpole_capture::child;
 use longpole_capture::inject;
 use longpole_capture::sampler::{self, Options, Recorder};
-use longpole_model::Observation;
+use longpole_model::{CaptureMode, Observation};
 use longpole_store::{RecordingState, Store};
 use serde::Serialize;
 
@@ -93,27 +93,46 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
         let gated = child::prepare(&["true".into()], environment).map_err(|error| (error.to_string(), String::new()))?;
         let nowhere: Vec<Observation> = Vec::new();
         let recorder = Recorder::start(gated.pid(), &Options { clock, ..Options::default() }, Box::new(nowhere));
-        recorder.map(|recorder| (recorder.clock(), recorder.rate_hz())).map_err(|refused| (refused.reason, refused.remedy))
+        recorder.map(|recorder| (recorder.clock(), recorder.rate_hz(), recorder.mode())).map_err(|refused| (refused.reason, refused.remedy))
     };
     let mut checks = Vec::new();
     match attach(sampler::SampleClock::CpuClock) {
-        Ok((clock, rate_hz)) => {
-            checks.push(ok("profiling", format!("processes can be sampled by {clock}, {rate_hz} times a second{paranoid}")))
+        Ok((clock, rate_hz, mode)) => {
+            checks.push(ok("profiling", format!("processes can be sampled by {clock}, {rate_hz} times a second{paranoid}")));
+            checks.push(kernel(&mode));
         }
         Err((reason, remedy)) => {
             checks.push(warn(
                 "profiling",
-                format!("no samples: {reason}{paranoid}; spans and processes are recorded all the same"),
+                format!("no samples: {reason}{paranoid}; spans, processes, totals of threads and long waits are recorded all the same"),
                 remedy,
             ));
             return checks;
         }
     }
     match attach(sampler::SampleClock::Cycles) {
-        Ok((sampler::SampleClock::Cycles, _)) => checks.push(ok("cycles", "there is a cycle counter to sample by: run --clock cycles")),
+        Ok((sampler::SampleClock::Cycles, ..)) => checks.push(ok("cycles", "there is a cycle counter to sample by: run --clock cycles")),
         _ => checks.push(ok("cycles", "there is no cycle counter to sample by; the kernel's timer is as good here")),
     }
     checks
+}
+
+/// Whether the kernel's own functions are seen.
+fn kernel(mode: &CaptureMode) -> Check {
+    match (mode, sampler::can_name_functions()) {
+        (CaptureMode::Perf, Ok(())) => ok("kernel", "functions of the kernel are sampled, below those that called them"),
+        (CaptureMode::Perf, Err(why)) => warn(
+            "kernel",
+            format!("functions of the kernel are sampled and have no names: {why}"),
+            "sysctl kernel.kptr_restrict=0, with kernel.perf_event_paranoid=1 or the capability CAP_SYSLOG",
+        ),
+        (CaptureMode::User { why_not_kernel }, _) => {
+            // Reason and remedy are one text in a recording.
+            let (why, remedy) = why_not_kernel.split_once("; ").unwrap_or((why_not_kernel, ""));
+            ok("kernel", format!("functions of the kernel are not sampled, only the time in it is known: {why}; to see them: {remedy}"))
+        }
+        (CaptureMode::Off | CaptureMode::Refused { .. }, _) => ok("kernel", "not sampled"),
+    }
 }
 
 /// Where names of functions come from beside the binaries themselves.

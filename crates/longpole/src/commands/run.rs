@@ -243,20 +243,24 @@ impl Recorded {
         };
         let remove_perf_maps = !arguments.jit.is_empty();
         let options = sampler::Options { rate_hz: arguments.rate, clock, remove_perf_maps, ..sampler::Options::default() };
-        let sink = self.writer.wal().observation_sink();
-        let sink: Box<dyn ObservationSink> = match arguments.redact {
-            Redact::On => Box::new(RedactingSink::new(sink)),
-            Redact::Off => Box::new(sink),
+        let sink = || -> Box<dyn ObservationSink> {
+            let sink = self.writer.wal().observation_sink();
+            match arguments.redact {
+                Redact::On => Box::new(RedactingSink::new(sink)),
+                Redact::Off => Box::new(sink),
+            }
         };
-        match sampler::Recorder::start(pid, &options, sink) {
+        match sampler::Recorder::start(pid, &options, sink()) {
             Ok(recorder) => {
                 let mode = recorder.mode();
                 (Some(recorder), mode)
             }
             Err(refused) => {
                 let reason = refused.to_words();
+                // What `/proc` tells is better than nothing, and nothing is no trouble for the command.
+                let watching = sampler::Recorder::watch(pid, &options, &refused, sink()).ok();
                 self.lose(LossKind::ProfilingRefused, reason.clone());
-                (None, CaptureMode::Refused { reason })
+                (watching, CaptureMode::Refused { reason })
             }
         }
     }

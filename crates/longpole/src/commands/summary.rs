@@ -94,7 +94,11 @@ fn path_line(view: &view::SummaryView, style: Style) -> String {
     if view.rate_hz == 0 {
         let _ = write!(text, "no samples, so on-CPU time is not known");
     } else {
-        let _ = write!(text, "on-CPU {}", percent(states.on_cpu_nanos, wall));
+        if view.mode == "refused" {
+            let _ = write!(text, "on-CPU not known");
+        } else {
+            let _ = write!(text, "on-CPU {}", percent(states.on_cpu_nanos, wall));
+        }
         let blocked: Vec<String> = states
             .blocked_nanos
             .parts()

@@ -1,0 +1,107 @@
+//! Short waits: of those that are over before a thread can be looked at, some have a stack, copied as the thread left its CPU.
+//!
+//! ```text
+//! thread     ===|      |=====|   |====|       |===
+//! sampled      ▲                     ▲                 by the kernel, now and then; registers, stack, and its own call chain
+//! doze          |------|              |-------|        its times are those of the switch records: exact
+//! ```
+//!
+//! Longer ones are looked at while they last, which tells more: the descriptors of a `poll`, the arguments of a call. What a doze waits for
+//! is told by the functions of the kernel that it left its CPU in, once their names are read.
+
+use longpole_model::{ContextRecord, Monotonic, Observation, StackId, Wait, WaitKind};
+
+use crate::kernel::Kernel;
+use crate::stacks::{NumberMap, Out};
+
+/// Most dozes that wait for names: 3 MB. Beyond it names are read at once.
+const HELD_MAX: usize = 10_000;
+
+/// A thread that leaves its CPU, or has left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Doze {
+    pub(crate) pid: u32,
+    pub(crate) stack: Option<StackId>,
+    pub(crate) context: ContextRecord,
+    /// Where the kernel was.
+    pub(crate) chain: Vec<u64>,
+    /// When it was switched out; `None` until its record comes.
+    pub(crate) since: Option<u64>,
+}
+
+/// Those that are sampled.
+#[derive(Debug, Default)]
+pub(crate) struct Dozes {
+    /// By thread, the last one.
+    falling: NumberMap<u32, Doze>,
+    /// Over, and not told.
+    held: Vec<(Wait, Vec<u64>)>,
+}
+
+impl Dozes {
+    /// A thread is about to leave its CPU.
+    pub(crate) fn falls(&mut self, tid: u32, doze: Doze) {
+        self.falling.insert(tid, doze);
+    }
+
+    /// It has left it; where it had to, it does not wait for anything.
+    pub(crate) fn switched_out(&mut self, tid: u32, time: u64, preempted: bool) {
+        if let Some(doze) = self.falling.get_mut(&tid) {
+            doze.since = Some(time);
+            if preempted {
+                self.falling.remove(&tid);
+            }
+        }
+    }
+
+    /// It has its CPU again.
+    pub(crate) fn over(&mut self, tid: u32) -> Option<Doze> {
+        self.falling.remove(&tid).filter(|doze| doze.since.is_some())
+    }
+
+    /// Keeps one that is over until what it waited for is known.
+    pub(crate) fn hold(&mut self, tid: u32, doze: Doze, end: u64) {
+        let Doze { pid, stack, context, chain, since } = doze;
+        let Some(since) = since else { return };
+        let (start, end) = (Monotonic(since), Monotonic(end));
+        self.held.push((Wait { pid, tid, start, end, kind: WaitKind::Other, syscall: String::new(), stack, context }, chain));
+    }
+
+    /// Whether no more can be held.
+    pub(crate) fn is_full(&self) -> bool {
+        self.held.len() >= HELD_MAX
+    }
+
+    /// Tells those that are over; how many were kept.
+    pub(crate) fn tell(&mut self, kernel: &mut Kernel, out: &mut Out) -> u64 {
+        let mut kept = 0;
+        for (mut wait, chain) in self.held.drain(..) {
+            (wait.kind, wait.syscall) = kernel.wait(&chain);
+            kept += u64::from(out.give(Observation::Wait(wait)));
+        }
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doze_is_between_its_own_switches_and_was_no_choice_of_others() {
+        let doze = |pid| Doze { pid, stack: None, context: ContextRecord::Absent, chain: Vec::new(), since: None };
+        let mut dozes = Dozes::default();
+        assert_eq!(dozes.over(7), None);
+        dozes.falls(7, doze(1));
+        assert_eq!(dozes.over(7), None, "the record of its leaving was lost");
+        dozes.falls(7, doze(2));
+        dozes.switched_out(7, 100, true);
+        assert_eq!(dozes.over(7), None);
+        dozes.falls(7, doze(3));
+        dozes.switched_out(7, 200, false);
+        let over = dozes.over(7).unwrap();
+        assert_eq!((over.pid, over.since), (3, Some(200)));
+        dozes.hold(7, over, 300);
+        assert_eq!((dozes.held.len(), dozes.held[0].0.nanos(), dozes.is_full()), (1, 100, false));
+    }
+}

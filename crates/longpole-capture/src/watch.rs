@@ -1,0 +1,345 @@
+//! Watches a tree of processes by `/proc` alone, where the kernel refuses performance events: a container, a sandbox.
+//!
+//! ```text
+//! look      |        |        |        |        |        |      every few milliseconds, as often as a fiftieth of a CPU pays for
+//! thread         ├=======..............................====┤    began and ended between two looks
+//! slices         1            2        2        2       3      the scheduler's count of its turns: unchanged, it slept throughout
+//! wait                        |-----------------|              from the first look that found it asleep to the last
+//! ```
+//!
+//! What lived only between two looks is not seen, and times are those of the looks. What the scheduler has counted of a thread (time
+//! on a CPU, time in which it waited for one) is exact, as of the last look.
+
+use std::collections::HashSet;
+use std::fs;
+
+use longpole_model::ThreadTotals;
+
+use crate::stacks::NumberMap;
+
+/// Shortest time between two looks.
+pub(crate) const PAUSE_NANOS: u64 = 5_000_000;
+
+/// Longest time between two looks, however large the tree.
+const PAUSE_NANOS_MAX: u64 = 1_000_000_000;
+
+/// The part of a CPU that looks may take: one in so many.
+const CPU_PART: u64 = 50;
+
+/// Most processes that are watched: what has more is no command.
+const PROCESSES_MAX: usize = 4_096;
+
+/// What a look found to be different.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A process was made.
+    Forked { pid: u32, parent: u32 },
+    /// A process runs another program.
+    Executed { pid: u32, name: String },
+    /// A thread was made, beside the first of its process.
+    Began { pid: u32, tid: u32 },
+    /// A thread has another name.
+    Named { pid: u32, tid: u32, name: String },
+    /// A thread sleeps since it was looked at last, or longer.
+    Asleep { pid: u32, tid: u32 },
+    /// A thread that slept has run since: it slept up to this time at least.
+    Awake { pid: u32, tid: u32, until: u64 },
+    /// A thread is gone, the last of its process or not; with what was counted of it last.
+    Ended { pid: u32, tid: u32, totals: Option<ThreadTotals> },
+}
+
+/// A process as it was seen last.
+struct Known {
+    /// When it was made, in ticks: tells it from a later one of the same number.
+    start: u64,
+    /// Where its program and its stack lie: another exec puts them elsewhere.
+    program: (u64, u64),
+    name: String,
+    threads: NumberMap<u32, KnownThread>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct KnownThread {
+    name: String,
+    schedule: Option<Schedule>,
+    /// Whether it slept when it was looked at, and when it was last seen to.
+    asleep: Option<u64>,
+}
+
+/// What `schedstat` says of a thread: `ON-CPU-NANOS WAITING-NANOS TURNS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Schedule {
+    totals: ThreadTotals,
+    turns: u64,
+}
+
+/// The tree.
+pub(crate) struct Watch {
+    root: u32,
+    known: NumberMap<u32, Known>,
+}
+
+impl Watch {
+    /// Watches process `root`, which waits to exec, and all that descend from it.
+    pub(crate) fn new(root: u32) -> Watch {
+        let mut known = NumberMap::default();
+        if let Some(stat) = Stat::of_process(root) {
+            // It is still a copy of this process: what it is comes with its exec.
+            known.insert(root, Known { start: stat.start, program: stat.program, name: stat.name, threads: NumberMap::default() });
+        }
+        Watch { root, known }
+    }
+
+    /// How long to wait for the next look after one that took so long.
+    pub(crate) fn pause(spent_nanos: u64) -> u64 {
+        spent_nanos.saturating_mul(CPU_PART).clamp(PAUSE_NANOS, PAUSE_NANOS_MAX)
+    }
+
+    /// Looks at all of them.
+    pub(crate) fn look(&mut self, now: u64) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let mut pids: Vec<u32> = self.known.keys().copied().collect();
+        // Parents come before what they made: the numbers of processes grow, but for their wrapping around, where a child waits a look.
+        pids.sort_unstable();
+        let mut next = 0;
+        while let Some(pid) = pids.get(next).copied() {
+            next += 1;
+            let Some(children) = self.look_at(pid, now, &mut changes) else { continue };
+            for child in children {
+                if self.known.contains_key(&child) || self.known.len() >= PROCESSES_MAX {
+                    continue;
+                }
+                let Some(stat) = Stat::of_process(child).filter(|stat| !stat.has_ended()) else { continue };
+                changes.push(Change::Forked { pid: child, parent: pid });
+                let parent = self.known.get(&pid);
+                // It may have executed something already.
+                let program = parent.map(|parent| parent.program).unwrap_or_default();
+                let name = parent.map(|parent| parent.name.clone()).unwrap_or_default();
+                self.known.insert(child, Known { start: stat.start, program, name, threads: NumberMap::default() });
+                pids.push(child);
+            }
+        }
+        changes
+    }
+
+    /// Looks at one process; its children, where it lives.
+    fn look_at(&mut self, pid: u32, now: u64, changes: &mut Vec<Change>) -> Option<Vec<u32>> {
+        let known = self.known.get_mut(&pid)?;
+        let stat = Stat::of_process(pid).filter(|stat| stat.start == known.start && !stat.has_ended());
+        let Some(stat) = stat else {
+            let mut ended = self.known.remove(&pid)?;
+            // The first thread last: with it ends the process, as far as its parent can see.
+            let first = ended.threads.remove(&pid).unwrap_or_default();
+            for (tid, thread) in ended.threads.into_iter().chain([(pid, first)]) {
+                thread.end(pid, tid, changes);
+            }
+            return None;
+        };
+        let has_executed = stat.program != known.program;
+        if has_executed {
+            known.program = stat.program;
+            known.name = stat.name.clone();
+            for (tid, thread) in &mut known.threads {
+                thread.wake(pid, *tid, changes);
+                thread.name.clone_from(&stat.name);
+            }
+            changes.push(Change::Executed { pid, name: stat.name.clone() });
+            known.threads.retain(|tid, _| *tid == pid);
+        }
+        let is_gate = pid == self.root && known.threads.is_empty() && !has_executed;
+        if is_gate {
+            return None;
+        }
+        let mut children = Vec::new();
+        let mut alive = HashSet::new();
+        for entry in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+            let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+            alive.insert(tid);
+            let of_process = known.name.clone();
+            let thread = known.threads.entry(tid).or_insert_with(|| {
+                if tid != pid {
+                    changes.push(Change::Began { pid, tid });
+                }
+                // Until it takes another one it has the name of who made it.
+                KnownThread { name: of_process, ..KnownThread::default() }
+            });
+            thread.look(pid, tid, now, changes);
+            children.extend(children_of(pid, tid));
+        }
+        let gone: Vec<u32> = known.threads.keys().copied().filter(|tid| !alive.contains(tid)).collect();
+        for tid in gone {
+            if let Some(thread) = known.threads.remove(&tid) {
+                thread.end(pid, tid, changes);
+            }
+        }
+        Some(children)
+    }
+
+    /// The totals of all that live.
+    pub(crate) fn totals(&self) -> impl Iterator<Item = (u32, u32, ThreadTotals)> {
+        self.known
+            .iter()
+            .flat_map(|(pid, known)| known.threads.iter().filter_map(|(tid, thread)| Some((*pid, *tid, thread.schedule?.totals))))
+    }
+}
+
+impl KnownThread {
+    fn look(&mut self, pid: u32, tid: u32, now: u64, changes: &mut Vec<Change>) {
+        let schedule = Schedule::read(pid, tid);
+        if schedule.is_some() && schedule == self.schedule {
+            // It has not run since; nothing else can be different.
+            if self.asleep.is_some() {
+                self.asleep = Some(now);
+                return;
+            }
+        } else {
+            self.wake(pid, tid, changes);
+            self.schedule = schedule;
+        }
+        let Some(stat) = Stat::read(&format!("/proc/{pid}/task/{tid}/stat")) else { return };
+        if stat.name != self.name {
+            self.name.clone_from(&stat.name);
+            changes.push(Change::Named { pid, tid, name: stat.name.clone() });
+        }
+        if stat.is_asleep() && schedule.is_some() {
+            self.asleep = Some(now);
+            changes.push(Change::Asleep { pid, tid });
+        }
+    }
+
+    fn wake(&mut self, pid: u32, tid: u32, changes: &mut Vec<Change>) {
+        if let Some(until) = self.asleep.take() {
+            changes.push(Change::Awake { pid, tid, until });
+        }
+    }
+
+    fn end(mut self, pid: u32, tid: u32, changes: &mut Vec<Change>) {
+        self.wake(pid, tid, changes);
+        changes.push(Change::Ended { pid, tid, totals: self.schedule.map(|schedule| schedule.totals) });
+    }
+}
+
+impl Schedule {
+    fn read(pid: u32, tid: u32) -> Option<Schedule> {
+        Schedule::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Schedule> {
+        let mut numbers = text.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
+        let (on_cpu_nanos, ready_nanos, turns) = (numbers.next()??, numbers.next()??, numbers.next()??);
+        // A kernel that does not count says so by zeros.
+        (turns > 0).then_some(Schedule { totals: ThreadTotals { on_cpu_nanos, ready_nanos }, turns })
+    }
+}
+
+/// The children of a thread, where the kernel lists them (CONFIG_PROC_CHILDREN).
+fn children_of(pid: u32, tid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// What is wanted of a `stat` file: `PID (NAME) STATE …`; the fields are those of proc(5), where the state is number 3.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    name: String,
+    state: u8,
+    start: u64,
+    program: (u64, u64),
+}
+
+impl Stat {
+    fn of_process(pid: u32) -> Option<Stat> {
+        Stat::read(&format!("/proc/{pid}/stat"))
+    }
+
+    fn read(path: &str) -> Option<Stat> {
+        Stat::parse(&fs::read(path).ok()?)
+    }
+
+    fn parse(text: &[u8]) -> Option<Stat> {
+        let text = String::from_utf8_lossy(text);
+        // The name may hold anything, spaces and brackets included.
+        let (before, after) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = after.split_ascii_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Stat {
+            name: before.split_once('(')?.1.to_owned(),
+            state: *fields.first()?.as_bytes().first()?,
+            start: number(22)?,
+            program: (number(26)?, number(28)?),
+        })
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    fn is_asleep(&self) -> bool {
+        matches!(self.state, b'S' | b'D')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::perf::monotonic_nanos;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn the_files_of_proc_are_read_with_odd_names() {
+        let stat = b"42 (a) b (c)) S 7 42 42 0 -1 4227084 12 1 3 0 4 5 0 0 20 0 1 0 99 0 0 18446744073709551615 4096 8192 77 0 0 0 0";
+        let expected = Stat { name: "a) b (c)".to_owned(), state: b'S', start: 99, program: (4096, 77) };
+        assert_eq!(Stat::parse(stat), Some(expected));
+        assert!(Stat::parse(b"").is_none() && Stat::parse(b"42 (x").is_none() && Stat::parse(b"42 (x) S 1").is_none());
+        let schedule = Schedule { totals: ThreadTotals { on_cpu_nanos: 12, ready_nanos: 3 }, turns: 4 };
+        assert_eq!(Schedule::parse("12 3 4\n"), Some(schedule));
+        assert_eq!((Schedule::parse("0 0 0\n"), Schedule::parse("1 2"), Schedule::parse("a b c")), (None, None, None));
+    }
+
+    #[test]
+    fn a_pause_is_paid_for_by_what_looking_costs() {
+        assert_eq!([0, 100_000, 1_000_000, 1_000_000_000].map(Watch::pause), [PAUSE_NANOS, PAUSE_NANOS, 50_000_000, PAUSE_NANOS_MAX]);
+    }
+
+    /// Looks until something is so; all that changed up to then.
+    fn until(watch: &mut Watch, all: &mut Vec<Change>, is_so: impl Fn(&[Change]) -> bool) {
+        while !is_so(all) {
+            all.extend(watch.look(monotonic_nanos()));
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_shell_its_child_their_sleep_and_their_ends_are_seen() {
+        // What becomes the shell waits at its gate first.
+        let mut gate = Command::new("sh");
+        gate.args(["-c", "read line; exec sh -c 'sleep 1000 & read line; kill $!; wait'"]).stdin(Stdio::piped());
+        let mut shell = gate.spawn().unwrap();
+        let pid = shell.id();
+        while Stat::of_process(pid).is_none_or(|stat| !stat.is_asleep() || stat.name != "sh") {
+            std::thread::yield_now();
+        }
+        let mut watch = Watch::new(pid);
+        let mut all = Vec::new();
+        assert_eq!(watch.look(monotonic_nanos()), []);
+        shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Executed { name, .. } if name == "sleep")));
+        let child = all.iter().find_map(|change| if let Change::Forked { pid, .. } = change { Some(*pid) } else { None }).unwrap();
+        assert!(all.contains(&Change::Executed { pid, name: "sh".to_owned() }));
+        assert!(all.contains(&Change::Forked { pid: child, parent: pid }));
+        until(&mut watch, &mut all, |all| {
+            let asleep = |it: &Change| matches!(it, Change::Asleep { tid, .. } if *tid == child);
+            let executed = all.iter().position(|it| matches!(it, Change::Executed { pid, .. } if *pid == child)).unwrap();
+            all[executed..].iter().any(asleep)
+        });
+        assert!(watch.totals().any(|(_, tid, totals)| tid == child && totals.on_cpu_nanos > 0));
+        shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == pid)));
+        let woke = all.iter().position(|change| matches!(change, Change::Awake { tid, .. } if *tid == child)).unwrap();
+        let ended = all.iter().position(|change| matches!(change, Change::Ended { tid, totals: Some(_), .. } if *tid == child)).unwrap();
+        assert!(woke < ended);
+        assert!(watch.known.is_empty());
+        shell.wait().unwrap();
+    }
+}
