@@ -251,6 +251,9 @@ pub struct CallTree {
 /// A callee holds at least this share of the samples for the answer to go on into it.
 const HOT_SHARE_PERCENT: u64 = 50;
 
+/// A function with this share of its time in the kernel only asks it to do something.
+const ASKS_PERCENT: u64 = 90;
+
 impl CallTree {
     /// The tree of these samples. Children stand by total, largest first, then by function.
     pub fn new(recording: &Recording, functions: &Functions, samples: impl Iterator<Item = (StackId, u64)>) -> CallTree {
@@ -327,8 +330,9 @@ impl CallTree {
     }
 
     /// The function to name when one has to be named: from the root down along the heaviest callee as long as that holds at
-    /// least half of all samples. `None` where even the first level is split.
-    pub fn hot_function(&self) -> Option<usize> {
+    /// least half of all samples. It is one of the program: what it has the kernel do is its own doing, and what does nothing but
+    /// ask the kernel (`read`) says less than its caller. `None` where even the first level is split.
+    pub fn hot_function(&self, functions: &Functions) -> Option<usize> {
         let all = *self.total_nanos.first()?;
         let mut hot = None;
         // In pre-order the heaviest child of a row is the row after it.
@@ -336,6 +340,12 @@ impl CallTree {
             let heavy = self.total_nanos[row] > 0 && self.total_nanos[row].saturating_mul(100) >= all.saturating_mul(HOT_SHARE_PERCENT);
             if self.parent[row] != Some(row - 1) || !heavy {
                 break;
+            }
+            let in_kernel = self.function[row].is_some_and(|f| functions.list[f].runtime == Some(Runtime::Kernel));
+            if in_kernel && hot.is_some() {
+                let asks_only = self.total_nanos[row].saturating_mul(100) >= self.total_nanos[row - 1].saturating_mul(ASKS_PERCENT);
+                let caller = self.parent[row - 1].and_then(|caller| self.function[caller]);
+                return if asks_only { caller.or(hot) } else { hot };
             }
             hot = self.function[row];
         }
@@ -403,12 +413,24 @@ all 0..10 self 0
             let recording = text::parse(text).unwrap();
             let functions = Functions::new(&recording);
             let tree = CallTree::new(&recording, &functions, all(&recording));
-            tree.hot_function().map(|f| functions.list[f].function.clone())
+            tree.hot_function(&functions).map(|f| functions.list[f].function.clone())
         };
         assert_eq!(hot("sample 0ms x6 main;burn;mul\nsample 6ms x5 main;burn;add\nsample 11ms x1 main\n").as_deref(), Some("mul"));
         assert_eq!(hot("sample 0ms x3 main;burn;mul\nsample 3ms x3 main;burn;add\nsample 6ms x3 main;burn\n").as_deref(), Some("burn"));
         assert_eq!(hot("sample 0ms a\nsample 1ms b\nsample 2ms c\n"), None);
         assert_eq!(hot("a 0..1ms"), None);
+        let in_kernel = |text: &str| {
+            let mut recording = text::parse(text).unwrap();
+            for location in recording.locations.iter_mut().filter(|location| location.frames[0].function.starts_with("k_")) {
+                location.kind = LocationKind::Named { runtime: Runtime::Kernel, address: None };
+            }
+            let functions = Functions::new(&recording);
+            let tree = CallTree::new(&recording, &functions, all(&recording));
+            tree.hot_function(&functions).map(|f| functions.list[f].function.clone())
+        };
+        assert_eq!(in_kernel("sample 0ms x9 main;fill;read;k_read;k_copy\n").as_deref(), Some("fill"));
+        assert_eq!(in_kernel("sample 0ms x6 main;fill;k_fault\nsample 6ms x3 main;fill\n").as_deref(), Some("fill"));
+        assert_eq!(in_kernel("sample 0ms x6 k_exec;k_map\n").as_deref(), Some("k_exec"));
     }
 
     #[test]

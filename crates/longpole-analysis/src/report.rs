@@ -535,7 +535,7 @@ impl Report {
 
     /// The function to name for these samples, where one holds half of them.
     pub fn hot_function(&self, samples: &[u32]) -> Option<usize> {
-        CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied())).hot_function()
+        CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied())).hot_function(&self.functions)
     }
 
     /// Where a function ran.

@@ -362,7 +362,7 @@ pub struct TopFrameView {
     pub file: String,
     /// Source line, 0 where unknown.
     pub line: u32,
-    /// What runs it, where no binary holds it: `python`, `node`, `jvm`, `other`.
+    /// What runs it, where no binary of the process holds it: `python`, `node`, `jvm`, `other`, `kernel`.
     pub runtime: Option<&'static str>,
     /// Time in the function itself.
     pub self_nanos: i64,
@@ -668,7 +668,7 @@ pub struct FlameFrameView {
     pub line: u32,
     /// Why it has no name, where it has none.
     pub reason: Option<String>,
-    /// What runs it, where no binary holds it: `python`, `node`, `jvm`, `other`.
+    /// What runs it, where no binary of the process holds it: `python`, `node`, `jvm`, `other`, `kernel`.
     pub runtime: Option<&'static str>,
 }
 
@@ -702,7 +702,7 @@ pub struct FrameView {
     pub function: String,
     /// Source file, empty where unknown.
     pub file: String,
-    /// What runs it, where no binary holds it: `python`, `node`, `jvm`, `other`.
+    /// What runs it, where no binary of the process holds it: `python`, `node`, `jvm`, `other`, `kernel`.
     pub runtime: Option<&'static str>,
     /// Samples that contain it.
     pub samples: u64,

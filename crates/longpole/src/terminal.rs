@@ -8,6 +8,11 @@ use crate::env_vars;
 /// Widest line of any text view; narrower terminals fold it, wider ones are not filled, so that output is the same everywhere.
 pub(crate) const WIDTH: usize = 100;
 
+/// A function for people: the kernel's are marked as they are in `perf report`.
+pub(crate) fn function_words(function: &str, runtime: Option<&str>) -> String {
+    if runtime == Some("kernel") { format!("[k] {function}") } else { function.to_owned() }
+}
+
 /// Text with or without colour.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {

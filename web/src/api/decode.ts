@@ -469,6 +469,7 @@ function flameFrame(cursor: Cursor): FlameFrame {
     file: cursor.field('file').string(),
     line: cursor.field('line').count(),
     reason: cursor.field('reason').orNull((c) => c.string()),
+    runtime: cursor.field('runtime').orNull((c) => c.string()),
   };
 }
 

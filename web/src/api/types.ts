@@ -240,6 +240,8 @@ export interface FlameFrame {
   readonly line: number;
   /** Why there is no function name, where there is none. */
   readonly reason: string | null;
+  /** What runs it where no binary holds it, such as `python` or `kernel`. */
+  readonly runtime: string | null;
 }
 
 /** Which time a flame graph shows: on a CPU, blocked, or both. */

@@ -20,3 +20,10 @@ it('names a function of a script by its place, and others by themselves', () => 
   expect(shorterNamesOfPlaced({ function: 'burn', file: '/srv/app.js', line: 0 })).toEqual(['burn (app.js)', 'burn']);
   expect(shorterNamesOfPlaced({ function: 'a::b', file: 'src/a.rs', line: 3 })).toEqual(['a::b', 'b']);
 });
+
+it('marks functions of the kernel, whose code they are, and never takes them for scripts', () => {
+  const read = { function: 'ksys_read', file: '', line: 0, runtime: 'kernel' };
+  expect(originOfPlaced(read)).toEqual({ name: 'kernel', kind: 'crate' });
+  expect(shorterNamesOfPlaced(read)).toEqual(['[k] ksys_read']);
+  expect(originOfPlaced({ ...read, function: '[kernel]' }).name).toBe('kernel');
+});

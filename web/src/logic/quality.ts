@@ -34,6 +34,7 @@ const TITLES: Readonly<Record<string, string>> = {
   limited_slots: 'limits of work in flight',
   kernel_time: 'time in the kernel, which is not sampled',
   cpu_busy: 'waited for a CPU',
+  watched: 'known by looks at /proc only',
   resources_unmatched: 'operations of Pulumi without a call among the spans',
   values_redacted: 'credentials taken out',
 };

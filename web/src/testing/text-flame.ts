@@ -68,7 +68,7 @@ export function flameOf(text: string): Flame {
     weight_nanos: root.total * 1e6,
     few_samples: root.total < 20,
     links: { record: root.total, inferred: 0, ambiguous: 0, none: 0 },
-    frames: frames.map((name, index) => ({ handle: `f${index + 1}`, function: name, file: '', line: 0, reason: null })),
+    frames: frames.map((name, index) => ({ handle: `f${index + 1}`, function: name, file: '', line: 0, reason: null, runtime: null })),
     nodes,
   });
 }

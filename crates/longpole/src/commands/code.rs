@@ -7,7 +7,7 @@ use super::recording::{Setting, in_order, is_handle, load, print, print_json};
 use super::span::not_found;
 use crate::args::{Format, FrameArguments, ThreadsArguments, TopArguments};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, pad, percent, right};
+use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, function_words, pad, percent, right};
 
 /// Spans listed for a function.
 const SPANS_SHOWN: usize = 20;
@@ -51,7 +51,7 @@ fn top_text(view: &view::TopView, style: Style) -> String {
             right(&percent(function.self_nanos, view.weight_nanos), 5),
             right(&unit.show(function.total_nanos), 9),
             style.handle(&function.handle),
-            fit(&function.function, room),
+            fit(&function_words(&function.function, function.runtime), room),
             style.faint(&place)
         ));
     }
@@ -81,7 +81,12 @@ pub(crate) fn frame(setting: &Setting, arguments: &FrameArguments) -> Result<()>
 
 fn frame_text(view: &view::FrameView, style: Style) -> String {
     let unit = TimeUnit::of(view.total_nanos);
-    let mut out = format!("{}  {}  {}\n", style.handle(&view.handle), style.strong(&view.function), style.faint(&view.recording));
+    let mut out = format!(
+        "{}  {}  {}\n",
+        style.handle(&view.handle),
+        style.strong(&function_words(&view.function, view.runtime)),
+        style.faint(&view.recording)
+    );
     if !view.file.is_empty() {
         out.push_str(&style.faint(&format!("{}\n", view.file)));
     }

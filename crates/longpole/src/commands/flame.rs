@@ -9,7 +9,7 @@ use super::recording::{Setting, is_handle, load, print, print_json};
 use super::span::not_found;
 use crate::args::{FlameArguments, Format};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, right};
+use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, function_words, right};
 
 /// Deepest indentation that still leaves room for names.
 const INDENT_MAX: usize = 30;
@@ -116,10 +116,10 @@ fn left_out(view: &view::FlameView, style: Style) -> String {
 
 /// The name of a function; with its place where names alone say little, as those of scripts do.
 fn label(frame: &view::FlameFrameView, line: u32) -> String {
-    let function = &frame.function;
+    let function = function_words(&frame.function, frame.runtime);
     let file = frame.file.rsplit('/').next().unwrap_or_default();
     match (frame.runtime, file, line) {
-        (None, ..) | (_, "", _) => function.clone(),
+        (None, ..) | (_, "", _) => function,
         (Some(_), file, 0) => format!("{function} ({file})"),
         (Some(_), file, line) => format!("{function} ({file}:{line})"),
     }

@@ -6,7 +6,7 @@ use longpole_server::view;
 use super::recording::{Setting, in_order, load, print, print_json};
 use crate::args::{Format, SpanArguments};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, duration, fit, percent, range, right};
+use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, duration, fit, function_words, percent, range, right};
 
 /// Attributes shown as text; `--format json` has all.
 const ATTRIBUTES_SHOWN: usize = 24;
@@ -136,7 +136,7 @@ fn text(view: &view::SpanView, style: Style) -> String {
                 right(&unit.show(frame.self_nanos), 9),
                 right(&unit.show(frame.total_nanos), 9),
                 style.handle(&frame.handle),
-                fit(&frame.function, room),
+                fit(&function_words(&frame.function, frame.runtime), room),
                 style.faint(&place)
             ));
         }
