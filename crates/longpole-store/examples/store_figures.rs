@@ -43,6 +43,7 @@ fn run() -> Run {
         rate_hz: 999,
         mode: CaptureMode::User,
         cpu_nanos: None,
+        usage: None,
         recorder_cost: None,
     }
 }

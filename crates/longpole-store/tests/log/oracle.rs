@@ -36,6 +36,7 @@ impl Log {
             rate_hz: 999,
             mode: CaptureMode::User,
             cpu_nanos: None,
+            usage: None,
             recorder_cost: None,
         };
         let writer = store.create(&run).unwrap();
