@@ -24,4 +24,5 @@ pub mod signals;
 pub mod span_context;
 mod stacks;
 mod sys;
+mod usage;
 mod waits;

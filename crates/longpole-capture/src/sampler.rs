@@ -37,6 +37,7 @@ use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
 use crate::sys::parts::{ProcessMemory, read_memory};
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, realtime_nanos, thread_cpu_nanos};
+use crate::usage::Usages;
 use crate::waits::{Sleeper, Waits};
 
 /// How often both clocks are read, and losses told.
@@ -270,6 +271,7 @@ struct Processor {
     stats: Stats,
     losses: Losses,
     waits: Waits,
+    usages: Usages,
     weigher: Weigher,
     stack_bytes: u32,
     /// Batches that still have records in `pending`, oldest first, and the number of the oldest.
@@ -299,6 +301,7 @@ impl Processor {
             stats: Stats::default(),
             losses: Losses::default(),
             waits: Waits::new(),
+            usages: Usages::new(),
             weigher: Weigher::new(clock, rate_hz),
             stack_bytes,
             batches: VecDeque::new(),
@@ -318,6 +321,7 @@ impl Processor {
         let now = monotonic_nanos();
         for process in tree {
             self.tree.found(now, process, &mut self.out);
+            self.usages.execed(process.pid, now);
             for map in &process.maps {
                 let record = MapRecord {
                     start: map.start,
@@ -349,7 +353,7 @@ impl Processor {
             if self.out.dirty {
                 due = due.min(self.next_flush);
             }
-            due = due.min(self.waits.next_due().unwrap_or(due));
+            due = due.min(self.waits.next_due().unwrap_or(due)).min(self.usages.next_due().unwrap_or(due));
             let mut patience = Duration::from_nanos(due.saturating_sub(now));
             if self.tree.waits_for_exec() {
                 patience = patience.min(EXEC_RETRY);
@@ -371,7 +375,9 @@ impl Processor {
             if self.waits.look(now, |tid| tree.record_hint(tid)) {
                 self.pythons.look_soon();
             }
+            self.usages.look(now, &mut self.out);
             if now >= self.next_anchor {
+                self.usages.compare(now, self.tree.pids());
                 self.anchor();
             }
             if self.out.dirty && now >= self.next_flush && handover.is_empty() {
@@ -387,6 +393,7 @@ impl Processor {
         for (tid, sleeper) in self.waits.rest() {
             self.wait(tid, sleeper, now);
         }
+        self.usages.finish(now, &mut self.out);
         self.tree.finish(now, &mut self.out);
         self.jit.finish(&mut self.stacks, &mut self.out);
         self.anchor();
@@ -407,7 +414,13 @@ impl Processor {
         self.out.give(Observation::Clock(anchor));
         self.losses.waits_skipped = std::mem::take(&mut self.waits.skipped);
         self.losses.waits_refused = std::mem::take(&mut self.waits.refused);
-        for loss in std::mem::take(&mut self.losses).told().into_iter().chain(self.pythons.losses()).chain(self.jit.losses()) {
+        for loss in std::mem::take(&mut self.losses)
+            .told()
+            .into_iter()
+            .chain(self.pythons.losses())
+            .chain(self.jit.losses())
+            .chain(self.usages.losses())
+        {
             self.out.give(Observation::Loss(loss));
         }
         self.pythons.forget(self.horizon);
@@ -436,6 +449,7 @@ impl Processor {
                     }
                     (Source::Tracker, Ok(record)) => {
                         self.pythons.arrived(&record);
+                        self.count_usage(&record);
                         None
                     }
                     _ => None,
@@ -473,6 +487,16 @@ impl Processor {
             let untold = total.saturating_sub(self.stats.lost);
             self.losses.lost += untold;
             self.stats.lost += untold;
+        }
+    }
+
+    /// Begins or ends to read what a process uses, as soon as it is known that it came or goes.
+    fn count_usage(&mut self, record: &Record<'_>) {
+        match record.body {
+            Body::Fork { pid, parent_pid, .. } if pid != parent_pid => self.usages.forked(pid, record.time),
+            Body::Comm { exec: true, .. } => self.usages.execed(record.pid, record.time),
+            Body::Exit { pid, tid } if pid == tid => self.usages.leaving(pid, &mut self.out),
+            _ => {}
         }
     }
 
@@ -521,6 +545,7 @@ impl Processor {
                 self.tree.exit(time, *pid, *tid, &mut self.out);
                 if self.tree.space(*pid).is_none() {
                     self.jit.ended(*pid, &mut self.stacks, &mut self.out);
+                    self.usages.ended(*pid, time);
                 }
             }
             Body::Lost { count } => {
