@@ -20,4 +20,5 @@ mod receive_from_any_sdk;
 mod run_a_command;
 mod see_native_code;
 mod see_the_code;
+mod see_what_processes_use;
 mod survive_a_crash;
