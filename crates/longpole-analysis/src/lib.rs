@@ -6,6 +6,7 @@
 //! spans ─► bridge ─┬► trace_tree ─► schedule ─┬► critical_path ─┬► poles ─┬► report ─► diff
 //! processes, skew ─┘                 ▲        └► savings ───────┘         │
 //! resources, pipeline ───────────────┘           deployment ──────────────┤
+//! process usage ─► usage ─────────────────────────────────────────────────┤
 //! samples ─► sample_links ─► states, call_tree ───────────────────────────┘
 //! ```
 //!
@@ -44,6 +45,7 @@ pub mod slots;
 pub mod states;
 pub mod threads;
 pub mod trace_tree;
+pub mod usage;
 pub mod waits;
 pub mod wall_profile;
 

@@ -24,6 +24,7 @@ use crate::savings::{Change, Replay, Saving};
 use crate::slots::Ceiling;
 use crate::states::{self, InFlight, Known, Parallelism, SerialStretch, States, Stretch, WorkFigures};
 use crate::trace_tree::{Forest, NodeSource, Note};
+use crate::usage::{self, Notable, ProcessFigures};
 use crate::waits::{self, NodeWaits};
 
 /// Below so many samples a flame graph says that they are few.
@@ -235,6 +236,7 @@ pub struct Report {
     waits: NodeWaits,
     functions: Functions,
     labels: OnceLock<Labels>,
+    figures: OnceLock<Vec<ProcessFigures>>,
     path_states: States,
     in_flight: InFlight,
     deployment: Option<DeploymentTime>,
@@ -274,6 +276,7 @@ impl Report {
             waits,
             functions,
             labels: OnceLock::new(),
+            figures: OnceLock::new(),
             path_states: States::default(),
             in_flight,
             deployment: None,
@@ -316,6 +319,16 @@ impl Report {
     /// Services and names of all nodes.
     pub fn labels(&self) -> &Labels {
         self.labels.get_or_init(|| labels(&self.recording, &self.forest))
+    }
+
+    /// What each process used, in the order of `recording.processes`.
+    pub fn figures(&self) -> &[ProcessFigures] {
+        self.figures.get_or_init(|| usage::figures(&self.recording))
+    }
+
+    /// What of it is worth a line.
+    pub fn notable_usage(&self) -> Vec<Notable> {
+        usage::notable(&self.recording, self.figures())
     }
 
     /// The moment that offsets count from: the start of the run.

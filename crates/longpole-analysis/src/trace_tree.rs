@@ -220,12 +220,16 @@ impl Forest {
 
     /// The process of the node: its own, or the one that emitted the span.
     pub fn process<'a>(&self, recording: &'a Recording, node: usize) -> Option<&'a Process> {
-        let index = match self.nodes[node].source {
-            NodeSource::Root => root_process(recording)?,
-            NodeSource::Process(i) => i,
-            NodeSource::Span(i) => self.process_at(recording.spans[i].pid?, recording.spans[i].start)?,
-        };
-        recording.processes.get(index)
+        recording.processes.get(self.process_number(recording, node)?)
+    }
+
+    /// The place of that process in `recording.processes`.
+    pub fn process_number(&self, recording: &Recording, node: usize) -> Option<usize> {
+        match self.nodes[node].source {
+            NodeSource::Root => root_process(recording),
+            NodeSource::Process(i) => Some(i),
+            NodeSource::Span(i) => self.process_at(recording.spans[i].pid?, recording.spans[i].start),
+        }
     }
 }
 

@@ -22,11 +22,12 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use longpole_model::Exit;
+use longpole_model::{Exit, ProcessUsage, RunUsage};
 
 use crate::error::LaunchError;
 use crate::signals::{self, Reach, Round, Situation};
 use crate::sys::process::{self, Change, Event, ExecStatus, Gated, Image, Pid};
+use crate::usage;
 
 /// Where a command without a slash is looked for when there is no PATH, as the C library has it.
 const PATH_DEFAULT: &[u8] = b"/bin:/usr/bin";
@@ -54,7 +55,10 @@ pub struct RunningChild {
     adopts_orphans: bool,
     /// What the witness got and we are still to see.
     leftover: Vec<(i32, Pid)>,
-    ended: Option<(Exit, u64)>,
+    /// The most memory it had before its exec, where it was a copy of this process.
+    own_peak_bytes: u64,
+    ended: Option<(Exit, u64, Option<RunUsage>)>,
+    last_usage: Option<ProcessUsage>,
 }
 
 /// Makes a process that will execute `argv` in the environment `env`, and waits with it. The command is looked for as
@@ -106,6 +110,7 @@ impl GatedChild {
     /// Opens the gate. Returns when the command's program runs; or, where it cannot be executed, with the reason.
     pub fn release(mut self) -> Result<RunningChild, LaunchError> {
         let mut child = RunningChild::new(self.pid, process::adopts_orphans());
+        child.own_peak_bytes = usage::memory_of(self.pid()).map_or(u64::MAX, |memory| memory.peak_resident_bytes);
         for event in std::mem::take(&mut self.early) {
             child.hand_on(&event, &mut Round::default(), true);
         }
@@ -147,7 +152,16 @@ impl Drop for GatedChild {
 
 impl RunningChild {
     fn new(pid: Pid, adopts_orphans: bool) -> Self {
-        RunningChild { pid, just_stopped: None, stopped: false, adopts_orphans, leftover: Vec::new(), ended: None }
+        RunningChild {
+            pid,
+            just_stopped: None,
+            stopped: false,
+            adopts_orphans,
+            leftover: Vec::new(),
+            own_peak_bytes: u64::MAX,
+            ended: None,
+            last_usage: None,
+        }
     }
 
     /// Process id of the command.
@@ -162,7 +176,7 @@ impl RunningChild {
     /// children of its own besides the command.
     pub fn wait(&mut self) -> Exit {
         loop {
-            if let Some((exit, _)) = self.ended {
+            if let Some((exit, ..)) = self.ended {
                 return exit;
             }
             self.attend(None);
@@ -171,7 +185,17 @@ impl RunningChild {
 
     /// CPU time of the command and of every descendant it waited for, user and system; `None` before it has ended.
     pub fn cpu_nanos(&self) -> Option<u64> {
-        self.ended.map(|(_, cpu_nanos)| cpu_nanos)
+        self.ended.map(|(_, cpu_nanos, _)| cpu_nanos)
+    }
+
+    /// What the command's own process had used when it had ended; `None` before.
+    pub fn last_usage(&self) -> Option<ProcessUsage> {
+        self.last_usage
+    }
+
+    /// Memory and page faults of the command and of every descendant it waited for.
+    pub fn usage(&self) -> Option<RunUsage> {
+        self.ended?.2
     }
 
     /// Attends to signals and to the child until it has ended or, where given, `status` can be read.
@@ -207,6 +231,10 @@ impl RunningChild {
     /// Looks what became of the child.
     fn look(&mut self) {
         while self.ended.is_none() {
+            // Once it is reaped, nobody can see any more what it used.
+            if self.last_usage.is_none() && process::has_ended(self.pid) {
+                self.last_usage = usage::last_reading(self.pid());
+            }
             match process::look_at(self.pid) {
                 Change::None => return,
                 // A stop that we followed is over: otherwise there were no other.
@@ -218,14 +246,18 @@ impl RunningChild {
                     self.just_stopped = None;
                     self.stopped = false;
                 }
-                Change::Ended { exit, cpu_nanos } => self.end(exit, cpu_nanos),
-                Change::Lost => self.end(Exit::Code(EXIT_UNKNOWN), 0),
+                Change::Ended { exit, cpu_nanos, mut usage } => {
+                    // The kernel does not forget at the exec what the copy of us had.
+                    usage.peak_resident_bytes = usage.peak_resident_bytes.filter(|peak| *peak > self.own_peak_bytes);
+                    self.end(exit, cpu_nanos, Some(usage));
+                }
+                Change::Lost => self.end(Exit::Code(EXIT_UNKNOWN), 0, None),
             }
         }
     }
 
-    fn end(&mut self, exit: Exit, cpu_nanos: u64) {
-        self.ended = Some((exit, cpu_nanos));
+    fn end(&mut self, exit: Exit, cpu_nanos: u64, usage: Option<RunUsage>) {
+        self.ended = Some((exit, cpu_nanos, usage));
         let situation = self.situation(false);
         signals::command_has_ended(exit, |event, round| {
             signals::is_for_command(event, &situation, |event| round.reach(event) == Reach::Group)

@@ -26,5 +26,6 @@ pub mod signals;
 pub mod span_context;
 mod stacks;
 mod sys;
+mod usage;
 mod waits;
 mod watch;

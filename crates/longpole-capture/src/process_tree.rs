@@ -110,6 +110,11 @@ impl ProcessTree {
         }
     }
 
+    /// All that live.
+    pub(crate) fn pids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.processes.keys().copied()
+    }
+
     /// The mappings of a process, for reading.
     pub(crate) fn space(&self, pid: u32) -> Option<&Arc<AddressSpace>> {
         self.processes.get(&pid).map(|p| &p.space)

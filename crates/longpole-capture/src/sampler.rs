@@ -42,6 +42,7 @@ use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
 use crate::sys::parts::{ProcessMemory, read_memory};
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, realtime_nanos, thread_cpu_nanos};
+use crate::usage::Usages;
 use crate::waits::{Sleeper, Waits};
 use crate::watch::{Change, Watch};
 
@@ -326,6 +327,7 @@ struct Processor {
     losses: Losses,
     waits: Waits,
     dozes: Dozes,
+    usages: Usages,
     weigher: Weigher,
     stack_bytes: u32,
     /// Batches that still have records in `pending`, oldest first, and the number of the oldest.
@@ -359,6 +361,7 @@ impl Processor {
             losses: Losses::default(),
             waits: Waits::new(),
             dozes: Dozes::default(),
+            usages: Usages::new(),
             weigher: Weigher::new(clock, rate_hz),
             stack_bytes,
             batches: VecDeque::new(),
@@ -379,6 +382,7 @@ impl Processor {
         let now = monotonic_nanos();
         for process in tree {
             self.tree.found(now, process, &mut self.out);
+            self.usages.execed(process.pid, now);
             self.found_code(process.pid, now, &process.maps);
             for thread in process.threads.iter().filter(|thread| thread.blocked) {
                 self.waits.switched(process.pid, thread.tid, now, true);
@@ -485,7 +489,7 @@ impl Processor {
             if self.out.dirty {
                 due = due.min(self.next_flush);
             }
-            due = due.min(self.waits.next_due().unwrap_or(due));
+            due = due.min(self.waits.next_due().unwrap_or(due)).min(self.usages.next_due().unwrap_or(due));
             let mut patience = Duration::from_nanos(due.saturating_sub(now));
             if self.tree.waits_for_exec() {
                 patience = patience.min(EXEC_RETRY);
@@ -514,7 +518,9 @@ impl Processor {
         if self.waits.look(now, |tid| tree.record_hint(tid)) {
             self.pythons.look_soon();
         }
+        self.usages.look(now, &mut self.out);
         if now >= self.next_anchor {
+            self.usages.compare(now, self.tree.pids());
             self.anchor();
         }
         if self.out.dirty && now >= self.next_flush && is_idle {
@@ -528,6 +534,7 @@ impl Processor {
         for (tid, sleeper) in self.waits.rest() {
             self.wait(tid, sleeper, now);
         }
+        self.usages.finish(now, &mut self.out);
         self.tree.finish(now, &mut self.out);
         self.jit.finish(&mut self.stacks, &mut self.out);
         self.anchor();
@@ -556,6 +563,7 @@ impl Processor {
             .chain(self.pythons.losses())
             .chain(self.jit.losses())
             .chain(self.kernel.losses())
+            .chain(self.usages.losses())
         {
             self.out.give(Observation::Loss(loss));
         }
@@ -585,6 +593,7 @@ impl Processor {
                     }
                     (Source::Tracker, Ok(record)) => {
                         self.pythons.arrived(&record);
+                        self.count_usage(&record);
                         None
                     }
                     _ => None,
@@ -628,6 +637,16 @@ impl Processor {
             let untold = total.saturating_sub(self.stats.lost);
             self.losses.lost += untold;
             self.stats.lost += untold;
+        }
+    }
+
+    /// Begins or ends to read what a process uses, as soon as it is known that it came or goes.
+    fn count_usage(&mut self, record: &Record<'_>) {
+        match record.body {
+            Body::Fork { pid, parent_pid, .. } if pid != parent_pid => self.usages.forked(pid, record.time),
+            Body::Comm { exec: true, .. } => self.usages.execed(record.pid, record.time),
+            Body::Exit { pid, tid } if pid == tid => self.usages.leaving(pid, &mut self.out),
+            _ => {}
         }
     }
 
@@ -679,6 +698,7 @@ impl Processor {
                 if self.tree.space(*pid).is_none() {
                     self.jit.ended(*pid, &mut self.stacks, &mut self.out);
                     self.mapped_at.remove(pid);
+                    self.usages.ended(*pid, time);
                 }
             }
             Body::Lost { count } => {

@@ -19,8 +19,8 @@ use longpole_capture::sampler::{Options, Recorder, Refused, SampleClock, Stats};
 use longpole_model::sink::SinkError;
 use longpole_model::stack::LocationKind;
 use longpole_model::{
-    AbsAddr, CaptureMode, ContextRecord, CpuSlice, LocationId, Loss, LossKind, Mapping, Observation, ObservationSink, Runtime, Sample,
-    SpanId, StackId, TraceId, VirtOffset, Wait, WaitKind,
+    AbsAddr, CaptureMode, ContextRecord, CpuSlice, Exit, LocationId, Loss, LossKind, Mapping, Observation, ObservationSink, ProcessUsage,
+    Runtime, Sample, SpanId, StackId, TraceId, VirtOffset, Wait, WaitKind,
 };
 use longpole_symbols::{HostFiles, Symbolizer};
 
@@ -52,6 +52,7 @@ fn role() {
         "waits" => role_waits(),
         "kernel" => role_kernel(),
         "dozes" => role_dozes(),
+        "grows" => role_grows(),
         "without-files" => role_without_files(),
         "without-system-call" => role_without_system_call(),
         "without-memory" => role_without_memory(),
@@ -379,6 +380,32 @@ fn role_short() {
     for number in 0..30 {
         assert!(Command::new("/bin/true").arg(format!("number-{number}")).status().unwrap().success());
     }
+}
+
+/// Bytes that each step of `grows` takes and keeps, and how many there are.
+const STEP_BYTES: u64 = 8 << 20;
+const STEPS: u64 = 10;
+
+/// Takes memory in steps and works a while after each; writes a file and reads it; has a child that ends badly.
+fn role_grows() {
+    let path = PathBuf::from(format!("{}.written", std::env::var(FACTS).unwrap()));
+    let mut steps: Vec<Vec<u8>> = Vec::new();
+    let mut file = fs::File::create(&path).unwrap();
+    for step in 0..STEPS {
+        let bytes = vec![step as u8 + 1; STEP_BYTES as usize];
+        file.write_all(&bytes).unwrap();
+        steps.push(bytes);
+        burn_leaf(thread_cpu() + 30 * MILLI);
+    }
+    let mut read = fs::File::open(&path).unwrap();
+    let mut bytes = vec![0; 1 << 20];
+    while read.read(&mut bytes).unwrap() > 0 {}
+    fs::remove_file(&path).unwrap();
+    let child = Command::new("/bin/sh").args(["-c", "kill -9 $$"]).spawn().unwrap();
+    fact("killed", child.id());
+    assert!(!{ child }.wait().unwrap().success());
+    burn_leaf(thread_cpu() + 60 * MILLI);
+    std::mem::forget(black_box(steps));
 }
 
 /// Leaves a process behind that lives until its standard input ends.
@@ -938,6 +965,57 @@ fn processes_that_live_a_millisecond_are_all_seen() {
     assert_eq!(exited, started);
     // On a busy machine some are gone before we look; their names are known all the same.
     println!("arguments of {} of 30 processes", numbers.len());
+    let count = |wanted: fn(&Observation) -> Option<u32>| recorded.all.iter().filter_map(wanted).collect::<BTreeSet<u32>>().len();
+    let read = count(|o| match o {
+        Observation::ProcessUsage(usage) => Some(usage.pid),
+        _ => None,
+    });
+    let statuses = count(|o| match o {
+        Observation::ProcessStatus { pid, .. } => Some(*pid),
+        _ => None,
+    });
+    println!("figures of {read}, and the end of {statuses} of 31 processes");
+}
+
+#[test]
+fn what_a_process_uses_is_seen_while_it_grows_and_how_it_ended_after() {
+    let recorded = record_role("grows");
+    let usage: Vec<ProcessUsage> = recorded
+        .all
+        .iter()
+        .filter_map(|o| match o {
+            Observation::ProcessUsage(usage) if usage.pid == recorded.root => Some(*usage),
+            _ => None,
+        })
+        .collect();
+    let whole = STEP_BYTES * STEPS;
+    let memory: Vec<u64> = usage.iter().filter_map(|usage| usage.memory).map(|memory| memory.resident_bytes).collect();
+    let peak = usage.iter().filter_map(|usage| usage.memory).map(|memory| memory.peak_resident_bytes).max().unwrap();
+    assert!(usage.len() > 10 && usage.len() < 100, "{usage:?}");
+    assert!(memory.is_sorted(), "it only grows: {memory:?}");
+    // The program itself has a few megabytes.
+    assert!(peak >= whole && peak < whole + (12 << 20), "{peak} of {whole}");
+    let distinct = memory.chunk_by(|a, b| b.abs_diff(*a) < STEP_BYTES / 2).count() as u64;
+    assert!(distinct > STEPS / 2, "the steps are seen: {memory:?}");
+    let last = usage.last().unwrap();
+    let io = usage.iter().rev().find_map(|usage| usage.io).unwrap();
+    assert!(within(io.written as f64, whole as f64, 0.01) && within(io.read as f64, whole as f64, 0.05), "{io:?} of {whole}");
+    assert!(within(last.cpu_nanos as f64, recorded.fact("cpu-of-all") as f64, 0.2), "{last:?} {:?}", recorded.facts);
+    // A page of each step is touched for the first time once; the kernel may bring 16 at a time, or 512.
+    assert!(last.minor_faults > whole / (2 << 20), "{last:?}");
+    let ends: BTreeMap<u32, Exit> = recorded
+        .all
+        .iter()
+        .filter_map(|o| match o {
+            Observation::ProcessStatus { pid, exit, .. } => Some((*pid, *exit)),
+            _ => None,
+        })
+        .collect();
+    // Before Linux 6.15 nobody but its parent knows how a process ended.
+    if !ends.is_empty() {
+        assert_eq!(ends.get(&(recorded.fact("killed") as u32)), Some(&Exit::Signal(9)), "{ends:?}");
+        assert_eq!(ends.get(&recorded.root), Some(&Exit::Code(0)), "{ends:?}");
+    }
 }
 
 #[test]

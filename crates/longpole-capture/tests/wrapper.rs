@@ -147,7 +147,8 @@ fn commands_run_one_after_the_other_and_failures_say_what_failed() {
         assert_eq!(running.pid(), pid);
         assert_eq!(running.wait(), Exit::Code(round));
         assert_eq!(running.wait(), Exit::Code(round), "asked again, it says the same");
-        assert!(running.cpu_nanos().is_some());
+        assert!(running.cpu_nanos().is_some() && running.usage().is_some());
+        assert!(running.last_usage().is_some_and(|usage| usage.memory.is_none() && usage.minor_faults > 0));
     }
     let killed = child::prepare(&argv(&["sh", "-c", "kill -KILL $$"]), &environment()).unwrap().release().unwrap().wait();
     assert_eq!(killed, Exit::Signal(libc::SIGKILL));

@@ -27,6 +27,7 @@ pub mod stack;
 pub mod text;
 pub mod texts;
 pub mod time;
+pub mod usage;
 pub mod wait;
 
 pub use address::{AbsAddr, CodeAddress, VirtOffset};
@@ -46,4 +47,5 @@ pub use span_index::SpanIndex;
 pub use stack::{Frame, Location, LocationId, Mapping, MappingId, Runtime, Stack, StackId};
 pub use texts::{Text, Texts};
 pub use time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
+pub use usage::{IoBytes, ProcessMemory, ProcessUsage, RunUsage};
 pub use wait::{Wait, WaitKind};

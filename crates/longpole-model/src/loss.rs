@@ -19,6 +19,8 @@ pub enum LossKind {
     ContextTorn,
     /// Waits that were long enough to be looked at and were not.
     WaitsNotSeen,
+    /// Processes of which not everything that they used may be seen.
+    UsageNotSeen,
     /// Binaries whose symbols could not be read.
     SymbolsUnreadable,
     /// No sampling at all, or less than asked.
@@ -61,7 +63,7 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 26] = [
+    pub const ALL: [LossKind; 27] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -69,6 +71,7 @@ impl LossKind {
         LossKind::FunctionsNotSeen,
         LossKind::ContextTorn,
         LossKind::WaitsNotSeen,
+        LossKind::UsageNotSeen,
         LossKind::SymbolsUnreadable,
         LossKind::ProfilingRefused,
         LossKind::RequestsRefused,
@@ -100,6 +103,7 @@ impl LossKind {
             LossKind::FunctionsNotSeen => "functions_not_seen",
             LossKind::ContextTorn => "context_torn",
             LossKind::WaitsNotSeen => "waits_not_seen",
+            LossKind::UsageNotSeen => "usage_not_seen",
             LossKind::SymbolsUnreadable => "symbols_unreadable",
             LossKind::ProfilingRefused => "profiling_refused",
             LossKind::RequestsRefused => "requests_refused",

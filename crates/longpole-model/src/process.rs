@@ -1,5 +1,6 @@
 //! Processes and threads of a run, and when each thread was on a CPU.
 
+use crate::run::Exit;
 use crate::time::Monotonic;
 
 /// One process of the run. A pid that the kernel used again gives a second one.
@@ -21,6 +22,8 @@ pub struct Process {
     pub end: Option<Monotonic>,
     /// Whether it ran another program than its parent (an exec was seen).
     pub execed: bool,
+    /// How it ended; `None` where it outlived the recording, or nobody could see it.
+    pub exit: Option<Exit>,
 }
 
 /// One thread of a process.

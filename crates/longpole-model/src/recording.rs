@@ -7,6 +7,7 @@ use crate::sample::{Sample, SampleLink};
 use crate::span::Span;
 use crate::stack::{Location, Mapping, Stack};
 use crate::time::Clock;
+use crate::usage::ProcessUsage;
 use crate::wait::Wait;
 
 /// One run with all its tables. Numbered tables (`mappings`, `locations`, `stacks`) are dense: entry `i` has id `i`.
@@ -24,6 +25,8 @@ pub struct Recording {
     pub threads: Vec<Thread>,
     /// When threads were on a CPU, by start.
     pub cpu_slices: Vec<CpuSlice>,
+    /// What processes had used, by time.
+    pub process_usage: Vec<ProcessUsage>,
     /// Samples by time.
     pub samples: Vec<Sample>,
     /// The link of each sample: same length and order as `samples` once sealed, empty before.

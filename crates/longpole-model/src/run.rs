@@ -2,6 +2,7 @@
 
 use crate::id::{SpanId, TraceId};
 use crate::time::Timestamp;
+use crate::usage::RunUsage;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,6 +84,8 @@ pub struct Run {
     pub mode: CaptureMode,
     /// CPU time of the command and every descendant it waited for, user and system, as the kernel's rusage has it.
     pub cpu_nanos: Option<u64>,
+    /// Memory and page faults of the same; `None` where nobody waited for it.
+    pub usage: Option<RunUsage>,
     /// What recording it cost; `None` where the recorder was killed.
     pub recorder_cost: Option<RecorderCost>,
 }

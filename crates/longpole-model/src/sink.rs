@@ -17,6 +17,7 @@ use crate::span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 use crate::stack::{LocationId, LocationKind, Mapping, Runtime, StackId};
 use crate::texts::{Text, Texts};
 use crate::time::{ClockAnchor, Monotonic, Timestamp};
+use crate::usage::{ProcessUsage, RunUsage};
 use crate::wait::Wait;
 
 /// A borrowed [`AttributeValue`].
@@ -304,6 +305,17 @@ pub enum Observation {
         /// When.
         time: Monotonic,
     },
+    /// How a process ended, which is known some time after its end.
+    ProcessStatus {
+        /// Its id.
+        pid: u32,
+        /// When it ended.
+        time: Monotonic,
+        /// How.
+        exit: Exit,
+    },
+    /// What a process has used so far.
+    ProcessUsage(ProcessUsage),
     /// A thread appeared.
     ThreadStarted {
         /// Its process.
@@ -360,6 +372,8 @@ pub enum Observation {
         /// rusage of the command and what it waited for.
         cpu_nanos: Option<u64>,
     },
+    /// rusage of the command and what it waited for.
+    RunUsage(RunUsage),
     /// The recording ended, and the command, which it had not started, went on.
     RunLeft {
         /// When, by the wall clock.

@@ -210,6 +210,7 @@ fn unseen_run(command: Vec<String>) -> Run {
         rate_hz: 0,
         mode: CaptureMode::Off,
         cpu_nanos: None,
+        usage: None,
         recorder_cost: None,
     }
 }

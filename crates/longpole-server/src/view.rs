@@ -9,6 +9,9 @@ mod build;
 pub mod diff;
 #[cfg(test)]
 mod tests;
+mod usage;
+
+pub use usage::{GrowthView, NotableView, ProcessRowView, ProcessesView, ReadingColumns, UsageView};
 
 /// `[low, high]`, in nanoseconds.
 pub type RangeNanos = [i64; 2];
@@ -261,6 +264,8 @@ pub struct SummaryView {
     pub parallelism: ParallelismView,
     /// For a deployment by Pulumi: is it the cloud, or Pulumi itself?
     pub deployment: Option<DeploymentView>,
+    /// What processes used that is worth a line: memory, storage.
+    pub usage: Vec<NotableView>,
     /// The first poles.
     pub poles: Vec<PoleView>,
     /// What is missing.
@@ -325,7 +330,9 @@ pub struct PoleView {
     pub top_frames: Vec<TopFrameView>,
     /// Their own samples.
     pub samples: u64,
-    /// Whether that is too few to measure with.
+    /// What those stand for, of all threads.
+    pub weight_nanos: i64,
+    /// Whether they are too few to measure with.
     pub few_samples: bool,
 }
 
@@ -518,6 +525,10 @@ pub struct ProcessView {
     pub name: String,
     /// Its arguments.
     pub arguments: Vec<String>,
+    /// How it ended; null where nobody could see it.
+    pub exit: Option<ExitView>,
+    /// What it used; null where it was not read.
+    pub usage: Option<UsageView>,
 }
 
 /// An attribute.

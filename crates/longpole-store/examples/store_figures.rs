@@ -43,6 +43,7 @@ fn run() -> Run {
         rate_hz: 999,
         mode: CaptureMode::User { why_not_kernel: String::new() },
         cpu_nanos: None,
+        usage: None,
         recorder_cost: None,
     }
 }

@@ -16,7 +16,9 @@ use std::collections::{HashMap, HashSet, hash_map::Entry};
 use longpole_model::process::{CpuSlice, Process, Thread, ThreadTotals};
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use longpole_model::time::{Clock, ClockAnchor, Monotonic};
-use longpole_model::{Loss, LossKind, Observation, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait};
+use longpole_model::{
+    Exit, Loss, LossKind, Observation, ProcessUsage, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait,
+};
 
 /// Shown in place of a stack entry whose definition the recorder could not write.
 const UNDEFINED_LOCATION: &str = "the recording lacks the definition of this address";
@@ -39,6 +41,7 @@ pub struct Assembler {
     span_events: Vec<(TraceId, SpanId, SpanEvent)>,
     people: Population,
     cpu_slices: Vec<CpuSlice>,
+    process_usage: Vec<ProcessUsage>,
     waits: Vec<Wait>,
     samples: Vec<Sample>,
     mappings: Vec<Mapping>,
@@ -64,6 +67,7 @@ impl Assembler {
             duplicates: 0,
             span_events: Vec::new(),
             cpu_slices: Vec::new(),
+            process_usage: Vec::new(),
             waits: Vec::new(),
             samples: Vec::new(),
             mappings: Vec::new(),
@@ -155,6 +159,8 @@ impl Assembler {
                 self.people.process_exec(pid, time, name, executable, arguments);
             }
             Observation::ProcessExited { pid, time } => self.people.process_exited(pid, time),
+            Observation::ProcessStatus { pid, time, exit } => self.people.statuses.push((pid, time, exit)),
+            Observation::ProcessUsage(usage) => self.process_usage.push(usage),
             Observation::ThreadStarted { pid, tid, time } => self.people.thread_started(pid, tid, time),
             Observation::ThreadNamed { pid, tid, name } => self.people.thread_named(pid, tid, name),
             Observation::ThreadExited { pid, tid, time } => self.people.thread_exited(pid, tid, time),
@@ -171,6 +177,7 @@ impl Assembler {
                 self.run.exit = Some(exit);
                 self.run.cpu_nanos = cpu_nanos;
             }
+            Observation::RunUsage(usage) => self.run.usage = Some(usage),
             Observation::RunLeft { end } => self.run.end = Some(end),
             Observation::RecorderCost(cost) => self.run.recorder_cost = Some(cost),
         }
@@ -251,7 +258,9 @@ impl Assembler {
         self.samples.sort_by_key(|sample| sample.time);
         self.cpu_slices.sort_by_key(|slice| slice.start);
         self.waits.sort_by_key(|wait| wait.start);
+        self.process_usage.sort_by_key(|usage| usage.time);
         self.people.add_unseen(&self.samples, &self.cpu_slices);
+        self.people.place_statuses(self.run.exit);
         let Population { mut processes, mut threads, .. } = self.people;
         processes.sort_by_key(|process| process.start);
         threads.sort_by_key(|thread| thread.start);
@@ -262,6 +271,7 @@ impl Assembler {
             processes,
             threads,
             cpu_slices: self.cpu_slices,
+            process_usage: self.process_usage,
             samples: self.samples,
             sample_links: Vec::new(),
             waits: self.waits,
@@ -296,6 +306,8 @@ struct Population {
     threads: Vec<Thread>,
     /// Threads that have not ended, by pid and tid.
     living_threads: HashMap<(u32, u32), usize>,
+    /// How processes ended: pid, when, how.
+    statuses: Vec<(u32, Monotonic, Exit)>,
 }
 
 impl Population {
@@ -312,7 +324,7 @@ impl Population {
         let (name, executable, arguments) = program;
         self.living.insert(pid, self.processes.len());
         self.push_thread(pid, pid, name.clone(), start);
-        self.processes.push(Process { pid, parent_pid, name, executable, arguments, start, end: None, execed: false });
+        self.processes.push(Process { pid, parent_pid, name, executable, arguments, start, end: None, execed: false, exit: None });
     }
 
     fn push_thread(&mut self, pid: u32, tid: u32, name: String, start: Monotonic) {
@@ -402,6 +414,25 @@ impl Population {
     fn thread_totals(&mut self, pid: u32, tid: u32, totals: ThreadTotals) {
         if let Some(at) = self.living_threads.get(&(pid, tid)) {
             self.threads[*at].totals = Some(totals);
+        }
+    }
+
+    /// Says of processes how they ended. It may be told before their end is, or long after; of those with one pid it is the last that
+    /// had started. How the command ended is known in any case.
+    fn place_statuses(&mut self, exit: Option<Exit>) {
+        let mut of_pid: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (at, process) in self.processes.iter().enumerate() {
+            of_pid.entry(process.pid).or_default().push(at);
+        }
+        for (pid, time, exit) in std::mem::take(&mut self.statuses) {
+            let started = of_pid.get(&pid).into_iter().flatten().rev().find(|at| self.processes[**at].start <= time);
+            if let Some(&at) = started {
+                self.processes[at].exit = Some(exit);
+            }
+        }
+        let root = self.processes.iter_mut().find(|process| Some(process.pid) == self.root_pid && process.parent_pid.is_none());
+        if let Some(root) = root {
+            root.exit = root.exit.or(exit);
         }
     }
 

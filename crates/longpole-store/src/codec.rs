@@ -10,7 +10,10 @@ use longpole_model::sample::{ContextRecord, Sample};
 use longpole_model::sink::Observation;
 use longpole_model::stack::{LocationId, LocationKind, Mapping, MappingId, Runtime, StackId};
 use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
-use longpole_model::{AbsAddr, Loss, LossKind, ResourceEvent, ResourceStep, SpanId, TraceId, VirtOffset, Wait, WaitKind};
+use longpole_model::{
+    AbsAddr, IoBytes, Loss, LossKind, ProcessMemory, ProcessUsage, ResourceEvent, ResourceStep, RunUsage, SpanId, TraceId, VirtOffset,
+    Wait, WaitKind,
+};
 
 /// Why bytes could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +47,9 @@ mod tag {
     pub(super) const NAMED: u8 = 18;
     pub(super) const RUN_LEFT: u8 = 19;
     pub(super) const THREAD_TOTALS: u8 = 23;
+    pub(super) const PROCESS_USAGE: u8 = 20;
+    pub(super) const PROCESS_STATUS: u8 = 21;
+    pub(super) const RUN_USAGE: u8 = 22;
 }
 
 fn put_u64(out: &mut Vec<u8>, mut number: u64) {
@@ -246,6 +252,11 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
             put_texts(out, arguments);
         }
         Observation::ProcessExited { pid, time } => put_process_and_time(out, tag::PROCESS_EXITED, *pid, *time),
+        Observation::ProcessStatus { pid, time, exit } => {
+            put_process_and_time(out, tag::PROCESS_STATUS, *pid, *time);
+            put_exit(out, *exit);
+        }
+        Observation::ProcessUsage(usage) => put_process_usage(out, usage),
         Observation::ThreadStarted { pid, tid, time } => {
             put_thread(out, tag::THREAD_STARTED, *pid, *tid);
             put_u64(out, time.0);
@@ -279,6 +290,12 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
             put_exit(out, *exit);
             put_option(out, *cpu_nanos, put_u64);
         }
+        Observation::RunUsage(usage) => {
+            out.push(tag::RUN_USAGE);
+            put_option(out, usage.peak_resident_bytes, put_u64);
+            put_u64(out, usage.minor_faults);
+            put_u64(out, usage.major_faults);
+        }
         Observation::RunLeft { end } => {
             out.push(tag::RUN_LEFT);
             put_i64(out, end.unix_nanos());
@@ -297,6 +314,22 @@ fn put_sample(out: &mut Vec<u8>, sample: &Sample) {
     put_u32(out, sample.stack.0);
     put_u64(out, sample.weight_nanos);
     put_context(out, &sample.context);
+}
+
+fn put_process_usage(out: &mut Vec<u8>, usage: &ProcessUsage) {
+    put_process_and_time(out, tag::PROCESS_USAGE, usage.pid, usage.time);
+    put_option(out, usage.memory, |out, memory| {
+        put_u64(out, memory.resident_bytes);
+        put_u64(out, memory.peak_resident_bytes);
+    });
+    put_u64(out, usage.cpu_nanos);
+    put_u64(out, usage.minor_faults);
+    put_u64(out, usage.major_faults);
+    put_option(out, usage.io, |out, io| {
+        for bytes in [io.read, io.written, io.storage_read, io.storage_written] {
+            put_u64(out, bytes);
+        }
+    });
 }
 
 fn put_wait(out: &mut Vec<u8>, wait: &Wait) {
@@ -506,6 +539,8 @@ impl<'a> Decoder<'a> {
             rate_hz: self.u32()?,
             mode: self.mode()?,
             cpu_nanos: self.option(Self::u64)?,
+            // It comes with the end.
+            usage: None,
             recorder_cost: self.option(Self::cost)?,
         })
     }
@@ -560,6 +595,24 @@ impl<'a> Decoder<'a> {
         Ok(Wait { pid, tid, start: Monotonic(start), end: Monotonic(end), kind, syscall, stack, context: self.context()? })
     }
 
+    fn process_usage(&mut self) -> Decoded<ProcessUsage> {
+        let (pid, time) = (self.u32()?, self.monotonic()?);
+        Ok(ProcessUsage {
+            pid,
+            time,
+            memory: self.option(|it| Ok(ProcessMemory { resident_bytes: it.u64()?, peak_resident_bytes: it.u64()? }))?,
+            cpu_nanos: self.u64()?,
+            minor_faults: self.u64()?,
+            major_faults: self.u64()?,
+            io: self
+                .option(|it| Ok(IoBytes { read: it.u64()?, written: it.u64()?, storage_read: it.u64()?, storage_written: it.u64()? }))?,
+        })
+    }
+
+    fn run_usage(&mut self) -> Decoded<RunUsage> {
+        Ok(RunUsage { peak_resident_bytes: self.option(Self::u64)?, minor_faults: self.u64()?, major_faults: self.u64()? })
+    }
+
     fn observation(&mut self) -> Decoded<Observation> {
         let at = self.offset;
         Ok(match self.u8("an observation")? {
@@ -594,6 +647,8 @@ impl<'a> Decoder<'a> {
                 arguments: self.texts()?,
             },
             tag::PROCESS_EXITED => Observation::ProcessExited { pid: self.u32()?, time: self.monotonic()? },
+            tag::PROCESS_STATUS => Observation::ProcessStatus { pid: self.u32()?, time: self.monotonic()?, exit: self.exit()? },
+            tag::PROCESS_USAGE => Observation::ProcessUsage(self.process_usage()?),
             tag::THREAD_STARTED => Observation::ThreadStarted { pid: self.u32()?, tid: self.u32()?, time: self.monotonic()? },
             tag::THREAD_NAMED => Observation::ThreadNamed { pid: self.u32()?, tid: self.u32()?, name: self.text()? },
             tag::THREAD_EXITED => Observation::ThreadExited { pid: self.u32()?, tid: self.u32()?, time: self.monotonic()? },
@@ -605,6 +660,7 @@ impl<'a> Decoder<'a> {
             tag::LOSS => Observation::Loss(self.loss()?),
             tag::RUN_STARTED => Observation::RunStarted { pid: self.u32()?, start: self.timestamp()?, mode: self.mode()? },
             tag::RUN_ENDED => Observation::RunEnded { end: self.timestamp()?, exit: self.exit()?, cpu_nanos: self.option(Self::u64)? },
+            tag::RUN_USAGE => Observation::RunUsage(self.run_usage()?),
             tag::RUN_LEFT => Observation::RunLeft { end: self.timestamp()? },
             tag::RECORDER_COST => Observation::RecorderCost(self.cost()?),
             _ => return Err(Malformed { offset: at, expected: "a known kind of observation" }),
@@ -663,7 +719,7 @@ mod tests {
         fn a_run_and_a_loss_decode_to_what_was_encoded(sent in testing::run(), lost in testing::loss()) {
             let mut bytes = Vec::new();
             put_run(&mut bytes, &sent);
-            prop_assert_eq!(run(&bytes), Ok(sent));
+            prop_assert_eq!(run(&bytes), Ok(Run { usage: None, ..sent }));
             bytes.clear();
             put_loss(&mut bytes, &lost);
             prop_assert_eq!(loss(&bytes), Ok(lost));

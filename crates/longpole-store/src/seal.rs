@@ -19,8 +19,8 @@ use crate::error::StoreError;
 use crate::order;
 use crate::segment::{self, Tables};
 use crate::tables::{
-    clock_anchors, cpu_slices, frames, locations, losses, mappings, processes, runs, samples, span_events, span_links, spans, stacks,
-    threads, waits,
+    clock_anchors, cpu_slices, frames, locations, losses, mappings, process_usage, processes, runs, samples, span_events, span_links,
+    spans, stacks, threads, waits,
 };
 
 const PARTIAL: &str = "segments.partial";
@@ -112,6 +112,7 @@ fn write_tables(directory: &Path, recording: &Recording) -> Result<(), StoreErro
     segment::write(directory, &frames::TABLE, &frames::rows(&recording.locations), frames::build)?;
     segment::write(directory, &mappings::TABLE, &recording.mappings, mappings::build)?;
     segment::write(directory, &processes::TABLE, &recording.processes, |rows| processes::build(rows, clock))?;
+    segment::write(directory, &process_usage::TABLE, &recording.process_usage, |rows| process_usage::build(rows, clock))?;
     segment::write(directory, &threads::TABLE, &recording.threads, |rows| threads::build(rows, clock))?;
     segment::write(directory, &cpu_slices::TABLE, &recording.cpu_slices, |rows| cpu_slices::build(rows, clock))?;
     segment::write(directory, &waits::TABLE, &waits::rows(&recording.waits, &recording.wait_links), |rows| waits::build(rows, clock))?;
@@ -141,6 +142,7 @@ pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
         processes: Vec::new(),
         threads: Vec::new(),
         cpu_slices: Vec::new(),
+        process_usage: Vec::new(),
         samples: Vec::new(),
         sample_links: Vec::new(),
         waits: Vec::new(),
@@ -160,6 +162,7 @@ pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
     segment::read(tables, &frames::TABLE, |batch| frames::read(&batch, &mut recording.locations))?;
     segment::read(tables, &mappings::TABLE, |batch| mappings::read(&batch, &mut recording.mappings))?;
     segment::read(tables, &processes::TABLE, |batch| processes::read(&batch, &mut recording.processes))?;
+    segment::read(tables, &process_usage::TABLE, |batch| process_usage::read(&batch, &mut recording.process_usage))?;
     segment::read(tables, &threads::TABLE, |batch| threads::read(&batch, &mut recording.threads))?;
     segment::read(tables, &cpu_slices::TABLE, |batch| cpu_slices::read(&batch, &mut recording.cpu_slices))?;
     segment::read(tables, &waits::TABLE, |batch| waits::read(&batch, &mut recording.waits, &mut recording.wait_links))?;

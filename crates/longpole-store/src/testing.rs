@@ -11,8 +11,8 @@ use longpole_model::sink::Observation;
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Runtime, Stack, StackId};
 use longpole_model::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
 use longpole_model::{
-    AbsAddr, Attribute, AttributeValue, Attributes, Loss, LossKind, Recording, Resource, Scope, Span, SpanEvent, SpanId, SpanKind,
-    SpanLink, Status, StatusCode, TraceId, VirtOffset, Wait, WaitKind,
+    AbsAddr, Attribute, AttributeValue, Attributes, IoBytes, Loss, LossKind, ProcessMemory, ProcessUsage, Recording, Resource, RunUsage,
+    Scope, Span, SpanEvent, SpanId, SpanKind, SpanLink, Status, StatusCode, TraceId, VirtOffset, Wait, WaitKind,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -81,6 +81,7 @@ pub(crate) fn begun() -> Run {
         rate_hz: 999,
         mode: CaptureMode::User { why_not_kernel: String::new() },
         cpu_nanos: None,
+        usage: None,
         recorder_cost: None,
     }
 }
@@ -151,14 +152,45 @@ fn recorder_cost() -> impl Strategy<Value = RecorderCost> {
     any::<(u64, u64)>().prop_map(|(cpu_nanos, rss_bytes_max)| RecorderCost { cpu_nanos, rss_bytes_max })
 }
 
+fn run_usage() -> impl Strategy<Value = RunUsage> {
+    any::<(Option<u64>, u64, u64)>().prop_map(|(peak_resident_bytes, minor_faults, major_faults)| RunUsage {
+        peak_resident_bytes,
+        minor_faults,
+        major_faults,
+    })
+}
+
+fn process_usage() -> impl Strategy<Value = ProcessUsage> {
+    let memory =
+        any::<(u64, u64)>().prop_map(|(resident_bytes, peak_resident_bytes)| ProcessMemory { resident_bytes, peak_resident_bytes });
+    let io = any::<[u64; 4]>().prop_map(|[read, written, storage_read, storage_written]| IoBytes {
+        read,
+        written,
+        storage_read,
+        storage_written,
+    });
+    (0..4u32, monotonic(), option::of(memory), any::<[u64; 3]>(), option::of(io)).prop_map(
+        |(pid, time, memory, [cpu_nanos, minor_faults, major_faults], io)| ProcessUsage {
+            pid,
+            time,
+            memory,
+            cpu_nanos,
+            minor_faults,
+            major_faults,
+            io,
+        },
+    )
+}
+
 pub(crate) fn run() -> impl Strategy<Value = Run> {
     let said = (texts(), text(), text(), any::<u32>(), text(), any_trace_id(), any_span_id());
     let learned = (any::<Option<u32>>(), timestamp(), option::of(timestamp()), option::of(exit()), any::<u32>(), mode());
-    (said, learned, any::<Option<u64>>(), option::of(recorder_cost())).prop_map(
+    (said, learned, any::<Option<u64>>(), option::of(run_usage()), option::of(recorder_cost())).prop_map(
         |(
             (command, working_directory, host, cpus, version, trace_id, root_span_id),
             (root_pid, start, end, exit, rate_hz, mode),
             cpu_nanos,
+            usage,
             recorder_cost,
         )| Run {
             command,
@@ -175,6 +207,7 @@ pub(crate) fn run() -> impl Strategy<Value = Run> {
             rate_hz,
             mode,
             cpu_nanos,
+            usage,
             recorder_cost,
         },
     )
@@ -279,6 +312,9 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
         (pid(), monotonic(), text(), text(), texts())
             .prop_map(|(pid, time, name, executable, arguments)| { Observation::ProcessExec { pid, time, name, executable, arguments } }),
         (pid(), monotonic()).prop_map(|(pid, time)| Observation::ProcessExited { pid, time }),
+        (pid(), monotonic(), exit()).prop_map(|(pid, time, exit)| Observation::ProcessStatus { pid, time, exit }),
+        process_usage().prop_map(Observation::ProcessUsage),
+        run_usage().prop_map(Observation::RunUsage),
         (pid(), tid(), monotonic()).prop_map(|(pid, tid, time)| Observation::ThreadStarted { pid, tid, time }),
         (pid(), tid(), text()).prop_map(|(pid, tid, name)| Observation::ThreadNamed { pid, tid, name }),
         (pid(), tid(), monotonic()).prop_map(|(pid, tid, time)| Observation::ThreadExited { pid, tid, time }),
@@ -337,8 +373,9 @@ fn any_span() -> impl Strategy<Value = Span> {
 }
 
 fn process() -> impl Strategy<Value = Process> {
-    (any::<u32>(), any::<Option<u32>>(), text(), text(), texts(), monotonic(), option::of(monotonic()), any::<bool>()).prop_map(
-        |(pid, parent_pid, name, executable, arguments, start, end, execed)| Process {
+    let end = (option::of(monotonic()), option::of(exit()));
+    (any::<u32>(), any::<Option<u32>>(), text(), text(), texts(), monotonic(), end, any::<bool>()).prop_map(
+        |(pid, parent_pid, name, executable, arguments, start, (end, exit), execed)| Process {
             pid,
             parent_pid,
             name,
@@ -347,6 +384,7 @@ fn process() -> impl Strategy<Value = Process> {
             start,
             end,
             execed,
+            exit,
         },
     )
 }
@@ -391,9 +429,16 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
         let stacks = code.2.len() as u32;
         (Just(code), samples(stacks), vec((wait(stacks), sample_link()), 0..4), any::<bool>())
     });
-    let people = (vec(process(), 0..4), vec(thread(), 0..4), vec(cpu_slice(), 0..4));
+    let people = (vec(process(), 0..4), vec(thread(), 0..4), vec(cpu_slice(), 0..4), vec(process_usage(), 0..4));
     (run(), vec(anchor(), 0..4), vec(any_span(), 0..8), people, sampled, vec(loss(), 0..4)).prop_map(
-        |(run, anchors, spans, (processes, threads, cpu_slices), ((mappings, locations, stacks), sampled, waited, linked), losses)| {
+        |(
+            run,
+            anchors,
+            spans,
+            (processes, threads, cpu_slices, process_usage),
+            ((mappings, locations, stacks), sampled, waited, linked),
+            losses,
+        )| {
             let (samples, sample_links): (Vec<_>, Vec<_>) = sampled.into_iter().unzip();
             let (waits, wait_links): (Vec<_>, Vec<_>) = waited.into_iter().unzip();
             Recording {
@@ -403,6 +448,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                 processes,
                 threads,
                 cpu_slices,
+                process_usage,
                 samples,
                 sample_links: if linked { sample_links } else { Vec::new() },
                 waits,

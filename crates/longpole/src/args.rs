@@ -108,6 +108,9 @@ pub(crate) enum Command {
     Frame(FrameArguments),
     /// Where the life of each thread went
     Threads(ThreadsArguments),
+    /// Each process: its end, CPU time, peak memory, bytes read and written
+    #[command(visible_alias = "ps")]
+    Processes(RecordingArguments),
     /// Ask in SQL (read-only)
     Sql(SqlArguments),
     /// What changed between two recordings, and where on the critical path

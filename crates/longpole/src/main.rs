@@ -51,6 +51,7 @@ fn look(setting: &Setting, command: &Command) -> ExitCode {
         Command::Flame(arguments) => commands::flame::flame(setting, arguments),
         Command::Top(arguments) => commands::code::top(setting, arguments),
         Command::Frame(arguments) => commands::code::frame(setting, arguments),
+        Command::Processes(arguments) => commands::processes::processes(setting, arguments),
         Command::Threads(arguments) => commands::code::threads(setting, arguments),
         Command::Sql(arguments) => commands::sql::sql(setting, arguments),
         Command::Diff(arguments) => commands::diff::diff(setting, arguments),

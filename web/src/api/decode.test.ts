@@ -48,6 +48,14 @@ describe('made-up recordings', () => {
     });
   }
 
+  it('the readings of a process are columns of one length', () => {
+    const documents = allRecordings().find(({ recording }) => recording.command[0] === 'sh');
+    const usage = documents && decodeSpan(documents.span('s2')).process?.usage;
+    expect(usage?.readings.timeNanos).toHaveLength(60);
+    expect(usage?.grows?.toBytes).toBe(632_000_000);
+    expect(documents && decodeSummary(documents.summary()).usage[0]?.handle).toBe('s2');
+  });
+
   it('states of a span sum to its duration', () => {
     const documents = deployRecording();
     for (let index = 1; index <= documents.rows; index++) {

@@ -17,8 +17,10 @@ import {
   type FlameFrame,
   type Frame,
   type NanosRange,
+  type Notable,
   type Pole,
   type Poles,
+  type ProcessUsage,
   type QualityNote,
   type Recording,
   type SampleLinks,
@@ -271,6 +273,14 @@ export function decodeRecordings(document: unknown): readonly Recording[] {
   }));
 }
 
+function notable(cursor: Cursor): Notable {
+  return {
+    handle: cursor.field('handle').orNull((c) => c.string()),
+    process: cursor.field('process').orNull((c) => c.string()),
+    text: cursor.field('text').string(),
+  };
+}
+
 /** `/api/recordings/{rec}`. Its poles are not read: the page shows those of `/poles`, which are not cut. */
 export function decodeSummary(document: unknown): Summary {
   const cursor = new Cursor(document, 'summary');
@@ -293,6 +303,7 @@ export function decodeSummary(document: unknown): Summary {
     states: states(cursor.field('states')),
     parallelism: { mean: parallelism.field('mean').number(), peak: parallelism.field('peak').number() },
     deployment: cursor.field('deployment').orNull(deployment),
+    usage: cursor.field('usage').orNull((c) => c.list(notable)) ?? [],
     quality: cursor.field('quality').list(qualityNote),
     recorder: cursor
       .field('recorder')
@@ -405,6 +416,28 @@ function wait(cursor: Cursor): Wait {
   };
 }
 
+function processUsage(cursor: Cursor): ProcessUsage {
+  const count = (name: string) => cursor.field(name).orNull((c) => c.count());
+  const readings = cursor.field('readings');
+  const timeNanos = readings.field('time_nanos').column(FLOATS, -ANY_NANOS, ANY_NANOS);
+  const residentBytes = readings.field('resident_bytes').column(FLOATS, 0, ANY_NANOS);
+  sameLength(readings.path, timeNanos.length, { resident_bytes: residentBytes });
+  return {
+    cpuNanos: cursor.field('cpu_nanos').orNull((c) => c.nanos()),
+    peakResidentBytes: count('peak_resident_bytes'),
+    peakFrom: cursor.field('peak_from').orNull((c) => oneOf(c, ['exit', 'reading'])),
+    minorFaults: count('minor_faults'),
+    majorFaults: count('major_faults'),
+    readBytes: count('read_bytes'),
+    writtenBytes: count('written_bytes'),
+    storageReadBytes: count('storage_read_bytes'),
+    storageWrittenBytes: count('storage_written_bytes'),
+    readBeforeEndNanos: cursor.field('read_before_end_nanos').orNull((c) => c.nanos()),
+    grows: cursor.field('grows').orNull((c) => ({ fromBytes: c.field('from_bytes').count(), toBytes: c.field('to_bytes').count() })),
+    readings: { timeNanos, residentBytes },
+  };
+}
+
 /** `/api/recordings/{rec}/spans/{handle}`. */
 export function decodeSpan(document: unknown): Span {
   const cursor = new Cursor(document, 'span');
@@ -429,6 +462,8 @@ export function decodeSpan(document: unknown): Span {
       pid: c.field('pid').count(),
       name: c.field('name').string(),
       arguments: c.field('arguments').list((argument) => argument.string()),
+      exit: c.field('exit').orNull(exit),
+      usage: c.field('usage').orNull(processUsage),
     })),
     attributes: cursor.field('attributes').list(attribute),
     resource: cursor.field('resource').list(attribute),

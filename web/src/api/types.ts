@@ -130,6 +130,7 @@ export interface Summary {
   readonly parallelism: { readonly mean: number; readonly peak: number };
   /** Of a run of Pulumi; `null` of any other. */
   readonly deployment: Deployment | null;
+  readonly usage: readonly Notable[];
   readonly quality: readonly QualityNote[];
   /** What recording cost; `null` where it is not known. */
   readonly recorder: { readonly cpuNanos: Nanos; readonly rssBytesMax: number } | null;
@@ -202,6 +203,31 @@ export interface Wait {
   readonly nanos: Nanos;
 }
 
+/** What a process used; a number that is `null` was not seen. */
+export interface ProcessUsage {
+  readonly cpuNanos: Nanos | null;
+  readonly peakResidentBytes: number | null;
+  /** `exit`: told at its end, exact. `reading`: what it took after it was read last is not in it. */
+  readonly peakFrom: 'exit' | 'reading' | null;
+  readonly minorFaults: number | null;
+  readonly majorFaults: number | null;
+  readonly readBytes: number | null;
+  readonly writtenBytes: number | null;
+  readonly storageReadBytes: number | null;
+  readonly storageWrittenBytes: number | null;
+  readonly readBeforeEndNanos: Nanos | null;
+  /** Where its memory grew all the time. */
+  readonly grows: { readonly fromBytes: number; readonly toBytes: number } | null;
+  readonly readings: { readonly timeNanos: Float64Array; readonly residentBytes: Float64Array };
+}
+
+/** Something that a process used and that is worth a line. */
+export interface Notable {
+  readonly handle: string | null;
+  readonly process: string | null;
+  readonly text: string;
+}
+
 export interface Span {
   readonly recording: string;
   readonly handle: string;
@@ -214,7 +240,14 @@ export interface Span {
   readonly status: { readonly code: string; readonly message: string };
   readonly startNanos: Nanos;
   readonly durationNanos: Nanos;
-  readonly process: { readonly pid: number; readonly name: string; readonly arguments: readonly string[] } | null;
+  readonly process: {
+    readonly pid: number;
+    readonly name: string;
+    readonly arguments: readonly string[];
+    /** `null` where nobody could see it. */
+    readonly exit: Exit | null;
+    readonly usage: ProcessUsage | null;
+  } | null;
   readonly attributes: readonly Attribute[];
   readonly resource: readonly Attribute[];
   readonly events: readonly {

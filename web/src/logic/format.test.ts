@@ -75,13 +75,13 @@ it('counts have their thousands apart', () => {
   expect([0, 999, 1000, 61_204, 1_234_567].map(formatCount)).toEqual(['0', '999', '1,000', '61,204', '1,234,567']);
 });
 
-it('bytes count in powers of 1024', () => {
-  expect([0, 840, 1024, 32_900_000, 5e9].map((bytes) => plain(formatBytes(bytes)))).toEqual([
+it('bytes count in powers of 1000, as in the terminal', () => {
+  expect([0, 840, 1000, 31_400_000, 5e9].map((bytes) => plain(formatBytes(bytes)))).toEqual([
     '0 B',
     '840 B',
-    '1.00 KiB',
-    '31.4 MiB',
-    '4.66 GiB',
+    '1.00 kB',
+    '31.4 MB',
+    '5.00 GB',
   ]);
 });
 

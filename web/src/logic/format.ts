@@ -75,13 +75,13 @@ export function formatCount(count: number): string {
     .replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** `840 B`, `31.4 MiB`. */
+/** `840 B`, `31.4 MB`: decimal units, as the terminal has them. */
 export function formatBytes(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
   let value = bytes;
   let unit = 0;
   while (value >= 999.5 && unit < units.length - 1) {
-    value /= 1024;
+    value /= 1000;
     unit += 1;
   }
   return `${unit === 0 ? value : threeDigits(value)}${GAP}${units[unit]}`;

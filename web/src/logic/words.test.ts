@@ -135,7 +135,7 @@ describe('why there are no samples', () => {
     const summary = summaryOf(deploy);
     const span = decodeSpan(deploy.span('s13'));
     const why = (change: Partial<typeof span>) => whySpanHasNoSamples({ ...span, ...change }, summary, [], 'on_cpu').title;
-    const process = { pid: 1, name: 'x', arguments: [] };
+    const process = { pid: 1, name: 'x', arguments: [], exit: null, usage: null };
     const states = { ...span.states, onCpuNanos: 0 as Nanos, inChildNanos: 0 as Nanos, unaccountedNanos: 91e6 as Nanos };
     expect(whySpanHasNoSamples(span, { ...summary, mode: 'off' }, [], 'on_cpu').title).toBe('Samples were not recorded');
     expect(why({ durationNanos: 1e6 as Nanos })).toBe('Too short for a sample');

@@ -86,6 +86,7 @@ export function recordingDocuments(description) {
       states: pathStates(path, rows, wall),
       parallelism: description.parallelism ?? { mean: 1, peak: 1, work_nanos: wall, span_nanos: wall },
       deployment: deploymentOf(description, wall),
+      usage: description.usage ?? [],
       poles: poles.slice(0, 3),
       quality: [...quality, ...(description.notes ?? [])],
       recorder: { cpu_nanos: 41_000_000, rss_bytes_max: 32_900_000 },

@@ -107,6 +107,31 @@ const planCode = [
 ];
 
 const attribute = (key, value) => ({ key, value });
+/** Takes memory as long as it lives, and is killed. */
+const growing = {
+  pid: 4120,
+  name: 'make',
+  arguments: ['make', 'test'],
+  exit: { code: null, signal: 9 },
+  usage: {
+    cpu_nanos: 850_000_000,
+    peak_resident_bytes: 640_000_000,
+    peak_from: 'reading',
+    minor_faults: 180_412,
+    major_faults: 31,
+    read_bytes: 52_000_000,
+    written_bytes: 1_250_000,
+    storage_read_bytes: 4_096_000,
+    storage_written_bytes: 1_251_000,
+    read_before_end_nanos: 12_000_000,
+    grows: { from_bytes: 81_000_000, to_bytes: 632_000_000 },
+    readings: {
+      time_nanos: [...Array(60)].map((_, index) => (5 + index * 15) * 1e6),
+      resident_bytes: [...Array(60)].map((_, index) => 12_000_000 + Math.floor(index / 3) * 32_000_000),
+    },
+  },
+};
+
 const processOf = (pid, name, ...rest) => ({ pid, name, arguments: [`target/debug/${name}`, ...rest] });
 
 function createResource(name, type, start, duration, options, children = []) {
@@ -338,6 +363,7 @@ const odd = {
     },
     { code: 'spans_invalid', count: 3, detail: 'no valid trace id' },
   ],
+  usage: [{ code: 'grows', handle: 's2', process: 'make', amount: 632_000_000, text: 'make grows all the time, from 81 MB to 632 MB' }],
   notes: [
     { code: 'orphans', count: 1, detail: 'spans whose parent is not in the recording; they hang under their process, or the run' },
     { code: 'cycles', count: 1, detail: 'spans that were their own ancestors; the cycle is cut at its earliest span' },
@@ -345,7 +371,7 @@ const odd = {
   ],
   roots: [
     span('sh', 'sh -c make test | tee log', 0, 912, { flags: FLAG.process }, [
-      span('make', 'make test', 4, 900, { flags: FLAG.process | FLAG.inferred }, [
+      span('make', 'make test', 4, 900, { flags: FLAG.process | FLAG.inferred, process: growing }, [
         span('make', 'link', 500, 390, { flags: FLAG.error, message: 'collect2: error: ld returned 1 exit status' }),
         span('make', 'compile a very long operation name that certainly does not fit into the column of names at all', 10, 480, {
           flags: FLAG.clamped,

@@ -8,7 +8,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 
+use longpole_model::Exit;
 use perf_event_open_sys::bindings::{self, perf_event_attr};
+
+use crate::usage::exit_of_status;
 
 /// Opens an event on one process (and what it will fork, where the attribute says so) for one CPU, closed on exec.
 pub(crate) fn open_event(attr: &perf_event_attr, pid: u32, cpu: u32) -> io::Result<File> {
@@ -53,6 +56,26 @@ pub(crate) fn open_process(pid: u32) -> io::Result<File> {
     let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
     // SAFETY: the call has just returned this descriptor, so nobody else owns it.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// What the kernel is asked of a descriptor of a process, and what it answers: `struct pidfd_info` of its first version.
+#[repr(C)]
+struct ProcessInfo {
+    mask: u64,
+    cgroup: u64,
+    ids: [u32; 11],
+    exit_code: i32,
+}
+
+/// How the process of this descriptor ended; `None` before it is reaped, and before Linux 6.15.
+pub(crate) fn exit_of(process: &File) -> Option<Exit> {
+    const EXIT: u64 = 1 << 3;
+    // _IOWR(0xff, 11, struct pidfd_info)
+    const GET_INFO: u32 = 3 << 30 | (size_of::<ProcessInfo>() as u32) << 16 | 0xff << 8 | 11;
+    let mut info = ProcessInfo { mask: EXIT, cgroup: 0, ids: [0; 11], exit_code: 0 };
+    // SAFETY: the request says the size of the structure, and the kernel writes no more than that.
+    let outcome = unsafe { libc::ioctl(process.as_raw_fd(), GET_INFO as libc::Ioctl, &raw mut info) };
+    (outcome == 0 && info.mask & EXIT != 0).then(|| exit_of_status(info.exit_code))
 }
 
 /// Bytes of a page of memory.
@@ -156,13 +179,22 @@ impl WaitSet {
 }
 
 fn clock_nanos(clock: libc::clockid_t) -> u64 {
+    clock_nanos_of(clock).unwrap_or(0)
+}
+
+fn clock_nanos_of(clock: libc::clockid_t) -> Option<u64> {
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: the pointer is to a timespec of ours, which the call fills; all-zero bytes are a valid timespec too.
-    let time = unsafe {
-        libc::clock_gettime(clock, time.as_mut_ptr());
-        time.assume_init()
-    };
-    u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+    let (outcome, time) = unsafe { (libc::clock_gettime(clock, time.as_mut_ptr()), time.assume_init()) };
+    let part = |n: i64| u64::try_from(n).unwrap_or(0);
+    (outcome == 0).then(|| part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_nsec)))
+}
+
+/// CPU time of all threads of a process, of anybody's; `None` where it is gone.
+pub(crate) fn process_cpu_nanos(pid: u32) -> Option<u64> {
+    // As clock_getcpuclockid(3) makes it: the process, and 2 for the scheduler's own time.
+    let clock = !libc::pid_t::try_from(pid).ok()? << 3 | 2;
+    clock_nanos_of(clock)
 }
 
 /// CLOCK_MONOTONIC.

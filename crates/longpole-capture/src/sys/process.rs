@@ -15,7 +15,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use longpole_model::Exit;
+use longpole_model::{Exit, RunUsage};
+
+use crate::usage::exit_of_status;
 
 /// A process id, as the kernel has it.
 pub(crate) type Pid = libc::pid_t;
@@ -616,6 +618,8 @@ pub(crate) enum Change {
         exit: Exit,
         /// CPU time of it and of every descendant that was waited for.
         cpu_nanos: u64,
+        /// Memory and page faults of the same.
+        usage: RunUsage,
     },
     /// It is not our child any more: somebody else in this process has reaped it.
     Lost,
@@ -624,6 +628,14 @@ pub(crate) enum Change {
 /// Looks at the child without waiting.
 pub(crate) fn look_at(pid: Pid) -> Change {
     wait4(pid, libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED)
+}
+
+/// Whether the child has ended and is not reaped.
+pub(crate) fn has_ended(pid: Pid) -> bool {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the call fills the structure it is given; all zero is a valid one, and says that nobody has ended.
+    unsafe { libc::waitid(libc::P_PID, pid.unsigned_abs(), info.as_mut_ptr(), options) == 0 && info.assume_init().si_pid() == pid }
 }
 
 /// Waits for the end of a child.
@@ -649,8 +661,13 @@ fn wait4(pid: Pid, options: c_int) -> Change {
         _ if libc::WIFSTOPPED(status) => Change::Stopped(libc::WSTOPSIG(status)),
         _ if libc::WIFCONTINUED(status) => Change::Continued,
         _ => Change::Ended {
-            exit: if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) },
+            exit: exit_of_status(status),
             cpu_nanos: nanos(usage.ru_utime).saturating_add(nanos(usage.ru_stime)),
+            usage: RunUsage {
+                peak_resident_bytes: u64::try_from(usage.ru_maxrss).ok().and_then(|kilobytes| kilobytes.checked_mul(1024)),
+                minor_faults: u64::try_from(usage.ru_minflt).unwrap_or(0),
+                major_faults: u64::try_from(usage.ru_majflt).unwrap_or(0),
+            },
         },
     }
 }

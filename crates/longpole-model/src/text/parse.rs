@@ -254,6 +254,7 @@ impl Reader {
             start: monotonic(start),
             end: end.map(monotonic),
             execed: true,
+            exit: None,
         });
         Ok(())
     }
@@ -341,6 +342,7 @@ impl Reader {
             start: monotonic(start),
             end: end.map(monotonic),
             execed: true,
+            exit: None,
         };
         let mut words = words[at + 1..].iter();
         while let Some(word) = words.next() {
@@ -540,6 +542,7 @@ impl Reader {
                 rate_hz: 1000,
                 mode: CaptureMode::User { why_not_kernel: String::new() },
                 cpu_nanos: None,
+                usage: None,
                 recorder_cost: None,
             },
             clock: Clock::new(vec![ClockAnchor { monotonic: ORIGIN_MONOTONIC, unix: ORIGIN, bracket_nanos: 0 }]),
@@ -547,6 +550,7 @@ impl Reader {
             processes: self.processes,
             threads: Vec::new(),
             cpu_slices: Vec::new(),
+            process_usage: Vec::new(),
             samples: self.samples,
             sample_links: Vec::new(),
             waits: self.waits,

@@ -104,6 +104,7 @@ fn shop() -> Recording {
         rate_hz: 999,
         mode: CaptureMode::User { why_not_kernel: String::new() },
         cpu_nanos: None,
+        usage: None,
         recorder_cost: None,
     };
     let mut recording = Assembler::new(run).finish();

@@ -3,6 +3,7 @@
 mod flame;
 mod frame;
 mod poles;
+mod processes;
 mod recordings;
 mod span;
 mod summary;
@@ -39,6 +40,7 @@ pub(crate) fn routes(shelf: Arc<Shelf>) -> Router {
         .route("/api/recordings/{rec}/spans/{handle}", get(span::get))
         .route("/api/recordings/{rec}/flame", get(flame::get))
         .route("/api/recordings/{rec}/frames/{handle}", get(frame::get))
+        .route("/api/recordings/{rec}/processes", get(processes::get))
         .route("/api/recordings/{rec}/threads", get(threads::get))
         .method_not_allowed_fallback(|| async {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address is only read: use GET")

@@ -95,7 +95,7 @@ impl AnswerView {
 }
 
 impl ExitView {
-    fn new(exit: Exit) -> Self {
+    pub(super) fn new(exit: Exit) -> Self {
         match exit {
             Exit::Code(code) => ExitView { code: Some(code), signal: None },
             Exit::Signal(signal) => ExitView { code: None, signal: Some(signal) },
@@ -133,6 +133,7 @@ impl SummaryView {
                 span_nanos: work.span_nanos,
             },
             deployment: report.deployment_time().map(DeploymentView::new),
+            usage: NotableView::all(report),
             poles: pole_views(report, SUMMARY_POLES_MAX),
             quality: report.quality().iter().map(QualityView::new).collect(),
             recorder: run.recorder_cost.map(RecorderView::new),
@@ -208,6 +209,7 @@ impl PoleView {
             resource: pole.resource.clone(),
             top_frames: top_frames(report, &functions),
             samples: samples.len() as u64,
+            weight_nanos: nanos(samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum()),
             few_samples: (samples.len() as u64) < FEW_SAMPLES,
         }
     }
@@ -228,7 +230,7 @@ fn node_of(report: &Report, handle: &str) -> Option<usize> {
     }
 }
 
-fn node_handle(node: usize) -> String {
+pub(super) fn node_handle(node: usize) -> String {
     Handle::Node(node).to_string()
 }
 
@@ -358,7 +360,7 @@ impl SpanView {
             }),
             start_nanos: node.range.start.nanos_since(report.origin()),
             duration_nanos: node.range.nanos(),
-            process: process.map(ProcessView::new),
+            process: forest.process_number(report.recording(), index).map(|number| ProcessView::new(report, number)),
             attributes: match (span, process) {
                 (Some(span), _) => attributes(&span.attributes),
                 (None, Some(process)) => process_attributes(process),
@@ -388,8 +390,15 @@ impl SpanView {
 }
 
 impl ProcessView {
-    fn new(process: &Process) -> Self {
-        ProcessView { pid: process.pid, name: process.name.clone(), arguments: process.arguments.clone() }
+    fn new(report: &Report, number: usize) -> Self {
+        let process = &report.recording().processes[number];
+        ProcessView {
+            pid: process.pid,
+            name: process.name.clone(),
+            arguments: process.arguments.clone(),
+            exit: process.exit.map(ExitView::new),
+            usage: UsageView::new(report, number),
+        }
     }
 }
 
@@ -666,7 +675,7 @@ pub(super) fn unix_nano(at: Timestamp) -> String {
 }
 
 /// Sums of time fit 63 bits for 292 years.
-fn nanos(value: u64) -> i64 {
+pub(super) fn nanos(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 

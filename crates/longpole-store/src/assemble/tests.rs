@@ -188,6 +188,25 @@ fn what_is_known_of_the_run_grows() {
 }
 
 #[test]
+fn how_a_process_ended_is_said_of_the_one_that_had_started_before() {
+    let status = |pid, time, exit| Observation::ProcessStatus { pid, time: Monotonic(time), exit };
+    let recording = assemble([
+        Observation::RunStarted { pid: 10, start: Timestamp(0), mode: CaptureMode::User },
+        Observation::ProcessStarted { pid: 10, parent_pid: None, time: Monotonic(1) },
+        status(20, 6, Exit::Code(1)),
+        started(20, 10, 5),
+        exited(20, 6),
+        started(20, 10, 7),
+        exited(20, 9),
+        status(20, 9, Exit::Signal(9)),
+        status(30, 9, Exit::Code(0)),
+        Observation::RunEnded { end: Timestamp(90), exit: Exit::Code(2), cpu_nanos: None },
+    ]);
+    let exits: Vec<(u32, Option<Exit>)> = recording.processes.iter().map(|process| (process.pid, process.exit)).collect();
+    assert_eq!(exits, [(10, Some(Exit::Code(2))), (20, Some(Exit::Code(1))), (20, Some(Exit::Signal(9)))]);
+}
+
+#[test]
 fn numbers_in_order_stay_as_they_are() {
     let recording =
         assemble([mapping(0), code(0, 0), code(1, 0), stack(0, &[1, 0]), stack(1, &[0]), Observation::Sample(sample(1, 1, 1, 1))]);

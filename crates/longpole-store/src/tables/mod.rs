@@ -17,6 +17,7 @@ pub(crate) mod links;
 pub(crate) mod locations;
 pub(crate) mod losses;
 pub(crate) mod mappings;
+pub(crate) mod process_usage;
 pub(crate) mod processes;
 pub(crate) mod runs;
 pub(crate) mod samples;
@@ -28,7 +29,7 @@ pub(crate) mod threads;
 pub(crate) mod waits;
 
 /// Every table, in the order of the documentation.
-pub(crate) static ALL: [&Table; 15] = [
+pub(crate) static ALL: [&Table; 16] = [
     &runs::TABLE,
     &spans::TABLE,
     &span_events::TABLE,
@@ -39,6 +40,7 @@ pub(crate) static ALL: [&Table; 15] = [
     &frames::TABLE,
     &mappings::TABLE,
     &processes::TABLE,
+    &process_usage::TABLE,
     &threads::TABLE,
     &cpu_slices::TABLE,
     &waits::TABLE,
@@ -46,8 +48,8 @@ pub(crate) static ALL: [&Table; 15] = [
     &clock_anchors::TABLE,
 ];
 
-/// Tables that recordings of version 1 do not have.
-const ADDED: [&str; 1] = ["waits"];
+/// Tables that recordings of version 1 do not have, then those that version 2 has not either.
+const ADDED: [&str; 2] = ["waits", "process_usage"];
 
 /// A table: its SQL name, what one row is, its columns.
 pub(crate) struct Table {

@@ -1,9 +1,9 @@
 //! Processes.
 
-use arrow::array::ArrayRef;
-use longpole_model::{Clock, Monotonic, Process, Timestamp};
+use arrow::array::{ArrayRef, Int64Array};
+use longpole_model::{Clock, Exit, Monotonic, Process, Timestamp};
 
-use super::batch::{Batch, Rows, at, text_at, texts_at, unsigned_at};
+use super::batch::{BadRows, Batch, Rows, at, text_at, texts_at, unsigned_at};
 use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
@@ -20,6 +20,12 @@ pub(crate) static TABLE: Table = Table::new(
         optional("end_time_unix_nano", Kind::Nanos, "Exit, by the wall clock; NULL where it outlived the recording."),
         column("start_time_monotonic_nano", Kind::Nanos, "Fork, by CLOCK_MONOTONIC."),
         optional("end_time_monotonic_nano", Kind::Nanos, "Exit, by CLOCK_MONOTONIC."),
+        optional(
+            "exit_code",
+            Kind::Int,
+            "Its exit code; NULL where a signal killed it, it outlived the recording, or nobody could see it (before Linux 6.15 only where its parent was slow to take notice).",
+        ),
+        optional("exit_signal", Kind::Int, "The signal that killed it."),
     ],
     || TABLE.arrow_schema(),
 );
@@ -41,14 +47,45 @@ pub(crate) fn build(rows: &[Process], clock: &Clock) -> Vec<ArrayRef> {
         array::optional_int(rows.iter().map(|process| unix(clock, process.end))),
         array::unsigned(rows.iter().map(|process| process.start.0)),
         array::optional_unsigned(rows.iter().map(|process| process.end.map(|end| end.0))),
+        array::optional_int(rows.iter().map(|process| exit_code(process.exit))),
+        array::optional_int(rows.iter().map(|process| exit_signal(process.exit))),
     ]
+}
+
+/// Code of an exit, for a column.
+pub(super) fn exit_code(exit: Option<Exit>) -> Option<i64> {
+    exit.and_then(|exit| match exit {
+        Exit::Code(code) => Some(i64::from(code)),
+        Exit::Signal(_) => None,
+    })
+}
+
+/// Signal of an exit, for a column.
+pub(super) fn exit_signal(exit: Option<Exit>) -> Option<i64> {
+    exit.and_then(|exit| match exit {
+        Exit::Code(_) => None,
+        Exit::Signal(signal) => Some(i64::from(signal)),
+    })
+}
+
+/// The exit that these columns hold.
+pub(super) fn exit_of(code: Option<i64>, signal: Option<i64>) -> Rows<Option<Exit>> {
+    let status = |number: i64| i32::try_from(number).map_err(|_| BadRows(format!("the exit status {number} is out of range")));
+    Ok(match (code, signal) {
+        (Some(code), None) => Some(Exit::Code(status(code)?)),
+        (None, Some(signal)) => Some(Exit::Signal(status(signal)?)),
+        (None, None) => None,
+        (Some(_), Some(_)) => return Err(BadRows("there is an exit code and a signal".into())),
+    })
 }
 
 pub(crate) fn read(batch: &Batch<'_>, processes: &mut Vec<Process>) -> Rows<()> {
     let (pid, parent_pid, name) = (batch.number("pid")?, batch.number("parent_pid")?, batch.text("name")?);
     let (executable, arguments, execed) = (batch.text("executable")?, batch.list("arguments")?, batch.bool("execed")?);
     let (start, end) = (batch.int("start_time_monotonic_nano")?, batch.int("end_time_monotonic_nano")?);
+    let (code, signal) = (batch.added("exit_code", Batch::int)?, batch.added("exit_signal", Batch::int)?);
     for row in batch.rows() {
+        let status = |column: Option<&Int64Array>| column.and_then(|column| at(column, row, |row| column.value(row)));
         processes.push(Process {
             pid: pid.value(row),
             parent_pid: at(parent_pid, row, |row| parent_pid.value(row)),
@@ -58,7 +95,40 @@ pub(crate) fn read(batch: &Batch<'_>, processes: &mut Vec<Process>) -> Rows<()> 
             start: Monotonic(start.value(row).cast_unsigned()),
             end: unsigned_at(end, row).map(Monotonic),
             execed: execed.value(row),
+            exit: exit_of(status(code), status(signal))?,
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::RecordBatch;
+    use arrow::datatypes::Schema;
+
+    use super::*;
+
+    #[test]
+    fn a_table_of_the_second_version_has_no_exits() {
+        let process = Process {
+            pid: 7,
+            parent_pid: None,
+            name: "sh".into(),
+            executable: String::new(),
+            arguments: Vec::new(),
+            start: Monotonic(1),
+            end: None,
+            execed: true,
+            exit: Some(Exit::Code(3)),
+        };
+        let columns = build(std::slice::from_ref(&process), &Clock::default());
+        let fields = TABLE.schema().fields().to_vec();
+        let older = fields.len() - 2;
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields[..older].to_vec())), columns[..older].to_vec()).unwrap();
+        let mut found = Vec::new();
+        read(&Batch::new(&TABLE, &batch), &mut found).unwrap();
+        assert_eq!(found, [Process { exit: None, ..process }]);
+    }
 }

@@ -1,10 +1,11 @@
 //! The run.
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, Int64Array};
 use longpole_model::run::RecorderCost;
-use longpole_model::{CaptureMode, Exit, Run, Timestamp};
+use longpole_model::{CaptureMode, Run, RunUsage, Timestamp};
 
-use super::batch::{BadRows, Batch, Rows, at, required, span_id_at, text_at, texts_at, trace_id_at, unsigned_at, word};
+use super::batch::{Batch, Rows, at, required, span_id_at, text_at, texts_at, trace_id_at, unsigned_at, word};
+use super::processes::{exit_code, exit_of, exit_signal};
 use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
@@ -30,23 +31,16 @@ pub(crate) static TABLE: Table = Table::new(
         optional("cpu_nanos", Kind::Nanos, "CPU time of the command and all it waited for, user and system."),
         optional("recorder_cpu_nanos", Kind::Nanos, "CPU time of the recorder itself; NULL where it was killed."),
         optional("recorder_rss_bytes_max", Kind::Nanos, "Largest resident memory of the recorder itself."),
+        optional(
+            "peak_resident_bytes",
+            Kind::Nanos,
+            "The most memory that one process of the command had in RAM, of those that were waited for; NULL where nobody waited, or where it is less than what the recorder had when it forked the command, from which on the kernel counts.",
+        ),
+        optional("minor_faults", Kind::Nanos, "Page faults of the command and all it waited for that were served from memory."),
+        optional("major_faults", Kind::Nanos, "Those that waited for storage."),
     ],
     || TABLE.arrow_schema(),
 );
-
-fn exit_code(run: &Run) -> Option<i64> {
-    run.exit.and_then(|exit| match exit {
-        Exit::Code(code) => Some(i64::from(code)),
-        Exit::Signal(_) => None,
-    })
-}
-
-fn exit_signal(run: &Run) -> Option<i64> {
-    run.exit.and_then(|exit| match exit {
-        Exit::Code(_) => None,
-        Exit::Signal(signal) => Some(i64::from(signal)),
-    })
-}
 
 fn mode_reason(run: &Run) -> Option<&str> {
     match &run.mode {
@@ -69,14 +63,17 @@ pub(crate) fn build(rows: &[Run]) -> Vec<ArrayRef> {
         array::int(rows.iter().map(|run| run.start.unix_nanos())),
         array::optional_int(rows.iter().map(|run| run.end.map(Timestamp::unix_nanos))),
         array::optional_int(rows.iter().map(|run| run.end.map(|end| end.nanos_since(run.start)))),
-        array::optional_int(rows.iter().map(exit_code)),
-        array::optional_int(rows.iter().map(exit_signal)),
+        array::optional_int(rows.iter().map(|run| exit_code(run.exit))),
+        array::optional_int(rows.iter().map(|run| exit_signal(run.exit))),
         array::number(rows.iter().map(|run| run.rate_hz)),
         array::text(rows.iter().map(|run| run.mode.as_str())),
         array::optional_text(rows.iter().map(mode_reason)),
         array::optional_unsigned(rows.iter().map(|run| run.cpu_nanos)),
         array::optional_unsigned(rows.iter().map(|run| run.recorder_cost.map(|cost| cost.cpu_nanos))),
         array::optional_unsigned(rows.iter().map(|run| run.recorder_cost.map(|cost| cost.rss_bytes_max))),
+        array::optional_unsigned(rows.iter().map(|run| run.usage?.peak_resident_bytes)),
+        array::optional_unsigned(rows.iter().map(|run| run.usage.map(|usage| usage.minor_faults))),
+        array::optional_unsigned(rows.iter().map(|run| run.usage.map(|usage| usage.major_faults))),
     ]
 }
 
@@ -84,14 +81,10 @@ pub(crate) fn read(batch: &Batch<'_>, runs: &mut Vec<Run>) -> Rows<()> {
     let (code, signal) = (batch.int("exit_code")?, batch.int("exit_signal")?);
     let (end, root_pid) = (batch.int("end_time_unix_nano")?, batch.number("root_pid")?);
     let (cost_cpu, cost_rss) = (batch.int("recorder_cpu_nanos")?, batch.int("recorder_rss_bytes_max")?);
+    let peak = batch.added("peak_resident_bytes", Batch::int)?;
+    let (minor, major) = (batch.added("minor_faults", Batch::int)?, batch.added("major_faults", Batch::int)?);
     for row in batch.rows() {
-        let status = |number: i64| i32::try_from(number).map_err(|_| BadRows(format!("the exit status {number} is out of range")));
-        let exit = match (at(code, row, |row| code.value(row)), at(signal, row, |row| signal.value(row))) {
-            (Some(code), None) => Some(Exit::Code(status(code)?)),
-            (None, Some(signal)) => Some(Exit::Signal(status(signal)?)),
-            (None, None) => None,
-            (Some(_), Some(_)) => return Err(BadRows("a run has an exit code and a signal".into())),
-        };
+        let exit = exit_of(at(code, row, |row| code.value(row)), at(signal, row, |row| signal.value(row)))?;
         let reason = batch.text("mode_reason")?;
         let mode = word("mode", batch.text("mode")?.value(row), |text| match text {
             "user" => Some(CaptureMode::User { why_not_kernel: text_at(reason, row) }),
@@ -101,6 +94,12 @@ pub(crate) fn read(batch: &Batch<'_>, runs: &mut Vec<Run>) -> Rows<()> {
             _ => None,
         })?;
         let cost = unsigned_at(cost_cpu, row).zip(unsigned_at(cost_rss, row));
+        let added = |column: Option<&Int64Array>| column.and_then(|column| unsigned_at(column, row));
+        let usage = added(minor).zip(added(major)).map(|(minor_faults, major_faults)| RunUsage {
+            peak_resident_bytes: added(peak),
+            minor_faults,
+            major_faults,
+        });
         runs.push(Run {
             command: texts_at("command", batch.list("command")?, row)?,
             working_directory: text_at(batch.text("working_directory")?, row),
@@ -116,6 +115,7 @@ pub(crate) fn read(batch: &Batch<'_>, runs: &mut Vec<Run>) -> Rows<()> {
             rate_hz: batch.number("rate_hz")?.value(row),
             mode,
             cpu_nanos: unsigned_at(batch.int("cpu_nanos")?, row),
+            usage,
             recorder_cost: cost.map(|(cpu_nanos, rss_bytes_max)| RecorderCost { cpu_nanos, rss_bytes_max }),
         });
     }

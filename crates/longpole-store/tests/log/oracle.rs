@@ -36,6 +36,7 @@ impl Log {
             rate_hz: 999,
             mode: CaptureMode::User { why_not_kernel: String::new() },
             cpu_nanos: None,
+            usage: None,
             recorder_cost: None,
         };
         let writer = store.create(&run).unwrap();

@@ -10,6 +10,7 @@ pub(crate) mod flame;
 pub(crate) mod import;
 pub(crate) mod ls;
 pub(crate) mod open;
+pub(crate) mod processes;
 pub(crate) mod recording;
 pub(crate) mod run;
 pub(crate) mod show;

@@ -23,8 +23,8 @@ use longpole_capture::error::LaunchError;
 use longpole_capture::jit_names::{self, JitNames};
 use longpole_capture::{inject, sampler, signals};
 use longpole_model::{
-    AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, RecorderCost, Resource, ResourceEvent,
-    Run, Scope, Span, SpanEvent, SpanId, SpanKind, Status, StatusCode, TimeRange, Timestamp, TraceId,
+    AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, ProcessUsage, RecorderCost, Resource,
+    ResourceEvent, Run, RunUsage, Scope, Span, SpanEvent, SpanId, SpanKind, Status, StatusCode, TimeRange, Timestamp, TraceId,
 };
 use longpole_server::forward::{ForwardProtocol, ForwardTarget, ForwardTls};
 use longpole_server::limits::FORWARD_TIMEOUT;
@@ -79,9 +79,9 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     let ended = now();
     let trouble = match (recorded, trouble) {
         (Some(recorded), _) => {
-            let cpu_nanos = child.cpu_nanos();
+            let used = (child.cpu_nanos(), child.usage(), child.last_usage().filter(|_| recorder.is_some()));
             // A bug of ours has been reported by the panic hook; it must not become the command's exit status.
-            let answer = AssertUnwindSafe(|| recorded.answer(setting, arguments, (exit, ended), cpu_nanos, recorder));
+            let answer = AssertUnwindSafe(|| recorded.answer(setting, arguments, (exit, ended), used, recorder));
             catch_unwind(answer).unwrap_or_else(|_| Err(anyhow::anyhow!("a bug of longpole, said above"))).err()
         }
         (None, trouble) => trouble,
@@ -316,7 +316,7 @@ impl Recorded {
         setting: &Setting,
         arguments: &RunArguments,
         (exit, end): (Exit, Timestamp),
-        cpu_nanos: Option<u64>,
+        (cpu_nanos, usage, last): (Option<u64>, Option<RunUsage>, Option<ProcessUsage>),
         recorder: Option<sampler::Recorder>,
     ) -> Result<()> {
         // What the sampler lost is in the log; its binaries are still open, also those that were deleted meanwhile.
@@ -337,6 +337,8 @@ impl Recorded {
         if let Some(cost) = own_cost() {
             self.observe(Observation::RecorderCost(cost));
         }
+        let usage = usage.map(Observation::RunUsage).into_iter().chain(last.map(Observation::ProcessUsage));
+        usage.for_each(|observation| self.observe(observation));
         self.observe(Observation::RunEnded { end, exit, cpu_nanos });
         if let Some(trouble) = self.trouble {
             return Err(trouble);
@@ -391,6 +393,7 @@ pub(super) fn new_run(command: Vec<String>, traceparent: TraceParent, rate_hz: u
         rate_hz,
         mode: CaptureMode::Off,
         cpu_nanos: None,
+        usage: None,
         recorder_cost: None,
     }
 }

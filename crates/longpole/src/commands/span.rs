@@ -1,6 +1,7 @@
 //! `span`: one span, its states, its savings, its code.
 
 use anyhow::Result;
+use longpole_analysis::usage::bytes_words;
 use longpole_server::view;
 
 use super::recording::{Setting, in_order, load, print, print_json};
@@ -40,6 +41,32 @@ fn blocked_on(kind: &str) -> &'static str {
         "pipe" => "on a pipe",
         _ => "on something else",
     }
+}
+
+/// What a process used.
+fn usage_lines(usage: &view::UsageView) -> Vec<String> {
+    let ago = |nanos: i64| if nanos > 0 { format!(", {} before its end", duration(nanos)) } else { String::new() };
+    let last = usage.read_before_end_nanos.map(ago).unwrap_or_default();
+    let peak = usage.peak_resident_bytes.map(|peak| match usage.peak_from {
+        Some("exit") => format!("peak of memory        {} (told at its end)", bytes_words(peak)),
+        _ => format!("peak of memory        {} (when it was read last{last})", bytes_words(peak)),
+    });
+    let grows = usage.grows.map(|growth| {
+        let (from, to) = (bytes_words(growth.from_bytes), bytes_words(growth.to_bytes));
+        format!("grows all the time    from {from} to {to}")
+    });
+    let cpu = usage.cpu_nanos.map(|cpu| format!("CPU time              {}", duration(i64::try_from(cpu).unwrap_or(i64::MAX))));
+    let faults = usage
+        .minor_faults
+        .zip(usage.major_faults)
+        .map(|(minor, major)| format!("page faults           {}, {} more waited for storage", count(minor), count(major)));
+    let both = |what: &str, read: Option<u64>, written: Option<u64>| {
+        read.zip(written).map(|(read, written)| format!("{what:21} {} read, {} written", bytes_words(read), bytes_words(written)))
+    };
+    let calls = both("bytes of its calls", usage.read_bytes, usage.written_bytes);
+    let seen = calls.or_else(|| usage.minor_faults.map(|_| "bytes of its calls    may not be seen: another user's process".to_owned()));
+    let storage = both("bytes of storage", usage.storage_read_bytes, usage.storage_written_bytes);
+    [peak, grows, cpu, faults, seen, storage].into_iter().flatten().map(|line| format!("  {line}")).collect()
 }
 
 fn text(view: &view::SpanView, style: Style) -> String {
@@ -140,6 +167,11 @@ fn text(view: &view::SpanView, style: Style) -> String {
                 style.faint(&place)
             ));
         }
+    }
+    if let Some(usage) = view.process.as_ref().and_then(|process| process.usage.as_ref()) {
+        out.push(String::new());
+        out.push(style.strong("ITS PROCESS"));
+        out.extend(usage_lines(usage));
     }
     if !view.attributes.is_empty() {
         out.push(String::new());

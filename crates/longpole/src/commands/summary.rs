@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use longpole_server::view;
 
 use super::recording::own_name;
-use crate::terminal::{self, Style, TimeUnit, count, counted, duration, fit, pad, percent, range, right};
+use crate::terminal::{self, Style, TimeUnit, count, counted, cut, duration, fit, pad, percent, range, right};
 
 /// Poles in the answer; `longpole poles` has the rest.
 const POLES_SHOWN: usize = 6;
@@ -26,6 +26,9 @@ pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
             line(&mut out, &deployment_line(deployment, view.wall_nanos, style));
         }
     }
+    for text in usage_lines(&view.usage, style) {
+        line(&mut out, &text);
+    }
     if view.poles.is_empty() {
         line(&mut out, "");
         line(&mut out, "No long poles: no span and no process of this run has time of its own on the critical path.");
@@ -35,6 +38,12 @@ pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
         let more = view.poles.len().saturating_sub(POLES_SHOWN) + view.truncated.poles;
         if more > 0 {
             line(&mut out, &style.faint(&format!("     … {more} more ({} poles {} --limit 0)", own_name(), view.recording)));
+        }
+        // Without spans the processes are the operations, and what is inside of one only its functions tell.
+        if view.spans == 0
+            && let Some(pole) = view.poles.iter().find(|pole| !pole.few_samples)
+        {
+            hot_functions(pole, style).iter().for_each(|text| line(&mut out, text));
         }
     }
     line(&mut out, "");
@@ -145,6 +154,20 @@ fn deployment_line(time: &view::DeploymentView, wall: i64, style: Style) -> Stri
     format!("{}    {}", style.faint("pulumi"), words.join("  "))
 }
 
+/// What processes used that is worth a line: one for memory, one for storage.
+fn usage_lines(notable: &[view::NotableView], style: Style) -> Vec<String> {
+    let words = |label: &str, codes: &[&str]| {
+        let told = notable.iter().filter(|it| codes.contains(&it.code));
+        let told = told.map(|it| it.handle.as_ref().map_or_else(|| it.text.clone(), |handle| format!("{} ({handle})", it.text)));
+        let text = told.collect::<Vec<_>>().join("; ");
+        (!text.is_empty()).then(|| format!("{}{}", style.faint(&pad(label, LABEL_WIDTH)), cut(&text, terminal::WIDTH - LABEL_WIDTH)))
+    };
+    [words("memory", &["grows", "peak", "peak_of_some"]), words("storage", &["storage", "faults"])].into_iter().flatten().collect()
+}
+
+/// Width of the words in front of a line.
+const LABEL_WIDTH: usize = 10;
+
 /// The poles as a table, `shown` of them: a line of numbers each, and below it why it takes its time.
 pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usize, style: Style) {
     let poles = &poles[..shown];
@@ -195,6 +218,24 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
         let why = fit(&why, terminal::WIDTH - indent - limit.chars().count());
         line(out, &style.faint(&format!("{}{why}{limit}", " ".repeat(indent))));
     }
+}
+
+/// Functions named of a process.
+const FUNCTIONS_SHOWN: usize = 3;
+
+/// The functions in which a pole is on CPUs most, with their shares of that.
+fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
+    let mut frames: Vec<&view::TopFrameView> = pole.top_frames.iter().filter(|frame| frame.self_nanos > 0).collect();
+    frames.sort_by_key(|frame| std::cmp::Reverse(frame.self_nanos));
+    let mut label = pad("functions", LABEL_WIDTH);
+    let lines = frames.into_iter().take(FUNCTIONS_SHOWN).map(|frame| {
+        let label = std::mem::replace(&mut label, " ".repeat(LABEL_WIDTH));
+        let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
+        let what = format!("of {} on-CPU in {} ", pole.handle, frame.handle);
+        let room = terminal::WIDTH - LABEL_WIDTH - 5 - what.chars().count();
+        format!("{}{share} {what}{}", style.faint(&label), fit(&frame.function, room))
+    });
+    lines.collect()
 }
 
 /// Least width of the names, so that the head of the table fits above them.
@@ -281,9 +322,17 @@ fn next_line(view: &view::SummaryView, style: Style) -> String {
     let (own, recording) = (own_name(), &view.recording);
     let mut next = Vec::new();
     if let Some(pole) = view.poles.first() {
-        next.push(format!("{own} span {} {recording}", pole.handle));
+        // A process has no attributes and no events: what is to be seen of it is its code.
+        if view.spans == 0 && pole.samples > 0 {
+            next.push(format!("{own} top {recording} --span {}", pole.handle));
+        } else {
+            next.push(format!("{own} span {} {recording}", pole.handle));
+        }
         if pole.samples > 0 {
             next.push(format!("{own} flame {recording} --span {}", pole.handle));
+        }
+        if !view.usage.is_empty() {
+            next.push(format!("{own} processes {recording}"));
         }
     } else if view.samples > 0 {
         next.push(format!("{own} flame {recording}"));

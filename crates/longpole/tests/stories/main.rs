@@ -22,4 +22,5 @@ mod run_a_command;
 mod see_native_code;
 mod see_the_code;
 mod see_the_kernel;
+mod see_what_processes_use;
 mod survive_a_crash;

@@ -84,6 +84,28 @@ function Facts({ summary }: { readonly summary: Summary }) {
   );
 }
 
+/** What processes used that is worth a line. */
+function NotableUsage({ notable, actions }: { readonly notable: Summary['usage']; readonly actions: SelectionActions }) {
+  if (notable.length === 0) return null;
+  return (
+    <ul className={css.facts} aria-label="Memory and storage">
+      {notable.map(({ text, handle }) => (
+        <li key={text}>
+          {text}
+          {handle !== null && (
+            <>
+              {' '}
+              <button type="button" className={css.linkButton} onClick={() => actions.selectSpan(handle)}>
+                {handle}
+              </button>
+            </>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 /** Is it the cloud, or Pulumi itself? */
 function DeploymentTime({ deployment, wallNanos }: { readonly deployment: Deployment; readonly wallNanos: Summary['wallNanos'] }) {
   return (
@@ -118,6 +140,7 @@ export function AnswerHeader({
         {poles !== undefined && <Sentence pole={pole} wallNanos={summary.wallNanos} />}
         {worthwhile && <Reason pole={pole} poles={poles} actions={actions} />}
         <Facts summary={summary} />
+        <NotableUsage notable={summary.usage} actions={actions} />
       </div>
       <div className={css.pathStates}>
         <h2>Along the critical path, {formatDuration(summary.wallNanos)} of wall time</h2>

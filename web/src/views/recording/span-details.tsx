@@ -1,7 +1,8 @@
 import { type ReactNode, useState } from 'react';
 import type { Attribute, Span } from '../../api/types';
-import { counted, formatCommand, formatDuration, formatValue } from '../../logic/format';
+import { counted, formatCommand, formatDuration, formatExit, formatValue } from '../../logic/format';
 import type { SelectionActions } from '../../state/selection';
+import { ProcessUsageFacts } from './process-usage';
 import css from './recording.module.css';
 
 /** Longer values, stack traces most of all, would push everything else off the screen; so much of them stands for the whole. */
@@ -105,9 +106,11 @@ export function SpanDetails({ span, actions }: { readonly span: Span; readonly a
         </Details>
       )}
       {span.process !== null && (
-        <Details title="Process">
+        <Details title="Process" open={span.process.usage !== null}>
+          {span.process.usage !== null && <ProcessUsageFacts usage={span.process.usage} span={span} />}
           <Pairs
             attributes={[
+              ...(span.process.exit === null ? [] : [{ key: 'end', value: formatExit(span.process.exit) }]),
               { key: 'pid', value: span.process.pid },
               { key: 'name', value: span.process.name },
               { key: 'command', value: formatCommand(span.process.arguments) },

@@ -1,0 +1,331 @@
+//! What each process used: its peak of memory, page faults, bytes, and whether it grew all the time.
+//!
+//! ```text
+//! memory                        ▁▂▃▄▅▆▇█   grows all the time: each eighth of its life added its part
+//! own bytes of sh               what the kernel counts for sh, less what it counts for the children that sh waited for
+//! ```
+
+use std::collections::HashMap;
+
+use longpole_model::{IoBytes, Monotonic, ProcessUsage, Recording};
+
+/// A process that did not live so long is not said to grow: each one grows while it begins.
+const GROWTH_LIFE_MIN_NANOS: u64 = 2_000_000_000;
+
+/// Parts of a life of which each has to add its share.
+const GROWTH_PARTS: u64 = 8;
+
+/// Many a program gives all back before it ends: what comes after the most it had does not count, where that was so many parts on.
+const GROWTH_PARTS_UNTIL_MOST: u64 = 6;
+
+/// Less is no growth worth a line.
+const GROWTH_BYTES_MIN: u64 = 32 << 20;
+
+/// From this peak a process is worth a line: what a machine of 8 GB has for each of 16 jobs.
+const NOTABLE_PEAK_BYTES: u64 = 500_000_000;
+
+/// From so many bytes between a process and storage it is worth a line: a second of a good disk.
+const NOTABLE_STORAGE_BYTES: u64 = 500_000_000;
+
+/// From so many page faults that waited for storage a process is worth a line: at 0.1 ms each they took a second.
+const NOTABLE_FAULTS: u64 = 10_000;
+
+/// Where the peak of a process is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PeakFrom {
+    /// What the kernel told at its end: exact.
+    Exit,
+    /// The last reading while it lived: what it took after that is not in it.
+    Reading,
+}
+
+impl PeakFrom {
+    /// The word JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PeakFrom::Exit => "exit",
+            PeakFrom::Reading => "reading",
+        }
+    }
+}
+
+/// Steady growth of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Growth {
+    /// In RAM at the end of the first eighth of its life.
+    pub from_bytes: u64,
+    /// The most it had in RAM, or what it had at its last reading.
+    pub to_bytes: u64,
+}
+
+/// What a process used.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProcessFigures {
+    /// The process that forked it, in `recording.processes`.
+    pub parent: Option<usize>,
+    /// Its readings, by time: indices into `recording.process_usage`.
+    pub readings: Vec<usize>,
+    /// The most it had in RAM.
+    pub peak_resident_bytes: Option<(u64, PeakFrom)>,
+    /// Bytes it read and wrote itself.
+    pub io: Option<IoBytes>,
+    /// Where it grew all the time.
+    pub growth: Option<Growth>,
+}
+
+impl ProcessFigures {
+    /// The last reading.
+    pub fn last<'a>(&self, recording: &'a Recording) -> Option<&'a ProcessUsage> {
+        self.readings.last().map(|&reading| &recording.process_usage[reading])
+    }
+
+    /// The last reading with bytes: some kernels show those of a process that has ended to root alone.
+    pub fn last_with_io<'a>(&self, recording: &'a Recording) -> Option<&'a ProcessUsage> {
+        self.readings.iter().rev().map(|&reading| &recording.process_usage[reading]).find(|usage| usage.io.is_some())
+    }
+}
+
+/// Something about what a process used that is worth a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notable {
+    /// It grew all the time.
+    Grows(usize, Growth),
+    /// It had much memory.
+    Peak(usize, u64),
+    /// One of the run's processes had much memory, and it was seen only by who waited for it.
+    PeakOfSome(u64),
+    /// It fetched from storage, or brought to it, much.
+    Storage(usize, IoBytes),
+    /// It waited for memory to come from storage, so often.
+    Faults(usize, u64),
+}
+
+/// The processes of a recording by pid, to find one by the time.
+struct ByPid<'a> {
+    recording: &'a Recording,
+    of_pid: HashMap<u32, Vec<usize>>,
+}
+
+impl<'a> ByPid<'a> {
+    fn new(recording: &'a Recording) -> Self {
+        let mut of_pid: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (i, process) in recording.processes.iter().enumerate() {
+            of_pid.entry(process.pid).or_default().push(i);
+        }
+        ByPid { recording, of_pid }
+    }
+
+    /// Of processes with one pid the last that had started.
+    fn at(&self, pid: u32, time: Monotonic) -> Option<usize> {
+        self.of_pid.get(&pid)?.iter().rev().find(|&&i| self.recording.processes[i].start <= time).copied()
+    }
+}
+
+/// The figures of each process of a recording.
+pub fn figures(recording: &Recording) -> Vec<ProcessFigures> {
+    let mut figures = vec![ProcessFigures::default(); recording.processes.len()];
+    let by_pid = ByPid::new(recording);
+    for (process, figure) in recording.processes.iter().zip(&mut figures) {
+        figure.parent = process.parent_pid.and_then(|parent| by_pid.at(parent, process.start));
+    }
+    for (i, usage) in recording.process_usage.iter().enumerate() {
+        if let Some(process) = by_pid.at(usage.pid, usage.time) {
+            figures[process].readings.push(i);
+        }
+    }
+    // What the kernel adds to a parent: all that a child had, its own children included.
+    let mut of_children = vec![IoBytes::default(); figures.len()];
+    for (process, figure) in recording.processes.iter().zip(&figures) {
+        let Some(end) = process.end else { continue };
+        let Some(parent) = figure.parent else { continue };
+        let counted = figures[parent].last_with_io(recording).is_some_and(|last| last.time >= end);
+        if let Some(io) = figure.last_with_io(recording).and_then(|last| last.io).filter(|_| counted) {
+            of_children[parent] = of_children[parent].saturating_add(io);
+        }
+    }
+    for (figure, children) in figures.iter_mut().zip(of_children) {
+        let readings = || figure.readings.iter().map(|&reading| &recording.process_usage[reading]);
+        let peak = readings().filter_map(|usage| Some(usage.memory?.peak_resident_bytes)).max();
+        figure.peak_resident_bytes = peak.map(|peak| (peak, PeakFrom::Reading));
+        figure.io = figure.last_with_io(recording).and_then(|last| last.io).map(|io| io.saturating_sub(children));
+        figure.growth = growth(&readings().filter_map(|usage| Some((usage.time, usage.memory?.resident_bytes))).collect::<Vec<_>>());
+    }
+    if let ([only], Some(peak)) = (&mut figures[..], recording.run.usage.and_then(|usage| usage.peak_resident_bytes)) {
+        let read = only.peak_resident_bytes.map_or(0, |(peak, _)| peak);
+        only.peak_resident_bytes = Some((peak.max(read), PeakFrom::Exit));
+    }
+    figures
+}
+
+/// Where memory grew all the time: in each part of the time but the first, by a quarter of an even share at least.
+fn growth(memory: &[(Monotonic, u64)]) -> Option<Growth> {
+    let (first, last) = (memory.first()?, memory.last()?);
+    let life = last.0.nanos_since(first.0);
+    if life < GROWTH_LIFE_MIN_NANOS {
+        return None;
+    }
+    let most = (0..memory.len()).max_by_key(|&i| (memory[i].1, i))?;
+    let until_most = memory[most].0.nanos_since(first.0);
+    let gives_back = until_most >= life / GROWTH_PARTS * GROWTH_PARTS_UNTIL_MOST;
+    let (memory, life) = if gives_back { (&memory[..=most], until_most) } else { (memory, life) };
+    let ends =
+        (1..=GROWTH_PARTS).map(|part| Monotonic(first.0.0 + (u128::from(life) * u128::from(part) / u128::from(GROWTH_PARTS)) as u64));
+    // Memory stays as it is while a process is not read, because then it did not run.
+    let levels: Vec<u64> =
+        ends.filter_map(|end| memory[..memory.partition_point(|(time, _)| *time <= end)].last().map(|it| it.1)).collect();
+    let (from_bytes, to_bytes) = (*levels.first()?, *levels.last()?);
+    let grown = to_bytes.checked_sub(from_bytes).filter(|grown| *grown >= GROWTH_BYTES_MIN && *grown >= to_bytes / 4)?;
+    let least = grown / (GROWTH_PARTS - 1) / 4;
+    levels.windows(2).all(|pair| pair[1] >= pair[0] + least).then_some(Growth { from_bytes, to_bytes })
+}
+
+/// User and system time of each process: what its threads had of CPUs, exact; where that was not recorded, its last reading.
+pub fn cpu_nanos(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Option<u64>> {
+    if recording.cpu_slices.is_empty() {
+        return figures.iter().map(|figure| figure.last(recording).map(|last| last.cpu_nanos)).collect();
+    }
+    let by_pid = ByPid::new(recording);
+    let mut sums = vec![Some(0u64); figures.len()];
+    for slice in &recording.cpu_slices {
+        if let Some(sum) = by_pid.at(slice.pid, slice.start).and_then(|process| sums[process].as_mut()) {
+            *sum += slice.end.nanos_since(slice.start);
+        }
+    }
+    sums
+}
+
+/// What is worth a line, at most one of each kind.
+pub fn notable(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Notable> {
+    let all = || figures.iter().enumerate();
+    let grows = all().filter_map(|(i, it)| Some((i, it.growth?))).max_by_key(|(_, growth)| growth.to_bytes - growth.from_bytes);
+    let peak = all().filter_map(|(i, it)| Some((i, it.peak_resident_bytes?.0))).max_by_key(|(_, bytes)| *bytes);
+    let of_some = recording.run.usage.and_then(|usage| usage.peak_resident_bytes).unwrap_or(0);
+    let read = peak.map_or(0, |(_, bytes)| bytes);
+    let storage = |io: IoBytes| io.storage_read.max(io.storage_written);
+    let stored = all().filter_map(|(i, it)| Some((i, it.io?))).max_by_key(|(_, io)| storage(*io));
+    let faults = all().filter_map(|(i, it)| Some((i, it.last(recording)?.major_faults))).max_by_key(|(_, faults)| *faults);
+    let mut notable = Vec::new();
+    notable.extend(grows.map(|(i, growth)| Notable::Grows(i, growth)));
+    // One tenth is what a process may well take at its very end.
+    if of_some >= NOTABLE_PEAK_BYTES && of_some / 10 > read / 9 {
+        notable.push(Notable::PeakOfSome(of_some));
+    } else {
+        let told = grows.map(|(i, _)| i);
+        notable
+            .extend(peak.filter(|(i, bytes)| *bytes >= NOTABLE_PEAK_BYTES && Some(*i) != told).map(|(i, bytes)| Notable::Peak(i, bytes)));
+    }
+    notable.extend(stored.filter(|(_, io)| storage(*io) >= NOTABLE_STORAGE_BYTES).map(|(i, io)| Notable::Storage(i, io)));
+    notable.extend(faults.filter(|(_, faults)| *faults >= NOTABLE_FAULTS).map(|(i, faults)| Notable::Faults(i, faults)));
+    notable
+}
+
+/// A number of bytes for people, in decimal units: `312 B`, `4.2 kB`, `87 MB`, `3.1 GB`.
+pub fn bytes_words(bytes: u64) -> String {
+    let (unit, worth) = match bytes {
+        0..1_000 => return format!("{bytes} B"),
+        // From here on it would be rounded to the next unit.
+        1_000..999_500 => ("kB", 1e3),
+        999_500..999_500_000 => ("MB", 1e6),
+        999_500_000..999_500_000_000 => ("GB", 1e9),
+        _ => ("TB", 1e12),
+    };
+    let value = bytes as f64 / worth;
+    if value < 9.95 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::{ProcessMemory, RunUsage, text};
+
+    const MB: u64 = 1_000_000;
+
+    fn at(millis: u64) -> Monotonic {
+        Monotonic(text::ORIGIN_MONOTONIC.0 + millis * 1_000_000)
+    }
+
+    fn usage(pid: u32, millis: u64, resident_mb: u64, written_mb: u64) -> ProcessUsage {
+        ProcessUsage {
+            pid,
+            time: at(millis),
+            memory: Some(ProcessMemory { resident_bytes: resident_mb * MB, peak_resident_bytes: resident_mb * MB + MB }),
+            cpu_nanos: millis * 1_000_000,
+            minor_faults: 1,
+            major_faults: 0,
+            io: Some(IoBytes { read: 0, written: written_mb * MB, storage_read: 0, storage_written: written_mb * MB }),
+        }
+    }
+
+    fn grown(levels: &[(u64, u64)]) -> Option<(u64, u64)> {
+        let memory: Vec<(Monotonic, u64)> = levels.iter().map(|&(millis, megabytes)| (at(millis), megabytes * MB)).collect();
+        growth(&memory).map(|growth| (growth.from_bytes / MB, growth.to_bytes / MB))
+    }
+
+    #[test]
+    fn what_grows_all_the_time_is_told_from_what_was_large_at_once() {
+        let each = |level: fn(u64) -> u64| (0..=100).map(|i| (i * 100, level(i))).collect::<Vec<_>>();
+        assert_eq!(grown(&each(|i| 10 + i)), Some((22, 110)));
+        assert_eq!(grown(&each(|i| 10 + i / 10 * 10)), Some((20, 110)), "in steps");
+        assert_eq!(grown(&each(|i| if i > 80 { 20 } else { 10 + i })), Some((20, 90)), "it gave back all before its end");
+        assert_eq!(grown(&each(|i| if i < 5 { i * 100 } else { 500 })), None, "it was full soon");
+        assert_eq!(grown(&each(|i| 500 + i / 20)), None, "a hundredth is nothing");
+        assert_eq!(grown(&each(|i| 10 + (i % 50) * 4)), None, "it gave back");
+        assert_eq!(grown(&each(|i| if i > 50 { 300 + i } else { 10 + i / 10 })), None, "half of its life it did not");
+        assert_eq!(grown(&[(0, 10), (100, 50), (200, 90), (1_900, 900)]), None, "it is young");
+        assert_eq!(grown(&[(0, 10)]), None);
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_process_itself_and_the_latest_of_a_pid_is_meant() {
+        let mut recording = text::parse(
+            "run sh 0..100ms pid 1\nprocess dd 10..40ms pid 2 under 1\nprocess cp 15..30ms pid 3 under 2\nprocess dd 50..90ms pid 2 under 1\n",
+        )
+        .unwrap();
+        recording.process_usage = vec![
+            usage(1, 5, 3, 1),
+            usage(3, 30, 5, 7),
+            usage(2, 39, 9, 20),
+            usage(1, 45, 3, 21),
+            usage(2, 60, 11, 100),
+            usage(1, 80, 3, 22),
+        ];
+        let figures = figures(&recording);
+        let own: Vec<(&str, u64, u64, usize)> = recording
+            .processes
+            .iter()
+            .zip(&figures)
+            .map(|(process, it)| {
+                (process.name.as_str(), it.io.unwrap().written / MB, it.peak_resident_bytes.unwrap().0 / MB, it.readings.len())
+            })
+            .collect();
+        // What is read of cp when it has ended has no bytes for a plain user: those before count.
+        recording.process_usage.insert(2, ProcessUsage { io: None, memory: None, ..usage(3, 31, 0, 0) });
+        assert_eq!(super::figures(&recording)[2].io, figures[2].io);
+        // The second dd has not ended when sh is read last, so sh has nothing of it.
+        assert_eq!(own, [("sh", 2, 4, 3), ("dd", 13, 10, 1), ("cp", 7, 6, 1), ("dd", 100, 12, 1)]);
+        assert_eq!(notable(&recording, &figures), []);
+    }
+
+    #[test]
+    fn who_waited_knows_the_peak_of_the_only_process_or_of_some() {
+        let mut recording = text::parse("run x 0..100ms pid 1\n").unwrap();
+        recording.process_usage = vec![usage(1, 5, 3, 600)];
+        recording.run.usage = Some(RunUsage { peak_resident_bytes: Some(700 * MB), minor_faults: 0, major_faults: 0 });
+        let one = figures(&recording);
+        assert_eq!(one[0].peak_resident_bytes, Some((700 * MB, PeakFrom::Exit)));
+        let io = one[0].io.unwrap();
+        assert_eq!(notable(&recording, &one), [Notable::Peak(0, 700 * MB), Notable::Storage(0, io)]);
+        recording.processes.push(recording.processes[0].clone());
+        recording.processes[1].pid = 2;
+        let two = figures(&recording);
+        assert_eq!(two[0].peak_resident_bytes, Some((4 * MB, PeakFrom::Reading)));
+        assert_eq!(notable(&recording, &two), [Notable::PeakOfSome(700 * MB), Notable::Storage(0, io)]);
+    }
+
+    #[test]
+    fn sizes_read_well() {
+        let sizes = [0, 999, 1_000, 4_249, 9_960, 87_400, 999_499, 999_500, 3_140_000_000, 999_500_000_000];
+        let words = ["0 B", "999 B", "1.0 kB", "4.2 kB", "10 kB", "87 kB", "999 kB", "1.0 MB", "3.1 GB", "1.0 TB"];
+        assert_eq!(sizes.map(bytes_words), words);
+    }
+}

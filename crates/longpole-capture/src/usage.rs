@@ -1,0 +1,446 @@
+//! What each process uses, read from `/proc` while it lives, and how it ended.
+//!
+//! ```text
+//! fork   exec                                                         exit            reaped
+//!  |------|--r--r--r--r---r----r-----r-------r--------r- … ------r-----|-- r (no memory) --|
+//!         0  1  2  3  4   5    6     8       10 ms             each 64th of its age        how it ended
+//! ```
+//! Nothing tells of growing memory, so it has to be asked for. What is kept grows with the logarithm of a process's life (600
+//! readings in the first hour, 200 more in a day), the kernel's own record of the peak catches what lies between two readings, and a
+//! process that did not run is not read. All readings together may take a 200th of one CPU.
+//!
+//! How a process ended is its parent's to know; since Linux 6.15 the kernel also tells everybody who has a descriptor of it, once it is
+//! reaped. Before that it can be seen only as long as the process waits to be reaped.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
+
+use longpole_model::{Exit, IoBytes, Loss, LossKind, Monotonic, Observation, ProcessMemory, ProcessUsage};
+
+use crate::stacks::{NumberMap, Out};
+use crate::sys::perf::{exit_of, monotonic_nanos, open_files_limit, open_process, process_cpu_nanos, thread_cpu_nanos};
+
+const MILLI: u64 = 1_000_000;
+
+/// How long after a fork its process is read: before its exec it has the memory of its parent, and most execute something at once.
+const FORK_PATIENCE_NANOS: u64 = 20 * MILLI;
+
+/// Longest pause while a process is young, and the part of its age that it is then.
+const YOUNG_PAUSE_MAX_NANOS: u64 = 20 * MILLI;
+const YOUNG_PART: u64 = 4;
+
+/// Later a pause is this part of its age.
+const OLD_PART: u64 = 64;
+
+/// Readings take this part of one CPU at most.
+const CPU_PART: i64 = 200;
+
+/// How far readings may run ahead of that: some fifty in a burst, as many processes start at once.
+const CREDIT_MAX_NANOS: i64 = 2_000_000;
+
+/// How long the end of a process is asked after, for one that nobody reaps.
+const STATUS_PATIENCE_NANOS: u64 = 2_000 * MILLI;
+
+/// Pause after which one that could not be read is tried again.
+const GONE_PAUSE_NANOS: u64 = 1_000 * MILLI;
+
+/// Part of the descriptors that may be used for processes; the others are for binaries.
+const HANDLES_PART: usize = 4;
+
+/// A process that lives.
+struct Living {
+    /// Its fork, or its last exec.
+    since: u64,
+    due: u64,
+    cpu_nanos: Option<u64>,
+    io_refused: bool,
+    handle: Option<File>,
+}
+
+/// A process that has ended, and how is not known yet.
+struct Ended {
+    pid: u32,
+    time: u64,
+    due: u64,
+    handle: Option<File>,
+}
+
+/// What is known of all of them.
+pub(crate) struct Usages {
+    living: NumberMap<u32, Living>,
+    dues: BTreeSet<(u64, u32)>,
+    ended: Vec<Ended>,
+    handles: usize,
+    handles_max: usize,
+    /// CPU time that readings may take now, and when it was counted last.
+    credit_nanos: i64,
+    counted: u64,
+    /// Processes whose bytes may not be seen, since it was last told.
+    io_refused: u64,
+}
+
+impl Usages {
+    pub(crate) fn new() -> Usages {
+        Usages {
+            living: NumberMap::default(),
+            dues: BTreeSet::new(),
+            ended: Vec::new(),
+            handles: 0,
+            handles_max: open_files_limit() / HANDLES_PART,
+            credit_nanos: CREDIT_MAX_NANOS,
+            counted: 0,
+            io_refused: 0,
+        }
+    }
+
+    /// A process was forked.
+    pub(crate) fn forked(&mut self, pid: u32, time: u64) {
+        self.expect(pid, time, time + FORK_PATIENCE_NANOS);
+    }
+
+    /// A process executed a program, or ran one already when the recording began.
+    pub(crate) fn execed(&mut self, pid: u32, time: u64) {
+        self.expect(pid, time, time + pause(0));
+    }
+
+    fn expect(&mut self, pid: u32, since: u64, due: u64) {
+        if let Some(living) = self.living.get_mut(&pid) {
+            self.dues.remove(&(living.due, pid));
+            (living.since, living.due) = (since, due);
+        } else {
+            let handle = if self.handles < self.handles_max { open_process(pid).ok() } else { None };
+            self.handles += usize::from(handle.is_some());
+            self.living.insert(pid, Living { since, due, cpu_nanos: None, io_refused: false, handle });
+        }
+        self.dues.insert((due, pid));
+    }
+
+    /// The first thread of a process is leaving, and with it mostly the process: the last moment for its figures.
+    pub(crate) fn leaving(&mut self, pid: u32, out: &mut Out) {
+        if self.living.contains_key(&pid) {
+            self.read(pid, out);
+        }
+    }
+
+    /// A process has ended.
+    pub(crate) fn ended(&mut self, pid: u32, time: u64) {
+        let Some(living) = self.living.remove(&pid) else { return };
+        self.dues.remove(&(living.due, pid));
+        self.ended.push(Ended { pid, time, due: time, handle: living.handle });
+    }
+
+    /// Those that nobody told of are added, and those whose end nobody told of are forgotten.
+    pub(crate) fn compare(&mut self, now: u64, known: impl Iterator<Item = u32>) {
+        let known: HashSet<u32> = known.collect();
+        for &pid in &known {
+            if !self.living.contains_key(&pid) {
+                self.execed(pid, now);
+            }
+        }
+        let lost: Vec<u32> =
+            self.living.iter().filter(|(pid, it)| it.since + GONE_PAUSE_NANOS < now && !known.contains(pid)).map(|it| *it.0).collect();
+        for pid in lost {
+            self.ended(pid, now);
+        }
+    }
+
+    /// When something is to be looked at next.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        let read = self.dues.first().map(|(due, _)| match self.credit_nanos {
+            ..=0 => (*due).max(self.counted.saturating_add(CPU_PART.unsigned_abs() * (1 + self.credit_nanos.unsigned_abs()))),
+            _ => *due,
+        });
+        self.ended.iter().map(|it| it.due).chain(read).min()
+    }
+
+    /// Reads those whose turn it is, and asks how others ended.
+    pub(crate) fn look(&mut self, now: u64, out: &mut Out) {
+        let earned = i64::try_from(now.saturating_sub(self.counted)).unwrap_or(i64::MAX) / CPU_PART;
+        self.credit_nanos = self.credit_nanos.saturating_add(earned).min(CREDIT_MAX_NANOS);
+        self.counted = now;
+        while self.credit_nanos > 0
+            && let Some((due, pid)) = self.dues.first().copied()
+            && due <= now
+        {
+            self.read(pid, out);
+        }
+        self.ask(now, false, out);
+    }
+
+    /// The recording ends.
+    pub(crate) fn finish(&mut self, now: u64, out: &mut Out) {
+        let pids: Vec<u32> = self.living.keys().copied().collect();
+        for pid in pids {
+            self.read(pid, out);
+        }
+        self.ask(now, true, out);
+    }
+
+    /// What could not be seen since it was last told.
+    pub(crate) fn losses(&mut self) -> Option<Loss> {
+        let count = std::mem::take(&mut self.io_refused);
+        let detail = "processes whose read and written bytes may not be seen: another user's, or closed by the program itself";
+        (count > 0).then(|| Loss::new(LossKind::UsageNotSeen, count, detail))
+    }
+
+    /// Reads one process, if it ran since it was last read.
+    fn read(&mut self, pid: u32, out: &mut Out) {
+        let Some(living) = self.living.get_mut(&pid) else { return };
+        let before = thread_cpu_nanos();
+        let now = monotonic_nanos();
+        let cpu_nanos = process_cpu_nanos(pid);
+        let mut wait = pause(now.saturating_sub(living.since));
+        match cpu_nanos {
+            None => wait = GONE_PAUSE_NANOS,
+            Some(cpu_nanos) if living.cpu_nanos == Some(cpu_nanos) => {}
+            Some(cpu_nanos) => match reading(pid, cpu_nanos, now) {
+                Some(usage) => {
+                    living.cpu_nanos = Some(cpu_nanos);
+                    // Of one that has ended, some kernels show nothing to a plain user; what was read before is known.
+                    if usage.io.is_none() && usage.memory.is_some() && !std::mem::replace(&mut living.io_refused, true) {
+                        self.io_refused += 1;
+                    }
+                    out.give(Observation::ProcessUsage(usage));
+                }
+                None => wait = GONE_PAUSE_NANOS,
+            },
+        }
+        self.dues.remove(&(living.due, pid));
+        living.due = now + wait;
+        self.dues.insert((living.due, pid));
+        let spent = thread_cpu_nanos().saturating_sub(before);
+        self.credit_nanos = self.credit_nanos.saturating_sub_unsigned(spent);
+    }
+
+    /// Asks how processes ended that have ended.
+    fn ask(&mut self, now: u64, is_last: bool, out: &mut Out) {
+        let (living, handles) = (&self.living, &mut self.handles);
+        self.ended.retain_mut(|ended| {
+            if ended.due > now && !is_last {
+                return true;
+            }
+            let told = || ended.handle.as_ref().and_then(exit_of);
+            let zombie = || (!living.contains_key(&ended.pid)).then(|| exit_of_zombie(ended.pid)).flatten();
+            // It may be reaped between the two questions.
+            let exit = told().or_else(zombie).or_else(told);
+            if let Some(exit) = exit {
+                out.give(Observation::ProcessStatus { pid: ended.pid, time: Monotonic(ended.time), exit });
+            }
+            let age = now.saturating_sub(ended.time);
+            ended.due = now + age.max(MILLI);
+            let go_on = exit.is_none() && ended.handle.is_some() && age < STATUS_PATIENCE_NANOS && !is_last;
+            *handles -= usize::from(!go_on && ended.handle.is_some());
+            go_on
+        });
+    }
+}
+
+/// How a process ended that waits to be reaped; `None` where it does not, or where only its owner may see it: then it reads as 0.
+fn exit_of_zombie(pid: u32) -> Option<Exit> {
+    let stat = Stat::read(pid).filter(|stat| stat.state == b'Z')?;
+    io_of(pid).flatten().and(stat.exit)
+}
+
+/// How long to wait for the next reading of a process of this age.
+fn pause(age: u64) -> u64 {
+    (age / YOUNG_PART).clamp(MILLI, YOUNG_PAUSE_MAX_NANOS).max(age / OLD_PART)
+}
+
+fn reading(pid: u32, cpu_nanos: u64, now: u64) -> Option<ProcessUsage> {
+    let stat = Stat::read(pid)?;
+    Some(ProcessUsage {
+        pid,
+        time: Monotonic(now),
+        memory: memory_of(pid),
+        cpu_nanos,
+        minor_faults: stat.minor_faults,
+        major_faults: stat.major_faults,
+        io: io_of(pid)?,
+    })
+}
+
+/// What a child of this process that has ended, and is not reaped, has used.
+pub(crate) fn last_reading(pid: u32) -> Option<ProcessUsage> {
+    reading(pid, process_cpu_nanos(pid)?, monotonic_nanos())
+}
+
+/// The memory of a process; `None` where it has none.
+pub(crate) fn memory_of(pid: u32) -> Option<ProcessMemory> {
+    with_file(pid, "status", memory).ok()?
+}
+
+/// What a process read and wrote: `None` where it is gone, `Some(None)` where that may not be seen.
+fn io_of(pid: u32) -> Option<Option<IoBytes>> {
+    match with_file(pid, "io", io_bytes) {
+        Ok(bytes) => bytes.map(Some),
+        Err(error) => (error.kind() == io::ErrorKind::PermissionDenied).then_some(None),
+    }
+}
+
+/// What a file of `/proc/PID` says.
+fn with_file<T>(pid: u32, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> io::Result<Option<T>> {
+    // The longest of these files, `status`, has some 1,500 bytes.
+    let mut bytes = [0; 4096];
+    let length = File::open(format!("/proc/{pid}/{name}")).and_then(|mut file| file.read(&mut bytes))?;
+    // Names in them may hold any bytes but are never looked at.
+    Ok(parse(&String::from_utf8_lossy(&bytes[..length])))
+}
+
+/// What is wanted of `/proc/PID/stat`.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    state: u8,
+    minor_faults: u64,
+    major_faults: u64,
+    /// How it ended, which says nothing where only its owner may see it.
+    exit: Option<Exit>,
+}
+
+impl Stat {
+    fn read(pid: u32) -> Option<Stat> {
+        with_file(pid, "stat", Stat::parse).ok()?
+    }
+
+    /// `PID (NAME) STATE …`; the fields are those of proc(5), where the state is number 3.
+    fn parse(text: &str) -> Option<Stat> {
+        // The name may hold anything, spaces and brackets included.
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3).copied();
+        Some(Stat {
+            state: *field(3)?.as_bytes().first()?,
+            minor_faults: field(10)?.parse().ok()?,
+            major_faults: field(12)?.parse().ok()?,
+            exit: field(52).and_then(|status| status.parse().ok()).map(exit_of_status),
+        })
+    }
+}
+
+/// A status as `wait` gives it.
+pub(crate) fn exit_of_status(status: i32) -> Exit {
+    if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
+}
+
+/// `VmHWM:     1234 kB` and `VmRSS:` of `/proc/PID/status`.
+fn memory(text: &str) -> Option<ProcessMemory> {
+    let bytes = |key: &str| -> Option<u64> {
+        let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+        value.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
+    };
+    Some(ProcessMemory { peak_resident_bytes: bytes("VmHWM:")?, resident_bytes: bytes("VmRSS:")? })
+}
+
+/// `rchar: 12` and so on, of `/proc/PID/io`.
+fn io_bytes(text: &str) -> Option<IoBytes> {
+    let bytes = |key: &str| text.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok();
+    Some(IoBytes {
+        read: bytes("rchar:")?,
+        written: bytes("wchar:")?,
+        storage_read: bytes("read_bytes:")?,
+        storage_written: bytes("write_bytes:")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::ObservationSink;
+    use longpole_model::sink::SinkError;
+    use std::process::{Command, Stdio};
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn what_is_kept_grows_with_the_logarithm_of_a_life() {
+        let readings = |life: u64| {
+            let (mut age, mut count) = (pause(0), 0);
+            while age < life {
+                count += 1;
+                age += pause(age);
+            }
+            count
+        };
+        let second = 1_000 * MILLI;
+        assert_eq!([10 * MILLI, second, 60 * second, 3_600 * second, 86_400 * second].map(readings), [8, 63, 325, 589, 794]);
+    }
+
+    #[test]
+    fn the_files_of_proc_are_read_with_odd_names() {
+        let stat = "42 (a) b (c)) Z 7 42 42 0 -1 4227084 12 1 3 0 4 5 0 0 20 0 1 0 99 0 0 18446744073709551615 \
+                    0 0 0 0 0 0 0 4096 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 9\n";
+        let expected = Stat { state: b'Z', minor_faults: 12, major_faults: 3, exit: Some(Exit::Signal(9)) };
+        assert_eq!(Stat::parse(stat), Some(expected));
+        assert_eq!(exit_of_status(37 << 8), Exit::Code(37));
+        assert!(Stat::parse("").is_none() && Stat::parse("42 (x").is_none() && Stat::parse("42 (x) S 1 2").is_none());
+        let status = "Name:\ta\nUmask:\t0022\nVmPeak:\t 9 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nRssAnon:\t 1 kB\n";
+        assert_eq!(memory(status), Some(ProcessMemory { resident_bytes: 1 << 20, peak_resident_bytes: 2 << 20 }));
+        assert_eq!(memory("Name:\tkthreadd\nVmHWM:\t99999999999999999999 kB\nVmRSS:\t1 kB\n"), None);
+        let io = "rchar: 4\nwchar: 3\nsyscr: 9\nsyscw: 9\nread_bytes: 2\nwrite_bytes: 1\ncancelled_write_bytes: 0\n";
+        assert_eq!(io_bytes(io), Some(IoBytes { read: 4, written: 3, storage_read: 2, storage_written: 1 }));
+        assert_eq!(io_bytes("rchar: 4\n"), None);
+    }
+
+    struct Shared(Arc<Mutex<Vec<Observation>>>);
+
+    impl ObservationSink for Shared {
+        fn observe(&mut self, observation: Observation) -> Result<(), SinkError> {
+            self.0.lock().unwrap().push(observation);
+            Ok(())
+        }
+
+        fn flush(&mut self) -> Result<(), SinkError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_child_is_read_while_it_lives_and_its_end_is_known_before_and_after_it_is_reaped() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let mut out = Out::new(Box::new(Shared(Arc::clone(&seen))));
+        let mut usages = Usages::new();
+        let mut child = Command::new("sh").args(["-c", "read line; exit 7"]).stdin(Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
+        let since = monotonic_nanos();
+        usages.execed(pid, since);
+        assert_eq!(usages.next_due(), Some(since + MILLI));
+        usages.look(since + MILLI, &mut out);
+        usages.look(since + 1_000 * MILLI, &mut out);
+        drop(child.stdin.take());
+        // Ended, and not reaped: all is still to be seen but its memory.
+        while Stat::read(pid).unwrap().state != b'Z' {
+            std::thread::yield_now();
+        }
+        usages.leaving(pid, &mut out);
+        usages.ended(pid, since);
+        usages.look(since, &mut out);
+        child.wait().unwrap();
+        usages.finish(since, &mut out);
+        assert!(usages.living.is_empty() && usages.dues.is_empty() && usages.ended.is_empty() && usages.handles == 0);
+        let seen = seen.lock().unwrap();
+        let usage = |i: usize| match seen[i] {
+            Observation::ProcessUsage(usage) => usage,
+            ref other => panic!("{other:?}"),
+        };
+        assert!(usage(0).memory.unwrap().resident_bytes > 0);
+        let last = usage(seen.len() - 2);
+        assert!(last.memory.is_none() && last.minor_faults > 0 && last.cpu_nanos > 0);
+        assert_eq!(seen.last(), Some(&Observation::ProcessStatus { pid, time: Monotonic(since), exit: Exit::Code(7) }));
+    }
+
+    #[test]
+    fn readings_have_a_budget_and_a_stranger_is_no_trouble() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let mut out = Out::new(Box::new(Shared(Arc::clone(&seen))));
+        let mut usages = Usages::new();
+        usages.execed(u32::MAX, 0);
+        usages.execed(std::process::id(), 0);
+        usages.credit_nanos = -5;
+        usages.counted = 10;
+        assert_eq!(usages.next_due(), Some(MILLI));
+        usages.credit_nanos = -MILLI.cast_signed();
+        assert_eq!(usages.next_due(), Some(10 + 200 * (MILLI + 1)));
+        usages.look(10 + 200 * (MILLI + 1), &mut out);
+        assert!(usages.credit_nanos <= 1);
+        usages.compare(monotonic_nanos(), std::iter::once(std::process::id()));
+        assert_eq!(usages.living.len(), 1);
+    }
+}

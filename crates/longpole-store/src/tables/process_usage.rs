@@ -1,0 +1,83 @@
+//! What processes had used, over time.
+
+use arrow::array::ArrayRef;
+use longpole_model::{Clock, IoBytes, Monotonic, ProcessMemory, ProcessUsage};
+
+use super::batch::{Batch, Rows, unsigned_at};
+use super::processes::unix;
+use super::{Kind, Table, array, column, optional};
+
+pub(crate) static TABLE: Table = Table::new(
+    "process_usage",
+    "One row per reading of what a process had used, by time: often while it is young, then at each 64th of its age, and not while it did not run. All but the memory counts from its fork.",
+    &[
+        column("pid", Kind::Number, "Process."),
+        optional("time_unix_nano", Kind::Nanos, "When it was read, by the wall clock; NULL where the recorder read no clock."),
+        column("time_monotonic_nano", Kind::Nanos, "When it was read, by CLOCK_MONOTONIC."),
+        optional(
+            "resident_bytes",
+            Kind::Nanos,
+            "Memory in RAM, what it shares with others included; NULL where it had ended and its parent had not taken notice.",
+        ),
+        optional("peak_resident_bytes", Kind::Nanos, "The most that was in RAM since its last exec, also between two readings."),
+        column("cpu_nanos", Kind::Nanos, "User and system time of all its threads."),
+        column("minor_faults", Kind::Nanos, "Page faults that were served from memory."),
+        column("major_faults", Kind::Nanos, "Page faults that waited for storage."),
+        optional(
+            "read_bytes",
+            Kind::Nanos,
+            "Bytes of its calls that read (`rchar`): of files, also those in memory already, pipes, terminals; sockets only where it read them like files. The kernel adds those of its children when it waits for their end. NULL where they may not be seen, as of another user's process.",
+        ),
+        optional("written_bytes", Kind::Nanos, "The same of its calls that write (`wchar`)."),
+        optional("storage_read_bytes", Kind::Nanos, "Bytes fetched from storage for it, also by page faults (`read_bytes` of the kernel)."),
+        optional("storage_written_bytes", Kind::Nanos, "Bytes it caused to be brought to storage (`write_bytes` of the kernel)."),
+    ],
+    || TABLE.arrow_schema(),
+);
+
+pub(crate) fn build(rows: &[ProcessUsage], clock: &Clock) -> Vec<ArrayRef> {
+    let memory = |part: fn(ProcessMemory) -> u64| array::optional_unsigned(rows.iter().map(|row| row.memory.map(part)));
+    let io = |part: fn(IoBytes) -> u64| array::optional_unsigned(rows.iter().map(|row| row.io.map(part)));
+    vec![
+        array::number(rows.iter().map(|row| row.pid)),
+        array::optional_int(rows.iter().map(|row| unix(clock, Some(row.time)))),
+        array::unsigned(rows.iter().map(|row| row.time.0)),
+        memory(|memory| memory.resident_bytes),
+        memory(|memory| memory.peak_resident_bytes),
+        array::unsigned(rows.iter().map(|row| row.cpu_nanos)),
+        array::unsigned(rows.iter().map(|row| row.minor_faults)),
+        array::unsigned(rows.iter().map(|row| row.major_faults)),
+        io(|io| io.read),
+        io(|io| io.written),
+        io(|io| io.storage_read),
+        io(|io| io.storage_written),
+    ]
+}
+
+pub(crate) fn read(batch: &Batch<'_>, usage: &mut Vec<ProcessUsage>) -> Rows<()> {
+    let (pid, time) = (batch.number("pid")?, batch.int("time_monotonic_nano")?);
+    let (resident, peak) = (batch.int("resident_bytes")?, batch.int("peak_resident_bytes")?);
+    let (cpu, minor, major) = (batch.int("cpu_nanos")?, batch.int("minor_faults")?, batch.int("major_faults")?);
+    let (read, written) = (batch.int("read_bytes")?, batch.int("written_bytes")?);
+    let (storage_read, storage_written) = (batch.int("storage_read_bytes")?, batch.int("storage_written_bytes")?);
+    for row in batch.rows() {
+        let memory = unsigned_at(resident, row).zip(unsigned_at(peak, row));
+        let calls = unsigned_at(read, row).zip(unsigned_at(written, row));
+        let storage = unsigned_at(storage_read, row).zip(unsigned_at(storage_written, row));
+        usage.push(ProcessUsage {
+            pid: pid.value(row),
+            time: Monotonic(time.value(row).cast_unsigned()),
+            memory: memory.map(|(resident_bytes, peak_resident_bytes)| ProcessMemory { resident_bytes, peak_resident_bytes }),
+            cpu_nanos: cpu.value(row).cast_unsigned(),
+            minor_faults: minor.value(row).cast_unsigned(),
+            major_faults: major.value(row).cast_unsigned(),
+            io: calls.zip(storage).map(|((read, written), (storage_read, storage_written))| IoBytes {
+                read,
+                written,
+                storage_read,
+                storage_written,
+            }),
+        });
+    }
+    Ok(())
+}
