@@ -992,7 +992,8 @@ fn what_a_process_uses_is_seen_while_it_grows_and_how_it_ended_after() {
     let memory: Vec<u64> = usage.iter().filter_map(|usage| usage.memory).map(|memory| memory.resident_bytes).collect();
     let peak = usage.iter().filter_map(|usage| usage.memory).map(|memory| memory.peak_resident_bytes).max().unwrap();
     assert!(usage.len() > 10 && usage.len() < 100, "{usage:?}");
-    assert!(memory.is_sorted(), "it only grows: {memory:?}");
+    // What it reads its file with it gives back.
+    assert!(memory.windows(2).all(|pair| pair[1] + (2 << 20) >= pair[0]), "it only grows: {memory:?}");
     // The program itself has a few megabytes.
     assert!(peak >= whole && peak < whole + (12 << 20), "{peak} of {whole}");
     let distinct = memory.chunk_by(|a, b| b.abs_diff(*a) < STEP_BYTES / 2).count() as u64;
