@@ -225,7 +225,7 @@ fn role_kernel() {
 
 #[inline(never)]
 fn doze_often() {
-    for _ in 0..200 {
+    for _ in 0..1_000 {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     black_box(());
@@ -818,8 +818,8 @@ fn short_waits_have_stacks_now_and_then() {
     let listed =
         || waits.iter().map(|w| format!("{} {:?} {} {:?}\n", w.nanos(), w.kind, w.syscall, w.stack.map(|s| recorded.functions_of(s))));
     if recorded.mode == CaptureMode::Perf {
-        assert!(naps >= 2 && passes >= 1, "{naps} naps, {passes} passes\n{}", listed().collect::<String>());
-        assert!(naps < 150, "{naps} of 200 naps: more than were asked for");
+        assert!(naps >= 1 && passes >= 1, "{naps} naps, {passes} passes\n{}", listed().collect::<String>());
+        assert!(naps < 300, "{naps} of 1,000 naps: more than were asked for");
         assert!(waits.iter().filter(|wait| wait.kind == WaitKind::Sleep).all(|wait| wait.syscall == "clock_nanosleep"));
     } else {
         assert_eq!((naps, passes), (0, 0));

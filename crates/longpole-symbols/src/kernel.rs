@@ -126,7 +126,7 @@ ffffffffc0000010 t hook\t[nf_tables]
             let text: String = entries.iter().map(|(start, name)| format!("{start:016x} t {name}\n")).collect();
             let symbols = KernelSymbols::parse(text.as_bytes());
             for (start, name) in entries.iter().filter(|(_, name)| !name.starts_with("__pfx_") && !name.starts_with("__cfi_")) {
-                let is_last = entries.range(start + 1..=start + within).next().is_none();
+                let is_last = entries.range(start + 1..start + within + 1).next().is_none();
                 prop_assert!(!is_last || symbols.name(start + within) == Some(name));
             }
         }

@@ -1,6 +1,6 @@
 use super::*;
+use crate::Recording;
 use crate::sample::ContextRecord;
-use crate::{CaptureMode, Recording};
 
 fn check(text: &str) -> Recording {
     let recording = parse(text).unwrap();
