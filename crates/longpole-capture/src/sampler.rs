@@ -465,6 +465,7 @@ impl Processor {
         };
         let record = Record { pid, tid, time, cpu: 0, body };
         self.pythons.arrived(&record);
+        self.count_usage(&record);
         self.record(&record, None);
         if let Change::Executed { pid, .. } = change {
             self.map_again(pid, time, u64::MAX);
