@@ -471,6 +471,7 @@ impl Replay {
         for (i, pool) in self.pools.iter().enumerate() {
             self.pools_of.entry(pool.host).or_default().push(i);
         }
+        drop((started_under, limit));
         self.rigid = Ties::of(s, &self.pools).rigid(s);
         if !self.pools.is_empty() {
             let named = |p: &Pool| format!("{} in {}", p.slots, forest.name(recording, p.host));
