@@ -16,7 +16,7 @@ impl Given {
     }
 
     fn read(&self) -> Result<Recording, ImportError> {
-        read(&self.0)
+        read(&self.0).map(Contents::recording)
     }
 }
 
