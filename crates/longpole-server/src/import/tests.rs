@@ -107,8 +107,10 @@ fn times_beyond_what_can_be_counted_do_not_make_the_run_long() {
 fn what_is_kept_without_being_whole_in_memory_is_whole_in_the_store_and_has_the_same_answer() {
     let number = r#"{"key":"number","value":{"intValue":"7"}}"#;
     let lines: Vec<String> = (2..40).map(|id| line(id, id / 3, 10 * id, 10 * id + 15 + id % 7, number)).collect();
-    let linked = line(40, 1, 500, 590, "")
-        .replace(r#""attributes":[]}]}]}]}"#, r#""links":[{"traceId":"0000000000000000000000000000000a","spanId":"0000000000000007"}]}]}]}]}"#);
+    let linked = line(40, 1, 500, 590, "").replace(
+        r#""attributes":[]}]}]}]}"#,
+        r#""links":[{"traceId":"0000000000000000000000000000000a","spanId":"0000000000000007"}]}]}]}]}"#,
+    );
     assert!(linked.contains("links"));
     let again = line(5, 1, 50, 51, "");
     let file = Given::new("x.json", (line(1, 0, 0, 600, number) + &lines.concat() + &linked + &again).as_bytes());
