@@ -151,7 +151,8 @@ impl SpanSink for Intake {
     fn resource(&mut self, mut resource: Resource) {
         self.redacted += self.redactor.resource(&mut resource);
         self.resource = self.resources.share(resource);
-        self.scope = Arc::default();
+        // Spans that share all of their emitter are packed as one example and what differs.
+        self.scope = self.scopes.share(Scope::default());
     }
 
     fn scope(&mut self, mut scope: Scope) {

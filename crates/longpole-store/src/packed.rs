@@ -453,7 +453,14 @@ mod tests {
     #[test]
     fn spans_that_share_name_kind_and_emitter_have_one_example_and_links_set_apart() {
         let mut packed = PackedSpans::default();
-        let mut spans: Vec<Span> = (1..=6).map(|number| Span { name: "step".into(), ..testing::span(1, number, 0, 0) }).collect();
+        let first = testing::span(1, 1, 0, 0);
+        let emitted = |number: u8| Span {
+            name: "step".into(),
+            resource: Arc::clone(&first.resource),
+            scope: Arc::clone(&first.scope),
+            ..testing::span(1, number, 0, 0)
+        };
+        let mut spans: Vec<Span> = (1..=6).map(emitted).collect();
         let link = |to: &Span| SpanLink { trace_id: to.trace_id, span_id: to.span_id, attributes: Attributes::default() };
         spans[3].links = [link(&spans[1])].into_iter().collect();
         spans[5].name = "other".into();
