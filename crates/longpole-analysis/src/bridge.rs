@@ -20,7 +20,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use longpole_model::{AttributeValue, Loss, LossKind, Recording, Span, SpanId, SpanKind, StatusCode, Timestamp, TraceId};
 
-use crate::emitters::Emitters;
 use crate::pairing::{self, Seen, Window};
 
 /// Names of the scopes that our decoders give to legacy spans.
@@ -59,9 +58,9 @@ pub fn is_legacy(span: &Span) -> bool {
     LEGACY_SCOPES.contains(&span.scope.name.as_str())
 }
 
-/// Whether any span of the recording is Pulumi's or a legacy one: to others nothing of this costs a thing.
-pub(crate) fn concerns(recording: &Recording, emitters: &Emitters) -> bool {
-    emitters.examples(recording).any(|span| is_legacy(span) || span.service_name().starts_with(PULUMI))
+/// Whether any of these spans is Pulumi's or a legacy one: to others nothing of this costs a thing. One of each emitter tells.
+pub(crate) fn concerns<'a>(mut spans: impl Iterator<Item = &'a Span>) -> bool {
+    spans.any(|span| is_legacy(span) || span.service_name().starts_with(PULUMI))
 }
 
 /// What a span is compared by: name without the slash that gRPC's legacy interceptors put before it, and kind. OpenTracing has

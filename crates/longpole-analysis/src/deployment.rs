@@ -124,8 +124,8 @@ pub(crate) fn parts(recording: &Recording, forest: &Forest) -> Option<Vec<Part>>
     let mut out = vec![Part::Idle; forest.len()];
     let mut found = false;
     for node in 1..forest.len() {
-        let above = forest.nodes[node].parent.map_or(Part::Idle, |p| out[p]);
-        let own = match forest.nodes[node].source {
+        let above = forest.nodes[node].parent().map_or(Part::Idle, |p| out[p]);
+        let own = match forest.nodes[node].source() {
             NodeSource::Root => None,
             NodeSource::Span(i) => {
                 // A bucket's span inside a provider's call is the provider's.

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use longpole_model::{Recording, Span};
+use longpole_model::Span;
 
 use crate::quick::QuickMap;
+use crate::span_list::SpanList;
 
 /// The emitters of a recording.
 #[derive(Debug, Default)]
@@ -17,10 +18,11 @@ pub(crate) struct Emitters {
 }
 
 impl Emitters {
-    pub(crate) fn of(recording: &Recording) -> Emitters {
-        let mut out = Emitters { of_span: Vec::with_capacity(recording.spans.len()), first: Vec::new() };
+    pub(crate) fn of(spans: SpanList<'_>) -> Emitters {
+        let mut out = Emitters { of_span: Vec::with_capacity(spans.len()), first: Vec::new() };
         let mut number = QuickMap::default();
-        for (i, span) in recording.spans.iter().enumerate() {
+        for i in 0..spans.len() {
+            let span = spans.example(i);
             let emitter = (Arc::as_ptr(&span.resource) as usize, Arc::as_ptr(&span.scope) as usize, span.pid);
             let n = *number.entry(emitter).or_insert_with(|| {
                 out.first.push(i);
@@ -32,7 +34,7 @@ impl Emitters {
     }
 
     /// A span of each emitter.
-    pub(crate) fn examples<'a>(&'a self, recording: &'a Recording) -> impl Iterator<Item = &'a Span> {
-        self.first.iter().map(|&i| &recording.spans[i])
+    pub(crate) fn examples<'a>(&'a self, spans: SpanList<'a>) -> impl Iterator<Item = &'a Span> {
+        self.first.iter().map(move |&i| spans.example(i))
     }
 }

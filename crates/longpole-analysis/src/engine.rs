@@ -29,16 +29,16 @@ pub(crate) fn waits(recording: &Recording, forest: &Forest, start: &[i64], end: 
         return out;
     }
     let is_plan = |node: usize| forest.name(recording, node) == PLAN && forest.service(recording, node) == PULUMI_CLI;
-    let mut commands: Vec<usize> = (1..forest.len()).filter(|&node| is_plan(node)).filter_map(|node| forest.nodes[node].parent).collect();
+    let mut commands: Vec<usize> = (1..forest.len()).filter(|&node| is_plan(node)).filter_map(|node| forest.nodes[node].parent()).collect();
     commands.dedup();
     commands.sort_unstable();
     commands.dedup();
     for command in commands {
-        let works = |&&node: &&usize| !forest.span(recording, node).is_none_or(resources::is_measurement);
-        let children: Vec<usize> = forest.children(command).iter().filter(works).copied().collect();
+        let works = |&node: &usize| !forest.span(recording, node).is_none_or(resources::is_measurement);
+        let children: Vec<usize> = forest.children(command).filter(works).collect();
         let mut siblings: Vec<usize> = children.clone();
         let mut inside: Vec<usize> =
-            children.iter().filter(|&&node| is_plan(node)).flat_map(|&plan| plan + 1..forest.nodes[plan].subtree_end).collect();
+            children.iter().filter(|&&node| is_plan(node)).flat_map(|&plan| plan + 1..forest.nodes[plan].subtree_end()).collect();
         for list in [&mut siblings, &mut inside] {
             list.sort_by_key(|&node| end[node]);
         }

@@ -42,6 +42,7 @@ pub mod savings;
 mod schedule;
 mod skew;
 pub mod slots;
+mod span_list;
 pub mod states;
 pub mod threads;
 pub mod trace_tree;

@@ -1,18 +1,26 @@
 //! What of a recording its answer depends on.
 
-use longpole_model::{Attributes, Recording};
+use longpole_model::{Attributes, Recording, Span};
 
 use crate::bridge;
 use crate::emitters::Emitters;
+use crate::span_list::SpanList;
+
+/// Whether an outline of spans ([`SpanOutline`](longpole_model::SpanOutline)) is enough to find their answer: one span of each
+/// emitter tells. It is not where attributes say who is whose twin and who waited for whom: of Pulumi's spans, and of those that
+/// came by legacy tracing.
+pub fn is_enough<'a>(spans: impl Iterator<Item = &'a Span>) -> bool {
+    !bridge::concerns(spans)
+}
 
 /// Leaves out what [`Report`](crate::Report) finds no pole, no path and no reason in: the attributes of spans, their events and
 /// links. For who has kept the recording and wants to know its answer in less memory; what attributes say of a single span, only
 /// the whole recording tells.
 ///
-/// Attributes of Pulumi's spans, and of those that came by legacy tracing, say who is whose twin and who waited for whom. Where
-/// there is one such span, nothing is left out.
+/// Where they may be needed ([`is_enough`]) nothing is left out.
 pub fn reduce(recording: &mut Recording) {
-    if bridge::concerns(recording, &Emitters::of(recording)) {
+    let spans = SpanList::Whole(&recording.spans);
+    if !is_enough(Emitters::of(spans).examples(spans)) {
         return;
     }
     for span in &mut recording.spans {

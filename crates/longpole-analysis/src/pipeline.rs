@@ -36,10 +36,10 @@ pub(crate) fn waits(recording: &Recording, forest: &Forest, start: &[i64], end: 
     if recording.samples.is_empty() && recording.cpu_slices.is_empty() {
         return Vec::new();
     }
-    let lone = |&n: &usize| matches!(forest.nodes[n].source, NodeSource::Process(_)) && forest.nodes[n].subtree_end == n + 1;
+    let lone = |&n: &usize| matches!(forest.nodes[n].source(), NodeSource::Process(_)) && forest.nodes[n].subtree_end() == n + 1;
     let mut families: Vec<(usize, Vec<usize>)> = Vec::new();
-    for parent in (0..forest.len()).filter(|&i| forest.nodes[i].subtree_end > i + 2) {
-        let lone: Vec<usize> = forest.children(parent).iter().copied().filter(lone).collect();
+    for parent in (0..forest.len()).filter(|&i| forest.nodes[i].subtree_end() > i + 2) {
+        let lone: Vec<usize> = forest.children(parent).filter(lone).collect();
         if lone.len() > 1 {
             families.push((parent, lone));
         }
@@ -48,7 +48,7 @@ pub(crate) fn waits(recording: &Recording, forest: &Forest, start: &[i64], end: 
         return Vec::new();
     }
     let cpu = cpu_of_processes(recording);
-    let cpu_of = |n: usize| match forest.nodes[n].source {
+    let cpu_of = |n: usize| match forest.nodes[n].source() {
         NodeSource::Process(p) => cpu[p],
         _ => 0,
     };
@@ -56,7 +56,7 @@ pub(crate) fn waits(recording: &Recording, forest: &Forest, start: &[i64], end: 
     let mut out = Vec::new();
     for (parent, mut lone) in families {
         lone.sort_by_key(|&n| (end[n], n));
-        let siblings = forest.children(parent);
+        let siblings: Vec<usize> = forest.children(parent).collect();
         for (place, &waiting) in lone.iter().enumerate() {
             let life = end[waiting] - start[waiting];
             if life < shortest || cpu_of(waiting) > life / 100 * WAITED_PERCENT {

@@ -117,13 +117,13 @@ fn contexts(recording: &Recording, forest: &Forest) -> Vec<u32> {
     for parent in 0..forest.len() {
         let children = forest.children(parent);
         names.clear();
-        if children.len() >= CONTEXT_SIBLINGS {
+        if children.clone().nth(CONTEXT_SIBLINGS - 1).is_some() {
             // One by one: space for as many as there are children would be cleared for each parent again.
-            children.iter().for_each(|&c| {
+            children.clone().for_each(|c| {
                 names.insert(forest.name(recording, c));
             });
         }
-        for &child in children {
+        for child in children {
             out[child] = below[parent].1;
             let tells = names.len() >= CONTEXT_SIBLINGS && names.len() >= below[parent].0 as usize;
             below[child] = if tells { (names.len() as u32, child as u32) } else { below[parent] };
@@ -140,7 +140,7 @@ fn urns<'a>(recording: &'a Recording, forest: &Forest) -> Vec<Option<&'a str>> {
     let mut out = vec![None; forest.len()];
     for node in 1..forest.len() {
         let own = forest.span(recording, node).and_then(resources::urn_of);
-        out[node] = own.or(forest.nodes[node].parent.and_then(|p| out[p]));
+        out[node] = own.or(forest.nodes[node].parent().and_then(|p| out[p]));
     }
     out
 }
@@ -149,7 +149,7 @@ fn urns<'a>(recording: &'a Recording, forest: &Forest) -> Vec<Option<&'a str>> {
 fn subtrees(forest: &Forest, nodes: &[usize]) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::new();
     for &n in nodes {
-        let end = forest.nodes[n].subtree_end;
+        let end = forest.nodes[n].subtree_end();
         match out.last_mut() {
             Some(last) if n < last.end => {}
             Some(last) if n == last.end => last.end = end,

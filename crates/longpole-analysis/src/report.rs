@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
-use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, StackId, Timestamp, Wait, WaitKind};
+use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, SpanOutline, StackId, Timestamp, Wait, WaitKind};
 
 use crate::bridge;
 use crate::call_tree::{CallTree, FunctionWeight, Functions};
@@ -17,7 +17,7 @@ use crate::critical_path::CriticalPath;
 use crate::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::machine::ThreadTime;
 use crate::poles::{Pole, Poles, Savings};
-use crate::quick::QuickMap;
+use crate::quick::{QuickMap, QuickState};
 use crate::resources;
 use crate::sample_links::{self, SampleNodes};
 use crate::savings::{Change, Replay, Saving};
@@ -240,6 +240,8 @@ pub struct Report {
     path_states: States,
     in_flight: InFlight,
     deployment: Option<DeploymentTime>,
+    /// Of an outline: how many spans and traces it is of.
+    outlined: Option<(usize, usize)>,
 }
 
 impl Report {
@@ -248,6 +250,22 @@ impl Report {
     pub fn new(mut recording: Recording) -> Report {
         bridge::join(&mut recording);
         let forest = Forest::build(&recording);
+        Report::of_forest(recording, forest)
+    }
+
+    /// The report of spans of which only the outline is there, which is enough for an answer ([`outline::is_enough`](crate::outline::is_enough)): all
+    /// numbers are the same. What it says of a single span is what its example says. `recording` holds everything else, and no
+    /// samples, for they would name spans that are not there.
+    pub fn of_outline(recording: Recording, outline: SpanOutline) -> Report {
+        let recording = Recording { spans: outline.examples, ..recording };
+        let traces = outline.heads.iter().map(|head| head.trace_id).collect::<HashSet<_, QuickState>>().len();
+        let forest = Forest::of_outline(&recording, &outline.heads);
+        let outlined = Some((outline.heads.len(), traces));
+        drop(outline.heads);
+        Report { outlined, ..Report::of_forest(recording, forest) }
+    }
+
+    fn of_forest(mut recording: Recording, forest: Forest) -> Report {
         // Before there is more: it takes memory for a while.
         let in_flight = states::in_flight(&forest);
         let replay = Replay::new(&recording, &forest);
@@ -280,6 +298,7 @@ impl Report {
             path_states: States::default(),
             in_flight,
             deployment: None,
+            outlined: None,
         };
         report.path_states = report.known().states(report.path_stretches(|_| true));
         report.deployment = report.split_deployment();
@@ -384,8 +403,16 @@ impl Report {
         self.replay.schedule().own_total(node)
     }
 
+    /// Number of spans.
+    pub fn span_count(&self) -> usize {
+        self.outlined.map_or(self.recording.spans.len(), |(spans, _)| spans)
+    }
+
     /// Number of traces that the spans belong to.
     pub fn trace_count(&self) -> usize {
+        if let Some((_, traces)) = self.outlined {
+            return traces;
+        }
         self.recording.spans.iter().map(|s| s.trace_id).collect::<HashSet<_>>().len()
     }
 
@@ -462,7 +489,7 @@ impl Report {
 
     /// Samples of the node and of everything below it.
     pub fn subtree_samples(&self, node: usize) -> impl Iterator<Item = u32> + '_ {
-        (node..self.forest.nodes[node].subtree_end).flat_map(|n| self.samples.of(n).iter().copied())
+        (node..self.forest.nodes[node].subtree_end()).flat_map(|n| self.samples.of(n).iter().copied())
     }
 
     /// All samples of the recording.
@@ -511,7 +538,7 @@ impl Report {
         };
         let whole = [0];
         let waiting = if time == FlameTime::OnCpu { &[][..] } else { roots.unwrap_or(&whole) };
-        let nodes = waiting.iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end);
+        let nodes = waiting.iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end());
         let waits = nodes.flat_map(|node| self.waits.of_node(node)).filter_map(|wait| {
             let stack = self.recording.waits[wait.wait as usize].stack?;
             Some((stack, u64::try_from(wait.to - wait.from).unwrap_or(0)))
@@ -670,7 +697,7 @@ impl Report {
     /// What a pole is whose own time has too few samples: one that hardly has any, or a short one.
     fn too_short(&self, pole: &Pole) -> &'static str {
         let whole: i64 = pole.nodes.iter().map(|&n| self.forest.nodes[n].range.nanos()).sum();
-        let has_children = pole.nodes.iter().any(|&n| self.forest.nodes[n].subtree_end > n + 1);
+        let has_children = pole.nodes.iter().any(|&n| self.forest.nodes[n].subtree_end() > n + 1);
         if has_children && pole.on_path_nanos < whole / 10 { "hardly more than what it calls" } else { "too short for the sampling rate" }
     }
 
@@ -741,7 +768,7 @@ impl Report {
 
     /// Whether the node was made from a process, the run included.
     pub fn is_process(&self, node: usize) -> bool {
-        !matches!(self.forest.nodes[node].source, NodeSource::Span(_))
+        !matches!(self.forest.nodes[node].source(), NodeSource::Span(_))
     }
 }
 

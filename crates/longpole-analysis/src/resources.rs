@@ -431,7 +431,7 @@ impl Resources {
         // The resource of each node, where it or the nearest node above it that works on one says so.
         let mut inside: Vec<Option<usize>> = vec![None; forest.len()];
         for node in 0..forest.len() {
-            let above = forest.nodes[node].parent.and_then(|p| inside[p]);
+            let above = forest.nodes[node].parent().and_then(|p| inside[p]);
             inside[node] = above;
             let Some((span, urn)) = forest.span(recording, node).and_then(|s| Some((s, urn_of(s)?))) else { continue };
             let resource = *number.entry(urn).or_insert_with(|| {

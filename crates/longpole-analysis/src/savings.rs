@@ -471,6 +471,7 @@ impl Replay {
         for (i, pool) in self.pools.iter().enumerate() {
             self.pools_of.entry(pool.host).or_default().push(i);
         }
+        drop((started_under, limit));
         self.rigid = Ties::of(s, &self.pools).rigid(s);
         if !self.pools.is_empty() {
             let named = |p: &Pool| format!("{} in {}", p.slots, forest.name(recording, p.host));
@@ -505,7 +506,11 @@ impl Replay {
         // A piece is told by what is missing behind it.
         let is_piece = |node: usize| s.subtree_end[node] as usize > node + 1 && part.slots[node + 1] == NONE;
         let events = s.order.iter().filter(|&&event| part.slots[event as usize / 2] != NONE);
-        part.steps = events.map(|&event| self.step(event, &part.slots, is_piece(event as usize / 2))).collect();
+        // In one piece: of a part with a million nodes, growing would take as much memory again.
+        part.steps = Vec::with_capacity(2 * part.nodes.len());
+        for &event in events {
+            part.steps.push(self.step(event, &part.slots, is_piece(event as usize / 2)));
+        }
         part.step_of = vec![0; 2 * part.nodes.len()];
         for (i, step) in part.steps.iter().enumerate() {
             part.step_of[2 * step.slot as usize + usize::from(step.waits == Waits::End)] = i as u32;

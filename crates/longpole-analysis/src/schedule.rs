@@ -111,7 +111,7 @@ pub(crate) struct Schedule {
     pub(crate) ended_before: Vec<u32>,
     /// How many others that started under the same host had not ended when the node started.
     pub(crate) in_flight: Vec<u32>,
-    /// As `ended_before`, but for the last moment at which nothing was in flight under the host.
+    /// As `ended_before`, but for the last moment at which nothing was in flight under the host. Empty where nobody declares.
     quiet_before: Vec<u32>,
     pub(crate) cover: Cover,
 }
@@ -123,8 +123,8 @@ impl Schedule {
         let offset = |at: longpole_model::Timestamp| at.nanos_since(origin).clamp(-OFFSET_MAX, OFFSET_MAX);
         let start: Vec<i64> = forest.nodes.iter().map(|n| offset(n.range.start)).collect();
         let end: Vec<i64> = forest.nodes.iter().map(|n| offset(n.range.end)).collect();
-        let parent: Vec<u32> = forest.nodes.iter().map(|n| n.parent.map_or(NONE, |p| p as u32)).collect();
-        let subtree_end = forest.nodes.iter().map(|n| n.subtree_end as u32).collect();
+        let parent: Vec<u32> = forest.nodes.iter().map(|n| n.parent().map_or(NONE, |p| p as u32)).collect();
+        let subtree_end = forest.nodes.iter().map(|n| n.subtree_end() as u32).collect();
 
         let climb = |node: usize, fits: &dyn Fn(usize) -> bool| {
             let mut at = parent[node];
@@ -183,10 +183,10 @@ impl Schedule {
             links,
             ended_base: Vec::new(),
             ended: Vec::new(),
-            position: vec![NONE; count],
-            ended_before: vec![0; count],
-            in_flight: vec![0; count],
-            quiet_before: vec![0; count],
+            position: Vec::new(),
+            ended_before: Vec::new(),
+            in_flight: Vec::new(),
+            quiet_before: Vec::new(),
             cover,
         };
         schedule.order_events();
@@ -302,13 +302,15 @@ impl Schedule {
     fn order_events(&mut self) {
         let count = self.len();
         let mut waits = vec![0u32; 2 * count];
-        let mut link_waits = vec![0u32; count];
+        // Most recordings have no links.
+        let linked = if self.links.is_empty() { 0 } else { count };
+        let mut link_waits = vec![0u32; linked];
         // Successors by links, as a list per node whose end is waited for; those of the tree follow from the arrays.
-        let mut follower_base = vec![0u32; count + 1];
+        let mut follower_base = vec![0u32; linked + 1];
         for &x in &self.links {
             follower_base[x as usize + 1] += 1;
         }
-        for i in 0..count {
+        for i in 0..linked {
             follower_base[i + 1] += follower_base[i];
         }
         let mut fill = follower_base.clone();
@@ -346,6 +348,8 @@ impl Schedule {
                 *at += 1;
             }
         }
+        drop(fill);
+        let links_waited = |link_waits: &[u32], i: usize| link_waits.get(i).copied().unwrap_or_default();
 
         // Ends of what took time come first, inner ones before outer ones; then starts in pre-order.
         let key = |event: u32| {
@@ -367,7 +371,7 @@ impl Schedule {
                 let node = event as usize / 2;
                 let mut release = |event: usize, waits: &mut [u32], link_waits: &[u32]| {
                     waits[event] -= 1;
-                    if waits[event] == 0 && (event % 2 == 1 || link_waits[event / 2] == 0) {
+                    if waits[event] == 0 && (event % 2 == 1 || links_waited(link_waits, event / 2) == 0) {
                         ready.push(Reverse(key(event as u32)));
                     }
                 };
@@ -380,7 +384,8 @@ impl Schedule {
                     if self.end_host[node] != NONE {
                         release(2 * self.end_host[node] as usize + 1, &mut waits, &link_waits);
                     }
-                    for &f in &followers[follower_base[node] as usize..follower_base[node + 1] as usize] {
+                    let following = if linked == 0 { 0..0 } else { follower_base[node] as usize..follower_base[node + 1] as usize };
+                    for &f in &followers[following] {
                         let f = f as usize;
                         if dropped.is_empty() || !(dropped[f] && self.end[node] == self.start[f]) {
                             link_waits[f] -= 1;
@@ -437,11 +442,14 @@ impl Schedule {
         for i in 0..count {
             base[i + 1] += base[i];
         }
+        (self.position, self.ended_before, self.in_flight) = (vec![NONE; count], vec![0; count], vec![0; count]);
+        let declared = self.declares.contains(&true);
+        self.quiet_before = vec![0; if declared { count } else { 0 }];
         let mut fill = base.clone();
         let mut ended = vec![0u32; base[count] as usize];
         // How many started under a host, and how many of those ended anywhere.
         let mut open = vec![0u32; count];
-        let mut quiet = base.clone();
+        let mut quiet = if declared { base.clone() } else { Vec::new() };
         for &event in &self.order {
             let node = event as usize / 2;
             if event % 2 == 1 {
@@ -456,10 +464,12 @@ impl Schedule {
                 let host = self.host[node] as usize;
                 self.ended_before[node] = fill[host];
                 self.in_flight[node] = open[host];
-                if open[host] == 0 {
-                    quiet[host] = fill[host];
+                if declared {
+                    if open[host] == 0 {
+                        quiet[host] = fill[host];
+                    }
+                    self.quiet_before[node] = quiet[host];
                 }
-                self.quiet_before[node] = quiet[host];
                 // What nobody waits for holds no phase open.
                 open[host] += u32::from(self.end_host[node] != NONE);
             }
@@ -531,24 +541,22 @@ impl StartedUnder {
 fn cover(forest: &Forest, start: &[i64], end: &[i64], end_host: &[u32]) -> Cover {
     let mut overhanging: HashMap<u32, Vec<usize>> = HashMap::new();
     for (i, &host) in end_host.iter().enumerate().skip(1) {
-        if host != NONE && forest.nodes[i].parent != Some(host as usize) {
+        if host != NONE && forest.nodes[i].parent() != Some(host as usize) {
             overhanging.entry(host).or_default().push(i);
         }
     }
     let mut cover = Cover { base: vec![0], stretches: Vec::new() };
-    let mut mixed = Vec::new();
+    let mut children = Vec::new();
     for node in 0..forest.len() {
-        let mut children = forest.children(node);
+        children.clear();
+        children.extend(forest.children(node));
         if let Some(more) = overhanging.get(&(node as u32)) {
-            mixed.clear();
-            mixed.extend_from_slice(children);
-            mixed.extend_from_slice(more);
-            mixed.sort_by_key(|&i| start[i]);
-            children = &mixed;
+            children.extend_from_slice(more);
+            children.sort_by_key(|&i| start[i]);
         }
         let first = cover.stretches.len();
         let mut before = 0;
-        for &child in children {
+        for &child in &children {
             let (from, to) = (start[child].max(start[node]), end[child].min(end[node]));
             if from >= to {
                 continue;

@@ -13,9 +13,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
-use longpole_model::{Recording, Span, SpanKind};
+use longpole_model::{Recording, Span, SpanHead, SpanKind, TimeRange};
 
 use crate::emitters::Emitters;
+use crate::span_list::SpanList;
 use crate::trace_tree::Note;
 
 /// A child that starts earlier than its parent by more is a sign of clocks that disagree; less is rounding of emitters.
@@ -97,24 +98,25 @@ impl Shifts {
     }
 
     /// Finds the shifts. `parent` holds the span that each span names as its parent.
-    pub(crate) fn find(recording: &Recording, emitters: &Emitters, parent: &dyn Fn(usize) -> Option<usize>) -> Shifts {
-        let (clock, names) = clocks(recording, emitters);
+    pub(crate) fn find(recording: &Recording, spans: SpanList<'_>, emitters: &Emitters, parent: &dyn Fn(usize) -> Option<usize>) -> Shifts {
+        let (clock, names) = clocks(recording, spans, emitters);
         if names.len() < 2 {
             return Shifts::default();
         }
-        let between = calls_between(recording, &clock, parent);
+        let between = calls_between(spans, &clock, parent);
         if between.values().all(|b| b.shift() == 0) {
             return Shifts::default();
         }
         // Right is the recorder, then whoever began.
         let mut began = vec![i64::MAX; names.len()];
-        for (i, span) in recording.spans.iter().enumerate().filter(|(i, _)| parent(*i).is_none()) {
-            began[clock[i]] = began[clock[i]].min(span.start.unix_nanos());
+        for (i, span) in spans.heads().enumerate().filter(|(i, _)| parent(*i).is_none()) {
+            let clock = clock[i] as usize;
+            began[clock] = began[clock].min(span.start.unix_nanos());
         }
         let mut trusted: Vec<usize> = (0..names.len()).collect();
         trusted.sort_by_key(|&c| (names[c] != ClockName::Recorder, began[c], c));
         let shift = spread(&between, &trusted);
-        let of_span: Vec<i64> = clock.iter().map(|&c| shift[c]).collect();
+        let of_span: Vec<i64> = clock.iter().map(|&c| shift[c as usize]).collect();
         let moved = of_span.iter().filter(|s| **s != 0).count() as u64;
         let note = (moved > 0).then(|| {
             let mut clocks: Vec<usize> = (0..names.len()).filter(|&c| shift[c] != 0).collect();
@@ -130,35 +132,38 @@ impl Shifts {
 }
 
 /// The clock of each span, and the clocks.
-fn clocks(recording: &Recording, emitters: &Emitters) -> (Vec<usize>, Vec<ClockName>) {
+fn clocks(recording: &Recording, spans: SpanList<'_>, emitters: &Emitters) -> (Vec<u32>, Vec<ClockName>) {
     let local: HashSet<u32> = recording.processes.iter().map(|p| p.pid).collect();
-    let of_emitter: Vec<ClockName> = emitters.examples(recording).map(|span| ClockName::of(recording, span, &local)).collect();
+    let of_emitter: Vec<ClockName> = emitters.examples(spans).map(|span| ClockName::of(recording, span, &local)).collect();
     let mut names = of_emitter.clone();
     names.sort();
     names.dedup();
     // Every name is among them.
-    let number: Vec<usize> = of_emitter.iter().map(|name| names.binary_search(name).unwrap_or_default()).collect();
+    let number: Vec<u32> = of_emitter.iter().map(|name| names.binary_search(name).unwrap_or_default() as u32).collect();
     (emitters.of_span.iter().map(|&e| number[e as usize]).collect(), names)
 }
 
 /// What the calls say, for each two clocks, the smaller number first.
-fn calls_between(recording: &Recording, clock: &[usize], parent: &dyn Fn(usize) -> Option<usize>) -> BTreeMap<(usize, usize), Between> {
+fn calls_between(spans: SpanList<'_>, clock: &[u32], parent: &dyn Fn(usize) -> Option<usize>) -> BTreeMap<(usize, usize), Between> {
     let mut out: BTreeMap<(usize, usize), Between> = BTreeMap::new();
-    for (i, child) in recording.spans.iter().enumerate() {
+    for (i, child) in spans.heads().enumerate() {
         let Some(p) = parent(i).filter(|&p| clock[p] != clock[i]) else { continue };
-        let caller = &recording.spans[p];
+        let caller = spans.head(p);
+        let (kind, caller_kind) = (spans.example(i).kind, spans.example(p).kind);
+        let length = |head: SpanHead| TimeRange { start: head.start, end: head.end }.nanos();
         let low = caller.start.nanos_since(child.start);
-        let waited_for = child.duration_nanos() <= caller.duration_nanos() && child.kind != SpanKind::Consumer;
-        let is_call = caller.kind == SpanKind::Client && child.kind == SpanKind::Server;
+        let waited_for = length(child) <= length(caller) && kind != SpanKind::Consumer;
+        let is_call = caller_kind == SpanKind::Client && kind == SpanKind::Server;
         let until = caller.end.nanos_since(child.end);
         // A child that starts in time and ends late is asynchronous work, unless a client waited for it.
         let odd = low > SKEW_NANOS || (is_call && waited_for && until < -SKEW_NANOS);
         // The latest a child may be moved to is its caller's end, but only a client is known to have waited so long.
         let high = if is_call && waited_for { until } else { i64::MAX };
-        let (key, low, high) = if clock[p] < clock[i] {
-            ((clock[p], clock[i]), low, high)
+        let (own, callers) = (clock[i] as usize, clock[p] as usize);
+        let (key, low, high) = if callers < own {
+            ((callers, own), low, high)
         } else {
-            ((clock[i], clock[p]), if high == i64::MAX { i64::MIN } else { high.saturating_neg() }, low.saturating_neg())
+            ((own, callers), if high == i64::MAX { i64::MIN } else { high.saturating_neg() }, low.saturating_neg())
         };
         let between = out.entry(key).or_insert(Between { low: i64::MIN, high: i64::MAX, calls: 0, odd: 0 });
         between.low = between.low.max(low);

@@ -292,7 +292,7 @@ pub(crate) fn in_flight(forest: &Forest) -> InFlight {
             since = at;
         }
         open[i] = starts;
-        let parent = forest.nodes[i].parent.filter(|&p| p != 0);
+        let parent = forest.nodes[i].parent().filter(|&p| p != 0);
         if open_children[i] == 0 {
             leaves.change(i, starts);
         }

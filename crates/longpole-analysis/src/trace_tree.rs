@@ -29,7 +29,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::OnceLock;
 
-use longpole_model::{Process, Recording, Span, SpanId, SpanIndex, TimeRange, Timestamp, TraceId};
+use longpole_model::{Process, Recording, Span, SpanHead, SpanId, SpanIndex, TimeRange, Timestamp, TraceId};
 
 use crate::bridge::{self, Joined};
 use crate::emitters::Emitters;
@@ -37,6 +37,10 @@ use crate::quick::QuickMap;
 use crate::resources::{self, Call};
 pub use crate::skew::SKEW_NANOS;
 use crate::skew::Shifts;
+use crate::span_list::SpanList;
+
+/// "No node".
+const NONE: u32 = u32::MAX;
 
 /// A fork without exec, samples or children that lived shorter is folded into its parent.
 pub const SHORT_FORK_NANOS: i64 = 1_000_000;
@@ -59,7 +63,7 @@ const REGISTRATIONS_MAX: usize = 16;
 pub enum NodeSource {
     /// The run: the command's own process.
     Root,
-    /// `recording.spans[i]`.
+    /// `recording.spans[i]`; of an outline its example.
     Span(usize),
     /// `recording.processes[i]`.
     Process(usize),
@@ -76,29 +80,48 @@ pub enum Edge {
     Inferred,
 }
 
-/// One piece of work in the forest.
+/// One piece of work in the forest. There may be a million, so its numbers are those of 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// What it was made from.
-    pub source: NodeSource,
-    /// Its parent; `None` for node 0 only.
-    pub parent: Option<usize>,
-    /// How the parent is known.
-    pub edge: Edge,
-    /// Levels below node 0.
-    pub depth: u32,
-    /// One past its last descendant: the subtree of `i` is `i..subtree_end`.
-    pub subtree_end: usize,
     /// When, in wall time, by the corrected clock. Not cut to the parent: a child may outlive it.
     pub range: TimeRange,
-    /// How far the emitter's times were moved, because its clock disagrees with its callers'.
-    pub shift_nanos: i64,
+    /// The number of its span or process.
+    source: u32,
+    /// [`NONE`] for node 0.
+    parent: u32,
+    subtree_end: u32,
+    /// Levels below node 0.
+    pub depth: u32,
+    is_process: bool,
+    /// How the parent is known.
+    pub edge: Edge,
     /// Its parent id names no span of the recording.
     pub orphan: bool,
     /// Its parent edge closed a cycle and was cut.
     pub cycle_broken: bool,
     /// Its end lay before its start and was moved there.
     pub clamped: bool,
+}
+
+impl Node {
+    /// What it was made from.
+    pub fn source(&self) -> NodeSource {
+        match self.source as usize {
+            _ if self.parent == NONE => NodeSource::Root,
+            process if self.is_process => NodeSource::Process(process),
+            span => NodeSource::Span(span),
+        }
+    }
+
+    /// Its parent; `None` for node 0 only.
+    pub fn parent(&self) -> Option<usize> {
+        (self.parent != NONE).then_some(self.parent as usize)
+    }
+
+    /// One past its last descendant: the subtree of `i` is `i..subtree_end`.
+    pub fn subtree_end(&self) -> usize {
+        self.subtree_end as usize
+    }
 }
 
 /// Something about the forest or the replay that a reader must know.
@@ -130,14 +153,17 @@ pub struct Forest {
     node_of_process: Vec<Option<usize>>,
     processes_of_pid: HashMap<u32, Vec<usize>>,
     process_ranges: Vec<Option<TimeRange>>,
-    child_start: Vec<u32>,
-    child_list: Vec<usize>,
 }
 
 impl Forest {
     /// The forest of a recording.
     pub fn build(recording: &Recording) -> Forest {
-        Builder::new(recording).build()
+        Builder::new(recording, SpanList::Whole(&recording.spans)).build()
+    }
+
+    /// The forest of a recording whose spans are the examples of these.
+    pub(crate) fn of_outline(recording: &Recording, heads: &[SpanHead]) -> Forest {
+        Builder::new(recording, SpanList::Outline { heads, examples: &recording.spans }).build()
     }
 
     /// Number of nodes, at least 1.
@@ -183,13 +209,15 @@ impl Forest {
     }
 
     /// Children, by start.
-    pub fn children(&self, node: usize) -> &[usize] {
-        &self.child_list[self.child_start[node] as usize..self.child_start[node + 1] as usize]
+    pub fn children(&self, node: usize) -> impl Iterator<Item = usize> + Clone {
+        let end = self.nodes[node].subtree_end();
+        let next = move |&child: &usize| Some(self.nodes[child].subtree_end()).filter(|&next| next < end);
+        std::iter::successors(Some(node + 1).filter(|&first| first < end), next)
     }
 
     /// What the node is called: the span's name, the process's, or the command's.
     pub fn name<'a>(&self, recording: &'a Recording, node: usize) -> &'a str {
-        match self.nodes[node].source {
+        match self.nodes[node].source() {
             NodeSource::Root => command_name(recording),
             NodeSource::Span(i) => &recording.spans[i].name,
             NodeSource::Process(i) => process_name(&recording.processes[i]),
@@ -203,7 +231,7 @@ impl Forest {
 
     /// `service.name` of a span; `process` and `run` for what is no span.
     pub fn service<'a>(&self, recording: &'a Recording, node: usize) -> &'a str {
-        match self.nodes[node].source {
+        match self.nodes[node].source() {
             NodeSource::Root => "run",
             NodeSource::Span(i) => recording.spans[i].service_name(),
             NodeSource::Process(_) => "process",
@@ -212,7 +240,7 @@ impl Forest {
 
     /// The span of the node, where it is one.
     pub fn span<'a>(&self, recording: &'a Recording, node: usize) -> Option<&'a Span> {
-        match self.nodes[node].source {
+        match self.nodes[node].source() {
             NodeSource::Span(i) => Some(&recording.spans[i]),
             _ => None,
         }
@@ -225,7 +253,7 @@ impl Forest {
 
     /// The place of that process in `recording.processes`.
     pub fn process_number(&self, recording: &Recording, node: usize) -> Option<usize> {
-        match self.nodes[node].source {
+        match self.nodes[node].source() {
             NodeSource::Root => root_process(recording),
             NodeSource::Process(i) => Some(i),
             NodeSource::Span(i) => self.process_at(recording.spans[i].pid?, recording.spans[i].start),
@@ -271,7 +299,7 @@ fn process_at(candidates: &[usize], ranges: &[Option<TimeRange>], at: Timestamp)
 enum Place {
     Run,
     /// Entity: `spans` first, then `processes`.
-    Entity(usize),
+    Entity(u32),
 }
 
 /// What a span's parent id says.
@@ -279,10 +307,10 @@ enum Place {
 enum Said {
     Nothing,
     Run,
-    Span(usize),
+    Span(u32),
     /// A legacy span without a known parent, and the command's span that covers it.
     Covered {
-        by: usize,
+        by: u32,
         orphan: bool,
     },
     Unknown,
@@ -301,19 +329,19 @@ struct Seen {
 
 struct Builder<'a> {
     recording: &'a Recording,
+    spans: SpanList<'a>,
     emitters: Emitters,
     pulumi: bool,
     joined: Joined,
     shifts: Shifts,
     /// When each span was, by the corrected clock.
     span_ranges: Vec<TimeRange>,
-    /// Whether each span ended before it started.
-    clamped: Vec<bool>,
     run: TimeRange,
     notes: Vec<Note>,
     process_ranges: Vec<Option<TimeRange>>,
     processes_of_pid: HashMap<u32, Vec<usize>>,
     process_parent: Vec<Option<usize>>,
+    /// Empty where there are no processes.
     process_of_span: Vec<Option<u32>>,
     root: Option<usize>,
     folded: Vec<bool>,
@@ -321,13 +349,13 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(recording: &'a Recording) -> Self {
+    fn new(recording: &'a Recording, spans: SpanList<'a>) -> Self {
         let mut notes = Vec::new();
         let clock = &recording.clock;
         let start = recording.run.start;
         let wall = |at| clock.to_unix(at);
         let seen = || {
-            let spans = recording.spans.iter().map(|s| s.end.max(s.start)).max();
+            let spans = spans.heads().map(|s| s.end.max(s.start)).max();
             let processes = recording.processes.iter().filter_map(|p| wall(p.end.unwrap_or(p.start))).max();
             let samples = recording.samples.last().and_then(|s| wall(s.time));
             let slices = recording.cpu_slices.iter().map(|s| s.end).max().and_then(wall);
@@ -375,19 +403,24 @@ impl<'a> Builder<'a> {
         for list in processes_of_pid.values_mut() {
             list.sort_by_key(|&i| (process_ranges[i].map(|r| r.start), i));
         }
-        let process_of_span =
-            recording.spans.iter().map(|s| Some(process_at(processes_of_pid.get(&s.pid?)?, &process_ranges, s.start)? as u32)).collect();
+        let process_of = |span: usize| {
+            let candidates = processes_of_pid.get(&spans.example(span).pid?)?;
+            Some(process_at(candidates, &process_ranges, spans.head(span).start)? as u32)
+        };
+        // Files that were imported have no processes.
+        let emitted = 0..if processes_of_pid.is_empty() { 0 } else { spans.len() };
+        let process_of_span = emitted.map(process_of).collect();
         let count = recording.processes.len();
-        let emitters = Emitters::of(recording);
-        let pulumi = bridge::concerns(recording, &emitters);
+        let emitters = Emitters::of(spans);
+        let pulumi = bridge::concerns(emitters.examples(spans));
         Builder {
             recording,
+            spans,
             emitters,
             pulumi,
             joined: if pulumi { Joined::of(recording) } else { Joined::default() },
             shifts: Shifts::default(),
             span_ranges: Vec::new(),
-            clamped: recording.spans.iter().map(|s| s.end < s.start).collect(),
             run,
             notes,
             process_ranges,
@@ -402,11 +435,11 @@ impl<'a> Builder<'a> {
 
     /// The process that emitted a span.
     fn process_of(&self, span: usize) -> Option<usize> {
-        self.process_of_span[span].map(|process| process as usize)
+        self.process_of_span.get(span).copied().flatten().map(|process| process as usize)
     }
 
     fn span_count(&self) -> usize {
-        self.recording.spans.len()
+        self.spans.len()
     }
 
     fn note(&mut self, code: &'static str, count: usize, detail: &str) {
@@ -453,32 +486,32 @@ impl<'a> Builder<'a> {
 
     fn read_parent_ids(&mut self) -> Vec<Said> {
         let run = &self.recording.run;
-        let spans = &self.recording.spans;
-        let index = SpanIndex::of(spans);
+        let spans = self.spans;
+        let index = spans.index();
         let duplicates = spans.len() - index.len();
         self.note("duplicate_ids", duplicates, "spans whose id another span has too; children hang under the first");
         let joined = &self.joined;
         let mut by_legacy_id = 0;
         let covered = |i: usize, orphan: bool| match joined.hosts.get(&i) {
-            Some(&by) => Said::Covered { by, orphan },
+            Some(&by) => Said::Covered { by: by as u32, orphan },
             None if orphan => Said::Unknown,
             None => Said::Nothing,
         };
-        let mut read = |(i, span): (usize, &Span)| match span.parent_span_id {
+        let mut read = |(i, span): (usize, SpanHead)| match span.parent_span_id {
             None => covered(i, false),
             Some(parent) if span.trace_id == run.trace_id && parent == run.root_span_id => Said::Run,
             Some(parent) => {
-                if let Some(j) = index.get(spans, span.trace_id, parent) {
-                    Said::Span(j)
+                if let Some(j) = spans.find(&index, span.trace_id, parent) {
+                    Said::Span(j as u32)
                 } else if let Some(&j) = joined.by_legacy_id.get(&parent).filter(|&&j| j != i) {
-                    by_legacy_id += u64::from(!bridge::is_legacy(span));
-                    Said::Span(j)
+                    by_legacy_id += u64::from(!bridge::is_legacy(spans.example(i)));
+                    Said::Span(j as u32)
                 } else {
                     covered(i, true)
                 }
             }
         };
-        let said: Vec<Said> = self.recording.spans.iter().enumerate().map(&mut read).collect();
+        let said: Vec<Said> = spans.heads().enumerate().map(&mut read).collect();
         if joined.pairs + by_legacy_id > 0 {
             let detail = format!("operations that two tracers saw are one; {by_legacy_id} spans found their parent by its legacy id");
             self.notes.push(Note { code: "legacy_joined", count: self.joined.pairs, detail });
@@ -490,17 +523,18 @@ impl<'a> Builder<'a> {
 
     fn correct_clocks(&mut self, said: &[Said]) {
         let parent = |i: usize| match said[i] {
-            Said::Span(j) => Some(j),
+            Said::Span(j) => Some(j as usize),
             _ => None,
         };
-        self.shifts = Shifts::find(self.recording, &self.emitters, &parent);
+        let emitters = std::mem::take(&mut self.emitters);
+        self.shifts = Shifts::find(self.recording, self.spans, &emitters, &parent);
         self.notes.extend(self.shifts.note.take());
-        let corrected = |(i, span): (usize, &Span)| {
+        let corrected = |(i, span): (usize, SpanHead)| {
             let shift = self.shifts.of(i);
             let start = span.start.plus_nanos(shift);
             TimeRange { start, end: span.end.plus_nanos(shift).max(start) }
         };
-        self.span_ranges = self.recording.spans.iter().enumerate().map(corrected).collect();
+        self.span_ranges = self.spans.heads().enumerate().map(corrected).collect();
     }
 
     fn choose_processes(&mut self, said: &[Said]) {
@@ -513,7 +547,7 @@ impl<'a> Builder<'a> {
             match *said {
                 Said::Nothing => seen.root = true,
                 Said::Run => seen.called = true,
-                Said::Span(j) | Said::Covered { by: j, .. } => seen.called |= self.process_of(j) != Some(p),
+                Said::Span(j) | Said::Covered { by: j, .. } => seen.called |= self.process_of(j as usize) != Some(p),
                 Said::Unknown => seen.orphan = true,
             }
         }
@@ -576,7 +610,7 @@ impl<'a> Builder<'a> {
         if Some(process) == self.root {
             Some(Place::Run)
         } else {
-            self.takes_part[process].then_some(Place::Entity(self.span_count() + process))
+            self.takes_part[process].then_some(Place::Entity((self.span_count() + process) as u32))
         }
     }
 
@@ -636,7 +670,7 @@ impl<'a> Builder<'a> {
         // At one moment: spans open first, then processes ask, then spans close.
         let mut events: Vec<(Timestamp, u8, usize)> = Vec::with_capacity(2 * spans.len() + processes.len());
         for &s in spans {
-            let span = &self.recording.spans[s];
+            let span = self.spans.head(s);
             events.push((span.start, 0, s));
             events.push((span.end.max(span.start), 2, s));
         }
@@ -647,7 +681,7 @@ impl<'a> Builder<'a> {
         }
         events.sort_unstable();
         let level_of = |s: usize| match said[s] {
-            Said::Span(j) if j != s && self.process_of(j) == Some(program) => Some(j),
+            Said::Span(j) if j as usize != s && self.process_of(j as usize) == Some(program) => Some(j as usize),
             _ => None,
         };
         // Open spans of each level by end; `None` is the level of the program's outermost spans.
@@ -655,7 +689,7 @@ impl<'a> Builder<'a> {
         for (_, kind, i) in events {
             match kind {
                 0 => {
-                    open.entry(level_of(i)).or_default().insert((self.recording.spans[i].end, i));
+                    open.entry(level_of(i)).or_default().insert((self.spans.head(i).end, i));
                 }
                 1 => {
                     let Some(range) = self.process_ranges[i] else { continue };
@@ -669,13 +703,13 @@ impl<'a> Builder<'a> {
                         }
                     }
                     if let Some(span) = level {
-                        places[i] = Place::Entity(span);
+                        places[i] = Place::Entity(span as u32);
                     }
                 }
                 _ => {
                     let level = level_of(i);
                     if let Some(spans) = open.get_mut(&level) {
-                        spans.remove(&(self.recording.spans[i].end, i));
+                        spans.remove(&(self.spans.head(i).end, i));
                         if spans.is_empty() {
                             open.remove(&level);
                         }
@@ -706,6 +740,7 @@ impl<'a> Builder<'a> {
             let mut at = i;
             for _ in 0..DESCENT_MAX {
                 let Said::Span(parent) = said[at] else { return false };
+                let parent = parent as usize;
                 if resources::urn_of(&spans[parent]) == Some(urn) {
                     return true;
                 }
@@ -721,7 +756,7 @@ impl<'a> Builder<'a> {
             if let Some(&(_, registration)) = covering
                 && !inside(i, urn)
             {
-                place[i] = Place::Entity(registration);
+                place[i] = Place::Entity(registration as u32);
                 edge[i] = Edge::Inferred;
             }
         }
@@ -732,7 +767,7 @@ impl<'a> Builder<'a> {
         if !self.pulumi {
             return;
         }
-        let parent_of = |i: usize| if let Said::Span(parent) = said[i] { Some(parent) } else { None };
+        let parent_of = |i: usize| if let Said::Span(parent) = said[i] { Some(parent as usize) } else { None };
         let named = |name: &'static str| {
             let spans = self.recording.spans.iter().enumerate();
             spans.filter(move |(_, span)| span.name == name).filter_map(move |(i, _)| Some((parent_of(i)?, i)))
@@ -742,7 +777,7 @@ impl<'a> Builder<'a> {
             let Some(&program) = programs.get(&parent) else { continue };
             let (outer, inner) = (self.span_ranges[program], self.span_ranges[call]);
             if outer.start <= inner.start && inner.end <= outer.end {
-                place[call] = Place::Entity(program);
+                place[call] = Place::Entity(program as u32);
                 edge[call] = Edge::Inferred;
             }
         }
@@ -760,7 +795,7 @@ impl<'a> Builder<'a> {
         let spans = self.span_count();
         let mut id = [0; 24];
         if entity < spans {
-            let span = &self.recording.spans[entity];
+            let span = self.spans.head(entity);
             id[..16].copy_from_slice(&span.trace_id.bytes());
             id[16..].copy_from_slice(&span.span_id.bytes());
             (self.start(entity), true, id, entity)
@@ -786,7 +821,7 @@ impl<'a> Builder<'a> {
                 walk.push(at);
                 match place[at] {
                     Place::Run => break,
-                    Place::Entity(next) => at = next,
+                    Place::Entity(next) => at = next as usize,
                 }
             }
             if state[at] == ON_WALK
@@ -819,7 +854,7 @@ impl<'a> Builder<'a> {
         let run_slot = place.len();
         let slot = |e: usize| match place[e] {
             Place::Run => run_slot,
-            Place::Entity(parent) => parent,
+            Place::Entity(parent) => parent as usize,
         };
         let mut starts = vec![0u32; run_slot + 2];
         for &e in &order {
@@ -838,70 +873,58 @@ impl<'a> Builder<'a> {
         drop((order, fill));
         let children_of = |slot: usize| children[starts[slot] as usize..starts[slot + 1] as usize].iter().map(|&e| e as usize);
 
-        let mut nodes = vec![Node {
-            source: NodeSource::Root,
-            parent: None,
-            edge: Edge::Root,
-            depth: 0,
-            subtree_end: 0,
+        let mut nodes = Vec::with_capacity(children.len() + 1);
+        nodes.push(Node {
             range: self.run,
-            shift_nanos: 0,
+            source: NONE,
+            parent: NONE,
+            subtree_end: 0,
+            depth: 0,
+            is_process: true,
+            edge: Edge::Root,
             orphan: false,
             cycle_broken: false,
             clamped: false,
-        }];
-        nodes.reserve(children.len());
+        });
         let mut node_of = vec![0u32; place.len()];
-        let mut stack: Vec<(usize, usize)> = children_of(run_slot).rev().map(|e| (e, 0)).collect();
+        let mut stack: Vec<(u32, u32)> = children_of(run_slot).rev().map(|e| (e as u32, 0)).collect();
         while let Some((e, parent)) = stack.pop() {
-            let (source, range, shift_nanos, clamped) = if e < spans {
-                (NodeSource::Span(e), self.span_ranges[e], self.shifts.of(e), self.clamped[e])
+            let e = e as usize;
+            let (source, range, clamped) = if e < spans {
+                let head = self.spans.head(e);
+                (head.example, self.span_ranges[e], head.end < head.start)
             } else {
-                (NodeSource::Process(e - spans), self.process_ranges[e - spans].unwrap_or(self.run), 0, false)
+                ((e - spans) as u32, self.process_ranges[e - spans].unwrap_or(self.run), false)
             };
-            let index = nodes.len();
-            node_of[e] = index as u32;
+            let index = nodes.len() as u32;
+            node_of[e] = index;
             nodes.push(Node {
-                source,
-                parent: Some(parent),
-                edge: edge[e],
-                depth: nodes[parent].depth + 1,
-                subtree_end: 0,
                 range,
-                shift_nanos,
+                source,
+                parent,
+                subtree_end: 0,
+                depth: nodes[parent as usize].depth + 1,
+                is_process: e >= spans,
+                edge: edge[e],
                 orphan: e < spans && matches!(said[e], Said::Unknown | Said::Covered { orphan: true, .. }),
                 cycle_broken: cycle_broken[e],
                 clamped,
             });
-            stack.extend(children_of(e).rev().map(|child| (child, index)));
+            stack.extend(children_of(e).rev().map(|child| (child as u32, index)));
         }
         drop((children, starts));
         for i in (0..nodes.len()).rev() {
-            nodes[i].subtree_end = nodes[i].subtree_end.max(i + 1);
-            if let Some(parent) = nodes[i].parent {
+            nodes[i].subtree_end = nodes[i].subtree_end.max(i as u32 + 1);
+            if let Some(parent) = nodes[i].parent() {
                 nodes[parent].subtree_end = nodes[parent].subtree_end.max(nodes[i].subtree_end);
             }
-        }
-        let mut child_start = vec![0u32; nodes.len() + 1];
-        for node in &nodes[1..] {
-            child_start[node.parent.unwrap_or(0) + 1] += 1;
-        }
-        for i in 0..nodes.len() {
-            child_start[i + 1] += child_start[i];
-        }
-        let mut fill = child_start.clone();
-        let mut child_list = vec![0usize; nodes.len() - 1];
-        for (i, node) in nodes.iter().enumerate().skip(1) {
-            let at = &mut fill[node.parent.unwrap_or(0)];
-            child_list[*at as usize] = i;
-            *at += 1;
         }
 
         let clamped = nodes.iter().filter(|n| n.clamped).count();
         self.note("ends_clamped", clamped, "spans that end before they start; their end was moved to the start");
         let skewed = nodes.iter().filter(|n| {
-            let early = n.parent.map_or(0, |p| nodes[p].range.start.nanos_since(n.range.start));
-            n.edge == Edge::Declared && n.parent != Some(0) && early > SKEW_NANOS
+            let early = n.parent().map_or(0, |p| nodes[p].range.start.nanos_since(n.range.start));
+            n.edge == Edge::Declared && n.parent() != Some(0) && early > SKEW_NANOS
         });
         let skewed = skewed.count();
         self.note("clock_skew", skewed, "spans that start before their parent does: two clocks disagree, or a parent is wrong");
@@ -922,6 +945,12 @@ impl<'a> Builder<'a> {
             .collect();
         let mut node_of_span = node_of;
         node_of_span.truncate(spans);
+        if let SpanList::Outline { heads, examples } = self.spans {
+            // Who is asked for, by the ids of links, is an example for itself alone.
+            let mut nodes = vec![0; examples.len()];
+            heads.iter().zip(node_of_span).for_each(|(head, node)| nodes[head.example as usize] = node);
+            node_of_span = nodes;
+        }
         // Notes of one code say one thing; the earliest word order is kept.
         self.notes.sort_by_key(|n| Reverse(n.count));
         self.notes.sort_by_key(|n| n.code);
@@ -936,8 +965,6 @@ impl<'a> Builder<'a> {
             node_of_process,
             processes_of_pid: self.processes_of_pid,
             process_ranges: self.process_ranges,
-            child_start,
-            child_list,
         }
     }
 }

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use longpole_analysis::report::FlameTime;
 use longpole_analysis::report::Report;
 use longpole_analysis::savings::{Change, Saving};
-use longpole_analysis::trace_tree::{Forest, NodeSource};
+use longpole_analysis::trace_tree::{Forest, Node, NodeSource};
 use longpole_analysis::{bridge, call_tree::CallTree, diff::Diff, sample_links};
-use longpole_model::{ContextRecord, Evidence, Recording, SampleLink, text};
+use longpole_model::{
+    Attributes, ContextRecord, Evidence, List, Recording, SampleLink, Span, SpanHead, SpanId, SpanOutline, TraceId, text,
+};
 use proptest::prelude::*;
 
 /// One span: parent (0 the run, 1.. a span, more: unknown), start, length (negative: ends before it starts), pid, links.
@@ -71,7 +73,7 @@ fn any_recording() -> impl Strategy<Value = Recording> {
 /// Who each span's and process's parent is, by identity, so that forests of reordered recordings can be compared.
 fn shape(recording: &Recording) -> Vec<String> {
     let forest = Forest::build(recording);
-    let identity = |node: usize| match forest.nodes[node].source {
+    let identity = |node: usize| match forest.nodes[node].source() {
         NodeSource::Root => "run".to_owned(),
         NodeSource::Span(i) => format!("span {}", recording.spans[i].span_id),
         NodeSource::Process(i) => format!("process {}", recording.processes[i].name),
@@ -82,7 +84,7 @@ fn shape(recording: &Recording) -> Vec<String> {
             format!(
                 "{} {} {:?} {} {:?} {} {} {}",
                 identity(i),
-                node.parent.map(identity).unwrap_or_default(),
+                node.parent().map(identity).unwrap_or_default(),
                 node.edge,
                 node.depth,
                 node.range,
@@ -153,12 +155,12 @@ proptest! {
         let (forest, wall) = (report.forest(), report.wall_nanos());
 
         // The forest is a tree in pre-order that holds every span once.
-        prop_assert_eq!(forest.nodes[0].subtree_end, forest.len());
+        prop_assert_eq!(forest.nodes[0].subtree_end(), forest.len());
         for (i, node) in forest.nodes.iter().enumerate().skip(1) {
-            let parent = node.parent.unwrap();
-            prop_assert!(parent < i && node.subtree_end <= forest.nodes[parent].subtree_end && forest.children(parent).contains(&i));
+            let parent = node.parent().unwrap();
+            prop_assert!(parent < i && node.subtree_end() <= forest.nodes[parent].subtree_end() && forest.children(parent).any(|child| child == i));
         }
-        let mut spans: Vec<usize> = forest.nodes.iter().filter_map(|n| match n.source { NodeSource::Span(s) => Some(s), _ => None }).collect();
+        let mut spans: Vec<usize> = forest.nodes.iter().filter_map(|n| match n.source() { NodeSource::Span(s) => Some(s), _ => None }).collect();
         spans.sort_unstable();
         prop_assert_eq!(spans, (0..report.recording().spans.len()).collect::<Vec<_>>());
 
@@ -283,6 +285,30 @@ proptest! {
     }
 
     #[test]
+    fn heads_and_examples_give_the_same_answer_as_their_spans(recording in any_recording()) {
+        let without_samples = Recording { samples: Vec::new(), sample_links: Vec::new(), ..recording };
+        let outline = outlined(&without_samples.spans);
+        prop_assert!(longpole_analysis::outline::is_enough(outline.examples.iter()));
+        let outline = Report::of_outline(Recording { spans: Vec::new(), ..without_samples.clone() }, outline);
+        let whole = Report::new(without_samples);
+        let drawn = |report: &Report| {
+            let node = |node: &Node| (node.range, node.parent(), node.subtree_end(), node.edge, node.orphan, node.cycle_broken, node.clamped);
+            report.forest().nodes.iter().map(node).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(drawn(&whole), drawn(&outline));
+        prop_assert_eq!(whole.labels(), outline.labels());
+        prop_assert_eq!(whole.critical_path(), outline.critical_path());
+        prop_assert_eq!(whole.poles(), outline.poles());
+        prop_assert_eq!(whole.ceilings(), outline.ceilings());
+        prop_assert_eq!(whole.work(), outline.work());
+        prop_assert_eq!(whole.quality(), outline.quality());
+        prop_assert_eq!((whole.span_count(), whole.trace_count()), (outline.span_count(), outline.trace_count()));
+        for node in 0..whole.forest().len() {
+            prop_assert_eq!(whole.savings(node), outline.savings(node));
+        }
+    }
+
+    #[test]
     fn arrival_order_does_not_matter(recording in any_recording(), seed: u64) {
         let mut shuffled = recording.clone();
         let mut state = seed | 1;
@@ -301,6 +327,30 @@ proptest! {
         // Ids that are their own parent's make "child of" ambiguous for the slow way; spans here have distinct ids.
         prop_assert_eq!(sample_links::link(&recording), link_slowly(&recording));
     }
+}
+
+/// The outline of spans, as whoever keeps them makes it.
+fn outlined(spans: &[Span]) -> SpanOutline {
+    let bare = |span: &Span| Span { attributes: Attributes::default(), events: List::new(), ..span.clone() };
+    let is_linked =
+        |span: &Span| spans.iter().flat_map(|s| &s.links).any(|link| (link.trace_id, link.span_id) == (span.trace_id, span.span_id));
+    let mut outline = SpanOutline::default();
+    for span in spans {
+        let shares = |other: &Span| {
+            let same = (&other.name, other.kind, &other.resource, &other.scope, other.pid);
+            other.span_id == SpanId::MAX && same == (&span.name, span.kind, &span.resource, &span.scope, span.pid)
+        };
+        let is_apart = !span.links.is_empty() || is_linked(span);
+        let known = outline.examples.iter().position(shares).filter(|_| !is_apart);
+        let example = known.unwrap_or(outline.examples.len());
+        if known.is_none() {
+            let (trace_id, span_id) = if is_apart { (span.trace_id, span.span_id) } else { (TraceId::MAX, SpanId::MAX) };
+            outline.examples.push(Span { trace_id, span_id, ..bare(span) });
+        }
+        let &Span { trace_id, span_id, parent_span_id, start, end, .. } = span;
+        outline.heads.push(SpanHead { trace_id, span_id, parent_span_id, start, end, example: example as u32 });
+    }
+    outline
 }
 
 /// A recording of many spans, built without the notation's own cost.

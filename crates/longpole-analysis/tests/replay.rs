@@ -601,7 +601,7 @@ fn without_what_limits_a_saving_the_simulation_ends_earlier_still() {
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::new(&recording, &forest);
         for pole in Poles::new(&recording, &forest, &path, &replay).poles {
-            let below: HashSet<usize> = pole.nodes.iter().flat_map(|&n| n..forest.nodes[n].subtree_end).collect();
+            let below: HashSet<usize> = pole.nodes.iter().flat_map(|&n| n..forest.nodes[n].subtree_end()).collect();
             let on_path: i64 = below.iter().map(|&n| path.on_path_nanos[n]).sum();
             let mut chosen: Vec<usize> = pole.nodes.iter().map(|&n| task_of_node(&recording, &forest, n)).collect();
             let alone = truth(&tasks, times.wall(), &scaled(&tasks, &chosen, Scale::Nothing));

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use crate::id::{SpanId, TraceId};
 use crate::quick::QuickState;
-use crate::span::Span;
+use crate::span_head::InTree;
 
 /// The place of an empty slot.
 const NONE: u32 = u32::MAX;
@@ -53,10 +53,10 @@ impl SpanIndex {
     }
 
     /// The index of all these spans.
-    pub fn of(spans: &[Span]) -> Self {
+    pub fn of(spans: &[impl InTree]) -> Self {
         let mut index = Self::with_capacity(spans.len());
         for (place, span) in spans.iter().enumerate() {
-            index.add(&spans[..place], span.trace_id, span.span_id);
+            index.add(&spans[..place], span.trace_id(), span.span_id());
         }
         index
     }
@@ -72,13 +72,13 @@ impl SpanIndex {
     }
 
     /// The place of the span with these ids.
-    pub fn get(&self, spans: &[Span], trace: TraceId, span: SpanId) -> Option<usize> {
+    pub fn get(&self, spans: &[impl InTree], trace: TraceId, span: SpanId) -> Option<usize> {
         self.find(spans, trace, span).ok()
     }
 
     /// Takes these ids for those of the span that will stand behind `spans`; where one of these has them already, says which,
     /// and that one stays known.
-    pub fn add(&mut self, spans: &[Span], trace: TraceId, span: SpanId) -> Option<usize> {
+    pub fn add(&mut self, spans: &[impl InTree], trace: TraceId, span: SpanId) -> Option<usize> {
         if 2 * self.known >= self.slots.len() {
             self.grow(spans);
         }
@@ -93,7 +93,7 @@ impl SpanIndex {
     }
 
     /// The place, or the free slot where it would be looked for next, with its tag.
-    fn find(&self, spans: &[Span], trace: TraceId, span: SpanId) -> Result<usize, (usize, u32)> {
+    fn find(&self, spans: &[impl InTree], trace: TraceId, span: SpanId) -> Result<usize, (usize, u32)> {
         let hash = self.hash(trace, span);
         let (mask, tag) = (self.slots.len() - 1, (hash >> 32) as u32);
         let mut at = hash as usize & mask;
@@ -104,7 +104,7 @@ impl SpanIndex {
             }
             if slot.tag == tag {
                 let known = &spans[slot.place as usize];
-                if known.span_id == span && known.trace_id == trace {
+                if known.span_id() == span && known.trace_id() == trace {
                     return Ok(slot.place as usize);
                 }
             }
@@ -112,12 +112,12 @@ impl SpanIndex {
         }
     }
 
-    fn grow(&mut self, spans: &[Span]) {
+    fn grow(&mut self, spans: &[impl InTree]) {
         let slots = vec![EMPTY; 2 * self.slots.len()];
         let mask = slots.len() - 1;
         for slot in std::mem::replace(&mut self.slots, slots).into_iter().filter(|slot| slot.place != NONE) {
             let span = &spans[slot.place as usize];
-            let mut at = self.hash(span.trace_id, span.span_id) as usize & mask;
+            let mut at = self.hash(span.trace_id(), span.span_id()) as usize & mask;
             while self.slots[at].place != NONE {
                 at = (at + 1) & mask;
             }
@@ -136,6 +136,7 @@ impl SpanIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::span::Span;
     use crate::time::{TimeRange, Timestamp};
 
     fn span(trace: u64, span: u64) -> Span {

@@ -113,7 +113,7 @@ const DECORATORS: [&str; 2] = ["pulumi-decorator", "pulumi.resource.type"];
 fn stack(report: &Report, node: usize) -> Vec<usize> {
     let mut nodes = vec![node];
     let mut at = node;
-    while let Some(parent) = report.forest().nodes[at].parent {
+    while let Some(parent) = report.forest().nodes[at].parent() {
         nodes.push(parent);
         at = parent;
     }

@@ -1,7 +1,7 @@
 //! A file that another tool wrote becomes a recording.
 //!
 //! ```text
-//! file ─ gzip? ─ wire::file ─ spans ─ credentials taken out ─► Assembler ─► Recording, whose run is the file
+//! file ─ gzip? ─ wire::file ─ spans ─ credentials taken out ─► Assembler ─► packed spans, whose run is the file
 //!   └ .lpole ─ store::pack ───────────────────────────────────► Recording, as it was
 //! ```
 //!
@@ -9,11 +9,13 @@
 //! of the recording: a trace that was cut when its writer died is still most of the trace.
 //!
 //! What is kept is written first and judged then, so that a million spans and all that is known about them are not in memory at
-//! once:
+//! once. Of spans that come packed no more than an outline is ever unpacked, unless they are Pulumi's:
 //!
 //! ```text
-//! Recording ─ bridge ─┬► segments
-//!                     └─ outline, without attributes ─► Report ─► the row in the catalog
+//! packed spans ────────┬► segments
+//!                      └─ heads and examples ──────────┬► Report ─► the row in the catalog
+//! Recording ─ bridge ─┬► segments                      │
+//!                     └─ outline, without attributes ──┘
 //! ```
 
 use std::fs::File;
@@ -25,9 +27,9 @@ use flate2::bufread::MultiGzDecoder;
 use longpole_analysis::{Report, bridge, outline, sample_links};
 use longpole_model::sink::SpanRef;
 use longpole_model::{
-    CaptureMode, Loss, LossKind, Recording, Resource, Run, Scope, Span, SpanId, SpanSink, Texts, TimeRange, Timestamp, TraceId,
+    CaptureMode, Loss, LossKind, Recording, Resource, Run, Scope, Span, SpanHead, SpanId, SpanSink, Texts, TimeRange, Timestamp, TraceId,
 };
-use longpole_store::{Assembler, RecordingName, RecordingWriter, Store, StoreError, pack};
+use longpole_store::{Assembler, PackedRecording, PackedSpans, RecordingName, RecordingWriter, Store, StoreError, pack};
 use longpole_wire::file::{self, FormatError, HEAD_BYTES};
 use longpole_wire::redact::Redactor;
 use longpole_wire::{FileError, Limits, pulumi_payload};
@@ -71,13 +73,33 @@ pub enum ImportError {
     Store(#[from] StoreError),
 }
 
-/// The recording that a file holds.
-pub fn read(path: &Path) -> Result<Recording, ImportError> {
+/// What a file holds.
+#[derive(Debug)]
+pub struct Contents(Held);
+
+#[derive(Debug)]
+enum Held {
+    Whole(Box<Recording>),
+    Packed(Box<PackedRecording>),
+}
+
+impl Contents {
+    /// The recording, with all its spans in memory.
+    pub fn recording(self) -> Recording {
+        match self.0 {
+            Held::Whole(recording) => *recording,
+            Held::Packed(packed) => packed.unpack(),
+        }
+    }
+}
+
+/// The contents of a file.
+pub fn read(path: &Path) -> Result<Contents, ImportError> {
     let io = |source| ImportError::Io { path: path.to_owned(), source };
     let mut file = BufReader::with_capacity(HEAD_BYTES, File::open(path).map_err(io)?);
     let first = file.fill_buf().map_err(io)?;
     if pack::is_pack(first) {
-        return Ok(pack::read(path)?);
+        return Ok(Contents(Held::Whole(Box::new(pack::read(path)?))));
     }
     if first.starts_with(&[0x1f, 0x8b]) {
         return decode(path, BufReader::with_capacity(HEAD_BYTES, MultiGzDecoder::new(file)));
@@ -85,7 +107,7 @@ pub fn read(path: &Path) -> Result<Recording, ImportError> {
     decode(path, file)
 }
 
-fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Recording, ImportError> {
+fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Contents, ImportError> {
     let first = input.fill_buf().map_err(|source| ImportError::Io { path: path.to_owned(), source })?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let format = file::identify(first, &name).map_err(|source| ImportError::Unknown { path: path.to_owned(), source })?;
@@ -97,7 +119,7 @@ fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Recording, Imp
         }
         intake.assembler.loss(Loss::new(LossKind::FileCut, 1, with_cause(&error)));
     }
-    Ok(intake.finish())
+    Ok(Contents(Held::Packed(Box::new(intake.finish()))))
 }
 
 /// An error with its cause on one line.
@@ -121,13 +143,16 @@ struct Intake {
     scope: Arc<Scope>,
     losses: Vec<Loss>,
     spans: u64,
+    /// Whether times of a span were moved into what can be counted.
+    any_clamped: bool,
 }
 
 impl SpanSink for Intake {
     fn resource(&mut self, mut resource: Resource) {
         self.redacted += self.redactor.resource(&mut resource);
         self.resource = self.resources.share(resource);
-        self.scope = Arc::default();
+        // Spans that share all of their emitter are packed as one example and what differs.
+        self.scope = self.scopes.share(Scope::default());
     }
 
     fn scope(&mut self, mut scope: Scope) {
@@ -146,6 +171,7 @@ impl SpanSink for Intake {
             self.redacted += self.redactor.span(&mut owned);
         }
         self.spans += 1;
+        self.any_clamped |= is_clamped(&owned);
         self.assembler.span(owned);
     }
 
@@ -167,10 +193,11 @@ impl Intake {
             scope: Arc::default(),
             losses: Vec::new(),
             spans: 0,
+            any_clamped: false,
         }
     }
 
-    fn finish(mut self) -> Recording {
+    fn finish(mut self) -> PackedRecording {
         self.losses.drain(..).for_each(|loss| self.assembler.loss(loss));
         if self.redacted > 0 {
             self.assembler.loss(Loss::new(
@@ -180,16 +207,17 @@ impl Intake {
             ));
         }
         let caller = self.assembler.caller();
-        let mut recording = self.assembler.finish();
-        if let Some(TimeRange { start, end }) = range(&recording.spans) {
-            recording.run.start = start;
-            recording.run.end = Some(end);
+        let mut packed = self.assembler.finish_packed();
+        let run = &mut packed.rest.run;
+        if let Some(TimeRange { start, end }) = range(&packed.spans, self.any_clamped) {
+            run.start = start;
+            run.end = Some(end);
         }
         if let Some((trace_id, span_id)) = caller {
-            recording.run.trace_id = trace_id;
-            recording.run.root_span_id = span_id;
+            run.trace_id = trace_id;
+            run.root_span_id = span_id;
         }
-        recording
+        packed
     }
 }
 
@@ -221,14 +249,20 @@ pub(crate) fn unseen(command: Vec<String>) -> Recording {
 }
 
 /// First start to last end. Times that were moved into what can be counted say nothing about when the trace was.
-fn range(spans: &[Span]) -> Option<TimeRange> {
-    let of = |spans: &mut dyn Iterator<Item = &Span>| {
-        spans
-            .map(|span| TimeRange { start: span.start, end: span.end.max(span.start) })
+fn range(spans: &PackedSpans, any_clamped: bool) -> Option<TimeRange> {
+    let of = |heads: &mut dyn Iterator<Item = &SpanHead>| {
+        heads
+            .map(|head| TimeRange { start: head.start, end: head.end.max(head.start) })
             .reduce(|a, b| TimeRange { start: a.start.min(b.start), end: a.end.max(b.end) })
     };
-    let clamped = |span: &&Span| span.attributes.get("longpole.time_clamped").is_some();
-    of(&mut spans.iter().filter(|span| !clamped(span))).or_else(|| of(&mut spans.iter()))
+    // To take a million spans out takes a second, and of hardly any file it is needed.
+    let is_told = |index: usize| !any_clamped || !is_clamped(&spans.get(index));
+    let mut told = spans.heads().iter().enumerate().filter(|(index, _)| is_told(*index)).map(|(_, head)| head);
+    of(&mut told).or_else(|| of(&mut spans.heads().iter()))
+}
+
+fn is_clamped(span: &Span) -> bool {
+    span.attributes.get("longpole.time_clamped").is_some()
 }
 
 /// Values that come again and again, each kept once.
@@ -261,10 +295,14 @@ pub fn report(recording: Recording) -> Report {
     Report::new(recording)
 }
 
-/// Keeps the recording of a file, with its answer. The report holds what that needs: everything else is in the store.
-pub fn keep(store: &Store, recording: Recording) -> Result<(RecordingName, Report), StoreError> {
-    let writer = store.create(&recording.run)?;
-    match keep_as(&writer, recording) {
+/// Keeps what a file holds, with its answer. The report holds what that needs: everything else is in the store.
+pub fn keep(store: &Store, contents: Contents) -> Result<(RecordingName, Report), StoreError> {
+    let run = match &contents.0 {
+        Held::Whole(recording) => &recording.run,
+        Held::Packed(packed) => &packed.rest.run,
+    };
+    let writer = store.create(run)?;
+    match keep_as(&writer, contents) {
         Ok(report) => Ok((writer.name(), report)),
         Err(error) => {
             // A recording without anything in it would be taken for a dead recorder's; what failed is what the caller has to know.
@@ -274,15 +312,26 @@ pub fn keep(store: &Store, recording: Recording) -> Result<(RecordingName, Repor
     }
 }
 
-fn keep_as(writer: &RecordingWriter, mut recording: Recording) -> Result<Report, StoreError> {
-    bridge::join(&mut recording);
-    if recording.sample_links.len() != recording.samples.len() {
-        recording.sample_links = sample_links::link(&recording);
-    }
-    info_span!("write").in_scope(|| writer.write(&recording))?;
-    // A million spans and all that is known about them at once would take twice the memory.
-    outline::reduce(&mut recording);
-    let report = report(recording);
+fn keep_as(writer: &RecordingWriter, contents: Contents) -> Result<Report, StoreError> {
+    let report = match contents.0 {
+        Held::Packed(packed) if outline::is_enough(packed.spans.examples().iter()) => {
+            info_span!("write").in_scope(|| writer.write_packed(&packed))?;
+            let PackedRecording { rest, spans } = *packed;
+            let _step = info_span!("report", spans = spans.len()).entered();
+            Report::of_outline(rest, spans.into_outline())
+        }
+        _ => {
+            let mut recording = contents.recording();
+            bridge::join(&mut recording);
+            if recording.sample_links.len() != recording.samples.len() {
+                recording.sample_links = sample_links::link(&recording);
+            }
+            info_span!("write").in_scope(|| writer.write(&recording))?;
+            // A million spans and all that is known about them at once would take twice the memory.
+            outline::reduce(&mut recording);
+            report(recording)
+        }
+    };
     writer.seal(&summary_row(&report))?;
     Ok(report)
 }

@@ -202,5 +202,5 @@ impl Seek for OwnOffset {
 /// What lists say of a recording, its answer with it.
 pub(crate) fn summary_row(report: &Report) -> SummaryRow {
     let answer = view::AnswerView::new(report).and_then(|answer| serde_json::to_string(&answer).ok());
-    SummaryRow::of_recording(report.recording(), answer)
+    SummaryRow { spans: report.span_count() as u64, ..SummaryRow::of_recording(report.recording(), answer) }
 }

@@ -11,7 +11,7 @@
 //! defined (which gives the same numbers where nothing is missing), and what refers to nothing gets a placeholder that
 //! says so.
 
-use std::collections::{HashMap, HashSet, hash_map::Entry};
+use std::collections::{BTreeMap, HashMap, HashSet, hash_map::Entry};
 
 use longpole_model::process::{CpuSlice, Process, Thread, ThreadTotals};
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
@@ -19,6 +19,8 @@ use longpole_model::time::{Clock, ClockAnchor, Monotonic};
 use longpole_model::{
     Exit, Loss, LossKind, Observation, ProcessUsage, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait,
 };
+
+use crate::packed::{PackedRecording, PackedSpans};
 
 /// Shown in place of a stack entry whose definition the recorder could not write.
 const UNDEFINED_LOCATION: &str = "the recording lacks the definition of this address";
@@ -29,12 +31,12 @@ const UNDEFINED_STACK: &str = "the recording lacks the definition of this stack"
 /// Shown in place of an address whose binary the recorder could not write.
 const UNDEFINED_MAPPING: &str = "the recording lacks the binary of this address";
 
-/// A recording under construction.
+/// A recording under construction. Its spans are packed: there may be a million of them.
 #[derive(Debug)]
 pub struct Assembler {
     run: Run,
     anchors: Vec<ClockAnchor>,
-    spans: Vec<Span>,
+    spans: PackedSpans,
     span_index: SpanIndex,
     duplicates: u64,
     /// Events that came without their spans.
@@ -62,7 +64,7 @@ impl Assembler {
             people: Population { root_pid: run.root_pid, ..Population::default() },
             run,
             anchors: Vec::new(),
-            spans: Vec::new(),
+            spans: PackedSpans::default(),
             span_index: SpanIndex::default(),
             duplicates: 0,
             span_events: Vec::new(),
@@ -85,13 +87,12 @@ impl Assembler {
     /// Takes a span. Of two with the same trace and span id the one that ends later stays (the first, where they end
     /// together), and the other is counted: exporters send again what they did not see acknowledged.
     pub fn span(&mut self, span: Span) {
-        match self.span_index.add(&self.spans, span.trace_id, span.span_id) {
-            None => self.spans.push(span),
+        match self.span_index.add(self.spans.heads(), span.trace_id, span.span_id) {
+            None => self.spans.push(&span),
             Some(known) => {
                 self.duplicates += 1;
-                let kept = &mut self.spans[known];
-                if span.end > kept.end {
-                    *kept = span;
+                if span.end > self.spans.heads()[known].end {
+                    self.spans.replace(known, &span);
                 }
             }
         }
@@ -99,8 +100,9 @@ impl Assembler {
 
     /// The one span that is named as a parent and has not come; `None` where all have, or several have not.
     pub fn caller(&self) -> Option<(TraceId, SpanId)> {
-        let parents = self.spans.iter().filter_map(|span| Some((span.trace_id, span.parent_span_id?)));
-        let mut missing = parents.filter(|(trace_id, span_id)| self.span_index.get(&self.spans, *trace_id, *span_id).is_none());
+        let heads = self.spans.heads();
+        let parents = heads.iter().filter_map(|span| Some((span.trace_id, span.parent_span_id?)));
+        let mut missing = parents.filter(|(trace_id, span_id)| self.span_index.get(heads, *trace_id, *span_id).is_none());
         let first = missing.next()?;
         missing.all(|other| other == first).then_some(first)
     }
@@ -112,18 +114,18 @@ impl Assembler {
 
     /// Gives events that came by themselves to their spans, in the order of time.
     fn place_span_events(&mut self) {
-        let (mut touched, mut strays) = (HashSet::new(), 0);
+        let (mut events_of, mut strays) = (BTreeMap::new(), 0);
         for (trace_id, span_id, event) in std::mem::take(&mut self.span_events) {
-            match self.span_index.get(&self.spans, trace_id, span_id) {
-                Some(row) => {
-                    self.spans[row].events.push(event);
-                    touched.insert(row);
-                }
+            match self.span_index.get(self.spans.heads(), trace_id, span_id) {
+                Some(row) => events_of.entry(row).or_insert_with(Vec::new).push(event),
                 None => strays += 1,
             }
         }
-        for row in touched {
-            self.spans[row].events.sort_by_key(|event| event.time);
+        for (row, events) in events_of {
+            let mut span = self.spans.get(row);
+            span.events.extend(events);
+            span.events.sort_by_key(|event| event.time);
+            self.spans.replace(row, &span);
         }
         if strays > 0 {
             self.loss(Loss::new(LossKind::OtherSignals, strays, "log records of spans that never came"));
@@ -245,7 +247,12 @@ impl Assembler {
     }
 
     /// The recording: in the order of time, without links and without symbols.
-    pub fn finish(mut self) -> Recording {
+    pub fn finish(self) -> Recording {
+        self.finish_packed().unpack()
+    }
+
+    /// The same, with its spans packed as they are.
+    pub fn finish_packed(mut self) -> PackedRecording {
         if self.duplicates > 0 {
             self.loss(Loss::new(LossKind::SpansDuplicate, self.duplicates, "received twice; the one that ends later is kept"));
         }
@@ -264,10 +271,10 @@ impl Assembler {
         let Population { mut processes, mut threads, .. } = self.people;
         processes.sort_by_key(|process| process.start);
         threads.sort_by_key(|thread| thread.start);
-        Recording {
+        let rest = Recording {
             run: self.run,
             clock,
-            spans: self.spans,
+            spans: Vec::new(),
             processes,
             threads,
             cpu_slices: self.cpu_slices,
@@ -280,7 +287,8 @@ impl Assembler {
             locations: self.locations,
             mappings: self.mappings,
             losses: self.losses,
-        }
+        };
+        PackedRecording { rest, spans: self.spans }
     }
 }
 

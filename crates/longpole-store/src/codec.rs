@@ -24,7 +24,7 @@ pub(crate) struct Malformed {
     pub(crate) expected: &'static str,
 }
 
-type Decoded<T> = Result<T, Malformed>;
+pub(crate) type Decoded<T> = Result<T, Malformed>;
 
 mod tag {
     pub(super) const CLOCK: u8 = 1;
@@ -52,7 +52,7 @@ mod tag {
     pub(super) const RUN_USAGE: u8 = 22;
 }
 
-fn put_u64(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -60,15 +60,15 @@ fn put_u64(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-fn put_u32(out: &mut Vec<u8>, number: u32) {
+pub(crate) fn put_u32(out: &mut Vec<u8>, number: u32) {
     put_u64(out, u64::from(number));
 }
 
-fn put_i64(out: &mut Vec<u8>, number: i64) {
+pub(crate) fn put_i64(out: &mut Vec<u8>, number: i64) {
     put_u64(out, (number << 1 ^ number >> 63) as u64);
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_u64(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
@@ -356,13 +356,13 @@ fn put_context(out: &mut Vec<u8>, context: &ContextRecord) {
 }
 
 /// Reads a payload from its start to its end.
-struct Decoder<'a> {
+pub(crate) struct Decoder<'a> {
     bytes: &'a [u8],
     offset: usize,
 }
 
 impl<'a> Decoder<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Decoder { bytes, offset: 0 }
     }
 
@@ -374,7 +374,7 @@ impl<'a> Decoder<'a> {
         Err(Malformed { offset: self.offset, expected })
     }
 
-    fn take(&mut self, length: usize, expected: &'static str) -> Decoded<&'a [u8]> {
+    pub(crate) fn take(&mut self, length: usize, expected: &'static str) -> Decoded<&'a [u8]> {
         let rest = &self.bytes[self.offset..];
         if length > rest.len() {
             return self.malformed(expected);
@@ -383,11 +383,11 @@ impl<'a> Decoder<'a> {
         Ok(&rest[..length])
     }
 
-    fn u8(&mut self, expected: &'static str) -> Decoded<u8> {
+    pub(crate) fn u8(&mut self, expected: &'static str) -> Decoded<u8> {
         Ok(self.take(1, expected)?[0])
     }
 
-    fn u64(&mut self) -> Decoded<u64> {
+    pub(crate) fn u64(&mut self) -> Decoded<u64> {
         let start = self.offset;
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -404,12 +404,12 @@ impl<'a> Decoder<'a> {
         Err(Malformed { offset: start, expected: "a number of 64 bits" })
     }
 
-    fn u32(&mut self) -> Decoded<u32> {
+    pub(crate) fn u32(&mut self) -> Decoded<u32> {
         let start = self.offset;
         self.u64()?.try_into().map_err(|_| Malformed { offset: start, expected: "a number of 32 bits" })
     }
 
-    fn i64(&mut self) -> Decoded<i64> {
+    pub(crate) fn i64(&mut self) -> Decoded<i64> {
         let number = self.u64()?;
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
@@ -426,7 +426,7 @@ impl<'a> Decoder<'a> {
         Ok(if self.bool()? { Some(read(self)?) } else { None })
     }
 
-    fn bytes(&mut self) -> Decoded<&'a [u8]> {
+    pub(crate) fn bytes(&mut self) -> Decoded<&'a [u8]> {
         let start = self.offset;
         let length = usize::try_from(self.u64()?).map_err(|_| Malformed { offset: start, expected: "a length" })?;
         self.take(length, "as many bytes as the length says")
@@ -463,17 +463,17 @@ impl<'a> Decoder<'a> {
         self.u64().map(Monotonic)
     }
 
-    fn timestamp(&mut self) -> Decoded<Timestamp> {
+    pub(crate) fn timestamp(&mut self) -> Decoded<Timestamp> {
         self.i64().map(Timestamp)
     }
 
-    fn trace_id(&mut self) -> Decoded<TraceId> {
+    pub(crate) fn trace_id(&mut self) -> Decoded<TraceId> {
         let start = self.offset;
         let bytes = self.take(TraceId::BYTES, "a trace id")?;
         TraceId::from_slice(bytes).ok_or(Malformed { offset: start, expected: "a trace id that is not zero" })
     }
 
-    fn span_id(&mut self) -> Decoded<SpanId> {
+    pub(crate) fn span_id(&mut self) -> Decoded<SpanId> {
         let start = self.offset;
         let bytes = self.take(SpanId::BYTES, "a span id")?;
         SpanId::from_slice(bytes).ok_or(Malformed { offset: start, expected: "a span id that is not zero" })

@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use longpole_model::{Span, SpanIndex, Timestamp, TraceId};
+use longpole_model::{InTree, SpanIndex, Timestamp, TraceId};
 
 /// No span.
 const NONE: u32 = u32::MAX;
@@ -37,7 +37,7 @@ pub(crate) struct Place {
 /// order of arrival. A cycle of parents is cut above its earliest span, which becomes a root.
 ///
 /// A list may have up to 2^32 - 1 spans; more could not be numbered.
-pub(crate) fn rows(spans: &[Span]) -> Vec<Place> {
+pub(crate) fn rows(spans: &[impl InTree]) -> Vec<Place> {
     let (in_time, traces) = by_trace_and_time(spans);
     let parents = parents(spans);
     // Children of each span, the latest first: where the list begins, and which one follows.
@@ -53,7 +53,7 @@ pub(crate) fn rows(spans: &[Span]) -> Vec<Place> {
     let placed = vec![false; spans.len()];
     let mut walk = Walk { last_child, earlier_sibling, placed, rows: Vec::with_capacity(spans.len()) };
     let parent_of = |index: u32| Some(parents[index as usize]).filter(|parent| *parent != NONE);
-    let key = |index: u32| (spans[index as usize].start, spans[index as usize].span_id, index);
+    let key = |index: u32| (spans[index as usize].start(), spans[index as usize].span_id(), index);
     for range in traces {
         let trace = &in_time[range];
         for &index in trace.iter().filter(|index| parent_of(**index).is_none()) {
@@ -71,14 +71,14 @@ pub(crate) fn rows(spans: &[Span]) -> Vec<Place> {
 }
 
 /// The parent of each span in the list.
-fn parents(spans: &[Span]) -> Vec<u32> {
+fn parents(spans: &[impl InTree]) -> Vec<u32> {
     let index = SpanIndex::of(spans);
-    let parent_of = |span: &Span| index.get(spans, span.trace_id, span.parent_span_id?);
-    spans.iter().map(|span| parent_of(span).map_or(NONE, |parent| parent as u32)).collect()
+    let parent_of = |place: usize| index.get(spans, spans[place].trace_id(), spans[place].parent_span_id()?);
+    (0..spans.len()).map(|place| parent_of(place).map_or(NONE, |parent| parent as u32)).collect()
 }
 
 /// The spans of each trace by their start, and where in that list each trace is. Traces stand by their earliest start.
-fn by_trace_and_time(spans: &[Span]) -> (Vec<u32>, Vec<Range<usize>>) {
+fn by_trace_and_time(spans: &[impl InTree]) -> (Vec<u32>, Vec<Range<usize>>) {
     struct Trace {
         id: TraceId,
         start: Timestamp,
@@ -90,14 +90,14 @@ fn by_trace_and_time(spans: &[Span]) -> (Vec<u32>, Vec<Range<usize>>) {
     for span in spans {
         // Neighbours mostly are of one trace.
         let number = match trace_of.last() {
-            Some(&last) if traces[last as usize].id == span.trace_id => last,
-            _ => *numbers.entry(span.trace_id).or_insert_with(|| {
-                traces.push(Trace { id: span.trace_id, start: span.start, spans: 0 });
+            Some(&last) if traces[last as usize].id == span.trace_id() => last,
+            _ => *numbers.entry(span.trace_id()).or_insert_with(|| {
+                traces.push(Trace { id: span.trace_id(), start: span.start(), spans: 0 });
                 traces.len() as u32 - 1
             }),
         };
         let trace = &mut traces[number as usize];
-        trace.start = trace.start.min(span.start);
+        trace.start = trace.start.min(span.start());
         trace.spans += 1;
         trace_of.push(number);
     }
@@ -118,7 +118,7 @@ fn by_trace_and_time(spans: &[Span]) -> (Vec<u32>, Vec<Range<usize>>) {
         next[number as usize] += 1;
     }
     for range in &ranges {
-        in_time[range.clone()].sort_unstable_by_key(|&index| (spans[index as usize].start, spans[index as usize].span_id, index));
+        in_time[range.clone()].sort_unstable_by_key(|&index| (spans[index as usize].start(), spans[index as usize].span_id(), index));
     }
     (in_time, ranges)
 }
@@ -182,7 +182,7 @@ impl Walk {
 mod tests {
     use proptest::prelude::*;
 
-    use longpole_model::SpanId;
+    use longpole_model::{Span, SpanId};
 
     use super::*;
     use crate::testing;

@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 use longpole_model::{Clock, Recording, Texts};
 
 use crate::error::StoreError;
-use crate::order;
+use crate::packed::PackedRecording;
 use crate::segment::{self, Tables};
+use crate::tables::spans::{SpanRows, Spans};
 use crate::tables::{
     clock_anchors, cpu_slices, frames, locations, losses, mappings, process_usage, processes, runs, samples, span_events, span_links,
     spans, stacks, threads, waits,
@@ -53,11 +54,20 @@ pub(crate) fn remove_directory(path: &Path) -> Result<(), StoreError> {
 
 /// Step 1: writes every table where no reader looks.
 pub(crate) fn write_partial(directory: &Path, recording: &Recording) -> Result<(), StoreError> {
-    check_consistent(recording)?;
+    write_partial_of(directory, recording, Spans::Whole(&recording.spans))
+}
+
+/// The same, of a recording whose spans are packed.
+pub(crate) fn write_partial_packed(directory: &Path, recording: &PackedRecording) -> Result<(), StoreError> {
+    write_partial_of(directory, &recording.rest, Spans::Packed(&recording.spans))
+}
+
+fn write_partial_of(directory: &Path, recording: &Recording, spans: Spans<'_>) -> Result<(), StoreError> {
+    check_consistent(recording, spans.len())?;
     let partial = directory.join(PARTIAL);
     remove_directory(&partial)?;
     fs::create_dir(&partial).map_err(StoreError::io("create", &partial))?;
-    write_tables(&partial, recording)
+    write_tables(&partial, recording, spans)
 }
 
 /// Step 2: makes them the segments, all at once.
@@ -73,7 +83,7 @@ pub(crate) fn remove_wal(directory: &Path) -> Result<(), StoreError> {
 }
 
 /// Tables refer to each other by row numbers; a recording that does not number its rows densely could not be read back.
-fn check_consistent(recording: &Recording) -> Result<(), StoreError> {
+fn check_consistent(recording: &Recording, spans: usize) -> Result<(), StoreError> {
     let inconsistent = |reason: &str| Err(StoreError::Inconsistent { reason: reason.into() });
     let dense = |ids: &mut dyn Iterator<Item = u32>| ids.zip(0u32..).all(|(id, row)| id == row);
     if !dense(&mut recording.mappings.iter().map(|mapping| mapping.id.0)) {
@@ -89,23 +99,21 @@ fn check_consistent(recording: &Recording) -> Result<(), StoreError> {
     if links != 0 && links != recording.samples.len() {
         return inconsistent("there are not as many sample links as samples");
     }
-    if u32::try_from(recording.spans.len()).is_err() {
+    if u32::try_from(spans).is_err() {
         return inconsistent("there are more spans than rows can be numbered");
     }
     Ok(())
 }
 
-fn write_tables(directory: &Path, recording: &Recording) -> Result<(), StoreError> {
+fn write_tables(directory: &Path, recording: &Recording, spans: Spans<'_>) -> Result<(), StoreError> {
     let clock = &recording.clock;
-    let places = order::rows(&recording.spans);
-    let span_rows = |range| spans::rows(&recording.spans, &places, range);
-    let all_spans = || span_rows(0..places.len());
+    let span_rows = SpanRows::of(spans);
     let sample_rows = samples::rows(&recording.samples, &recording.sample_links, &recording.threads, clock);
 
     segment::write(directory, &runs::TABLE, std::slice::from_ref(&recording.run), runs::build)?;
-    segment::write_ranges(directory, &spans::TABLE, places.len(), |range| spans::build(&span_rows(range).collect::<Vec<_>>()))?;
-    segment::write(directory, &span_events::TABLE, &span_events::rows(all_spans()), span_events::build)?;
-    segment::write(directory, &span_links::TABLE, &span_links::rows(all_spans()), span_links::build)?;
+    segment::write_ranges(directory, &spans::TABLE, span_rows.len(), |range| spans::build(&span_rows.range(range)))?;
+    segment::write(directory, &span_events::TABLE, &span_events::parts(&span_rows), |parts| span_events::build(&span_rows, parts))?;
+    segment::write(directory, &span_links::TABLE, &span_links::parts(&span_rows), |parts| span_links::build(&span_rows, parts))?;
     segment::write(directory, &samples::TABLE, &sample_rows, samples::build)?;
     segment::write(directory, &stacks::TABLE, &recording.stacks, stacks::build)?;
     segment::write(directory, &locations::TABLE, &recording.locations, locations::build)?;
@@ -174,7 +182,7 @@ pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
 /// Later rooms index by these numbers; a damaged file must not make them panic.
 fn check_references(tables: Tables<'_>, recording: &Recording) -> Result<(), StoreError> {
     let corrupt = |table, reason: &str| Err(StoreError::Corrupt { path: tables.path(table), reason: reason.into() });
-    check_consistent(recording).or_else(|error| corrupt(&runs::TABLE, &error.to_string()))?;
+    check_consistent(recording, recording.spans.len()).or_else(|error| corrupt(&runs::TABLE, &error.to_string()))?;
     if recording.samples.iter().any(|sample| sample.stack.0 as usize >= recording.stacks.len()) {
         return corrupt(&samples::TABLE, "a sample refers to a stack that is not there");
     }

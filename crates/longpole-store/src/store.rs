@@ -12,6 +12,7 @@ use crate::error::StoreError;
 use crate::format;
 use crate::name::RecordingName;
 use crate::pack;
+use crate::packed::PackedRecording;
 use crate::seal;
 use crate::tables;
 use crate::wal::{Replay, SyncPolicy, WalWriter};
@@ -302,6 +303,11 @@ impl RecordingWriter {
     /// The first half of sealing: writes the segments, where nobody looks yet. From then on the recording is not needed here.
     pub fn write(&self, recording: &Recording) -> Result<(), StoreError> {
         seal::write_partial(&self.directory, recording)
+    }
+
+    /// The same for a recording whose spans are packed: they are taken out as they are written.
+    pub fn write_packed(&self, recording: &PackedRecording) -> Result<(), StoreError> {
+        seal::write_partial_packed(&self.directory, recording)
     }
 
     /// The second half, which needs the first.

@@ -327,7 +327,7 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
     ]
 }
 
-fn any_span() -> impl Strategy<Value = Span> {
+pub(crate) fn any_span() -> impl Strategy<Value = Span> {
     let kind = (0..=5).prop_map(SpanKind::from_otlp);
     let status = ((0..=2).prop_map(StatusCode::from_otlp), text()).prop_map(|(code, message)| Status { code, message: message.into() });
     let event = (timestamp(), text(), attributes()).prop_map(|(time, name, attributes)| SpanEvent { time, name: name.into(), attributes });

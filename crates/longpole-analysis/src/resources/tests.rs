@@ -179,7 +179,7 @@ run pulumi up  0..100ms
 ";
     let report = Report::new(text::parse(input).unwrap());
     let named = |name: &str| (0..report.forest().len()).find(|&n| report.name(n) == name).unwrap();
-    assert_eq!(report.forest().nodes[named("pulumirpc.LanguageRuntime/Run")].parent, Some(named("run-program")));
+    assert_eq!(report.forest().nodes[named("pulumirpc.LanguageRuntime/Run")].parent(), Some(named("run-program")));
     assert_eq!(report.critical_path().on_path_nanos[named("time-to-first-print")], 0);
     assert_eq!(report.critical_path().on_path_nanos[named("pulumirpc.LanguageRuntime/Run")], 86_000_000);
 }

@@ -16,7 +16,7 @@ impl Given {
     }
 
     fn read(&self) -> Result<Recording, ImportError> {
-        read(&self.0)
+        read(&self.0).map(Contents::recording)
     }
 }
 
@@ -101,4 +101,32 @@ fn times_beyond_what_can_be_counted_do_not_make_the_run_long() {
     let clamped = r#"{"key":"longpole.time_clamped","value":{"boolValue":true}}"#;
     let file = Given::new("x.json", (line(1, 0, 0, 9_000_000_000_000, clamped) + &line(2, 1, 1, 3, "")).as_bytes());
     assert_eq!(report(file.read().unwrap()).wall_nanos(), 2_000_000);
+}
+
+#[test]
+fn what_is_kept_without_being_whole_in_memory_is_whole_in_the_store_and_has_the_same_answer() {
+    let number = r#"{"key":"number","value":{"intValue":"7"}}"#;
+    let lines: Vec<String> = (2..40).map(|id| line(id, id / 3, 10 * id, 10 * id + 15 + id % 7, number)).collect();
+    let linked = line(40, 1, 500, 590, "").replace(
+        r#""attributes":[]}]}]}]}"#,
+        r#""links":[{"traceId":"0000000000000000000000000000000a","spanId":"0000000000000007"}]}]}]}]}"#,
+    );
+    assert!(linked.contains("links"));
+    let again = line(5, 1, 50, 51, "");
+    let file = Given::new("x.json", (line(1, 0, 0, 600, number) + &lines.concat() + &linked + &again).as_bytes());
+    let root = std::env::temp_dir().join(format!("longpole-import-{}-store", std::process::id()));
+    let store = Store::open(&root).unwrap();
+    let (name, kept) = keep(&store, read(&file.0).unwrap()).unwrap();
+    let stored = store.recording(name).unwrap().read().unwrap();
+    std::fs::remove_dir_all(&root).ok();
+
+    let whole = file.read().unwrap();
+    let by_start = |spans: &[Span]| {
+        let mut spans = spans.to_vec();
+        spans.sort_by_key(|span| (span.start, span.span_id.bytes()));
+        spans
+    };
+    assert_eq!((whole.spans.len(), by_start(&whole.spans)), (40, by_start(&stored.spans)));
+    let said = |report: &Report| serde_json::to_value(crate::view::SummaryView::new(name, report)).unwrap();
+    assert_eq!(said(&kept), said(&report(whole)));
 }

@@ -122,7 +122,7 @@ impl SummaryView {
             rate_hz: run.rate_hz,
             processes: report.recording().processes.len() as u64,
             traces: report.trace_count() as u64,
-            spans: report.recording().spans.len() as u64,
+            spans: report.span_count() as u64,
             samples: report.recording().samples.len() as u64,
             links: report.link_counts(report.all_samples()).into(),
             states: report.path_states().into(),
@@ -275,9 +275,9 @@ impl TreeColumns {
         let (forest, labels, origin) = (report.forest(), report.labels(), report.origin());
         let mut columns = TreeColumns::default();
         for (index, node) in forest.nodes.iter().enumerate() {
-            columns.parent.push(node.parent.map_or(-1, |parent| parent as i64));
+            columns.parent.push(node.parent().map_or(-1, |parent| parent as i64));
             columns.depth.push(node.depth);
-            columns.subtree.push((node.subtree_end - index - 1) as u64);
+            columns.subtree.push((node.subtree_end() - index - 1) as u64);
             columns.start_nanos.push(node.range.start.nanos_since(origin));
             columns.duration_nanos.push(node.range.nanos());
             columns.service.push(labels.service[index]);
@@ -292,7 +292,7 @@ impl TreeColumns {
 
 fn flags(report: &Report, index: usize) -> u32 {
     let node = report.forest().nodes[index];
-    let failed = matches!(node.source, NodeSource::Span(span) if report.recording().spans[span].status.code == StatusCode::Error);
+    let failed = matches!(node.source(), NodeSource::Span(span) if report.recording().spans[span].status.code == StatusCode::Error);
     [
         (failed, flag::ERROR),
         (node.edge == Edge::Inferred, flag::PARENT_INFERRED),
@@ -331,7 +331,7 @@ impl SpanView {
         let node = forest.nodes[index];
         let span = forest.span(report.recording(), index);
         let process = forest.process(report.recording(), index);
-        let ids = match node.source {
+        let ids = match node.source() {
             NodeSource::Root => Some((run.trace_id, run.root_span_id)),
             NodeSource::Span(_) => span.map(|span| (span.trace_id, span.span_id)),
             NodeSource::Process(_) => None,
@@ -347,7 +347,7 @@ impl SpanView {
                 .map(|pole| PoleOfSpanView { handle: handle.to_owned(), count: pole.nodes.len() as u64 }),
             trace_id: ids.map(|(trace, _)| trace.to_string()),
             span_id: ids.map(|(_, span)| span.to_string()),
-            parent: node.parent.map(|parent| ParentView {
+            parent: node.parent().map(|parent| ParentView {
                 handle: node_handle(parent),
                 edge: if node.edge == Edge::Declared { "declared" } else { "inferred" },
             }),
@@ -384,7 +384,7 @@ impl SpanView {
             few_samples: (own.len() as u64) < FEW_SAMPLES,
             savings: SavingsView::new(&report.savings(index), report.critical_path().on_path_nanos[index]),
             top_frames: top_frames(report, &functions),
-            children: forest.children(index).len() as u64,
+            children: forest.children(index).count() as u64,
         })
     }
 }
@@ -628,7 +628,7 @@ fn roots_of(report: &Report, handle: &str) -> Option<(Vec<usize>, Handle, String
     };
     // Nodes stand in tree order; one inside another brings nothing that the outer one did not bring.
     let mut covered = 0;
-    nodes.retain(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end).is_some());
+    nodes.retain(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end()).is_some());
     Some((nodes, handle, title))
 }
 

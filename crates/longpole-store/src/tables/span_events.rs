@@ -5,7 +5,8 @@ use longpole_model::{Span, SpanEvent, Texts, Timestamp};
 
 use super::attributes::{self, attributes_at};
 use super::batch::{BadRows, Batch, Rows};
-use super::{Kind, Table, array, column, optional, spans};
+use super::spans::{Owners, Part, SpanRows};
+use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
     "span_events",
@@ -22,30 +23,22 @@ pub(crate) static TABLE: Table = Table::new(
     || TABLE.arrow_schema(),
 );
 
-/// An event and its span.
-pub(crate) struct Row<'a> {
-    span_row: u32,
-    span: &'a Span,
-    event: &'a SpanEvent,
-}
-
 /// The events of these spans.
-pub(crate) fn rows<'a>(spans: impl Iterator<Item = spans::Row<'a>>) -> Vec<Row<'a>> {
-    let of_span = |row: spans::Row<'a>| {
-        let (span_row, span) = (row.row, row.span);
-        span.events.iter().map(move |event| Row { span_row, span, event })
-    };
-    spans.flat_map(of_span).collect()
+pub(crate) fn parts(spans: &SpanRows<'_>) -> Vec<Part> {
+    let with = (0..spans.len()).filter(|&row| spans.has_events(row));
+    Part::of(with.map(|row| (row, spans.get(row).span.events.len())))
 }
 
-pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
-    let (attributes, attributes_json) = attributes::columns(rows.iter().map(|row| &row.event.attributes));
+pub(crate) fn build(spans: &SpanRows<'_>, parts: &[Part]) -> Vec<ArrayRef> {
+    let owners = Owners::of(parts, spans);
+    let events = || parts.iter().zip(owners.iter()).map(|(part, span)| &span.events[part.number as usize]);
+    let (attributes, attributes_json) = attributes::columns(events().map(|event| &event.attributes));
     vec![
-        array::int(rows.iter().map(|row| i64::from(row.span_row))),
-        array::trace_id(rows.iter().map(|row| Some(row.span.trace_id))),
-        array::span_id(rows.iter().map(|row| Some(row.span.span_id))),
-        array::int(rows.iter().map(|row| row.event.time.unix_nanos())),
-        array::text(rows.iter().map(|row| row.event.name.as_str())),
+        array::int(parts.iter().map(|part| i64::from(part.span_row))),
+        array::trace_id(owners.iter().map(|span| Some(span.trace_id))),
+        array::span_id(owners.iter().map(|span| Some(span.span_id))),
+        array::int(events().map(|event| event.time.unix_nanos())),
+        array::text(events().map(|event| event.name.as_str())),
         attributes,
         attributes_json,
     ]

@@ -6,7 +6,8 @@ use longpole_model::{Span, SpanLink, Texts};
 use super::attributes::{self, attributes_at};
 use super::batch::{Batch, Rows, required, span_id_at, trace_id_at};
 use super::span_events::span_at;
-use super::{Kind, Table, array, column, optional, spans};
+use super::spans::{Owners, Part, SpanRows};
+use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
     "span_links",
@@ -23,30 +24,22 @@ pub(crate) static TABLE: Table = Table::new(
     || TABLE.arrow_schema(),
 );
 
-/// A link and its span.
-pub(crate) struct Row<'a> {
-    span_row: u32,
-    span: &'a Span,
-    link: &'a SpanLink,
-}
-
 /// The links of these spans.
-pub(crate) fn rows<'a>(spans: impl Iterator<Item = spans::Row<'a>>) -> Vec<Row<'a>> {
-    let of_span = |row: spans::Row<'a>| {
-        let (span_row, span) = (row.row, row.span);
-        span.links.iter().map(move |link| Row { span_row, span, link })
-    };
-    spans.flat_map(of_span).collect()
+pub(crate) fn parts(spans: &SpanRows<'_>) -> Vec<Part> {
+    let with = (0..spans.len()).filter(|&row| spans.has_links(row));
+    Part::of(with.map(|row| (row, spans.get(row).span.links.len())))
 }
 
-pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
-    let (attributes, attributes_json) = attributes::columns(rows.iter().map(|row| &row.link.attributes));
+pub(crate) fn build(spans: &SpanRows<'_>, parts: &[Part]) -> Vec<ArrayRef> {
+    let owners = Owners::of(parts, spans);
+    let links = || parts.iter().zip(owners.iter()).map(|(part, span)| &span.links[part.number as usize]);
+    let (attributes, attributes_json) = attributes::columns(links().map(|link| &link.attributes));
     vec![
-        array::int(rows.iter().map(|row| i64::from(row.span_row))),
-        array::trace_id(rows.iter().map(|row| Some(row.span.trace_id))),
-        array::span_id(rows.iter().map(|row| Some(row.span.span_id))),
-        array::trace_id(rows.iter().map(|row| Some(row.link.trace_id))),
-        array::span_id(rows.iter().map(|row| Some(row.link.span_id))),
+        array::int(parts.iter().map(|part| i64::from(part.span_row))),
+        array::trace_id(owners.iter().map(|span| Some(span.trace_id))),
+        array::span_id(owners.iter().map(|span| Some(span.span_id))),
+        array::trace_id(links().map(|link| Some(link.trace_id))),
+        array::span_id(links().map(|link| Some(link.span_id))),
         attributes,
         attributes_json,
     ]

@@ -1,5 +1,6 @@
 //! Spans, in the order of [`crate::order`].
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use longpole_model::{List, Resource, Scope, Span, SpanKind, Status, StatusCode, 
 use super::attributes::{self, attributes_at};
 use super::batch::{Batch, Rows, at, required, span_id_at, text_at, trace_id_at, word};
 use super::{Kind, Table, array, column, optional};
-use crate::order::Place;
+use crate::order::{self, Place};
+use crate::packed::PackedSpans;
 
 pub(crate) static TABLE: Table = Table::new(
     "spans",
@@ -53,16 +55,117 @@ pub(crate) struct Row<'a> {
     /// The number of the row.
     pub(crate) row: u32,
     pub(crate) place: Place,
-    pub(crate) span: &'a Span,
+    pub(crate) span: Cow<'a, Span>,
 }
 
-/// These rows of a table of spans whose places are known.
-pub(crate) fn rows<'a>(spans: &'a [Span], places: &'a [Place], range: Range<usize>) -> impl Iterator<Item = Row<'a>> {
-    range.map(|row| Row { row: row as u32, place: places[row], span: &spans[places[row].index as usize] })
+/// Spans that are to be written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Spans<'a> {
+    /// They are there.
+    Whole(&'a [Span]),
+    /// They are taken out when their turn comes.
+    Packed(&'a PackedSpans),
+}
+
+impl Spans<'_> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Spans::Whole(spans) => spans.len(),
+            Spans::Packed(spans) => spans.len(),
+        }
+    }
+}
+
+/// The rows of spans.
+pub(crate) struct SpanRows<'a> {
+    spans: Spans<'a>,
+    places: Vec<Place>,
+}
+
+impl<'a> SpanRows<'a> {
+    pub(crate) fn of(spans: Spans<'a>) -> Self {
+        let places = match spans {
+            Spans::Whole(spans) => order::rows(spans),
+            Spans::Packed(spans) => order::rows(spans.heads()),
+        };
+        SpanRows { spans, places }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn get(&self, row: usize) -> Row<'a> {
+        let place = self.places[row];
+        let span = match self.spans {
+            Spans::Whole(spans) => Cow::Borrowed(&spans[place.index as usize]),
+            Spans::Packed(spans) => Cow::Owned(spans.get(place.index as usize)),
+        };
+        Row { row: row as u32, place, span }
+    }
+
+    pub(crate) fn range(&self, range: Range<usize>) -> Vec<Row<'a>> {
+        range.map(|row| self.get(row)).collect()
+    }
+
+    pub(super) fn has_events(&self, row: usize) -> bool {
+        let index = self.places[row].index as usize;
+        match self.spans {
+            Spans::Whole(spans) => !spans[index].events.is_empty(),
+            Spans::Packed(spans) => spans.has_events(index),
+        }
+    }
+
+    pub(super) fn has_links(&self, row: usize) -> bool {
+        let index = self.places[row].index as usize;
+        match self.spans {
+            Spans::Whole(spans) => !spans[index].links.is_empty(),
+            Spans::Packed(spans) => spans.has_links(index),
+        }
+    }
+}
+
+/// One of several that belong to the span of a row: an event, a link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub(super) span_row: u32,
+    pub(super) number: u32,
+}
+
+impl Part {
+    /// The parts of these rows, of which each has so many.
+    pub(super) fn of(rows: impl Iterator<Item = (usize, usize)>) -> Vec<Part> {
+        let of_row = |(row, count): (usize, usize)| (0..count).map(move |number| Part { span_row: row as u32, number: number as u32 });
+        rows.flat_map(of_row).collect()
+    }
+}
+
+/// The spans of parts, each taken out once.
+pub(super) struct Owners<'a> {
+    rows: Vec<Row<'a>>,
+    of_part: Vec<usize>,
+}
+
+impl<'a> Owners<'a> {
+    pub(super) fn of(parts: &[Part], spans: &SpanRows<'a>) -> Self {
+        let mut owners = Owners { rows: Vec::new(), of_part: Vec::with_capacity(parts.len()) };
+        for part in parts {
+            if owners.rows.last().is_none_or(|row| row.row != part.span_row) {
+                owners.rows.push(spans.get(part.span_row as usize));
+            }
+            owners.of_part.push(owners.rows.len() - 1);
+        }
+        owners
+    }
+
+    /// The span of each part.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Span> {
+        self.of_part.iter().map(|&row| self.rows[row].span.as_ref())
+    }
 }
 
 pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
-    let spans = || rows.iter().map(|row| row.span);
+    let spans = || rows.iter().map(|row| row.span.as_ref());
     let (attributes, attributes_json) = attributes::columns(spans().map(|span| &span.attributes));
     let (resource, resource_json) = attributes::columns(spans().map(|span| &span.resource.attributes));
     let (scope, scope_json) = attributes::columns(spans().map(|span| &span.scope.attributes));

@@ -52,12 +52,12 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Result<()> {
         return pack(&store.open()?, &name.to_string(), arguments.output.output.as_deref());
     }
     // What stands in the file goes into the file: nothing is joined.
-    write(&Report::new(import::read(&arguments.file)?), format, &arguments.output)
+    write(&Report::new(import::read(&arguments.file)?.recording()), format, &arguments.output)
 }
 
 /// A profile of wall time on standard output; with `--otel` spans to the endpoint of the environment.
 pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
-    let mut recording = import::read(&arguments.file)?;
+    let mut recording = import::read(&arguments.file)?.recording();
     if arguments.ignore_log_spans {
         recording.spans.retain(|span| !LOG_SPANS.contains(&span.name.as_str()));
     }

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
-use longpole_model::Recording;
-use longpole_server::import::{self, ImportError};
+use longpole_server::import::{self, Contents, ImportError};
 use longpole_server::view;
 
 use super::recording::{Setting, print, print_json};
@@ -19,8 +18,8 @@ pub(crate) fn import(setting: &Setting, arguments: &ImportArguments) -> Result<(
     let store = setting.open_store()?;
     let mut answers = Vec::new();
     for path in &arguments.files {
-        let recording = read(path)?;
-        let (name, report) = import::keep(&store, recording).with_context(|| format!("failed to keep {}", path.display()))?;
+        let contents = read(path)?;
+        let (name, report) = import::keep(&store, contents).with_context(|| format!("failed to keep {}", path.display()))?;
         if let Some(tag) = &arguments.tag {
             store.tag(name, tag)?;
         }
@@ -35,8 +34,8 @@ pub(crate) fn import(setting: &Setting, arguments: &ImportArguments) -> Result<(
     if arguments.format == Format::Json { print_json(&answers) } else { Ok(()) }
 }
 
-/// The recording that a file holds.
-pub(super) fn read(path: &Path) -> Result<Recording> {
+/// What a file holds.
+pub(super) fn read(path: &Path) -> Result<Contents> {
     import::read(path).map_err(|error| {
         let (kind, hint) = match &error {
             ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => (Kind::NotFound, ""),
@@ -52,5 +51,5 @@ pub(super) fn read(path: &Path) -> Result<Recording> {
 
 /// The report of a file that is looked at without being kept.
 pub(super) fn report(path: &Path) -> Result<Report> {
-    Ok(import::report(read(path)?))
+    Ok(import::report(read(path)?.recording()))
 }

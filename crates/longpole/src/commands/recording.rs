@@ -102,12 +102,12 @@ pub(crate) struct TemporaryStore {
 impl TemporaryStore {
     /// Keeps this file as a recording in a new store.
     pub(crate) fn of_file(path: &Path) -> Result<(Self, RecordingName)> {
-        let recording = import::read(path)?;
+        let contents = import::read(path)?;
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"))?;
         let root = std::env::temp_dir().join(format!("longpole-{:016x}", u64::from_ne_bytes(random)));
         let store = TemporaryStore { root };
-        let (name, _) = longpole_server::import::keep(&store.open()?, recording).context("failed to keep the file for a while")?;
+        let (name, _) = longpole_server::import::keep(&store.open()?, contents).context("failed to keep the file for a while")?;
         Ok((store, name))
     }
 
