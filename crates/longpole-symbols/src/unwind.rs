@@ -798,7 +798,7 @@ fn by_frame_pointer(
     let fp = native.bp();
     #[cfg(target_arch = "aarch64")]
     let fp = native.fp();
-    if fp < native.sp() || fp % 8 != 0 {
+    if fp < native.sp() || !fp.is_multiple_of(8) {
         return None;
     }
     let (saved, ip) = (read(fp).ok()?, read(fp.checked_add(8)?).ok()?);

@@ -53,7 +53,9 @@ pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool,
     let mut out = std::io::stdout().lock();
     let no_display = browser && !env_vars::has_display();
     let elsewhere = if no_display { from_elsewhere(page.address().port()) } else { String::new() };
-    writeln!(out, "{label}  {url}\n{elsewhere}Ctrl-C ends it.").and_then(|()| out.flush()).context("failed to print the address")?;
+    // In one piece: who reads the first line may be gone before there is another.
+    let said = format!("{label}  {url}\n{elsewhere}Ctrl-C ends it.\n");
+    out.write_all(said.as_bytes()).and_then(|()| out.flush()).context("failed to print the address")?;
     drop(out);
     if browser && !no_display {
         Command::new("xdg-open").arg(&url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
