@@ -10,6 +10,8 @@ pub mod diff;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use build::roots_of;
+
 /// `[low, high]`, in nanoseconds.
 pub type RangeNanos = [i64; 2];
 
