@@ -46,8 +46,9 @@ impl Lane<'_> {
 #[derive(Debug)]
 pub(crate) struct Lanes<'a> {
     pub(crate) list: Vec<Lane<'a>>,
-    of_sample: HashMap<u32, usize>,
-    of_wait: HashMap<u32, usize>,
+    /// For each sample and wait of the recording the number of its lane; of those that do not go out any number.
+    of_sample: Vec<u32>,
+    of_wait: Vec<u32>,
     /// Threads of the recording without a sample or wait among these.
     pub(crate) threads_without: u64,
 }
@@ -78,7 +79,7 @@ impl<'a> Lanes<'a> {
         }
         let start = |lane: &Lane<'_>| lane.process.map(|process| process.start);
         list.sort_by_key(|(lane, _)| (start(lane), lane.pid, !lane.is_main(), lane.thread.map(|thread| thread.start), lane.tid));
-        let (mut of_sample, mut of_wait) = (HashMap::new(), HashMap::new());
+        let (mut of_sample, mut of_wait) = (vec![0; recording.samples.len()], vec![0; recording.waits.len()]);
         let list: Vec<Lane<'a>> = list
             .into_iter()
             .enumerate()
@@ -87,9 +88,9 @@ impl<'a> Lanes<'a> {
                 let moments: Vec<Moment> = moments.into_iter().map(|(_, moment)| moment).collect();
                 for moment in &moments {
                     match moment {
-                        Moment::Sample(sample) => of_sample.insert(*sample, number),
-                        Moment::Wait(wait) => of_wait.insert(*wait, number),
-                    };
+                        Moment::Sample(sample) => of_sample[*sample as usize] = number as u32,
+                        Moment::Wait(wait) => of_wait[*wait as usize] = number as u32,
+                    }
                 }
                 Lane { moments, ..lane }
             })
@@ -102,8 +103,8 @@ impl<'a> Lanes<'a> {
     /// The number of the lane of a moment among those that go out.
     pub(crate) fn of(&self, moment: Moment) -> usize {
         match moment {
-            Moment::Sample(sample) => self.of_sample[&sample],
-            Moment::Wait(wait) => self.of_wait[&wait],
+            Moment::Sample(sample) => self.of_sample[sample as usize] as usize,
+            Moment::Wait(wait) => self.of_wait[wait as usize] as usize,
         }
     }
 

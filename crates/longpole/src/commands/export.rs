@@ -109,7 +109,11 @@ fn format_of(output: &OutputArguments) -> Result<ExportFormat> {
             (".json", ExportFormat::OtlpJson),
         ];
         let plain = name.strip_suffix(GZIPPED).unwrap_or(&name);
-        endings.iter().find(|(ending, _)| name.ends_with(ending) || plain.ends_with(ending)).map(|(_, format)| *format)
+        // What is for longpole is compressed as it is.
+        let is_it = |(ending, format): &&(&str, ExportFormat)| {
+            name.ends_with(ending) || (*format != ExportFormat::Lpole && plain.ends_with(ending))
+        };
+        endings.iter().find(is_it).map(|(_, format)| *format)
     };
     let unknown =
         || Failure::new(Kind::Usage, "no format: neither --to nor the name of the output says one").hint("--to otlp-json, or see --help");
@@ -123,8 +127,9 @@ fn write(name: &str, report: &Report, format: ExportFormat, output: &OutputArgum
         ExportFormat::Chrome | ExportFormat::Firefox | ExportFormat::Speedscope | ExportFormat::Pprof | ExportFormat::Folded
     );
     let code = &output.code;
-    if !holds_code && (code.span.is_some() || code.on_cpu || code.off_cpu || code.wall || code.all_threads) {
-        let failure = Failure::new(Kind::Usage, "this format holds no code: --span, --on-cpu, --off-cpu and --wall select some");
+    let selects = code.span.is_some() || code.on_cpu || code.off_cpu || code.wall || code.all_threads;
+    if selects && (!holds_code || output.of == Some(ProfileOf::Spans)) {
+        let failure = Failure::new(Kind::Usage, "this holds no code: --span, --on-cpu, --off-cpu, --wall and --all-threads select some");
         return Err(failure.hint("--to pprof, firefox, speedscope, folded or chrome").into());
     }
     let selection = selection(name, report, code, format)?;

@@ -323,8 +323,10 @@ fn a_span_alone(sandbox: &Sandbox, store: &Path) {
     assert_eq!(String::from_utf8(printed.stdout).unwrap(), text);
     let sum: u64 = text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
     assert_eq!(Some(sum), flame(store, &["--span", "p1"])["weight_nanos"].as_u64());
-    let refused = longpole(store).args(["export", "--to", "otlp-json", "--span", "p1"]).output().unwrap();
-    assert_eq!(refused.status.code(), Some(2));
+    for words in [&["--to", "otlp-json"][..], &["--to", "pprof", "--of", "spans"]] {
+        let refused = longpole(store).args(["export", "--span", "p1"]).args(words).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{words:?}");
+    }
     let refused = longpole(store).args(["export", "--to", "folded", "--span", "s99999"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(3));
 }
