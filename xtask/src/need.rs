@@ -102,6 +102,18 @@ pub(crate) fn python(target: &Path) -> Result<PathBuf, String> {
     Ok(python)
 }
 
+/// The viewers of fixtures/viewers that read what we write, in the target folder: the folder of their packages.
+pub(crate) fn viewers(target: &Path) -> Result<PathBuf, String> {
+    if !answers("npm") {
+        return Err("no npm here".to_owned());
+    }
+    let dir = target.join("viewers");
+    let made = made_from("viewers", &["package-lock.json", "package.json", ".npmrc"], &dir, |dir| {
+        run_in(dir, "npm", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"], &[])
+    });
+    made.map(|()| dir.join("node_modules")).map_err(|error| format!("{error:#}"))
+}
+
 /// The program of fixtures/sdk/node beside the stock OpenTelemetry SDK, in the target folder.
 pub(crate) fn node_sdk(target: &Path) -> Result<PathBuf, String> {
     if !answers("npm") {
@@ -109,7 +121,7 @@ pub(crate) fn node_sdk(target: &Path) -> Result<PathBuf, String> {
     }
     let dir = target.join("sdk/node");
     let program = dir.join("emit.mjs");
-    let made = made_from("node", &["package-lock.json", "package.json", ".npmrc", "emit.mjs"], &dir, |dir| {
+    let made = made_from("sdk/node", &["package-lock.json", "package.json", ".npmrc", "emit.mjs"], &dir, |dir| {
         // The one script among the packages prints an advertisement.
         run_in(dir, "npm", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"], &[])
     });
@@ -124,7 +136,7 @@ pub(crate) fn java_sdk(target: &Path) -> Result<PathBuf, String> {
         }
     }
     let dir = target.join("sdk/java");
-    let made = made_from("java", &["pom.xml", "Emit.java"], &dir, |dir| {
+    let made = made_from("sdk/java", &["pom.xml", "Emit.java"], &dir, |dir| {
         run_in(dir, "mvn", &["--quiet", "--batch-mode", "dependency:copy-dependencies", "-DoutputDirectory=lib"], &[])?;
         run_in(dir, "javac", &["-cp", "lib/*", "-d", "lib/classes", "Emit.java"], &[])
     });
@@ -146,9 +158,9 @@ pub(crate) fn go() -> Result<(), String> {
     if there { Ok(()) } else { Err("no Go here".to_owned()) }
 }
 
-/// Copies files of a folder of fixtures/sdk to `dir` and makes there what `make` makes, unless they are there as they are now.
-fn made_from(sdk: &str, files: &[&str], dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let from = root().join("fixtures/sdk").join(sdk);
+/// Copies files of a folder of fixtures to `dir` and makes there what `make` makes, unless they are there as they are now.
+fn made_from(fixture: &str, files: &[&str], dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let from = root().join("fixtures").join(fixture);
     let ready = dir.join("longpole-ready");
     let is_the_same =
         |file: &&str| std::fs::read(from.join(file)).is_ok_and(|new| std::fs::read(dir.join(file)).is_ok_and(|old| old == new));

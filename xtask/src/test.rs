@@ -28,6 +28,7 @@ pub(crate) fn test() -> Result<()> {
         ("the stock Node SDK", "LONGPOLE_NODE_SDK", need::node_sdk(&target)),
         ("the stock Java SDK", "LONGPOLE_JAVA_SDK", need::java_sdk(&target)),
         ("the stock Go SDK", "LONGPOLE_GO_SDK", need::go_sdk(&target)),
+        ("the Firefox Profiler and speedscope", "LONGPOLE_VIEWERS", need::viewers(&target)),
         ("deploy with Pulumi", "LONGPOLE_PULUMI", pulumi::pulumi().map_err(|error| format!("{error:#}"))),
     ];
     let mut env = vec![("LONGPOLE_SKIPPED_TESTS", skips.to_string_lossy().into_owned())];

@@ -497,6 +497,23 @@ impl Report {
         0..self.recording.samples.len() as u32
     }
 
+    /// Samples of these nodes and of everything below them, ascending; without nodes, all of the recording.
+    pub fn samples_below(&self, roots: Option<&[usize]>) -> Vec<u32> {
+        let Some(roots) = roots else { return self.all_samples().collect() };
+        let mut samples: Vec<u32> = roots.iter().flat_map(|&root| self.subtree_samples(root)).collect();
+        samples.sort_unstable();
+        samples
+    }
+
+    /// Waits of these nodes and of everything below them, ascending; without nodes, of the whole run. Workers that wait for work, and
+    /// threads of which nobody knows what they work for, wait for no node.
+    pub fn waits_below(&self, roots: Option<&[usize]>) -> Vec<u32> {
+        let nodes = roots.unwrap_or(&[0]).iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end);
+        let mut waits: Vec<u32> = nodes.flat_map(|node| self.waits.of_node(node)).map(|wait| wait.wait).collect();
+        waits.sort_unstable();
+        waits
+    }
+
     /// The link of a sample.
     pub fn sample_link(&self, sample: u32) -> SampleLink {
         self.recording.sample_links[sample as usize]
@@ -531,18 +548,9 @@ impl Report {
     /// The flame graph of these nodes and everything below them; without nodes, of the whole run. Nodes do not stand below each
     /// other. Waits are those that were looked at and tell something; workers that wait for work are left out.
     pub fn flame(&self, roots: Option<&[usize]>, time: FlameTime) -> Flame {
-        let samples: Vec<u32> = match roots {
-            _ if time == FlameTime::OffCpu => Vec::new(),
-            Some(roots) => roots.iter().flat_map(|&root| self.subtree_samples(root)).collect(),
-            None => self.all_samples().collect(),
-        };
-        let whole = [0];
-        let waiting = if time == FlameTime::OnCpu { &[][..] } else { roots.unwrap_or(&whole) };
-        let nodes = waiting.iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end());
-        let waits = nodes.flat_map(|node| self.waits.of_node(node)).filter_map(|wait| {
-            let stack = self.recording.waits[wait.wait as usize].stack?;
-            Some((stack, u64::try_from(wait.to - wait.from).unwrap_or(0)))
-        });
+        let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.samples_below(roots) };
+        let waits = if time == FlameTime::OnCpu { Vec::new() } else { self.waits_below(roots) };
+        let waits = waits.iter().map(|wait| &self.recording.waits[*wait as usize]).filter_map(|wait| Some((wait.stack?, wait.nanos())));
         let waits: Vec<(StackId, u64)> = waits.collect();
         let left_out_waits = if roots.is_none() && time != FlameTime::OnCpu {
             let seen = self.recording.waits.iter().filter(|wait| wait.stack.is_some()).count();

@@ -1,17 +1,22 @@
 //! A recording as a file for another tool.
 //!
-//! Every format but the recording's own holds spans and no more, and most hold less of a span than OTLP does. What a format has no
-//! place for is counted and returned, never left out in silence.
+//! Every format but the recording's own holds less than there is: spans, or code, or parts of both. What a format has no place for is
+//! counted and returned, never left out in silence.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use longpole_analysis::Report;
+use longpole_analysis::report::FlameTime;
 use longpole_analysis::wall_profile::{Ticks, wall_profile};
 use longpole_model::{Loss, LossKind, Span};
+use longpole_wire::code::{self, Code};
 use longpole_wire::{appdash, chrome_trace, jaeger, otlp, pprof, zipkin};
+
+use crate::view;
 
 /// What another tool reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,45 +31,146 @@ pub enum Format {
     Jaeger,
     /// The file of AppDash.
     AppDash,
-    /// Chrome's trace events.
+    /// Chrome's trace events: spans and code.
     Chrome,
-    /// Wall time as a profile of pprof, gzipped.
-    Pprof {
+    /// The Firefox Profiler's processed profile: spans and code.
+    Firefox,
+    /// Code as a file of speedscope.
+    Speedscope,
+    /// Code as a profile of pprof, gzipped.
+    Pprof,
+    /// Code as folded stacks.
+    Folded,
+    /// Wall time of spans as a profile of pprof, gzipped.
+    PprofOfSpans {
         /// Time between two ticks.
         granularity_nanos: u64,
     },
-    /// Wall time as folded stacks.
-    Folded {
+    /// Wall time of spans as folded stacks.
+    FoldedOfSpans {
         /// Time between two ticks.
         granularity_nanos: u64,
     },
 }
 
+/// Which code goes into the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// Only that of these nodes and what is below them.
+    nodes: Option<Vec<usize>>,
+    time: FlameTime,
+    /// Folded stacks: also the waits of threads that work for no span.
+    all_threads: bool,
+}
+
+impl Selection {
+    /// That of the whole run. Folded stacks cannot tell waits apart, so that those of threads that work for no span are left out, as in
+    /// a flame graph, unless all threads are asked for.
+    pub fn of_run(time: FlameTime, all_threads: bool) -> Self {
+        Selection { nodes: None, time, all_threads }
+    }
+
+    /// That of a span and its descendants, for a pole of all its spans. `None` where the handle names neither.
+    pub fn of_span(report: &Report, handle: &str, time: FlameTime) -> Option<Self> {
+        view::roots_of(report, handle).map(|(nodes, ..)| Selection { nodes: Some(nodes), time, all_threads: false })
+    }
+}
+
+/// Whether a recording holds code: samples, or waits that were looked at.
+pub fn has_code(report: &Report, selection: &Selection) -> bool {
+    !code_of(report, selection, Idle::Kept).is_empty()
+}
+
 /// Writes a recording, and says what it could not write.
-pub fn write(report: &Report, format: Format, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
+pub fn write(report: &Report, format: Format, selection: &Selection, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let recording = report.recording();
     let spans = &recording.spans[..];
+    let code = |idle| code_of(report, selection, idle);
     let mut losses = match format {
         Format::OtlpJson => bytes(out, (otlp::json::encode(spans), Vec::new())),
         Format::OtlpProtobuf => bytes(out, (otlp::trace::encode(spans), Vec::new())),
         Format::Zipkin => bytes(out, zipkin::encode_v2_json(spans)),
         Format::Jaeger => bytes(out, jaeger::encode(spans)),
-        Format::Chrome => bytes(out, (chrome_trace::encode(spans), Vec::new())),
         Format::AppDash => appdash::encode_file(spans, out),
-        Format::Pprof { granularity_nanos } => pprof_of(report, granularity_nanos, out).map(|()| wall_losses(report, granularity_nanos)),
-        Format::Folded { granularity_nanos } => {
-            out.write_all(folded(report, granularity_nanos).as_bytes()).map(|()| wall_losses(report, granularity_nanos))
+        Format::Chrome => bytes(out, chrome_trace::encode(&code(Idle::Kept))),
+        Format::Firefox => code::firefox::encode(&code(Idle::Kept), out),
+        Format::Speedscope => code::speedscope::encode(&code(Idle::Kept), out),
+        Format::Pprof => {
+            let (bytes, losses) = code::pprof::encode(&code(Idle::Kept));
+            gzip(out, |out| out.write_all(&bytes)).map(|()| losses)
+        }
+        Format::Folded => code::folded::encode(&code(Idle::LeftOut), out),
+        Format::PprofOfSpans { granularity_nanos } => {
+            pprof_of_spans(report, granularity_nanos, out).map(|()| wall_losses(report, granularity_nanos))
+        }
+        Format::FoldedOfSpans { granularity_nanos } => {
+            out.write_all(folded_of_spans(report, granularity_nanos).as_bytes()).map(|()| wall_losses(report, granularity_nanos))
         }
     }?;
-    let samples = recording.samples.len() as u64;
-    let processes = recording.processes.len() as u64;
-    for (count, what) in [(samples, "samples of code: only .lpole holds them"), (processes, "processes: only .lpole holds them")] {
-        if count > 0 {
-            losses.push(Loss::new(LossKind::FormatCannotHold, count, what));
-        }
+    if !format.holds_code() {
+        let samples = recording.samples.len() as u64;
+        lose(&mut losses, samples, "samples of code: chrome, firefox, pprof, speedscope, folded and lpole hold them");
+        lose(&mut losses, recording.waits.len() as u64, "waits: chrome, firefox, pprof, speedscope, folded and lpole hold them");
     }
+    lose(&mut losses, recording.processes.len() as u64, "processes, with their arguments and parents: only .lpole holds them");
     out.flush()?;
     Ok(losses)
+}
+
+/// [`write`], gzipped.
+pub fn write_gzipped(report: &Report, format: Format, selection: &Selection, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
+    gzip(out, |out| write(report, format, selection, out))
+}
+
+impl Format {
+    fn holds_code(self) -> bool {
+        matches!(self, Format::Chrome | Format::Firefox | Format::Speedscope | Format::Pprof | Format::Folded)
+    }
+}
+
+/// What happens to waits in which nobody's work waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Idle {
+    /// They are there and say so.
+    Kept,
+    /// They are not there, as in a flame graph.
+    LeftOut,
+}
+
+fn code_of<'r>(report: &'r Report, selection: &Selection, idle: Idle) -> Code<'r> {
+    let mut code = Code::new(report.recording());
+    let nodes = selection.nodes.as_deref();
+    code.is_idle.fill(true);
+    for wait in report.waits_below(None) {
+        code.is_idle[wait as usize] = false;
+    }
+    match selection.time {
+        FlameTime::OffCpu => code.samples.clear(),
+        FlameTime::OnCpu | FlameTime::Wall => code.samples = report.samples_below(nodes),
+    }
+    match selection.time {
+        FlameTime::OnCpu => code.waits.clear(),
+        FlameTime::OffCpu | FlameTime::Wall if nodes.is_some() || (idle == Idle::LeftOut && !selection.all_threads) => {
+            code.waits = report.waits_below(nodes);
+        }
+        FlameTime::OffCpu | FlameTime::Wall => {}
+    }
+    let note = |note: longpole_analysis::trace_tree::Note| format!("{} × {}: {}", note.count, note.code, note.detail);
+    code.notes = report.quality().into_iter().map(note).collect();
+    code
+}
+
+fn gzip<T>(out: &mut dyn Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+    let mut gzip = GzEncoder::new(out, Compression::default());
+    let value = fill(&mut gzip)?;
+    gzip.finish()?;
+    Ok(value)
+}
+
+fn lose(losses: &mut Vec<Loss>, count: u64, what: &str) {
+    if count > 0 {
+        losses.push(Loss::new(LossKind::FormatCannotHold, count, what));
+    }
 }
 
 fn bytes(out: &mut dyn Write, (bytes, losses): (Vec<u8>, Vec<Loss>)) -> io::Result<Vec<Loss>> {
@@ -78,20 +184,8 @@ fn wall_losses(report: &Report, granularity_nanos: u64) -> Vec<Loss> {
     let short = report.recording().spans.iter().filter(short).count() as u64;
     let all = report.recording().spans.len() as u64;
     let mut losses = Vec::new();
-    if all > 0 {
-        losses.push(Loss::new(
-            LossKind::FormatCannotHold,
-            all,
-            "times, ids, attributes and events of spans: a profile holds names and sums",
-        ));
-    }
-    if short > 0 {
-        losses.push(Loss::new(
-            LossKind::FormatCannotHold,
-            short,
-            "spans shorter than the granularity may fall between two ticks: -g sets it",
-        ));
-    }
+    lose(&mut losses, all, "times, ids, attributes and events of spans: a profile holds names and sums");
+    lose(&mut losses, short, "spans shorter than the granularity may fall between two ticks: -g sets it");
     losses
 }
 
@@ -122,7 +216,7 @@ fn stack(report: &Report, node: usize) -> Vec<usize> {
 }
 
 /// `run;up;create 12`: one line a stack, the root first.
-fn folded(report: &Report, granularity_nanos: u64) -> String {
+fn folded_of_spans(report: &Report, granularity_nanos: u64) -> String {
     let mut out = String::new();
     for Ticks { node, count } in wall_profile(report.forest(), granularity_nanos) {
         for (index, node) in stack(report, node).into_iter().enumerate() {
@@ -136,19 +230,21 @@ fn folded(report: &Report, granularity_nanos: u64) -> String {
     out
 }
 
-fn pprof_of(report: &Report, granularity_nanos: u64, out: &mut dyn Write) -> io::Result<()> {
+fn pprof_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) -> io::Result<()> {
     let mut profile = pprof::Profile::default();
     profile.sample_types = vec![("samples", "count"), ("time", "nanoseconds")];
     profile.period = ("time", "nanoseconds", granularity_nanos.cast_signed());
     profile.start = report.origin();
     profile.duration_nanos = report.wall_nanos();
+    let mut locations = HashMap::new();
     for Ticks { node, count } in wall_profile(report.forest(), granularity_nanos) {
-        let mut stack: Vec<u64> = stack(report, node).into_iter().map(|node| profile.function(frame(report, node))).collect();
-        stack.reverse();
+        let mut location_of = |node| {
+            let lines = vec![(profile.function(&frame(report, node), ""), 0)];
+            *locations.entry(lines[0].0).or_insert_with(|| profile.location(pprof::Location { lines, ..Default::default() }))
+        };
+        let stack: Vec<u64> = stack(report, node).into_iter().rev().map(&mut location_of).collect();
         let time = i128::from(count) * i128::from(granularity_nanos);
-        profile.sample(stack, vec![count.cast_signed(), i64::try_from(time).unwrap_or(i64::MAX)]);
+        profile.sample(stack, vec![count.cast_signed(), i64::try_from(time).unwrap_or(i64::MAX)], Vec::new());
     }
-    let mut gzip = GzEncoder::new(out, Compression::default());
-    gzip.write_all(&profile.encode())?;
-    gzip.finish().map(drop)
+    gzip(out, |out| out.write_all(&profile.encode()))
 }

@@ -13,6 +13,8 @@ mod usage;
 
 pub use usage::{GrowthView, NotableView, ProcessRowView, ProcessesView, ReadingColumns, UsageView};
 
+pub(crate) use build::roots_of;
+
 /// `[low, high]`, in nanoseconds.
 pub type RangeNanos = [i64; 2];
 

@@ -5,23 +5,30 @@
 //!                          ├ load ─────┤                    below its parent, on the same lane
 //!                lane 2        ├ price ────┤                overlaps load: a lane of its own
 //!                                 ▽ retry                   "i": an event
+//!                shop (12)  ▪▪▪▪ ─ lock ─ ▪▪▪                a thread: samples and waits, see [`code::chrome`](crate::code::chrome)
 //! ```
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
+use longpole_model::Loss;
 use longpole_model::attribute::Attribute;
 use longpole_model::id::{SpanId, TraceId};
 use longpole_model::span::{Span, StatusCode};
 use longpole_model::time::Timestamp;
 
-use crate::plain::{Members, push_display, write_members, write_text};
+use crate::code::chrome::{self, Place, micros};
+use crate::code::{self, Code, lanes as threads};
+use crate::plain::{Members, write_members, write_text};
 
-/// A document of these spans. Times count from the earliest, whose absolute time stands in `otherData`; each service, and
-/// each process where pids are known, is a process.
-pub fn encode(spans: &[Span]) -> Vec<u8> {
-    let origin = spans.iter().map(|span| span.start).min().unwrap_or_default();
-    let processes = processes_of(spans);
+/// A document of the spans of a recording, with its code. Times count from the earliest, whose absolute time stands in `otherData`;
+/// each service, and each process where pids are known, is a process. Returns what it has no place for.
+pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
+    let spans = &code.recording.spans[..];
+    let origin = code.origin();
+    let threads = threads::Lanes::new(code);
+    let mut processes = processes_of(spans);
+    let process_of_thread: Vec<usize> = threads.list.iter().map(|thread| processes.of_thread(thread)).collect();
     let lanes = lanes_of(spans, &processes.of_span);
     let mut out = String::from("{\"traceEvents\":[");
     let mut is_first = true;
@@ -63,19 +70,25 @@ pub fn encode(spans: &[Span]) -> Vec<u8> {
             object.end();
         }
     }
+    // Lanes of spans are numbered from 1 in each process, threads above all of them.
+    let lanes_max = lanes.iter().max().map_or(0, |lane| lane + 1);
+    let mut writer = chrome::Writer::new(code, origin);
+    for (thread, process) in threads.list.iter().zip(process_of_thread) {
+        separate(&mut out);
+        let place = Place { pid: process + 1, tid: lanes_max + thread.tid as usize };
+        writer.lane(&mut out, thread, place);
+    }
     out.push_str("],\"displayTimeUnit\":\"ns\",\"otherData\":");
     let mut other = Members::begin(&mut out);
     other.text("origin_unix_nano", &origin.unix_nanos().to_string());
     other.end();
     out.push('}');
-    out.into_bytes()
-}
-
-/// Microseconds with what is left of nanoseconds behind the point.
-fn micros(out: &mut String, nanos: i64) {
-    let size = nanos.unsigned_abs();
-    let sign = if nanos < 0 { "-" } else { "" };
-    push_display(out, format_args!("{sign}{}.{:03}", size / 1000, size % 1000));
+    let mut losses = if code.is_empty() { Vec::new() } else { code.losses() };
+    code::lose(&mut losses, threads.threads_without, "threads without a sample or a wait that was looked at");
+    let links = code.samples.iter().filter_map(|sample| code.recording.sample_links.get(*sample as usize));
+    let links = links.filter(|link| link.span.is_some()).count() as u64;
+    code::lose(&mut losses, links, "links of samples to spans: they have their process and time in common");
+    (out.into_bytes(), losses)
 }
 
 fn write_span(out: &mut String, span: &Span, (pid, tid): (usize, usize), origin: Timestamp) {
@@ -111,11 +124,21 @@ fn write_object(out: &mut String, attributes: &[Attribute]) {
     out.push('}');
 }
 
-/// The processes of the spans, by service and pid.
+/// The processes of the spans, by service and pid, and those that have code alone.
 struct Processes<'a> {
     named: Vec<(&'a str, Option<u32>)>,
     /// Number of the process of each span.
     of_span: Vec<usize>,
+}
+
+impl<'a> Processes<'a> {
+    /// The number of the process of a thread: that of its spans where it sent some.
+    fn of_thread<'l: 'a>(&mut self, thread: &'l threads::Lane<'_>) -> usize {
+        self.named.iter().position(|(_, pid)| *pid == Some(thread.pid)).unwrap_or_else(|| {
+            self.named.push((thread.process_name(), Some(thread.pid)));
+            self.named.len() - 1
+        })
+    }
 }
 
 fn processes_of(spans: &[Span]) -> Processes<'_> {
@@ -212,7 +235,7 @@ mod tests {
     fn spans_are_laid_on_lanes_where_they_nest() {
         let recording =
             parse("cart 0..100ms shop\n  load 1..50ms shop\n  price 40..90ms shop\n  db 60..70ms db\nlater 120..130ms shop\n").unwrap();
-        let bytes = encode(&recording.spans);
+        let (bytes, _) = encode(&Code::new(&recording));
         let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         let lanes: Vec<_> = document["traceEvents"]
             .as_array()

@@ -16,6 +16,7 @@
 //! | AppDash files | [`appdash::decode_file`] | [`appdash::encode_file`] |
 //! | Jaeger's JSON | [`jaeger::decode`] | [`jaeger::encode`] |
 //! | Chrome traces | | [`chrome_trace::encode`] |
+//! | code as pprof, Firefox Profiler's, speedscope's, folded stacks | | [`code::pprof`], [`code::firefox`], [`code::speedscope`], [`code::folded`] |
 //! | files of any of these | [`file::identify`], [`file::decode`] | |
 //! | Pulumi's engine events | [`pulumi_event::parse`] | |
 //! | W3C `traceparent` | [`traceparent`] | the same |
@@ -35,6 +36,7 @@
 pub mod appdash;
 mod base64;
 pub mod chrome_trace;
+pub mod code;
 pub mod error;
 pub mod file;
 pub mod foreign;

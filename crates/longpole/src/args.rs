@@ -100,7 +100,7 @@ pub(crate) enum Command {
     Tree(TreeArguments),
     /// One span: its states, its savings, its code
     Span(SpanArguments),
-    /// The flame graph of a recording or of one span, as text
+    /// The flame graph of a recording or of one span: text, JSON, folded stacks, a picture
     Flame(FlameArguments),
     /// The functions with the most time in themselves
     Top(TopArguments),
@@ -117,7 +117,7 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     /// Make recordings of files that other tools wrote
     Import(ImportArguments),
-    /// Write the spans of a recording as a file for another tool
+    /// Write the spans and the code of a recording as a file for another tool
     Export(ExportArguments),
     /// Write a file of one tool as a file for another
     Convert(ConvertArguments),
@@ -357,11 +357,27 @@ pub(crate) struct FlameArguments {
     /// Of the whole run: also what threads wait for that work for no span, idle workers among them
     #[arg(long, conflicts_with = "span")]
     pub(crate) all_threads: bool,
-    /// Leave out boxes below this share of the whole, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
-    pub(crate) min: f64,
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
+    /// Leave out boxes below this share of the whole, in percent; 0.5 in text, in a picture what is too narrow to be seen
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) min: Option<f64>,
+    /// Form; without it, by the name of the output: `.svg`, `.folded`, `.json`, else text
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<FlameFormat>,
+    /// The file to write; without it, standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Forms of a flame graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FlameFormat {
+    /// An indented tree
+    Text,
+    Json,
+    /// Stacks with nanoseconds, for flamegraph.pl and inferno
+    Folded,
+    /// A picture for browsers, with what a box is where the mouse is
+    Svg,
 }
 
 #[derive(Debug, Args)]
@@ -456,11 +472,15 @@ pub(crate) enum ExportFormat {
     Jaeger,
     /// AppDash, which `pulumi view-trace` reads
     Appdash,
-    /// Chrome's trace events, which Perfetto reads
+    /// Chrome's trace events, which Perfetto reads: spans and code
     Chrome,
-    /// Wall time as a profile, gzipped
+    /// What the Firefox Profiler loads (profiler.firefox.com, profiler-cli): spans and code
+    Firefox,
+    /// Code for speedscope, thread by thread
+    Speedscope,
+    /// A profile for `go tool pprof` and others, gzipped: of code, see --of
     Pprof,
-    /// Wall time as folded stacks, for flamegraph.pl and speedscope
+    /// Folded stacks for flamegraph.pl and inferno: of code, see --of
     Folded,
     /// The whole recording in one file, for longpole
     Lpole,
@@ -475,9 +495,43 @@ pub(crate) struct OutputArguments {
     /// The file to write; without it, standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// pprof and folded: time between two ticks
+    /// pprof and folded: of the code that ran, or of the wall time of spans; without it, of code where there is some
+    #[arg(long, value_enum)]
+    pub(crate) of: Option<ProfileOf>,
+    /// Profiles of spans: time between two ticks
     #[arg(short, long, value_name = "TIME", default_value = "500ms", value_parser = crate::units::duration)]
     pub(crate) granularity: Duration,
+    #[command(flatten)]
+    pub(crate) code: CodeArguments,
+}
+
+/// What a profile is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProfileOf {
+    /// Samples and waits
+    Code,
+    /// Names of spans, ticking
+    Spans,
+}
+
+/// Which code goes into a file.
+#[derive(Debug, Args)]
+pub(crate) struct CodeArguments {
+    /// Code of this span and its descendants only: `s12`, or `p1`
+    #[arg(long, value_name = "HANDLE")]
+    pub(crate) span: Option<String>,
+    /// Time on a CPU only: what folded has where nothing is said
+    #[arg(long, conflicts_with_all = ["off_cpu", "wall"])]
+    pub(crate) on_cpu: bool,
+    /// Blocked time only: where threads waited for 5 ms and longer
+    #[arg(long, conflicts_with = "wall")]
+    pub(crate) off_cpu: bool,
+    /// Both: what the other formats have where nothing is said
+    #[arg(long)]
+    pub(crate) wall: bool,
+    /// Folded: also what threads wait for that work for no span, idle workers among them; the other formats have it, and say so
+    #[arg(long, conflicts_with = "span")]
+    pub(crate) all_threads: bool,
 }
 
 #[derive(Debug, Args)]

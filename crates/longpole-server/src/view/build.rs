@@ -614,7 +614,7 @@ impl BlockedView {
 }
 
 /// The nodes of a span or pole, none below another; the handle to call them by; what they are, for people.
-fn roots_of(report: &Report, handle: &str) -> Option<(Vec<usize>, Handle, String)> {
+pub(crate) fn roots_of(report: &Report, handle: &str) -> Option<(Vec<usize>, Handle, String)> {
     let (mut nodes, handle, title) = match handle.parse().ok()? {
         Handle::Node(node) => (vec![report.node_of(Handle::Node(node))?], Handle::Node(node), report.name(node).to_owned()),
         Handle::Pole(index) => {

@@ -7,6 +7,7 @@ use longpole_model::resource::{Resource, Scope};
 use longpole_model::sink::{EventRef, SpanBatch};
 use longpole_model::span::Span;
 use longpole_model::{SpanId, TraceId};
+use longpole_wire::code::{self, Code};
 use longpole_wire::file::{self, FileFormat};
 use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::otlp::{self, Encoding};
@@ -143,8 +144,15 @@ pub(crate) fn comes_back(spans: &[Span]) {
             assert_eq!(expected, found, "{name}");
         }
     }
-    let json: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&chrome_trace::encode(spans));
-    assert!(json.is_ok(), "a chrome trace is json");
+    let mut recording = longpole_model::text::parse("run x 0..1ms").expect("a run is a recording");
+    recording.spans = spans.to_vec();
+    let code = Code::new(&recording);
+    let mut firefox = Vec::new();
+    code::firefox::encode(&code, &mut firefox).expect("memory takes what is written");
+    for (name, file) in [("chrome", chrome_trace::encode(&code).0), ("firefox", firefox)] {
+        let json: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&file);
+        assert!(json.is_ok(), "{name}: a trace is json");
+    }
 }
 
 /// Writes spans in a format and reads them again.

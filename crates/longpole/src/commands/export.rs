@@ -1,4 +1,4 @@
-//! `export`, `convert` and Pulumi's `convert-trace`: spans as a file for another tool.
+//! `export`, `convert` and Pulumi's `convert-trace`: spans and code as a file for another tool.
 
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
+use longpole_analysis::report::FlameTime;
 use longpole_model::Loss;
+use longpole_server::export::Selection;
 use longpole_server::{export, forward};
 use longpole_store::Store;
 
@@ -15,7 +17,8 @@ use super::exec;
 use super::import;
 use super::recording::{Setting, TemporaryStore, load_stored, resolve};
 use super::run::say;
-use crate::args::{ConvertArguments, ConvertTraceArguments, ExportArguments, ExportFormat, OutputArguments};
+use super::span::not_found;
+use crate::args::{CodeArguments, ConvertArguments, ConvertTraceArguments, ExportArguments, ExportFormat, OutputArguments, ProfileOf};
 use crate::failure::{Failure, Kind};
 use crate::terminal::count;
 
@@ -27,6 +30,9 @@ const SEND_MAX: Duration = Duration::from_secs(10);
 
 /// Where spans go when nobody says: OpenTelemetry's default for gRPC.
 const ENDPOINT_DEFAULT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4317");
+
+/// A file whose name ends so is written compressed.
+const GZIPPED: &str = ".gz";
 
 /// What Pulumi's log calls are called, in the old tracing and the new.
 const LOG_SPANS: [&str; 2] = ["/pulumirpc.Engine/Log", "pulumirpc.Engine/Log"];
@@ -40,8 +46,8 @@ pub(crate) fn export(setting: &Setting, arguments: &ExportArguments) -> Result<(
         load_stored(&store, &arguments.recording)?;
         return pack(&store, &arguments.recording, arguments.output.output.as_deref());
     }
-    let (_, report) = load_stored(&store, &arguments.recording)?;
-    write(&report, format, &arguments.output)
+    let (name, report) = load_stored(&store, &arguments.recording)?;
+    write(&name, &report, format, &arguments.output)
 }
 
 /// Writes a file as another.
@@ -52,7 +58,8 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Result<()> {
         return pack(&store.open()?, &name.to_string(), arguments.output.output.as_deref());
     }
     // What stands in the file goes into the file: nothing is joined.
-    write(&Report::new(import::read(&arguments.file)?.recording()), format, &arguments.output)
+    let report = Report::new(import::read(&arguments.file)?.recording());
+    write(&arguments.file.display().to_string(), &report, format, &arguments.output)
 }
 
 /// A profile of wall time on standard output; with `--otel` spans to the endpoint of the environment.
@@ -62,8 +69,8 @@ pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
         recording.spans.retain(|span| !LOG_SPANS.contains(&span.name.as_str()));
     }
     if !arguments.otel {
-        let output = OutputArguments { to: Some(ExportFormat::Pprof), output: None, granularity: arguments.granularity };
-        return write(&Report::new(recording), ExportFormat::Pprof, &output);
+        let format = export::Format::PprofOfSpans { granularity_nanos: nanos(arguments.granularity) };
+        return write_to(&Report::new(recording), format, &Selection::of_run(FlameTime::Wall, false), None);
     }
     let mut environment: Vec<_> = std::env::vars_os().collect();
     let target = exec::target(&environment).or_else(|| {
@@ -93,6 +100,8 @@ fn format_of(output: &OutputArguments) -> Result<ExportFormat> {
             (".pprof", ExportFormat::Pprof),
             (".pb.gz", ExportFormat::Pprof),
             (".folded", ExportFormat::Folded),
+            (".firefox.json", ExportFormat::Firefox),
+            (".speedscope.json", ExportFormat::Speedscope),
             (".zipkin.json", ExportFormat::Zipkin),
             (".jaeger.json", ExportFormat::Jaeger),
             (".chrome.json", ExportFormat::Chrome),
@@ -100,20 +109,48 @@ fn format_of(output: &OutputArguments) -> Result<ExportFormat> {
             (".pb", ExportFormat::OtlpProtobuf),
             (".json", ExportFormat::OtlpJson),
         ];
-        endings.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| *format)
+        let plain = name.strip_suffix(GZIPPED).unwrap_or(&name);
+        // What is for longpole is compressed as it is.
+        let is_it = |(ending, format): &&(&str, ExportFormat)| {
+            name.ends_with(ending) || (*format != ExportFormat::Lpole && plain.ends_with(ending))
+        };
+        endings.iter().find(is_it).map(|(_, format)| *format)
     };
     let unknown =
         || Failure::new(Kind::Usage, "no format: neither --to nor the name of the output says one").hint("--to otlp-json, or see --help");
     Ok(output.to.or_else(by_name).ok_or_else(unknown)?)
 }
 
-/// Whether a terminal would show nothing readable.
-fn is_binary(format: ExportFormat) -> bool {
-    matches!(format, ExportFormat::OtlpProtobuf | ExportFormat::Appdash | ExportFormat::Pprof | ExportFormat::Lpole)
-}
-
-fn write(report: &Report, format: ExportFormat, output: &OutputArguments) -> Result<()> {
-    let granularity_nanos = u64::try_from(output.granularity.as_nanos()).unwrap_or(u64::MAX);
+fn write(name: &str, report: &Report, format: ExportFormat, output: &OutputArguments) -> Result<()> {
+    let granularity_nanos = nanos(output.granularity);
+    let holds_code = matches!(
+        format,
+        ExportFormat::Chrome | ExportFormat::Firefox | ExportFormat::Speedscope | ExportFormat::Pprof | ExportFormat::Folded
+    );
+    let code = &output.code;
+    let selects = code.span.is_some() || code.on_cpu || code.off_cpu || code.wall || code.all_threads;
+    if selects && (!holds_code || output.of == Some(ProfileOf::Spans)) {
+        let failure = Failure::new(Kind::Usage, "this holds no code: --span, --on-cpu, --off-cpu, --wall and --all-threads select some");
+        return Err(failure.hint("--to pprof, firefox, speedscope, folded or chrome").into());
+    }
+    let selection = selection(name, report, code, format)?;
+    let has_code = holds_code && export::has_code(report, &selection);
+    let is_profile = matches!(format, ExportFormat::Pprof | ExportFormat::Folded);
+    let of_spans = match output.of {
+        Some(_) if !is_profile => {
+            return Err(Failure::new(Kind::Usage, "--of is about profiles").hint("--to pprof or folded").into());
+        }
+        Some(of) => of == ProfileOf::Spans,
+        None => !has_code && code.span.is_none(),
+    };
+    if !has_code && (is_profile && !of_spans || format == ExportFormat::Speedscope) {
+        let of = code.span.as_ref().map(|handle| format!(" of {handle}")).unwrap_or_default();
+        let failure = Failure::new(Kind::Failed, format!("there is no code{of} in {name}: no sample, no wait that was looked at"));
+        return Err(failure.hint("--to pprof --of spans has the wall time of spans").into());
+    }
+    if is_profile && of_spans && output.of.is_none() {
+        say(&format!("longpole: there is no code in {name}, so the profile is of the wall time of its spans\n"));
+    }
     let format_out = match format {
         ExportFormat::OtlpJson => export::Format::OtlpJson,
         ExportFormat::OtlpProtobuf => export::Format::OtlpProtobuf,
@@ -121,13 +158,45 @@ fn write(report: &Report, format: ExportFormat, output: &OutputArguments) -> Res
         ExportFormat::Jaeger => export::Format::Jaeger,
         ExportFormat::Appdash => export::Format::AppDash,
         ExportFormat::Chrome => export::Format::Chrome,
-        ExportFormat::Pprof => export::Format::Pprof { granularity_nanos },
-        ExportFormat::Folded => export::Format::Folded { granularity_nanos },
+        ExportFormat::Firefox => export::Format::Firefox,
+        ExportFormat::Speedscope => export::Format::Speedscope,
+        ExportFormat::Pprof if of_spans => export::Format::PprofOfSpans { granularity_nanos },
+        ExportFormat::Folded if of_spans => export::Format::FoldedOfSpans { granularity_nanos },
+        ExportFormat::Pprof => export::Format::Pprof,
+        ExportFormat::Folded => export::Format::Folded,
         // A whole recording is not made of a report.
         ExportFormat::Lpole => return Ok(()),
     };
-    let losses = to_output(output.output.as_deref(), is_binary(format), |out| Ok(export::write(report, format_out, out)?))?;
-    say_losses(&losses);
+    write_to(report, format_out, &selection, output.output.as_deref())
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The code that was asked for.
+fn selection(name: &str, report: &Report, code: &CodeArguments, format: ExportFormat) -> Result<Selection> {
+    let time = match (code.on_cpu, code.off_cpu, code.wall) {
+        (true, ..) => FlameTime::OnCpu,
+        (_, true, _) => FlameTime::OffCpu,
+        (_, _, true) => FlameTime::Wall,
+        _ if format == ExportFormat::Folded => FlameTime::OnCpu,
+        _ => FlameTime::Wall,
+    };
+    match &code.span {
+        None => Ok(Selection::of_run(time, code.all_threads)),
+        Some(handle) => Ok(Selection::of_span(report, handle, time).ok_or_else(|| not_found(name, handle))?),
+    }
+}
+
+/// Writes a file, gzipped if its name says so, and says what is not in it.
+pub(super) fn write_to(report: &Report, format: export::Format, selection: &Selection, output: Option<&Path>) -> Result<()> {
+    use export::Format::{AppDash, OtlpProtobuf, Pprof, PprofOfSpans};
+    let is_gzip = matches!(format, Pprof | PprofOfSpans { .. });
+    let gzips = !is_gzip && output.is_some_and(|path| path.to_string_lossy().ends_with(GZIPPED));
+    let is_binary = is_gzip || matches!(format, OtlpProtobuf | AppDash);
+    let write = if gzips { export::write_gzipped } else { export::write };
+    say_losses(&to_output(output, is_binary, |out| Ok(write(report, format, selection, out)?))?);
     Ok(())
 }
 
@@ -137,7 +206,7 @@ fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
 }
 
 /// Gives `fill` a place to write to: a file that takes its name only when it is whole, or standard output.
-fn to_output<T>(output: Option<&Path>, is_binary: bool, fill: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+pub(super) fn to_output<T>(output: Option<&Path>, is_binary: bool, fill: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     let Some(path) = output else {
         if is_binary && std::io::stdout().is_terminal() {
             return Err(Failure::new(Kind::Usage, "this format is not for a terminal").hint("-o FILE, or > FILE").into());

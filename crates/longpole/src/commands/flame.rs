@@ -1,15 +1,24 @@
-//! `flame`: a flame graph as an indented tree of functions.
+//! `flame`: a flame graph as an indented tree of functions, as folded stacks, as a picture.
 
-use anyhow::Result;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use anyhow::{Context, Result};
 use longpole_analysis::report::FlameTime;
 use longpole_analysis::waits::is_of_a_library;
+use longpole_server::export::Selection;
 use longpole_server::view;
 
+use super::export;
+use super::flame_svg;
 use super::recording::{Setting, is_handle, load, print, print_json};
 use super::span::not_found;
-use crate::args::{FlameArguments, Format};
+use crate::args::{FlameArguments, FlameFormat};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, function_words, right};
+
+/// Smallest share of a box in text, in percent.
+const MIN_PERCENT: f64 = 0.5;
 
 /// Deepest indentation that still leaves room for names.
 const INDENT_MAX: usize = 30;
@@ -28,16 +37,42 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
         (_, true) => FlameTime::Wall,
         _ => FlameTime::OnCpu,
     };
+    let output = arguments.output.as_deref();
+    let format = arguments.format.unwrap_or_else(|| by_name(output));
+    if span.is_some() && arguments.all_threads {
+        return Err(Failure::new(Kind::Usage, "--all-threads shows the whole run: a span has its own threads only").into());
+    }
+    if format == FlameFormat::Folded {
+        let selection = match span {
+            None => Selection::of_run(time, arguments.all_threads),
+            Some(handle) => Selection::of_span(&report, handle, time).ok_or_else(|| not_found(&name, handle))?,
+        };
+        return export::write_to(&report, longpole_server::export::Format::Folded, &selection, output);
+    }
     let view = match span {
         None => view::FlameView::of_run(&name, &report, time, arguments.all_threads),
-        Some(_) if arguments.all_threads => {
-            return Err(Failure::new(Kind::Usage, "--all-threads shows the whole run: a span has its own threads only").into());
-        }
         Some(handle) => view::FlameView::of_span(&name, &report, handle, time).ok_or_else(|| not_found(&name, handle))?,
     };
-    match arguments.format {
-        Format::Json => print_json(&view),
-        Format::Text => print(&text(&view, arguments.min, setting.style())),
+    let written = match (format, output) {
+        (FlameFormat::Json, None) => return print_json(&view),
+        (FlameFormat::Json, Some(_)) => serde_json::to_string_pretty(&view).context("failed to write JSON")?,
+        (FlameFormat::Svg, _) => flame_svg::svg(&view, arguments.min),
+        (_, None) => text(&view, arguments.min.unwrap_or(MIN_PERCENT), setting.style()),
+        (_, Some(_)) => text(&view, arguments.min.unwrap_or(MIN_PERCENT), Style::plain()),
+    };
+    match output {
+        None => print(&written),
+        Some(_) => export::to_output(output, false, |out| Ok(out.write_all(written.as_bytes())?)),
+    }
+}
+
+/// The format that the name of a file says.
+fn by_name(output: Option<&Path>) -> FlameFormat {
+    match output.and_then(Path::extension).and_then(OsStr::to_str) {
+        Some("svg") => FlameFormat::Svg,
+        Some("folded") => FlameFormat::Folded,
+        Some("json") => FlameFormat::Json,
+        _ => FlameFormat::Text,
     }
 }
 

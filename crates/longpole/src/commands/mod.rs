@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod flame;
+mod flame_svg;
 pub(crate) mod import;
 pub(crate) mod ls;
 pub(crate) mod open;

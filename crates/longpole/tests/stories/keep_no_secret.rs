@@ -267,9 +267,11 @@ pub(crate) fn all_rows(store: &Path) -> Vec<u8> {
 /// Every format that a recording goes out in, uncompressed, and what the views print of it.
 pub(crate) fn all_exports(sandbox: &Sandbox, store: &Path) -> Vec<(String, Vec<u8>)> {
     let mut out = Vec::new();
-    for format in ["otlp-json", "otlp-protobuf", "zipkin", "jaeger", "appdash", "chrome", "folded", "pprof"] {
+    let of_spans = [("folded", Some("spans")), ("pprof", Some("spans"))];
+    let formats = ["otlp-json", "otlp-protobuf", "zipkin", "jaeger", "appdash", "chrome", "firefox", "folded", "pprof"];
+    for (format, of) in formats.map(|format| (format, None)).into_iter().chain(of_spans) {
         let mut export = longpole(store);
-        export.args(["export", "--to", format, "-g", "1us"]);
+        export.args(["export", "--to", format, "-g", "1us"]).args(of.map(|of| format!("--of={of}")));
         let bytes = if format == "pprof" {
             let mut gzip = Command::new("gzip").arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let done = export.stdout(gzip.stdin.take().unwrap()).stderr(Stdio::null()).status().unwrap();

@@ -11,6 +11,7 @@ mod deploy_with_pulumi;
 mod exec_in_a_script;
 mod find_the_long_pole;
 mod hand_on_to_anybody;
+mod hand_the_code_on;
 mod keep_no_secret;
 mod keep_the_shelf;
 mod live_in_a_container;

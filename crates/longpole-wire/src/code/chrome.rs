@@ -1,0 +1,171 @@
+//! Code inside a Chrome trace: samples as V8's profiles, which Perfetto, DevTools and the Firefox Profiler read; waits as slices.
+//!
+//! ```text
+//! {"ph":"P","name":"Profile","id":"0x1","pid":1,"tid":14,"ts":20,"args":{"data":{"startTime":20}}}
+//! {"ph":"P","name":"ProfileChunk","id":"0x1", … {"cpuProfile":{"nodes":[{"id":2,"parent":1,"callFrame":{"functionName":"main"}}],
+//!    "samples":[2,2,1]},"timeDeltas":[1001,1001,20000]}}}       microseconds since the sample before; 1 is "(idle)"
+//! {"ph":"X","name":"lock: futex","cat":"wait","pid":1,"tid":14,"ts":2003,"dur":20000,"args":{"stack":["lock_it","main"]}}
+//! ```
+
+use longpole_model::time::Timestamp;
+
+use super::lanes::{Lane, Moment};
+use super::{Code, Functions, Tree};
+use crate::plain::{Members, push_display, write_text};
+
+/// What a profile of V8 calls what stands above everything, and the time in which nothing ran.
+const ROOT: &str = "(root)";
+const IDLE: &str = "(idle)";
+
+/// A gap of so many periods between two samples is one in which the thread did not run.
+const GAP_PERIODS: i64 = 2;
+
+/// Where a lane stands in the trace.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) pid: usize,
+    pub(crate) tid: usize,
+}
+
+impl Place {
+    /// An event of this kind.
+    fn event<'o>(self, out: &'o mut String, phase: &str, name: &str) -> Members<'o> {
+        let mut event = Members::begin(out);
+        event.text("ph", phase);
+        event.text("name", name);
+        event.raw("pid", self.pid);
+        event.raw("tid", self.tid);
+        event
+    }
+}
+
+/// Writes lanes into a trace.
+pub(crate) struct Writer<'c, 'a> {
+    code: &'c Code<'a>,
+    origin: Timestamp,
+    /// Nodes of the profiles so far: the Firefox Profiler wants their numbers to differ in all of a trace, and readers take 0 for none.
+    nodes: u64,
+}
+
+impl<'c, 'a> Writer<'c, 'a> {
+    pub(crate) fn new(code: &'c Code<'a>, origin: Timestamp) -> Self {
+        Writer { code, origin, nodes: 0 }
+    }
+
+    /// The events of a lane, as JSON objects with commas between them.
+    pub(crate) fn lane(&mut self, out: &mut String, lane: &Lane<'a>, place: Place) {
+        let mut event = place.event(out, "M", "thread_name");
+        let mut args = Members::begin(event.member("args"));
+        args.text("name", &format!("{} ({})", lane.thread_name(), lane.tid));
+        args.end();
+        event.end();
+        write_waits(out, self.code, lane, place, self.origin);
+        self.nodes += write_profile(out, self.code, lane, (place, self.nodes), self.origin);
+    }
+}
+
+fn write_waits<'a>(out: &mut String, code: &Code<'a>, lane: &Lane<'a>, place: Place, origin: Timestamp) {
+    let mut functions = Functions::default();
+    for moment in &lane.moments {
+        let Moment::Wait(number) = moment else { continue };
+        let wait = &code.recording.waits[*number as usize];
+        let name =
+            if wait.syscall.is_empty() { wait.kind.as_str().to_owned() } else { format!("{}: {}", wait.kind.as_str(), wait.syscall) };
+        out.push(',');
+        let mut event = place.event(out, "X", &name);
+        event.text("cat", "wait");
+        let start = code.time(wait.start);
+        micros(event.member("ts"), start.nanos_since(origin));
+        micros(event.member("dur"), code.time(wait.end).nanos_since(start));
+        let mut args = Members::begin(event.member("args"));
+        if code.is_idle.get(*number as usize) == Some(&true) {
+            args.raw("idle", true);
+        }
+        if let Some((_, span)) = code.span_of(code.recording.wait_links.get(*number as usize)) {
+            args.text("span_id", &span.span_id.to_string());
+        }
+        let stack = wait.stack.map(|stack| functions.of_stack(code, stack)).unwrap_or_default();
+        args.list("stack", stack.iter().rev(), |out, number| write_text(out, &functions.list[*number as usize].0));
+        args.end();
+        event.end();
+    }
+}
+
+/// Writes the samples of a lane, and returns how many nodes there are.
+fn write_profile<'a>(out: &mut String, code: &Code<'a>, lane: &Lane<'a>, (place, nodes_before): (Place, u64), origin: Timestamp) -> u64 {
+    let mut functions = Functions::default();
+    let mut tree = Tree::default();
+    let root = functions.number(ROOT.into(), "");
+    let idle = functions.number(IDLE.into(), "");
+    let idle = tree.node([root, idle]);
+    // Microseconds since the origin, and the node.
+    let mut samples: Vec<(i64, Option<u32>)> = Vec::new();
+    let mut runs_until = None;
+    for moment in &lane.moments {
+        let Moment::Sample(number) = moment else { continue };
+        let sample = &code.recording.samples[*number as usize];
+        let at = code.time(sample.time).nanos_since(origin) / 1000;
+        let period = i64::try_from(sample.weight_nanos / 1000).unwrap_or(i64::MAX).max(1);
+        if let Some((until, gap)) = runs_until
+            && at > gap
+        {
+            samples.push((until, idle));
+        }
+        let stack = functions.of_stack(code, sample.stack);
+        samples.push((at, tree.node(std::iter::once(root).chain(stack))));
+        runs_until = Some((at.saturating_add(period), at.saturating_add(period.saturating_mul(GAP_PERIODS))));
+    }
+    let Some(&(first, _)) = samples.first() else { return 0 };
+    // The last sample lasts as well.
+    samples.extend(runs_until.map(|(until, _)| (until, idle)));
+    let id = format!("0x{:x}{:08x}", place.pid, place.tid);
+    out.push(',');
+    let mut event = place.event(out, "P", "Profile");
+    event.text("cat", "disabled-by-default-v8.cpu_profiler");
+    event.text("id", &id);
+    event.raw("ts", first);
+    event.raw("args", format_args!("{{\"data\":{{\"startTime\":{first}}}}}"));
+    event.end();
+    out.push(',');
+    let mut event = place.event(out, "P", "ProfileChunk");
+    event.text("cat", "disabled-by-default-v8.cpu_profiler");
+    event.text("id", &id);
+    event.raw("ts", first);
+    let mut args = Members::begin(event.member("args"));
+    let mut data = Members::begin(args.member("data"));
+    let mut profile = Members::begin(data.member("cpuProfile"));
+    let number = |node: u32| nodes_before + u64::from(node) + 1;
+    profile.list("nodes", tree.nodes.iter().zip(0..), |out, ((parent, function), node)| {
+        let (name, file) = &functions.list[*function as usize];
+        let mut object = Members::begin(out);
+        object.raw("id", number(node));
+        if let Some(parent) = parent {
+            object.raw("parent", number(*parent));
+        }
+        let mut frame = Members::begin(object.member("callFrame"));
+        frame.text("functionName", name);
+        frame.text("url", file);
+        frame.raw("scriptId", 0);
+        frame.raw("codeType", "\"other\"");
+        frame.end();
+        object.end();
+    });
+    profile.list("samples", &samples, |out, (_, node)| push_display(out, number(node.unwrap_or(0))));
+    profile.end();
+    let mut before = first;
+    data.list("timeDeltas", &samples, |out, (at, _)| {
+        push_display(out, at - before);
+        before = *at;
+    });
+    data.end();
+    args.end();
+    event.end();
+    tree.nodes.len() as u64
+}
+
+/// Microseconds with what is left of nanoseconds behind the point.
+pub(crate) fn micros(out: &mut String, nanos: i64) {
+    let size = nanos.unsigned_abs();
+    let sign = if nanos < 0 { "-" } else { "" };
+    push_display(out, format_args!("{sign}{}.{:03}", size / 1000, size % 1000));
+}

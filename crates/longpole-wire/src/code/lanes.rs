@@ -1,0 +1,156 @@
+//! Whose a sample or wait is: process and thread, where ids may have been used twice.
+
+use std::collections::HashMap;
+
+use longpole_model::{Monotonic, Process, Recording, Thread};
+
+use super::Code;
+
+/// A sample or a wait, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Sample(u32),
+    Wait(u32),
+}
+
+/// A thread with something to show.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Lane<'a> {
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    /// Unknown in files that do not tell.
+    pub(crate) process: Option<&'a Process>,
+    pub(crate) thread: Option<&'a Thread>,
+    /// By time.
+    pub(crate) moments: Vec<Moment>,
+}
+
+impl Lane<'_> {
+    /// What the process is called.
+    pub(crate) fn process_name(&self) -> &str {
+        self.process.map(|process| process.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("process")
+    }
+
+    /// What the thread is called.
+    pub(crate) fn thread_name(&self) -> &str {
+        self.thread.map(|thread| thread.name.as_str()).filter(|name| !name.is_empty()).unwrap_or_else(|| self.process_name())
+    }
+
+    /// Whether it is the first thread of its process.
+    pub(crate) fn is_main(&self) -> bool {
+        self.pid == self.tid
+    }
+}
+
+/// The lanes of a recording, processes in order of their start, the main thread of each first.
+#[derive(Debug)]
+pub(crate) struct Lanes<'a> {
+    pub(crate) list: Vec<Lane<'a>>,
+    /// For each sample and wait of the recording the number of its lane; of those that do not go out any number.
+    of_sample: Vec<u32>,
+    of_wait: Vec<u32>,
+    /// Threads of the recording without a sample or wait among these.
+    pub(crate) threads_without: u64,
+}
+
+impl<'a> Lanes<'a> {
+    pub(crate) fn new(code: &Code<'a>) -> Self {
+        let recording = code.recording;
+        let known = Known::of(recording);
+        let mut numbers = HashMap::new();
+        let mut list: Vec<(Lane<'a>, Vec<(Monotonic, Moment)>)> = Vec::new();
+        let samples = code.samples.iter().map(|number| {
+            let sample = &recording.samples[*number as usize];
+            (sample.pid, sample.tid, sample.time, Moment::Sample(*number))
+        });
+        let waits = code.waits.iter().map(|number| {
+            let wait = &recording.waits[*number as usize];
+            (wait.pid, wait.tid, wait.start, Moment::Wait(*number))
+        });
+        for (pid, tid, time, moment) in samples.chain(waits) {
+            let (process, thread) = (known.process(pid, time), known.thread(pid, tid, time));
+            let number = *numbers.entry((pid, tid, process, thread)).or_insert_with(|| {
+                let process = process.map(|process| &recording.processes[process]);
+                let thread = thread.map(|thread| &recording.threads[thread]);
+                list.push((Lane { pid, tid, process, thread, moments: Vec::new() }, Vec::new()));
+                list.len() - 1
+            });
+            list[number].1.push((time, moment));
+        }
+        let start = |lane: &Lane<'_>| lane.process.map(|process| process.start);
+        list.sort_by_key(|(lane, _)| (start(lane), lane.pid, !lane.is_main(), lane.thread.map(|thread| thread.start), lane.tid));
+        let (mut of_sample, mut of_wait) = (vec![0; recording.samples.len()], vec![0; recording.waits.len()]);
+        let list: Vec<Lane<'a>> = list
+            .into_iter()
+            .enumerate()
+            .map(|(number, (lane, mut moments))| {
+                moments.sort_by_key(|(time, _)| *time);
+                let moments: Vec<Moment> = moments.into_iter().map(|(_, moment)| moment).collect();
+                for moment in &moments {
+                    match moment {
+                        Moment::Sample(sample) => of_sample[*sample as usize] = number as u32,
+                        Moment::Wait(wait) => of_wait[*wait as usize] = number as u32,
+                    }
+                }
+                Lane { moments, ..lane }
+            })
+            .collect();
+        let shown = list.iter().filter(|lane| lane.thread.is_some()).count();
+        let threads_without = recording.threads.len().saturating_sub(shown) as u64;
+        Lanes { list, of_sample, of_wait, threads_without }
+    }
+
+    /// The number of the lane of a moment among those that go out.
+    pub(crate) fn of(&self, moment: Moment) -> usize {
+        match moment {
+            Moment::Sample(sample) => self.of_sample[sample as usize] as usize,
+            Moment::Wait(wait) => self.of_wait[wait as usize] as usize,
+        }
+    }
+
+    /// For each lane a text for its process that no other process has: its pid, and where the kernel used that again `12.2`.
+    pub(crate) fn process_ids(&self) -> Vec<String> {
+        let mut seen: HashMap<u32, Vec<Option<Monotonic>>> = HashMap::new();
+        let id = |lane: &Lane<'_>| {
+            let starts = seen.entry(lane.pid).or_default();
+            let start = lane.process.map(|process| process.start);
+            let place = starts.iter().position(|seen| *seen == start).unwrap_or_else(|| {
+                starts.push(start);
+                starts.len() - 1
+            });
+            if place == 0 { lane.pid.to_string() } else { format!("{}.{}", lane.pid, place + 1) }
+        };
+        self.list.iter().map(id).collect()
+    }
+}
+
+/// Processes and threads by their ids.
+struct Known<'a> {
+    recording: &'a Recording,
+    processes: HashMap<u32, Vec<usize>>,
+    threads: HashMap<(u32, u32), Vec<usize>>,
+}
+
+impl<'a> Known<'a> {
+    fn of(recording: &'a Recording) -> Self {
+        let mut known = Known { recording, processes: HashMap::new(), threads: HashMap::new() };
+        for (place, process) in recording.processes.iter().enumerate() {
+            known.processes.entry(process.pid).or_default().push(place);
+        }
+        for (place, thread) in recording.threads.iter().enumerate() {
+            known.threads.entry((thread.pid, thread.tid)).or_default().push(place);
+        }
+        known
+    }
+
+    /// Of those with this id the last that had started; the first where none had.
+    fn process(&self, pid: u32, at: Monotonic) -> Option<usize> {
+        let list = self.processes.get(&pid)?;
+        list.iter().rev().find(|place| self.recording.processes[**place].start <= at).or(list.first()).copied()
+    }
+
+    fn thread(&self, pid: u32, tid: u32, at: Monotonic) -> Option<usize> {
+        let list = self.threads.get(&(pid, tid))?;
+        list.iter().rev().find(|place| self.recording.threads[**place].start <= at).or(list.first()).copied()
+    }
+}

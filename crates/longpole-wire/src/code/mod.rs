@@ -1,0 +1,217 @@
+//! Code out: what of a recording goes into the file of a profiler, and in what order. The formats: `docs/formats/profiles.md`.
+//!
+//! ```text
+//! process deploy (12)   thread main (12)   ▪▪▪▪ ──lock── ▪▪▪ ──sleep────── ▪      a lane: samples and waits, by time
+//!                       thread gz-1 (14)        ▪▪▪▪▪▪▪▪▪
+//! ```
+
+pub mod chrome;
+pub mod firefox;
+pub mod folded;
+pub(crate) mod lanes;
+pub mod pprof;
+pub mod speedscope;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use longpole_model::stack::LocationKind;
+use longpole_model::{
+    Frame, Location, LocationId, Loss, LossKind, Monotonic, Recording, SampleLink, Span, SpanIndex, StackId, Timestamp, Wait,
+};
+
+/// Stands in a stack that was not seen.
+const NO_STACK: &str = "[stack not seen]";
+
+/// What goes into the file: samples and waits of a recording.
+#[derive(Debug, Clone)]
+pub struct Code<'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// Numbers of the samples, ascending.
+    pub samples: Vec<u32>,
+    /// Numbers of the waits, ascending.
+    pub waits: Vec<u32>,
+    /// Of each wait of the recording, whether nobody's work waits in it: the thread waits for work, or does none of a span.
+    pub is_idle: Vec<bool>,
+    /// What is missing from the recording, for formats with a place for it.
+    pub notes: Vec<String>,
+    spans: SpanIndex,
+}
+
+impl<'a> Code<'a> {
+    /// All samples and waits of a recording, no wait idle.
+    pub fn new(recording: &'a Recording) -> Self {
+        Code {
+            recording,
+            samples: (0..recording.samples.len() as u32).collect(),
+            waits: (0..recording.waits.len() as u32).collect(),
+            is_idle: vec![false; recording.waits.len()],
+            notes: Vec::new(),
+            spans: SpanIndex::of(&recording.spans),
+        }
+    }
+
+    /// Whether there is nothing of code.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty() && self.waits.is_empty()
+    }
+
+    /// Wall time of a moment; in a recording without a clock, its monotonic time.
+    fn time(&self, at: Monotonic) -> Timestamp {
+        self.recording.clock.to_unix(at).unwrap_or_else(|| Timestamp::from_unix_nanos(at.0))
+    }
+
+    /// The earliest of all that goes into a file with spans.
+    pub(crate) fn origin(&self) -> Timestamp {
+        let recording = self.recording;
+        let spans = recording.spans.iter().map(|span| span.start);
+        let samples = self.samples.first().map(|sample| self.time(recording.samples[*sample as usize].time));
+        let waits = self.waits.iter().map(|wait| self.time(recording.waits[*wait as usize].start)).min();
+        spans.chain(samples).chain(waits).min().unwrap_or(recording.run.start)
+    }
+
+    /// The first and last moment of samples and waits.
+    fn ends(&self) -> (Timestamp, Timestamp) {
+        let samples = self.samples.iter().map(|sample| &self.recording.samples[*sample as usize]).map(|sample| (sample.time, sample.time));
+        let waits = self.waits.iter().map(|wait| &self.recording.waits[*wait as usize]).map(|wait| (wait.start, wait.end));
+        let ends = samples.chain(waits).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        ends.map_or((self.recording.run.start, self.recording.run.start), |(start, end)| (self.time(start), self.time(end)))
+    }
+
+    /// The nanoseconds between two samples that were asked for; 0 where nobody knows.
+    fn period_nanos(&self) -> u64 {
+        match self.recording.run.rate_hz {
+            0 => self.samples.first().map_or(0, |sample| self.recording.samples[*sample as usize].weight_nanos),
+            rate => 1_000_000_000 / u64::from(rate),
+        }
+    }
+
+    /// Entries of a stack, leaf first.
+    fn stack(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &'a Location> {
+        let recording = self.recording;
+        let ids = recording.stacks.get(stack.0 as usize).map_or(&[][..], |stack| &stack.locations);
+        ids.iter().filter_map(|id| recording.locations.get(id.0 as usize))
+    }
+
+    /// The span that a link names.
+    fn span_of(&self, link: Option<&SampleLink>) -> Option<(usize, &'a Span)> {
+        let (trace, span) = link?.span?;
+        let spans = &self.recording.spans;
+        self.spans.get(spans, trace, span).map(|place| (place, &spans[place]))
+    }
+
+    /// What formats of stacks and times have no place for.
+    pub(crate) fn losses(&self) -> Vec<Loss> {
+        let slices = self.recording.cpu_slices.len() as u64;
+        let mut losses = Vec::new();
+        lose(&mut losses, slices, "switches of threads, of which each state of a thread is made: only .lpole holds them");
+        losses
+    }
+}
+
+/// Counts what has no place.
+pub(crate) fn lose(losses: &mut Vec<Loss>, count: u64, what: &str) {
+    if count > 0 {
+        losses.push(Loss::new(LossKind::FormatCannotHold, count, what));
+    }
+}
+
+/// The frames of a location, innermost first; its address where symbols were not looked up.
+fn frames(location: &Location) -> Cow<'_, [Frame]> {
+    if !location.frames.is_empty() {
+        return Cow::Borrowed(&location.frames);
+    }
+    let function = match &location.kind {
+        LocationKind::Code { address, .. } => address.to_string(),
+        LocationKind::Unmapped { address } | LocationKind::Named { address: Some(address), .. } => address.to_string(),
+        LocationKind::Named { runtime, address: None } => format!("[{}]", runtime.as_str()),
+        LocationKind::Cut { reason } => format!("[{reason}]"),
+    };
+    Cow::Owned(vec![Frame { function, file: String::new(), line: 0, reason: None }])
+}
+
+/// What a thread waits for, as a frame below the function that waits: `[lock: futex]`.
+fn wait_frame(wait: &Wait) -> String {
+    let kind = wait.kind.as_str();
+    if wait.syscall.is_empty() { format!("[{kind}]") } else { format!("[{kind}: {}]", wait.syscall) }
+}
+
+/// Functions of stacks, each once: a name and a file.
+#[derive(Debug, Default)]
+struct Functions<'a> {
+    /// Name and file.
+    list: Vec<(Cow<'a, str>, &'a str)>,
+    numbers: HashMap<(Cow<'a, str>, &'a str), u32>,
+    of_location: HashMap<LocationId, Vec<u32>>,
+}
+
+impl<'a> Functions<'a> {
+    /// The number of a function.
+    fn number(&mut self, name: Cow<'a, str>, file: &'a str) -> u32 {
+        let next = self.list.len() as u32;
+        let number = *self.numbers.entry((name.clone(), file)).or_insert(next);
+        if number == next {
+            self.list.push((name, file));
+        }
+        number
+    }
+
+    /// The functions of a location, innermost first.
+    fn of_location(&mut self, location: &'a Location) -> &[u32] {
+        if !self.of_location.contains_key(&location.id) {
+            let numbers = match frames(location) {
+                Cow::Borrowed(frames) => frames.iter().map(|frame| self.number(Cow::Borrowed(&frame.function), &frame.file)).collect(),
+                Cow::Owned(frames) => frames.into_iter().map(|frame| self.number(Cow::Owned(frame.function), "")).collect(),
+            };
+            self.of_location.insert(location.id, numbers);
+        }
+        &self.of_location[&location.id]
+    }
+
+    /// The functions of a stack, root first.
+    fn of_stack(&mut self, code: &Code<'a>, stack: StackId) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        for location in code.stack(stack) {
+            numbers.extend_from_slice(self.of_location(location));
+        }
+        numbers.reverse();
+        numbers
+    }
+
+    /// The functions in which a wait ends, root first; the last is what it waits for.
+    fn of_wait(&mut self, code: &Code<'a>, wait: &'a Wait) -> Vec<u32> {
+        let mut numbers = match wait.stack {
+            Some(stack) => self.of_stack(code, stack),
+            None => vec![self.number(Cow::Borrowed(NO_STACK), "")],
+        };
+        numbers.push(self.number(Cow::Owned(wait_frame(wait)), ""));
+        numbers
+    }
+}
+
+/// Stacks as a tree: a node is an entry below its caller. Parents stand before their children.
+#[derive(Debug, Default)]
+struct Tree {
+    /// The caller, and the number of the entry.
+    nodes: Vec<(Option<u32>, u32)>,
+    numbers: HashMap<(Option<u32>, u32), u32>,
+}
+
+impl Tree {
+    /// The node of a stack, root first; `None` for an empty one.
+    fn node(&mut self, entries: impl IntoIterator<Item = u32>) -> Option<u32> {
+        let mut at = None;
+        for entry in entries {
+            let next = self.nodes.len() as u32;
+            let number = *self.numbers.entry((at, entry)).or_insert(next);
+            if number == next {
+                self.nodes.push((at, entry));
+            }
+            at = Some(number);
+        }
+        at
+    }
+}

@@ -1,0 +1,213 @@
+//! Code as a profile of pprof: how often and how long each stack was on a CPU and blocked, by process, thread and span.
+//!
+//! ```text
+//! sample   hash_block ← compress ← main    samples 12, cpu 12 ms     process "deploy" pid 12 … span_id "00f0…" span_name "build"
+//! sample   [stack not seen]                waits 1, off_cpu 80 ms    process "deploy" pid 12 … wait "lock" syscall "futex"
+//! ```
+
+use std::collections::HashMap;
+
+use longpole_model::stack::LocationKind;
+use longpole_model::{Evidence, Location, LocationId, Loss, MappingId, Runtime, SampleLink, StackId, WaitKind};
+
+use super::lanes::{Lane, Lanes, Moment};
+use super::{Code, NO_STACK, frames, lose};
+use crate::pprof::{self, Label, LabelValue, Profile};
+
+/// Always all four, so that profiles can be added and subtracted.
+const SAMPLE_TYPES: [(&str, &str); 4] = [("samples", "count"), ("cpu", "nanoseconds"), ("waits", "count"), ("off_cpu", "nanoseconds")];
+
+/// The profile, and what it has no place for.
+pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
+    let (start, end) = code.ends();
+    let mut profile = Profile::default();
+    profile.sample_types = SAMPLE_TYPES.to_vec();
+    profile.sample_type_default = if code.samples.is_empty() { SAMPLE_TYPES[3].0 } else { SAMPLE_TYPES[1].0 };
+    profile.period = (SAMPLE_TYPES[1].0, SAMPLE_TYPES[1].1, i64::try_from(code.period_nanos()).unwrap_or(i64::MAX));
+    profile.start = start;
+    profile.duration_nanos = end.nanos_since(start);
+    profile.comments = comments(code);
+    let lanes = Lanes::new(code);
+    let mut places = Places::of(code, &mut profile);
+    for (key, values) in rows(code, &lanes) {
+        let stack = match key.stack {
+            Some(stack) => code.stack(stack).map(|location| places.location(&mut profile, location)).collect(),
+            None => vec![places.no_stack(&mut profile)],
+        };
+        profile.sample(stack, values.to_vec(), labels(code, &lanes.list[key.lane], &key));
+    }
+    let mut losses = code.losses();
+    lose(&mut losses, (code.samples.len() + code.waits.len()) as u64, "times of samples and waits: a profile holds sums");
+    let spans = code.recording.spans.len() as u64;
+    lose(&mut losses, spans, "times, attributes and events of spans: a profile of code holds ids and names of those that ran in it");
+    (profile.encode(), losses)
+}
+
+fn comments(code: &Code<'_>) -> Vec<String> {
+    let run = &code.recording.run;
+    let command = (!run.command.is_empty()).then(|| run.command.join(" "));
+    let host = (!run.host.is_empty()).then(|| format!("recorded by longpole {} on {}", run.version, run.host));
+    command.into_iter().chain(host).chain(code.notes.iter().map(|note| format!("missing: {note}"))).collect()
+}
+
+/// What samples have in common that are one in the profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key<'a> {
+    stack: Option<StackId>,
+    lane: usize,
+    /// Place of the span, and how it is known.
+    span: Option<usize>,
+    evidence: Evidence,
+    wait: Option<WaitKey<'a>>,
+}
+
+/// What waits have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct WaitKey<'a> {
+    kind: WaitKind,
+    syscall: &'a str,
+    is_idle: bool,
+}
+
+/// The samples of the profile, in the order in which each is first met, with the values of the four types.
+fn rows<'a>(code: &Code<'a>, lanes: &Lanes<'a>) -> Vec<(Key<'a>, [i64; 4])> {
+    let recording = code.recording;
+    let mut numbers: HashMap<Key<'a>, usize> = HashMap::new();
+    let mut rows: Vec<(Key<'a>, [i64; 4])> = Vec::new();
+    let mut add = |key: Key<'a>, values: [i64; 4]| {
+        let number = *numbers.entry(key).or_insert(rows.len());
+        match rows.get_mut(number) {
+            Some((_, sums)) => sums.iter_mut().zip(values).for_each(|(sum, value)| *sum = sum.saturating_add(value)),
+            None => rows.push((key, values)),
+        }
+    };
+    let whose = |link: Option<&SampleLink>| {
+        let evidence = link.map_or(Evidence::None, |link| link.evidence);
+        (code.span_of(link).map(|(place, _)| place), evidence)
+    };
+    for &number in &code.samples {
+        let sample = &recording.samples[number as usize];
+        let (span, evidence) = whose(recording.sample_links.get(number as usize));
+        let key = Key { stack: Some(sample.stack), lane: lanes.of(Moment::Sample(number)), span, evidence, wait: None };
+        add(key, [1, nanos(sample.weight_nanos), 0, 0]);
+    }
+    for &number in &code.waits {
+        let wait = &recording.waits[number as usize];
+        let (span, evidence) = whose(recording.wait_links.get(number as usize));
+        let is_idle = code.is_idle.get(number as usize).copied().unwrap_or(false);
+        let about = WaitKey { kind: wait.kind, syscall: &wait.syscall, is_idle };
+        let key = Key { stack: wait.stack, lane: lanes.of(Moment::Wait(number)), span, evidence, wait: Some(about) };
+        add(key, [0, 0, 1, nanos(wait.nanos())]);
+    }
+    rows
+}
+
+fn nanos(nanos: u64) -> i64 {
+    i64::try_from(nanos).unwrap_or(i64::MAX)
+}
+
+fn labels(code: &Code<'_>, lane: &Lane<'_>, key: &Key<'_>) -> Vec<Label> {
+    let mut labels = Vec::new();
+    let mut text = |key: &'static str, value: String| {
+        if !value.is_empty() {
+            labels.push(Label { key, value: LabelValue::Text(value) });
+        }
+    };
+    text("process", lane.process.map(|process| process.name.clone()).unwrap_or_default());
+    text("thread", lane.thread.map(|thread| thread.name.clone()).unwrap_or_default());
+    if let Some(span) = key.span.map(|place| &code.recording.spans[place]) {
+        text("trace_id", span.trace_id.to_string());
+        text("span_id", span.span_id.to_string());
+        text("span_name", span.name.to_string());
+        text("service_name", span.service_name().to_owned());
+    }
+    if key.evidence != Evidence::None {
+        text("span_evidence", key.evidence.as_str().to_owned());
+    }
+    if let Some(wait) = key.wait {
+        text("wait", wait.kind.as_str().to_owned());
+        text("syscall", wait.syscall.to_owned());
+        text("idle", if wait.is_idle { "true".to_owned() } else { String::new() });
+    }
+    for (key, id) in [("pid", lane.pid), ("tid", lane.tid)] {
+        if id > 0 {
+            labels.push(Label { key, value: LabelValue::Number(i64::from(id)) });
+        }
+    }
+    labels
+}
+
+/// Numbers in the profile of what stacks consist of.
+#[derive(Default)]
+struct Places {
+    mappings: HashMap<MappingId, u64>,
+    runtimes: HashMap<Runtime, u64>,
+    locations: HashMap<LocationId, u64>,
+    no_stack: Option<u64>,
+}
+
+impl Places {
+    /// With every binary that a stack stands in; readers take the first for the program, so that of the command stands first.
+    fn of(code: &Code<'_>, profile: &mut Profile) -> Self {
+        let recording = code.recording;
+        let mut knows: HashMap<MappingId, [bool; 4]> = HashMap::new();
+        let mut is_used = vec![false; recording.stacks.len()];
+        let samples = code.samples.iter().map(|sample| recording.samples[*sample as usize].stack);
+        let waits = code.waits.iter().filter_map(|wait| recording.waits[*wait as usize].stack);
+        for stack in samples.chain(waits) {
+            if let Some(used) = is_used.get_mut(stack.0 as usize) {
+                *used = true;
+            }
+        }
+        for stack in recording.stacks.iter().filter(|stack| is_used.get(stack.id.0 as usize) == Some(&true)) {
+            for location in code.stack(stack.id) {
+                if let LocationKind::Code { mapping, .. } = location.kind {
+                    let frames = &location.frames;
+                    let known = knows.entry(mapping).or_default();
+                    known[0] |= frames.iter().any(|frame| frame.reason.is_none());
+                    known[1] |= frames.iter().any(|frame| !frame.file.is_empty());
+                    known[2] |= frames.iter().any(|frame| frame.line > 0);
+                    known[3] |= frames.len() > 1;
+                }
+            }
+        }
+        let root = recording.processes.iter().find(|process| Some(process.pid) == recording.run.root_pid);
+        let root = root.map_or("", |process| process.executable.as_str());
+        let mut used: Vec<_> = recording.mappings.iter().filter_map(|mapping| Some((mapping, *knows.get(&mapping.id)?))).collect();
+        used.sort_by_key(|(mapping, _)| mapping.path != root);
+        let mut places = Places::default();
+        for (mapping, knows) in used {
+            let build_id = mapping.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+            let number = profile.mapping(pprof::Mapping { path: mapping.path.clone(), build_id, knows });
+            places.mappings.insert(mapping.id, number);
+        }
+        places
+    }
+
+    fn location(&mut self, profile: &mut Profile, location: &Location) -> u64 {
+        if let Some(number) = self.locations.get(&location.id) {
+            return *number;
+        }
+        let (mapping, address) = match &location.kind {
+            LocationKind::Code { mapping, address } => (self.mappings.get(mapping).copied().unwrap_or(0), address.0),
+            LocationKind::Unmapped { address } => (0, address.0),
+            LocationKind::Named { runtime, address } => {
+                let path = format!("[{}]", runtime.as_str());
+                let new = || profile.mapping(pprof::Mapping { path, build_id: String::new(), knows: [true, true, true, false] });
+                (*self.runtimes.entry(*runtime).or_insert_with(new), address.map_or(0, |address| address.0))
+            }
+            LocationKind::Cut { .. } => (0, 0),
+        };
+        let lines = frames(location).iter().map(|frame| (profile.function(&frame.function, &frame.file), frame.line)).collect();
+        let number = profile.location(pprof::Location { mapping, address, lines });
+        self.locations.insert(location.id, number);
+        number
+    }
+
+    fn no_stack(&mut self, profile: &mut Profile) -> u64 {
+        *self.no_stack.get_or_insert_with(|| {
+            let lines = vec![(profile.function(NO_STACK, ""), 0)];
+            profile.location(pprof::Location { lines, ..Default::default() })
+        })
+    }
+}
