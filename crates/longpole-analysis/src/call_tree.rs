@@ -83,6 +83,9 @@ fn per_stack(samples: impl Iterator<Item = (StackId, u64)>) -> Vec<(StackId, u64
     out
 }
 
+/// What lies on a line: of samples, then of waits.
+type LineWeight = (u64, u64);
+
 impl Functions {
     /// The functions of this recording.
     pub fn new(recording: &Recording) -> Functions {
@@ -145,7 +148,7 @@ impl Functions {
                 add(weights.entry((id, line)).or_default(), weight);
             }
         }
-        let mut best: Vec<Option<((u64, u64), Reverse<u32>)>> = vec![None; self.list.len()];
+        let mut best: Vec<Option<(LineWeight, Reverse<u32>)>> = vec![None; self.list.len()];
         for ((id, line), weight) in weights {
             let slot = &mut best[id as usize];
             *slot = (*slot).max(Some((weight, Reverse(line))));
