@@ -508,7 +508,7 @@ impl Report {
     /// Waits of these nodes and of everything below them, ascending; without nodes, of the whole run. Workers that wait for work, and
     /// threads of which nobody knows what they work for, wait for no node.
     pub fn waits_below(&self, roots: Option<&[usize]>) -> Vec<u32> {
-        let nodes = roots.unwrap_or(&[0]).iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end);
+        let nodes = roots.unwrap_or(&[0]).iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end());
         let mut waits: Vec<u32> = nodes.flat_map(|node| self.waits.of_node(node)).map(|wait| wait.wait).collect();
         waits.sort_unstable();
         waits
