@@ -59,6 +59,16 @@ pub enum FileError {
         /// Offset in the file.
         offset: u64,
     },
+    /// A line of the file is none of its format.
+    #[error("{problem}, in line {line} at byte {offset} of the file")]
+    Line {
+        /// Line, counted from 1.
+        line: u64,
+        /// Offset of its first byte in the file.
+        offset: u64,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// A document in the file cannot be understood.
     #[error("{error}, in the document at byte {offset} of the file")]
     Document {
@@ -113,6 +123,18 @@ pub enum Problem {
         /// The limit.
         limit: u32,
     },
+    /// A field that must be there is not, or not as often as others say.
+    Missing {
+        /// The field.
+        field: u32,
+    },
+    /// A number that stands for an entry of a table stands for none.
+    NoSuch {
+        /// Name of the table.
+        table: &'static str,
+        /// The number.
+        index: u64,
+    },
 }
 
 impl fmt::Display for Problem {
@@ -126,6 +148,8 @@ impl fmt::Display for Problem {
             Problem::Group { field } => write!(f, "unbalanced group of field {field}"),
             Problem::TooDeep { limit } => write!(f, "values nested deeper than {limit}"),
             Problem::TooMany { limit } => write!(f, "more than {limit} values in one span, resource or scope"),
+            Problem::Missing { field } => write!(f, "too few or too many of field {field}"),
+            Problem::NoSuch { table, index } => write!(f, "no entry {index} in {table}"),
         }
     }
 }

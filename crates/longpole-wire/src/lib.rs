@@ -17,6 +17,8 @@
 //! | Jaeger's JSON | [`jaeger::decode`] | [`jaeger::encode`] |
 //! | Chrome traces | | [`chrome_trace::encode`] |
 //! | code as pprof, Firefox Profiler's, speedscope's, folded stacks | | [`code::pprof`], [`code::firefox`], [`code::speedscope`], [`code::folded`] |
+//! | `perf.data` | [`perf_data::PerfData`] | |
+//! | pprof, folded stacks | [`profile::decode`] | [`pprof::Profile`], of wall time |
 //! | files of any of these | [`file::identify`], [`file::decode`] | |
 //! | Pulumi's engine events | [`pulumi_event::parse`] | |
 //! | W3C `traceparent` | [`traceparent`] | the same |
@@ -45,8 +47,10 @@ pub mod jaeger;
 mod json;
 pub mod limits;
 pub mod otlp;
+pub mod perf_data;
 mod plain;
 pub mod pprof;
+pub mod profile;
 mod protobuf;
 pub mod pulumi_event;
 pub mod pulumi_payload;

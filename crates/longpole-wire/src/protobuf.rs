@@ -88,6 +88,11 @@ impl<'a> Reader<'a> {
         Ok(Some(Field { number, offset, value }))
     }
 
+    /// The next number of a packed list, or `None` at its end.
+    pub(crate) fn next_packed(&mut self) -> Result<Option<u64>, DecodeError> {
+        if self.rest.is_empty() { Ok(None) } else { self.varint().map(Some) }
+    }
+
     /// An error in this message.
     #[cold]
     pub(crate) fn error_at(&self, offset: usize, problem: Problem) -> DecodeError {

@@ -1,0 +1,91 @@
+//! Folded stacks, as `stackcollapse-perf.pl`, `inferno-collapse-*`, `py-spy record -f raw` and many more write them.
+//!
+//! ```text
+//! # comment
+//! main;work;hash 12         root first; 12 samples, or nanoseconds, or bytes: the file does not say
+//! main;work;read file 0.5   the number is what stands behind the last space
+//! ```
+
+use std::collections::HashMap;
+
+use longpole_model::stack::{LocationKind, Runtime};
+use longpole_model::{Frame, LocationId};
+
+use super::{Numbers, Profile, ProfileSample, ValueType, push_location};
+use crate::error::FileError;
+
+/// Lines that are looked at to know the format.
+const LINES_LOOKED_AT: usize = 20;
+
+/// Parts of a sample that are kept where numbers are no whole ones.
+const PARTS: f64 = 1e6;
+
+/// A stack and its number; `None` where the line is none.
+fn parse(line: &[u8]) -> Option<(&[u8], Number)> {
+    let space = line.iter().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
+    let (stack, number) = (line[..space].trim_ascii(), &line[space + 1..]);
+    let number = std::str::from_utf8(number).ok()?;
+    // What else reads as a number, `inf` and `1e9`, is a name in such a file.
+    if stack.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return None;
+    }
+    let whole = number.parse::<i64>().ok().map(Number::Whole);
+    Some((stack, whole.or_else(|| number.parse::<f64>().ok().map(Number::Broken))?))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Number {
+    Whole(i64),
+    Broken(f64),
+}
+
+/// Lines that say something, each with its number, counted from 1, and its offset.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8], u64)> {
+    let mut offset = 0;
+    let all = bytes.split_inclusive(|byte| *byte == b'\n').map(move |line| {
+        let at = offset;
+        offset += line.len() as u64;
+        (line.trim_ascii(), at)
+    });
+    (1u64..).zip(all).filter(|(_, (line, _))| !line.is_empty() && !line.starts_with(b"#")).map(|(number, (line, at))| (number, line, at))
+}
+
+/// Whether every line at the beginning is a stack with a number.
+pub(super) fn is_one(first_bytes: &[u8]) -> bool {
+    let looked_at: Vec<&[u8]> = lines(first_bytes).map(|(_, line, _)| line).take(LINES_LOOKED_AT).collect();
+    // The last line may go on behind what was given.
+    let whole = if looked_at.len() > 1 { &looked_at[..looked_at.len() - 1] } else { &looked_at[..] };
+    !whole.is_empty() && whole.iter().all(|line| parse(line).is_some() && std::str::from_utf8(line).is_ok())
+}
+
+pub(super) fn decode(bytes: &[u8]) -> Result<Profile, FileError> {
+    let mut samples = Vec::new();
+    for (number, line, offset) in lines(bytes) {
+        samples.push(parse(line).ok_or(FileError::Line { line: number, offset, problem: "no stack with a number behind it" })?);
+    }
+    let is_whole = samples.iter().all(|(_, number)| matches!(number, Number::Whole(_)));
+    let unit = if is_whole { "count" } else { "millionths" };
+    let mut profile = Profile { types: vec![ValueType { name: "samples".to_owned(), unit: unit.to_owned() }], ..Profile::default() };
+    let (mut numbers, mut known, mut stack) = (Numbers::default(), HashMap::new(), Vec::new());
+    for (names, number) in samples {
+        stack.clear();
+        for name in names.split(|byte| *byte == b';').rev().map(<[u8]>::trim_ascii).filter(|name| !name.is_empty()) {
+            let location = *known.entry(name).or_insert_with(|| location(&mut profile, name));
+            stack.push(location);
+        }
+        let value = match number {
+            Number::Whole(value) if is_whole => value,
+            Number::Whole(value) => (value as f64 * PARTS) as i64,
+            Number::Broken(value) => (value * PARTS) as i64,
+        };
+        let stack = numbers.stack(&mut profile, &stack);
+        profile.samples.push(ProfileSample { stack, values: vec![value], ..ProfileSample::default() });
+    }
+    Ok(profile)
+}
+
+fn location(profile: &mut Profile, name: &[u8]) -> LocationId {
+    let function = String::from_utf8_lossy(name).into_owned();
+    let frame = Frame { function, file: String::new(), line: 0, reason: None };
+    push_location(profile, LocationKind::Named { runtime: Runtime::Other, address: None }, vec![frame])
+}

@@ -1,0 +1,153 @@
+//! Profiles that are sums: how often, or how long, each stack was seen, and not when.
+//!
+//! ```text
+//! bytes ─ identify ─► ProfileFormat ─ decode ─► Profile { stacks, and for each its values of every type }
+//! ```
+//!
+//! Which of the values stands for time is not decided here.
+
+mod folded;
+mod pprof;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::Read;
+
+use longpole_model::stack::{Location, LocationKind};
+use longpole_model::time::Timestamp;
+use longpole_model::{Frame, LocationId, Mapping, SpanId, Stack, StackId, TraceId};
+
+use crate::error::FileError;
+use crate::limits::Limits;
+
+/// A format of profiles that are sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProfileFormat {
+    /// `profile.proto`, unpacked.
+    Pprof,
+    /// `main;work;hash 12`: a stack on each line, the root first, and how often.
+    Folded,
+}
+
+impl ProfileFormat {
+    /// Every format.
+    pub const ALL: [ProfileFormat; 2] = [ProfileFormat::Pprof, ProfileFormat::Folded];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProfileFormat::Pprof => "pprof",
+            ProfileFormat::Folded => "folded",
+        }
+    }
+}
+
+impl fmt::Display for ProfileFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a number counts, and in what: `cpu` in `nanoseconds`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ValueType {
+    /// What.
+    pub name: String,
+    /// In what.
+    pub unit: String,
+}
+
+impl fmt::Display for ValueType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.name, self.unit)
+    }
+}
+
+/// A stack with what was counted of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProfileSample {
+    /// Its number.
+    pub stack: u32,
+    /// A value for each type.
+    pub values: Vec<i64>,
+    /// Process, 0 where it is not said.
+    pub pid: u32,
+    /// Thread, 0 where it is not said.
+    pub tid: u32,
+    /// Name of the thread, empty where it is not said.
+    pub thread: String,
+    /// The span that was current, where a label names it.
+    pub span: Option<(TraceId, SpanId)>,
+}
+
+/// A profile.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Profile {
+    /// What the values of samples are; at least one.
+    pub types: Vec<ValueType>,
+    /// The one that its maker would show first.
+    pub default_type: Option<usize>,
+    /// What was counted between two samples, and how much of it.
+    pub period: Option<(ValueType, i64)>,
+    /// When it began, where it says so.
+    pub start: Option<Timestamp>,
+    /// How long it took, 0 where it does not say.
+    pub duration_nanos: u64,
+    /// Binaries by number.
+    pub mappings: Vec<Mapping>,
+    /// Locations by number, each with its frames.
+    pub locations: Vec<Location>,
+    /// Stacks by number.
+    pub stacks: Vec<Stack>,
+    /// What was counted.
+    pub samples: Vec<ProfileSample>,
+}
+
+/// Gives out the numbers of locations and stacks.
+#[derive(Default)]
+struct Numbers {
+    stacks: HashMap<Box<[LocationId]>, u32>,
+}
+
+impl Numbers {
+    /// The number of a stack, leaf first.
+    fn stack(&mut self, profile: &mut Profile, locations: &[LocationId]) -> u32 {
+        if let Some(number) = self.stacks.get(locations) {
+            return *number;
+        }
+        let number = profile.stacks.len() as u32;
+        profile.stacks.push(Stack { id: StackId(number), locations: locations.to_vec() });
+        self.stacks.insert(locations.into(), number);
+        number
+    }
+}
+
+fn push_location(profile: &mut Profile, kind: LocationKind, frames: Vec<Frame>) -> LocationId {
+    let id = LocationId(profile.locations.len() as u32);
+    profile.locations.push(Location { id, kind, frames });
+    id
+}
+
+/// The format of a profile by its first bytes; `None` where it is none.
+pub fn guess(first_bytes: &[u8]) -> Option<ProfileFormat> {
+    if pprof::is_one(first_bytes) {
+        return Some(ProfileFormat::Pprof);
+    }
+    folded::is_one(first_bytes).then_some(ProfileFormat::Folded)
+}
+
+/// Reads a profile. It is taken whole or not at all.
+pub fn decode(input: impl Read, format: ProfileFormat, limits: &Limits) -> Result<Profile, FileError> {
+    let mut bytes = Vec::new();
+    input.take(limits.document_bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(FileError::Read)?;
+    if bytes.len() > limits.document_bytes_max {
+        return Err(FileError::TooLarge { limit_bytes: limits.document_bytes_max, offset: 0 });
+    }
+    match format {
+        ProfileFormat::Pprof => pprof::decode(&bytes).map_err(|error| FileError::Document { error, offset: 0 }),
+        ProfileFormat::Folded => folded::decode(&bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests;

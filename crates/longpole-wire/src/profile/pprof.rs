@@ -1,0 +1,349 @@
+//! pprof's `profile.proto` in, with addresses, inlined calls, binaries and labels.
+//!
+//! ```text
+//! sample_type   cpu/nanoseconds, samples/count        texts are numbers in a table
+//! sample        location_id [9, 7], value [2, 20000000], label { pid 12 }      leaf first
+//! location 9    mapping 1, address 0x4f3a0, line { hash, 12 } line { work, 40 }     innermost first
+//! ```
+//!
+//! Tables may stand anywhere, also behind what refers to them; so the bytes are walked over once for each table.
+
+use std::collections::HashMap;
+
+use longpole_model::stack::{LocationKind, Runtime};
+use longpole_model::time::Timestamp;
+use longpole_model::{AbsAddr, Frame, LocationId, Mapping, MappingId, SpanId, TraceId, VirtOffset};
+
+use super::{Numbers, Profile, ProfileSample, ValueType, push_location};
+use crate::error::{DecodeError, Problem};
+use crate::protobuf::{Field, Reader, Value};
+
+/// Numbers of the fields of a profile.
+mod field {
+    pub(super) const SAMPLE_TYPE: u32 = 1;
+    pub(super) const SAMPLE: u32 = 2;
+    pub(super) const MAPPING: u32 = 3;
+    pub(super) const LOCATION: u32 = 4;
+    pub(super) const FUNCTION: u32 = 5;
+    pub(super) const TEXT: u32 = 6;
+    pub(super) const TIME: u32 = 9;
+    pub(super) const DURATION: u32 = 10;
+    pub(super) const PERIOD_TYPE: u32 = 11;
+    pub(super) const PERIOD: u32 = 12;
+    pub(super) const COMMENT: u32 = 13;
+    pub(super) const DEFAULT_TYPE: u32 = 14;
+    pub(super) const LAST: u32 = 15;
+}
+
+/// Whether these are the first bytes of a profile: fields that it has, of the types they have, several or nothing else.
+pub(super) fn is_one(first_bytes: &[u8]) -> bool {
+    let mut reader = Reader::new(first_bytes);
+    let mut seen = 0;
+    loop {
+        let offset = reader.offset();
+        match reader.next() {
+            Ok(Some(Field { number: 1..=6 | field::PERIOD_TYPE | field::COMMENT, value: Value::Bytes(_), .. })) => seen += 1,
+            Ok(Some(Field { number: 7..=field::DURATION | field::PERIOD..=field::LAST, value: Value::Varint(_), .. })) => seen += 1,
+            Ok(Some(_)) => return false,
+            Ok(None) => return seen > 1,
+            // The last one may go on behind what was given.
+            Err(DecodeError::Protobuf { problem: Problem::Truncated, .. }) => return seen > 1 && offset > 0,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Tables of a profile by the numbers that it gives.
+struct Tables<'a> {
+    texts: Vec<&'a [u8]>,
+    functions: HashMap<u64, Function>,
+    mappings: HashMap<u64, MappedAt>,
+    locations: HashMap<u64, LocationId>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Function {
+    name: u64,
+    system_name: u64,
+    file: u64,
+}
+
+#[derive(Clone, Copy)]
+struct MappedAt {
+    mapping: MappingId,
+    start: u64,
+    file_offset: u64,
+}
+
+pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
+    let whole = Reader::new(bytes).named("Profile");
+    let mut profile = Profile::default();
+    let mut tables = Tables { texts: Vec::new(), functions: HashMap::new(), mappings: HashMap::new(), locations: HashMap::new() };
+    each(whole, |reader, it| {
+        if it.number == field::TEXT {
+            tables.texts.push(message(reader, it, "string_table")?.bytes());
+        }
+        Ok(())
+    })?;
+    let (mut period_type, mut default_type) = (None, 0);
+    let mut period = 0;
+    each(whole, |reader, it| {
+        match it.number {
+            field::SAMPLE_TYPE => profile.types.push(tables.value_type(message(reader, it, "ValueType")?)?),
+            field::PERIOD_TYPE => period_type = Some(tables.value_type(message(reader, it, "ValueType")?)?),
+            field::MAPPING => tables.mapping(message(reader, it, "Mapping")?, &mut profile)?,
+            field::FUNCTION => tables.function(message(reader, it, "Function")?)?,
+            field::TIME => profile.start = Some(number(reader, it)?.cast_signed()).filter(|time| *time > 0).map(Timestamp),
+            field::DURATION => profile.duration_nanos = u64::try_from(number(reader, it)?.cast_signed()).unwrap_or(0),
+            field::PERIOD => period = number(reader, it)?.cast_signed(),
+            field::DEFAULT_TYPE => default_type = number(reader, it)?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    each(whole, |reader, it| match it.number {
+        field::LOCATION => tables.location(message(reader, it, "Location")?, &mut profile),
+        _ => Ok(()),
+    })?;
+    let mut numbers = Numbers::default();
+    each(whole, |reader, it| match it.number {
+        field::SAMPLE => tables.sample(message(reader, it, "Sample")?, &mut profile, &mut numbers),
+        _ => Ok(()),
+    })?;
+    if profile.types.is_empty() {
+        return Err(whole.error_at(0, Problem::Missing { field: field::SAMPLE_TYPE }));
+    }
+    profile.period = period_type.filter(|_| period > 0).map(|kind| (kind, period));
+    if default_type > 0 {
+        let name = tables.text(default_type, whole)?;
+        profile.default_type = profile.types.iter().position(|known| known.name == name);
+    }
+    Ok(profile)
+}
+
+fn each<'a>(mut reader: Reader<'a>, mut take: impl FnMut(&Reader<'a>, Field<'a>) -> Result<(), DecodeError>) -> Result<(), DecodeError> {
+    while let Some(field) = reader.next()? {
+        take(&reader, field)?;
+    }
+    Ok(())
+}
+
+fn message<'a>(reader: &Reader<'a>, field: Field<'a>, name: &'static str) -> Result<Reader<'a>, DecodeError> {
+    match field.value {
+        Value::Bytes(inner) => Ok(inner.named(name)),
+        _ => Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
+    }
+}
+
+fn number(reader: &Reader<'_>, field: Field<'_>) -> Result<u64, DecodeError> {
+    match field.value {
+        Value::Varint(number) => Ok(number),
+        _ => Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
+    }
+}
+
+/// Adds a number of a list, or several that are packed.
+fn list(reader: &Reader<'_>, field: Field<'_>, into: &mut Vec<u64>) -> Result<(), DecodeError> {
+    match field.value {
+        Value::Bytes(mut packed) => {
+            while let Some(number) = packed.next_packed()? {
+                into.push(number);
+            }
+        }
+        _ => into.push(number(reader, field)?),
+    }
+    Ok(())
+}
+
+impl<'a> Tables<'a> {
+    fn text(&self, index: u64, at: Reader<'_>) -> Result<String, DecodeError> {
+        let text = usize::try_from(index).ok().and_then(|index| self.texts.get(index));
+        match text {
+            Some(text) => Ok(String::from_utf8_lossy(text).into_owned()),
+            // Texts of nothing, in a profile without any.
+            None if index == 0 => Ok(String::new()),
+            None => Err(at.error_at(at.offset(), Problem::NoSuch { table: "string_table", index })),
+        }
+    }
+
+    fn value_type(&self, at: Reader<'a>) -> Result<ValueType, DecodeError> {
+        let (mut name, mut unit) = (0, 0);
+        each(at, |reader, it| {
+            match it.number {
+                1 => name = number(reader, it)?,
+                2 => unit = number(reader, it)?,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(ValueType { name: self.text(name, at)?, unit: self.text(unit, at)? })
+    }
+
+    fn function(&mut self, at: Reader<'a>) -> Result<(), DecodeError> {
+        let (mut id, mut function) = (0, Function::default());
+        each(at, |reader, it| {
+            match it.number {
+                1 => id = number(reader, it)?,
+                2 => function.name = number(reader, it)?,
+                3 => function.system_name = number(reader, it)?,
+                4 => function.file = number(reader, it)?,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.functions.insert(id, function);
+        Ok(())
+    }
+
+    fn mapping(&mut self, at: Reader<'a>, profile: &mut Profile) -> Result<(), DecodeError> {
+        let (mut id, mut start, mut file_offset, mut path, mut build_id) = (0, 0, 0, 0, 0);
+        each(at, |reader, it| {
+            match it.number {
+                1 => id = number(reader, it)?,
+                2 => start = number(reader, it)?,
+                4 => file_offset = number(reader, it)?,
+                5 => path = number(reader, it)?,
+                6 => build_id = number(reader, it)?,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let (path, build_id) = (self.text(path, at)?, hex(&self.text(build_id, at)?));
+        let known = profile.mappings.iter().find(|known| known.path == path && known.build_id == build_id).map(|known| known.id);
+        let mapping = known.unwrap_or_else(|| {
+            let id = MappingId(profile.mappings.len() as u32);
+            profile.mappings.push(Mapping { id, path, build_id });
+            id
+        });
+        self.mappings.insert(id, MappedAt { mapping, start, file_offset });
+        Ok(())
+    }
+
+    fn location(&mut self, at: Reader<'a>, profile: &mut Profile) -> Result<(), DecodeError> {
+        let (mut id, mut mapping, mut address, mut frames) = (0, 0, 0, Vec::new());
+        each(at, |reader, it| {
+            match it.number {
+                1 => id = number(reader, it)?,
+                2 => mapping = number(reader, it)?,
+                3 => address = number(reader, it)?,
+                4 => frames.push(self.frame(message(reader, it, "Line")?)?),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let mapped = match mapping {
+            0 => None,
+            index => Some(
+                *self.mappings.get(&index).ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: "mapping", index }))?,
+            ),
+        };
+        let kind = match mapped {
+            // Where in the binary it is, as far as the profile says: by its offset in the file.
+            Some(mapped) if address > 0 => LocationKind::Code {
+                mapping: mapped.mapping,
+                address: VirtOffset(address.wrapping_sub(mapped.start).wrapping_add(mapped.file_offset)),
+            },
+            _ => LocationKind::Named { runtime: Runtime::Other, address: (address > 0).then_some(AbsAddr(address)) },
+        };
+        if frames.is_empty() {
+            let path = mapped.and_then(|mapped| profile.mappings.get(mapped.mapping.0 as usize)).map_or("", |mapping| &mapping.path);
+            let place = match &kind {
+                LocationKind::Code { address, .. } => format!("{}+{address}", path.rsplit('/').next().unwrap_or_default()),
+                _ => format!("[unmapped {}]", AbsAddr(address)),
+            };
+            let reason = Some("the profile has no name for it".to_owned());
+            frames.push(Frame { function: place, file: String::new(), line: 0, reason });
+        }
+        let location = push_location(profile, kind, frames);
+        self.locations.insert(id, location);
+        Ok(())
+    }
+
+    fn frame(&self, at: Reader<'a>) -> Result<Frame, DecodeError> {
+        let (mut function, mut line) = (0, 0);
+        each(at, |reader, it| {
+            match it.number {
+                1 => function = number(reader, it)?,
+                2 => line = number(reader, it)?,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let known = self.functions.get(&function).copied();
+        let known = known.ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: "function", index: function }))?;
+        let name = if known.name > 0 { known.name } else { known.system_name };
+        let name = self.text(name, at)?;
+        let reason = name.is_empty().then(|| "the profile has no name for it".to_owned());
+        let function = if name.is_empty() { "[unnamed]".to_owned() } else { name };
+        Ok(Frame { function, file: self.text(known.file, at)?, line: u32::try_from(line).unwrap_or(0), reason })
+    }
+
+    fn sample(&self, at: Reader<'a>, profile: &mut Profile, numbers: &mut Numbers) -> Result<(), DecodeError> {
+        let (mut locations, mut values, mut labels) = (Vec::new(), Vec::new(), Labels::default());
+        each(at, |reader, it| match it.number {
+            1 => list(reader, it, &mut locations),
+            2 => list(reader, it, &mut values),
+            3 => self.label(message(reader, it, "Label")?, &mut labels),
+            _ => Ok(()),
+        })?;
+        if values.len() != profile.types.len() {
+            return Err(at.error_at(at.offset(), Problem::Missing { field: 2 }));
+        }
+        let stack: Result<Vec<LocationId>, DecodeError> = locations
+            .into_iter()
+            .map(|index| {
+                let known = self.locations.get(&index).copied();
+                known.ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: "location", index }))
+            })
+            .collect();
+        let stack = numbers.stack(profile, &stack?);
+        let Labels { pid, tid, thread, trace, span } = labels;
+        let values = values.into_iter().map(u64::cast_signed).collect();
+        profile.samples.push(ProfileSample { stack, values, pid, tid, thread, span: trace.zip(span) });
+        Ok(())
+    }
+
+    /// Labels have no names that all agree on. These are those of Go's OpenTelemetry, Pyroscope's and Datadog's profilers, and
+    /// of perf's converters.
+    fn label(&self, at: Reader<'a>, labels: &mut Labels) -> Result<(), DecodeError> {
+        let (mut key, mut text, mut value) = (0, 0, 0);
+        each(at, |reader, it| {
+            match it.number {
+                1 => key = number(reader, it)?,
+                2 => text = number(reader, it)?,
+                3 => value = number(reader, it)?,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let (key, text) = (self.text(key, at)?, self.text(text, at)?);
+        let value = u32::try_from(value).ok().filter(|value| *value > 0).or_else(|| text.parse().ok());
+        match key.as_str() {
+            "pid" | "process_id" => labels.pid = value.unwrap_or(0),
+            "tid" | "thread_id" | "thread id" => labels.tid = value.unwrap_or(0),
+            "thread" | "thread_name" | "thread name" | "comm" => labels.thread = text,
+            "trace_id" | "trace id" => labels.trace = text.parse().ok(),
+            "span_id" | "span id" => labels.span = text.parse().ok(),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Labels {
+    pid: u32,
+    tid: u32,
+    thread: String,
+    trace: Option<TraceId>,
+    span: Option<SpanId>,
+}
+
+/// The bytes of a text in hex; none where it is something else, as build ids of Go are.
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
+    match digits {
+        Some(digits) if digits.len() % 2 == 0 => digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect(),
+        _ => Vec::new(),
+    }
+}

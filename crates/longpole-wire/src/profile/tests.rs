@@ -1,0 +1,79 @@
+use super::*;
+use crate::protobuf::{put_integer, put_message, put_set_bytes};
+
+fn folded(text: &str) -> Result<Profile, FileError> {
+    decode(text.as_bytes(), ProfileFormat::Folded, &Limits::default())
+}
+
+/// Each sample as `root;leaf value`.
+fn stacks(profile: &Profile) -> Vec<String> {
+    let name = |id: &LocationId| {
+        let frames = &profile.locations[id.0 as usize].frames;
+        frames.iter().rev().map(|frame| frame.function.clone()).collect::<Vec<_>>().join(";")
+    };
+    let of = |sample: &ProfileSample| {
+        let names: Vec<String> = profile.stacks[sample.stack as usize].locations.iter().rev().map(name).collect();
+        format!("{} {}", names.join(";"), sample.values[0])
+    };
+    profile.samples.iter().map(of).collect()
+}
+
+#[test]
+fn folded_stacks_are_lines_with_a_number_at_their_end() {
+    let profile = folded("# made by hand\n\nmain;work;hash block 12\r\n main;work 3\nmain;work;hash block 1").unwrap();
+    assert_eq!(stacks(&profile), ["main;work;hash block 12", "main;work 3", "main;work;hash block 1"]);
+    assert_eq!((profile.locations.len(), profile.stacks.len(), profile.types[0].to_string()), (3, 2, "samples/count".to_owned()));
+    // A number that is no whole one makes all of them millionths.
+    let profile = folded("a 0.5\nb 2\n").unwrap();
+    assert_eq!((stacks(&profile), &profile.types[0].unit[..]), (vec!["a 500000".to_owned(), "b 2000000".to_owned()], "millionths"));
+    let error = folded("a 1\n\nb;c\n").unwrap_err();
+    assert_eq!(error.to_string(), "no stack with a number behind it, in line 3 at byte 5 of the file");
+    assert!(folded("a -1\n").is_err() && folded(" 12\n").is_err() && folded("a 1e9\n").is_err());
+}
+
+#[test]
+fn a_profile_is_known_by_its_first_bytes() {
+    assert_eq!(guess(b"main;work 12\nmain 1\nmai"), Some(ProfileFormat::Folded));
+    assert_eq!(guess(GO), Some(ProfileFormat::Pprof));
+    assert_eq!(guess(&GO[..GO.len() / 2]), Some(ProfileFormat::Pprof));
+    for other in [&b"hello\n"[..], b"", b"{\"a\": 1}", b"<html>", b"\x0a\x04\x0a\x02ab", b"two words\nmain 1\n"] {
+        assert_eq!(guess(other), None, "{}", String::from_utf8_lossy(other));
+    }
+    assert_eq!(guess(include_bytes!("../../../../fixtures/otlp/python.pb")), None);
+}
+
+/// `runtime/pprof` of Go 1.26, unpacked.
+const GO: &[u8] = include_bytes!("../../../../fixtures/pprof/go-cpu.pb");
+
+#[test]
+fn a_profile_of_go_has_inlined_calls_and_its_labels() {
+    let profile = decode(GO, ProfileFormat::Pprof, &Limits::default()).unwrap();
+    let types: Vec<String> = profile.types.iter().map(ValueType::to_string).collect();
+    assert_eq!(types, ["samples/count", "cpu/nanoseconds"]);
+    assert_eq!(profile.period, Some((ValueType { name: "cpu".to_owned(), unit: "nanoseconds".to_owned() }, 10_000_000)));
+    assert!(profile.start.is_some() && profile.duration_nanos > 0);
+    assert!(profile.locations.iter().any(|location| location.frames.len() > 1), "no call is inlined");
+    assert!(profile.samples.iter().all(|sample| sample.values[1] == sample.values[0] * 10_000_000));
+    let spans: Vec<String> = profile.samples.iter().filter_map(|sample| sample.span).map(|(_, span)| span.to_string()).collect();
+    assert!(!spans.is_empty() && spans.iter().all(|span| span == "00f067aa0ba902b7"), "{spans:?}");
+}
+
+#[test]
+fn a_profile_that_contradicts_itself_says_where() {
+    let said = |bytes: &[u8]| decode(bytes, ProfileFormat::Pprof, &Limits::default()).unwrap_err().to_string();
+    let mut bytes = Vec::new();
+    put_message(&mut bytes, 1, |out| put_integer(out, 1, 7));
+    put_set_bytes(&mut bytes, 6, b"");
+    assert_eq!(said(&bytes), "no entry 7 in string_table, in the ValueType message at byte 2, in the document at byte 0 of the file");
+    let mut bytes = Vec::new();
+    put_message(&mut bytes, 1, |_| ());
+    put_message(&mut bytes, 2, |out| {
+        put_integer(out, 1, 3);
+        put_integer(out, 2, 1);
+    });
+    assert_eq!(said(&bytes), "no entry 3 in location, in the Sample message at byte 4, in the document at byte 0 of the file");
+    assert_eq!(said(&bytes[..5]), "bytes end inside a field, in the Profile message at byte 2, in the document at byte 0 of the file");
+    let mut bytes = Vec::new();
+    put_set_bytes(&mut bytes, 6, b"");
+    assert_eq!(said(&bytes), "too few or too many of field 1, in the Profile message at byte 0, in the document at byte 0 of the file");
+}
