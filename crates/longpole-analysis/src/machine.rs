@@ -49,7 +49,7 @@ impl ThreadTime {
         let why_not_kernel = match &recording.run.mode {
             CaptureMode::User { why_not_kernel } => Some(why_not_kernel),
             CaptureMode::Perf => None,
-            CaptureMode::Off => return notes,
+            CaptureMode::Imported | CaptureMode::Off => return notes,
             CaptureMode::Refused { .. } => {
                 if !recording.processes.is_empty() {
                     let detail =

@@ -581,6 +581,11 @@ impl Report {
         functions
     }
 
+    /// The functions of the whole recording, by self weight, then by total.
+    pub fn functions_by_self(&self) -> Vec<FunctionWeight> {
+        self.functions.weigh(&self.recording, self.stacks(self.all_samples()))
+    }
+
     /// The function to name for these samples, where one holds half of them.
     pub fn hot_function(&self, samples: &[u32]) -> Option<usize> {
         CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied())).hot_function(&self.functions)

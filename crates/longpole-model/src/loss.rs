@@ -59,11 +59,15 @@ pub enum LossKind {
     ValuesRedacted,
     /// What the format of an export has no place for.
     FormatCannotHold,
+    /// Samples of which a file says how often they were seen and not when.
+    SamplesUntimed,
+    /// Samples of which a file does not say how long each stands for; a length was assumed.
+    WeightsAssumed,
 }
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 27] = [
+    pub const ALL: [LossKind; 29] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -91,6 +95,8 @@ impl LossKind {
         LossKind::FileCut,
         LossKind::ValuesRedacted,
         LossKind::FormatCannotHold,
+        LossKind::SamplesUntimed,
+        LossKind::WeightsAssumed,
     ];
 
     /// The code SQL, JSON and the page use.
@@ -123,6 +129,8 @@ impl LossKind {
             LossKind::FileCut => "file_cut",
             LossKind::ValuesRedacted => "values_redacted",
             LossKind::FormatCannotHold => "format_cannot_hold",
+            LossKind::SamplesUntimed => "samples_untimed",
+            LossKind::WeightsAssumed => "weights_assumed",
         }
     }
 

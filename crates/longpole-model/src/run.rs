@@ -23,6 +23,8 @@ pub enum CaptureMode {
     },
     /// Stacks of user space and, above them, of the kernel: `perf_event_paranoid` 1 or CAP_PERFMON.
     Perf,
+    /// Samples that another tool took, whatever it was allowed to see.
+    Imported,
     /// No samples because the user asked for none.
     Off,
     /// No samples, and why, with the remedy.
@@ -38,6 +40,7 @@ impl CaptureMode {
         match self {
             CaptureMode::User { .. } => "user",
             CaptureMode::Perf => "perf",
+            CaptureMode::Imported => "imported",
             CaptureMode::Off => "off",
             CaptureMode::Refused { .. } => "refused",
         }

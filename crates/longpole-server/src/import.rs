@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! file ─ gzip? ─ wire::file ─ spans ─ credentials taken out ─► Assembler ─► packed spans, whose run is the file
+//!   ├ perf.data ─ wire::perf_data ─ unwound, named ────────────► Recording, whose run is what perf ran
+//!   ├ pprof, folded ─ wire::profile ───────────────────────────► Recording, whose samples have no moment
 //!   └ .lpole ─ store::pack ───────────────────────────────────► Recording, as it was
 //! ```
 //!
-//! The file is read once, from its beginning, and never as a whole. What stands before a fault is kept, and the fault is a loss
+//! A file of spans is read once, from its beginning, and never as a whole. What stands before a fault is kept, and the fault is a loss
 //! of the recording: a trace that was cut when its writer died is still most of the trace.
 //!
 //! What is kept is written first and judged then, so that a million spans and all that is known about them are not in memory at
@@ -19,9 +21,10 @@
 //! ```
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use flate2::bufread::MultiGzDecoder;
 use longpole_analysis::{Report, bridge, outline, sample_links};
@@ -32,14 +35,22 @@ use longpole_model::{
 use longpole_store::{Assembler, PackedRecording, PackedSpans, RecordingName, RecordingWriter, Store, StoreError, pack};
 use longpole_wire::file::{self, FormatError, HEAD_BYTES};
 use longpole_wire::redact::Redactor;
-use longpole_wire::{FileError, Limits, pulumi_payload};
+use longpole_wire::{FileError, Limits, perf_data, profile, pulumi_payload};
 use tracing::info_span;
 
 use crate::seal::summary_row;
 
+mod perf_data_file;
+mod profile_file;
+
+pub use profile_file::NoTime;
+
 /// Resources, and scopes, that are kept to be shared: exporters repeat them with each request. A file of more emitters than
 /// this in turns is read as well, only larger in memory.
 const SHARED_MAX: usize = 64;
+
+/// What a sample stands for of which the file does not say it: shares are right then, and times are not.
+const ASSUMED_WEIGHT_NANOS: u64 = 1_000_000;
 
 /// Why a file is no recording. The message completes "failed to …".
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +79,14 @@ pub enum ImportError {
         /// Why not, and where.
         source: FileError,
     },
+    /// It is a profile of something else than time.
+    #[error("show {}", path.display())]
+    NoTime {
+        /// The file.
+        path: PathBuf,
+        /// What it is of.
+        source: NoTime,
+    },
     /// It is a recording that cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -84,6 +103,10 @@ enum Held {
 }
 
 impl Contents {
+    fn whole(recording: Recording) -> Contents {
+        Contents(Held::Whole(Box::new(recording)))
+    }
+
     /// The recording, with all its spans in memory.
     pub fn recording(self) -> Recording {
         match self.0 {
@@ -99,17 +122,55 @@ pub fn read(path: &Path) -> Result<Contents, ImportError> {
     let mut file = BufReader::with_capacity(HEAD_BYTES, File::open(path).map_err(io)?);
     let first = file.fill_buf().map_err(io)?;
     if pack::is_pack(first) {
-        return Ok(Contents(Held::Whole(Box::new(pack::read(path)?))));
+        return Ok(Contents::whole(pack::read(path)?));
+    }
+    let unreadable = |source| ImportError::Unreadable { path: path.to_owned(), source };
+    if is_perf_data(first) {
+        return perf_data_file::recording(path, file.into_inner(), written(path)).map(Contents::whole).map_err(unreadable);
     }
     if first.starts_with(&[0x1f, 0x8b]) {
-        return decode(path, BufReader::with_capacity(HEAD_BYTES, MultiGzDecoder::new(file)));
+        let mut inside = BufReader::with_capacity(HEAD_BYTES, MultiGzDecoder::new(file));
+        if is_perf_data(inside.fill_buf().map_err(io)?) {
+            let input = Cursor::new(whole(inside).map_err(unreadable)?);
+            return perf_data_file::recording(path, input, written(path)).map(Contents::whole).map_err(unreadable);
+        }
+        return decode(path, inside);
     }
     decode(path, file)
+}
+
+fn is_perf_data(first: &[u8]) -> bool {
+    [&perf_data::MAGIC[..], perf_data::MAGIC_SWAPPED, b"PERFFILE"].iter().any(|magic| first.starts_with(magic))
+}
+
+/// Everything, for who has to go back and forth in it.
+fn whole(input: impl Read) -> Result<Vec<u8>, FileError> {
+    let limit_bytes = Limits::default().document_bytes_max;
+    let mut bytes = Vec::new();
+    input.take(limit_bytes as u64 + 1).read_to_end(&mut bytes).map_err(FileError::Read)?;
+    if bytes.len() > limit_bytes { Err(FileError::TooLarge { limit_bytes, offset: 0 }) } else { Ok(bytes) }
+}
+
+/// When a file was written last: about when what it tells of ended.
+fn written(path: &Path) -> Timestamp {
+    let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let since = modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
+    Timestamp::from_unix_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Contents, ImportError> {
     let first = input.fill_buf().map_err(|source| ImportError::Io { path: path.to_owned(), source })?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if file::guess(first, &name).is_none()
+        && let Some(format) = profile::guess(first)
+    {
+        let _step = info_span!("decode", format = format.as_str()).entered();
+        let profile = profile::decode(input, format, &Limits::default());
+        let profile = profile.map_err(|source| ImportError::Unreadable { path: path.to_owned(), source })?;
+        return profile_file::recording(path, profile, written(path))
+            .map(Contents::whole)
+            .map_err(|source| ImportError::NoTime { path: path.to_owned(), source });
+    }
     let format = file::identify(first, &name).map_err(|source| ImportError::Unknown { path: path.to_owned(), source })?;
     let _step = info_span!("decode", format = format.as_str()).entered();
     let mut intake = Intake::new(path);

@@ -270,6 +270,10 @@ pub struct SummaryView {
     pub usage: Vec<NotableView>,
     /// The first poles.
     pub poles: Vec<PoleView>,
+    /// Where there is no pole: functions by time in themselves, which is what there is to fix first.
+    pub functions: Vec<TopFrameView>,
+    /// What all samples stand for.
+    pub weight_nanos: i64,
     /// What is missing.
     pub quality: Vec<QualityView>,
     /// What recording cost.

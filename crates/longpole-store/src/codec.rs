@@ -109,6 +109,7 @@ fn put_mode(out: &mut Vec<u8>, mode: &CaptureMode) {
             put_text(out, why_not_kernel);
         }
         CaptureMode::Perf => out.push(3),
+        CaptureMode::Imported => out.push(5),
         CaptureMode::Off => out.push(1),
         CaptureMode::Refused { reason } => {
             out.push(2);
@@ -514,6 +515,7 @@ impl<'a> Decoder<'a> {
             1 => Ok(CaptureMode::Off),
             2 => Ok(CaptureMode::Refused { reason: self.text()? }),
             3 => Ok(CaptureMode::Perf),
+            5 => Ok(CaptureMode::Imported),
             4 => Ok(CaptureMode::User { why_not_kernel: self.text()? }),
             _ => self.malformed("a known mode"),
         }

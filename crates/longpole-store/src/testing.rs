@@ -143,6 +143,7 @@ fn mode() -> impl Strategy<Value = CaptureMode> {
     prop_oneof![
         Just(CaptureMode::Off),
         Just(CaptureMode::Perf),
+        Just(CaptureMode::Imported),
         text().prop_map(|why_not_kernel| CaptureMode::User { why_not_kernel }),
         text().prop_map(|reason| CaptureMode::Refused { reason }),
     ]

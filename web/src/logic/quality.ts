@@ -37,6 +37,8 @@ const TITLES: Readonly<Record<string, string>> = {
   watched: 'known by looks at /proc only',
   resources_unmatched: 'operations of Pulumi without a call among the spans',
   values_redacted: 'credentials taken out',
+  samples_untimed: 'samples without a time',
+  weights_assumed: 'samples whose length is assumed',
 };
 
 /** A note in words; a code this page does not know is shown as it is. */

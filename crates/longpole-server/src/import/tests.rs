@@ -88,7 +88,7 @@ fn credentials_do_not_come_in() {
 
 #[test]
 fn what_is_no_trace_is_named() {
-    for (bytes, word) in [(&b"PERFILE2......"[..], "perf"), (b"", "empty"), (b"{\"traceEvents\":[]}", "Chrome")] {
+    for (bytes, word) in [(&b"hello\n"[..], "plain text"), (b"", "empty"), (b"{\"traceEvents\":[]}", "Chrome")] {
         let error = Given::new("x", bytes).read().unwrap_err();
         let text = std::error::Error::source(&error).unwrap().to_string();
         assert!(matches!(error, ImportError::Unknown { .. }) && text.contains(word) && text.contains("appdash"), "{text}");

@@ -24,6 +24,9 @@ use super::*;
 /// Poles in a summary; the others are in the view of all poles.
 const SUMMARY_POLES_MAX: usize = 10;
 
+/// Functions in the summary of a recording without poles; all are in the view of functions.
+const SUMMARY_FRAMES_MAX: usize = 10;
+
 /// Functions named for a pole.
 const POLE_FRAMES_MAX: usize = 5;
 
@@ -108,6 +111,9 @@ impl SummaryView {
     pub fn new(recording: impl Display, report: &Report) -> Self {
         let run = &report.recording().run;
         let poles = report.poles();
+        let mut functions = if poles.is_empty() { report.functions_by_self() } else { Vec::new() };
+        functions.truncate(SUMMARY_FRAMES_MAX);
+        let weight = report.recording().samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.weight_nanos));
         let (parallelism, work) = (report.parallelism(), report.work());
         SummaryView {
             schema: "longpole.summary/1",
@@ -135,6 +141,8 @@ impl SummaryView {
             deployment: report.deployment_time().map(DeploymentView::new),
             usage: NotableView::all(report),
             poles: pole_views(report, SUMMARY_POLES_MAX),
+            functions: top_frames(report, &functions),
+            weight_nanos: nanos(weight),
             quality: report.quality().iter().map(QualityView::new).collect(),
             recorder: run.recorder_cost.map(RecorderView::new),
             truncated: PolesTruncated { poles: poles.len().saturating_sub(SUMMARY_POLES_MAX) + report.poles_truncated() },

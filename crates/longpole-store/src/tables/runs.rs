@@ -26,7 +26,11 @@ pub(crate) static TABLE: Table = Table::new(
         optional("exit_code", Kind::Int, "Its exit code; NULL where a signal killed it."),
         optional("exit_signal", Kind::Int, "The signal that killed it."),
         column("rate_hz", Kind::Number, "Samples a second that were asked for; 0 without sampling."),
-        column("mode", Kind::Text, "What the recorder was allowed to see: `user`, `perf` (user and kernel), `off` or `refused`."),
+        column(
+            "mode",
+            Kind::Text,
+            "What the recorder was allowed to see: `user`, `perf` (the kernel as well), `off` or `refused`; `imported` for samples of another tool.",
+        ),
         optional("mode_reason", Kind::Text, "Why it was refused, or for `user` why not the kernel, and the remedy."),
         optional("cpu_nanos", Kind::Nanos, "CPU time of the command and all it waited for, user and system."),
         optional("recorder_cpu_nanos", Kind::Nanos, "CPU time of the recorder itself; NULL where it was killed."),
@@ -46,7 +50,7 @@ fn mode_reason(run: &Run) -> Option<&str> {
     match &run.mode {
         CaptureMode::Refused { reason } => Some(reason),
         CaptureMode::User { why_not_kernel } => Some(why_not_kernel.as_str()).filter(|why| !why.is_empty()),
-        CaptureMode::Perf | CaptureMode::Off => None,
+        CaptureMode::Perf | CaptureMode::Imported | CaptureMode::Off => None,
     }
 }
 
@@ -89,6 +93,7 @@ pub(crate) fn read(batch: &Batch<'_>, runs: &mut Vec<Run>) -> Rows<()> {
         let mode = word("mode", batch.text("mode")?.value(row), |text| match text {
             "user" => Some(CaptureMode::User { why_not_kernel: text_at(reason, row) }),
             "perf" => Some(CaptureMode::Perf),
+            "imported" => Some(CaptureMode::Imported),
             "off" => Some(CaptureMode::Off),
             "refused" => Some(CaptureMode::Refused { reason: text_at(reason, row) }),
             _ => None,

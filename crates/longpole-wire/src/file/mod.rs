@@ -27,6 +27,7 @@ use longpole_model::sink::{SpanRef, SpanSink};
 
 use crate::error::FileError;
 use crate::limits::Limits;
+use crate::profile::ProfileFormat;
 use crate::{appdash, jaeger, otlp, zipkin};
 
 /// How many bytes of a file [`identify`] should be given: enough for the first spans of any format.
@@ -103,7 +104,7 @@ pub struct FormatError {
 
 impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is of no format of spans that can be read", self.what)?;
+        write!(f, "{} is of no format that can be read", self.what)?;
         if let Some(looks_like) = self.looks_like {
             write!(f, "; it looks like {looks_like}")?;
         }
@@ -111,7 +112,9 @@ impl fmt::Display for FormatError {
         for (index, format) in FileFormat::ALL.into_iter().enumerate() {
             write!(f, "{}{format}", if index > 0 { ", " } else { "" })?;
         }
-        Ok(())
+        // Not of spans, and read by others.
+        f.write_str(", perf-data")?;
+        ProfileFormat::ALL.into_iter().try_for_each(|format| write!(f, ", {format}"))
     }
 }
 
@@ -193,7 +196,6 @@ fn looks_like(bytes: &[u8]) -> Option<&'static str> {
         () if starts(b"PK\x03\x04") => "a zip archive",
         () if starts(b"PAR1") => "Parquet",
         () if starts(b"\x7fELF") => "a program",
-        () if starts(b"PERFILE2") => "perf.data",
         () if starts(b"SQLite format 3") => "an SQLite database",
         () if has(b"\"traceEvents\"") => "a Chrome trace, which is written only",
         () if has(b"speedscope.app") => "a speedscope profile",

@@ -128,13 +128,7 @@ impl Event {
             stack_bytes: word(88) as u32,
             samples: 0,
             ids: Vec::new(),
-            fields: FieldsOf {
-                sample,
-                read,
-                branches: word(72),
-                registers: word(80),
-                all_identified: flags & flag::SAMPLE_ID_ALL != 0,
-            },
+            fields: FieldsOf { sample, read, branches: word(72), registers: word(80), all_identified: flags & flag::SAMPLE_ID_ALL != 0 },
         })
     }
 }

@@ -143,7 +143,9 @@ impl Scanner {
         }
         if end <= length {
             let table = end;
-            let wanted = (0u64..).zip(&feature_bits).flat_map(|(word, bits)| (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| word * 64 + bit));
+            let wanted = (0u64..)
+                .zip(&feature_bits)
+                .flat_map(|(word, bits)| (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| word * 64 + bit));
             for (place, feature) in (0u64..).zip(wanted) {
                 let entry = Part { offset: table.saturating_add(place * 16), bytes: 16 };
                 let read = entry.bytes(input).and_then(|bytes| match Part::read(&mut Fields(&bytes)) {

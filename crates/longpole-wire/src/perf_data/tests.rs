@@ -137,7 +137,10 @@ fn a_recording_that_was_killed_is_read_to_its_end() {
 #[test]
 fn what_cannot_be_read_is_named() {
     let said = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
-    assert_eq!(said(&[MAGIC_SWAPPED, &[0; 96][..]].concat()), "written on a machine of the other byte order, at byte 0 of the perf-data file");
+    assert_eq!(
+        said(&[MAGIC_SWAPPED, &[0; 96][..]].concat()),
+        "written on a machine of the other byte order, at byte 0 of the perf-data file"
+    );
     assert_eq!(said(b"PERFFILE........"), "not the PERFILE2 of Linux 3.0 and later, at byte 0 of the perf-data file");
     assert_eq!(said(b"PERFILE2............"), "the file is cut off, at byte 20 of the perf-data file");
     let mut bytes = FRAME_POINTERS.to_vec();

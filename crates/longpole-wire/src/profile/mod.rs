@@ -74,8 +74,6 @@ pub struct ProfileSample {
     pub pid: u32,
     /// Thread, 0 where it is not said.
     pub tid: u32,
-    /// Name of the thread, empty where it is not said.
-    pub thread: String,
     /// The span that was current, where a label names it.
     pub span: Option<(TraceId, SpanId)>,
 }

@@ -233,9 +233,7 @@ impl<'a> Tables<'a> {
         })?;
         let mapped = match mapping {
             0 => None,
-            index => Some(
-                *self.mappings.get(&index).ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: "mapping", index }))?,
-            ),
+            index => Some(*self.mappings.get(&index).ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: "mapping", index }))?),
         };
         let kind = match mapped {
             // Where in the binary it is, as far as the profile says: by its offset in the file.
@@ -297,9 +295,9 @@ impl<'a> Tables<'a> {
             })
             .collect();
         let stack = numbers.stack(profile, &stack?);
-        let Labels { pid, tid, thread, trace, span } = labels;
+        let Labels { pid, tid, trace, span } = labels;
         let values = values.into_iter().map(u64::cast_signed).collect();
-        profile.samples.push(ProfileSample { stack, values, pid, tid, thread, span: trace.zip(span) });
+        profile.samples.push(ProfileSample { stack, values, pid, tid, span: trace.zip(span) });
         Ok(())
     }
 
@@ -321,7 +319,6 @@ impl<'a> Tables<'a> {
         match key.as_str() {
             "pid" | "process_id" => labels.pid = value.unwrap_or(0),
             "tid" | "thread_id" | "thread id" => labels.tid = value.unwrap_or(0),
-            "thread" | "thread_name" | "thread name" | "comm" => labels.thread = text,
             "trace_id" | "trace id" => labels.trace = text.parse().ok(),
             "span_id" | "span id" => labels.span = text.parse().ok(),
             _ => {}
@@ -334,7 +331,6 @@ impl<'a> Tables<'a> {
 struct Labels {
     pid: u32,
     tid: u32,
-    thread: String,
     trace: Option<TraceId>,
     span: Option<SpanId>,
 }

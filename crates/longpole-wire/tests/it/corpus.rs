@@ -64,6 +64,16 @@ fn otlp_logs() {
 }
 
 #[test]
+fn perf_data() {
+    replay("perf_data", doors::perf_data);
+}
+
+#[test]
+fn profiles() {
+    replay("pprof", doors::profile);
+}
+
+#[test]
 fn files() {
     replay("files", doors::any_file);
 }

@@ -1,6 +1,8 @@
 //! What must hold for any bytes at the doors that are not OTLP's. The fuzz targets and the tests call these same functions;
 //! this file is compiled into both.
 
+use std::io::Cursor;
+
 use longpole_model::attribute::Attributes;
 use longpole_model::loss::{Loss, LossKind};
 use longpole_model::resource::{Resource, Scope};
@@ -11,6 +13,8 @@ use longpole_wire::code::{self, Code};
 use longpole_wire::file::{self, FileFormat};
 use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::otlp::{self, Encoding};
+use longpole_wire::perf_data::{self, PerfData};
+use longpole_wire::profile::{self, ProfileFormat};
 use longpole_wire::{FileError, Limits, appdash, chrome_trace, jaeger, pulumi_event, pulumi_payload, zipkin};
 
 /// A body in each encoding: taken whole or not at all, and what was taken comes back by every format.
@@ -59,6 +63,51 @@ pub(crate) fn jaeger(bytes: &[u8]) {
         assert!(batch.spans.is_empty() && batch.losses.is_empty(), "a refused request left something in the sink");
     }
     comes_back(&batch.spans);
+}
+
+/// `perf.data`: records come in the order of time, what they hold is no more than the file, and a fault lies inside of it.
+pub(crate) fn perf_data(bytes: &[u8]) {
+    // Compressed records of a small file must not fill the memory.
+    let limits = Limits { document_bytes_max: 16 << 20, ..Limits::default() };
+    let inside = |error: &FileError| match error {
+        // Where a part should lie, the header says, and it may lie.
+        FileError::Broken { .. } => {}
+        other => panic!("{other}"),
+    };
+    let mut data = match PerfData::open(Cursor::new(bytes), &limits) {
+        Ok(data) => data,
+        Err(error) => return inside(&error),
+    };
+    data.fault.iter().for_each(inside);
+    let mut last = 0;
+    loop {
+        match data.next_record() {
+            Ok(None) => break,
+            Err(error) => inside(&error),
+            Ok(Some(record)) => {
+                assert!(record.time >= last);
+                last = record.time;
+                if let perf_data::Body::Sample(sample) = record.body {
+                    assert!(sample.chain.entries().len() <= 8192 && sample.stack.len() <= 1 << 16);
+                    assert!(sample.event < data.events.len());
+                    let _ = sample.registers.map(|registers| (0..70).filter_map(|number| registers.get(number)).count());
+                }
+            }
+        }
+    }
+}
+
+/// A profile: taken whole or not at all, and every number in it stands for something.
+pub(crate) fn profile(bytes: &[u8]) {
+    let _ = profile::guess(bytes);
+    for format in ProfileFormat::ALL {
+        let Ok(profile) = profile::decode(bytes, format, &Limits::default()) else { continue };
+        assert!(!profile.types.is_empty());
+        assert!(profile.samples.iter().all(|sample| sample.values.len() == profile.types.len()));
+        assert!(profile.samples.iter().all(|sample| (sample.stack as usize) < profile.stacks.len()));
+        assert!(profile.stacks.iter().flat_map(|stack| &stack.locations).all(|id| (id.0 as usize) < profile.locations.len()));
+        assert!(profile.locations.iter().all(|location| !location.frames.is_empty()));
+    }
 }
 
 /// A file of whatever it seems to be.

@@ -17,7 +17,8 @@ const QUALITY_SHOWN: usize = 6;
 pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
     let mut out = String::new();
     line(&mut out, &headline(view, style));
-    if !view.poles.is_empty() || view.spans > 0 || view.samples > 0 {
+    // A profile that is sums has no path through time.
+    if !is_profile(view) && (!view.poles.is_empty() || view.spans > 0 || view.samples > 0) {
         line(&mut out, &path_line(view, style));
         if let Some(parallel) = parallel_line(view, style) {
             line(&mut out, &parallel);
@@ -29,7 +30,10 @@ pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
     for text in usage_lines(&view.usage, style) {
         line(&mut out, &text);
     }
-    if view.poles.is_empty() {
+    if !view.functions.is_empty() {
+        line(&mut out, "");
+        function_table(&mut out, view, style);
+    } else if view.poles.is_empty() {
         line(&mut out, "");
         line(&mut out, "No long poles: no span and no process of this run has time of its own on the critical path.");
     } else {
@@ -59,14 +63,29 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
+/// Whether it came from a file of sums: nobody saw when anything was.
+fn is_profile(view: &view::SummaryView) -> bool {
+    view.mode == "imported"
+}
+
 fn headline(view: &view::SummaryView, style: Style) -> String {
-    let mut facts = vec![exit_words(view.exit.as_ref()), format!("{} wall", duration(view.wall_nanos))];
+    let mut facts = Vec::new();
+    if !is_profile(view) {
+        facts.push(exit_words(view.exit.as_ref()));
+    }
+    if !is_profile(view) || view.wall_nanos > 0 {
+        facts.push(format!("{} wall", duration(view.wall_nanos)));
+    }
     if let Some(cpu) = view.cpu_nanos {
         facts.push(format!("{} CPU", duration(cpu as i64)));
     }
-    facts.push(counted(view.processes, "process", "processes"));
-    facts.push(counted(view.spans, "span", "spans"));
-    if view.rate_hz > 0 {
+    if is_profile(view) {
+        facts.push(format!("{} in samples", duration(view.weight_nanos)));
+    } else {
+        facts.push(counted(view.processes, "process", "processes"));
+        facts.push(counted(view.spans, "span", "spans"));
+    }
+    if view.rate_hz > 0 || view.samples > 0 {
         facts.push(counted(view.samples, "sample", "samples"));
     }
     let facts = facts.join("  ");
@@ -100,7 +119,7 @@ fn path_line(view: &view::SummaryView, style: Style) -> String {
     let wall = view.wall_nanos;
     let states = &view.states;
     let mut text = format!("{}      ", style.faint("path"));
-    if view.rate_hz == 0 {
+    if view.rate_hz == 0 && view.samples == 0 {
         let _ = write!(text, "no samples, so on-CPU time is not known");
     } else {
         if view.mode == "refused" {
@@ -238,6 +257,26 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
     lines.collect()
 }
 
+/// The functions with most time in themselves, each with what share of all samples that is.
+fn function_table(out: &mut String, view: &view::SummaryView, style: Style) {
+    let unit = TimeUnit::of(view.functions.iter().map(|function| function.total_nanos).max().unwrap_or_default());
+    let handle_width = view.functions.iter().map(|function| function.handle.len()).max().unwrap_or(2);
+    let name_width = terminal::WIDTH - handle_width - 1 - 3 * 12;
+    let head = [pad("HOT FUNCTIONS", handle_width + 1 + name_width), right("self", 12), right("share", 12), right("total", 12)];
+    line(out, &style.strong(&head.concat()));
+    for function in &view.functions {
+        let text = format!(
+            "{} {}{}{}{}",
+            style.handle(&pad(&function.handle, handle_width)),
+            pad(&fit(&function.function, name_width), name_width),
+            style.strong(&right(&unit.show(function.self_nanos), 12)),
+            right(&percent(function.self_nanos, view.weight_nanos), 12),
+            right(&unit.show(function.total_nanos), 12),
+        );
+        line(out, &text);
+    }
+}
+
 /// Least width of the names, so that the head of the table fits above them.
 const NAME_WIDTH_MIN: usize = 24;
 
@@ -335,6 +374,7 @@ fn next_line(view: &view::SummaryView, style: Style) -> String {
             next.push(format!("{own} processes {recording}"));
         }
     } else if view.samples > 0 {
+        next.push(format!("{own} top {recording}"));
         next.push(format!("{own} flame {recording}"));
     }
     next.push(format!("{own} open {recording}"));

@@ -1,0 +1,738 @@
+//! `perf.data` becomes a recording.
+//!
+//! ```text
+//! records by time ─┬ mappings ─► address space of each process ─┐
+//!                  ├ forks, execs, exits, switches ─────────────┼─► Assembler ─► Recording ─ symbols ─►
+//!                  └ samples: call chain, or registers + stack ─┘   unwound here, where stacks were copied
+//! ```
+//!
+//! Binaries are those of this machine, where they are the ones that ran: by build id, or, where that is not known, by inode. perf
+//! keeps copies of its own of them, which are looked at first.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use longpole_model::stack::LocationKind;
+use longpole_model::{
+    AbsAddr, CaptureMode, ClockAnchor, CodeAddress, ContextRecord, CpuSlice, LocationId, Loss, LossKind, Mapping, MappingId, Monotonic,
+    Observation, Recording, Runtime, StackId, Timestamp, VirtOffset,
+};
+use longpole_store::Assembler;
+use longpole_symbols::kernel::KernelSymbols;
+use longpole_symbols::unwind::{AddressSpace, Binary, Code, Frame, Place, Registers, StackEnd, StackWalker};
+use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer, perf_map};
+use longpole_wire::perf_data::{Body, Event, EventKind, Map, PerfData, Period, Record, Sample};
+use longpole_wire::redact::Redactor;
+use longpole_wire::{FileError, Limits};
+use tracing::info_span;
+
+use super::{ASSUMED_WEIGHT_NANOS, unseen_run, with_cause};
+
+/// Numbers that mark a part of a call chain begin here: `PERF_CONTEXT_MAX`.
+const CONTEXT_MAX: u64 = -4095i64 as u64;
+const CONTEXT_KERNEL: u64 = -128i64 as u64;
+const CONTEXT_USER: u64 = -512i64 as u64;
+
+/// How perf calls the process that it will make the command of: older ones have its own name.
+const BEFORE_EXEC: [&[u8]; 2] = [b"perf-exec", b"perf"];
+
+/// How perf calls the kernel's code.
+const KERNEL: &str = "[kernel.kallsyms]";
+
+/// What is called a function of the kernel whose name is not known.
+const NAMELESS_IN_KERNEL: &str = "[kernel]";
+
+/// Where this kernel tells its symbols, and most bytes of that: with every driver loaded it has 15 MB.
+const KERNEL_LIST: &str = "/proc/kallsyms";
+const KERNEL_LIST_BYTES_MAX: u64 = 256 << 20;
+
+/// Most bytes of a file of names of code made while a program ran: Java's have some 10 MB.
+const PERF_MAP_BYTES_MAX: u64 = 256 << 20;
+
+/// Numbers of registers as perf counts them: frame pointer, stack pointer, instruction pointer, link register.
+const REGISTERS: (u32, u32, u32, Option<u32>) = if cfg!(target_arch = "aarch64") { (29, 31, 32, Some(30)) } else { (6, 7, 8, None) };
+
+/// The recording that such a file holds. `written` is when the file was: the end of the recording, where it does not say that itself.
+pub(super) fn recording<R: Read + Seek>(path: &Path, input: R, written: Timestamp) -> Result<Recording, FileError> {
+    let step = info_span!("decode", format = "perf-data").entered();
+    let mut data = PerfData::open(input, &Limits::default())?;
+    let mut import = Import::new(path, &data, written);
+    let mut fault = None;
+    loop {
+        match data.next_record() {
+            Ok(Some(record)) => import.record(&record),
+            Ok(None) => break,
+            Err(error) => {
+                fault = Some(error);
+                break;
+            }
+        }
+    }
+    if let Some(error) = data.fault.or(fault) {
+        if import.samples == 0 {
+            return Err(error);
+        }
+        import.assembler.loss(Loss::new(LossKind::FileCut, 1, with_cause(&error)));
+    }
+    drop(step);
+    Ok(import.finish())
+}
+
+/// What an address is, before it has a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Spot {
+    Code { mapping: MappingId, address: VirtOffset },
+    Unmapped { pid: u32, address: u64 },
+    Kernel { address: u64 },
+    Cut(Cut),
+}
+
+/// Why a stack ends where it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Cut {
+    Walk(StackEnd),
+    Code32,
+    OtherMachine,
+}
+
+impl std::fmt::Display for Cut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cut::Walk(end) => end.fmt(f),
+            Cut::Code32 => f.write_str("stacks of 32-bit code are not unwound"),
+            Cut::OtherMachine => f.write_str("recorded on another kind of machine; stacks are unwound on one like it"),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Process {
+    space: Rc<AddressSpace>,
+    parent: Option<u32>,
+    name: String,
+    /// Names of its threads that were there before the recording.
+    threads: HashMap<u32, String>,
+    living: HashSet<u32>,
+    /// Whether the recording has heard of it: those that perf found running and that did nothing are left out.
+    is_told: bool,
+    /// An exec whose program is not known yet: it is the first thing that is mapped.
+    exec: Option<(u64, String)>,
+}
+
+/// Code of the kernel: where, and of which module.
+struct KernelCode {
+    start: u64,
+    end: u64,
+    /// `None` for the kernel itself.
+    module: Option<String>,
+}
+
+struct Import {
+    assembler: Assembler,
+    events: Vec<Event>,
+    /// For each event whether its samples are those that are shown.
+    is_shown: Vec<bool>,
+    others: Vec<u64>,
+    samples: u64,
+    first_time: u64,
+    last_time: u64,
+    mode: CaptureMode,
+    /// perf itself with its arguments.
+    command: Vec<String>,
+    root: Option<u32>,
+    before_exec: Option<u32>,
+    processes: HashMap<u32, Process>,
+    on_cpu: HashMap<u32, (u32, u64)>,
+    binaries: Binaries,
+    kernel: Vec<KernelCode>,
+    /// Where the kernel said its code begins.
+    kernel_text: u64,
+    locations: HashMap<Spot, LocationId>,
+    stacks: HashMap<Box<[LocationId]>, StackId>,
+    walker: StackWalker,
+    frames: Vec<Frame>,
+    spots: Vec<Spot>,
+    cuts: HashMap<Cut, u64>,
+    lost: u64,
+    throttled: u64,
+    same_host: bool,
+    same_machine: bool,
+}
+
+impl Import {
+    fn new<R>(path: &Path, data: &PerfData<R>, written: Timestamp) -> Import {
+        let features = &data.features;
+        let is_shown = shown(&data.events);
+        let mut run = unseen_run(vec!["import".to_owned(), path.to_string_lossy().into_owned()]);
+        let event = data.events.iter().zip(&is_shown).find(|(_, shown)| **shown).map(|(event, _)| event);
+        run.rate_hz = event.map_or(0, |event| match event.period {
+            Period::Frequency(rate) => u32::try_from(rate).unwrap_or(u32::MAX),
+            Period::Count(nanos) if event.kind == EventKind::CpuTime => u32::try_from(1_000_000_000 / nanos.max(1)).unwrap_or(u32::MAX),
+            Period::Count(_) => 0,
+        });
+        run.mode = match event {
+            Some(event) if event.excludes_kernel => CaptureMode::User { why_not_kernel: "perf recorded without it".to_owned() },
+            Some(_) => CaptureMode::Perf,
+            None => CaptureMode::Off,
+        };
+        let mode = run.mode.clone();
+        run.host.clone_from(&features.host);
+        run.cpus = features.cpus;
+        let mut assembler = Assembler::new(run);
+        let anchor = match features.clock {
+            Some((unix, clock)) => ClockAnchor { monotonic: Monotonic(clock), unix: Timestamp::from_unix_nanos(unix), bracket_nanos: 0 },
+            None => ClockAnchor { monotonic: Monotonic(data.last_time), unix: written, bracket_nanos: 0 },
+        };
+        assembler.observe(Observation::Clock(anchor));
+        let own = |file: &str| std::fs::read_to_string(file).map(|text| text.trim_end().to_owned()).unwrap_or_default();
+        let same_host = !features.host.is_empty() && own("/proc/sys/kernel/hostname") == features.host;
+        Import {
+            assembler,
+            others: vec![0; data.events.len()],
+            is_shown,
+            events: data.events.clone(),
+            samples: 0,
+            first_time: data.first_time,
+            last_time: data.last_time,
+            mode,
+            command: features.command.clone(),
+            root: None,
+            before_exec: None,
+            processes: HashMap::new(),
+            on_cpu: HashMap::new(),
+            binaries: Binaries::new(features.build_ids.iter().map(|known| (known.path.clone(), known.build_id.clone())).collect()),
+            kernel: Vec::new(),
+            kernel_text: 0,
+            locations: HashMap::new(),
+            stacks: HashMap::new(),
+            walker: StackWalker::new(),
+            frames: Vec::new(),
+            spots: Vec::new(),
+            cuts: HashMap::new(),
+            lost: 0,
+            throttled: 0,
+            same_host,
+            same_machine: features.machine.is_empty() || features.machine == std::env::consts::ARCH,
+        }
+    }
+
+    fn record(&mut self, record: &Record<'_>) {
+        let time = record.time;
+        match record.body {
+            Body::Map { pid, map } if map.is_kernel && pid == u32::MAX => self.map_kernel(&map),
+            Body::Map { pid, map } => self.map(pid, &map),
+            Body::Comm { pid, tid, name, exec } => self.comm(pid, tid, time, name, exec && time > 0),
+            Body::Fork { pid, tid, parent_pid } => self.fork(pid, tid, parent_pid, time),
+            Body::Exit { pid, tid } => self.exit(pid, tid, time),
+            Body::SwitchIn => {
+                self.on_cpu.insert(record.tid, (record.pid, time));
+            }
+            Body::SwitchOut { preempted } => self.switch_out(record.tid, time, preempted),
+            Body::Lost { count } => self.lost = self.lost.saturating_add(count),
+            Body::Throttle => self.throttled += 1,
+            Body::Sample(sample) => self.sample(record, &sample),
+        }
+    }
+
+    fn process(&mut self, pid: u32) -> &mut Process {
+        self.processes.entry(pid).or_default()
+    }
+
+    /// Tells of a process, unless it is told of already.
+    fn tell(&mut self, pid: u32, time: u64) {
+        let begin = Monotonic(time);
+        let process = self.processes.entry(pid).or_default();
+        if std::mem::replace(&mut process.is_told, true) {
+            return;
+        }
+        let is_root = self.root == Some(pid);
+        let parent_pid = process.parent.filter(|parent| !is_root && *parent != pid);
+        self.assembler.observe(Observation::ProcessStarted { pid, parent_pid, time: begin });
+        if !process.name.is_empty() {
+            self.assembler.observe(Observation::ThreadNamed { pid, tid: pid, name: process.name.clone() });
+        }
+        for (tid, name) in process.threads.drain() {
+            self.assembler.observe(Observation::ThreadStarted { pid, tid, time: begin });
+            self.assembler.observe(Observation::ThreadNamed { pid, tid, name });
+        }
+    }
+
+    /// When a process began that was told of by its first sign of life: it was there before.
+    fn tell_found(&mut self, pid: u32) {
+        self.tell(pid, self.first_time);
+    }
+
+    fn map(&mut self, pid: u32, map: &Map<'_>) {
+        let path = String::from_utf8_lossy(map.path);
+        if map.bytes == 0 {
+            return;
+        }
+        self.tell_exec(pid, &path);
+        let code = self.binaries.code(&path, map, &mut self.assembler, self.same_host);
+        let range = AbsAddr(map.start)..AbsAddr(map.start.saturating_add(map.bytes));
+        let process = self.process(pid);
+        if !process.space.has(range.clone(), &code) {
+            Rc::make_mut(&mut process.space).map(range, map.file_offset, code);
+        }
+    }
+
+    fn map_kernel(&mut self, map: &Map<'_>) {
+        let path = String::from_utf8_lossy(map.path);
+        let is_kernel = path.starts_with(KERNEL);
+        if is_kernel {
+            self.kernel_text = map.file_offset;
+        }
+        let file = path.rsplit('/').next().unwrap_or(&path).trim_matches(['[', ']']);
+        let module = file.split(".ko").next().unwrap_or(file).replace('-', "_");
+        self.kernel.push(KernelCode { start: map.start, end: map.start.saturating_add(map.bytes), module: (!is_kernel).then_some(module) });
+    }
+
+    fn tell_exec(&mut self, pid: u32, executable: &str) {
+        if let Some((time, name)) = self.process(pid).exec.take() {
+            let (executable, time) = (executable.to_owned(), Monotonic(time));
+            self.assembler.observe(Observation::ProcessExec { pid, time, name, executable, arguments: Vec::new() });
+        }
+    }
+
+    fn comm(&mut self, pid: u32, tid: u32, time: u64, name: &[u8], exec: bool) {
+        if time == 0 && BEFORE_EXEC.contains(&name) && pid == tid {
+            self.before_exec = Some(pid);
+        }
+        let name = String::from_utf8_lossy(name).into_owned();
+        if exec {
+            if self.root.is_none() && self.before_exec == Some(pid) {
+                self.root = Some(pid);
+                self.assembler.observe(Observation::RunStarted { pid, start: Timestamp(0), mode: self.mode.clone() });
+            }
+            self.tell_found(pid);
+            let process = self.process(pid);
+            process.space = Rc::default();
+            process.living = HashSet::from([pid]);
+            process.exec = Some((time, name));
+            return;
+        }
+        let process = self.process(pid);
+        process.living.insert(tid);
+        match process.is_told {
+            true => self.assembler.observe(Observation::ThreadNamed { pid, tid, name }),
+            false if pid == tid => process.name = name,
+            false => {
+                process.threads.insert(tid, name);
+            }
+        }
+    }
+
+    fn fork(&mut self, pid: u32, tid: u32, parent_pid: u32, time: u64) {
+        if pid != parent_pid {
+            let space = self.processes.get(&parent_pid).map(|parent| Rc::clone(&parent.space)).unwrap_or_default();
+            let name = self.processes.get(&parent_pid).map(|parent| parent.name.clone()).unwrap_or_default();
+            // A pid that is used again is another process.
+            let child = Process { space, parent: Some(parent_pid), name, living: HashSet::from([tid]), ..Process::default() };
+            self.processes.insert(pid, child);
+            if time > 0 {
+                self.tell_found(parent_pid);
+                self.tell(pid, time);
+            }
+            return;
+        }
+        self.process(pid).living.insert(tid);
+        if time > 0 && pid != tid {
+            self.tell_found(pid);
+            self.assembler.observe(Observation::ThreadStarted { pid, tid, time: Monotonic(time) });
+        }
+    }
+
+    fn exit(&mut self, pid: u32, tid: u32, time: u64) {
+        self.switch_out(tid, time, false);
+        self.tell_exec(pid, "");
+        let process = self.process(pid);
+        process.living.remove(&tid);
+        let (is_last, is_told) = (process.living.is_empty(), process.is_told);
+        if is_last {
+            // What it ran is of use to nobody any more.
+            process.space = Rc::default();
+        }
+        if is_told {
+            let time = Monotonic(time);
+            self.assembler.observe(Observation::ThreadExited { pid, tid, time });
+            if is_last {
+                self.assembler.observe(Observation::ProcessExited { pid, time });
+            }
+        }
+    }
+
+    fn switch_out(&mut self, tid: u32, time: u64, preempted: bool) {
+        // Number 0 is the kernel's own thread that runs when nothing else does.
+        if let Some((pid, since)) = self.on_cpu.remove(&tid).filter(|(pid, _)| *pid > 0) {
+            self.tell_found(pid);
+            let slice = CpuSlice { pid, tid, start: Monotonic(since), end: Monotonic(time.max(since)), preempted };
+            self.assembler.observe(Observation::CpuSlice(slice));
+        }
+    }
+
+    fn sample(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        if !self.is_shown.get(sample.event).copied().unwrap_or(false) {
+            if let Some(count) = self.others.get_mut(sample.event) {
+                *count += 1;
+            }
+            return;
+        }
+        self.samples += 1;
+        self.tell_exec(record.pid, "");
+        self.tell_found(record.pid);
+        let mut spots = std::mem::take(&mut self.spots);
+        spots.clear();
+        self.walk(record.pid, sample, &mut spots);
+        let locations: Vec<LocationId> = spots.iter().map(|spot| self.location(*spot)).collect();
+        self.spots = spots;
+        let stack = self.stack(&locations);
+        let sample = longpole_model::Sample {
+            time: Monotonic(record.time),
+            pid: record.pid,
+            tid: record.tid,
+            cpu: record.cpu,
+            stack,
+            weight_nanos: weight(&self.events[sample.event], sample.period),
+            context: ContextRecord::Absent,
+        };
+        self.assembler.observe(Observation::Sample(sample));
+    }
+
+    /// The stack of a sample, leaf first.
+    fn walk(&mut self, pid: u32, sample: &Sample<'_>, spots: &mut Vec<Spot>) {
+        let space = self.processes.get(&pid).map(|process| Rc::clone(&process.space)).unwrap_or_default();
+        let of_user = |address: u64, space: &AddressSpace| match space.locate(AbsAddr(address)) {
+            Place::Code { mapping, address } => Spot::Code { mapping, address },
+            Place::Anonymous | Place::Unknown => Spot::Unmapped { pid, address },
+        };
+        let (mut in_kernel, mut is_known, mut is_first) = (sample.in_kernel, true, true);
+        for entry in sample.chain.entries() {
+            if entry >= CONTEXT_MAX {
+                // Others are of a hypervisor and of its guests: not of this program.
+                (in_kernel, is_known, is_first) = (entry == CONTEXT_KERNEL, entry == CONTEXT_KERNEL || entry == CONTEXT_USER, true);
+                continue;
+            }
+            // All but the first of a part are return addresses.
+            let address = if is_first { CodeAddress::Instruction(AbsAddr(entry)) } else { CodeAddress::Return(AbsAddr(entry)) };
+            is_first = false;
+            let address = address.for_lookup().0;
+            match (is_known, in_kernel) {
+                (false, _) => {}
+                (true, true) => spots.push(Spot::Kernel { address }),
+                (true, false) => spots.push(of_user(address, &space)),
+            }
+        }
+        if spots.is_empty() && (sample.in_kernel || sample.registers.is_none()) {
+            spots.push(if sample.in_kernel { Spot::Kernel { address: sample.ip } } else { of_user(sample.ip, &space) });
+        }
+        if let Some(registers) = sample.registers {
+            let cut = if registers.is_32_bit {
+                Some(Cut::Code32)
+            } else if !self.same_machine {
+                Some(Cut::OtherMachine)
+            } else {
+                let (fp, sp, ip, lr) = REGISTERS;
+                let get = |number| registers.get(number).unwrap_or(0);
+                let registers = Registers { ip: get(ip), sp: get(sp), fp: get(fp), lr: lr.map_or(0, get) };
+                let asked = self.events[sample.event].stack_bytes;
+                let end = self.walker.walk(&space, &registers, sample.stack, asked, &mut self.frames);
+                spots.extend(self.frames.iter().map(|frame| match frame.place {
+                    Place::Code { mapping, address } => Spot::Code { mapping, address },
+                    Place::Anonymous | Place::Unknown => Spot::Unmapped { pid, address: frame.address.for_lookup().0 },
+                }));
+                (end != StackEnd::Root).then_some(Cut::Walk(end))
+            };
+            if let Some(cut) = cut {
+                *self.cuts.entry(cut).or_default() += 1;
+                spots.push(Spot::Cut(cut));
+            }
+        }
+    }
+
+    fn location(&mut self, spot: Spot) -> LocationId {
+        let next = LocationId(self.locations.len() as u32);
+        let id = *self.locations.entry(spot).or_insert(next);
+        if id == next {
+            let kind = match spot {
+                Spot::Code { mapping, address } => LocationKind::Code { mapping, address },
+                // Those of the kernel get their names at the end.
+                Spot::Unmapped { address, .. } | Spot::Kernel { address } => LocationKind::Unmapped { address: AbsAddr(address) },
+                Spot::Cut(cut) => LocationKind::Cut { reason: cut.to_string() },
+            };
+            self.assembler.observe(Observation::Location { id, kind });
+        }
+        id
+    }
+
+    fn stack(&mut self, locations: &[LocationId]) -> StackId {
+        if let Some(id) = self.stacks.get(locations) {
+            return *id;
+        }
+        let id = StackId(self.stacks.len() as u32);
+        self.assembler.observe(Observation::Stack { id, locations: locations.to_vec() });
+        self.stacks.insert(locations.into(), id);
+        id
+    }
+
+    fn finish(mut self) -> Recording {
+        let pids: Vec<u32> = self.processes.keys().copied().collect();
+        pids.into_iter().for_each(|pid| self.tell_exec(pid, ""));
+        let running: Vec<u32> = self.on_cpu.keys().copied().collect();
+        running.into_iter().for_each(|tid| self.switch_out(tid, self.last_time, true));
+        self.name_kernel();
+        self.name_unmapped();
+        self.tell_losses();
+        let mut recording = self.assembler.finish();
+        let _step = info_span!("symbols", mappings = recording.mappings.len()).entered();
+        for loss in Symbolizer::new(Box::new(PerfFiles)).fill(&mut recording) {
+            loss.merge_into(&mut recording.losses);
+        }
+        if let Some(command) = self.root.and_then(|root| command_of(&self.command, &recording, root)) {
+            recording.run.command = command;
+        }
+        let redacted = Redactor::default().arguments(&mut recording.run.command);
+        if redacted > 0 {
+            let detail = "in the command line; named or looking like credentials: docs/formats/redaction.md";
+            Loss::new(LossKind::ValuesRedacted, redacted, detail).merge_into(&mut recording.losses);
+        }
+        let at = |time| recording.clock.to_unix(Monotonic(time)).unwrap_or_default();
+        let (start, end) = (at(self.first_time), at(self.last_time));
+        // What perf did before the command began is not the command's.
+        let root = recording.processes.iter().find(|process| Some(process.pid) == self.root && process.parent_pid.is_none());
+        let start = root.and_then(|root| recording.clock.to_unix(root.start)).unwrap_or(start);
+        let end = root.and_then(|root| root.end).and_then(|end| recording.clock.to_unix(end)).unwrap_or(end);
+        recording.run.start = start;
+        recording.run.end = Some(end.max(start));
+        recording
+    }
+
+    fn tell_losses(&mut self) {
+        let mut tell = |kind, count: u64, detail: String| {
+            if count > 0 {
+                self.assembler.loss(Loss::new(kind, count, detail));
+            }
+        };
+        tell(
+            LossKind::SamplesLost,
+            self.lost,
+            "records that perf did not get from the kernel in time (perf record -m takes larger buffers)".to_owned(),
+        );
+        tell(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)".to_owned());
+        for (cut, count) in &self.cuts {
+            let truncated = matches!(cut, Cut::Walk(end) if end.is_truncated());
+            let kind = if truncated { LossKind::StacksTruncated } else { LossKind::StacksUnwindFailed };
+            tell(kind, *count, cut.to_string());
+        }
+        for (event, count) in self.events.iter().zip(&self.others) {
+            tell(LossKind::OtherSignals, *count, format!("samples of {}; those of one event are shown", name_of(event)));
+        }
+        let assumed = self.events.iter().zip(&self.is_shown).find(|(event, shown)| **shown && weight_of(event).is_none());
+        if let Some((event, _)) = assumed {
+            let detail = format!("samples stand for {} and not for time; each counts as 1 ms here", name_of(event));
+            tell(LossKind::WeightsAssumed, self.samples, detail);
+        }
+    }
+
+    /// Gives functions of the kernel their names, where the kernel that runs here is the one that ran there.
+    fn name_kernel(&mut self) {
+        let addresses: Vec<(u64, LocationId)> = self
+            .locations
+            .iter()
+            .filter_map(|(spot, id)| if let Spot::Kernel { address } = spot { Some((*address, *id)) } else { None })
+            .collect();
+        if addresses.is_empty() {
+            return;
+        }
+        let build_id = self.binaries.build_ids.get(KERNEL).cloned().unwrap_or_default();
+        let symbols = own_kernel(&build_id, self.kernel_text);
+        for (address, id) in &addresses {
+            let name = symbols.as_ref().and_then(|symbols| symbols.name(*address)).filter(|name| self.is_of(name, *address));
+            let function = name.unwrap_or(NAMELESS_IN_KERNEL).to_owned();
+            let (runtime, address) = (Runtime::Kernel, Some(AbsAddr(*address)));
+            self.assembler.observe(Observation::Named { id: *id, runtime, address, function, file: String::new(), line: 0 });
+        }
+        if symbols.is_none() {
+            let detail = "functions of the kernel have no names: it is not the one that runs here, or hides them (kernel.kptr_restrict)";
+            self.assembler.loss(Loss::new(LossKind::FunctionsNotSeen, addresses.len() as u64, detail));
+        }
+    }
+
+    /// Whether a name can be that of an address: modules may lie elsewhere after another boot.
+    fn is_of(&self, name: &str, address: u64) -> bool {
+        let module = name.rsplit_once('[').map(|(_, module)| module.trim_end_matches(']'));
+        match self.kernel.iter().find(|code| (code.start..code.end).contains(&address)) {
+            Some(KernelCode { module: Some(known), .. }) => module == Some(known),
+            Some(KernelCode { module: None, .. }) => module.is_none(),
+            None => true,
+        }
+    }
+
+    /// Gives code that was made at run time the names that its maker left for perf, if it ran here.
+    fn name_unmapped(&mut self) {
+        if !self.same_host {
+            return;
+        }
+        let mut of_pid: HashMap<u32, Vec<(u64, LocationId)>> = HashMap::new();
+        for (spot, id) in &self.locations {
+            if let Spot::Unmapped { pid, address } = spot {
+                of_pid.entry(*pid).or_default().push((*address, *id));
+            }
+        }
+        for (pid, mut addresses) in of_pid {
+            let Ok(map) = read_some(&PathBuf::from(format!("/tmp/perf-{pid}.map")), PERF_MAP_BYTES_MAX) else { continue };
+            addresses.sort_unstable();
+            let sorted: Vec<u64> = addresses.iter().map(|(address, _)| *address).collect();
+            for ((address, id), name) in addresses.into_iter().zip(perf_map::names(&map, &sorted)) {
+                let Some(name) = name else { continue };
+                let perf_map::Described { runtime, function, file, line } = perf_map::describe(&name);
+                let runtime = runtime.unwrap_or(Runtime::Other);
+                self.assembler.observe(Observation::Named { id, runtime, address: Some(AbsAddr(address)), function, file, line });
+            }
+        }
+    }
+}
+
+/// The command that perf ran: what stands behind its options, or where they end without a mark, what is called as the program is.
+fn command_of(perf: &[String], recording: &Recording, root: u32) -> Option<Vec<String>> {
+    let program = &recording.processes.iter().find(|process| process.pid == root)?.name;
+    let base = |word: &String| word.rsplit('/').next().unwrap_or_default().to_owned();
+    let marked = perf.iter().position(|word| word == "--").map(|mark| mark + 1);
+    let named =
+        || perf.iter().skip(2).position(|word| !program.is_empty() && base(word).starts_with(program.as_str())).map(|place| place + 2);
+    let command = perf.get(marked.or_else(named)?..)?;
+    (!command.is_empty()).then(|| command.to_vec())
+}
+
+/// For each event whether its samples are shown: the time on a CPU, else cycles, else what has most.
+fn shown(events: &[Event]) -> Vec<bool> {
+    let most = |kind: Option<EventKind>| {
+        let all = events.iter().enumerate().filter(move |(_, event)| event.samples > 0 && kind.is_none_or(|kind| event.kind == kind));
+        all.max_by_key(|(place, event)| (event.samples, std::cmp::Reverse(*place))).map(|(place, _)| place)
+    };
+    let chosen = most(Some(EventKind::CpuTime)).or_else(|| most(Some(EventKind::Cycles))).or_else(|| most(None));
+    // Cores of two kinds count cycles by an event each.
+    let with = |event: &Event, chosen: usize| event.kind == EventKind::Cycles && events[chosen].kind == EventKind::Cycles;
+    (0..events.len()).map(|place| chosen.is_some_and(|chosen| place == chosen || with(&events[place], chosen))).collect()
+}
+
+fn name_of(event: &Event) -> &str {
+    if event.name.is_empty() { "another event" } else { &event.name }
+}
+
+/// How long samples of an event stand for, where they all do for the same time.
+fn weight_of(event: &Event) -> Option<u64> {
+    match (event.kind, event.period) {
+        (_, Period::Frequency(rate)) => Some(1_000_000_000 / rate.max(1)),
+        (EventKind::CpuTime, Period::Count(nanos)) => Some(nanos),
+        (_, Period::Count(_)) => None,
+    }
+}
+
+fn weight(event: &Event, period: Option<u64>) -> u64 {
+    match (event.kind, period) {
+        (EventKind::CpuTime, Some(nanos)) => nanos,
+        _ => weight_of(event).unwrap_or(ASSUMED_WEIGHT_NANOS),
+    }
+}
+
+/// At most so many bytes of a file; none of what is no file.
+fn read_some(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The symbols of the kernel that runs here, if it is this one and lies at the same place.
+fn own_kernel(build_id: &[u8], text: u64) -> Option<KernelSymbols> {
+    let notes = std::fs::read("/sys/kernel/notes").ok()?;
+    if build_id.is_empty() || !notes.windows(build_id.len()).any(|window| window == build_id) {
+        return None;
+    }
+    let list = read_some(Path::new(KERNEL_LIST), KERNEL_LIST_BYTES_MAX).ok()?;
+    let start = format!("{text:016x} ");
+    let begins = |line: &[u8]| line.starts_with(start.as_bytes()) && (line.ends_with(b" _text") || line.ends_with(b" _stext"));
+    let is_there = list.split(|byte| *byte == b'\n').any(begins);
+    is_there.then(|| KernelSymbols::parse(&list))
+}
+
+/// Files of this machine, perf's own copies first.
+struct PerfFiles;
+
+impl Files for PerfFiles {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>> {
+        HostFiles.open(path)
+    }
+
+    fn open_mapped(&self, mapping: &Mapping) -> io::Result<Box<dyn ReadSeek>> {
+        let copy = copy_of(mapping).and_then(|copy| HostFiles.open(&copy).ok());
+        copy.map_or_else(|| HostFiles.open_mapped(mapping), Ok)
+    }
+}
+
+/// `~/.debug/.build-id/ab/cdef…/elf`, where `perf record` puts what it saw mapped.
+fn copy_of(mapping: &Mapping) -> Option<PathBuf> {
+    let (first, rest) = mapping.build_id.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = if mapping.path == "[vdso]" { "vdso" } else { "elf" };
+    Some(PathBuf::from(std::env::var_os("HOME")?).join(format!(".debug/.build-id/{first:02x}/{rest}/{name}")))
+}
+
+/// The binaries that were mapped.
+struct Binaries {
+    /// What the file knows of them, by path.
+    build_ids: HashMap<String, Vec<u8>>,
+    known: HashMap<(String, Vec<u8>, u64), Code>,
+    next: u32,
+}
+
+impl Binaries {
+    fn new(build_ids: HashMap<String, Vec<u8>>) -> Binaries {
+        Binaries { build_ids, known: HashMap::new(), next: 0 }
+    }
+
+    /// What lies in a mapping. Defines it where it is new.
+    fn code(&mut self, path: &str, map: &Map<'_>, assembler: &mut Assembler, same_host: bool) -> Code {
+        let is_memory = ["//anon", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"].iter().any(|prefix| path.starts_with(prefix));
+        if path != "[vdso]" && (!path.starts_with('/') || is_memory) {
+            return Code::Anonymous;
+        }
+        let build_id = if map.build_id.is_empty() { self.build_ids.get(path).cloned().unwrap_or_default() } else { map.build_id.to_vec() };
+        let key = (path.to_owned(), build_id.clone(), if build_id.is_empty() { map.inode } else { 0 });
+        if let Some(code) = self.known.get(&key) {
+            return code.clone();
+        }
+        let id = MappingId(self.next);
+        self.next += 1;
+        let mut mapping = Mapping { id, path: path.to_owned(), build_id };
+        // Without a build id whatever lies there would be taken for it.
+        if mapping.build_id.is_empty() && path != "[vdso]" && Path::new(path).exists() && !is_the_file(path, map, same_host) {
+            mapping.path.push_str(" (replaced)");
+        }
+        let binary = PerfFiles.open_mapped(&mapping).ok().and_then(|file| Binary::read(file).ok());
+        let binary = binary.filter(|binary| mapping.build_id.is_empty() || binary.build_id() == mapping.build_id);
+        assembler.observe(Observation::Mapping(mapping));
+        let code = Code::Mapped { mapping: id, binary: binary.map(Arc::new) };
+        self.known.insert(key, code.clone());
+        code
+    }
+}
+
+/// Whether the file at a path is the one that was mapped, by its inode.
+fn is_the_file(path: &str, map: &Map<'_>, same_host: bool) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        same_host && map.inode > 0 && std::fs::metadata(path).is_ok_and(|metadata| metadata.ino() == map.inode)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (path, map, same_host);
+        false
+    }
+}

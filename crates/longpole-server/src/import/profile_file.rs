@@ -1,0 +1,151 @@
+//! pprof and folded stacks become a recording: stacks with weights, and no moment for any of them.
+//!
+//! A recording whose clock was never read is what says so: its samples belong to no span and stand on no timeline.
+
+use std::path::Path;
+
+use longpole_model::{CaptureMode, ContextRecord, Loss, LossKind, Monotonic, Recording, Sample, StackId, Timestamp};
+use longpole_store::Assembler;
+use longpole_wire::profile::{Profile, ValueType};
+
+use super::{ASSUMED_WEIGHT_NANOS, unseen_run};
+
+/// Up to so many samples stand for themselves. Of a profile with more (a file may count a billion) each stack is one, with all its time.
+const SAMPLES_MAX: u64 = 1 << 20;
+
+/// Types of values that are asked for first: time on a CPU, then on the clock.
+const TIMES: [&str; 2] = ["cpu", "wall"];
+
+/// Why a profile cannot be shown: it counts no time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoTime {
+    types: Vec<ValueType>,
+}
+
+impl std::fmt::Display for NoTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let types: Vec<String> = self.types.iter().map(ValueType::to_string).collect();
+        write!(f, "it counts {}; only profiles of time, or of samples, are read", types.join(", "))
+    }
+}
+
+impl std::error::Error for NoTime {}
+
+/// Nanoseconds of a unit, as pprof spells units.
+fn nanos_of(unit: &str) -> Option<u64> {
+    match unit {
+        "nanoseconds" | "nanosecond" | "ns" => Some(1),
+        "microseconds" | "microsecond" | "us" => Some(1_000),
+        "milliseconds" | "millisecond" | "ms" => Some(1_000_000),
+        "seconds" | "second" | "s" => Some(1_000_000_000),
+        _ => None,
+    }
+}
+
+/// Which value of a sample is its weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Weights {
+    /// Place of the value.
+    value: usize,
+    /// Nanoseconds of one, times `over`.
+    nanos: u64,
+    over: u64,
+    /// Place of the number of samples, where it is another one.
+    count: Option<usize>,
+    is_assumed: bool,
+}
+
+impl Weights {
+    fn of(profile: &Profile) -> Option<Weights> {
+        let types = &profile.types;
+        let nanos = |place: usize| nanos_of(&types[place].unit);
+        let timed = |place: &usize| nanos(*place).is_some();
+        let named = |name: &str| types.iter().position(|known| known.name == name).filter(timed);
+        let count = types.iter().position(|known| known.unit == "count" && matches!(&known.name[..], "samples" | "sample"));
+        let time = TIMES.iter().find_map(|name| named(name)).or(profile.default_type.filter(timed));
+        let time = time.or_else(|| (0..types.len()).find(timed));
+        if let Some((value, nanos)) = time.and_then(|value| Some((value, nanos(value)?))) {
+            return Some(Weights { value, nanos, over: 1, count, is_assumed: false });
+        }
+        let period = profile.period.as_ref().and_then(|(kind, period)| nanos_of(&kind.unit)?.checked_mul(u64::try_from(*period).ok()?));
+        let one = |value, over| Weights {
+            value,
+            nanos: period.unwrap_or(ASSUMED_WEIGHT_NANOS),
+            over,
+            count: (over == 1).then_some(value),
+            is_assumed: period.is_none(),
+        };
+        let millionths = types.iter().position(|known| known.unit == "millionths");
+        count.map(|value| one(value, 1)).or_else(|| millionths.map(|value| one(value, 1_000_000)))
+    }
+
+    fn nanos(self, values: &[i64]) -> u64 {
+        let value = u64::try_from(values[self.value]).unwrap_or(0);
+        u64::try_from(u128::from(value) * u128::from(self.nanos) / u128::from(self.over)).unwrap_or(u64::MAX)
+    }
+
+    fn count(self, values: &[i64]) -> u64 {
+        self.count.map_or(1, |place| u64::try_from(values[place]).unwrap_or(0)).max(1)
+    }
+}
+
+/// The recording of a profile. `written` is when its file was: the profile's own time, where it does not say that.
+pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Result<Recording, NoTime> {
+    let Some(weights) = Weights::of(&profile) else { return Err(NoTime { types: profile.types }) };
+    let mut run = unseen_run(vec!["import".to_owned(), path.to_string_lossy().into_owned()]);
+    run.mode = CaptureMode::Imported;
+    run.start = profile.start.unwrap_or(written);
+    run.end = Some(run.start.plus_nanos(i64::try_from(profile.duration_nanos).unwrap_or(i64::MAX)));
+    let period = profile.period.as_ref().and_then(|(kind, period)| nanos_of(&kind.unit)?.checked_mul(u64::try_from(*period).ok()?));
+    run.rate_hz = period.map_or(0, |nanos| u32::try_from(1_000_000_000 / nanos.max(1)).unwrap_or(u32::MAX));
+
+    let all = profile.samples.iter().fold(0u64, |sum, sample| sum.saturating_add(weights.count(&sample.values)));
+    let is_each = all <= SAMPLES_MAX;
+    let mut recording = Assembler::new(run).finish();
+    for known in &profile.samples {
+        let nanos = weights.nanos(&known.values);
+        let count = if is_each { weights.count(&known.values) } else { 1 };
+        let context = match known.span {
+            Some((trace_id, span_id)) => ContextRecord::Span { trace_id, span_id },
+            None => ContextRecord::Absent,
+        };
+        for number in 0..count {
+            recording.samples.push(Sample {
+                time: Monotonic(0),
+                pid: known.pid,
+                tid: known.tid,
+                cpu: 0,
+                stack: StackId(known.stack),
+                // What does not divide goes to the first ones.
+                weight_nanos: nanos / count + u64::from(number < nanos % count),
+                context,
+            });
+        }
+    }
+    (recording.stacks, recording.locations, recording.mappings) = (profile.stacks, profile.locations, profile.mappings);
+    let mut losses = vec![Loss::new(
+        LossKind::SamplesUntimed,
+        all,
+        "the file says how often each stack was seen and not when: they belong to no span and stand on no timeline",
+    )];
+    if weights.is_assumed {
+        losses.push(Loss::new(
+            LossKind::WeightsAssumed,
+            all,
+            "the file does not say how long a sample stands for; each counts as 1 ms here",
+        ));
+    }
+    if !is_each {
+        let detail = format!("more samples than {SAMPLES_MAX}: each stack is shown as one sample with all its time");
+        losses.push(Loss::new(LossKind::SamplesUntimed, profile.samples.len() as u64, detail));
+    }
+    let shown = &profile.types[weights.value];
+    let others = (0..profile.types.len()).filter(|place| *place != weights.value && Some(*place) != weights.count);
+    let others: Vec<String> = others.map(|place| profile.types[place].to_string()).collect();
+    if !others.is_empty() {
+        let detail = format!("shown is {shown}; not kept are {}", others.join(", "));
+        losses.push(Loss::new(LossKind::OtherSignals, profile.samples.len() as u64, detail));
+    }
+    losses.into_iter().for_each(|loss| loss.merge_into(&mut recording.losses));
+    Ok(recording)
+}
