@@ -21,6 +21,9 @@ pub(crate) fn test() -> Result<()> {
     if let Err(why) = need::musl() {
         skip(&skips, "a program of musl", &why)?;
     }
+    if let Err(why) = need::perf() {
+        skip(&skips, "stories of perf.data", &format!("no perf: {why}"))?;
+    }
     let target = target_dir();
     let needs = [
         ("find the long pole in the browser", "LONGPOLE_CHROMIUM", need::chromium()),

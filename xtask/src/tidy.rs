@@ -45,6 +45,7 @@ const HOMES: &[(&[&str], &[&str])] = &[
     (&["axum", "tonic", "hyper", "hyper-util", "hyper-rustls", "http", "http-body-util", "rust-embed"], &["longpole-server"]),
     (&["object", "gimli", "addr2line", "framehop", "rustc-demangle", "cpp_demangle"], &["longpole-symbols"]),
     (&["libc", "perf-event-open-sys2", "linux-perf-event-reader"], &["longpole-capture", "longpole-sdk", "longpole-bench"]),
+    (&["ruzstd"], &["longpole-wire"]),
     (&["clap", "mimalloc", "jiff"], &["longpole"]),
     (&["anyhow"], &["longpole", "xtask", "longpole-bench"]),
 ];

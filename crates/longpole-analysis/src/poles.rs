@@ -26,7 +26,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use longpole_model::Recording;
+use longpole_model::{CaptureMode, Recording};
 
 use crate::critical_path::CriticalPath;
 use crate::quick::{QuickMap, QuickState};
@@ -179,6 +179,10 @@ fn find_contained(forest: &Forest, poles: &mut [Pole]) {
 impl Poles {
     /// Finds, replays and ranks.
     pub fn new(recording: &Recording, forest: &Forest, path: &CriticalPath, replay: &Replay) -> Poles {
+        // Of a profile that is sums nobody knows when anything was.
+        if recording.run.mode == CaptureMode::Imported {
+            return Poles::default();
+        }
         let contexts = contexts(recording, forest);
         let urns = urns(recording, forest);
         let key = |n: usize| {

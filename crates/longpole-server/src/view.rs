@@ -270,7 +270,7 @@ pub struct SummaryView {
     pub usage: Vec<NotableView>,
     /// The first poles.
     pub poles: Vec<PoleView>,
-    /// Where there is no pole: functions by time in themselves, which is what there is to fix first.
+    /// Where the run itself is all there is to fix: functions by time in themselves, else none.
     pub functions: Vec<TopFrameView>,
     /// What all samples stand for.
     pub weight_nanos: i64,

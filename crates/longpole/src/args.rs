@@ -449,7 +449,8 @@ pub(crate) struct DiffArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// Trace files: OTLP JSON (lines or one document) or protobuf, AppDash (`up.trace`), Zipkin, Jaeger, `.lpole`; also gzipped
+    /// Traces: OTLP JSON (lines or one document) or protobuf, AppDash (`up.trace`), Zipkin, Jaeger. Profiles: `perf.data`, pprof,
+    /// folded stacks. `.lpole`. Each of them also gzipped
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Give the recording a name; with several files, the last one has it

@@ -52,6 +52,9 @@ const KERNEL_LIST_BYTES_MAX: u64 = 256 << 20;
 /// Most bytes of a file of names of code made while a program ran: Java's have some 10 MB.
 const PERF_MAP_BYTES_MAX: u64 = 256 << 20;
 
+/// Most mappings with code of one program: Linux allows it so many of all kinds, unless it is told to allow more.
+const MAPS_MAX: u32 = 65_530;
+
 /// Numbers of registers as perf counts them: frame pointer, stack pointer, instruction pointer, link register.
 const REGISTERS: (u32, u32, u32, Option<u32>) = if cfg!(target_arch = "aarch64") { (29, 31, 32, Some(30)) } else { (6, 7, 8, None) };
 
@@ -116,6 +119,8 @@ struct Process {
     /// Names of its threads that were there before the recording.
     threads: HashMap<u32, String>,
     living: HashSet<u32>,
+    /// How often something was mapped.
+    maps: u32,
     /// Whether the recording has heard of it: those that perf found running and that did nothing are left out.
     is_told: bool,
     /// An exec whose program is not known yet: it is the first thing that is mapped.
@@ -158,7 +163,9 @@ struct Import {
     cuts: HashMap<Cut, u64>,
     lost: u64,
     throttled: u64,
+    unmapped: u64,
     same_host: bool,
+    same_release: bool,
     same_machine: bool,
 }
 
@@ -213,8 +220,10 @@ impl Import {
             spots: Vec::new(),
             cuts: HashMap::new(),
             lost: 0,
+            unmapped: 0,
             throttled: 0,
             same_host,
+            same_release: !features.release.is_empty() && own("/proc/sys/kernel/osrelease") == features.release,
             same_machine: features.machine.is_empty() || features.machine == std::env::consts::ARCH,
         }
     }
@@ -271,6 +280,12 @@ impl Import {
             return;
         }
         self.tell_exec(pid, &path);
+        let process = self.process(pid);
+        process.maps += 1;
+        if process.maps > MAPS_MAX {
+            self.unmapped += 1;
+            return;
+        }
         let code = self.binaries.code(&path, map, &mut self.assembler, self.same_host);
         let range = AbsAddr(map.start)..AbsAddr(map.start.saturating_add(map.bytes));
         let process = self.process(pid);
@@ -310,6 +325,7 @@ impl Import {
             self.tell_found(pid);
             let process = self.process(pid);
             process.space = Rc::default();
+            process.maps = 0;
             process.living = HashSet::from([pid]);
             process.exec = Some((time, name));
             return;
@@ -520,6 +536,7 @@ impl Import {
             self.lost,
             "records that perf did not get from the kernel in time (perf record -m takes larger buffers)".to_owned(),
         );
+        tell(LossKind::SymbolsUnreadable, self.unmapped, format!("mappings of programs with more than {MAPS_MAX}; code there has no name"));
         tell(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)".to_owned());
         for (cut, count) in &self.cuts {
             let truncated = matches!(cut, Cut::Walk(end) if end.is_truncated());
@@ -547,7 +564,7 @@ impl Import {
             return;
         }
         let build_id = self.binaries.build_ids.get(KERNEL).cloned().unwrap_or_default();
-        let symbols = own_kernel(&build_id, self.kernel_text);
+        let symbols = own_kernel(&build_id, self.kernel_text, self.same_host && self.same_release);
         for (address, id) in &addresses {
             let name = symbols.as_ref().and_then(|symbols| symbols.name(*address)).filter(|name| self.is_of(name, *address));
             let function = name.unwrap_or(NAMELESS_IN_KERNEL).to_owned();
@@ -649,9 +666,11 @@ fn read_some(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The symbols of the kernel that runs here, if it is this one and lies at the same place.
-fn own_kernel(build_id: &[u8], text: u64) -> Option<KernelSymbols> {
-    let notes = std::fs::read("/sys/kernel/notes").ok()?;
-    if build_id.is_empty() || !notes.windows(build_id.len()).any(|window| window == build_id) {
+fn own_kernel(build_id: &[u8], text: u64, same_release: bool) -> Option<KernelSymbols> {
+    let notes = std::fs::read("/sys/kernel/notes").unwrap_or_default();
+    // A stream says no build ids.
+    let is_same = if build_id.is_empty() { same_release } else { notes.windows(build_id.len()).any(|window| window == build_id) };
+    if !is_same {
         return None;
     }
     let list = read_some(Path::new(KERNEL_LIST), KERNEL_LIST_BYTES_MAX).ok()?;

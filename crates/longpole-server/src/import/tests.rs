@@ -130,3 +130,48 @@ fn what_is_kept_without_being_whole_in_memory_is_whole_in_the_store_and_has_the_
     let said = |report: &Report| serde_json::to_value(crate::view::SummaryView::new(name, report)).unwrap();
     assert_eq!(said(&kept), said(&report(whole)));
 }
+
+const PERF_DATA: &[u8] = include_bytes!("../../../../fixtures/perf/dwarf.data");
+
+fn perf_data(bytes: &[u8]) -> Result<Recording, FileError> {
+    perf_data_file::recording(Path::new("perf.data"), Cursor::new(bytes), Timestamp(5_000_000_000))
+}
+
+#[test]
+fn a_recording_of_perf_is_a_run_of_its_command() {
+    let recording = perf_data(PERF_DATA).unwrap();
+    assert_eq!(recording.run.command, ["./burn", "30000000"]);
+    assert_eq!((recording.samples.len(), recording.run.rate_hz, recording.run.mode.as_str()), (22, 199, "perf"));
+    let [burn] = &recording.processes[..] else { panic!("{:?}", recording.processes) };
+    assert_eq!((&burn.name[..], &burn.executable[..], burn.parent_pid), ("burn", "/tmp/fix/burn", None));
+    assert_eq!((recording.run.root_pid, recording.threads.len(), burn.end.is_some()), (Some(burn.pid), 2, true));
+    assert!(recording.mappings.iter().any(|mapping| mapping.path == "/tmp/fix/burn" && mapping.build_id.len() == 20));
+    // Every sample has the leaf that the kernel saw, whatever can be unwound here.
+    assert!(recording.samples.iter().all(|sample| !recording.stacks[sample.stack.0 as usize].locations.is_empty()));
+    assert!(report(recording).wall_nanos() > 0);
+}
+
+#[test]
+fn a_damaged_recording_of_perf_is_an_error_or_less_of_a_recording() {
+    for at in (0..PERF_DATA.len()).step_by(397) {
+        let mut bytes = PERF_DATA.to_vec();
+        bytes[at] ^= 0xff;
+        if let Ok(recording) = perf_data(&bytes) {
+            report(recording);
+        }
+    }
+}
+
+#[test]
+fn samples_of_a_profile_without_times_belong_to_no_moment() {
+    let recording = Given::new("x.folded", b"main;work 3\nmain 1\n").read().unwrap();
+    assert_eq!((recording.samples.len(), recording.clock.anchors().len(), recording.run.mode.as_str()), (4, 0, "imported"));
+    assert!(recording.samples.iter().all(|sample| sample.weight_nanos == ASSUMED_WEIGHT_NANOS));
+    let report = report(recording);
+    assert!(report.poles().is_empty() && report.own_samples(0).is_empty());
+    // More samples than anybody can hold are one for each stack, with all their time.
+    let recording = Given::new("y.folded", b"main;work 3000000000\nmain 1000\n").read().unwrap();
+    let weights: Vec<u64> = recording.samples.iter().map(|sample| sample.weight_nanos).collect();
+    assert_eq!(weights, [3_000_000_000 * ASSUMED_WEIGHT_NANOS, 1000 * ASSUMED_WEIGHT_NANOS]);
+    assert!(recording.losses.iter().any(|loss| loss.detail.contains("more samples than")), "{:?}", losses(&recording));
+}

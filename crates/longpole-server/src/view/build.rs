@@ -111,7 +111,8 @@ impl SummaryView {
     pub fn new(recording: impl Display, report: &Report) -> Self {
         let run = &report.recording().run;
         let poles = report.poles();
-        let mut functions = if poles.is_empty() { report.functions_by_self() } else { Vec::new() };
+        let run_alone = report.forest().len() == 1 && report.recording().run.exit.is_none();
+        let mut functions = if run_alone { report.functions_by_self() } else { Vec::new() };
         functions.truncate(SUMMARY_FRAMES_MAX);
         let weight = report.recording().samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.weight_nanos));
         let (parallelism, work) = (report.parallelism(), report.work());

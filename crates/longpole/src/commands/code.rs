@@ -96,6 +96,10 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
         unit.show(view.self_nanos),
         counted(view.samples, "sample", "samples")
     ));
+    if view.spans.is_empty() {
+        out.push_str(&format!("{} of it belong to no span\n", counted(view.unlinked_samples, "sample", "samples")));
+        return out;
+    }
     out.push_str(&style.strong("SPANS IT RAN IN\n"));
     let unit = TimeUnit::of(view.spans.iter().map(|span| span.total_nanos).max().unwrap_or_default());
     out.push_str(&style.faint(&format!("{}  of its own  span\n", right("time", 9))));

@@ -138,8 +138,13 @@ fn bad_files_are_named_and_cut_ones_shown_as_far_as_they_go() {
         let out = longpole(&store).arg("show").arg(path).output().unwrap();
         (out.status.code(), String::from_utf8(out.stderr).unwrap())
     };
+    let (code, said) = show(&write(&sandbox, "archive", "PK\u{3}\u{4}............"));
+    assert!(
+        code == Some(2) && said.contains("zip archive") && said.contains("zipkin-v2-json, jaeger-json, perf-data, pprof"),
+        "{code:?} {said}"
+    );
     let (code, said) = show(&write(&sandbox, "perf.data", "PERFILE2............"));
-    assert!(code == Some(2) && said.contains("perf.data") && said.contains("zipkin-v2-json"), "{code:?} {said}");
+    assert!(code == Some(1) && said.contains("cut off, at byte 20"), "{code:?} {said}");
     assert_eq!(show(&sandbox.path("nowhere/at.all")).0, Some(3));
     assert_eq!(show(&write(&sandbox, "broken.json", "{\"resourceSpans\":[{]")).0, Some(1));
 }
