@@ -206,11 +206,10 @@ impl Scanner {
             if size < HEADER_BYTES {
                 return self.faulty("a record of less than its header", at);
             }
-            let mut body = vec![0; size - HEADER_BYTES];
-            if !fill(&mut input, &mut body, left - HEADER_BYTES as u64)? {
+            bytes.resize(size, 0);
+            if !fill(&mut input, &mut bytes[HEADER_BYTES..], left - HEADER_BYTES as u64)? {
                 return self.faulty("the file is cut off", end);
             }
-            bytes.append(&mut body);
             let behind = match self.record(&bytes, Place::File(at), at) {
                 Ok(behind) => behind,
                 Err(problem) => return self.faulty(problem, at),

@@ -103,7 +103,7 @@ fn samples_of_several_events_are_told_apart() {
 #[test]
 fn a_file_cut_anywhere_gives_what_stands_before_and_says_where_it_ends() {
     for whole in [FRAME_POINTERS, PIPE, ZSTD, EVENTS] {
-        let all = count(&mut open(whole).unwrap()).unwrap().samples.iter().sum();
+        let all: u64 = count(&mut open(whole).unwrap()).unwrap().samples.iter().sum();
         let mut most = 0;
         for cut in (0..whole.len()).step_by(7) {
             let Ok(mut data) = open(&whole[..cut]) else { continue };

@@ -360,7 +360,10 @@ fn fold(text: &str, width: usize) -> Vec<String> {
 fn next_line(view: &view::SummaryView, style: Style) -> String {
     let (own, recording) = (own_name(), &view.recording);
     let mut next = Vec::new();
-    if let Some(pole) = view.poles.first() {
+    if !view.functions.is_empty() {
+        next.push(format!("{own} top {recording}"));
+        next.push(format!("{own} flame {recording}"));
+    } else if let Some(pole) = view.poles.first() {
         // A process has no attributes and no events: what is to be seen of it is its code.
         if view.spans == 0 && pole.samples > 0 {
             next.push(format!("{own} top {recording} --span {}", pole.handle));
@@ -374,7 +377,6 @@ fn next_line(view: &view::SummaryView, style: Style) -> String {
             next.push(format!("{own} processes {recording}"));
         }
     } else if view.samples > 0 {
-        next.push(format!("{own} top {recording}"));
         next.push(format!("{own} flame {recording}"));
     }
     next.push(format!("{own} open {recording}"));

@@ -41,25 +41,32 @@ fn burn() {
         return;
     }
     for _ in 0..40 {
-        std::hint::black_box(hash_block(2_000_000));
-        std::hint::black_box(sort_rows(1_000_000));
+        std::hint::black_box(hash_block(10_000_000));
+        std::hint::black_box(sort_rows(5_000_000));
     }
 }
 
+// Nothing in them is a call that could be inlined: perf counts that for the function around it.
 #[inline(never)]
 fn hash_block(rounds: u64) -> u64 {
-    let mut x = 1u64;
-    for _ in 0..rounds {
-        x = x.wrapping_mul(6_364_136_223_846_793_005) ^ (x >> 3);
+    let (mut x, mut i) = (1u64, 0);
+    while i < rounds {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        i += 1;
     }
     x
 }
 
 #[inline(never)]
 fn sort_rows(rounds: u64) -> u64 {
-    let mut x = 2u64;
-    for _ in 0..rounds {
-        x = x.wrapping_mul(2_862_933_555_777_941_757) ^ (x >> 7);
+    let (mut x, mut i) = (2u64, 0);
+    while i < rounds {
+        x ^= x << 7;
+        x ^= x >> 9;
+        x ^= x << 8;
+        i += 1;
     }
     x
 }
