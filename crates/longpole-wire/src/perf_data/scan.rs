@@ -81,9 +81,10 @@ impl Part {
         }
         input.seek(SeekFrom::Start(self.offset)).map_err(FileError::Read)?;
         let mut bytes = Vec::new();
-        input.take(self.bytes).read_to_end(&mut bytes).map_err(FileError::Read)?;
+        Read::by_ref(input).take(self.bytes).read_to_end(&mut bytes).map_err(FileError::Read)?;
         if (bytes.len() as u64) < self.bytes {
-            return Err(broken("the file is cut off", self.offset.saturating_add(bytes.len() as u64)));
+            let length = input.seek(SeekFrom::End(0)).map_err(FileError::Read)?;
+            return Err(broken("the file is cut off", length));
         }
         Ok(bytes)
     }

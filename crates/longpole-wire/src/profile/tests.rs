@@ -46,13 +46,12 @@ fn a_profile_is_known_by_its_first_bytes() {
 const GO: &[u8] = include_bytes!("../../../../fixtures/pprof/go-cpu.pb");
 
 #[test]
-fn a_profile_of_go_has_inlined_calls_and_its_labels() {
+fn a_profile_of_go_has_its_times_and_its_labels() {
     let profile = decode(GO, ProfileFormat::Pprof, &Limits::default()).unwrap();
     let types: Vec<String> = profile.types.iter().map(ValueType::to_string).collect();
     assert_eq!(types, ["samples/count", "cpu/nanoseconds"]);
     assert_eq!(profile.period, Some((ValueType { name: "cpu".to_owned(), unit: "nanoseconds".to_owned() }, 10_000_000)));
     assert!(profile.start.is_some() && profile.duration_nanos > 0);
-    assert!(profile.locations.iter().any(|location| location.frames.len() > 1), "no call is inlined");
     assert!(profile.samples.iter().all(|sample| sample.values[1] == sample.values[0] * 10_000_000));
     let spans: Vec<String> = profile.samples.iter().filter_map(|sample| sample.span).map(|(_, span)| span.to_string()).collect();
     assert!(!spans.is_empty() && spans.iter().all(|span| span == "00f067aa0ba902b7"), "{spans:?}");
@@ -76,4 +75,40 @@ fn a_profile_that_contradicts_itself_says_where() {
     let mut bytes = Vec::new();
     put_set_bytes(&mut bytes, 6, b"");
     assert_eq!(said(&bytes), "too few or too many of field 1, in the Profile message at byte 0, in the document at byte 0 of the file");
+}
+
+#[test]
+fn lines_of_a_location_are_calls_that_were_inlined_innermost_first() {
+    let mut bytes = Vec::new();
+    put_message(&mut bytes, 1, |_| ());
+    for (function, text) in [(1, "inner"), (2, "outer")] {
+        put_message(&mut bytes, 5, |out| {
+            put_integer(out, 1, function);
+            put_integer(out, 2, function);
+        });
+        if function == 1 {
+            put_set_bytes(&mut bytes, 6, b"");
+        }
+        put_set_bytes(&mut bytes, 6, text.as_bytes());
+    }
+    put_message(&mut bytes, 4, |out| {
+        put_integer(out, 1, 9);
+        for (function, line) in [(1, 30), (2, 40)] {
+            put_message(out, 4, |out| {
+                put_integer(out, 1, function);
+                put_integer(out, 2, line);
+            });
+        }
+    });
+    // The numbers of a list may be packed.
+    put_message(&mut bytes, 2, |out| {
+        put_set_bytes(out, 1, &[9, 9]);
+        put_set_bytes(out, 2, &[5]);
+    });
+    let profile = decode(&bytes[..], ProfileFormat::Pprof, &Limits::default()).unwrap();
+    let lines: Vec<(&str, u32)> = profile.locations[0].frames.iter().map(|frame| (&frame.function[..], frame.line)).collect();
+    assert_eq!(
+        (lines, profile.stacks[0].locations.len(), &profile.samples[0].values[..]),
+        (vec![("inner", 30), ("outer", 40)], 2, &[5][..])
+    );
 }

@@ -41,8 +41,8 @@ fn burn() {
         return;
     }
     for _ in 0..40 {
-        std::hint::black_box(hash_block(10_000_000));
-        std::hint::black_box(sort_rows(5_000_000));
+        std::hint::black_box(hash_block(std::hint::black_box(10_000_000)));
+        std::hint::black_box(sort_rows(std::hint::black_box(5_000_000)));
     }
 }
 
