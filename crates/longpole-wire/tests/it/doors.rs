@@ -79,7 +79,7 @@ pub(crate) fn perf_data(bytes: &[u8]) {
         Err(error) => return inside(&error),
     };
     data.fault.iter().for_each(inside);
-    let mut last = 0;
+    let (mut last, events) = (0, data.events.len());
     loop {
         match data.next_record() {
             Ok(None) => break,
@@ -89,7 +89,7 @@ pub(crate) fn perf_data(bytes: &[u8]) {
                 last = record.time;
                 if let perf_data::Body::Sample(sample) = record.body {
                     assert!(sample.chain.entries().len() <= 8192 && sample.stack.len() <= 1 << 16);
-                    assert!(sample.event < data.events.len());
+                    assert!(sample.event < events);
                     let _ = sample.registers.map(|registers| (0..70).filter_map(|number| registers.get(number)).count());
                 }
             }
@@ -125,7 +125,12 @@ fn file_as(bytes: &[u8], format: FileFormat) {
             assert_eq!((offset, spans), (bytes.len() as u64, batch.spans.len() as u64), "{format}");
         }
         // What is too large may only say so, in front of bytes that are not there.
-        Err(FileError::Broken { offset, .. } | FileError::Document { offset, .. } | FileError::TooLarge { offset, .. }) => {
+        Err(
+            FileError::Broken { offset, .. }
+            | FileError::Line { offset, .. }
+            | FileError::Document { offset, .. }
+            | FileError::TooLarge { offset, .. },
+        ) => {
             assert!(offset <= bytes.len() as u64);
         }
         Err(FileError::Read(_)) => panic!("bytes in memory can be read"),
