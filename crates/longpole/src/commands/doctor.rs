@@ -131,7 +131,7 @@ fn kernel(mode: &CaptureMode) -> Check {
             let (why, remedy) = why_not_kernel.split_once("; ").unwrap_or((why_not_kernel, ""));
             ok("kernel", format!("functions of the kernel are not sampled, only the time in it is known: {why}; to see them: {remedy}"))
         }
-        (CaptureMode::Off | CaptureMode::Refused { .. }, _) => ok("kernel", "not sampled"),
+        (CaptureMode::Imported | CaptureMode::Off | CaptureMode::Refused { .. }, _) => ok("kernel", "not sampled"),
     }
 }
 
