@@ -191,7 +191,7 @@ fn what_is_known_of_the_run_grows() {
 fn how_a_process_ended_is_said_of_the_one_that_had_started_before() {
     let status = |pid, time, exit| Observation::ProcessStatus { pid, time: Monotonic(time), exit };
     let recording = assemble([
-        Observation::RunStarted { pid: 10, start: Timestamp(0), mode: CaptureMode::User },
+        Observation::RunStarted { pid: 10, start: Timestamp(0), mode: CaptureMode::Off },
         Observation::ProcessStarted { pid: 10, parent_pid: None, time: Monotonic(1) },
         status(20, 6, Exit::Code(1)),
         started(20, 10, 5),
