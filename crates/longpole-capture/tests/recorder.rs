@@ -401,7 +401,8 @@ fn role_grows() {
     let mut bytes = vec![0; 1 << 20];
     while read.read(&mut bytes).unwrap() > 0 {}
     fs::remove_file(&path).unwrap();
-    let child = Command::new("/bin/sh").args(["-c", "kill -9 $$"]).spawn().unwrap();
+    // It lives long enough to be found by a recorder that has no CPU at once.
+    let child = Command::new("/bin/sh").args(["-c", "sleep 0.3; kill -9 $$"]).spawn().unwrap();
     fact("killed", child.id());
     assert!(!{ child }.wait().unwrap().success());
     burn_leaf(thread_cpu() + 60 * MILLI);

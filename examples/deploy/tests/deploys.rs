@@ -96,7 +96,10 @@ impl Copies {
         let folder = std::env::temp_dir().join(format!("deploy-test-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         for (program, path) in programs {
-            std::fs::copy(path, folder.join(program)).unwrap();
+            // By a process of its own: a child that another test forks meanwhile would hold a file open that is being written, and
+            // such a file cannot be executed.
+            let copied = Command::new("cp").arg(path).arg(folder.join(program)).status().unwrap();
+            assert!(copied.success());
         }
         Self(folder)
     }

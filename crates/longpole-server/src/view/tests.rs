@@ -49,7 +49,7 @@ fn the_summary_holds_the_answer() {
             "rate_hz": 1000, "processes": 1, "traces": 1, "spans": 3, "samples": 33,
             "links": { "record": 32, "inferred": 0, "ambiguous": 0, "none": 1 },
             "states": { "on_cpu_nanos": 32 * MS, "in_child_nanos": 0, "blocked_nanos": not_blocked(), "unaccounted_nanos": 68 * MS },
-            "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "usage": [], "poles": null, "quality": [], "recorder": null, "truncated": { "poles": 0 },
+            "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "usage": [], "poles": null, "functions": [], "weight_nanos": 33 * MS, "quality": [], "recorder": null, "truncated": { "poles": 0 },
         })
     );
     assert_eq!(poles, json_of(PolesView::new("r7", &deploy()))["poles"]);
