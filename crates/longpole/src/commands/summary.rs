@@ -45,7 +45,7 @@ pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
         }
         // Without spans the processes are the operations, and what is inside of one only its functions tell.
         if view.spans == 0
-            && let Some(pole) = view.poles.iter().find(|pole| !pole.few_samples)
+            && let Some(pole) = view.poles.iter().find(|pole| !pole.few_samples && pole.reason.code != "waits")
         {
             hot_functions(pole, style).iter().for_each(|text| line(&mut out, text));
         }
@@ -365,12 +365,15 @@ fn next_line(view: &view::SummaryView, style: Style) -> String {
         next.push(format!("{own} flame {recording}"));
     } else if let Some(pole) = view.poles.first() {
         // A process has no attributes and no events: what is to be seen of it is its code.
-        if view.spans == 0 && pole.samples > 0 {
+        if view.spans == 0 && pole.samples > 0 && pole.reason.code != "waits" {
             next.push(format!("{own} top {recording} --span {}", pole.handle));
         } else {
             next.push(format!("{own} span {} {recording}", pole.handle));
         }
-        if pole.samples > 0 {
+        // Where it waits, its samples show what it hardly does.
+        if pole.reason.code == "waits" && view.states.blocked_nanos.sum() > 0 {
+            next.push(format!("{own} flame {recording} --off-cpu --span {}", pole.handle));
+        } else if pole.samples > 0 {
             next.push(format!("{own} flame {recording} --span {}", pole.handle));
         }
         if !view.usage.is_empty() {
