@@ -80,13 +80,7 @@ impl Features {
                 }
             }
             number::EVENT_DESCRIPTIONS => self.event_names = event_names(fields).unwrap_or_default(),
-            number::CLOCK_DATA => {
-                let mut numbers = || {
-                    let (_version, _clock) = (fields.u32()?, fields.u32()?);
-                    Some((fields.u64()?, fields.u64()?))
-                };
-                self.clock = numbers();
-            }
+            number::CLOCK_DATA => self.clock = clock_data(fields),
             _ => {}
         }
     }
@@ -113,6 +107,12 @@ pub(super) fn build_id(record: &mut Fields<'_>, misc: u16) -> Option<BuildId> {
     let (_pid, id) = (record.u32()?, record.take(24)?);
     let bytes = if misc & MISC_BUILD_ID_SIZE == 0 { BUILD_ID_BYTES } else { usize::from(id[20]).min(BUILD_ID_BYTES) };
     Some(BuildId { path: text(record.0), build_id: id[..bytes].to_vec() })
+}
+
+/// Version and number of a clock, then one moment by the wall clock and by that one.
+fn clock_data(mut fields: Fields<'_>) -> Option<(u64, u64)> {
+    let (_version, _clock) = (fields.u32()?, fields.u32()?);
+    Some((fields.u64()?, fields.u64()?))
 }
 
 fn event_names(mut fields: Fields<'_>) -> Option<Vec<(String, Vec<u64>)>> {
