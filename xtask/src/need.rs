@@ -68,9 +68,7 @@ pub(crate) fn setpriv() -> Result<(), String> {
 
 /// A C compiler for musl, which links programs that glibc's cannot.
 pub(crate) fn musl() -> Result<(), String> {
-    // It answers to nothing without an input, but it is there.
-    let is_there = Command::new("musl-gcc").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if is_there { Ok(()) } else { install(&["musl-tools"]) }
+    if answers("musl-gcc") { Ok(()) } else { install(&["musl-tools"]) }
 }
 
 /// `perf`, a peer of benchmarks.

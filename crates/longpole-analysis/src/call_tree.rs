@@ -123,7 +123,7 @@ impl Functions {
         for (function, weight) in functions.list.iter_mut().zip(weights) {
             function.weight = weight;
         }
-        let waits = recording.waits.iter().filter_map(|wait| Some((wait.stack?, wait.end.nanos_since(wait.start))));
+        let waits = recording.waits.iter().filter_map(|wait| Some((wait.stack?, wait.nanos())));
         functions.choose_lines(recording, &stacks, &per_stack(waits));
         functions.rank();
         functions

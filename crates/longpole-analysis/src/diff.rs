@@ -212,9 +212,8 @@ fn operations(report: &Report) -> BTreeMap<Key, Group> {
 /// is none.
 fn state_diffs(a: (&Report, &[usize]), b: (&Report, &[usize]), delta_nanos: i64) -> Vec<StateDiff> {
     let [before, after] = [a, b].map(|(report, nodes)| report.states_on_path(nodes));
-    let few_nanos =
-        |report: &Report| i64::try_from(FEW_SAMPLES * 1_000_000_000 / u64::from(report.recording().run.rate_hz.max(1))).unwrap_or(0);
-    let few_nanos = few_nanos(a.0).max(few_nanos(b.0));
+    let rate_hz = a.0.recording().run.rate_hz.min(b.0.recording().run.rate_hz).max(1);
+    let few_nanos = (FEW_SAMPLES * 1_000_000_000 / u64::from(rate_hz)).cast_signed();
     let matters = |state: State, delta: i64| {
         let is_measured = matches!(state, State::Blocked(_)) || delta.abs() >= few_nanos;
         is_measured && delta != 0 && delta.unsigned_abs() * 100 >= delta_nanos.unsigned_abs() * CHANGE_PERCENT_MIN

@@ -537,12 +537,16 @@ impl Report {
         samples.map(|s| &self.recording.samples[s as usize]).map(|s| (s.stack, s.weight_nanos))
     }
 
+    /// The stacks of these waits, as far as they are known, each with how long it was.
+    fn stacks_of_waits(&self, waits: impl Iterator<Item = u32>) -> Vec<(StackId, u64)> {
+        waits.map(|wait| &self.recording.waits[wait as usize]).filter_map(|wait| Some((wait.stack?, wait.nanos()))).collect()
+    }
+
     /// The flame graph of the whole run, with the waits of all threads, whatever they wait for.
     pub fn flame_of_all_threads(&self, time: FlameTime) -> Flame {
         let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.all_samples().collect() };
-        let waits = if time == FlameTime::OnCpu { &[][..] } else { &self.recording.waits };
-        let waits = waits.iter().filter_map(|wait| Some((wait.stack?, wait.end.nanos_since(wait.start))));
-        self.flame_with(&samples, waits.collect(), time)
+        let waits = if time == FlameTime::OnCpu { 0 } else { self.recording.waits.len() as u32 };
+        self.flame_with(&samples, self.stacks_of_waits(0..waits), time)
     }
 
     /// The flame graph of these nodes and everything below them; without nodes, of the whole run. Nodes do not stand below each
@@ -550,8 +554,7 @@ impl Report {
     pub fn flame(&self, roots: Option<&[usize]>, time: FlameTime) -> Flame {
         let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.samples_below(roots) };
         let waits = if time == FlameTime::OnCpu { Vec::new() } else { self.waits_below(roots) };
-        let waits = waits.iter().map(|wait| &self.recording.waits[*wait as usize]).filter_map(|wait| Some((wait.stack?, wait.nanos())));
-        let waits: Vec<(StackId, u64)> = waits.collect();
+        let waits = self.stacks_of_waits(waits.into_iter());
         let left_out_waits = if roots.is_none() && time != FlameTime::OnCpu {
             let seen = self.recording.waits.iter().filter(|wait| wait.stack.is_some()).count();
             seen.saturating_sub(waits.len()) as u64

@@ -381,30 +381,14 @@ fn parent_of(pid: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::ObservationSink;
-    use longpole_model::sink::SinkError;
+    use crate::stacks::testing;
     use std::fmt::Write as _;
-    use std::sync::Mutex;
-
-    struct Shared(Arc<Mutex<Vec<Observation>>>);
-
-    impl ObservationSink for Shared {
-        fn observe(&mut self, observation: Observation) -> Result<(), SinkError> {
-            self.0.lock().unwrap().push(observation);
-            Ok(())
-        }
-
-        fn flush(&mut self) -> Result<(), SinkError> {
-            Ok(())
-        }
-    }
 
     /// Pids above the kernel's largest, so that /proc knows nothing of them.
     const ROOT: u32 = 5_000_000;
 
     fn story(play: impl FnOnce(&mut ProcessTree, &mut Out)) -> String {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let mut out = Out::new(Box::new(Shared(Arc::clone(&seen))));
+        let (mut out, seen) = testing::out(false);
         let mut tree = ProcessTree::new(ROOT);
         play(&mut tree, &mut out);
         tree.finish(10_000, &mut out);

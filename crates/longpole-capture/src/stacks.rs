@@ -311,7 +311,7 @@ impl Stacks {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod testing {
     use super::*;
     use longpole_model::sink::SinkError;
     use std::sync::Mutex;
@@ -332,10 +332,17 @@ mod tests {
         }
     }
 
-    fn out(fails: bool) -> (Out, Arc<Mutex<Vec<Observation>>>) {
+    /// An output whose sink keeps what it is given, or refuses all, and what was given.
+    pub(crate) fn out(fails: bool) -> (Out, Arc<Mutex<Vec<Observation>>>) {
         let seen = Arc::new(Mutex::new(Vec::new()));
         (Out::new(Box::new(Shared(Arc::clone(&seen), fails))), seen)
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::out;
+    use super::*;
 
     fn at(address: u64) -> Spot {
         Spot::Code { mapping: MappingId(0), address: VirtOffset(address) }

@@ -344,10 +344,8 @@ fn io_bytes(text: &str) -> Option<IoBytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::ObservationSink;
-    use longpole_model::sink::SinkError;
+    use crate::stacks::testing;
     use std::process::{Command, Stdio};
-    use std::sync::{Arc, Mutex};
 
     #[test]
     fn what_is_kept_grows_with_the_logarithm_of_a_life() {
@@ -379,23 +377,9 @@ mod tests {
         assert_eq!(io_bytes("rchar: 4\n"), None);
     }
 
-    struct Shared(Arc<Mutex<Vec<Observation>>>);
-
-    impl ObservationSink for Shared {
-        fn observe(&mut self, observation: Observation) -> Result<(), SinkError> {
-            self.0.lock().unwrap().push(observation);
-            Ok(())
-        }
-
-        fn flush(&mut self) -> Result<(), SinkError> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn a_child_is_read_while_it_lives_and_its_end_is_known_before_and_after_it_is_reaped() {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let mut out = Out::new(Box::new(Shared(Arc::clone(&seen))));
+        let (mut out, seen) = testing::out(false);
         let mut usages = Usages::new();
         let mut child = Command::new("sh").args(["-c", "read line; exit 7"]).stdin(Stdio::piped()).spawn().unwrap();
         let pid = child.id();
@@ -428,8 +412,7 @@ mod tests {
 
     #[test]
     fn readings_have_a_budget_and_a_stranger_is_no_trouble() {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let mut out = Out::new(Box::new(Shared(Arc::clone(&seen))));
+        let (mut out, _) = testing::out(false);
         let mut usages = Usages::new();
         usages.execed(u32::MAX, 0);
         usages.execed(std::process::id(), 0);

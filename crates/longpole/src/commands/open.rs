@@ -10,6 +10,7 @@ use longpole_server::seal;
 use longpole_store::RecordingName;
 
 use super::recording::{Setting, TemporaryStore, file, resolve};
+use super::run;
 use crate::args::{OpenArguments, ViewTraceArguments};
 use crate::env_vars;
 
@@ -40,7 +41,7 @@ fn serve_file(path: &Path, port: u16, browser: bool, label: &str) -> Result<()> 
 
 /// How the page is reached from a machine with a display.
 fn from_elsewhere(port: u16) -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default();
+    let host = run::host();
     let host = if host.is_empty() { "HOST" } else { &host };
     format!("There is no display here. Elsewhere: ssh -L {port}:127.0.0.1:{port} {host}, and open that address there.\n")
 }

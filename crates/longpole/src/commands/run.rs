@@ -399,7 +399,7 @@ pub(super) fn new_run(command: Vec<String>, traceparent: TraceParent, rate_hz: u
 }
 
 /// The name of this machine.
-fn host() -> String {
+pub(super) fn host() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
 }
 
