@@ -75,6 +75,9 @@ fn post_to(port: u16, path: &str, headers: &str, body: &[u8]) -> u16 {
     answer[9..12].parse().unwrap()
 }
 
+/// An address nobody listens at. A port that was bound and given back would be another test's collector soon.
+const NOBODY: &str = "127.0.0.1:1";
+
 const PROTOBUF: &str = "Content-Type: application/x-protobuf\r\n";
 
 /// A collector that answers each request with the next of these answers, and the last one from then on. Gives what it got:
@@ -164,15 +167,14 @@ fn an_endpoint_that_refuses_is_not_asked_again() {
 
 #[test]
 fn a_dead_endpoint_costs_the_command_nothing_and_is_counted() {
-    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for protocol in [ForwardProtocol::Http, ForwardProtocol::Grpc] {
-        let receiver = receiver_that_forwards(target(&format!("http://{unused}"), protocol));
+        let receiver = receiver_that_forwards(target(&format!("http://{NOBODY}"), protocol));
         for _ in 0..10 {
             assert_eq!(post(receiver.port(), PROTOBUF, &spans("a").encode_to_vec()), 200);
         }
         let losses = failed(&receiver.finish(Duration::from_millis(50)));
         let [(10, reason)] = &losses[..] else { panic!("{losses:?}") };
-        assert!(reason.starts_with(&format!("http://{unused} did not take them before longpole ended: ")), "{reason}");
+        assert!(reason.starts_with(&format!("http://{NOBODY} did not take them before longpole ended: ")), "{reason}");
         assert!(reason.contains("Connection refused"), "{reason}");
     }
 }
@@ -640,8 +642,7 @@ fn an_appdash_collector_that_is_gone_deaf_or_abrupt_is_counted_in_spans() {
         assert_eq!(post(receiver.port(), PROTOBUF, &three), 200);
         failed(&receiver.finish(deadline))
     };
-    // A port that was given back may be another test's by now; nobody listens on the first one.
-    let gone = "tcp://127.0.0.1:1".to_owned();
+    let gone = format!("tcp://{NOBODY}");
     let losses = send_and_finish(&gone, SOON);
     let [(3, reason)] = &losses[..] else { panic!("{losses:?}") };
     assert!(reason.starts_with(&format!("{gone}: Connection refused")), "{reason}");
@@ -705,7 +706,7 @@ fn talker(words: &'static [u8]) -> String {
 
 #[test]
 fn bad_targets_beside_each_other_and_a_good_one_cost_the_command_nothing_and_are_counted_to_the_span() {
-    let dead = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    let dead = format!("http://{NOBODY}");
     let stalled = TcpListener::bind("127.0.0.1:0").unwrap();
     let stalled_url = format!("http://{}", stalled.local_addr().unwrap());
     let (refusing, _refused) = http_collector(&["403 Forbidden"]);
