@@ -93,6 +93,10 @@ impl FromStr for Handle {
 pub struct LinkCounts {
     /// By the context record.
     pub record: u64,
+    /// By the thread's journal.
+    pub journal: u64,
+    /// By labels of a profile that was read.
+    pub label: u64,
     /// By process and time.
     pub inferred: u64,
     /// Several spans could own them.
@@ -525,6 +529,8 @@ impl Report {
         for sample in samples {
             *match self.recording.sample_links[sample as usize].evidence {
                 LinkEvidence::Record => &mut counts.record,
+                LinkEvidence::Journal => &mut counts.journal,
+                LinkEvidence::Label => &mut counts.label,
                 LinkEvidence::Inferred => &mut counts.inferred,
                 LinkEvidence::Ambiguous { .. } => &mut counts.ambiguous,
                 LinkEvidence::None => &mut counts.none,

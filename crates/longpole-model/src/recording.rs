@@ -3,7 +3,7 @@
 use crate::loss::Loss;
 use crate::process::{CpuSlice, Process, Thread};
 use crate::run::Run;
-use crate::sample::{Sample, SampleLink};
+use crate::sample::{CurrentSpan, Sample, SampleLink};
 use crate::span::Span;
 use crate::stack::{Location, Mapping, Stack};
 use crate::time::Clock;
@@ -25,6 +25,8 @@ pub struct Recording {
     pub threads: Vec<Thread>,
     /// When threads were on a CPU, by start.
     pub cpu_slices: Vec<CpuSlice>,
+    /// Which span was current on which thread, by start. Empty where no program kept a journal.
+    pub current_spans: Vec<CurrentSpan>,
     /// What processes had used, by time.
     pub process_usage: Vec<ProcessUsage>,
     /// Samples by time.

@@ -22,6 +22,22 @@ pub enum ContextRecord {
     },
 }
 
+/// A stretch in which one span, or none, was the current one of a thread, as the thread's journal says: exact. The stretches of a
+/// thread follow each other without a gap as long as its journal is whole; where there is none, nothing is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CurrentSpan {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// It became the current one.
+    pub start: Monotonic,
+    /// Another one did, or the thread's journal ended.
+    pub end: Monotonic,
+    /// The span; `None` where the thread said that it has none.
+    pub span: Option<(TraceId, SpanId)>,
+}
+
 /// One on-CPU sample as the recorder saw it. Raw: whose span it was is decided when the recording is sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
@@ -46,6 +62,10 @@ pub struct Sample {
 pub enum Evidence {
     /// The context record inside the stack dump named the span: exact at the instant of the sample.
     Record,
+    /// The thread's journal says which span was current at that moment: exact.
+    Journal,
+    /// The profile that was read says so of the sample, by a label or a link: as exact as whoever wrote it.
+    Label,
     /// Process, thread and time left exactly one open span: likely, not proven.
     Inferred,
     /// Several open spans could own it; none is chosen.
@@ -62,6 +82,8 @@ impl Evidence {
     pub fn as_str(self) -> &'static str {
         match self {
             Evidence::Record => "record",
+            Evidence::Journal => "journal",
+            Evidence::Label => "label",
             Evidence::Inferred => "inferred",
             Evidence::Ambiguous { .. } => "ambiguous",
             Evidence::None => "none",

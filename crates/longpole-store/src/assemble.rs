@@ -278,6 +278,7 @@ impl Assembler {
             processes,
             threads,
             cpu_slices: self.cpu_slices,
+            current_spans: Vec::new(),
             process_usage: self.process_usage,
             samples: self.samples,
             sample_links: Vec::new(),

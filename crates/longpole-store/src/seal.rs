@@ -150,6 +150,7 @@ pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
         processes: Vec::new(),
         threads: Vec::new(),
         cpu_slices: Vec::new(),
+        current_spans: Vec::new(),
         process_usage: Vec::new(),
         samples: Vec::new(),
         sample_links: Vec::new(),

@@ -449,6 +449,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                 processes,
                 threads,
                 cpu_slices,
+                current_spans: Vec::new(),
                 process_usage,
                 samples,
                 sample_links: if linked { sample_links } else { Vec::new() },

@@ -550,6 +550,7 @@ impl Reader {
             processes: self.processes,
             threads: Vec::new(),
             cpu_slices: Vec::new(),
+            current_spans: Vec::new(),
             process_usage: Vec::new(),
             samples: self.samples,
             sample_links: Vec::new(),

@@ -34,7 +34,7 @@ fn context_word(context: &ContextRecord) -> &'static str {
 fn candidates(link: &SampleLink) -> Option<u32> {
     match link.evidence {
         Evidence::Ambiguous { candidates } => Some(candidates),
-        Evidence::Record | Evidence::Inferred | Evidence::None => None,
+        Evidence::Record | Evidence::Journal | Evidence::Label | Evidence::Inferred | Evidence::None => None,
     }
 }
 
@@ -102,6 +102,8 @@ impl<'a> Links<'a> {
         let Some(how) = at(self.evidence, row, |row| self.evidence.value(row)) else { return Ok(None) };
         let evidence = word("evidence", how, |how| match how {
             "record" => Some(Evidence::Record),
+            "journal" => Some(Evidence::Journal),
+            "label" => Some(Evidence::Label),
             "inferred" => Some(Evidence::Inferred),
             "ambiguous" => at(self.candidates, row, |row| Evidence::Ambiguous { candidates: self.candidates.value(row) }),
             "none" => Some(Evidence::None),
