@@ -11,12 +11,16 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::perf::event::{Stream, lost_of};
-use crate::perf::record::Source;
+use crate::perf::record::{Source, records};
 use crate::sys::perf::{Ready, WaitSet, block_signals_of_this_thread, monotonic_nanos, prefer_this_thread, thread_cpu_nanos};
 
 /// Most bytes that wait to be processed: half a second of two busy threads. Beyond that the rings fill, and the kernel counts
 /// what is lost.
 const WAITING_BYTES_MAX: usize = 16 << 20;
+
+/// What gathers before the other side is woken, if nothing of it is urgent: batches, or their bytes.
+const BATCHES_GATHERED: usize = 4;
+const BYTES_GATHERED: usize = 1 << 20;
 
 /// A buffer larger than this is not used again: one burst must not be paid for until the end.
 const BUFFER_BYTES_KEPT: usize = 1 << 20;
@@ -40,6 +44,8 @@ pub(crate) struct Batch {
     pub(crate) bytes: Vec<u8>,
     /// Which bytes came from which kind of event.
     pub(crate) parts: Vec<(Source, Range<usize>)>,
+    /// Whether it is to be dealt with at once: something began or ended, or a thread fell asleep. Samples alone can wait.
+    pub(crate) is_urgent: bool,
     /// CLOCK_MONOTONIC before the first ring was looked at. A record that is older and not in this batch or an earlier one
     /// can only be one that was being written at that instant; the next round has it.
     pub(crate) before: u64,
@@ -54,6 +60,8 @@ struct Waiting {
     batches: VecDeque<Batch>,
     bytes: usize,
     buffers: Vec<Vec<u8>>,
+    /// Whether there is enough, or something urgent: all that is here is to be taken.
+    ripe: bool,
     closed: bool,
 }
 
@@ -93,18 +101,24 @@ impl Handover {
             return buffer;
         }
         waiting.bytes += batch.bytes.len();
+        let enough = waiting.batches.len() + 1 >= BATCHES_GATHERED || waiting.bytes >= BYTES_GATHERED;
+        waiting.ripe |= enough || batch.is_urgent || batch.is_last;
         waiting.batches.push_back(batch);
-        self.came.notify_one();
+        if waiting.ripe {
+            self.came.notify_one();
+        }
         waiting.buffers.pop().unwrap_or_default()
     }
 
-    /// Takes the oldest batch; waits for one as long as told.
+    /// Takes the oldest batch; waits as long as told until one is urgent or some have gathered: being woken for each takes longer than
+    /// dealing with it.
     pub(crate) fn take(&self, patience: Duration) -> Taken {
         let waiting = self.lock();
-        let empty = |w: &mut Waiting| w.batches.is_empty() && !w.closed;
-        let (mut waiting, _) = self.came.wait_timeout_while(waiting, patience, empty).unwrap_or_else(PoisonError::into_inner);
+        let (mut waiting, _) =
+            self.came.wait_timeout_while(waiting, patience, |w| !w.ripe && !w.closed).unwrap_or_else(PoisonError::into_inner);
         match waiting.batches.pop_front() {
             Some(batch) => {
+                waiting.ripe &= !waiting.batches.is_empty();
                 waiting.bytes -= batch.bytes.len();
                 self.taken.notify_one();
                 Taken::Batch(batch)
@@ -155,6 +169,7 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
     let mut batch = Batch::default();
     // Whether the last batch had records: then one more must follow, to say that they are complete.
     let mut owed = false;
+    let mut is_urgent = false;
     let mut last_records = monotonic_nanos();
     loop {
         let idle_millis = (monotonic_nanos() - last_records) / 1_000_000;
@@ -168,9 +183,11 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
             }
         }
         batch.before = monotonic_nanos();
+        let was_urgent = std::mem::take(&mut is_urgent);
         for stream in &mut streams {
             let start = batch.bytes.len();
             if stream.ring.drain_into(&mut batch.bytes) > 0 {
+                is_urgent |= stream.source != Source::Sampler || falls_asleep(&batch.bytes[start..]);
                 batch.parts.push((stream.source, start..batch.bytes.len()));
             }
         }
@@ -183,6 +200,8 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
         if has_records {
             last_records = batch.before;
         }
+        // What was urgent is dealt with once it is known to be complete.
+        batch.is_urgent = was_urgent || is_urgent;
         if has_records || owed || is_last {
             let bytes = handover.give(std::mem::take(&mut batch));
             batch.bytes = bytes;
@@ -198,6 +217,11 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
     // Closing the events takes the kernel a while; the other thread finishes meanwhile.
     drop(streams);
     thread_cpu_nanos()
+}
+
+/// Whether a thread does in these records.
+fn falls_asleep(bytes: &[u8]) -> bool {
+    records(bytes).flatten().any(|record| record.switch().is_some_and(|(.., blocked)| blocked))
 }
 
 #[cfg(test)]
@@ -217,6 +241,22 @@ mod tests {
             handover.give_back(batch.bytes);
         }
         assert!(matches!(handover.take(Duration::MAX), Taken::Closed));
+    }
+
+    #[test]
+    fn what_is_not_urgent_gathers_and_then_all_of_it_is_taken() {
+        let handover = Handover::default();
+        let (now, batch) = (Duration::ZERO, |is_urgent| Batch { is_urgent, ..Batch::default() });
+        let taken = |patience| matches!(handover.take(patience), Taken::Batch(_));
+        handover.give(batch(false));
+        handover.give(batch(true));
+        assert_eq!([taken(Duration::MAX), taken(Duration::MAX)], [true, true]);
+        for _ in 0..BATCHES_GATHERED {
+            handover.give(batch(false));
+        }
+        assert!((0..BATCHES_GATHERED).all(|_| taken(Duration::MAX)));
+        handover.give(batch(false));
+        assert_eq!([taken(now), taken(now)], [true, false], "whose patience ends takes what is there");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Functions of the kernel: where it was when a thread was sampled, and what its functions are called.
 //!
 //! The kernel's call chain comes with the sample, as addresses. Their names stand in `/proc/kallsyms`, which takes some 50 ms of a CPU to
-//! read: it is read once, on the second mark of the recording or at its end, and never while a short command runs. Until then a
-//! function is told by its address, and its name follows.
+//! read: it is read once, at the end of the recording or when it has lasted a while, and never while a short command runs. Until then
+//! a function is told by its address, and its name follows.
 
 use std::fs::File;
 use std::io::Read;

@@ -52,6 +52,9 @@ const ANCHOR_NANOS: u64 = 1_000_000_000;
 /// How often the sink is told to write what it has, so that little is lost if the recorder is killed.
 const FLUSH_NANOS: u64 = 100_000_000;
 
+/// How long the kernel's functions go without names: reading them takes as much of a CPU as sampling two busy threads does in two seconds.
+const KERNEL_NAMES_NANOS: u64 = 30_000_000_000;
+
 /// How soon a program that had not laid out its arguments is looked at again.
 const EXEC_RETRY: Duration = Duration::from_millis(1);
 
@@ -338,6 +341,7 @@ struct Processor {
     horizon: u64,
     next_anchor: u64,
     next_flush: u64,
+    kernel_names_due: u64,
     /// When what each process has mapped was last read, where no records tell.
     mapped_at: NumberMap<u32, u64>,
     // Kept for their memory.
@@ -370,6 +374,7 @@ impl Processor {
             horizon: 0,
             next_anchor: 0,
             next_flush: 0,
+            kernel_names_due: monotonic_nanos() + KERNEL_NAMES_NANOS,
             mapped_at: NumberMap::default(),
             frames: Vec::new(),
             locations: Vec::new(),
@@ -538,6 +543,7 @@ impl Processor {
         self.usages.finish(now, &mut self.out);
         self.tree.finish(now, &mut self.out);
         self.jit.finish(&mut self.stacks, &mut self.out);
+        self.kernel_names_due = now;
         self.anchor();
         self.out.flush();
         let mut stats = self.stats;
@@ -554,8 +560,10 @@ impl Processor {
         let anchor = clock_anchor();
         self.next_anchor = anchor.monotonic.0 + ANCHOR_NANOS;
         self.out.give(Observation::Clock(anchor));
-        self.kernel.name(&mut self.stacks, &mut self.out);
-        self.stats.waits += self.dozes.tell(&mut self.kernel, &mut self.out);
+        if anchor.monotonic.0 >= self.kernel_names_due {
+            self.kernel.name(&mut self.stacks, &mut self.out);
+            self.stats.waits += self.dozes.tell(&mut self.kernel, &mut self.out);
+        }
         self.losses.waits_skipped = std::mem::take(&mut self.waits.skipped);
         self.losses.waits_refused = std::mem::take(&mut self.waits.refused);
         for loss in std::mem::take(&mut self.losses)

@@ -52,6 +52,8 @@ struct Switch {
     time: u64,
     /// It was switched out and could not have gone on.
     blocked: bool,
+    /// Whether a time to look at it is set, for this switch or for an earlier one.
+    is_due: bool,
 }
 
 /// A wait that was long enough to be looked at.
@@ -88,7 +90,7 @@ pub(crate) struct Waits {
     looks: NumberMap<u32, VecDeque<Look>>,
     /// Stacks that are held.
     held: usize,
-    /// When to look at whom, and since when it must still be blocked then.
+    /// When to look at whom, and since when it must still be blocked then; one for a thread at most, that of its first sleep of late.
     due: BinaryHeap<Reverse<(u64, u32, u32, u64)>>,
     /// Looks that are allowed now, and since when.
     allowance: u64,
@@ -115,12 +117,12 @@ impl Waits {
 
     /// A record of a switch has come, maybe not in the order of time.
     pub(crate) fn switched(&mut self, pid: u32, tid: u32, time: u64, blocked: bool) {
-        let last = self.switches.entry(tid).or_insert(Switch { time: 0, blocked: false });
+        let last = self.switches.entry(tid).or_insert(Switch { time: 0, blocked: false, is_due: false });
         if time < last.time {
             return;
         }
-        *last = Switch { time, blocked };
-        if blocked {
+        (last.time, last.blocked) = (time, blocked);
+        if blocked && !std::mem::replace(&mut last.is_due, true) {
             self.due.push(Reverse((time + THRESHOLD_NANOS, pid, tid, time)));
         }
     }
@@ -131,21 +133,33 @@ impl Waits {
     }
 
     /// When somebody is to be looked at next.
-    pub(crate) fn next_due(&self) -> Option<u64> {
-        self.due.peek().map(|Reverse((due, ..))| *due)
+    pub(crate) fn next_due(&mut self) -> Option<u64> {
+        while let Some(Reverse((due, pid, tid, since))) = self.due.peek().copied() {
+            // A thread that sleeps ten thousand times a second is not to wake the recorder as often.
+            match self.switches.get_mut(&tid).filter(|last| last.is_due) {
+                Some(last) if last.blocked && last.time == since => return Some(due),
+                Some(last) if last.blocked => {
+                    self.due.pop();
+                    self.due.push(Reverse((last.time + THRESHOLD_NANOS, pid, tid, last.time)));
+                }
+                last => {
+                    last.into_iter().for_each(|last| last.is_due = false);
+                    self.due.pop();
+                }
+            }
+        }
+        None
     }
 
     /// Looks at threads that have been blocked for long enough, and says whether there was one. `hint` knows where the context record
     /// of a thread was last.
     pub(crate) fn look(&mut self, now: u64, hint: impl Fn(u32) -> Option<u64>) -> bool {
         let mut has_looked = false;
-        while let Some(Reverse((due, pid, tid, since))) = self.due.peek().copied() {
-            if due > now {
-                break;
-            }
-            self.due.pop();
-            if !self.switches.get(&tid).is_some_and(|last| last.blocked && last.time == since) {
-                continue;
+        while self.next_due().is_some_and(|due| due <= now)
+            && let Some(Reverse((_, pid, tid, since))) = self.due.pop()
+        {
+            if let Some(last) = self.switches.get_mut(&tid) {
+                last.is_due = false;
             }
             let mut seen = None;
             if self.held < HELD_MAX && self.may_look(now) {
@@ -165,8 +179,11 @@ impl Waits {
                     }
                 }
             }
-            if seen.is_none() {
+            if seen.is_none()
+                && let Some(last) = self.switches.get_mut(&tid)
+            {
                 // Later, then: a wait that lasts is worth more than many short ones.
+                last.is_due = true;
                 self.due.push(Reverse((now + (now - since).max(THRESHOLD_NANOS), pid, tid, since)));
             }
             let looks = self.looks.entry(tid).or_default();
@@ -453,6 +470,20 @@ mod tests {
         assert!(waits.over(7, 10_000 + THRESHOLD_NANOS).is_none());
         assert_eq!(waits.skipped, 1);
         assert!(waits.rest().is_empty());
+    }
+
+    #[test]
+    fn who_sleeps_often_is_due_once_and_for_its_last_sleep() {
+        let mut waits = Waits::new();
+        for time in (0..1_000).step_by(10) {
+            waits.switched(1, 7, time, true);
+            waits.switched(1, 7, time + 5, false);
+        }
+        assert_eq!((waits.due.len(), waits.next_due()), (1, None));
+        for time in [2_000, 3_000, 4_000] {
+            waits.switched(1, 7, time, true);
+        }
+        assert_eq!((waits.due.len(), waits.next_due()), (1, Some(4_000 + THRESHOLD_NANOS)));
     }
 
     #[test]
