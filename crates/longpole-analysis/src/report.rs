@@ -462,6 +462,19 @@ impl Report {
         Savings::of(&self.replay, nodes)
     }
 
+    /// For the first poles, as many as asked for: what the run saves if that pole and all before it took no time. Savings do not add
+    /// up where poles run at the same time, or one contains another.
+    pub fn saves_with_those_before(&self, poles: usize) -> Vec<Saving> {
+        let mut nodes = Vec::new();
+        let saves = |pole: &Pole| {
+            nodes.extend_from_slice(&pole.nodes);
+            nodes.sort_unstable();
+            nodes.dedup();
+            self.replay.saves(&nodes, Change::Zero)
+        };
+        self.poles().iter().take(poles).map(saves).collect()
+    }
+
     /// One of the three savings.
     pub fn saves(&self, nodes: &[usize], change: Change) -> Saving {
         self.replay.saves(nodes, change)

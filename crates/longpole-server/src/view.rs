@@ -320,6 +320,8 @@ pub struct PoleView {
     pub saves_if_half_nanos: RangeNanos,
     /// The same if only their own time were zero.
     pub saves_own_nanos: RangeNanos,
+    /// What the run would end earlier if this pole and all before it took no time; of the first 16.
+    pub saves_with_those_before_nanos: Option<RangeNanos>,
     /// `declared` or `inferred`.
     pub evidence: &'static str,
     /// States of their own time on the path.

@@ -215,6 +215,7 @@ function pole(cursor: Cursor): Pole {
     savesIfZero: range(cursor.field('saves_if_zero_nanos')),
     savesIfHalf: range(cursor.field('saves_if_half_nanos')),
     savesOwn: range(cursor.field('saves_own_nanos')),
+    savesWithThoseBefore: cursor.field('saves_with_those_before_nanos').orNull(range),
     evidence: evidence(cursor.field('evidence')),
     states: states(cursor.field('states')),
     reason: {

@@ -77,6 +77,8 @@ export interface Pole {
   readonly savesIfZero: NanosRange;
   readonly savesIfHalf: NanosRange;
   readonly savesOwn: NanosRange;
+  /** What this pole and all before it save together; of the first ones only. */
+  readonly savesWithThoseBefore: NanosRange | null;
   readonly evidence: Evidence;
   readonly states: States;
   /** `function` is the one that the text names: where it ran, or where it waits. */

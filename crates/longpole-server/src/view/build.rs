@@ -30,6 +30,9 @@ const SUMMARY_FRAMES_MAX: usize = 10;
 /// Functions named for a pole.
 const POLE_FRAMES_MAX: usize = 5;
 
+/// Poles of which it is said what they save with all before them: each takes a replay of the run.
+const SUMMED_POLES_MAX: usize = 16;
+
 /// Functions named for a span.
 const SPAN_FRAMES_MAX: usize = 20;
 
@@ -185,11 +188,20 @@ impl PolesView {
 }
 
 fn pole_views(report: &Report, limit: usize) -> Vec<PoleView> {
-    report.poles().iter().enumerate().take(limit).map(|(index, pole)| PoleView::new(report, index, pole)).collect()
+    let together = report.saves_with_those_before(limit.min(SUMMED_POLES_MAX));
+    let together = together.into_iter().map(|saving| Some(range(saving))).chain(std::iter::repeat(None));
+    report
+        .poles()
+        .iter()
+        .enumerate()
+        .take(limit)
+        .zip(together)
+        .map(|((index, pole), together)| PoleView::new(report, index, pole, together))
+        .collect()
 }
 
 impl PoleView {
-    fn new(report: &Report, index: usize, pole: &Pole) -> Self {
+    fn new(report: &Report, index: usize, pole: &Pole, together: Option<RangeNanos>) -> Self {
         let samples = report.samples_on_path(&pole.nodes);
         let reason = report.reason(pole);
         let mut functions = report.top_functions(&samples);
@@ -206,6 +218,7 @@ impl PoleView {
             saves_if_zero_nanos: range(pole.savings.if_zero),
             saves_if_half_nanos: range(pole.savings.if_half),
             saves_own_nanos: range(pole.savings.own),
+            saves_with_those_before_nanos: together,
             evidence: pole.savings.evidence.as_str(),
             states: report.states_on_path(&pole.nodes).into(),
             reason: ReasonView { code: reason.code.as_str(), text: reason.text, function: reason.function },

@@ -64,7 +64,7 @@ fn poles_say_what_they_save_and_why_they_are_long() {
         json!({
             "handle": "p1", "service": "aws", "name": "create db", "context": null, "count": 1, "spans": ["s4"], "truncated": { "spans": 0 },
             "on_path_nanos": 55 * MS, "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
-            "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared",
+            "saves_own_nanos": [55 * MS, 55 * MS], "saves_with_those_before_nanos": [55 * MS, 55 * MS], "evidence": "declared",
             "states": { "on_cpu_nanos": 2 * MS, "in_child_nanos": 0, "blocked_nanos": not_blocked(), "unaccounted_nanos": 53 * MS },
             "reason": { "code": "waits", "text": "waits, 3 % on-CPU", "function": null },
             "contains": null, "limited_by": null, "resource": null,

@@ -187,42 +187,44 @@ fn usage_lines(notable: &[view::NotableView], style: Style) -> Vec<String> {
 /// Width of the words in front of a line.
 const LABEL_WIDTH: usize = 10;
 
+/// Numbers of a pole: on the path, saved at nothing, at half, and with all poles above it.
+const COLUMNS: usize = 4;
+
 /// The poles as a table, `shown` of them: a line of numbers each, and below it why it takes its time.
 pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usize, style: Style) {
     let poles = &poles[..shown];
     let unit = |values: &mut dyn Iterator<Item = i64>| TimeUnit::of(values.max().unwrap_or_default());
-    let path_unit = unit(&mut poles.iter().map(|p| p.on_path_nanos));
-    let save_unit = unit(&mut poles.iter().map(|p| p.saves_if_zero_nanos[1]));
-    let cells: Vec<[String; 3]> = poles
+    let with_those_before = |p: &view::PoleView| p.saves_with_those_before_nanos.unwrap_or(p.saves_if_zero_nanos);
+    let unit = unit(&mut poles.iter().flat_map(|p| [p.on_path_nanos, with_those_before(p)[1]]));
+    let cells: Vec<[String; COLUMNS]> = poles
         .iter()
-        .map(|p| [path_unit.show(p.on_path_nanos), range(save_unit, p.saves_if_zero_nanos), range(save_unit, p.saves_if_half_nanos)])
+        .map(|p| {
+            let together = p.saves_with_those_before_nanos.map(|nanos| range(unit, nanos)).unwrap_or_default();
+            [unit.show(p.on_path_nanos), range(unit, p.saves_if_zero_nanos), range(unit, p.saves_if_half_nanos), together]
+        })
         .collect();
-    let heads = ["on path", "saves(0)", "saves(½)"];
-    let widths: Vec<usize> = (0..3)
+    let heads = ["on path", "saves(0)", "saves(½)", "+ all above"];
+    let widths: Vec<usize> = (0..COLUMNS)
         .map(|i| cells.iter().map(|row| row[i].chars().count()).chain([heads[i].chars().count()]).max().unwrap_or_default())
         .collect();
     let handle_width = poles.iter().map(|p| p.handle.len()).max().unwrap_or(2);
     let fixed = handle_width + 3 + widths.iter().map(|w| w + 3).sum::<usize>();
     let longest = poles.iter().map(|p| pole_name(p).chars().count()).max().unwrap_or_default();
     let name_width = longest.clamp(NAME_WIDTH_MIN, terminal::WIDTH - fixed);
-    let head = format!(
-        "{}   {}   {}   {}",
-        pad("LONG POLES", handle_width + 3 + name_width),
-        right(heads[0], widths[0]),
-        right(heads[1], widths[1]),
-        right(heads[2], widths[2])
-    );
+    let mut head = pad("LONG POLES", handle_width + 3 + name_width);
+    heads.iter().zip(&widths).for_each(|(text, width)| head.extend(["   ", &right(text, *width)]));
     line(out, &style.strong(&head));
     let indent = handle_width + 3;
     for (pole, row) in poles.iter().zip(&cells) {
         let text = format!(
-            "{} {} {}   {}   {}   {}",
+            "{} {} {}   {}   {}   {}   {}",
             style.handle(&pad(&pole.handle, handle_width)),
             evidence_mark(pole),
             pad(&pole_name(pole), name_width),
             right(&row[0], widths[0]),
             style.strong(&right(&row[1], widths[1])),
             right(&row[2], widths[2]),
+            right(&row[3], widths[3]),
         );
         line(out, &text);
         let why = match &pole.contains {

@@ -51,6 +51,11 @@ function PoleRow({
           evidence={pole.evidence}
           shares={{ low: ratio(pole.savesIfZero.low, wallNanos), high: ratio(pole.savesIfZero.high, wallNanos) }}
         />
+        {pole.savesWithThoseBefore !== null && pole !== poles.poles[0] && (
+          <small title="if this one and all above it took no time: savings do not simply add up where operations run beside each other">
+            with all above {formatRange(pole.savesWithThoseBefore)}
+          </small>
+        )}
       </td>
       <td className={css.cellHalf}>
         <EvidenceMark evidence={pole.evidence} /> {formatRange(pole.savesIfHalf)}
