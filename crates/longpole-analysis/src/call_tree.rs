@@ -6,9 +6,12 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use longpole_model::stack::LocationKind;
 use longpole_model::{Frame, Location, Recording, Runtime, StackId};
+
+use crate::quick::QuickMap;
 
 /// A function of the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +57,69 @@ pub struct Functions {
     pub list: Vec<Function>,
     /// Functions of each location with their lines, innermost first.
     of_location: Vec<Vec<(u32, u32)>>,
+    paths: OnceLock<Paths>,
+}
+
+/// Who called whom in all stacks of the recording, with nothing on it yet. Made once: what is asked for again and again is how much
+/// of a selection lies where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Paths {
+    /// A path of functions and the lines they were at; parents stand before children, 0 is the root.
+    parent: Vec<u32>,
+    /// The spot each path ends at.
+    spot: Vec<u32>,
+    /// A row and one of its lines.
+    row_of_spot: Vec<u32>,
+    line_of_spot: Vec<u32>,
+    /// A path of functions; its parent stands before it, 0 is the root.
+    parent_row: Vec<u32>,
+    function_of_row: Vec<u32>,
+    /// The path that each stack is.
+    of_stack: Vec<u32>,
+}
+
+impl Paths {
+    fn new(recording: &Recording, functions: &Functions) -> Paths {
+        let mut paths = Paths {
+            parent: vec![0],
+            spot: vec![0],
+            row_of_spot: vec![0],
+            line_of_spot: vec![0],
+            parent_row: vec![0],
+            function_of_row: vec![0],
+            of_stack: Vec::with_capacity(recording.stacks.len()),
+        };
+        let mut known: QuickMap<(u32, u32, u32), u32> = QuickMap::default();
+        let mut spots: QuickMap<(u32, u32), u32> = QuickMap::default();
+        let mut rows: QuickMap<(u32, u32), u32> = QuickMap::default();
+        for stack in &recording.stacks {
+            let mut at = 0;
+            for (function, line) in functions.lines_of_stack(recording, stack.id).rev() {
+                let next = paths.parent.len() as u32;
+                let path = *known.entry((at, function as u32, line)).or_insert(next);
+                if path == next {
+                    let above = paths.row_of_spot[paths.spot[at as usize] as usize];
+                    let next_row = paths.parent_row.len() as u32;
+                    let row = *rows.entry((above, function as u32)).or_insert(next_row);
+                    if row == next_row {
+                        paths.parent_row.push(above);
+                        paths.function_of_row.push(function as u32);
+                    }
+                    let next_spot = paths.row_of_spot.len() as u32;
+                    let spot = *spots.entry((row, line)).or_insert(next_spot);
+                    if spot == next_spot {
+                        paths.row_of_spot.push(row);
+                        paths.line_of_spot.push(line);
+                    }
+                    paths.parent.push(at);
+                    paths.spot.push(spot);
+                }
+                at = path;
+            }
+            paths.of_stack.push(at);
+        }
+        paths
+    }
 }
 
 /// What people see of a location whose symbols were not looked up.
@@ -70,17 +136,18 @@ fn unnamed(recording: &Recording, location: &Location) -> Frame {
     Frame { function, file: String::new(), line: 0, reason: Some("symbols were not looked up".to_owned()) }
 }
 
-/// Weight and number of samples per stack: stacks repeat, so what follows is done once for each.
-fn per_stack(samples: impl Iterator<Item = (StackId, u64)>) -> Vec<(StackId, u64, u64)> {
-    let mut sums: HashMap<StackId, (u64, u64)> = HashMap::new();
+/// Weight and number of samples per stack: stacks repeat, so what follows is done once for each. By number.
+fn per_stack(recording: &Recording, samples: impl Iterator<Item = (StackId, u64)>) -> Vec<(StackId, u64, u64)> {
+    // The last one is all that the recording has no stack for.
+    let unknown = recording.stacks.len();
+    let mut sums = vec![(0u64, 0u64); unknown + 1];
     for (stack, weight) in samples {
-        let sum = sums.entry(stack).or_default();
+        let sum = &mut sums[(stack.0 as usize).min(unknown)];
         sum.0 = sum.0.saturating_add(weight);
         sum.1 += 1;
     }
-    let mut out: Vec<_> = sums.into_iter().map(|(stack, (weight, count))| (stack, weight, count)).collect();
-    out.sort_unstable_by_key(|s| s.0);
-    out
+    let seen = sums.into_iter().enumerate().filter(|(_, (_, count))| *count > 0);
+    seen.map(|(stack, (weight, count))| (StackId(stack as u32), weight, count)).collect()
 }
 
 /// What lies on a line: of samples, then of waits.
@@ -117,14 +184,14 @@ impl Functions {
             }
             of_location.push(ids);
         }
-        let mut functions = Functions { list, of_location };
-        let stacks = per_stack(recording.samples.iter().map(|s| (s.stack, s.weight_nanos)));
+        let mut functions = Functions { list, of_location, paths: OnceLock::new() };
+        let stacks = per_stack(recording, recording.samples.iter().map(|s| (s.stack, s.weight_nanos)));
         let weights = functions.weigh_stacks(recording, &stacks);
         for (function, weight) in functions.list.iter_mut().zip(weights) {
             function.weight = weight;
         }
         let waits = recording.waits.iter().filter_map(|wait| Some((wait.stack?, wait.nanos())));
-        functions.choose_lines(recording, &stacks, &per_stack(waits));
+        functions.choose_lines(recording, &stacks, &per_stack(recording, waits));
         functions.rank();
         functions
     }
@@ -213,7 +280,7 @@ impl Functions {
 
     /// The functions that occur in these samples, by self weight, then by total.
     pub fn weigh(&self, recording: &Recording, samples: impl Iterator<Item = (StackId, u64)>) -> Vec<FunctionWeight> {
-        let weights = self.weigh_stacks(recording, &per_stack(samples));
+        let weights = self.weigh_stacks(recording, &per_stack(recording, samples));
         let mut out: Vec<FunctionWeight> = weights
             .into_iter()
             .enumerate()
@@ -260,48 +327,58 @@ const ASKS_PERCENT: u64 = 90;
 impl CallTree {
     /// The tree of these samples. Children stand by total, largest first, then by function.
     pub fn new(recording: &Recording, functions: &Functions, samples: impl Iterator<Item = (StackId, u64)>) -> CallTree {
-        // Rows in order of their discovery: parents before children.
-        let mut parent = vec![0usize];
-        let mut function = vec![0usize];
-        let mut total = vec![0u64];
-        let mut own = vec![0u64];
-        let mut child_of: HashMap<(usize, usize), usize> = HashMap::new();
-        let mut at_line: HashMap<(usize, u32), u64> = HashMap::new();
+        let paths = functions.paths.get_or_init(|| Paths::new(recording, functions));
+        let rows = paths.parent_row.len();
+        let add = |sum: &mut u64, nanos: u64| *sum = sum.saturating_add(nanos);
+        let mut on_path = vec![0u64; paths.parent.len()];
+        let mut is_there = vec![false; rows];
+        let mut own = vec![0u64; rows];
         let mut count = 0;
-        for (stack, nanos, samples) in per_stack(samples) {
-            let mut at = 0;
-            total[0] = total[0].saturating_add(nanos);
+        for (stack, nanos, samples) in per_stack(recording, samples) {
+            let path = paths.of_stack.get(stack.0 as usize).map_or(0, |path| *path as usize);
+            let row = paths.row_of_spot[paths.spot[path] as usize] as usize;
+            add(&mut on_path[path], nanos);
+            add(&mut own[row], nanos);
+            is_there[row] = true;
             count += samples;
-            for (f, line) in functions.lines_of_stack(recording, stack).rev() {
-                let next = total.len();
-                let row = *child_of.entry((at, f)).or_insert(next);
-                if row == next {
-                    parent.push(at);
-                    function.push(f);
-                    total.push(0);
-                    own.push(0);
-                }
-                total[row] = total[row].saturating_add(nanos);
-                let sum = at_line.entry((row, line)).or_default();
-                *sum = sum.saturating_add(nanos);
-                at = row;
+        }
+        // Children stand behind their parents.
+        let mut on_spot = vec![0u64; paths.row_of_spot.len()];
+        for path in (0..on_path.len()).rev() {
+            let nanos = on_path[path];
+            add(&mut on_spot[paths.spot[path] as usize], nanos);
+            if path > 0 {
+                add(&mut on_path[paths.parent[path] as usize], nanos);
             }
-            own[at] = own[at].saturating_add(nanos);
         }
-        let mut best = vec![(0, Reverse(0)); total.len()];
-        for ((row, line), weight) in at_line.into_iter().filter(|((_, line), _)| *line > 0) {
-            best[row] = best[row].max((weight, Reverse(line)));
+        let mut total = vec![0u64; rows];
+        let mut best = vec![(0, Reverse(0)); rows];
+        for (spot, &nanos) in on_spot.iter().enumerate() {
+            let (row, line) = (paths.row_of_spot[spot] as usize, paths.line_of_spot[spot]);
+            add(&mut total[row], nanos);
+            if line > 0 && nanos > 0 {
+                best[row] = best[row].max((nanos, Reverse(line)));
+            }
         }
-        // Children by weight, then rows in pre-order.
-        let rows = total.len();
-        let mut order: Vec<usize> = (1..rows).collect();
-        order.sort_by_key(|&r| (parent[r], Reverse(total[r]), function[r]));
+        for row in (1..rows).rev() {
+            is_there[paths.parent_row[row] as usize] |= is_there[row];
+        }
+        // Of each row the children that are there, by weight; then rows in pre-order.
+        let (parent, function) = (&paths.parent_row, &paths.function_of_row);
         let mut base = vec![0usize; rows + 1];
-        for &p in &parent[1..] {
-            base[p + 1] += 1;
+        (1..rows).filter(|row| is_there[*row]).for_each(|row| base[parent[row] as usize + 1] += 1);
+        for row in 0..rows {
+            base[row + 1] += base[row];
         }
-        for i in 0..rows {
-            base[i + 1] += base[i];
+        let mut order = vec![0usize; base[rows]];
+        let mut next = base.clone();
+        for row in (1..rows).filter(|row| is_there[*row]) {
+            let place = &mut next[parent[row] as usize];
+            order[*place] = row;
+            *place += 1;
+        }
+        for row in 0..rows {
+            order[base[row]..base[row + 1]].sort_unstable_by_key(|&child| (Reverse(total[child]), function[child]));
         }
         let mut tree = CallTree { samples: count, ..CallTree::default() };
         let mut stack = vec![(0usize, None, 0u32, 0u64)];
@@ -309,7 +386,7 @@ impl CallTree {
             let here = tree.parent.len();
             tree.parent.push(above);
             tree.depth.push(depth);
-            tree.function.push((row != 0).then_some(function[row]));
+            tree.function.push((row != 0).then_some(function[row] as usize));
             tree.line.push(best[row].1.0);
             tree.offset_nanos.push(offset);
             tree.total_nanos.push(total[row]);
