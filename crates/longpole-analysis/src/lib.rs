@@ -7,7 +7,7 @@
 //! processes, skew ─┘                 ▲        └► savings ───────┘         │
 //! resources, pipeline ───────────────┘           deployment ──────────────┤
 //! process usage ─► usage ─────────────────────────────────────────────────┤
-//! samples ─► sample_links ─► states, call_tree ───────────────────────────┘
+//! samples, journals ─► sample_links ─► states, call_tree ─────────────────┘
 //! ```
 //!
 //! Start at [`Report`]: it owns a recording and everything known about it, and the command line and the server ask nothing
@@ -29,6 +29,7 @@ pub mod deployment;
 pub mod diff;
 mod emitters;
 mod engine;
+pub mod journal;
 pub mod machine;
 pub mod outline;
 mod pairing;

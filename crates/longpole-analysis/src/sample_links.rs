@@ -3,7 +3,9 @@
 //! A context record decides where there is one. It may name a span that is not in the recording: it had not ended when
 //! the program did, or it is still on its way; the link keeps the id, as `record`, for a later sealing.
 //!
-//! Where no record was found, process and time decide, and only if they leave no choice. Of the spans that are open in
+//! Where no record was found, or one in the middle of a write, the journal of the thread decides, if it has one that reaches so far.
+//!
+//! Where there is neither, process and time decide, and only if they leave no choice. Of the spans that are open in
 //! the process those count that have no open child there: a parent with an open child is taken to wait for it.
 //!
 //! ```text
@@ -16,26 +18,30 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{ContextRecord, Evidence, Monotonic, Recording, SampleLink, SpanId, Timestamp, TraceId};
+use longpole_model::{ContextRecord, Evidence, Monotonic, Recording, Sample, SampleLink, SpanId, Timestamp, TraceId};
 
+use crate::journal::Journals;
 use crate::trace_tree::Forest;
 
 /// Something that was seen of a thread at a moment.
 pub(crate) struct Asked {
     pub(crate) pid: u32,
+    pub(crate) tid: u32,
     pub(crate) time: Monotonic,
     pub(crate) context: ContextRecord,
 }
 
 /// The link of each sample, in the order of the samples.
 pub fn link(recording: &Recording) -> Vec<SampleLink> {
-    link_all(recording, recording.samples.iter().map(|sample| Asked { pid: sample.pid, time: sample.time, context: sample.context }))
+    let asked = |sample: &Sample| Asked { pid: sample.pid, tid: sample.tid, time: sample.time, context: sample.context };
+    link_all(recording, recording.samples.iter().map(asked))
 }
 
 /// The link of each of these, in their order, which is that of time.
 pub(crate) fn link_all(recording: &Recording, asked: impl ExactSizeIterator<Item = Asked>) -> Vec<SampleLink> {
     let nothing = SampleLink { span: None, evidence: Evidence::None };
     let mut links = vec![nothing; asked.len()];
+    let mut journals = Journals::of(recording);
     let mut asking: HashMap<u32, Vec<(Timestamp, usize)>> = HashMap::new();
     for (i, sample) in asked.enumerate() {
         match sample.context {
@@ -43,11 +49,15 @@ pub(crate) fn link_all(recording: &Recording, asked: impl ExactSizeIterator<Item
                 links[i] = SampleLink { span: Some((trace_id, span_id)), evidence: Evidence::Record };
             }
             ContextRecord::NoSpan => {}
-            ContextRecord::Absent | ContextRecord::Torn => {
-                if let Some(at) = recording.clock.to_unix(sample.time) {
-                    asking.entry(sample.pid).or_default().push((at, i));
+            ContextRecord::Absent | ContextRecord::Torn => match journals.at(sample.pid, sample.tid, sample.time) {
+                Some(Some(span)) => links[i] = SampleLink { span: Some(span), evidence: Evidence::Journal },
+                Some(None) => {}
+                None => {
+                    if let Some(at) = recording.clock.to_unix(sample.time) {
+                        asking.entry(sample.pid).or_default().push((at, i));
+                    }
                 }
-            }
+            },
         }
     }
     let mut spans_of: HashMap<u32, Vec<usize>> = HashMap::new();
@@ -198,7 +208,7 @@ pub fn samples_of_nodes(recording: &Recording, forest: &Forest) -> SampleNodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::text;
+    use longpole_model::{CurrentSpan, text};
 
     /// Each sample as `name evidence`.
     fn check(text: &str, expected: &[&str]) {
@@ -238,6 +248,19 @@ handle   12..25ms  web pid 7
             "a 0..9ms web pid 7\nb 0..9ms web pid 7\nsample 1ms pid 7 [b] m\nsample 2ms pid 7 [-] m\nsample 3ms pid 7 [~] m\n",
             &["b record", "none", "one of 2"],
         );
+    }
+
+    #[test]
+    fn a_journal_wins_over_time_where_no_record_was_found() {
+        let text = "a 0..9ms web pid 7\nb 0..9ms web pid 7\nsample 1ms pid 7 m\nsample 2ms pid 7 m\nsample 3ms pid 7 [~] m\nsample 4ms pid 7 m\nsample 5ms pid 7 [a] m\n";
+        let mut recording = text::parse(text).unwrap();
+        let (tid, time) = (recording.samples[0].tid, |sample: usize| recording.samples[sample].time);
+        let b = recording.spans.iter().find(|span| span.name.as_str() == "b").map(|span| (span.trace_id, span.span_id));
+        let stretch = |from: usize, to: usize, span| CurrentSpan { pid: 7, tid, start: time(from), end: time(to), span };
+        recording.current_spans = vec![stretch(1, 2, None), stretch(2, 3, b), stretch(4, 4, b)];
+        let words: Vec<&str> = link(&recording).iter().map(|link| link.evidence.as_str()).collect();
+        assert_eq!(words, ["ambiguous", "none", "journal", "ambiguous", "record"]);
+        assert_eq!(link(&recording)[2].span, b);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Waits × spans → whose wait it was, and which function waited.
 //!
-//! A thread that published a span waits for that span. Where nothing was published, a wait says something about a span only if the
+//! A thread that published a span, or keeps a journal that names one, waits for that span. Where nothing was published, a wait says something about a span only if the
 //! process has one thread that does its work: that of a program with one thread, or the one that ran [`MAIN_SHARE_PERCENT`] of the
 //! process's time on CPUs. Workers of a pool that wait for work wait for nobody's span ([`IDLE`]).
 //!
@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 use longpole_model::stack::LocationKind;
 use longpole_model::{ContextRecord, Evidence, Frame, Recording, SampleLink, StackId, Wait};
 
+use crate::journal::Journals;
 use crate::sample_links;
 use crate::trace_tree::Forest;
 
@@ -78,10 +79,14 @@ const SYSTEM: [&str; 7] = ["libc.so", "libc-", "ld-linux", "libpthread", "libm.s
 /// Which waits say something about a span or process, in the order of the waits.
 pub(crate) fn telling(recording: &Recording) -> Vec<bool> {
     let workers = workers(recording);
+    let mut journals = Journals::of(recording);
     let tells = |(wait, idle): (&Wait, bool)| match wait.context {
         ContextRecord::Span { .. } => true,
         ContextRecord::NoSpan => false,
-        ContextRecord::Absent | ContextRecord::Torn => workers.contains(&(wait.pid, wait.tid)) && !idle,
+        ContextRecord::Absent | ContextRecord::Torn => match journals.at(wait.pid, wait.tid, wait.start) {
+            Some(current) => current.is_some(),
+            None => workers.contains(&(wait.pid, wait.tid)) && !idle,
+        },
     };
     recording.waits.iter().zip(idle(recording)).map(tells).collect()
 }
@@ -170,7 +175,7 @@ pub fn link(recording: &Recording) -> Vec<SampleLink> {
     let telling = telling(recording);
     let asked = recording.waits.iter().zip(&telling).map(|(wait, tells)| {
         let context = if *tells { wait.context } else { ContextRecord::NoSpan };
-        sample_links::Asked { pid: wait.pid, time: wait.start, context }
+        sample_links::Asked { pid: wait.pid, tid: wait.tid, time: wait.start, context }
     });
     sample_links::link_all(recording, asked)
 }
@@ -221,7 +226,7 @@ impl NodeWaits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::text;
+    use longpole_model::{CurrentSpan, text};
 
     #[test]
     fn a_wait_belongs_to_the_span_of_its_thread_and_idle_workers_wait_for_nobody() {
@@ -251,6 +256,24 @@ wait 5..9ms pid 1 tid 8 lock [web] main;join
         let recording = Recording { waits: alone, ..recording.clone() };
         let found: Vec<String> = link(&recording).iter().map(name).collect();
         assert_eq!(found, ["- none", "- none", "- none", "call inferred", "web inferred"]);
+    }
+
+    #[test]
+    fn a_journal_says_whose_wait_it_was_where_no_record_was_found() {
+        let text = "run x 0..100ms\n  web 0..100ms svc pid 1\nwait 12..50ms pid 1 tid 3 lock m\nwait 60..70ms pid 1 tid 3 lock m\nwait 80..90ms pid 1 tid 4 lock m\n";
+        let mut recording = text::parse(text).unwrap();
+        let web = recording.spans.iter().find(|span| span.name.as_str() == "web").map(|span| (span.trace_id, span.span_id));
+        let stretch = |from: usize, to: usize, span| CurrentSpan {
+            pid: 1,
+            tid: 3,
+            start: recording.waits[from].start,
+            end: recording.waits[to].end,
+            span,
+        };
+        recording.current_spans = vec![stretch(0, 0, web), stretch(1, 1, None)];
+        let words: Vec<&str> = link(&recording).iter().map(|link| link.evidence.as_str()).collect();
+        assert_eq!(words, ["journal", "none", "none"]);
+        assert_eq!(telling(&recording), [true, false, false]);
     }
 
     #[test]

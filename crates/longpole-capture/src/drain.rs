@@ -10,6 +10,9 @@ use std::os::fd::AsRawFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use longpole_model::Observation;
+
+use crate::journals::Journals;
 use crate::perf::event::{Stream, lost_of};
 use crate::perf::record::{Source, records};
 use crate::sys::perf::{Ready, WaitSet, block_signals_of_this_thread, monotonic_nanos, prefer_this_thread, thread_cpu_nanos};
@@ -46,6 +49,8 @@ pub(crate) struct Batch {
     pub(crate) parts: Vec<(Source, Range<usize>)>,
     /// Whether it is to be dealt with at once: something began or ended, or a thread fell asleep. Samples alone can wait.
     pub(crate) is_urgent: bool,
+    /// What the journals of spans told, after the rings were read: nothing of what the records tell is later.
+    pub(crate) journals: Vec<Observation>,
     /// CLOCK_MONOTONIC before the first ring was looked at. A record that is older and not in this batch or an earlier one
     /// can only be one that was being written at that instant; the next round has it.
     pub(crate) before: u64,
@@ -83,6 +88,17 @@ pub(crate) enum Taken {
     Closed,
 }
 
+impl Batch {
+    /// Memory that it takes, about.
+    fn weight(&self) -> usize {
+        let of = |it: &Observation| match it {
+            Observation::Journal { entries, .. } => size_of_val(entries.as_slice()),
+            _ => 0,
+        };
+        self.bytes.len() + self.journals.iter().map(of).sum::<usize>()
+    }
+}
+
 impl Handover {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
@@ -100,7 +116,7 @@ impl Handover {
             buffer.clear();
             return buffer;
         }
-        waiting.bytes += batch.bytes.len();
+        waiting.bytes += batch.weight();
         let enough = waiting.batches.len() + 1 >= BATCHES_GATHERED || waiting.bytes >= BYTES_GATHERED;
         waiting.ripe |= enough || batch.is_urgent || batch.is_last;
         waiting.batches.push_back(batch);
@@ -119,7 +135,7 @@ impl Handover {
         match waiting.batches.pop_front() {
             Some(batch) => {
                 waiting.ripe &= !waiting.batches.is_empty();
-                waiting.bytes -= batch.bytes.len();
+                waiting.bytes -= batch.weight();
                 self.taken.notify_one();
                 Taken::Batch(batch)
             }
@@ -159,8 +175,9 @@ impl Drop for CloseOnDrop<'_> {
     }
 }
 
-/// Empties the rings until the other end of `stop` is closed, and once more after that. Returns the CPU time it took.
-pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Handover) -> u64 {
+/// Empties the rings, and reads the journals, until the other end of `stop` is closed, and once more after that. Returns the CPU time
+/// it took.
+pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, stop: PipeReader, handover: &Handover) -> u64 {
     let _close = CloseOnDrop(handover);
     block_signals_of_this_thread();
     prefer_this_thread();
@@ -174,6 +191,7 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
     loop {
         let idle_millis = (monotonic_nanos() - last_records) / 1_000_000;
         let patience = (idle_millis / WAIT_IDLE_PART).min(WAIT_IDLE_MILLIS_MAX) as i32;
+        let patience = patience.min(journals.as_ref().and_then(Journals::patience_millis).unwrap_or(i32::MAX));
         set.wait(if owed { WAIT_BUSY_MILLIS } else { patience.max(WAIT_BUSY_MILLIS) });
         batch.is_last = set.ready(0) != Ready::No;
         let mut called = None;
@@ -196,13 +214,16 @@ pub(crate) fn drain(mut streams: Vec<Stream>, stop: PipeReader, handover: &Hando
             let counted = streams.iter_mut().filter(|stream| stream.source != Source::Switcher);
             batch.lost_in_all = counted.flat_map(|s| std::iter::once(&mut s.event).chain(&mut s.others)).map(lost_of).sum();
         }
+        if let Some(journals) = &mut journals {
+            journals.look(is_last, &mut batch.journals);
+        }
         let has_records = !batch.bytes.is_empty();
         if has_records {
             last_records = batch.before;
         }
         // What was urgent is dealt with once it is known to be complete.
         batch.is_urgent = was_urgent || is_urgent;
-        if has_records || owed || is_last {
+        if has_records || owed || is_last || !batch.journals.is_empty() {
             let bytes = handover.give(std::mem::take(&mut batch));
             batch.bytes = bytes;
         }

@@ -23,6 +23,7 @@
 //! | `PULUMI_TRACING_NO_PAYLOADS` | kept. Where unset Pulumi sends payloads, and only they say which resource waits for which; what else they hold is dropped on decoding |
 //! | `PULUMI_OPTION_EVENT_LOG` | ours where unset, with `PULUMI_DEBUG_COMMANDS`, without which it does not exist |
 //! | `LONGPOLE_RUN_ID` | the run's id, for programs that want to know that they are recorded |
+//! | `LONGPOLE_JOURNAL_DIR` | where threads of programs with `longpole-sdk` put their journals of spans; kept where nobody here reads them |
 //! | `NO_PROXY`, `no_proxy`, `no_grpc_proxy` | our address appended, where a proxy variable is set |
 //! | `OTEL_SDK_DISABLED`, `OTEL_PROPAGATORS`, `OTEL_CONFIG_FILE`, `OTEL_EXPERIMENTAL_CONFIG_FILE` | kept, with a note where they silence or cut spans |
 //!
@@ -63,6 +64,8 @@ pub struct Request<'a> {
     pub traceparent: &'a str,
     /// The run's id.
     pub run_id: &'a str,
+    /// Where journals of spans are read.
+    pub journals: Option<&'a Path>,
     /// How much is touched.
     pub mode: Mode,
 }
@@ -202,6 +205,9 @@ pub fn environment(request: &Request<'_>) -> Injection {
     let attributes = with_run_id(env.get("OTEL_RESOURCE_ATTRIBUTES"), request.run_id);
     env.set("OTEL_RESOURCE_ATTRIBUTES", attributes);
     env.set("LONGPOLE_RUN_ID", request.run_id);
+    if let Some(journals) = request.journals {
+        env.set("LONGPOLE_JOURNAL_DIR", journals);
+    }
     let authority = request.endpoint.split_once("://").map_or(request.endpoint, |(_, rest)| rest);
     let pulumi = set_pulumi(&mut env, request, authority, &mut notes);
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
@@ -616,7 +622,8 @@ mod tests {
     fn inject_into(command: &str, env: &str, mode: Mode) -> Injection {
         let (env, argv): (_, Vec<OsString>) = (pairs(env), command.split(' ').map(OsString::from).collect());
         let (endpoint, appdash) = ("http://127.0.0.1:41234", "tcp://127.0.0.1:41235");
-        environment(&Request { env: &env, argv: &argv, endpoint, appdash, traceparent: TRACEPARENT, run_id: "7f3a", mode })
+        let journals = Some(Path::new("/dev/shm/journals"));
+        environment(&Request { env: &env, argv: &argv, endpoint, appdash, traceparent: TRACEPARENT, run_id: "7f3a", journals, mode })
     }
 
     /// What the command's environment says of these names, and the codes of the notes.
@@ -640,7 +647,7 @@ mod tests {
         let expected =
             "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:41234 TRACEPARENT=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
             OTEL_TRACES_EXPORTER=otlp OTEL_BSP_SCHEDULE_DELAY=200 OTEL_BSP_MAX_QUEUE_SIZE=65536
-            OTEL_RESOURCE_ATTRIBUTES=longpole.run.id=7f3a LONGPOLE_RUN_ID=7f3a
+            OTEL_RESOURCE_ATTRIBUTES=longpole.run.id=7f3a LONGPOLE_RUN_ID=7f3a LONGPOLE_JOURNAL_DIR=/dev/shm/journals
             PULUMI_OPTION_OTEL_TRACES=grpc://127.0.0.1:41234 PULUMI_OPTION_TRACING=tcp://127.0.0.1:41235
             PULUMI_OPTION_EVENT_LOG=tcp://127.0.0.1:41234 PULUMI_DEBUG_COMMANDS=true";
         assert_eq!(injection, Injection { env: pairs(expected), notes: vec![], forward: None, pulumi: PulumiTargets::default() });
@@ -751,8 +758,8 @@ mod tests {
     fn the_trace_is_always_sampled() {
         let traceparent = TRACEPARENT.replace("-01", "-00");
         let (endpoint, appdash) = ("http://127.0.0.1:1", "tcp://127.0.0.1:2");
-        let injection =
-            environment(&Request { env: &[], argv: &[], endpoint, appdash, traceparent: &traceparent, run_id: "7f3a", mode: Mode::Auto });
+        let (traceparent, journals, mode) = (&traceparent, None, Mode::Auto);
+        let injection = environment(&Request { env: &[], argv: &[], endpoint, appdash, traceparent, run_id: "7f3a", journals, mode });
         check_injection(&injection, "", &format!("TRACEPARENT={TRACEPARENT}"), &[]);
     }
 

@@ -15,6 +15,8 @@ pub mod error;
 pub mod inject;
 mod jit;
 pub mod jit_names;
+pub mod journal;
+pub mod journals;
 mod kernel;
 mod living;
 mod maps;

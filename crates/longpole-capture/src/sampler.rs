@@ -28,6 +28,7 @@ use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, Stack
 use crate::dozes::{Doze, Dozes};
 use crate::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
 use crate::jit::Jit;
+use crate::journals::Journals;
 use crate::kernel::Kernel;
 pub use crate::kernel::can_name_functions;
 use crate::living::{self, Living, MappedCode};
@@ -63,6 +64,9 @@ const MAPS_NANOS: u64 = 100_000_000;
 
 /// How often the threads of a process that makes new ones all the time are listed.
 const LISTINGS_MAX: usize = 3;
+
+/// Threads with a journal that are remembered: 1 MB. Who is forgotten has torn records counted as lost that are not.
+const JOURNALED_MAX: usize = 1 << 16;
 
 /// How often the clocks are read for one anchor; the narrowest bracket wins.
 const BRACKETS: usize = 8;
@@ -152,7 +156,8 @@ impl Recorder {
         processor.tree.sees_switches = false;
         processor.anchor();
         let (watch, for_processor) = (Watch::new(pid), Arc::clone(&handover));
-        let run = move || processor.run_watching(&for_processor, watch);
+        let journals = options.journals.clone().map(Journals::new);
+        let run = move || processor.run_watching(&for_processor, watch, journals);
         let processor = Builder::new().name("longpole-watch".to_owned()).spawn(run).map_err(no_thread)?;
         let mode = CaptureMode::Refused { reason: refused.to_words() };
         Ok(Recorder {
@@ -194,7 +199,12 @@ impl Recorder {
         let processor =
             Builder::new().name("longpole-record".to_owned()).spawn(move || processor.run(&for_processor)).map_err(no_thread)?;
         let for_drainer = Arc::clone(&handover);
-        match Builder::new().name("longpole-drain".to_owned()).spawn(move || drain(streams, stopped, &for_drainer)) {
+        let journals = options.journals.clone().map(Journals::new);
+        if journals.is_some() {
+            // One for each thread that has a journal.
+            raise_open_files_limit();
+        }
+        match Builder::new().name("longpole-drain".to_owned()).spawn(move || drain(streams, journals, stopped, &for_drainer)) {
             Ok(drainer) => {
                 Ok(Recorder { clock, rate_hz, mode, stop: Some(stop), drainer: Some(drainer), watch: None, processor: Some(processor) })
             }
@@ -328,6 +338,10 @@ struct Processor {
     kernel: Kernel,
     stats: Stats,
     losses: Losses,
+    /// Records caught in the middle of a write, by thread, since that was last told.
+    torn: NumberMap<u32, u64>,
+    /// Threads that keep a journal, which says what a torn record does not.
+    journaled: NumberMap<u32, ()>,
     waits: Waits,
     dozes: Dozes,
     usages: Usages,
@@ -363,6 +377,8 @@ impl Processor {
             kernel: Kernel::new(chain_depth_max()),
             stats: Stats::default(),
             losses: Losses::default(),
+            torn: NumberMap::default(),
+            journaled: NumberMap::default(),
             waits: Waits::new(),
             dozes: Dozes::default(),
             usages: Usages::new(),
@@ -416,15 +432,25 @@ impl Processor {
     }
 
     /// Goes on without records: looks at the tree itself, until the hand-over is closed.
-    fn run_watching(mut self, handover: &Handover, mut watch: Watch) -> Stats {
+    fn run_watching(mut self, handover: &Handover, mut watch: Watch, mut journals: Option<Journals>) -> Stats {
         let _close = CloseOnDrop(handover);
         block_signals_of_this_thread();
+        let mut told = Vec::new();
+        let mut look_at_journals = |is_last, out: &mut Out| {
+            if let Some(journals) = &mut journals {
+                journals.look(is_last, &mut told);
+                for observation in told.drain(..) {
+                    out.give(observation);
+                }
+            }
+        };
         loop {
             let before = thread_cpu_nanos();
             let now = monotonic_nanos();
             for change in watch.look(now) {
                 self.changed(now, change);
             }
+            look_at_journals(false, &mut self.out);
             self.keep_up(true);
             let pause = Watch::pause(thread_cpu_nanos().saturating_sub(before));
             if let Taken::Closed = handover.take(Duration::from_nanos(pause)) {
@@ -435,6 +461,7 @@ impl Processor {
         for change in watch.look(now) {
             self.changed(now, change);
         }
+        look_at_journals(true, &mut self.out);
         for (pid, tid, totals) in watch.totals() {
             self.out.give(Observation::ThreadTotals { pid, tid, totals });
         }
@@ -564,6 +591,11 @@ impl Processor {
             self.kernel.name(&mut self.stacks, &mut self.out);
             self.stats.waits += self.dozes.tell(&mut self.kernel, &mut self.out);
         }
+        let torn = std::mem::take(&mut self.torn).into_iter().filter(|(tid, _)| !self.journaled.contains_key(tid));
+        self.losses.torn = torn.map(|(_, count)| count).sum();
+        if self.journaled.len() > JOURNALED_MAX {
+            self.journaled.clear();
+        }
         self.losses.waits_skipped = std::mem::take(&mut self.waits.skipped);
         self.losses.waits_refused = std::mem::take(&mut self.waits.refused);
         for loss in std::mem::take(&mut self.losses)
@@ -580,7 +612,13 @@ impl Processor {
     }
 
     /// Takes what one round brought, and deals with all that is known to be in order by now.
-    fn accept(&mut self, batch: Batch, handover: &Handover) {
+    fn accept(&mut self, mut batch: Batch, handover: &Handover) {
+        for observation in batch.journals.drain(..) {
+            if let Observation::Journal { tid, .. } = observation {
+                self.journaled.insert(tid, ());
+            }
+            self.out.give(observation);
+        }
         let number = self.first_batch + self.batches.len() as u64;
         self.announce_execs(&batch);
         for (source, range) in &batch.parts {
@@ -746,7 +784,7 @@ impl Processor {
             _ => ContextRecord::Absent,
         };
         if context == ContextRecord::Torn {
-            self.losses.torn += 1;
+            *self.torn.entry(tid).or_default() += 1;
             self.stats.torn += 1;
         }
         let Some(stack) = self.stack((pid, tid, time), sample, self.stack_bytes, true) else { return };

@@ -17,6 +17,12 @@ pub enum LossKind {
     FunctionsNotSeen,
     /// Context records caught in the middle of a write.
     ContextTorn,
+    /// Samples whose context record names another span than the journal of their thread.
+    ContextDisagrees,
+    /// Entries of journals that were overwritten before they were read.
+    JournalGaps,
+    /// Journals of threads that could not be read, or not to their end.
+    JournalsRefused,
     /// Waits that were long enough to be looked at and were not.
     WaitsNotSeen,
     /// Processes of which not everything that they used may be seen.
@@ -67,13 +73,16 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 29] = [
+    pub const ALL: [LossKind; 32] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
         LossKind::StacksUnwindFailed,
         LossKind::FunctionsNotSeen,
         LossKind::ContextTorn,
+        LossKind::ContextDisagrees,
+        LossKind::JournalGaps,
+        LossKind::JournalsRefused,
         LossKind::WaitsNotSeen,
         LossKind::UsageNotSeen,
         LossKind::SymbolsUnreadable,
@@ -108,6 +117,9 @@ impl LossKind {
             LossKind::StacksUnwindFailed => "stacks_unwind_failed",
             LossKind::FunctionsNotSeen => "functions_not_seen",
             LossKind::ContextTorn => "context_torn",
+            LossKind::ContextDisagrees => "context_disagrees",
+            LossKind::JournalGaps => "journal_gaps",
+            LossKind::JournalsRefused => "journals_refused",
             LossKind::WaitsNotSeen => "waits_not_seen",
             LossKind::UsageNotSeen => "usage_not_seen",
             LossKind::SymbolsUnreadable => "symbols_unreadable",

@@ -38,6 +38,15 @@ pub struct CurrentSpan {
     pub span: Option<(TraceId, SpanId)>,
 }
 
+/// An entry of a thread's journal: from this moment on this span is the current one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalEntry {
+    /// When.
+    pub time: Monotonic,
+    /// The span; `None` where the thread said that it has none.
+    pub span: Option<(TraceId, SpanId)>,
+}
+
 /// One on-CPU sample as the recorder saw it. Raw: whose span it was is decided when the recording is sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {

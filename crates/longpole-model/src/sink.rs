@@ -12,7 +12,7 @@ use crate::loss::{Loss, LossKind};
 use crate::process::{CpuSlice, ThreadTotals};
 use crate::resource::{Resource, Scope};
 use crate::run::Exit;
-use crate::sample::Sample;
+use crate::sample::{JournalEntry, Sample};
 use crate::span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 use crate::stack::{LocationId, LocationKind, Mapping, Runtime, StackId};
 use crate::texts::{Text, Texts};
@@ -276,6 +276,19 @@ pub enum Observation {
     CpuSlice(CpuSlice),
     /// A thread was blocked, and it is over.
     Wait(Wait),
+    /// What the journal of a thread says of the time since it was last read.
+    Journal {
+        /// Its process.
+        pid: u32,
+        /// Its id.
+        tid: u32,
+        /// Whether nothing is missing between what was told before and this.
+        follows: bool,
+        /// In the order of time.
+        entries: Vec<JournalEntry>,
+        /// When it was read: until then the last entry held.
+        until: Monotonic,
+    },
     /// A process appeared: the command itself, or by fork.
     ProcessStarted {
         /// Its id.

@@ -70,6 +70,7 @@
 //! | `OTEL_[SPAN_]ATTRIBUTE_VALUE_LENGTH_LIMIT` | bytes of a text | none |
 //! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the resource | the name given to [`run_service`], or `unknown_service:<executable>` |
 //! | `OTEL_SDK_DISABLED` | `true`: no ids, no record, no spans | `false` |
+//! | `LONGPOLE_JOURNAL_DIR` | where each thread [keeps a journal](#the-journal) of its current span; `longpole run` sets it | not set: no journal |
 //! | `TRACEPARENT` | parent of the spans that have none in this process | |
 //! | `RUST_LOG` | which spans are made, by the subscriber that [`init`] installs | `info` |
 //!
@@ -88,9 +89,17 @@
 //! profiler sees no exact spans of a main thread that is not inside `run`. The record is published with or without a collector.
 //! A program that makes its spans with another library publishes them with [`enter_span_context`].
 //!
+//! # The journal
+//!
+//! Under `longpole run` each thread also writes down when which span became its current one, into a ring of 320 KiB in memory that
+//! outlives it, so that the profiler knows the exact time of every span, however short, and whose a sample or a wait is where it
+//! cannot see the record. That costs two readings of the clock for a pair of enter and exit. The thread never waits for whoever
+//! reads; entries that are overwritten before they are read are counted by the reader. A journal that cannot be made, or grown, is
+//! told once on stderr and done without.
+//!
 //! # Forks
 //!
-//! A child made by `fork` without `exec` publishes its record and passes contexts on; it sends no spans, for the thread that
+//! A child made by `fork` without `exec` publishes its record, keeps a journal of its own, and passes contexts on; it sends no spans, for the thread that
 //! would do so exists in its parent only.
 //!
 //! # Why it is fast

@@ -1,10 +1,11 @@
-//! The context record: which span is current on this thread, where a profiler can read it. The byte contract is
-//! `docs/formats/span-context.md`; what decides the current span is in `entered.rs`.
+//! Which span is current on this thread, where a profiler can read it: the context record, which says so of now, and the journal,
+//! which says since when. The byte contract of both is `docs/formats/span-context.md`; what decides the current span is in
+//! `entered.rs`.
 //!
-//! This is the only file of the crate with `unsafe`: the record of the main thread is reached through a pointer, and the few
-//! calls to libc that std has no words for are here too (thread id, fork handler, signal mask).
+//! This is the only file of the crate with `unsafe`: the record of the main thread is reached through a pointer, the journal lies
+//! in a mapped file, and the few calls to libc that std has no words for are here too (thread id, clock, fork handler, signal mask).
 //!
-//! Elsewhere than on Linux nothing reads the record, and nothing is published.
+//! Elsewhere than on Linux nothing reads them, and nothing is published.
 
 #![cfg_attr(target_os = "linux", allow(unsafe_code))]
 
@@ -16,29 +17,38 @@ pub(crate) use linux::*;
 #[cfg(target_os = "linux")]
 mod linux {
     use std::cell::Cell;
+    use std::ffi::OsString;
+    use std::fs::{self, File, OpenOptions};
+    use std::io;
     use std::mem::{align_of, offset_of, size_of};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    use std::path::{Path, PathBuf};
     use std::ptr;
-    use std::sync::Once;
-    use std::sync::atomic::Ordering::Relaxed;
-    use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
+    use std::sync::atomic::Ordering::{Relaxed, Release};
+    use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
+    use std::sync::{Once, OnceLock};
 
     use crate::context::{ContextWords, forget_seed};
+    use crate::diagnostic::tell;
 
     /// `LONGPOLE-CTX1` between bytes that are not ASCII.
     const MAGIC: [u8; 16] = *b"\x9cLONGPOLE-CTX1\xf3\xa7";
     const VERSION: u32 = 1;
 
-    /// The magic in two words of the host's order, as they lie in memory.
-    const MAGIC_WORDS: [u64; 2] = {
+    const MAGIC_WORDS: [u64; 2] = in_words(MAGIC);
+
+    /// A magic in two words of the host's order, as they lie in memory.
+    const fn in_words(magic: [u8; 16]) -> [u64; 2] {
         let (mut low, mut high) = ([0; 8], [0; 8]);
         let mut i = 0;
         while i < 8 {
-            low[i] = MAGIC[i];
-            high[i] = MAGIC[i + 8];
+            low[i] = magic[i];
+            high[i] = magic[i + 8];
             i += 1;
         }
         [u64::from_ne_bytes(low), u64::from_ne_bytes(high)]
-    };
+    }
 
     /// The record. Only its own thread touches it, yet the fields are atomics: the reader looks at the memory between any two
     /// instructions of that thread, so each store must happen, once, and in this order. A relaxed store is a plain `mov`.
@@ -94,10 +104,18 @@ mod linux {
         /// Says what is current, in the order the format asks for.
         #[inline(always)]
         fn write(&self, context: ContextWords) {
+            self.write_around(context, || ());
+        }
+
+        /// The same, and does something while the record says that it is being written.
+        #[inline(always)]
+        fn write_around<T>(&self, context: ContextWords, meanwhile: impl FnOnce() -> T) -> T {
             let sequence = self.sequence.load(Relaxed);
             self.sequence.store(sequence.wrapping_add(1), Relaxed);
             compiler_fence(Ordering::SeqCst);
             self.tail.store(0, Relaxed);
+            compiler_fence(Ordering::SeqCst);
+            let result = meanwhile();
             compiler_fence(Ordering::SeqCst);
             self.trace_id[0].store(context.trace_id[0], Relaxed);
             self.trace_id[1].store(context.trace_id[1], Relaxed);
@@ -106,6 +124,7 @@ mod linux {
             self.tail.store(context.tail, Relaxed);
             compiler_fence(Ordering::SeqCst);
             self.sequence.store(sequence.wrapping_add(2), Relaxed);
+            result
         }
     }
 
@@ -122,10 +141,23 @@ mod linux {
         /// The record in use: this one, or, on the main thread inside `run`, the one in a frame of `main`. Null until the
         /// thread has something to say, so that one check covers both questions.
         in_use: Cell<*const Record>,
+        /// The journal: null until the thread enters its first span, [`NO_JOURNAL`] where it has none.
+        journal: Cell<*const Journal>,
+        /// Entries of the journal that there is memory for.
+        backed: Cell<usize>,
     }
 
     thread_local! {
-        static SLOT: ThreadSlot = const { ThreadSlot { record: Record::with_magic(MAGIC_WORDS), in_use: Cell::new(ptr::null()) } };
+        static SLOT: ThreadSlot = const {
+            ThreadSlot {
+                record: Record::with_magic(MAGIC_WORDS),
+                in_use: Cell::new(ptr::null()),
+                journal: Cell::new(ptr::null()),
+                backed: Cell::new(0),
+            }
+        };
+        /// Ends the journal with its thread. Apart from the slot, which must not have a destructor: reaching it would cost a check.
+        static END_OF_THREAD: EndOfThread = const { EndOfThread };
     }
 
     impl ThreadSlot {
@@ -153,7 +185,285 @@ mod linux {
     /// Publishes the current span of this thread.
     #[inline(always)]
     pub(crate) fn publish(context: ContextWords) {
-        SLOT.with(|slot| slot.record().write(context));
+        SLOT.with(|slot| {
+            let journal = slot.journal.get();
+            if journal.addr() > NO_JOURNAL.addr() {
+                // The clock is read while the record is torn: whoever finds it whole finds what the journal says of that moment.
+                let time = slot.record().write_around(context, monotonic_nanos);
+                slot.append(journal, time, context);
+            } else {
+                slot.record().write(context);
+                if journal.is_null() && context != ContextWords::NONE {
+                    slot.begin_journal(context);
+                }
+            }
+        });
+    }
+
+    /// First bytes of a journal.
+    const JOURNAL_MAGIC_WORDS: [u64; 2] = in_words(*b"\x9cLONGPOLE-JRN1\xf3\xa7");
+    const JOURNAL_VERSION: u32 = 1;
+
+    /// Entries of a journal: a twelfth of a second at 100,000 a second, in 320 KiB.
+    const CAPACITY: usize = 8192;
+
+    /// Memory of a journal is asked for in steps of this, or of a page where that is more: a thread with few spans takes little.
+    const STEP_BYTES: usize = 16 << 10;
+
+    /// The thread lives, or was killed.
+    const OPEN: u32 = 0;
+    /// The thread has ended.
+    const ENDED: u32 = 1;
+    /// There was no memory for more; the thread goes on without.
+    const OUT_OF_MEMORY: u32 = 2;
+
+    /// In place of a journal where there is none and none is to be tried.
+    const NO_JOURNAL: *const Journal = ptr::without_provenance(1);
+
+    /// A journal file as it lies in memory. Only its own thread writes; other processes read what the fields say, in the order in
+    /// which they were stored.
+    #[repr(C)]
+    struct Journal {
+        magic: [AtomicU64; 2],
+        version: AtomicU32,
+        process_id: AtomicU32,
+        thread_id: AtomicU32,
+        entry_bytes: AtomicU32,
+        capacity: AtomicU32,
+        state: AtomicU32,
+        written: AtomicU64,
+        anchor_monotonic: AtomicU64,
+        anchor_unix: AtomicU64,
+        pid_namespace: AtomicU64,
+        time_namespace: AtomicU64,
+        reserved: [AtomicU64; 6],
+        entries: [Entry; CAPACITY],
+    }
+
+    /// From this moment on this span is current, or none.
+    #[repr(C)]
+    struct Entry {
+        number: AtomicU64,
+        time: AtomicU64,
+        trace_id: [AtomicU64; 2],
+        span_id: AtomicU64,
+    }
+
+    const JOURNAL_BYTES: usize = size_of::<Journal>();
+    const ENTRIES_AT: usize = offset_of!(Journal, entries);
+
+    const _: () = assert!(ENTRIES_AT == 128 && size_of::<Entry>() == 40 && CAPACITY.is_power_of_two());
+    const _: () =
+        assert!(offset_of!(Journal, state) == 36 && offset_of!(Journal, written) == 40 && offset_of!(Journal, time_namespace) == 72);
+
+    impl Journal {
+        /// Appends an entry; the oldest goes where there is no room.
+        #[inline(always)]
+        fn append(&self, time: u64, context: ContextWords) {
+            let number = self.written.load(Relaxed).wrapping_add(1);
+            let entry = &self.entries[self.next()];
+            // What was written before is seen before this entry changes: a reader that counts can tell which it may trust.
+            fence(Release);
+            entry.time.store(time, Relaxed);
+            entry.trace_id[0].store(context.trace_id[0], Relaxed);
+            entry.trace_id[1].store(context.trace_id[1], Relaxed);
+            entry.span_id.store(context.span_id, Relaxed);
+            entry.number.store(number, Release);
+            self.written.store(number, Release);
+        }
+
+        /// Place of the next entry.
+        #[inline(always)]
+        fn next(&self) -> usize {
+            self.written.load(Relaxed) as usize & (CAPACITY - 1)
+        }
+
+        /// Says whose it is. The magic comes last: until then it is no journal.
+        fn sign(&self, thread_id: u32) {
+            self.version.store(JOURNAL_VERSION, Relaxed);
+            self.process_id.store(std::process::id(), Relaxed);
+            self.thread_id.store(thread_id, Relaxed);
+            self.entry_bytes.store(size_of::<Entry>() as u32, Relaxed);
+            self.capacity.store(CAPACITY as u32, Relaxed);
+            self.state.store(OPEN, Relaxed);
+            let before = monotonic_nanos();
+            self.anchor_unix.store(nanos_of(libc::CLOCK_REALTIME), Relaxed);
+            self.anchor_monotonic.store(before + (monotonic_nanos() - before) / 2, Relaxed);
+            self.pid_namespace.store(namespace("pid"), Relaxed);
+            self.time_namespace.store(namespace("time"), Relaxed);
+            self.magic[0].store(JOURNAL_MAGIC_WORDS[0], Release);
+            self.magic[1].store(JOURNAL_MAGIC_WORDS[1], Release);
+        }
+    }
+
+    impl ThreadSlot {
+        #[inline(always)]
+        fn append(&self, journal: *const Journal, time: u64, context: ContextWords) {
+            // SAFETY: the pointer is to a mapping of this thread that is whole, aligned to a page, and stays until `end_journal`,
+            // which takes the pointer away first. All of it is atomics, which any bytes are.
+            let journal = unsafe { &*journal };
+            if journal.next() >= self.backed.get() && !self.back_more() {
+                return;
+            }
+            journal.append(time, context);
+        }
+
+        /// Makes the journal of this thread, where somebody reads journals. What fails here fails once: the thread goes on without.
+        #[cold]
+        #[inline(never)]
+        fn begin_journal(&self, context: ContextWords) {
+            self.journal.set(NO_JOURNAL);
+            let Some(directory) = journal_directory() else { return };
+            // A thread that is about to end can say no more when it does.
+            if END_OF_THREAD.try_with(|_| ()).is_err() {
+                return;
+            }
+            let thread_id = self.record().thread_id.load(Relaxed);
+            let name = format!("{}-{thread_id}-{:x}", std::process::id(), monotonic_nanos());
+            match map_journal(&directory.join(name)) {
+                Ok((journal, backed)) => {
+                    self.backed.set(backed);
+                    self.journal.set(journal);
+                    // SAFETY: as in `append`; it has just been mapped.
+                    unsafe { &*journal }.sign(thread_id);
+                    self.append(journal, monotonic_nanos(), context);
+                }
+                // Whoever read them has ended, and took the directory along.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => tell_no_journal(&format!("{}: {error}", directory.display())),
+            }
+        }
+
+        /// Asks for memory for more entries. Where there is none the journal ends: to write without would kill the program.
+        #[cold]
+        #[inline(never)]
+        fn back_more(&self) -> bool {
+            let backed = ENTRIES_AT + self.backed.get() * size_of::<Entry>();
+            match back(self.journal.get(), backed) {
+                Ok(backed) => {
+                    self.backed.set(backed);
+                    true
+                }
+                Err(error) => {
+                    self.end_journal(Some(OUT_OF_MEMORY), NO_JOURNAL);
+                    tell_no_journal(&format!("no room for more of it: {error}"));
+                    false
+                }
+            }
+        }
+
+        /// Takes the journal out of use, saying why, and puts `then` in its place.
+        fn end_journal(&self, state: Option<u32>, then: *const Journal) {
+            let journal = self.journal.replace(then);
+            self.backed.set(0);
+            if journal.addr() <= NO_JOURNAL.addr() {
+                return;
+            }
+            if let Some(state) = state {
+                // SAFETY: as in `append`; the pointer is gone from the slot, and the mapping goes below.
+                unsafe { &*journal }.state.store(state, Release);
+            }
+            // SAFETY: the mapping is of this length and nobody refers to it any more.
+            unsafe { libc::munmap(journal.cast_mut().cast(), JOURNAL_BYTES) };
+        }
+    }
+
+    struct EndOfThread;
+
+    impl Drop for EndOfThread {
+        fn drop(&mut self) {
+            SLOT.with(|slot| slot.end_journal(Some(ENDED), NO_JOURNAL));
+        }
+    }
+
+    /// Makes the file and maps it; says for how many entries there is memory.
+    fn map_journal(path: &Path) -> io::Result<(*const Journal, usize)> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        file.set_len(JOURNAL_BYTES as u64)?;
+        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        // SAFETY: maps a file of this length where the kernel likes; nothing else lies there.
+        let mapped = unsafe { libc::mmap(ptr::null_mut(), JOURNAL_BYTES, prot, flags, file.as_raw_fd(), 0) };
+        let journal: *const Journal = mapped.cast_const().cast();
+        let backed = match mapped {
+            libc::MAP_FAILED => Err(io::Error::last_os_error()),
+            _ => back(journal, 0).or_else(|error| back_whole(&file, error)).inspect_err(|_| {
+                // SAFETY: the mapping is of this length, and nobody has seen it.
+                unsafe { libc::munmap(mapped, JOURNAL_BYTES) };
+            }),
+        };
+        if backed.is_err() {
+            // It came to nothing. Where it cannot go, it goes with its directory.
+            let _ = fs::remove_file(path);
+        }
+        Ok((journal, backed?))
+    }
+
+    /// Has the kernel put memory behind the next step of a mapped journal, or say that it has none. Says for how many entries there
+    /// is memory then.
+    fn back(journal: *const Journal, from: usize) -> io::Result<usize> {
+        // SAFETY: asks for a number.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(STEP_BYTES).max(1);
+        let from = from / page * page;
+        let to = (from + STEP_BYTES.max(page)).min(JOURNAL_BYTES.next_multiple_of(page));
+        let start: *mut libc::c_void = journal.cast_mut().wrapping_byte_add(from).cast();
+        // SAFETY: the range lies in the mapping, whose last page is whole; its contents stay as they are.
+        if unsafe { libc::madvise(start, to - from, libc::MADV_POPULATE_WRITE) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(((to - ENTRIES_AT) / size_of::<Entry>()).min(CAPACITY))
+    }
+
+    /// Before Linux 5.14 memory cannot be asked for in steps: all of it at once, then.
+    fn back_whole(file: &File, error: io::Error) -> io::Result<usize> {
+        if error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(error);
+        }
+        // SAFETY: takes a descriptor that is open and two numbers.
+        match unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, JOURNAL_BYTES as libc::off_t) } {
+            0 => Ok(CAPACITY),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Where journals are to be put; `None` where nobody reads them.
+    fn journal_directory() -> Option<&'static Path> {
+        static DIRECTORY: OnceLock<Option<PathBuf>> = OnceLock::new();
+        // In a forked child somebody may have been at it who is not there any more.
+        let directory = if is_forked_child() { DIRECTORY.get()? } else { DIRECTORY.get_or_init(read_journal_directory) };
+        directory.as_deref()
+    }
+
+    fn read_journal_directory() -> Option<PathBuf> {
+        let value = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let is_true = |value: OsString| value.to_string_lossy().trim().eq_ignore_ascii_case("true");
+        let directory = PathBuf::from(value("LONGPOLE_JOURNAL_DIR")?);
+        (directory.is_absolute() && !value("OTEL_SDK_DISABLED").is_some_and(is_true)).then_some(directory)
+    }
+
+    /// Says once that the profiler will know less.
+    fn tell_no_journal(why: &str) {
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        if !TOLD.swap(true, Relaxed) && !is_forked_child() {
+            tell(&format!("a thread has no journal of its spans: {why}; a profiler sees fewer of them exactly"));
+        }
+    }
+
+    #[inline]
+    fn monotonic_nanos() -> u64 {
+        nanos_of(libc::CLOCK_MONOTONIC)
+    }
+
+    #[inline]
+    fn nanos_of(clock: libc::clockid_t) -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the call fills the structure it is given, and these clocks are always there.
+        unsafe { libc::clock_gettime(clock, &mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+
+    /// Number of a namespace of this process; 0 where the kernel has none, or does not say.
+    fn namespace(kind: &str) -> u64 {
+        fs::metadata(format!("/proc/self/ns/{kind}")).map_or(0, |meta| meta.ino())
     }
 
     /// The kernel's id of this thread, which the record holds anyway, so it costs a system call once per thread.
@@ -221,6 +531,8 @@ mod linux {
     /// Has the C library call us in the child of each fork of this process. A child that execs at once loses nothing by it.
     pub(crate) fn watch_forks() {
         WATCHING_FORKS.call_once(|| {
+            // The environment cannot be read in a forked child.
+            journal_directory();
             // SAFETY: the handler has the signature asked for, lives as long as the program, and does only what is allowed
             // between fork and exec: a system call and stores to memory of its own thread and to an atomic. Failure (out of
             // memory) leaves forked children with their parent's thread id in the record, which readers ignore.
@@ -228,13 +540,15 @@ mod linux {
         });
     }
 
-    /// The one thread of a forked child owns a copy of the record of the thread that forked.
+    /// The one thread of a forked child owns a copy of the record of the thread that forked, and shares its journal, which it must
+    /// not write: it gets one of its own.
     extern "C" fn in_forked_child() {
         FORKED.store(true, Relaxed);
         SLOT.with(|slot| {
             if !slot.in_use.get().is_null() {
                 slot.record().thread_id.store(gettid(), Relaxed);
             }
+            slot.end_journal(None, ptr::null());
         });
         forget_seed();
     }
@@ -279,10 +593,10 @@ mod linux {
             }
         }
 
-        /// The hex dump of the format's worked example.
-        fn worked_example() -> Vec<u8> {
+        /// The hex dump of a worked example of the format: 1 is the record's, 2 the journal's.
+        fn worked_example(number: usize) -> Vec<u8> {
             let page = include_str!("../../../docs/formats/span-context.md");
-            let dump = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+            let dump = page.split("```text\n").nth(number).and_then(|rest| rest.split("```").next()).unwrap();
             dump.lines().flat_map(|line| line[4..52].split_whitespace()).map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
         }
 
@@ -294,7 +608,50 @@ mod linux {
             record.sequence.store(40, Relaxed);
             let context = SpanContext::from_traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
             record.write(ContextWords::new(&context));
-            assert_eq!(record.bytes(), worked_example());
+            assert_eq!(record.bytes(), worked_example(1));
+        }
+
+        #[test]
+        #[cfg(target_endian = "little")]
+        fn the_journal_is_the_worked_example_of_the_format_byte_for_byte() {
+            let path = std::env::temp_dir().join(format!("longpole-journal-example-{}", std::process::id()));
+            let (mapped, backed) = map_journal(&path).unwrap();
+            assert!(backed >= 2, "{backed}");
+            // SAFETY: it has just been mapped, and stays until the process ends.
+            let journal = unsafe { &*mapped };
+            journal.sign(4712);
+            journal.process_id.store(4711, Relaxed);
+            journal.anchor_monotonic.store(5_000_000_000, Relaxed);
+            journal.anchor_unix.store(1_700_000_000_000_000_000, Relaxed);
+            journal.pid_namespace.store(0xeffffffc, Relaxed);
+            journal.time_namespace.store(0xeffffffa, Relaxed);
+            let context = SpanContext::from_traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
+            journal.append(5_000_001_000, ContextWords::new(&context));
+            journal.append(5_000_301_000, ContextWords::NONE);
+            let bytes = fs::read(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            assert_eq!(bytes.len(), JOURNAL_BYTES);
+            assert_eq!(bytes[..ENTRIES_AT + 2 * 40], worked_example(2));
+        }
+
+        #[test]
+        fn a_full_journal_goes_on_at_its_beginning() {
+            let path = std::env::temp_dir().join(format!("longpole-journal-full-{}", std::process::id()));
+            let (journal, mut backed) = map_journal(&path).unwrap();
+            let first_step = backed;
+            while backed < CAPACITY {
+                backed = back(journal, ENTRIES_AT + backed * 40).unwrap();
+            }
+            assert!(first_step <= CAPACITY);
+            // SAFETY: it has just been mapped, and stays until the process ends.
+            let journal = unsafe { &*journal };
+            for time in 1..=CAPACITY as u64 + 3 {
+                journal.append(time, ContextWords::NONE);
+            }
+            fs::remove_file(&path).unwrap();
+            let numbers: Vec<u64> = journal.entries.iter().take(5).map(|entry| entry.number.load(Relaxed)).collect();
+            assert_eq!(numbers, [8193, 8194, 8195, 4, 5]);
+            assert_eq!(journal.written.load(Relaxed), 8195);
         }
 
         #[test]

@@ -13,6 +13,10 @@ mod collector;
 #[allow(dead_code, reason = "shared with the other test, which uses all of it")]
 mod stack_record;
 
+#[cfg(target_os = "linux")]
+#[path = "it/journal_file.rs"]
+mod journal_file;
+
 #[cfg(not(target_os = "linux"))]
 fn main() {}
 
@@ -31,6 +35,7 @@ mod linux {
     use tracing::info_span;
 
     use crate::collector::{Collector, dead_endpoint, tree};
+    use crate::journal_file::{Journal, journals_in};
     use crate::stack_record::read;
 
     pub(crate) fn main() -> ExitCode {
@@ -56,6 +61,8 @@ mod linux {
             }),
             Some("role:signals") => exporter_takes_no_signals(),
             Some("role:fork") => children_of_forks_are_no_exporters(),
+            Some("role:journal") => spans_on_threads_and_in_a_child(),
+            Some("role:many-entries") => many_entries(),
             // Whatever libtest options a runner passes.
             _ => all(),
         }
@@ -65,7 +72,9 @@ mod linux {
     fn run_role(role: &str, vars: &[(&str, &str)]) -> Output {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg(format!("role:{role}"));
-        for inherited in ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_SDK_DISABLED", "TRACEPARENT", "RUST_LOG", "OTEL_TRACES_SAMPLER"] {
+        let inherited =
+            ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_SDK_DISABLED", "TRACEPARENT", "RUST_LOG", "OTEL_TRACES_SAMPLER", "LONGPOLE_JOURNAL_DIR"];
+        for inherited in inherited {
             command.env_remove(inherited);
         }
         command.envs(vars.iter().copied()).output().unwrap()
@@ -115,6 +124,120 @@ mod linux {
 
         let output = run_role("code", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint), ("OTEL_SDK_DISABLED", "true")]);
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(7), ""));
+
+        journals_of_threads_and_children();
+        without_a_journal_a_program_goes_on();
+    }
+
+    /// A directory that is gone at the end.
+    struct Folder(std::path::PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("longpole-sdk-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Folder(path)
+        }
+
+        fn path(&self) -> &str {
+            self.0.to_str().unwrap()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn journals_of_threads_and_children() {
+        let folder = Folder::new("journals");
+        let output = run_role("journal", &[("LONGPOLE_JOURNAL_DIR", folder.path())]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(stderr(&output), "");
+        let journals = journals_in(&folder.0);
+        let shown = |journal: &Journal| format!("{} {}", journal.spans(), if journal.is_ended { "ended" } else { "open" });
+        let shown: Vec<String> = journals.iter().map(shown).collect();
+        // The main thread's stays open: it ends with the process. The child's begins with its own first span.
+        assert_eq!(shown, ["1.2.1.-.3.- open", "4.-.5.- ended", "6.1.- open"]);
+        let [main, thread, child] = journals.as_slice() else { panic!("{shown:?}") };
+        assert!(main.pid == main.tid && thread.pid == main.pid && thread.tid != main.tid && child.pid != main.pid);
+        assert!(journals.iter().all(|journal| journal.times.is_sorted() && journal.times[0] >= journal.made_at));
+    }
+
+    /// What the test above expects, span by its number.
+    fn spans_on_threads_and_in_a_child() {
+        let enter = |number: u8| longpole_sdk::enter_span_context([1; 16], [number; 8], 1);
+        longpole_sdk::run(|| {
+            let outer = enter(1);
+            drop(enter(2));
+            std::thread::spawn(move || {
+                drop(enter(4));
+                drop(enter(5));
+                // A thread without spans has no journal.
+                std::thread::spawn(|| longpole_sdk::current_traceparent()).join().unwrap();
+            })
+            .join()
+            .unwrap();
+            // SAFETY: the child uses what is made for it, and ends by `_exit`.
+            match unsafe { libc::fork() } {
+                0 => {
+                    drop(enter(6));
+                    drop(outer);
+                    // SAFETY: ends the process, without any of the parent's handlers.
+                    unsafe { libc::_exit(0) }
+                }
+                child => {
+                    // SAFETY: waits for a child whose status nobody wants.
+                    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+                }
+            }
+            drop(outer);
+            drop(enter(3));
+        });
+    }
+
+    fn many_entries() {
+        longpole_sdk::run(|| {
+            for _ in 0..5_000 {
+                drop(longpole_sdk::enter_span_context([1; 16], [2; 8], 1));
+            }
+        });
+    }
+
+    fn without_a_journal_a_program_goes_on() {
+        let folder = Folder::new("no-journals");
+        for vars in [vec![], vec![("LONGPOLE_JOURNAL_DIR", folder.path()), ("OTEL_SDK_DISABLED", "true")]] {
+            let output = run_role("many-entries", &vars);
+            assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+            assert_eq!(journals_in(&folder.0).len(), 0);
+        }
+        // The recorder is gone, and its directory with it.
+        let output = run_role("many-entries", &[("LONGPOLE_JOURNAL_DIR", "/nonexistent/journals")]);
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+        let output = run_role("many-entries", &[("LONGPOLE_JOURNAL_DIR", "/proc/self")]);
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        a_full_file_system_ends_a_journal(&folder);
+    }
+
+    /// A write to memory that is not there would kill the program by SIGBUS.
+    fn a_full_file_system_ends_a_journal(folder: &Folder) {
+        let me = std::env::current_exe().unwrap();
+        let (me, path) = (me.to_str().unwrap(), folder.path());
+        let script = format!("mount -t tmpfs -o size=64k none {path} && {me} role:many-entries && cp {path}/* {path}.kept");
+        let mounted = Command::new("unshare").args(["--mount", "sh", "-c", &script]).env("LONGPOLE_JOURNAL_DIR", path).output();
+        let kept = std::path::PathBuf::from(format!("{path}.kept"));
+        let Ok(bytes) = std::fs::read(&kept) else {
+            println!("skipped: no file system can be mounted here: {mounted:?}");
+            return;
+        };
+        std::fs::remove_file(&kept).unwrap();
+        let output = mounted.unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(stderr(&output).contains("no room for more of it"), "{}", stderr(&output));
+        let journal = Journal::parse(&bytes);
+        assert!(journal.state == 2 && journal.times.len() > 400, "{journal:?}");
     }
 
     fn record_in_a_frame_of_run() {

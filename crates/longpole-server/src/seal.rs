@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use longpole_analysis::journal::CrossCheck;
 use longpole_analysis::report::Report;
 use longpole_analysis::{bridge, plugins, resources};
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
@@ -136,6 +137,11 @@ fn assemble(
     plugins::place(&mut recording);
     recording.sample_links = longpole_analysis::sample_links::link(&recording);
     recording.wait_links = longpole_analysis::waits::link(&recording);
+    let check = CrossCheck::of(&recording);
+    if check.disagree > 0 {
+        let detail = format!("their context record and the journal of their thread name different spans; of {} that have both", check.both);
+        Loss::new(LossKind::ContextDisagrees, check.disagree, detail).merge_into(&mut recording.losses);
+    }
     Ok(Report::new(recording))
 }
 

@@ -151,6 +151,10 @@ pub struct WaitView {
 pub struct LinksView {
     /// Named by the context record.
     pub record: u64,
+    /// Named by the journal of the thread.
+    pub journal: u64,
+    /// Named by the profile that was read.
+    pub label: u64,
     /// The one span that fits process, thread and time.
     pub inferred: u64,
     /// Several spans fit.

@@ -20,6 +20,7 @@ use longpole_model::{
     Exit, Loss, LossKind, Observation, ProcessUsage, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait,
 };
 
+use self::journals::Journals;
 use crate::packed::{PackedRecording, PackedSpans};
 
 /// Shown in place of a stack entry whose definition the recorder could not write.
@@ -30,6 +31,8 @@ const UNDEFINED_STACK: &str = "the recording lacks the definition of this stack"
 
 /// Shown in place of an address whose binary the recorder could not write.
 const UNDEFINED_MAPPING: &str = "the recording lacks the binary of this address";
+
+mod journals;
 
 /// A recording under construction. Its spans are packed: there may be a million of them.
 #[derive(Debug)]
@@ -43,6 +46,7 @@ pub struct Assembler {
     span_events: Vec<(TraceId, SpanId, SpanEvent)>,
     people: Population,
     cpu_slices: Vec<CpuSlice>,
+    journals: Journals,
     process_usage: Vec<ProcessUsage>,
     waits: Vec<Wait>,
     samples: Vec<Sample>,
@@ -69,6 +73,7 @@ impl Assembler {
             duplicates: 0,
             span_events: Vec::new(),
             cpu_slices: Vec::new(),
+            journals: Journals::default(),
             process_usage: Vec::new(),
             waits: Vec::new(),
             samples: Vec::new(),
@@ -157,7 +162,9 @@ impl Assembler {
                 self.waits.push(Wait { stack, ..wait });
             }
             Observation::ProcessStarted { pid, parent_pid, time } => self.people.process_started(pid, parent_pid, time),
+            Observation::Journal { pid, tid, follows, entries, until } => self.journals.read((pid, tid), follows, entries, until),
             Observation::ProcessExec { pid, time, name, executable, arguments } => {
+                self.journals.exec(pid, time);
                 self.people.process_exec(pid, time, name, executable, arguments);
             }
             Observation::ProcessExited { pid, time } => self.people.process_exited(pid, time),
@@ -271,6 +278,7 @@ impl Assembler {
         let Population { mut processes, mut threads, .. } = self.people;
         processes.sort_by_key(|process| process.start);
         threads.sort_by_key(|thread| thread.start);
+        let current_spans = self.journals.finish(&threads);
         let rest = Recording {
             run: self.run,
             clock,
@@ -278,7 +286,7 @@ impl Assembler {
             processes,
             threads,
             cpu_slices: self.cpu_slices,
-            current_spans: Vec::new(),
+            current_spans,
             process_usage: self.process_usage,
             samples: self.samples,
             sample_links: Vec::new(),

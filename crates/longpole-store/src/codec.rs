@@ -6,7 +6,7 @@
 
 use longpole_model::process::{CpuSlice, ThreadTotals};
 use longpole_model::run::{CaptureMode, Exit, RecorderCost, Run};
-use longpole_model::sample::{ContextRecord, Sample};
+use longpole_model::sample::{ContextRecord, JournalEntry, Sample};
 use longpole_model::sink::Observation;
 use longpole_model::stack::{LocationId, LocationKind, Mapping, MappingId, Runtime, StackId};
 use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
@@ -50,6 +50,7 @@ mod tag {
     pub(super) const PROCESS_USAGE: u8 = 20;
     pub(super) const PROCESS_STATUS: u8 = 21;
     pub(super) const RUN_USAGE: u8 = 22;
+    pub(super) const JOURNAL: u8 = 24;
 }
 
 pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
@@ -242,6 +243,12 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
             out.push(u8::from(slice.preempted));
         }
         Observation::Wait(wait) => put_wait(out, wait),
+        Observation::Journal { pid, tid, follows, entries, until } => {
+            put_thread(out, tag::JOURNAL, *pid, *tid);
+            out.push(u8::from(*follows));
+            put_u64(out, until.0);
+            put_journal(out, *until, entries);
+        }
         Observation::ProcessStarted { pid, parent_pid, time } => {
             put_process_and_time(out, tag::PROCESS_STARTED, *pid, *time);
             put_option(out, *parent_pid, put_u32);
@@ -341,6 +348,30 @@ fn put_wait(out: &mut Vec<u8>, wait: &Wait) {
     put_text(out, &wait.syscall);
     put_option(out, wait.stack.map(|stack| stack.0), put_u32);
     put_context(out, &wait.context);
+}
+
+/// Times are those since the entry before, the first one's until the end; they wrap, and so keep what is not in order. A trace is
+/// spelled out where it is not that of the last span.
+fn put_journal(out: &mut Vec<u8>, until: Monotonic, entries: &[JournalEntry]) {
+    put_u64(out, entries.len() as u64);
+    let (mut before, mut trace) = (until.0, None);
+    for (place, entry) in entries.iter().enumerate() {
+        put_u64(out, if place == 0 { until.0.wrapping_sub(entry.time.0) } else { entry.time.0.wrapping_sub(before) });
+        before = entry.time.0;
+        match entry.span {
+            None => out.push(0),
+            Some((trace_id, span_id)) if trace == Some(trace_id) => {
+                out.push(1);
+                out.extend_from_slice(&span_id.bytes());
+            }
+            Some((trace_id, span_id)) => {
+                out.push(2);
+                out.extend_from_slice(&trace_id.bytes());
+                out.extend_from_slice(&span_id.bytes());
+                trace = Some(trace_id);
+            }
+        }
+    }
 }
 
 fn put_context(out: &mut Vec<u8>, context: &ContextRecord) {
@@ -597,6 +628,31 @@ impl<'a> Decoder<'a> {
         Ok(Wait { pid, tid, start: Monotonic(start), end: Monotonic(end), kind, syscall, stack, context: self.context()? })
     }
 
+    fn journal(&mut self) -> Decoded<Observation> {
+        let (pid, tid, follows, until) = (self.u32()?, self.u32()?, self.bool()?, self.monotonic()?);
+        let (mut before, mut trace) = (None, None);
+        let entries = self.list(|it| {
+            let step = it.u64()?;
+            let time = before.map_or_else(|| until.0.wrapping_sub(step), |before: u64| before.wrapping_add(step));
+            before = Some(time);
+            let span = match it.u8("a current span")? {
+                0 => None,
+                1 => match trace {
+                    Some(trace_id) => Some((trace_id, it.span_id()?)),
+                    None => return it.malformed("a trace before its other spans"),
+                },
+                2 => {
+                    let trace_id = it.trace_id()?;
+                    trace = Some(trace_id);
+                    Some((trace_id, it.span_id()?))
+                }
+                _ => return it.malformed("a known kind of current span"),
+            };
+            Ok(JournalEntry { time: Monotonic(time), span })
+        })?;
+        Ok(Observation::Journal { pid, tid, follows, entries, until })
+    }
+
     fn process_usage(&mut self) -> Decoded<ProcessUsage> {
         let (pid, time) = (self.u32()?, self.monotonic()?);
         Ok(ProcessUsage {
@@ -637,6 +693,7 @@ impl<'a> Decoder<'a> {
             tag::SAMPLE => Observation::Sample(self.sample()?),
             tag::CPU_SLICE => Observation::CpuSlice(self.cpu_slice()?),
             tag::WAIT => Observation::Wait(self.wait()?),
+            tag::JOURNAL => self.journal()?,
             tag::PROCESS_STARTED => {
                 let (pid, time) = (self.u32()?, self.monotonic()?);
                 Observation::ProcessStarted { pid, parent_pid: self.option(Self::u32)?, time }

@@ -20,8 +20,8 @@ use crate::packed::PackedRecording;
 use crate::segment::{self, Tables};
 use crate::tables::spans::{SpanRows, Spans};
 use crate::tables::{
-    clock_anchors, cpu_slices, frames, locations, losses, mappings, process_usage, processes, runs, samples, span_events, span_links,
-    spans, stacks, threads, waits,
+    clock_anchors, cpu_slices, current_spans, frames, locations, losses, mappings, process_usage, processes, runs, samples, span_events,
+    span_links, spans, stacks, threads, waits,
 };
 
 const PARTIAL: &str = "segments.partial";
@@ -123,6 +123,7 @@ fn write_tables(directory: &Path, recording: &Recording, spans: Spans<'_>) -> Re
     segment::write(directory, &process_usage::TABLE, &recording.process_usage, |rows| process_usage::build(rows, clock))?;
     segment::write(directory, &threads::TABLE, &recording.threads, |rows| threads::build(rows, clock))?;
     segment::write(directory, &cpu_slices::TABLE, &recording.cpu_slices, |rows| cpu_slices::build(rows, clock))?;
+    segment::write(directory, &current_spans::TABLE, &recording.current_spans, |rows| current_spans::build(rows, clock))?;
     segment::write(directory, &waits::TABLE, &waits::rows(&recording.waits, &recording.wait_links), |rows| waits::build(rows, clock))?;
     segment::write(directory, &losses::TABLE, &recording.losses, losses::build)?;
     segment::write(directory, &clock_anchors::TABLE, clock.anchors(), clock_anchors::build)
@@ -174,6 +175,7 @@ pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
     segment::read(tables, &process_usage::TABLE, |batch| process_usage::read(&batch, &mut recording.process_usage))?;
     segment::read(tables, &threads::TABLE, |batch| threads::read(&batch, &mut recording.threads))?;
     segment::read(tables, &cpu_slices::TABLE, |batch| cpu_slices::read(&batch, &mut recording.cpu_slices))?;
+    segment::read(tables, &current_spans::TABLE, |batch| current_spans::read(&batch, &mut recording.current_spans))?;
     segment::read(tables, &waits::TABLE, |batch| waits::read(&batch, &mut recording.waits, &mut recording.wait_links))?;
     segment::read(tables, &losses::TABLE, |batch| losses::read(&batch, &mut recording.losses))?;
     check_references(tables, &recording)?;

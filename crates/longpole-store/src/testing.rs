@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use longpole_model::process::{CpuSlice, Process, Thread, ThreadTotals};
 use longpole_model::run::{CaptureMode, Exit, RecorderCost, Run};
-use longpole_model::sample::{ContextRecord, Evidence, Sample, SampleLink};
+use longpole_model::sample::{ContextRecord, CurrentSpan, Evidence, JournalEntry, Sample, SampleLink};
 use longpole_model::sink::Observation;
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Runtime, Stack, StackId};
 use longpole_model::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
@@ -240,6 +240,8 @@ fn sample(stacks: u32) -> impl Strategy<Value = Sample> {
 fn sample_link() -> impl Strategy<Value = SampleLink> {
     let evidence = prop_oneof![
         Just(Evidence::Record),
+        Just(Evidence::Journal),
+        Just(Evidence::Label),
         Just(Evidence::Inferred),
         any::<u32>().prop_map(|candidates| Evidence::Ambiguous { candidates }),
         Just(Evidence::None),
@@ -265,6 +267,31 @@ fn wait(stacks: u32) -> impl Strategy<Value = Wait> {
             Wait { pid, tid, start, end, kind, syscall, stack, context }
         },
     )
+}
+
+fn named_span() -> impl Strategy<Value = Option<(TraceId, SpanId)>> {
+    option::of((any_trace_id(), any_span_id()))
+}
+
+fn current_span() -> impl Strategy<Value = CurrentSpan> {
+    (any::<u32>(), any::<u32>(), monotonic(), monotonic(), named_span()).prop_map(|(pid, tid, start, end, span)| CurrentSpan {
+        pid,
+        tid,
+        start,
+        end,
+        span,
+    })
+}
+
+fn journal() -> impl Strategy<Value = Observation> {
+    let entry = (monotonic(), named_span()).prop_map(|(time, span)| JournalEntry { time, span });
+    (0..4u32, 0..6u32, any::<bool>(), vec(entry, 0..5), monotonic()).prop_map(|(pid, tid, follows, entries, until)| Observation::Journal {
+        pid,
+        tid,
+        follows,
+        entries,
+        until,
+    })
 }
 
 fn totals() -> impl Strategy<Value = ThreadTotals> {
@@ -309,6 +336,7 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
         sample(6).prop_map(Observation::Sample),
         cpu_slice().prop_map(Observation::CpuSlice),
         wait(6).prop_map(Observation::Wait),
+        journal(),
         (pid(), option::of(pid()), monotonic()).prop_map(|(pid, parent_pid, time)| Observation::ProcessStarted { pid, parent_pid, time }),
         (pid(), monotonic(), text(), text(), texts())
             .prop_map(|(pid, time, name, executable, arguments)| { Observation::ProcessExec { pid, time, name, executable, arguments } }),
@@ -430,13 +458,13 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
         let stacks = code.2.len() as u32;
         (Just(code), samples(stacks), vec((wait(stacks), sample_link()), 0..4), any::<bool>())
     });
-    let people = (vec(process(), 0..4), vec(thread(), 0..4), vec(cpu_slice(), 0..4), vec(process_usage(), 0..4));
+    let people = (vec(process(), 0..4), vec(thread(), 0..4), vec(cpu_slice(), 0..4), vec(current_span(), 0..4), vec(process_usage(), 0..4));
     (run(), vec(anchor(), 0..4), vec(any_span(), 0..8), people, sampled, vec(loss(), 0..4)).prop_map(
         |(
             run,
             anchors,
             spans,
-            (processes, threads, cpu_slices, process_usage),
+            (processes, threads, cpu_slices, current_spans, process_usage),
             ((mappings, locations, stacks), sampled, waited, linked),
             losses,
         )| {
@@ -449,7 +477,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                 processes,
                 threads,
                 cpu_slices,
-                current_spans: Vec::new(),
+                current_spans,
                 process_usage,
                 samples,
                 sample_links: if linked { sample_links } else { Vec::new() },

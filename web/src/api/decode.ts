@@ -161,6 +161,8 @@ function exit(cursor: Cursor): Exit {
 function links(cursor: Cursor): SampleLinks {
   return {
     record: cursor.field('record').count(),
+    journal: cursor.field('journal').count(),
+    label: cursor.field('label').count(),
     inferred: cursor.field('inferred').count(),
     ambiguous: cursor.field('ambiguous').count(),
     none: cursor.field('none').count(),

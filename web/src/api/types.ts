@@ -38,6 +38,8 @@ export interface Recording {
 /** Numbers of samples by how they were tied to their span. */
 export interface SampleLinks {
   readonly record: number;
+  readonly journal: number;
+  readonly label: number;
   readonly inferred: number;
   readonly ambiguous: number;
   readonly none: number;

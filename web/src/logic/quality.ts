@@ -59,7 +59,7 @@ export function graveNotes(notes: readonly QualityNote[]): readonly QualityNote[
 
 /** Number of samples that stand behind `links`. */
 export function linkedSamples(links: SampleLinks): number {
-  return links.record + links.inferred + links.ambiguous + links.none;
+  return links.record + links.journal + links.label + links.inferred + links.ambiguous + links.none;
 }
 
 /** How the samples were tied to their spans: `2,104 samples: 2,100 by record, 4 inferred`. */
@@ -68,6 +68,8 @@ export function linksInWords(links: SampleLinks): string {
   if (total === 0) return 'no samples';
   const parts: string[] = [];
   if (links.record > 0) parts.push(`${formatCount(links.record)} by the span’s own record`);
+  if (links.journal > 0) parts.push(`${formatCount(links.journal)} by the journal of their thread`);
+  if (links.label > 0) parts.push(`${formatCount(links.label)} by labels of the profile`);
   if (links.inferred > 0) parts.push(`${formatCount(links.inferred)} inferred from process, thread and time`);
   if (links.ambiguous > 0) parts.push(`${formatCount(links.ambiguous)} ambiguous`);
   if (links.none > 0) parts.push(`${formatCount(links.none)} in no span`);

@@ -173,10 +173,10 @@ describe('data quality', () => {
     expect(graveNotes([{ code: 'recorder_killed', count: 1, detail: '' }, ...notes])).toHaveLength(1);
   });
   it('says how samples were tied to spans', () => {
-    expect(plain(linksInWords({ record: 2100, inferred: 4, ambiguous: 0, none: 1 }))).toBe(
-      '2,105 samples: 2,100 by the span’s own record, 4 inferred from process, thread and time, 1 in no span',
+    expect(plain(linksInWords({ record: 2100, journal: 30, label: 0, inferred: 4, ambiguous: 0, none: 1 }))).toBe(
+      '2,135 samples: 2,100 by the span’s own record, 30 by the journal of their thread, 4 inferred from process, thread and time, 1 in no span',
     );
-    expect(linksInWords({ record: 0, inferred: 0, ambiguous: 0, none: 0 })).toBe('no samples');
+    expect(linksInWords({ record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 })).toBe('no samples');
   });
 });
 

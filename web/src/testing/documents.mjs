@@ -241,7 +241,7 @@ function topFrames(rows, from, to, frames, limit = 8) {
 }
 
 function linksOf(rows, from, to, none = 0) {
-  const links = { record: 0, inferred: 0, ambiguous: 0, none };
+  const links = { record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none };
   for (const row of rows.slice(from, to)) links[row.evidence ?? (row.flags & FLAG.process ? 'inferred' : 'record')] += row.samples;
   return links;
 }
@@ -556,7 +556,7 @@ function flameOf(rows, links, frames, title, time) {
     samples,
     weight_nanos: root.total,
     few_samples: time !== 'off_cpu' && samples < FEW_SAMPLES,
-    links: time === 'off_cpu' ? { record: 0, inferred: 0, ambiguous: 0, none: 0 } : links,
+    links: time === 'off_cpu' ? { record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 } : links,
     frames: list,
     nodes,
   };

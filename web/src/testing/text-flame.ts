@@ -67,7 +67,7 @@ export function flameOf(text: string): Flame {
     samples: root.total,
     weight_nanos: root.total * 1e6,
     few_samples: root.total < 20,
-    links: { record: root.total, inferred: 0, ambiguous: 0, none: 0 },
+    links: { record: root.total, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 },
     frames: frames.map((name, index) => ({ handle: `f${index + 1}`, function: name, file: '', line: 0, reason: null, runtime: null })),
     nodes,
   });

@@ -14,6 +14,7 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
+use std::path::PathBuf;
 
 use longpole_model::{Loss, LossKind};
 use perf_event_open_sys::bindings::{self, perf_event_attr};
@@ -60,11 +61,13 @@ pub struct Options {
     pub remove_perf_maps: bool,
     /// Whether to look into the kernel where that is allowed.
     pub kernel: bool,
+    /// Where programs put the journals of their spans ([`JournalDirectory`](crate::journals::JournalDirectory)).
+    pub journals: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { rate_hz: 999, clock: SampleClock::CpuClock, stack_bytes: 16 << 10, remove_perf_maps: false, kernel: true }
+        Options { rate_hz: 999, clock: SampleClock::CpuClock, stack_bytes: 16 << 10, remove_perf_maps: false, kernel: true, journals: None }
     }
 }
 

@@ -316,7 +316,7 @@ fn a_mistake_is_answered_with_what_there_is() {
     stored.refused("SELECT knd FROM losses", "find the column `knd`; there are: kind, count, detail");
     stored.refused("SELECT l.knd FROM losses l", "find the column `l.knd`; there are: kind, count, detail");
     let tables = "runs, spans, span_events, span_links, samples, stacks, locations, frames, mappings, processes, process_usage, threads, \
-        cpu_slices, waits, losses, clock_anchors, span_samples";
+        cpu_slices, current_spans, waits, losses, clock_anchors, span_samples";
     stored.refused("SELECT * FROM span", &format!("find the table `span`; there are: {tables}"));
     stored.refused("SELECT * FROM r9.spans", &format!("find the table `r9.spans`; there are: {tables}"));
     let error = stored.ask("SELEC 1").unwrap_err();

@@ -684,7 +684,8 @@ impl From<States> for StatesView {
 
 impl From<LinkCounts> for LinksView {
     fn from(counts: LinkCounts) -> Self {
-        LinksView { record: counts.record, inferred: counts.inferred, ambiguous: counts.ambiguous, none: counts.none }
+        let LinkCounts { record, journal, label, inferred, ambiguous, none } = counts;
+        LinksView { record, journal, label, inferred, ambiguous, none }
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) const SPAN_ID: Column = optional("span_id", Kind::SpanId, "The span i
 pub(crate) const EVIDENCE: Column = optional(
     "evidence",
     Kind::Text,
-    "How that is known: `record` (the SDK had published the span), `inferred` (the only span open in that process or thread at that time), `ambiguous` (several were open), `none`.",
+    "How that is known: `record` (the SDK had published the span), `journal` (the thread's journal says so), `label` (the profile that was read says so), `inferred` (the only span open in that process or thread at that time), `ambiguous` (several were open), `none`.",
 );
 pub(crate) const CANDIDATES: Column = optional("candidates", Kind::Number, "How many spans were open where the evidence is `ambiguous`.");
 pub(crate) const CONTEXT: Column = column(

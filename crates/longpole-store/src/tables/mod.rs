@@ -12,6 +12,7 @@ pub(crate) mod attributes;
 pub(crate) mod batch;
 pub(crate) mod clock_anchors;
 pub(crate) mod cpu_slices;
+pub(crate) mod current_spans;
 pub(crate) mod frames;
 pub(crate) mod links;
 pub(crate) mod locations;
@@ -29,7 +30,7 @@ pub(crate) mod threads;
 pub(crate) mod waits;
 
 /// Every table, in the order of the documentation.
-pub(crate) static ALL: [&Table; 16] = [
+pub(crate) static ALL: [&Table; 17] = [
     &runs::TABLE,
     &spans::TABLE,
     &span_events::TABLE,
@@ -43,13 +44,14 @@ pub(crate) static ALL: [&Table; 16] = [
     &process_usage::TABLE,
     &threads::TABLE,
     &cpu_slices::TABLE,
+    &current_spans::TABLE,
     &waits::TABLE,
     &losses::TABLE,
     &clock_anchors::TABLE,
 ];
 
-/// Tables that recordings of version 1 do not have, then those that version 2 has not either.
-const ADDED: [&str; 2] = ["waits", "process_usage"];
+/// Tables that recordings of version 1 do not have, then those that version 2 has not either, then those of version 4.
+const ADDED: [&str; 3] = ["waits", "process_usage", "current_spans"];
 
 /// A table: its SQL name, what one row is, its columns.
 pub(crate) struct Table {

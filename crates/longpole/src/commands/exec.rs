@@ -95,6 +95,7 @@ pub(super) fn unrecorded(environment: &[(OsString, OsString)]) -> inject::Reques
         appdash: "tcp://127.0.0.1:1",
         traceparent: "",
         run_id: "",
+        journals: None,
         mode: inject::Mode::Auto,
     }
 }

@@ -87,7 +87,7 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
     let mut out = format!("{}  {samples}  {}", style.strong(&view.title), style.faint(&view.recording));
     let links = &view.links;
     if view.span.is_some() && links.inferred > 0 {
-        out.push_str(&format!("  ({} exact, {} inferred)", count(links.record), count(links.inferred)));
+        out.push_str(&format!("  ({} exact, {} inferred)", count(links.record + links.journal + links.label), count(links.inferred)));
     }
     if view.few_samples {
         out.push_str(&style.warning("  fewer than 20: a hint, not a measurement"));

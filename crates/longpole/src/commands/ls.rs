@@ -1,6 +1,7 @@
 //! The shelf: `ls`, `tag`, `rm` and `prune`.
 
 use anyhow::Result;
+use longpole_capture::journals;
 use longpole_server::view;
 use longpole_store::prune::{self, Candidate, Policy};
 use longpole_store::{ErrorKind, RecordingState, StoreError};
@@ -141,6 +142,9 @@ pub(crate) fn prune(setting: &Setting, arguments: &PruneArguments) -> Result<()>
         }
         freed += candidate.bytes;
         print(&format!("{} {}\n", if arguments.dry_run { "would remove" } else { "removed" }, candidate.name))?;
+    }
+    if !arguments.dry_run {
+        journals::remove_stale();
     }
     let left = candidates.len() - gone.len();
     let word = if arguments.dry_run { "would be freed" } else { "freed" };

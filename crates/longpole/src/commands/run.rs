@@ -21,6 +21,7 @@ use anyhow::{Context, Result};
 use longpole_capture::child::{self, RunningChild};
 use longpole_capture::error::LaunchError;
 use longpole_capture::jit_names::{self, JitNames};
+use longpole_capture::journals::JournalDirectory;
 use longpole_capture::{inject, sampler, signals};
 use longpole_model::{
     AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, ProcessUsage, RecorderCost, Resource,
@@ -157,6 +158,8 @@ fn start(
 struct Recorded {
     writer: RecordingWriter,
     receiver: Option<ReceiverHandle>,
+    /// Where programs put the journals of their spans.
+    journals: Option<JournalDirectory>,
     traceparent: TraceParent,
     /// The span of the user's own trace under which the run stands.
     parent: Option<SpanId>,
@@ -178,7 +181,7 @@ impl Recorded {
         let run = new_run(command, traceparent, if arguments.no_profile { 0 } else { arguments.rate });
         let writer = store.create(&run).context("failed to create a recording")?;
         let sink = writer.wal().observation_sink();
-        Ok(Recorded { writer, receiver: None, traceparent, parent, started: None, sink, trouble: None })
+        Ok(Recorded { writer, receiver: None, journals: None, traceparent, parent, started: None, sink, trouble: None })
     }
 
     /// Opens the receiver and says what the command's environment is.
@@ -191,6 +194,13 @@ impl Recorded {
             }
             return inherited;
         }
+        if !arguments.no_profile {
+            match JournalDirectory::create() {
+                Ok(directory) => self.journals = Some(directory),
+                Err(error) => self.lose(LossKind::JournalsRefused, format!("no directory for journals of spans could be made: {error}")),
+            }
+        }
+        let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
         // The port must be known for the environment, and the user's endpoint, which the environment names, for the receiver.
         // The endpoint does not depend on the port, so it is read first.
         let (traceparent, run_id) = (self.traceparent.to_string(), self.traceparent.span_id.to_string());
@@ -201,6 +211,7 @@ impl Recorded {
             appdash,
             traceparent: &traceparent,
             run_id: &run_id,
+            journals: journals.as_deref(),
             mode: inject::Mode::Auto,
         };
         let user = inject::environment(&request("http://127.0.0.1:1", "tcp://127.0.0.1:1"));
@@ -242,7 +253,8 @@ impl Recorded {
             SampleClock::Cycles => sampler::SampleClock::Cycles,
         };
         let remove_perf_maps = !arguments.jit.is_empty();
-        let options = sampler::Options { rate_hz: arguments.rate, clock, remove_perf_maps, ..sampler::Options::default() };
+        let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
+        let options = sampler::Options { rate_hz: arguments.rate, clock, remove_perf_maps, journals, ..sampler::Options::default() };
         let sink = || -> Box<dyn ObservationSink> {
             let sink = self.writer.wal().observation_sink();
             match arguments.redact {
@@ -321,6 +333,7 @@ impl Recorded {
     ) -> Result<()> {
         // What the sampler lost is in the log; its binaries are still open, also those that were deleted meanwhile.
         let sampled = info_span!("finish sampling").in_scope(|| recorder.map(sampler::Recorder::finish)).unwrap_or_default();
+        drop(self.journals.take());
         if let Some(reason) = sampled.not_kept_reason {
             self.trouble.get_or_insert(anyhow::anyhow!("failed to write the log: {reason}"));
         }

@@ -137,7 +137,12 @@ fn text(view: &view::SpanView, style: Style) -> String {
     let ties = if view.span_id.is_none() {
         "tied to it by its process".to_owned()
     } else {
-        format!("of its own {} exact, {} inferred, {} ambiguous", count(links.record), count(links.inferred), count(links.ambiguous))
+        let exact = match (links.record + links.journal, links.label) {
+            (exact, 0) => format!("{} exact", count(exact)),
+            (0, label) => format!("{} by label", count(label)),
+            (exact, label) => format!("{} exact, {} by label", count(exact), count(label)),
+        };
+        format!("of its own {exact}, {} inferred, {} ambiguous", count(links.inferred), count(links.ambiguous))
     };
     out.push(format!(
         "{} {} its own, {} with its descendants; {ties}",

@@ -26,3 +26,4 @@ mod see_the_code;
 mod see_the_kernel;
 mod see_what_processes_use;
 mod survive_a_crash;
+mod tie_code_to_spans;
