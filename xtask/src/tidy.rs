@@ -34,7 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("longpole-sdk", &[]),
     ("deploy-example", &["longpole-sdk"]),
-    ("longpole-bench", &["longpole-sdk"]),
+    ("longpole-bench", &["longpole-model", "longpole-analysis", "longpole-sdk"]),
     ("xtask", &[]),
 ];
 
