@@ -122,12 +122,8 @@ mod tests {
     #[test]
     fn a_moment_is_asked_of_the_thread_it_was_on() {
         let mut recording = text::parse("run x 0..9ms\n").unwrap();
-        recording.current_spans = vec![
-            stretch(1, 10, 20, Some(span(1))),
-            stretch(2, 12, 30, Some(span(2))),
-            stretch(1, 20, 25, None),
-            stretch(1, 40, 50, Some(span(3))),
-        ];
+        recording.current_spans =
+            vec![stretch(1, 10, 20, Some(span(1))), stretch(2, 12, 30, Some(span(2))), stretch(1, 20, 25, None), stretch(1, 40, 50, Some(span(3)))];
         let mut journals = Journals::of(&recording);
         let mut at = |tid, time| journals.at(1, tid, Monotonic(time));
         assert_eq!([at(1, 9), at(1, 10), at(1, 19), at(1, 20)], [None, Some(Some(span(1))), Some(Some(span(1))), Some(None)]);
@@ -138,8 +134,7 @@ mod tests {
     #[test]
     fn a_record_beside_a_change_may_name_what_was_before_or_comes_after() {
         let cases = ["5us [a]", "8us [b]", "9.5us [b]", "10.5us [a]", "12us [a]", "15us [b]", "60us [a]"];
-        let lines: String =
-            cases.iter().map(|case| format!("sample {} pid 1 {} m\n", &case[..case.len() - 4], &case[case.len() - 3..])).collect();
+        let lines: String = cases.iter().map(|case| format!("sample {} pid 1 {} m\n", &case[..case.len() - 4], &case[case.len() - 3..])).collect();
         let mut recording = text::parse(&format!("run x 0..9ms\na 0..1ms web pid 1\nb 0..1ms web pid 1\n{lines}")).unwrap();
         let id = |name: &str| recording.spans.iter().find(|span| span.name.as_str() == name).map(|span| (span.trace_id, span.span_id));
         let (tid, zero) = (recording.samples[0].tid, text::ORIGIN_MONOTONIC.0);
