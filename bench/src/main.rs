@@ -1,4 +1,4 @@
-//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|import]`.
+//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|import]`.
 //!
 //! Every figure is a median of interleaved rounds, printed as a ratio to the plain program with the interval that holds the
 //! true median with 95 % confidence (order statistics). A peer that is not installed is said to be missing.
@@ -13,6 +13,7 @@ mod load;
 mod overhead;
 mod peers;
 mod startup;
+mod states;
 mod timing;
 
 use anyhow::{Result, bail};
@@ -26,8 +27,9 @@ fn main() -> Result<()> {
         ["overhead", longpole] => overhead::measure(longpole),
         ["answer", longpole] => answer::measure(longpole),
         ["context"] => context::measure(),
+        ["states"] => states::measure(),
         ["import", longpole] => import::measure(longpole),
         ["gen", arguments @ ..] => generate::generate(arguments),
-        _ => bail!("usage: longpole-bench startup|overhead|answer|import LONGPOLE, or context, or gen --spans N …"),
+        _ => bail!("usage: longpole-bench startup|overhead|answer|import LONGPOLE, or context, or states, or gen --spans N …"),
     }
 }

@@ -20,11 +20,11 @@ pub(crate) fn bench(names: &[&str]) -> Result<()> {
         args.extend(arguments);
         return run_in(&root(), &program.to_string_lossy(), &args, &[]);
     }
-    let all = ["startup", "context", "overhead", "answer", "import"];
+    let all = ["startup", "context", "states", "overhead", "answer", "import"];
     for name in if names.is_empty() { &all[..] } else { names } {
         let mut args = vec![*name];
         let longpole = longpole.to_string_lossy();
-        if *name != "context" {
+        if !["context", "states"].contains(name) {
             args.push(&longpole);
         }
         run_in(&root(), &program.to_string_lossy(), &args, &[("PATH", &path)])?;

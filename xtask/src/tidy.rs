@@ -34,7 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("longpole-sdk", &[]),
     ("deploy-example", &["longpole-sdk"]),
-    ("longpole-bench", &["longpole-sdk"]),
+    ("longpole-bench", &["longpole-model", "longpole-analysis", "longpole-sdk"]),
     ("xtask", &[]),
 ];
 
@@ -65,7 +65,11 @@ const UNSAFE_FILES: &[&str] = &[
 const UNSAFE_TEST_DIRS: &[&str] = &["crates/longpole/tests/", "crates/longpole-capture/tests/", "crates/longpole-sdk/tests/"];
 
 /// Files that pace themselves on purpose, each says why beside the call; and the programs with scripted waits.
-const MAY_SLEEP: &[&str] = &["crates/longpole-capture/src/drain.rs", "crates/longpole-capture/tests/recorder.rs"];
+const MAY_SLEEP: &[&str] = &[
+    "crates/longpole-capture/src/drain.rs",
+    "crates/longpole-capture/tests/recorder.rs",
+    "crates/longpole/tests/stories/account_for_the_time.rs",
+];
 
 /// Hosts of package registries, split so that this very file does not name one.
 const REGISTRIES: &[(&str, &str)] =

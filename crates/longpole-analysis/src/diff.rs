@@ -73,8 +73,16 @@ impl Fate {
 pub enum State {
     /// It computes.
     OnCpu,
+    /// It could compute, and others have the CPUs.
+    Runnable,
     /// It waits, for this.
     Blocked(WaitKind),
+    /// It waits, and nobody looked what for.
+    BlockedUnseen,
+    /// No thread works for it.
+    Awaiting,
+    /// The network or another host works for it.
+    Remote,
     /// Nobody knows.
     Unaccounted,
 }
@@ -212,14 +220,16 @@ fn operations(report: &Report) -> BTreeMap<Key, Group> {
 /// is none.
 fn state_diffs(a: (&Report, &[usize]), b: (&Report, &[usize]), delta_nanos: i64) -> Vec<StateDiff> {
     let [before, after] = [a, b].map(|(report, nodes)| report.states_on_path(nodes));
+    let exact = before.is_exact() && after.is_exact();
     let rate_hz = a.0.recording().run.rate_hz.min(b.0.recording().run.rate_hz).max(1);
     let few_nanos = (FEW_SAMPLES * 1_000_000_000 / u64::from(rate_hz)).cast_signed();
     let matters = |state: State, delta: i64| {
-        let is_measured = matches!(state, State::Blocked(_)) || delta.abs() >= few_nanos;
+        let is_measured = exact || matches!(state, State::Blocked(_)) || delta.abs() >= few_nanos;
         is_measured && delta != 0 && delta.unsigned_abs() * 100 >= delta_nanos.unsigned_abs() * CHANGE_PERCENT_MIN
     };
     let blocked = WaitKind::ALL.into_iter().map(State::Blocked);
-    let mut out: Vec<StateDiff> = [State::OnCpu, State::Unaccounted]
+    let others = [State::OnCpu, State::Runnable, State::BlockedUnseen, State::Awaiting, State::Remote, State::Unaccounted];
+    let mut out: Vec<StateDiff> = others
         .into_iter()
         .chain(blocked)
         .map(|state| (state, time_in(&after, state) - time_in(&before, state)))
@@ -236,7 +246,11 @@ fn state_diffs(a: (&Report, &[usize]), b: (&Report, &[usize]), delta_nanos: i64)
 fn time_in(states: &States, state: State) -> i64 {
     match state {
         State::OnCpu => states.on_cpu_nanos,
+        State::Runnable => states.runnable_nanos,
         State::Blocked(kind) => states.blocked_nanos[kind as usize],
+        State::BlockedUnseen => states.blocked_unseen_nanos,
+        State::Awaiting => states.awaiting_nanos,
+        State::Remote => states.remote_nanos,
         State::Unaccounted => states.unaccounted_nanos,
     }
 }
@@ -253,7 +267,7 @@ fn function_in(report: &Report, nodes: &[usize], state: State) -> Option<String>
             let (wait, _) = waits.into_iter().find(|(wait, _)| wait.kind == kind)?;
             report.waiting_function(wait).map(str::to_owned)
         }
-        State::Unaccounted => None,
+        State::Runnable | State::BlockedUnseen | State::Awaiting | State::Remote | State::Unaccounted => None,
     }
 }
 

@@ -7,7 +7,8 @@
 //! processes, skew ─┘                 ▲        └► savings ───────┘         │
 //! resources, pipeline ───────────────┘           deployment ──────────────┤
 //! process usage ─► usage ─────────────────────────────────────────────────┤
-//! samples, journals ─► sample_links ─► states, call_tree ─────────────────┘
+//! samples, journals ─► sample_links ─► states, call_tree ─────────────────┤
+//! switch records, journals ─► timelines ─► states ────────────────────────┘
 //! ```
 //!
 //! Start at [`Report`]: it owns a recording and everything known about it, and the command line and the server ask nothing
@@ -46,6 +47,7 @@ pub mod slots;
 mod span_list;
 pub mod states;
 pub mod threads;
+mod timelines;
 pub mod trace_tree;
 pub mod usage;
 pub mod waits;

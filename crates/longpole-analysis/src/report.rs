@@ -23,6 +23,7 @@ use crate::sample_links::{self, SampleNodes};
 use crate::savings::{Change, Replay, Saving};
 use crate::slots::Ceiling;
 use crate::states::{self, InFlight, Known, Parallelism, SerialStretch, States, Stretch, WorkFigures};
+use crate::timelines::Timelines;
 use crate::trace_tree::{Forest, NodeSource, Note};
 use crate::usage::{self, Notable, ProcessFigures};
 use crate::waits::{self, NodeWaits};
@@ -188,12 +189,12 @@ pub struct FunctionNodes {
     pub unlinked_samples: u64,
 }
 
-/// Why a pole is long, as far as samples tell.
+/// Why a pole is long, as far as its states tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReasonCode {
     /// It computes.
     OnCpu,
-    /// It waits.
+    /// It is hardly on a CPU: blocked, awaiting, remote, runnable, or nobody knows.
     Waits,
     /// Some of both.
     Mixed,
@@ -238,6 +239,7 @@ pub struct Report {
     samples: SampleNodes,
     sample_offsets: Vec<i64>,
     waits: NodeWaits,
+    timelines: Timelines,
     functions: Functions,
     labels: OnceLock<Labels>,
     figures: OnceLock<Vec<ProcessFigures>>,
@@ -283,6 +285,7 @@ impl Report {
         }
         let samples = sample_links::samples_of_nodes(&recording, &forest);
         let waits = NodeWaits::of(&recording, &forest);
+        let timelines = Timelines::new(&recording, &forest);
         let origin = forest.run_range().start;
         let sample_offsets =
             recording.samples.iter().map(|s| recording.clock.to_unix(s.time).map_or(i64::MIN, |at| at.nanos_since(origin))).collect();
@@ -296,6 +299,7 @@ impl Report {
             samples,
             sample_offsets,
             waits,
+            timelines,
             functions,
             labels: OnceLock::new(),
             figures: OnceLock::new(),
@@ -485,6 +489,11 @@ impl Report {
         self.known().of_node(node)
     }
 
+    /// Where the time of a node went, by what it and its descendants did; sums to its duration.
+    pub fn node_states_with_descendants(&self, node: usize) -> States {
+        self.known().with_descendants(node)
+    }
+
     /// Where the time went that these nodes have on the path; sums to it.
     pub fn states_on_path(&self, nodes: &[usize]) -> States {
         self.known().states(self.stretches_on_path(nodes).into_iter())
@@ -641,19 +650,22 @@ impl Report {
         out
     }
 
-    /// Why a pole is long, as far as samples tell, and whether its spans follow each other.
+    /// Why a pole is long, in the words of its states, and whether its spans follow each other.
     pub fn reason(&self, pole: &Pole) -> Reason {
         let samples = self.samples_on_path(&pole.nodes);
         let states = self.states_on_path(&pole.nodes);
         let own = states.own();
+        let few = (samples.len() as u64) < FEW_SAMPLES;
         let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
-        let busy = if own > 0 { (i128::from(states.on_cpu_nanos) * 100 / i128::from(own)) as i64 } else { 0 };
+        let busy = percent_of(states.on_cpu_nanos, own);
         let hot = || self.hot_function(&samples).map(|f| self.functions.list[f].function.as_str());
         let mut named = None;
-        let (code, mut text) = if self.recording.samples.is_empty() {
+        let (code, mut text) = if self.recording.samples.is_empty() && !states.is_exact() {
             (ReasonCode::NoSamples, "no samples".to_owned())
-        } else if expected < i128::from(FEW_SAMPLES) && (samples.len() as u64) < FEW_SAMPLES {
+        } else if few && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
             (ReasonCode::FewSamples, self.too_short(pole).to_owned())
+        } else if busy >= BUSY_PERCENT && few {
+            (ReasonCode::OnCpu, format!("{busy} % on-CPU, too few samples to say where"))
         } else if busy >= BUSY_PERCENT {
             named = hot();
             let text = match named {
@@ -661,19 +673,19 @@ impl Report {
                 None => format!("{busy} % on-CPU, spread over many functions"),
             };
             (ReasonCode::OnCpu, text)
-        } else if let Some((text, function)) = self.wait_words(pole, &states) {
-            named = function;
-            (if busy <= WAITING_PERCENT { ReasonCode::Waits } else { ReasonCode::Mixed }, text)
-        } else if busy <= WAITING_PERCENT {
-            let after = self.event_before_wait(pole).map(|event| format!(", after “{event}”")).unwrap_or_default();
-            (ReasonCode::Waits, format!("waits, {busy} % on-CPU{after}"))
         } else {
-            named = hot();
-            let text = match named {
-                Some(function) => format!("{busy} % on-CPU, most of it in {function}; waits for the rest"),
-                None => format!("{busy} % on-CPU; waits for the rest"),
-            };
-            (ReasonCode::Mixed, text)
+            let (rest, waiting) = self.off_cpu_words(pole, &states);
+            named = waiting;
+            if busy > WAITING_PERCENT {
+                named = waiting.or_else(|| (!few).then(hot).flatten());
+                let most = named.filter(|_| waiting.is_none()).map(|function| format!(", most of it in {function}")).unwrap_or_default();
+                (ReasonCode::Mixed, format!("{busy} % on-CPU{most}; {rest}"))
+            } else if waiting.is_some() {
+                (ReasonCode::Waits, rest)
+            } else {
+                let after = self.event_before_wait(pole).map(|event| format!(", after “{event}”")).unwrap_or_default();
+                (ReasonCode::Waits, format!("{rest}, {busy} % on-CPU{after}"))
+            }
         };
         if self.in_sequence(&pole.nodes) {
             text = format!("{} in sequence; {text}", pole.nodes.len());
@@ -681,20 +693,29 @@ impl Report {
         Reason { code, text, function: named.map(str::to_owned) }
     }
 
-    /// What a pole waits for, where that was seen for most of the time in which it did not run, and the function that is named in it.
-    fn wait_words(&self, pole: &Pole, states: &States) -> Option<(String, Option<&str>)> {
+    /// What a pole did in most of the time in which it did not run, and the function that is named in it.
+    fn off_cpu_words(&self, pole: &Pole, states: &States) -> (String, Option<&str>) {
         let own = states.own();
-        let (kind, nanos) = states.longest_wait()?;
-        if states.blocked() * 2 < own - states.on_cpu_nanos {
-            return None;
+        let percent = |nanos: i64| percent_of(nanos, own);
+        let seen: i64 = states.blocked_nanos.iter().sum();
+        if let Some((kind, nanos)) = states.longest_wait()
+            && seen * 2 >= own - states.on_cpu_nanos
+        {
+            let wait = self.waits_on_path(&pole.nodes).into_iter().find(|(wait, _)| wait.kind == kind);
+            let function = wait.and_then(|(wait, _)| self.waiting_function(wait));
+            let whose = function.map(|function| format!(", in {function}")).unwrap_or_default();
+            return (format!("{} % {}{whose}", percent(nanos), wait_word(kind)), function);
         }
-        let percent = |nanos: i64| (i128::from(nanos) * 100 / i128::from(own.max(1))) as i64;
-        let busy = percent(states.on_cpu_nanos);
-        let (wait, _) = self.waits_on_path(&pole.nodes).into_iter().find(|(wait, _)| wait.kind == kind)?;
-        let function = self.waiting_function(wait);
-        let whose = function.map(|function| format!(", in {function}")).unwrap_or_default();
-        let of_all = format!("{} % {}{whose}", percent(nanos), wait_word(kind));
-        Some((if busy > WAITING_PERCENT { format!("{busy} % on-CPU; {of_all}") } else { of_all }, function))
+        let parts = [
+            (states.unaccounted_nanos, "unaccounted"),
+            (states.awaiting_nanos, "awaiting"),
+            (states.remote_nanos, "remote"),
+            (states.blocked_unseen_nanos, "blocked, on what was not looked at"),
+            (seen, "blocked"),
+            (states.runnable_nanos, "runnable, others had the CPUs"),
+        ];
+        let (nanos, word) = parts.into_iter().max_by_key(|(nanos, _)| *nanos).unwrap_or_default();
+        (format!("{} % {word}", percent(nanos)), None)
     }
 
     /// The waits of these nodes while they were on the path, longest first, each with how long it was in the way.
@@ -756,7 +777,7 @@ impl Report {
     /// For each node how much of its time on the critical path a thread of it was on a CPU.
     pub fn path_cpu_nanos(&self) -> Vec<i64> {
         let mut out = vec![0; self.forest.len()];
-        if self.recording.samples.is_empty() {
+        if self.recording.samples.is_empty() && self.recording.cpu_slices.is_empty() {
             return out;
         }
         let known = self.known();
@@ -779,10 +800,12 @@ impl Report {
     fn known(&self) -> Known<'_> {
         Known {
             recording: &self.recording,
+            forest: &self.forest,
             schedule: self.replay.schedule(),
             samples: &self.samples,
             sample_offsets: &self.sample_offsets,
             waits: &self.waits,
+            timelines: &self.timelines,
         }
     }
 
@@ -805,6 +828,11 @@ impl Report {
     pub fn is_process(&self, node: usize) -> bool {
         !matches!(self.forest.nodes[node].source(), NodeSource::Span(_))
     }
+}
+
+/// Whole percent, 0 of nothing.
+fn percent_of(part: i64, whole: i64) -> i64 {
+    (i128::from(part) * 100 / i128::from(whole.max(1))) as i64
 }
 
 fn labels(recording: &Recording, forest: &Forest) -> Labels {
@@ -867,13 +895,13 @@ mod tests {
         let busy = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;build;hash\n";
         assert_eq!(reason(busy), ("on_cpu", "95 % on-CPU, most of it in hash".to_owned()));
         let waits = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x4 pid 1 [build] main\n";
-        assert_eq!(reason(waits), ("waits", "waits, 4 % on-CPU".to_owned()));
+        assert_eq!(reason(waits), ("waits", "96 % unaccounted, 4 % on-CPU".to_owned()));
         let mixed = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] main;hash\n";
-        assert_eq!(reason(mixed), ("mixed", "40 % on-CPU, most of it in hash; waits for the rest".to_owned()));
+        assert_eq!(reason(mixed), ("mixed", "40 % on-CPU, most of it in hash; 60 % unaccounted".to_owned()));
         assert_eq!(reason("run x 0..100ms\n  build 0..100ms\n").0, "no_samples");
         assert_eq!(reason("run x 0..9ms\n  build 0..9ms svc pid 1\nsample 1ms pid 1 [build] main\n").0, "few_samples");
         let loops = "run x 0..100ms\n  post 0..50ms svc pid 1\n  post 50..100ms svc pid 1\nsample 0ms pid 1 main\n";
-        assert_eq!(reason(loops), ("waits", "2 in sequence; waits, 1 % on-CPU".to_owned()));
+        assert_eq!(reason(loops), ("waits", "2 in sequence; 99 % unaccounted, 1 % on-CPU".to_owned()));
     }
 
     #[test]

@@ -63,6 +63,24 @@ impl Cover {
         }
     }
 
+    /// The parts of a time of the node in which none of its children was there.
+    pub(crate) fn gaps(&self, node: usize, from: i64, to: i64) -> impl Iterator<Item = (i64, i64)> {
+        let stretches = self.of(node);
+        let mut covered = stretches[stretches.partition_point(|c| c.end <= from)..].iter();
+        let mut at = from;
+        std::iter::from_fn(move || {
+            while at < to {
+                let (start, end) = covered.next().map_or((to, to), |c| (c.start.min(to), c.end));
+                let gap = (at, start);
+                at = at.max(end);
+                if gap.0 < gap.1 {
+                    return Some(gap);
+                }
+            }
+            None
+        })
+    }
+
     /// Whether a child of the node was there at that moment.
     pub(crate) fn contains(&self, node: usize, at: i64) -> bool {
         let stretches = self.of(node);

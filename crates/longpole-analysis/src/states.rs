@@ -3,21 +3,33 @@
 //! ```text
 //! span        ├───────────────────────────────┤
 //! children         ├────────┤      ├─────┤            in child: covered by at least one
-//! samples      |||||          ||                      on-CPU: each stands for one period of the span's own time
-//! waits                                   ────        blocked: what for is known
-//! rest                          ──            ─       unaccounted: short waits, or nobody looked
+//! rest        ├────┤        ├──────┤     ├────┤       on-CPU, runnable, blocked, awaiting, remote, unaccounted
 //! ```
 //!
-//! All add up. Blocked time is exact, where the thread is known that works for the span (`waits`). On-CPU is an estimate: `n` samples stand for `n` periods, give or take `√n`. Threads of one span that
-//! run at the same time do not make its wall time longer, so each stretch of [`BIN_PERIODS`] periods of own time can be
-//! full only once.
+//! All add up to the duration, to the nanosecond. What each word means, and how the time is found where it is known which threads
+//! worked for the span, [`crate::timelines`] says: there it is exact, and no sample is needed.
+//!
+//! Where that is not known (no journal, several threads or overlapping spans, no switch records) it is an estimate:
+//!
+//! ```text
+//! samples      |||||          ||                      on-CPU: each stands for one period of the span's own time
+//! waits                                   ────        blocked: what for is known, and whose wait it was
+//! rest                          ──            ─       unaccounted; of a client's or producer's span: remote
+//! ```
+//!
+//! `n` samples stand for `n` periods, give or take `√n`. Threads of one span that run at the same time do not make its wall time
+//! longer, so each stretch of [`BIN_PERIODS`] periods of own time can be full only once.
+//!
+//! With its descendants a span is, at each moment, what one of them is, the first of: on-CPU, runnable, blocked, remote, awaiting;
+//! else unaccounted. Nothing is in child then, and it adds up to the same duration.
 
 use std::cmp::Reverse;
 
-use longpole_model::{Recording, TimeRange, WaitKind};
+use longpole_model::{Recording, SpanKind, TimeRange, WaitKind};
 
 use crate::sample_links::SampleNodes;
 use crate::schedule::Schedule;
+use crate::timelines::{self, Doing, Piece, Source, Timelines};
 use crate::trace_tree::Forest;
 use crate::waits::{NodeWait, NodeWaits};
 
@@ -25,17 +37,54 @@ use crate::waits::{NodeWait, NodeWaits};
 /// and waiting, enough that a sample that falls into the next stretch does not matter.
 pub const BIN_PERIODS: i64 = 20;
 
+/// How it is known where time went; the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Evidence {
+    /// The journals of its threads, and when these were on a CPU.
+    #[default]
+    Journal,
+    /// When the only thread of its process was on a CPU, and that no other span can have had it.
+    Inferred,
+    /// Samples, and waits that were looked at: an estimate.
+    Samples,
+}
+
+impl Evidence {
+    /// The word JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Evidence::Journal => "journal",
+            Evidence::Inferred => "inferred",
+            Evidence::Samples => "samples",
+        }
+    }
+}
+
 /// Where time went. The parts sum to what is described.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct States {
     /// At least one thread ran code of it.
     pub on_cpu_nanos: i64,
+    /// None did, and one could have, but others had the CPUs.
+    pub runnable_nanos: i64,
     /// A child was there.
     pub in_child_nanos: i64,
-    /// No thread ran, and one was blocked: by kind, in the order of [`WaitKind::ALL`].
+    /// A thread was blocked: by kind, in the order of [`WaitKind::ALL`].
     pub blocked_nanos: [i64; WaitKind::ALL.len()],
+    /// A thread was blocked, and nobody looked what for.
+    pub blocked_unseen_nanos: i64,
+    /// It was open, and no thread worked for it.
+    pub awaiting_nanos: i64,
+    /// The same, and it is the calling side of something that the network or another host does.
+    pub remote_nanos: i64,
     /// None of these is known.
     pub unaccounted_nanos: i64,
+    /// On CPUs, of all its threads together: none of the parts, and may be more than the whole.
+    pub cpu_nanos: i64,
+    /// How it is known; of several the weakest.
+    pub evidence: Evidence,
+    /// Records are missing that may have been about it.
+    pub incomplete: bool,
 }
 
 impl States {
@@ -46,18 +95,56 @@ impl States {
 
     /// Outside of children.
     pub fn own(&self) -> i64 {
-        self.on_cpu_nanos + self.blocked() + self.unaccounted_nanos
+        let off_cpu = self.runnable_nanos + self.blocked() + self.awaiting_nanos + self.remote_nanos;
+        self.on_cpu_nanos + off_cpu + self.unaccounted_nanos
     }
 
     /// Blocked, whatever for.
     pub fn blocked(&self) -> i64 {
-        self.blocked_nanos.iter().sum()
+        self.blocked_nanos.iter().sum::<i64>() + self.blocked_unseen_nanos
     }
 
     /// What it was blocked for longest, and how long.
     pub fn longest_wait(&self) -> Option<(WaitKind, i64)> {
         let kinds = WaitKind::ALL.into_iter().zip(self.blocked_nanos).rev();
         kinds.max_by_key(|(_, nanos)| *nanos).filter(|(_, nanos)| *nanos > 0)
+    }
+
+    /// Whether these are the figures, and not an estimate of them.
+    pub fn is_exact(&self) -> bool {
+        self.evidence != Evidence::Samples && !self.incomplete
+    }
+
+    fn add(&mut self, piece: &Piece) {
+        let part = match piece.doing {
+            Doing::OnCpu => &mut self.on_cpu_nanos,
+            Doing::Runnable => &mut self.runnable_nanos,
+            Doing::Blocked(kind) => &mut self.blocked_nanos[kind as usize],
+            Doing::BlockedUnseen => &mut self.blocked_unseen_nanos,
+            Doing::Remote => &mut self.remote_nanos,
+            Doing::Awaiting => &mut self.awaiting_nanos,
+            Doing::Unknown => &mut self.unaccounted_nanos,
+        };
+        *part += piece.to - piece.from;
+    }
+
+    /// Adds those of another time.
+    fn join(&mut self, other: &States) {
+        self.on_cpu_nanos += other.on_cpu_nanos;
+        self.runnable_nanos += other.runnable_nanos;
+        self.in_child_nanos += other.in_child_nanos;
+        self.blocked_nanos.iter_mut().zip(other.blocked_nanos).for_each(|(sum, nanos)| *sum += nanos);
+        self.blocked_unseen_nanos += other.blocked_unseen_nanos;
+        self.awaiting_nanos += other.awaiting_nanos;
+        self.remote_nanos += other.remote_nanos;
+        self.unaccounted_nanos += other.unaccounted_nanos;
+        self.cpu_nanos = self.cpu_nanos.saturating_add(other.cpu_nanos);
+        self.weaken(other.evidence);
+        self.incomplete |= other.incomplete;
+    }
+
+    fn weaken(&mut self, evidence: Evidence) {
+        self.evidence = self.evidence.max(evidence);
     }
 }
 
@@ -122,11 +209,75 @@ pub(crate) struct Stretch {
 /// What states are made of.
 pub(crate) struct Known<'a> {
     pub(crate) recording: &'a Recording,
+    pub(crate) forest: &'a Forest,
     pub(crate) schedule: &'a Schedule,
     pub(crate) samples: &'a SampleNodes,
     /// When each sample was, from the start of the run.
     pub(crate) sample_offsets: &'a [i64],
     pub(crate) waits: &'a NodeWaits,
+    pub(crate) timelines: &'a Timelines,
+}
+
+/// An estimate that stretches are added to.
+struct Estimate {
+    states: States,
+    /// Own time of all stretches, end to end; bins of it fill up with samples.
+    own: i64,
+    bin: i64,
+    bin_length: i64,
+    filled: i64,
+}
+
+impl Estimate {
+    fn new() -> Estimate {
+        Estimate { states: States::default(), own: 0, bin: 0, bin_length: i64::MAX, filled: 0 }
+    }
+
+    fn add(&mut self, known: &Known<'_>, stretch: Stretch) {
+        let cover = &known.schedule.cover;
+        let covered_until = |at: i64| cover.covered_before(stretch.node, at);
+        let before = covered_until(stretch.from);
+        let length = (stretch.to - stretch.from).max(0);
+        let in_child = (covered_until(stretch.to) - before).clamp(0, length);
+        for &sample in known.samples_in(stretch) {
+            let at = known.sample_offsets[sample as usize];
+            let weight = known.weight(sample);
+            self.states.cpu_nanos = self.states.cpu_nanos.saturating_add(weight);
+            if cover.contains(stretch.node, at) {
+                continue;
+            }
+            if self.bin_length == i64::MAX && weight > 0 {
+                self.bin_length = weight.saturating_mul(BIN_PERIODS);
+            }
+            let place = self.own + (at - stretch.from) - (covered_until(at) - before);
+            let this = place / self.bin_length;
+            if this != self.bin {
+                self.states.on_cpu_nanos += self.filled.min(self.bin_length);
+                (self.bin, self.filled) = (this, 0);
+            }
+            self.filled = self.filled.saturating_add(weight);
+        }
+        known.add_blocked(stretch, &mut self.states);
+        self.states.in_child_nanos += in_child;
+        self.own += length - in_child;
+        self.states.weaken(Evidence::Samples);
+    }
+
+    /// What is known, and as unaccounted what is not.
+    fn finish(self) -> States {
+        let Estimate { mut states, own, bin, bin_length, filled } = self;
+        let last = own.saturating_sub(bin.saturating_mul(bin_length)).clamp(0, bin_length);
+        states.on_cpu_nanos = (states.on_cpu_nanos + filled.min(last)).min(own);
+        // Another thread of it may have run meanwhile.
+        let (blocked, room) = (states.blocked(), own - states.on_cpu_nanos);
+        if blocked > room {
+            for nanos in &mut states.blocked_nanos {
+                *nanos = (i128::from(*nanos) * i128::from(room) / i128::from(blocked)) as i64;
+            }
+        }
+        states.unaccounted_nanos = own - states.on_cpu_nanos - states.blocked();
+        states
+    }
 }
 
 impl Known<'_> {
@@ -138,48 +289,106 @@ impl Known<'_> {
         own.get(first..end).unwrap_or_default()
     }
 
+    fn weight(&self, sample: u32) -> i64 {
+        i64::try_from(self.recording.samples[sample as usize].weight_nanos).unwrap_or(i64::MAX)
+    }
+
+    /// Whether what the node waits for is done elsewhere: it is the calling side.
+    fn calls(&self, node: usize) -> bool {
+        let kind = self.forest.span(self.recording, node).map(|span| span.kind);
+        matches!(kind, Some(SpanKind::Client | SpanKind::Producer))
+    }
+
     /// The states of these stretches together, which stand by time and do not overlap.
     pub(crate) fn states(&self, stretches: impl Iterator<Item = Stretch>) -> States {
         let mut states = States::default();
-        // Own time of all stretches, end to end; bins of it fill up with samples.
-        let (mut own, mut bin, mut filled, mut bin_length) = (0i64, 0i64, 0i64, i64::MAX);
-        let cover = &self.schedule.cover;
+        let (mut estimate, mut of_calls) = (Estimate::new(), Estimate::new());
         for stretch in stretches {
-            let covered_until = |at: i64| cover.covered_before(stretch.node, at);
-            let before = covered_until(stretch.from);
-            let length = (stretch.to - stretch.from).max(0);
-            let in_child = (covered_until(stretch.to) - before).clamp(0, length);
-            for &sample in self.samples_in(stretch) {
-                let at = self.sample_offsets[sample as usize];
-                if cover.contains(stretch.node, at) {
-                    continue;
-                }
-                let weight = i64::try_from(self.recording.samples[sample as usize].weight_nanos).unwrap_or(i64::MAX);
-                if bin_length == i64::MAX && weight > 0 {
-                    bin_length = weight.saturating_mul(BIN_PERIODS);
-                }
-                let place = own + (at - stretch.from) - (covered_until(at) - before);
-                let this = place / bin_length;
-                if this != bin {
-                    states.on_cpu_nanos += filled.min(bin_length);
-                    (bin, filled) = (this, 0);
-                }
-                filled = filled.saturating_add(weight);
-            }
-            self.add_blocked(stretch, &mut states);
-            states.in_child_nanos += in_child;
-            own += length - in_child;
-        }
-        let last = own.saturating_sub(bin.saturating_mul(bin_length)).clamp(0, bin_length);
-        states.on_cpu_nanos = (states.on_cpu_nanos + filled.min(last)).min(own);
-        // Another thread of it may have run meanwhile.
-        let (blocked, room) = (states.blocked(), own - states.on_cpu_nanos);
-        if blocked > room {
-            for nanos in &mut states.blocked_nanos {
-                *nanos = (i128::from(*nanos) * i128::from(room) / i128::from(blocked)) as i64;
+            if self.timelines.source(stretch.node) != Source::Nothing {
+                self.add_exact(stretch, &mut states);
+            } else if self.calls(stretch.node) {
+                of_calls.add(self, stretch);
+            } else {
+                estimate.add(self, stretch);
             }
         }
-        states.unaccounted_nanos = own - states.on_cpu_nanos - states.blocked();
+        let mut of_calls = of_calls.finish();
+        of_calls.remote_nanos = std::mem::take(&mut of_calls.unaccounted_nanos);
+        states.join(&estimate.finish());
+        states.join(&of_calls);
+        states
+    }
+
+    /// A stretch of a node of which it is known which threads worked for it.
+    fn add_exact(&self, stretch: Stretch, states: &mut States) {
+        let Stretch { node, from, to } = stretch;
+        let own = self.timelines.own_pieces(node, (from, to), &self.schedule.cover, self.calls(node));
+        let mut own_nanos = 0;
+        for piece in &own.pieces {
+            states.add(piece);
+            own_nanos += piece.to - piece.from;
+        }
+        states.in_child_nanos += to - from - own_nanos;
+        states.cpu_nanos += own.cpu_nanos;
+        self.judge(node, own.has_hole, states);
+    }
+
+    /// Notes how it is known what the node did.
+    fn judge(&self, node: usize, has_hole: bool, states: &mut States) {
+        let source = self.timelines.source(node);
+        states.weaken(match source {
+            Source::Journal => Evidence::Journal,
+            Source::OneThread => Evidence::Inferred,
+            Source::Nothing => Evidence::Samples,
+        });
+        states.incomplete |= has_hole || !self.timelines.is_whole(source);
+    }
+
+    /// The states of a node with its descendants, from its start to its end. CPU time is that of all of them, also past its end.
+    pub(crate) fn with_descendants(&self, node: usize) -> States {
+        let (start, end) = (self.schedule.start[node], self.schedule.end[node]);
+        let mut states = States::default();
+        let mut pieces = Vec::new();
+        let mut push = |from: i64, to: i64, doing: Doing| {
+            let (from, to) = (from.max(start), to.min(end));
+            if from < to {
+                pieces.push(Piece { from, to, doing });
+            }
+        };
+        for below in node..self.forest.nodes[node].subtree_end() {
+            let (from, to) = (self.schedule.start[below], self.schedule.end[below]);
+            if from >= to && below > node {
+                continue;
+            }
+            let calls = self.calls(below);
+            if self.timelines.source(below) != Source::Nothing {
+                let own = self.timelines.own_pieces(below, (from, to), &self.schedule.cover, calls);
+                own.pieces.iter().for_each(|piece| push(piece.from, piece.to, piece.doing));
+                states.cpu_nanos += own.cpu_nanos;
+                self.judge(below, own.has_hole, &mut states);
+                continue;
+            }
+            let stretch = Stretch { node: below, from, to };
+            let samples = self.samples_in(stretch);
+            for &sample in samples {
+                let (at, weight) = (self.sample_offsets[sample as usize], self.weight(sample));
+                states.cpu_nanos = states.cpu_nanos.saturating_add(weight);
+                push(at, at.saturating_add(weight).min(to), Doing::OnCpu);
+            }
+            let gaps = |from: i64, to: i64| self.schedule.cover.gaps(below, from, to);
+            for wait in self.waits_in(stretch) {
+                let kind = self.recording.waits[wait.wait as usize].kind;
+                gaps(wait.from, wait.to).for_each(|(from, to)| push(from, to, Doing::Blocked(kind)));
+            }
+            if calls {
+                gaps(from, to).for_each(|(from, to)| push(from, to, Doing::Remote));
+            }
+            if below == node || !samples.is_empty() || gaps(from, to).next().is_some() {
+                self.judge(below, false, &mut states);
+            }
+        }
+        timelines::flatten(pieces).iter().for_each(|piece| states.add(piece));
+        states.unaccounted_nanos += (end - start).max(0) - states.sum();
         states
     }
 

@@ -74,17 +74,31 @@ pub struct ExitView {
     pub signal: Option<i32>,
 }
 
-/// Where time went; the parts sum to the duration of what they describe.
+/// Where time went; the parts, all but `cpu_nanos`, sum to the duration of what they describe.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct StatesView {
-    /// Running code of its own, by samples.
+    /// Running code of its own.
     pub on_cpu_nanos: i64,
+    /// Ready to, and without a CPU because others had it.
+    pub runnable_nanos: i64,
     /// Covered by children.
     pub in_child_nanos: i64,
     /// Blocked, by what for.
     pub blocked_nanos: BlockedView,
-    /// Short waits, or not seen.
+    /// Blocked, and nobody looked what for.
+    pub blocked_unseen_nanos: i64,
+    /// Open, and no thread worked for it: an asynchronous span between two polls.
+    pub awaiting_nanos: i64,
+    /// The same of the calling side: the network or another host worked for it.
+    pub remote_nanos: i64,
+    /// None of these is known.
     pub unaccounted_nanos: i64,
+    /// On CPUs, of all its threads together; no part of the sum.
+    pub cpu_nanos: i64,
+    /// Whether these are the figures, and not an estimate of them.
+    pub exact: bool,
+    /// `journal`, `inferred` or `samples`.
+    pub evidence: &'static str,
 }
 
 /// Blocked time by what was waited for.
@@ -496,6 +510,8 @@ pub struct SpanView {
     pub links: Vec<SpanLinkView>,
     /// Where its time went.
     pub states: StatesView,
+    /// Where it went by what the span and its descendants did.
+    pub states_with_descendants: StatesView,
     /// What it waited for, longest first; waits below 5 ms are not looked at.
     pub waits: Vec<WaitView>,
     /// How its samples are tied.

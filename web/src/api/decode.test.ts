@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { wholeNanos } from '../logic/states';
 import { allRecordings, deployRecording } from '../testing/recordings.mjs';
 import {
   DecodeError,
@@ -59,9 +60,9 @@ describe('made-up recordings', () => {
   it('states of a span sum to its duration', () => {
     const documents = deployRecording();
     for (let index = 1; index <= documents.rows; index++) {
-      const { states, durationNanos } = decodeSpan(documents.span(`s${index}`));
-      const blocked = Object.values(states.blockedNanos).reduce((sum, nanos) => sum + nanos, 0);
-      expect(states.onCpuNanos + states.inChildNanos + blocked + states.unaccountedNanos).toBe(durationNanos);
+      const { states, statesWithDescendants, durationNanos } = decodeSpan(documents.span(`s${index}`));
+      expect(wholeNanos(states)).toBe(durationNanos);
+      if (statesWithDescendants !== null) expect(wholeNanos(statesWithDescendants)).toBe(durationNanos);
     }
   });
 });

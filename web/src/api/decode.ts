@@ -25,6 +25,7 @@ import {
   type Recording,
   type SampleLinks,
   type Span,
+  STATE_EVIDENCE,
   type States,
   type Summary,
   type TopFrame,
@@ -174,12 +175,24 @@ function blocked(cursor: Cursor): States['blockedNanos'] {
   return Object.fromEntries(entries) as Record<WaitKind, Nanos>;
 }
 
+/** A state that older servers do not tell apart. */
+function nanosOrNone(cursor: Cursor): Nanos {
+  return cursor.orNull((c) => c.nanos()) ?? (0 as Nanos);
+}
+
 function states(cursor: Cursor): States {
   return {
     onCpuNanos: cursor.field('on_cpu_nanos').nanos(),
+    runnableNanos: nanosOrNone(cursor.field('runnable_nanos')),
     inChildNanos: cursor.field('in_child_nanos').nanos(),
     blockedNanos: blocked(cursor.field('blocked_nanos')),
+    blockedUnseenNanos: nanosOrNone(cursor.field('blocked_unseen_nanos')),
+    awaitingNanos: nanosOrNone(cursor.field('awaiting_nanos')),
+    remoteNanos: nanosOrNone(cursor.field('remote_nanos')),
     unaccountedNanos: cursor.field('unaccounted_nanos').nanos(),
+    cpuNanos: cursor.field('cpu_nanos').orNull((c) => c.nanos()) ?? cursor.field('on_cpu_nanos').nanos(),
+    exact: cursor.field('exact').orNull((c) => c.boolean()) ?? false,
+    evidence: cursor.field('evidence').orNull((c) => oneOf(c, STATE_EVIDENCE)) ?? 'samples',
   };
 }
 
@@ -481,6 +494,7 @@ export function decodeSpan(document: unknown): Span {
       handle: c.field('handle').orNull((h) => h.string()),
     })),
     states: states(cursor.field('states')),
+    statesWithDescendants: cursor.field('states_with_descendants').orNull(states),
     waits: cursor.field('waits').list(wait),
     samples: {
       own: samples.field('own').count(),

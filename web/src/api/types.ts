@@ -49,12 +49,24 @@ export interface SampleLinks {
 export const WAIT_KINDS = ['lock', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'] as const;
 export type WaitKind = (typeof WAIT_KINDS)[number];
 
-/** Where the time of a span went; the parts sum to its duration. */
+/** How it is known where time went: only samples are an estimate. */
+export const STATE_EVIDENCE = ['journal', 'inferred', 'samples'] as const;
+export type StateEvidence = (typeof STATE_EVIDENCE)[number];
+
+/** Where the time of a span went; the parts, all but `cpuNanos`, sum to its duration. */
 export interface States {
   readonly onCpuNanos: Nanos;
+  readonly runnableNanos: Nanos;
   readonly inChildNanos: Nanos;
   readonly blockedNanos: Readonly<Record<WaitKind, Nanos>>;
+  readonly blockedUnseenNanos: Nanos;
+  readonly awaitingNanos: Nanos;
+  readonly remoteNanos: Nanos;
   readonly unaccountedNanos: Nanos;
+  /** Of all its threads together; may be more than the duration. */
+  readonly cpuNanos: Nanos;
+  readonly exact: boolean;
+  readonly evidence: StateEvidence;
 }
 
 export interface TopFrame {
@@ -261,6 +273,8 @@ export interface Span {
   }[];
   readonly links: readonly { readonly traceId: string; readonly spanId: string; readonly handle: string | null }[];
   readonly states: States;
+  /** What it and its descendants did; `null` where the server does not say. */
+  readonly statesWithDescendants: States | null;
   /** What it waited for itself, longest first. */
   readonly waits: readonly Wait[];
   readonly samples: { readonly own: number; readonly withDescendants: number; readonly links: SampleLinks };

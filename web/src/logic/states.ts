@@ -5,7 +5,7 @@ import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
 
 /** A state of a time; that of being blocked is told apart by what is waited for. */
-export type StateName = 'on_cpu' | 'in_child' | WaitKind | 'unaccounted';
+export type StateName = 'on_cpu' | 'runnable' | 'in_child' | WaitKind | 'unseen' | 'awaiting' | 'remote' | 'unaccounted';
 
 export interface StatePart {
   readonly state: StateName;
@@ -18,13 +18,16 @@ export interface StatePart {
 /** The parts of a time, also those that are empty; all together are the whole. */
 export interface StateParts {
   readonly onCpu: StatePart;
+  readonly runnable: StatePart;
   readonly inChild: StatePart;
   readonly blocked: {
     readonly nanos: Nanos;
     readonly share: number;
-    /** What for, longest first; what did not occur is left out. */
+    /** What for, longest first, and not seen; what did not occur is left out. */
     readonly kinds: readonly StatePart[];
   };
+  readonly awaiting: StatePart;
+  readonly remote: StatePart;
   readonly unaccounted: StatePart;
 }
 
@@ -51,13 +54,29 @@ export function blockedOn(kind: WaitKind): string {
 
 /** All of the time in which it was blocked. */
 export function blockedNanos(states: States): Nanos {
-  return WAIT_KINDS.reduce((sum, kind) => sum + states.blockedNanos[kind], 0) as Nanos;
+  return WAIT_KINDS.reduce((sum, kind) => sum + states.blockedNanos[kind], states.blockedUnseenNanos as number) as Nanos;
+}
+
+/** All of the time. */
+export function wholeNanos(states: States): Nanos {
+  const { onCpuNanos, runnableNanos, inChildNanos, awaitingNanos, remoteNanos, unaccountedNanos } = states;
+  const others = onCpuNanos + runnableNanos + inChildNanos + awaitingNanos + remoteNanos + unaccountedNanos;
+  return (others + blockedNanos(states)) as Nanos;
+}
+
+/** How the parts are known: a word or two, and what is meant. */
+export function howKnown(states: States): { readonly mark: string; readonly explanation: string } {
+  if (states.evidence === 'samples') return { mark: '≈ estimate', explanation: 'From samples, and from waits that were looked at' };
+  if (!states.exact) return { mark: 'incomplete', explanation: 'Records of a journal or of switches were lost' };
+  return states.evidence === 'journal'
+    ? { mark: 'exact', explanation: 'From the journals of its threads and from switch records' }
+    : { mark: 'exact', explanation: 'From switch records: its process has one thread, which can only have worked for it' };
 }
 
 /** Takes a time apart. */
 export function stateParts(states: States): StateParts {
   const blocked = blockedNanos(states);
-  const whole = states.onCpuNanos + states.inChildNanos + blocked + states.unaccountedNanos;
+  const whole = wholeNanos(states);
   const part = (state: StateName, label: string, explanation: string, nanos: Nanos): StatePart => ({
     state,
     label,
@@ -65,15 +84,20 @@ export function stateParts(states: States): StateParts {
     nanos,
     share: ratio(nanos, whole),
   });
-  const kinds = WAIT_KINDS.map((kind) => part(kind, labelOfWait(kind), `blocked ${BLOCKED_ON[kind]}`, states.blockedNanos[kind]));
+  const seen = WAIT_KINDS.map((kind) => part(kind, labelOfWait(kind), `blocked ${BLOCKED_ON[kind]}`, states.blockedNanos[kind]));
+  const kinds = [...seen, part('unseen', 'not seen', 'blocked on what was not looked at: short waits', states.blockedUnseenNanos)];
+  const missing = states.evidence === 'samples' ? 'short waits, runnable, or not seen' : 'no record says what it did';
   return {
     onCpu: part('on_cpu', 'on-CPU', 'running code of its own', states.onCpuNanos),
+    runnable: part('runnable', 'runnable', 'ready, and others had the CPUs', states.runnableNanos),
     inChild: part('in_child', 'in child', 'covered by spans below it', states.inChildNanos),
     blocked: {
       nanos: blocked,
       share: ratio(blocked, whole),
       kinds: kinds.filter(({ nanos }) => nanos > 0).sort((a, b) => b.nanos - a.nanos),
     },
-    unaccounted: part('unaccounted', 'unaccounted', 'short waits, or not seen', states.unaccountedNanos),
+    awaiting: part('awaiting', 'awaiting', 'open, and no thread works for it', states.awaitingNanos),
+    remote: part('remote', 'remote', 'the network or another host works for it', states.remoteNanos),
+    unaccounted: part('unaccounted', 'unaccounted', missing, states.unaccountedNanos),
   };
 }

@@ -22,7 +22,7 @@ import { wasSampled, whyRunHasNoSamples, whySpanHasNoSamples } from './no-sample
 import { allNotes, graveNotes, linksInWords, titleOf } from './quality';
 import { matchingRecordings } from './search';
 import { rowInWords } from './span-words';
-import { blockedNanos, stateParts } from './states';
+import { howKnown, stateParts, wholeNanos } from './states';
 
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
 const deploy = deployRecording();
@@ -45,7 +45,7 @@ describe('the answer', () => {
     const { before, function: named, after } = reasonPieces(first);
     const hot = 'provider_build::bundle::hash_block';
     expect([before, named?.name, named?.frame?.function, after]).toEqual(['91 % on-CPU, most of it in ', hot, hot, '']);
-    expect(reasonPieces(second)).toEqual({ before: 'waits, 0 % on-CPU', function: null, after: '' });
+    expect(reasonPieces(second)).toEqual({ before: '100 % unaccounted, 0 % on-CPU', function: null, after: '' });
     const waiting = poles.find(({ reason }) => / on a lock/.test(reason.text));
     if (waiting === undefined) throw new Error('no pole is blocked on a lock');
     expect(reasonPieces(waiting)).toEqual({
@@ -89,7 +89,7 @@ describe('a deployment by Pulumi', () => {
   });
   it('has poles that say whose saving their own contains', () => {
     expect(whyInWords(named('p10'))).toBe('contains p13; hardly more than what it calls');
-    expect(whyInWords(named('p1'))).toBe('waits, 0 % on-CPU');
+    expect(whyInWords(named('p1'))).toBe('100 % unaccounted, 0 % on-CPU');
     expect(containedPole(named('p10'), poles)?.handle).toBe('p13');
     expect(containedPole({ ...named('p10'), contains: 'p99' }, poles)).toBeNull();
   });
@@ -187,6 +187,13 @@ describe('the parts of a time', () => {
     inChildNanos: inChild as Nanos,
     blockedNanos: { ...nothing, ...blocked } as Record<keyof typeof nothing, Nanos>,
     unaccountedNanos: unaccounted as Nanos,
+    runnableNanos: 0 as Nanos,
+    blockedUnseenNanos: 0 as Nanos,
+    awaitingNanos: 0 as Nanos,
+    remoteNanos: 0 as Nanos,
+    cpuNanos: onCpu as Nanos,
+    exact: false,
+    evidence: 'samples' as const,
   });
   it('are shares of their sum, what it was blocked on longest first', () => {
     const { onCpu, inChild, blocked, unaccounted } = stateParts(states(30, 20, { disk: 10, page_fault: 25 }, 15));
@@ -200,13 +207,30 @@ describe('the parts of a time', () => {
     expect([blocked.nanos, blocked.share]).toEqual([35, 0.35]);
     expect(blocked.kinds[0]?.explanation).toBe('blocked for memory to be brought in');
   });
+  it('have a word each, also where nobody looked', () => {
+    const all = { ...states(10, 0, { disk: 10 }, 0), runnableNanos: 20, blockedUnseenNanos: 30, awaitingNanos: 20, remoteNanos: 10 };
+    const { runnable, blocked, awaiting, remote } = stateParts(all as ReturnType<typeof states>);
+    expect([runnable, ...blocked.kinds, awaiting, remote].map(({ label, share }) => `${label} ${share}`)).toEqual([
+      'runnable 0.2',
+      'not seen 0.3',
+      'disk 0.1',
+      'awaiting 0.2',
+      'remote 0.1',
+    ]);
+  });
+  it('say how they are known', () => {
+    const marks = [{}, { exact: true, evidence: 'journal' as const }, { evidence: 'inferred' as const }].map(
+      (said) => howKnown({ ...states(1, 0, {}, 0), ...said }).mark,
+    );
+    expect(marks).toEqual(['≈ estimate', 'exact', 'incomplete']);
+  });
   it('of no time are no shares', () => {
     const { onCpu, blocked } = stateParts(states(0, 0, {}, 0));
     expect([onCpu.share, blocked.share, blocked.kinds.length]).toEqual([0, 0, 0]);
   });
   it('sum along the critical path to the wall time', () => {
     const { states: found, wallNanos } = decodeSummary(deploy.summary());
-    expect(found.onCpuNanos + found.inChildNanos + blockedNanos(found) + found.unaccountedNanos).toBe(wallNanos);
+    expect(wholeNanos(found)).toBe(wallNanos);
   });
 });
 

@@ -7,7 +7,23 @@ const VIEWS = new URL('../views/', import.meta.url).pathname;
 const files = readdirSync(VIEWS, { recursive: true }).map(String);
 
 /** Classes that are looked up by a value: the states of a bar. */
-const BY_VALUE = ['on_cpu', 'in_child', 'unaccounted', 'lock', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'];
+const BY_VALUE = [
+  'on_cpu',
+  'runnable',
+  'in_child',
+  'awaiting',
+  'remote',
+  'unaccounted',
+  'lock',
+  'disk',
+  'network',
+  'sleep',
+  'page_fault',
+  'child',
+  'pipe',
+  'other',
+  'unseen',
+];
 
 it('classes of views and of style sheets are the same', () => {
   const used = new Map<string, Set<string>>();

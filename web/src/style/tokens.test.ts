@@ -84,13 +84,24 @@ function distance(a: readonly number[], b: readonly number[]): number {
 
 /** The states of a time as the style sheet draws them: a token, and the pattern that is drawn with it. */
 const sheet = readFileSync(new URL('../views/parts/parts.module.css', import.meta.url), 'utf8');
-const STATES = ['on_cpu', 'in_child', 'unaccounted', 'lock', 'network', 'disk', 'sleep', 'page_fault', 'child', 'pipe', 'other'].map(
-  (state) => {
-    const background = new RegExp(`^\\.${state} \\{\\n  background: ([^;]+);`, 'm').exec(sheet)?.[1] ?? '';
-    const token = /var\(--([\w-]+)\)/.exec(background)?.[1] ?? '';
-    return { token, pattern: background.replaceAll(`var(--${token})`, '') };
-  },
-);
+const STATE_CLASSES = [
+  'on_cpu',
+  'runnable',
+  'in_child',
+  'awaiting',
+  'remote',
+  'unaccounted',
+  'lock',
+  'network',
+  'disk',
+  'sleep',
+  'page_fault',
+];
+const STATES = [...STATE_CLASSES, 'child', 'pipe', 'other', 'unseen'].map((state) => {
+  const background = new RegExp(`^\\.${state} \\{\\n  background: ([^;]+);`, 'm').exec(sheet)?.[1] ?? '';
+  const token = /var\(--([\w-]+)\)/.exec(background)?.[1] ?? '';
+  return { token, pattern: background.replaceAll(`var(--${token})`, '') };
+});
 
 describe.each([
   ['light', false],

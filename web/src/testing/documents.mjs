@@ -265,7 +265,13 @@ function statesOf(rows, index) {
     blocked[kind] += part;
     rest -= part;
   }
-  return { on_cpu_nanos: onCpu, in_child_nanos: covered, blocked_nanos: blocked, unaccounted_nanos: rest };
+  return { ...noStates(), on_cpu_nanos: onCpu, in_child_nanos: covered, blocked_nanos: blocked, unaccounted_nanos: rest, cpu_nanos: onCpu };
+}
+
+function noStates() {
+  const parts = ['on_cpu', 'runnable', 'in_child', 'blocked_unseen', 'awaiting', 'remote', 'unaccounted', 'cpu'];
+  const nothing = Object.fromEntries(parts.map((part) => [`${part}_nanos`, 0]));
+  return { ...nothing, blocked_nanos: noWaits(), exact: false, evidence: 'samples' };
 }
 
 function noWaits() {
@@ -274,7 +280,7 @@ function noWaits() {
 
 /** The states of the times on the path of these rows: each row's own states, in the shares that they have of it. */
 function statesOnPath(rows, indices, path) {
-  const states = { on_cpu_nanos: 0, in_child_nanos: 0, blocked_nanos: noWaits(), unaccounted_nanos: 0 };
+  const states = noStates();
   for (const index of indices) {
     const own = statesOf(rows, index);
     const onPath = onPathOf(path, index);
@@ -362,10 +368,10 @@ function polesOf(rows, path, frames, description) {
             : share > 0.6 && top[0] !== undefined
               ? { code: 'on_cpu', text: `${percent} on-CPU, most of it in ${top[0].function}`, function: top[0].function }
               : share > 0.2
-                ? { code: 'mixed', text: `${percent} on-CPU; waits for the rest` }
+                ? { code: 'mixed', text: `${percent} on-CPU; ${100 - Math.round(share * 100)} % unaccounted` }
                 : locked > 0.6
                   ? { code: 'waits', text: `${Math.round(locked * 100)} % blocked on a lock, in ${waiting}`, function: waiting }
-                  : { code: 'waits', text: `waits, ${percent} on-CPU` };
+                  : { code: 'waits', text: `${100 - Math.round(share * 100)} % unaccounted, ${percent} on-CPU` };
       return {
         service: row.service,
         name: row.name,

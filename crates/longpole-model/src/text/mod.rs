@@ -9,6 +9,9 @@
 //! process cc1        3..50ms   pid 8 under 1         a process; `forked` at the end: it never executed a program
 //! sample 20ms x3 every 1ms  pid 3 tid 3  [web] main;handle|inlined;hash@src/hash.rs:12
 //! wait   20..60ms  pid 3 tid 4  lock  [web] main;lock_it
+//! thread worker    0..90ms  pid 3 tid 4
+//! cpu     2..20ms  pid 3 tid 4  preempted          on a CPU; `preempted` where it had to leave it
+//! current 2..14ms  pid 3 tid 4  web                the thread's journal: its current span; `-` none
 //! ```
 //!
 //! A line is one span: name, times, service, and then in any order

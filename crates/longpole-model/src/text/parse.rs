@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::{ORIGIN, ORIGIN_MONOTONIC, span_id, trace_id};
 use crate::attribute::{AttributeValue, Attributes};
 use crate::list::List;
-use crate::process::Process;
+use crate::process::{CpuSlice, Process, Thread};
 use crate::recording::Recording;
 use crate::resource::{Resource, Scope};
 use crate::run::{CaptureMode, Exit, Run};
-use crate::sample::{ContextRecord, Sample};
+use crate::sample::{ContextRecord, CurrentSpan, Sample};
 use crate::span::{Span, SpanKind, SpanLink};
 use crate::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use crate::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
@@ -185,6 +185,10 @@ struct Reader {
     samples: Vec<Sample>,
     waits: Vec<Wait>,
     pending_waits: Vec<(usize, String, usize)>,
+    threads: Vec<Thread>,
+    cpu_slices: Vec<CpuSlice>,
+    current_spans: Vec<CurrentSpan>,
+    pending_currents: Vec<(usize, String, usize)>,
     stacks: HashMap<Vec<LocationId>, StackId>,
     stack_list: Vec<Stack>,
     locations: HashMap<String, LocationId>,
@@ -209,6 +213,15 @@ impl Reader {
             }
             if let Some(rest) = body.strip_prefix("process ") {
                 return self.process(rest);
+            }
+            if let Some(rest) = body.strip_prefix("thread ") {
+                return self.thread(rest);
+            }
+            if let Some(rest) = body.strip_prefix("cpu ") {
+                return self.cpu(rest);
+            }
+            if let Some(rest) = body.strip_prefix("current ") {
+                return self.current(rest);
             }
             if let Some(rest) = body.strip_prefix("trace ") {
                 self.trace = rest.trim().parse().map_err(|_| format!("`{rest}` is not the number of a trace"))?;
@@ -357,6 +370,54 @@ impl Reader {
             return Err("a process needs a pid".to_owned());
         }
         self.processes.push(process);
+        Ok(())
+    }
+
+    /// `thread worker 0..90ms pid 7 tid 8`.
+    fn thread(&mut self, rest: &str) -> Result<(), String> {
+        let words = words(rest)?;
+        let at = words
+            .iter()
+            .position(|w| !w.quoted && stretch(&w.text).is_some())
+            .ok_or_else(|| "no times such as 2..14ms in this line".to_owned())?;
+        let (start, end) = stretch(&words[at].text).unwrap_or_default();
+        let (of, rest) = of_thread(&words[at + 1..])?;
+        if let Some(word) = rest.first() {
+            return Err(format!("`{}` is not said of a thread", word.text));
+        }
+        let (start, end) = (monotonic(start), end.map(monotonic));
+        self.threads.push(Thread { pid: of.pid, tid: of.tid, name: join(&words[..at]), start, end, totals: None });
+        Ok(())
+    }
+
+    /// `cpu 2..20ms pid 7 tid 8 preempted`.
+    fn cpu(&mut self, rest: &str) -> Result<(), String> {
+        let words = words(rest)?;
+        let (start, end) = whole_stretch(words.first())?;
+        let (of, rest) = of_thread(&words[1..])?;
+        let preempted = match rest {
+            [] => false,
+            [word] if word.is("preempted") => true,
+            [word, ..] => return Err(format!("`{}` is not said of a time on a CPU", word.text)),
+        };
+        self.cpu_slices.push(CpuSlice { pid: of.pid, tid: of.tid, start, end, preempted });
+        Ok(())
+    }
+
+    /// `current 2..14ms pid 7 tid 8 GET /picture`.
+    fn current(&mut self, rest: &str) -> Result<(), String> {
+        let words = words(rest)?;
+        let (start, end) = whole_stretch(words.first())?;
+        let (of, rest) = of_thread(&words[1..])?;
+        let name = join(rest);
+        if name.is_empty() {
+            return Err("what is current needs a name, or `-`".to_owned());
+        }
+        if name != "-" {
+            let name = name.strip_prefix('@').unwrap_or(&name).to_owned();
+            self.pending_currents.push((self.lines, name, self.current_spans.len()));
+        }
+        self.current_spans.push(CurrentSpan { pid: of.pid, tid: of.tid, start, end, span: None });
         Ok(())
     }
 
@@ -514,6 +575,15 @@ impl Reader {
             };
             self.waits[wait].context = ContextRecord::Span { trace_id, span_id };
         }
+        for (line, name, current) in std::mem::take(&mut self.pending_currents) {
+            let Some(&id) = self.names.get(&name) else {
+                return Err(TextError { line, message: format!("no span is called `{name}`") });
+            };
+            self.current_spans[current].span = Some(id);
+        }
+        self.threads.sort_by_key(|t| t.start);
+        self.cpu_slices.sort_by_key(|s| s.start);
+        self.current_spans.sort_by_key(|c| c.start);
         self.waits.sort_by_key(|w| w.start);
         self.samples.sort_by_key(|s| s.time);
         self.processes.sort_by_key(|p| p.start);
@@ -548,9 +618,9 @@ impl Reader {
             clock: Clock::new(vec![ClockAnchor { monotonic: ORIGIN_MONOTONIC, unix: ORIGIN, bracket_nanos: 0 }]),
             spans: self.spans,
             processes: self.processes,
-            threads: Vec::new(),
-            cpu_slices: Vec::new(),
-            current_spans: Vec::new(),
+            threads: self.threads,
+            cpu_slices: self.cpu_slices,
+            current_spans: self.current_spans,
             process_usage: Vec::new(),
             samples: self.samples,
             sample_links: Vec::new(),
@@ -570,6 +640,40 @@ fn join(words: &[Word]) -> String {
 
 fn number<T: std::str::FromStr>(word: Option<&Word>, what: &str) -> Result<T, String> {
     word.and_then(|w| w.text.parse().ok()).ok_or_else(|| format!("`{what}` needs a number"))
+}
+
+/// The times of a line that begins with them, both there.
+fn whole_stretch(word: Option<&Word>) -> Result<(Monotonic, Monotonic), String> {
+    match word.and_then(|word| stretch(&word.text)) {
+        Some((start, Some(end))) => Ok((monotonic(start), monotonic(end))),
+        _ => Err("no times such as 2..14ms in this line".to_owned()),
+    }
+}
+
+/// Whose thread a line is about.
+struct OfThread {
+    pid: u32,
+    tid: u32,
+}
+
+/// `pid 7 tid 8` in front of what else is said; the process's first thread where no `tid` is, the run's where no `pid` is.
+fn of_thread(words: &[Word]) -> Result<(OfThread, &[Word]), String> {
+    let (mut pid, mut tid, mut rest) = (None, None, words);
+    loop {
+        match rest {
+            [word, value @ ..] if word.is("pid") && pid.is_none() => {
+                pid = Some(number(value.first(), "pid")?);
+                rest = &rest[2..];
+            }
+            [word, value @ ..] if word.is("tid") && tid.is_none() => {
+                tid = Some(number(value.first(), "tid")?);
+                rest = &rest[2..];
+            }
+            _ => break,
+        }
+    }
+    let pid = pid.unwrap_or(1);
+    Ok((OfThread { pid, tid: tid.unwrap_or(pid) }, rest))
 }
 
 /// Names behind `<-`: separated by commas; a name may have several words.

@@ -12,7 +12,7 @@ use crate::stack::{Frame, StackId};
 use crate::time::Monotonic;
 use crate::{SpanId, TraceId};
 
-/// The recording in the notation. What the notation has no words for (most values of attributes, events, threads, losses) is left out;
+/// The recording in the notation. What the notation has no words for (most values of attributes, events, totals of threads, losses) is left out;
 /// what it has words for is read back by [`super::parse`] as it was, as long as spans stand in the order of their tree.
 pub fn print(recording: &Recording) -> String {
     let mut out = String::new();
@@ -35,6 +35,7 @@ pub fn print(recording: &Recording) -> String {
     }
     print_samples(recording, &mut out);
     print_waits(recording, &mut out);
+    print_threads(recording, &mut out);
     out
 }
 
@@ -44,8 +45,10 @@ fn offset(at: Monotonic) -> i64 {
 
 /// Words that a name must not look like.
 fn looks_special(text: &str) -> bool {
-    const KEYWORDS: [&str; 13] =
-        ["pid", "id", "parent", "kind", "scope", "<-", "run", "process", "sample", "wait", "trace", "under", "forked"];
+    const KEYWORDS: [&str; 18] = [
+        "pid", "tid", "id", "parent", "kind", "scope", "<-", "run", "process", "sample", "wait", "trace", "thread", "cpu", "current", "-",
+        "under", "forked",
+    ];
     KEYWORDS.contains(&text) || text.contains("..") || text.contains('=') || text.starts_with(['@', '#', '[']) || text.ends_with(',')
 }
 
@@ -99,6 +102,7 @@ fn references(recording: &Recording) -> HashMap<(TraceId, SpanId), (String, bool
                 _ => None,
             }
         }))
+        .chain(recording.current_spans.iter().filter_map(|current| current.span))
         .collect();
     let mut out = HashMap::new();
     for (i, span) in recording.spans.iter().enumerate() {
@@ -263,6 +267,23 @@ fn print_waits(recording: &Recording, out: &mut String) {
             }
         }
         let _ = writeln!(out, " {}", wait.stack.map_or_else(|| "?".to_owned(), |id| stack(recording, id)));
+    }
+}
+
+fn print_threads(recording: &Recording, out: &mut String) {
+    for thread in &recording.threads {
+        let times = stretch(offset(thread.start), thread.end.map(offset));
+        let _ = writeln!(out, "thread {}  {times}  pid {} tid {}", quoted(&thread.name), thread.pid, thread.tid);
+    }
+    let range = |start: Monotonic, end: Monotonic| format!("{}..{}", moment(offset(start)), moment(offset(end)));
+    for slice in &recording.cpu_slices {
+        let how = if slice.preempted { " preempted" } else { "" };
+        let _ = writeln!(out, "cpu {} pid {} tid {}{how}", range(slice.start, slice.end), slice.pid, slice.tid);
+    }
+    let names = references(recording);
+    for current in &recording.current_spans {
+        let name = current.span.map_or("-", |id| names.get(&id).map_or("?", |(name, _)| name.as_str()));
+        let _ = writeln!(out, "current {} pid {} tid {} {name}", range(current.start, current.end), current.pid, current.tid);
     }
 }
 

@@ -75,6 +75,29 @@ run pulumi up  0..9ms
 }
 
 #[test]
+fn threads_their_times_on_a_cpu_and_their_journals_have_words() {
+    let recording = check(
+        "\
+run x  0..20ms
+  GET /picture  1..9ms  web  pid 7
+    load        2..4ms  web  @s2
+    load        5..6ms  web
+thread web  0..20ms  pid 7 tid 7
+thread tokio worker  1ms..  pid 7 tid 8
+cpu 1ms..3ms pid 7 tid 8 preempted
+cpu 4ms..5ms pid 7 tid 7
+current 1ms..2ms pid 7 tid 8 GET /picture
+current 2ms..4ms pid 7 tid 8 s2
+current 4ms..9ms pid 7 tid 8 -
+",
+    );
+    let [first, second, none] = [0, 1, 2].map(|i| recording.current_spans[i].span.map(|(_, span)| span));
+    assert_eq!((first, second, none), (Some(recording.spans[0].span_id), Some(recording.spans[1].span_id), None));
+    assert_eq!((recording.threads.len(), recording.cpu_slices[0].preempted, recording.cpu_slices[1].preempted), (2, true, false));
+    assert_eq!(parse("current 1..2ms -").unwrap().current_spans[0].tid, 1, "the first thread of the run where nothing is said");
+}
+
+#[test]
 fn what_is_not_the_notation_is_refused_with_its_line() {
     refuse("a 0..1ms\nb", "line 2: no times such as 2..14ms in this line");
     refuse("a 0..1ms\n\nb 0..1ms <- c", "line 3: no span is called `c`");
@@ -83,6 +106,12 @@ fn what_is_not_the_notation_is_refused_with_its_line() {
     refuse("sample soon main", "line 1: `soon` is not a moment such as 20ms");
     refuse("sample 1ms x9999999 main", "line 1: more than 1000000 samples in one line");
     refuse("process p 1..2ms", "line 1: a process needs a pid");
+    refuse("cpu 1ms..", "line 1: no times such as 2..14ms in this line");
+    refuse("cpu 1..2ms pid 3 gently", "line 1: `gently` is not said of a time on a CPU");
+    refuse("thread t 1..2ms pid 3 tid 4 5", "line 1: `5` is not said of a thread");
+    refuse("current 1..2ms pid 3", "line 1: what is current needs a name, or `-`");
+    refuse("current 1..2ms pid x web", "line 1: `pid` needs a number");
+    refuse("current 1..2ms pid 3 web", "line 1: no span is called `web`");
     refuse("a 0..1ms kind odd", "line 1: `odd` is not the kind of a span");
     refuse("a 0..1ms svc extra", "line 1: `extra` is not said of a span");
 }

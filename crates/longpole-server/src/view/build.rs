@@ -392,6 +392,7 @@ impl SpanView {
             events: span.map(|span| span.events.iter().map(|e| EventView::new(e, report.origin())).collect()).unwrap_or_default(),
             links: span.map(|span| span.links.iter().map(|l| SpanLinkView::new(l, report)).collect()).unwrap_or_default(),
             states: report.node_states(index).into(),
+            states_with_descendants: report.node_states_with_descendants(index).into(),
             waits: report
                 .node_waits(index)
                 .into_iter()
@@ -675,9 +676,16 @@ impl From<States> for StatesView {
     fn from(states: States) -> Self {
         StatesView {
             on_cpu_nanos: states.on_cpu_nanos,
+            runnable_nanos: states.runnable_nanos,
             in_child_nanos: states.in_child_nanos,
             blocked_nanos: BlockedView::new(|kind| states.blocked_nanos[kind as usize]),
+            blocked_unseen_nanos: states.blocked_unseen_nanos,
+            awaiting_nanos: states.awaiting_nanos,
+            remote_nanos: states.remote_nanos,
             unaccounted_nanos: states.unaccounted_nanos,
+            cpu_nanos: states.cpu_nanos,
+            exact: states.is_exact(),
+            evidence: states.evidence.as_str(),
         }
     }
 }

@@ -68,9 +68,9 @@ pub struct OperationDiffView {
 /// How much longer an operation was in one state.
 #[derive(Debug, Clone, Serialize)]
 pub struct StateDiffView {
-    /// `on_cpu`, `blocked` or `unaccounted`.
+    /// `on_cpu`, `runnable`, `blocked`, `awaiting`, `remote` or `unaccounted`.
     pub state: &'static str,
-    /// What it was blocked on: `lock`, `disk`, …; `null` in other states.
+    /// What it was blocked on: `lock`, `disk`, …; `null` where nobody looked, and in other states.
     pub kind: Option<&'static str>,
     /// The state for people.
     pub text: &'static str,
@@ -159,6 +159,10 @@ impl StateDiffView {
         let (state, kind, text) = match diff.state {
             State::OnCpu => ("on_cpu", None, "on-CPU"),
             State::Blocked(kind) => ("blocked", Some(kind.as_str()), wait_word(kind)),
+            State::Runnable => ("runnable", None, "runnable"),
+            State::BlockedUnseen => ("blocked", None, "blocked"),
+            State::Awaiting => ("awaiting", None, "awaiting"),
+            State::Remote => ("remote", None, "remote"),
             State::Unaccounted => ("unaccounted", None, "unaccounted"),
         };
         StateDiffView { state, kind, text, delta_nanos: diff.delta_nanos, function: diff.function.clone() }

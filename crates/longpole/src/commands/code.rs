@@ -143,7 +143,7 @@ fn threads_text(view: &view::ThreadsView, limit: usize, style: Style) -> String 
         pad("THREAD", 30),
         right("lived", 9),
         right("on-CPU", 9),
-        right("ready", 9),
+        right("runnable", 9),
         right("blocked", 9)
     ));
     let (shown, hidden) = view.threads.split_at(if limit == 0 { view.threads.len() } else { limit.min(view.threads.len()) });

@@ -69,6 +69,69 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
     [peak, grows, cpu, faults, seen, storage].into_iter().flatten().map(|line| format!("  {line}")).collect()
 }
 
+/// How the states are known.
+fn how_known(states: &view::StatesView) -> &'static str {
+    match (states.evidence, states.exact) {
+        ("journal", true) => "exact: journals of its threads, and switch records",
+        ("inferred", true) => "exact, if its process has no other work: one thread, and switch records",
+        ("samples", _) => "≈ an estimate, from samples and from waits that were looked at",
+        _ => "incomplete: records of a journal or of switches were lost",
+    }
+}
+
+/// The states that occurred: of the span itself, and with its descendants where it has some.
+fn state_lines(view: &view::SpanView, style: Style) -> Vec<String> {
+    let (own, all) = (&view.states, &view.states_with_descendants);
+    let whole = view.duration_nanos;
+    let unit = TimeUnit::of(whole.max(all.cpu_nanos));
+    let missing = if own.evidence == "samples" { "short waits, runnable, or not seen" } else { "no record says what it did" };
+    let mut rows = vec![
+        ("on-CPU".to_owned(), own.on_cpu_nanos, all.on_cpu_nanos, "running code of its own"),
+        ("runnable".to_owned(), own.runnable_nanos, all.runnable_nanos, "ready, and others had the CPUs"),
+        ("in child".to_owned(), own.in_child_nanos, all.in_child_nanos, "covered by child spans"),
+    ];
+    let of_descendants = all.blocked_nanos.parts();
+    let mut kinds = own.blocked_nanos.parts();
+    kinds.extend(
+        of_descendants.iter().filter(|(kind, _)| !own.blocked_nanos.parts().iter().any(|(own, _)| own == kind)).map(|(kind, _)| (*kind, 0)),
+    );
+    rows.extend(kinds.into_iter().map(|(kind, nanos)| {
+        let below = of_descendants.iter().find(|(of, _)| *of == kind).map_or(0, |(_, nanos)| *nanos);
+        (format!("blocked: {kind}"), nanos, below, blocked_on(kind))
+    }));
+    rows.extend([
+        ("blocked: not seen".to_owned(), own.blocked_unseen_nanos, all.blocked_unseen_nanos, "on what was not looked at: short waits"),
+        ("awaiting".to_owned(), own.awaiting_nanos, all.awaiting_nanos, "open, and no thread works for it"),
+        ("remote".to_owned(), own.remote_nanos, all.remote_nanos, "the network or another host works for it"),
+        ("unaccounted".to_owned(), own.unaccounted_nanos, all.unaccounted_nanos, missing),
+    ]);
+    let cell = |nanos: i64| format!("{}  {}", right(&unit.show(nanos), 9), right(&percent(nanos, whole), 5));
+    let columns = |own: String, all: String| if view.children > 0 { format!("{own}  {all}") } else { own };
+    let mut out = vec![format!("{}  {}", style.strong("STATES"), style.faint(how_known(own)))];
+    if view.children > 0 {
+        out.push(style.faint(&format!("  {:20} {}  {}", "", right("own", 16), right("with descendants", 16))));
+    }
+    for (i, (name, own, all, meaning)) in rows.into_iter().enumerate() {
+        // A state that never was takes no room, but on-CPU is what one looks for.
+        if i == 0 || own > 0 || all > 0 && view.children > 0 {
+            out.push(format!("  {name:20} {}  {}", columns(cell(own), cell(all)), style.faint(meaning)));
+        }
+    }
+    if own.cpu_nanos != own.on_cpu_nanos || all.cpu_nanos != all.on_cpu_nanos {
+        let cell = |nanos: i64| format!("{:16}", right(&unit.show(nanos), 9));
+        out.push(format!(
+            "  {:20} {}  {}",
+            "CPU time",
+            columns(cell(own.cpu_nanos), cell(all.cpu_nanos)),
+            style.faint("of all threads together")
+        ));
+    }
+    if view.children > 0 && all.exact != own.exact {
+        out.push(style.faint(&format!("  with descendants: {}", how_known(all))));
+    }
+    out
+}
+
 fn text(view: &view::SpanView, style: Style) -> String {
     let mut out = Vec::new();
     out.push(format!(
@@ -98,18 +161,7 @@ fn text(view: &view::SpanView, style: Style) -> String {
         out.push(style.warning(&format!("error: {}", fit(&view.status.message, 80))));
     }
     out.push(String::new());
-    let whole = view.duration_nanos;
-    let unit = TimeUnit::of(whole);
-    let mut states = vec![
-        ("on-CPU".to_owned(), view.states.on_cpu_nanos, "running code of its own"),
-        ("in child".to_owned(), view.states.in_child_nanos, "covered by child spans"),
-    ];
-    states.extend(view.states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {kind}"), nanos, blocked_on(kind))));
-    states.push(("unaccounted".to_owned(), view.states.unaccounted_nanos, "short waits, ready without a CPU, or not seen"));
-    out.push(style.strong("STATES"));
-    for (name, nanos, meaning) in states {
-        out.push(format!("  {name:20} {}  {}  {}", right(&unit.show(nanos), 9), right(&percent(nanos, whole), 5), style.faint(meaning)));
-    }
+    out.extend(state_lines(view, style));
     if !view.waits.is_empty() {
         out.push(String::new());
         out.push(style.strong("WAITS"));

@@ -119,7 +119,7 @@ fn path_line(view: &view::SummaryView, style: Style) -> String {
     let wall = view.wall_nanos;
     let states = &view.states;
     let mut text = format!("{}      ", style.faint("path"));
-    if view.rate_hz == 0 && view.samples == 0 {
+    if view.rate_hz == 0 && view.samples == 0 && !states.exact {
         let _ = write!(text, "no samples, so on-CPU time is not known");
     } else {
         if view.mode == "refused" {
@@ -127,20 +127,33 @@ fn path_line(view: &view::SummaryView, style: Style) -> String {
         } else {
             let _ = write!(text, "on-CPU {}", percent(states.on_cpu_nanos, wall));
         }
+        path_part(&mut text, "runnable", states.runnable_nanos, wall);
         let blocked: Vec<String> = states
             .blocked_nanos
             .parts()
             .into_iter()
-            .filter(|(_, nanos)| nanos.saturating_mul(100) >= wall)
+            .chain([("not seen", states.blocked_unseen_nanos)])
+            .filter(|(_, nanos)| nanos.saturating_mul(100) >= wall && *nanos > 0)
             .take(KINDS_SHOWN)
             .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, wall)))
             .collect();
         if !blocked.is_empty() {
-            let _ = write!(text, "  blocked {} ({})", percent(states.blocked_nanos.sum(), wall), blocked.join(", "));
+            let all = states.blocked_nanos.sum() + states.blocked_unseen_nanos;
+            let _ = write!(text, "  blocked {} ({})", percent(all, wall), blocked.join(", "));
         }
-        let _ = write!(text, "  unaccounted {} {}", percent(states.unaccounted_nanos, wall), style.faint("of wall"));
+        path_part(&mut text, "awaiting", states.awaiting_nanos, wall);
+        path_part(&mut text, "remote", states.remote_nanos, wall);
+        let of = if states.exact { "of wall" } else { "of wall, ≈" };
+        let _ = write!(text, "  unaccounted {} {}", percent(states.unaccounted_nanos, wall), style.faint(of));
     }
     text
+}
+
+/// One state of the path, where it was a hundredth of it.
+fn path_part(text: &mut String, name: &str, nanos: i64, wall: i64) {
+    if nanos > 0 && nanos.saturating_mul(100) >= wall {
+        let _ = write!(text, "  {name} {}", percent(nanos, wall));
+    }
 }
 
 fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
@@ -227,9 +240,10 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
             right(&row[3], widths[3]),
         );
         line(out, &text);
+        let about = if !pole.states.exact && STATES_REASONS.contains(&pole.reason.code) { "≈ " } else { "" };
         let why = match &pole.contains {
-            Some(inner) => format!("contains {inner}; {}", pole.reason.text),
-            None => pole.reason.text.clone(),
+            Some(inner) => format!("contains {inner}; {about}{}", pole.reason.text),
+            None => format!("{about}{}", pole.reason.text),
         };
         // What gives way in a long line is the reason.
         let limit = match &pole.limited_by {
@@ -240,6 +254,9 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
         line(out, &style.faint(&format!("{}{why}{limit}", " ".repeat(indent))));
     }
 }
+
+/// Reasons that are shares of a time.
+const STATES_REASONS: [&str; 3] = ["on_cpu", "waits", "mixed"];
 
 /// Functions named of a process.
 const FUNCTIONS_SHOWN: usize = 3;
@@ -373,7 +390,7 @@ fn next_line(view: &view::SummaryView, style: Style) -> String {
             next.push(format!("{own} span {} {recording}", pole.handle));
         }
         // Where it waits, its samples show what it hardly does.
-        if pole.reason.code == "waits" && view.states.blocked_nanos.sum() > 0 {
+        if pole.reason.code == "waits" && pole.states.blocked_nanos.sum() > 0 {
             next.push(format!("{own} flame {recording} --off-cpu --span {}", pole.handle));
         } else if pole.samples > 0 {
             next.push(format!("{own} flame {recording} --span {}", pole.handle));

@@ -5,6 +5,7 @@
 
 mod support;
 
+mod account_for_the_time;
 mod ask_in_sql;
 mod attach_to_a_process;
 mod deploy_with_pulumi;

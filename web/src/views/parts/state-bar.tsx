@@ -1,6 +1,6 @@
 import type { States } from '../../api/types';
 import { counted, formatDuration, formatShare } from '../../logic/format';
-import { type StatePart, type StateParts, stateParts } from '../../logic/states';
+import { howKnown, type StatePart, type StateParts, stateParts } from '../../logic/states';
 import css from './parts.module.css';
 
 /** `lock 596 ms (99 %): blocked on a lock or another thread`. */
@@ -16,6 +16,17 @@ function Label({ part }: { readonly part: StatePart }) {
       <i>{formatShare(part.share)}</i>
     </span>
   );
+}
+
+/** Those that occurred. */
+function Labels({ parts }: { readonly parts: readonly StatePart[] }) {
+  return parts
+    .filter(({ nanos }) => nanos > 0)
+    .map((part) => (
+      <li key={part.state}>
+        <Label part={part} />
+      </li>
+    ));
 }
 
 /** `blocked 21 % (lock 596 ms 20 %, disk 31 ms 1 %, 2 more)`. */
@@ -50,11 +61,12 @@ export function StateBar({
   readonly sampled: boolean;
   readonly kindsMax?: number;
 }) {
-  const { onCpu, inChild, blocked, unaccounted } = stateParts(states);
+  const { onCpu, runnable, inChild, blocked, awaiting, remote, unaccounted } = stateParts(states);
+  const known = howKnown(states);
   return (
     <div className={css.states}>
       <div className={css.stateBar} aria-hidden="true">
-        {[onCpu, inChild, ...blocked.kinds, unaccounted]
+        {[onCpu, runnable, inChild, ...blocked.kinds, awaiting, remote, unaccounted]
           .filter((part) => part.share > 0)
           .map((part) => (
             <span key={part.state} className={css[part.state]} style={{ flexGrow: part.share, flexBasis: 0 }} title={inWords(part)} />
@@ -67,22 +79,16 @@ export function StateBar({
             <Label part={onCpu} />
           </li>
         )}
-        {inChild.nanos > 0 && (
-          <li>
-            <Label part={inChild} />
-          </li>
-        )}
+        <Labels parts={[runnable, inChild]} />
         {blocked.nanos > 0 && <Blocked blocked={blocked} kindsMax={kindsMax} />}
-        {unaccounted.nanos > 0 && (
-          <li>
-            <Label part={unaccounted} />
-          </li>
-        )}
-        {!sampled && (
-          <li>
+        <Labels parts={[awaiting, remote, unaccounted]} />
+        <li>
+          {sampled || states.evidence !== 'samples' ? (
+            <i title={known.explanation}>{known.mark}</i>
+          ) : (
             <i>no samples, so on-CPU time is not known</i>
-          </li>
-        )}
+          )}
+        </li>
       </ul>
     </div>
   );

@@ -307,6 +307,15 @@ function SpanPanel({
       {pole !== null && poles !== undefined && <AboutPole pole={pole} poles={poles} actions={actions} />}
       <section className={css.section} aria-label="States">
         <StateBar states={span.states} sampled={wasSampled(summary)} />
+        {span.children > 0 && span.statesWithDescendants !== null && (
+          <>
+            <p className={css.remark}>
+              With its descendants, {formatDuration(span.statesWithDescendants.cpuNanos)} of CPU time
+              {span.statesWithDescendants.evidence === 'samples' && ' (≈)'}:
+            </p>
+            <StateBar states={span.statesWithDescendants} sampled={wasSampled(summary)} />
+          </>
+        )}
       </section>
       <Waits waits={span.waits} />
       <Code
