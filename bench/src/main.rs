@@ -1,4 +1,4 @@
-//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|import]`.
+//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|flame|import]`.
 //!
 //! Every figure is a median of interleaved rounds, printed as a ratio to the plain program with the interval that holds the
 //! true median with 95 % confidence (order statistics). A peer that is not installed is said to be missing.
@@ -7,6 +7,7 @@
 
 mod answer;
 mod context;
+mod flame;
 mod generate;
 mod import;
 mod load;
@@ -28,8 +29,9 @@ fn main() -> Result<()> {
         ["answer", longpole] => answer::measure(longpole),
         ["context"] => context::measure(),
         ["states"] => states::measure(),
+        ["flame"] => flame::measure(),
         ["import", longpole] => import::measure(longpole),
         ["gen", arguments @ ..] => generate::generate(arguments),
-        _ => bail!("usage: longpole-bench startup|overhead|answer|import LONGPOLE, or context, or states, or gen --spans N …"),
+        _ => bail!("usage: longpole-bench startup|overhead|answer|import LONGPOLE, or context, or states, or flame, or gen --spans N …"),
     }
 }

@@ -82,7 +82,7 @@ fn recording() -> Result<Recording> {
 }
 
 /// Largest resident memory of this process so far.
-fn peak_megabytes() -> Result<u64> {
+pub(crate) fn peak_megabytes() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in /proc/self/status")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? / 1024)

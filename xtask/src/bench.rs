@@ -20,11 +20,11 @@ pub(crate) fn bench(names: &[&str]) -> Result<()> {
         args.extend(arguments);
         return run_in(&root(), &program.to_string_lossy(), &args, &[]);
     }
-    let all = ["startup", "context", "states", "overhead", "answer", "import"];
+    let all = ["startup", "context", "states", "flame", "overhead", "answer", "import"];
     for name in if names.is_empty() { &all[..] } else { names } {
         let mut args = vec![*name];
         let longpole = longpole.to_string_lossy();
-        if !["context", "states"].contains(name) {
+        if !["context", "states", "flame"].contains(name) {
             args.push(&longpole);
         }
         run_in(&root(), &program.to_string_lossy(), &args, &[("PATH", &path)])?;
