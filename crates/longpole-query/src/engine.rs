@@ -18,7 +18,7 @@ use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 
 use crate::error::{self, QueryError};
-use crate::schema::VIEWS;
+use crate::schema::{VIEWS, View};
 use crate::sql::Limits;
 
 /// Threads of the engine, and partitions of a plan. Recordings are small; a command may be running beside.
@@ -121,8 +121,19 @@ fn is_known(context: &SessionContext, reference: &TableReference) -> bool {
 
 /// Names of what can be asked for, views behind tables.
 fn tables(sources: &[Source]) -> String {
-    let files = sources.first().map(|source| source.files.as_slice()).unwrap_or_default();
-    error::list(files.iter().map(|(table, _)| *table).chain(VIEWS.iter().map(|view| view.name)).map(str::to_owned))
+    error::list(all_tables(sources).into_iter().chain(views(sources).map(|view| view.name)).map(str::to_owned))
+}
+
+/// The tables that some of the recordings have: an older one may be without those that came later.
+fn all_tables(sources: &[Source]) -> Vec<&'static str> {
+    let most = sources.iter().max_by_key(|source| source.files.len());
+    most.map(|source| source.files.iter().map(|(table, _)| *table).collect()).unwrap_or_default()
+}
+
+/// The views whose tables there are.
+fn views(sources: &[Source]) -> impl Iterator<Item = &'static View> {
+    let tables = all_tables(sources);
+    VIEWS.iter().filter(move |view| view.needs.iter().all(|table| tables.contains(table)))
 }
 
 /// A session that knows these recordings, and nothing else.
@@ -145,13 +156,14 @@ async fn context(sources: &[Source], limits: &Limits) -> Result<SessionContext, 
             context.register_table(TableReference::partial(source.recording.as_str(), *table), file)?;
         }
     }
-    if let [first, _, ..] = sources {
-        for (table, _) in &first.files {
-            let parts = sources.iter().map(|it| format!("SELECT '{0}' AS recording, * FROM {0}.{table}", it.recording));
+    if let [_, _, ..] = sources {
+        for table in all_tables(sources) {
+            let having = sources.iter().filter(|it| it.files.iter().any(|(name, _)| *name == table));
+            let parts = having.map(|it| format!("SELECT '{0}' AS recording, * FROM {0}.{table}", it.recording));
             create_view(&context, table, &parts.collect::<Vec<_>>().join(" UNION ALL ")).await?;
         }
     }
-    for view in VIEWS {
+    for view in views(sources) {
         create_view(&context, view.name, &(view.sql)(sources.len() > 1)).await?;
     }
     Ok(context)

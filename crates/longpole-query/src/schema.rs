@@ -8,23 +8,66 @@ pub(crate) struct View {
     pub(crate) about: &'static str,
     /// Whether it has a column `recording` where there are several: then the join compares it, too.
     pub(crate) sql: fn(several: bool) -> String,
+    /// The tables it is over, where older recordings may be without one.
+    pub(crate) needs: &'static [&'static str],
     columns: &'static [(&'static str, &'static str, &'static str)],
 }
 
 /// Every view, each over tables only.
-pub(crate) const VIEWS: &[View] = &[View {
-    name: "span_samples",
-    about: "Every sample once, with the span it belongs to; the columns of the span are NULL where none is chosen.",
-    sql: span_samples,
-    columns: &[
-        ("span_row", "BIGINT", "Row of its span in `spans`."),
-        ("parent_row", "BIGINT", "Row of the parent of its span."),
-        ("service_name", "VARCHAR", "Service of its span."),
-        ("span_name", "VARCHAR", "Name of its span."),
-        ("span_start_time_unix_nano", "BIGINT", "Start of its span."),
-        ("span_duration_nanos", "BIGINT", "Duration of its span."),
-    ],
-}];
+pub(crate) const VIEWS: &[View] = &[
+    View {
+        name: "span_samples",
+        about: "Every sample once, with the span it belongs to; the columns of the span are NULL where none is chosen.",
+        sql: span_samples,
+        needs: &[],
+        columns: &[
+            ("span_row", "BIGINT", "Row of its span in `spans`."),
+            ("parent_row", "BIGINT", "Row of the parent of its span."),
+            ("service_name", "VARCHAR", "Service of its span."),
+            ("span_name", "VARCHAR", "Name of its span."),
+            ("span_start_time_unix_nano", "BIGINT", "Start of its span."),
+            ("span_duration_nanos", "BIGINT", "Duration of its span."),
+        ],
+    },
+    View {
+        name: "journal_samples",
+        about: "Every sample whose thread kept a journal at that moment, with the stretch of `current_spans` that it lies in, by which \
+                links of evidence `journal` are made: same process, same thread, and start <= time < end. Where `context` says \
+                something as well, the two were written and read in different ways, and each tests the other.",
+        sql: journal_samples,
+        needs: &["current_spans"],
+        columns: &[
+            ("journal_trace_id", "BINARY(16)", "Trace of the span that was current."),
+            ("journal_span_id", "BINARY(8)", "The span that was current; NULL where the thread had none."),
+            ("current_start_time_monotonic_nano", "BIGINT", "Since when, by CLOCK_MONOTONIC."),
+            ("current_end_time_monotonic_nano", "BIGINT", "Until when, by CLOCK_MONOTONIC."),
+        ],
+    },
+];
+
+/// The stretch of a sample is the last of its thread that starts no later. A window over both finds it in one pass; a join by
+/// inequality would hold each sample against each stretch.
+fn journal_samples(several: bool) -> String {
+    let (column, same_recording) = if several { ("recording, ", "l.recording = s.recording AND ") } else { ("", "") };
+    let same_stretch = if several { "c.recording = s.recording AND " } else { "" };
+    format!(
+        "SELECT s.*, c.trace_id AS journal_trace_id, c.span_id AS journal_span_id,
+            c.start_time_monotonic_nano AS current_start_time_monotonic_nano, c.end_time_monotonic_nano AS current_end_time_monotonic_nano
+        FROM samples s
+        JOIN (
+            SELECT DISTINCT {column}pid, tid, time, start FROM (
+                SELECT {column}pid, tid, time, is_sample, max(start) OVER (
+                    PARTITION BY {column}pid, tid ORDER BY time, is_sample ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS start
+                FROM (
+                    SELECT {column}pid, tid, start_time_monotonic_nano AS time, 0 AS is_sample, start_time_monotonic_nano AS start
+                    FROM current_spans
+                    UNION ALL
+                    SELECT {column}pid, tid, time_monotonic_nano AS time, 1 AS is_sample, CAST(NULL AS BIGINT) AS start FROM samples))
+            WHERE is_sample = 1) l ON {same_recording}l.pid = s.pid AND l.tid = s.tid AND l.time = s.time_monotonic_nano
+        JOIN current_spans c ON {same_stretch}c.pid = s.pid AND c.tid = s.tid AND c.start_time_monotonic_nano = l.start
+        WHERE s.time_monotonic_nano < c.end_time_monotonic_nano"
+    )
+}
 
 fn span_samples(several: bool) -> String {
     let same_recording = if several { "p.recording = s.recording AND " } else { "" };
@@ -90,6 +133,21 @@ JOIN threads t ON t.pid = c.pid AND t.tid = c.tid AND c.start_time_monotonic_nan
     AND (t.end_time_monotonic_nano IS NULL OR c.start_time_monotonic_nano < t.end_time_monotonic_nano)
 GROUP BY t.pid, t.tid, t.name
 ORDER BY on_cpu_ms DESC",
+    ),
+    (
+        "How long was each operation the current one of a thread, however short?",
+        "SELECT p.service_name, p.name, count(DISTINCT p.span_id) AS spans, sum(c.duration_nanos) / 1e6 AS current_ms
+FROM current_spans c
+JOIN spans p ON p.trace_id = c.trace_id AND p.span_id = c.span_id
+GROUP BY p.service_name, p.name
+ORDER BY current_ms DESC",
+    ),
+    (
+        "Do context records and journals agree?",
+        "SELECT context_span_id IS NOT DISTINCT FROM journal_span_id AS agree, count(*) AS samples
+FROM journal_samples
+WHERE context IN ('span', 'no_span')
+GROUP BY agree",
     ),
 ];
 

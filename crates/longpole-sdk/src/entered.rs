@@ -132,7 +132,7 @@ pub(crate) fn current() -> Option<SpanContext> {
 
 /// Says again what is current, after the record has changed its place.
 pub(crate) fn republish() {
-    thread_context::publish(innermost());
+    thread_context::publish_in_record(innermost());
 }
 
 /// A key for a guard that belongs to no subscriber.

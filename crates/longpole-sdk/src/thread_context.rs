@@ -141,6 +141,8 @@ mod linux {
         /// The record in use: this one, or, on the main thread inside `run`, the one in a frame of `main`. Null until the
         /// thread has something to say, so that one check covers both questions.
         in_use: Cell<*const Record>,
+        /// The same, where the thread has no journal and none is to be tried; else null: one check then tells all.
+        alone: Cell<*const Record>,
         /// The journal: null until the thread enters its first span, [`NO_JOURNAL`] where it has none.
         journal: Cell<*const Journal>,
         /// Entries of the journal that there is memory for.
@@ -152,6 +154,7 @@ mod linux {
             ThreadSlot {
                 record: Record::with_magic(MAGIC_WORDS),
                 in_use: Cell::new(ptr::null()),
+                alone: Cell::new(ptr::null()),
                 journal: Cell::new(ptr::null()),
                 backed: Cell::new(0),
             }
@@ -173,11 +176,16 @@ mod linux {
             unsafe { &*record }
         }
 
+        fn use_record(&self, record: *const Record) {
+            self.in_use.set(record);
+            self.settle();
+        }
+
         #[cold]
         #[inline(never)]
         fn first_use(&self) -> &Record {
             self.record.sign();
-            self.in_use.set(&self.record);
+            self.use_record(&self.record);
             &self.record
         }
     }
@@ -186,18 +194,19 @@ mod linux {
     #[inline(always)]
     pub(crate) fn publish(context: ContextWords) {
         SLOT.with(|slot| {
-            let journal = slot.journal.get();
-            if journal.addr() > NO_JOURNAL.addr() {
-                // The clock is read while the record is torn: whoever finds it whole finds what the journal says of that moment.
-                let time = slot.record().write_around(context, monotonic_nanos);
-                slot.append(journal, time, context);
+            let alone = slot.alone.get();
+            if alone.is_null() {
+                slot.publish_both(context);
             } else {
-                slot.record().write(context);
-                if journal.is_null() && context != ContextWords::NONE {
-                    slot.begin_journal(context);
-                }
+                // SAFETY: it is the pointer of `record`, and goes with it.
+                unsafe { &*alone }.write(context);
             }
         });
+    }
+
+    /// The same in the record only: the journal knows.
+    pub(crate) fn publish_in_record(context: ContextWords) {
+        SLOT.with(|slot| slot.record().write(context));
     }
 
     /// First bytes of a journal.
@@ -297,6 +306,29 @@ mod linux {
     }
 
     impl ThreadSlot {
+        /// Publishes in the record and in the journal, or, where it is not known yet whether there is to be one, finds that out.
+        #[inline(never)]
+        fn publish_both(&self, context: ContextWords) {
+            let journal = self.journal.get();
+            if journal.addr() > NO_JOURNAL.addr() {
+                // The clock is read while the record is torn: whoever finds it whole finds what the journal says of that moment.
+                let time = self.record().write_around(context, monotonic_nanos);
+                self.append(journal, time, context);
+                return;
+            }
+            self.record().write(context);
+            if journal.is_null() && context != ContextWords::NONE {
+                self.begin_journal(context);
+            }
+            self.settle();
+        }
+
+        /// After the record in use or the journal has changed.
+        fn settle(&self) {
+            let has_none = self.journal.get().addr() == NO_JOURNAL.addr();
+            self.alone.set(if has_none { self.in_use.get() } else { ptr::null() });
+        }
+
         #[inline(always)]
         fn append(&self, journal: *const Journal, time: u64, context: ContextWords) {
             // SAFETY: the pointer is to a mapping of this thread that is whole, aligned to a page, and stays until `end_journal`,
@@ -356,6 +388,7 @@ mod linux {
         fn end_journal(&self, state: Option<u32>, then: *const Journal) {
             let journal = self.journal.replace(then);
             self.backed.set(0);
+            self.settle();
             if journal.addr() <= NO_JOURNAL.addr() {
                 return;
             }
@@ -503,7 +536,7 @@ mod linux {
         fn install(record: &'a Record) -> Self {
             record.sign();
             record.set_magic(MAGIC_WORDS);
-            SLOT.with(|slot| slot.in_use.set(record));
+            SLOT.with(|slot| slot.use_record(record));
             crate::entered::republish();
             Self { record }
         }
@@ -513,7 +546,7 @@ mod linux {
         fn drop(&mut self) {
             // A blank record is a dead one: a later sample of this thread must not find it in what was its frame.
             self.record.set_magic([0, 0]);
-            SLOT.with(|slot| slot.in_use.set(ptr::null()));
+            SLOT.with(|slot| slot.use_record(ptr::null()));
             crate::entered::republish();
         }
     }
@@ -680,6 +713,8 @@ mod elsewhere {
     use crate::context::ContextWords;
 
     pub(crate) fn publish(_context: ContextWords) {}
+
+    pub(crate) fn publish_in_record(_context: ContextWords) {}
 
     pub(crate) fn thread_id() -> Option<u32> {
         None

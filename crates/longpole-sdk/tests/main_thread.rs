@@ -158,8 +158,8 @@ mod linux {
         let journals = journals_in(&folder.0);
         let shown = |journal: &Journal| format!("{} {}", journal.spans(), if journal.is_ended { "ended" } else { "open" });
         let shown: Vec<String> = journals.iter().map(shown).collect();
-        // The main thread's stays open: it ends with the process. The child's begins with its own first span.
-        assert_eq!(shown, ["1.2.1.-.3.- open", "4.-.5.- ended", "6.1.- open"]);
+        // The child's begins with its own first span, and stays open: it ends with the process.
+        assert_eq!(shown, ["1.2.1.-.3.- ended", "4.-.5.- ended", "6.1.- open"]);
         let [main, thread, child] = journals.as_slice() else { panic!("{shown:?}") };
         assert!(main.pid == main.tid && thread.pid == main.pid && thread.tid != main.tid && child.pid != main.pid);
         assert!(journals.iter().all(|journal| journal.times.is_sorted() && journal.times[0] >= journal.made_at));

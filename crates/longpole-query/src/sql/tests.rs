@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use longpole_model::time::{ClockAnchor, Monotonic, TimeRange, Timestamp};
 use longpole_model::{
-    AttributeValue, CaptureMode, Clock, ContextRecord, CpuSlice, Evidence, Exit, Recording, Resource, Run, Sample, SampleLink, Span,
-    SpanId, SpanKind, Status, StatusCode, Thread, VirtOffset,
+    AttributeValue, CaptureMode, Clock, ContextRecord, CpuSlice, CurrentSpan, Evidence, Exit, Recording, Resource, Run, Sample, SampleLink,
+    Span, SpanId, SpanKind, Status, StatusCode, Thread, VirtOffset,
 };
 use longpole_store::{Assembler, Store, SummaryRow};
 
@@ -221,6 +221,23 @@ fn the_questions_of_the_documentation_are_answered() {
 }
 
 #[test]
+fn a_sample_is_held_against_the_journal_of_its_thread() {
+    let mut recording = shop();
+    let verify = recording.spans.iter().find(|span| span.name.as_str() == "verify").map(|span| (span.trace_id, span.span_id));
+    let stretch = |start, end, span| CurrentSpan { pid: 7, tid: 7, start: Monotonic(start), end: Monotonic(end), span };
+    recording.current_spans = vec![stretch(1_000, 2_000, None), stretch(2_000, 3_000, verify), stretch(3_000, 9_000, None)];
+    let statement =
+        "SELECT time_monotonic_nano, journal_span_id = span_id, current_start_time_monotonic_nano FROM journal_samples ORDER BY 1";
+    Stored::new(&[recording.clone()]).check(statement, &["2500 | true | 2000", "3500 | NULL | 3000"]);
+    // Beside one of a time when there were no journals.
+    let several = Stored::new(&[recording, shop()]);
+    std::fs::remove_file(several.root.join("recordings/r2/segments/current_spans.parquet")).unwrap();
+    several.check("SELECT recording, count(*) FROM journal_samples GROUP BY recording", &["r1 | 2"]);
+    several.check("SELECT recording, count(*) FROM current_spans GROUP BY recording", &["r1 | 3"]);
+    several.check("SELECT count(*) FROM samples", &["6"]);
+}
+
+#[test]
 fn several_recordings_have_a_column_that_tells_them_apart() {
     let mut other = shop();
     other.spans.truncate(1);
@@ -316,7 +333,7 @@ fn a_mistake_is_answered_with_what_there_is() {
     stored.refused("SELECT knd FROM losses", "find the column `knd`; there are: kind, count, detail");
     stored.refused("SELECT l.knd FROM losses l", "find the column `l.knd`; there are: kind, count, detail");
     let tables = "runs, spans, span_events, span_links, samples, stacks, locations, frames, mappings, processes, process_usage, threads, \
-        cpu_slices, current_spans, waits, losses, clock_anchors, span_samples";
+        cpu_slices, current_spans, waits, losses, clock_anchors, span_samples, journal_samples";
     stored.refused("SELECT * FROM span", &format!("find the table `span`; there are: {tables}"));
     stored.refused("SELECT * FROM r9.spans", &format!("find the table `r9.spans`; there are: {tables}"));
     let error = stored.ask("SELEC 1").unwrap_err();
