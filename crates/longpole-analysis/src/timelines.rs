@@ -13,7 +13,8 @@
 //!
 //! What a node does at a moment is the first of these that is true:
 //!
-//! 1. *on-CPU*: a thread of its is on a CPU;
+//! 1. *on-CPU*: a thread of its is on a CPU, also while an interrupt is dealt with there, or, in a virtual machine, the host takes
+//!    the CPU away: its own clock (`CLOCK_THREAD_CPUTIME_ID`) may stand still then;
 //! 2. *runnable*: a thread of its had to leave its CPU and is not back, or is new and has not run;
 //! 3. *in child*: a child of its is open, in whatever process: a thread of its that is blocked then, is so until the child is over;
 //! 4. *blocked*: a thread of its is; for what, of those waits that were looked at. It is blocked until it is on a CPU again: that

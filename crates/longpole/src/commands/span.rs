@@ -117,7 +117,9 @@ fn state_lines(view: &view::SpanView, style: Style) -> Vec<String> {
             out.push(format!("  {name:20} {}  {}", columns(cell(own), cell(all)), style.faint(meaning)));
         }
     }
-    if own.cpu_nanos != own.on_cpu_nanos || all.cpu_nanos != all.on_cpu_nanos {
+    // Where one thread at a time had it, it is what on-CPU says.
+    let differs = |states: &view::StatesView| (states.cpu_nanos - states.on_cpu_nanos) * 100 > states.on_cpu_nanos;
+    if differs(own) || differs(all) {
         let cell = |nanos: i64| format!("{:16}", right(&unit.show(nanos), 9));
         out.push(format!(
             "  {:20} {}  {}",
