@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { wholeNanos } from '../logic/states';
 import { allRecordings, deployRecording } from '../testing/recordings.mjs';
 import {
   DecodeError,
@@ -55,15 +54,6 @@ describe('made-up recordings', () => {
     expect(usage?.readings.timeNanos).toHaveLength(60);
     expect(usage?.grows?.toBytes).toBe(632_000_000);
     expect(documents && decodeSummary(documents.summary()).usage[0]?.handle).toBe('s2');
-  });
-
-  it('states of a span sum to its duration', () => {
-    const documents = deployRecording();
-    for (let index = 1; index <= documents.rows; index++) {
-      const { states, statesWithDescendants, durationNanos } = decodeSpan(documents.span(`s${index}`));
-      expect(wholeNanos(states)).toBe(durationNanos);
-      if (statesWithDescendants !== null) expect(wholeNanos(statesWithDescendants)).toBe(durationNanos);
-    }
   });
 });
 
