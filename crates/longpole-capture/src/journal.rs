@@ -285,7 +285,7 @@ mod tests {
     fn shown(read: &Read) -> String {
         let number = |entry: &JournalEntry| {
             let number = entry.time.0 / 1_000;
-            let expected = (number % 3 != 0).then_some(number);
+            let expected = (!number.is_multiple_of(3)).then_some(number);
             assert_eq!(entry.span.map(|(_, span_id)| u64::from_be_bytes(span_id.bytes())), expected);
             number
         };
@@ -372,8 +372,8 @@ mod tests {
         file.bytes.truncate(HEADER_BYTES + 100);
         file.bytes[40] = 8;
         assert_eq!(file.read(&mut journal), Err(Refusal::Garbled), "it is cut off");
-        assert_eq!(File { bytes: vec![0; HEADER_BYTES], capacity: 8 }.open().unwrap().is_none(), true, "not written yet");
-        assert_eq!(File { bytes: Vec::new(), capacity: 8 }.open().unwrap().is_none(), true, "still empty");
+        assert!(File { bytes: vec![0; HEADER_BYTES], capacity: 8 }.open().unwrap().is_none(), "not written yet");
+        assert!(File { bytes: Vec::new(), capacity: 8 }.open().unwrap().is_none(), "still empty");
     }
 
     #[test]

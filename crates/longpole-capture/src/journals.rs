@@ -71,10 +71,9 @@ pub struct JournalDirectory {
 impl JournalDirectory {
     /// Makes one, and removes those of recorders that were killed.
     pub fn create() -> io::Result<JournalDirectory> {
-        let base = base();
-        let directory = JournalDirectory::create_in(&base)?;
-        remove_stale_in(&base);
-        Ok(directory)
+        remove_stale();
+        let [memory, other] = bases();
+        JournalDirectory::create_in(&memory).or_else(|_| JournalDirectory::create_in(&other))
     }
 
     fn create_in(base: &Path) -> io::Result<JournalDirectory> {
@@ -110,14 +109,14 @@ impl Drop for JournalDirectory {
     }
 }
 
-fn base() -> PathBuf {
-    let memory = PathBuf::from(MEMORY);
-    if memory.is_dir() { memory } else { std::env::temp_dir() }
+/// Where the directories are, the better place first; it may not be there, or be closed.
+fn bases() -> [PathBuf; 2] {
+    [PathBuf::from(MEMORY), std::env::temp_dir()]
 }
 
 /// Removes the directories of recorders that were killed.
 pub fn remove_stale() {
-    remove_stale_in(&base());
+    bases().iter().for_each(|base| remove_stale_in(base));
 }
 
 fn remove_stale_in(base: &Path) {

@@ -139,7 +139,7 @@ fn assemble(
     recording.wait_links = longpole_analysis::waits::link(&recording);
     let check = CrossCheck::of(&recording);
     if check.disagree > 0 {
-        let detail = format!("their context record and the journal of their thread name different spans; of {} that have both", check.both);
+        let detail = format!("the record and the journal of their thread name different spans, of {} samples that have both", check.both);
         Loss::new(LossKind::ContextDisagrees, check.disagree, detail).merge_into(&mut recording.losses);
     }
     Ok(Report::new(recording))
