@@ -47,6 +47,9 @@ const OPEN_MAX: usize = 4_096;
 /// Most files that are opened in one look.
 const LISTED_MAX: usize = 512;
 
+/// How often the directory is looked into at the end, at most: what outlives the recording may go on to make threads.
+const LAST_LISTINGS_MAX: usize = 64;
+
 /// Entries that are kept a second, on average: 13 MB of the log. A program that makes more is not read as fast as it writes, which is
 /// counted; the log of it would fill the disk.
 const ENTRIES_PER_SECOND: u64 = 400_000;
@@ -234,7 +237,10 @@ impl Journals {
         self.look_at_open(now, is_last, has_new, out);
         // Those that were looked at last are closed, so there are descriptors for what is left.
         has_new = is_last;
-        while has_new {
+        for _ in 0..LAST_LISTINGS_MAX {
+            if !has_new {
+                break;
+            }
             has_new = self.list(now);
             self.look_at_open(now, true, has_new, out);
         }
