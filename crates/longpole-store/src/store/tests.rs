@@ -254,11 +254,11 @@ fn what_the_future_wrote_is_refused_by_its_version() {
     let recording = ended();
     writer.write_segments(&recording, &summary(&recording)).unwrap();
     let sealed = last(&store);
-    fs::write(sealed.directory.join("format"), "longpole recording 4\n").unwrap();
+    fs::write(sealed.directory.join("format"), "longpole recording 5\n").unwrap();
     let refused = [sealed.read().map(drop), sealed.table_files().map(drop), sealed.replay().map(drop)];
     for error in refused.map(Result::unwrap_err) {
         let path = sealed.directory.display();
-        let expected = format!("read the recording {path}: it has format 4, and this longpole reads up to 3; a newer longpole can read it");
+        let expected = format!("read the recording {path}: it has format 5, and this longpole reads up to 4; a newer longpole can read it");
         assert_eq!((error.to_string(), error.kind()), (expected, ErrorKind::Incompatible));
     }
     fs::write(sealed.directory.join("format"), "hello").unwrap();
