@@ -201,6 +201,34 @@ current 4..30ms pid 7 tid 9 -
 }
 
 #[test]
+fn a_journal_that_is_cut_off_at_its_head_or_its_end_says_nothing_beyond() {
+    let cut = "\
+run x 0..100ms
+  a 0..60ms   svc  pid 7
+  b 30..35ms  svc  pid 7
+cpu 0..60ms pid 7 tid 8
+cpu 70..99ms pid 7 tid 8
+current 20..25ms pid 7 tid 8 a
+current 25..30ms pid 7 tid 8 -
+current 30..35ms pid 7 tid 8 b
+current 35..40ms pid 7 tid 8 -
+";
+    // It was read up to 40 ms, and its thread ran on for longer than a thread needs to end.
+    check(cut, &[("a", "on-CPU 5, awaiting 35, unaccounted 20; journal, not exact"), ("b", "on-CPU 5; journal")]);
+    let mut recording = text::parse(cut).unwrap();
+    recording.losses.push(Loss::new(LossKind::JournalGaps, 3, ""));
+    let report = Report::new(recording);
+    let words = |name: &str| in_words(&report.node_states(node(&report, name)));
+    // Entries were overwritten, and may have been the first of this journal.
+    assert_eq!(words("a"), "on-CPU 5, awaiting 15, unaccounted 40; journal, not exact");
+    assert_eq!(words("b"), "on-CPU 5; journal");
+    let mut recording = text::parse(cut).unwrap();
+    recording.losses.push(Loss::new(LossKind::JournalsRefused, 1, ""));
+    let report = Report::new(recording);
+    assert_eq!(in_words(&report.node_states(node(&report, "b"))), "on-CPU 5; journal, not exact");
+}
+
+#[test]
 fn a_span_may_outlive_its_thread() {
     check(
         "\

@@ -56,7 +56,7 @@ fn the_summary_holds_the_answer() {
             "schema": "longpole.summary/1", "recording": "r7", "command": [], "exit": { "code": 0, "signal": null },
             "start_unix_nano": "1700000000000000000", "wall_nanos": 100 * MS, "cpu_nanos": null, "host": "", "mode": "user",
             "rate_hz": 1000, "processes": 1, "traces": 1, "spans": 3, "samples": 33,
-            "links": { "record": 32, "inferred": 0, "ambiguous": 0, "none": 1 },
+            "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 1 },
             "states": estimated(32, 68),
             "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "usage": [], "poles": null, "functions": [], "weight_nanos": 33 * MS, "quality": [], "recorder": null, "truncated": { "poles": 0 },
         })
@@ -153,7 +153,7 @@ fn a_span_tells_everything_about_itself() {
             "links": [{ "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000002", "handle": "s3" }],
             "states": estimated(2, 53), "states_with_descendants": estimated(2, 53),
             "waits": [],
-            "samples": { "own": 2, "with_descendants": 2, "links": { "record": 2, "inferred": 0, "ambiguous": 0, "none": 0 } },
+            "samples": { "own": 2, "with_descendants": 2, "links": { "record": 2, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 0 } },
             "few_samples": true,
             "savings": {
                 "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
@@ -217,7 +217,7 @@ fn a_flame_graph_stands_in_columns() {
         json_of(FlameView::of_span("r7", &deploy(), "s2", FlameTime::OnCpu)),
         json!({
             "recording": "r7", "time": "on_cpu", "span": "s2", "title": "deploy", "samples": 32, "left_out_waits": 0, "weight_nanos": 32 * MS, "few_samples": false,
-            "links": { "record": 32, "inferred": 0, "ambiguous": 0, "none": 0 },
+            "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 0 },
             "frames": [
                 frame("f1", "main", "", 0), frame("f3", "compress", "src/bundle.rs", 12), frame("f4", "hash", "", 0),
                 frame("f2", "block", "src/hash.rs", 7), frame("f5", "connect", "src/db.rs", 3),
