@@ -34,6 +34,9 @@ pub const FEW_SAMPLES: u64 = 20;
 /// From this share of its own time a pole is called busy.
 const BUSY_PERCENT: i64 = 60;
 
+/// From this share of its own time on it is said that a busy pole did not get the CPUs it could have used.
+const RUNNABLE_PERCENT: i64 = 10;
+
 /// Up to this share of its own time a pole is said to wait.
 const WAITING_PERCENT: i64 = 20;
 
@@ -658,19 +661,23 @@ impl Report {
         let few = (samples.len() as u64) < FEW_SAMPLES;
         let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
         let busy = percent_of(states.on_cpu_nanos, own);
+        // Whoever lacks a CPU has something to compute.
+        let runnable = percent_of(states.runnable_nanos, own);
+        let computes = busy >= BUSY_PERCENT || (busy > WAITING_PERCENT && busy + runnable >= BUSY_PERCENT);
+        let lacking = if runnable >= RUNNABLE_PERCENT { format!(" and {runnable} % runnable") } else { String::new() };
         let hot = || self.hot_function(&samples).map(|f| self.functions.list[f].function.as_str());
         let mut named = None;
         let (code, mut text) = if self.recording.samples.is_empty() && !states.is_exact() {
             (ReasonCode::NoSamples, "no samples".to_owned())
         } else if few && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
             (ReasonCode::FewSamples, self.too_short(pole).to_owned())
-        } else if busy >= BUSY_PERCENT && few {
-            (ReasonCode::OnCpu, format!("{busy} % on-CPU, too few samples to say where"))
-        } else if busy >= BUSY_PERCENT {
+        } else if computes && few {
+            (ReasonCode::OnCpu, format!("{busy} % on-CPU{lacking}, too few samples to say where"))
+        } else if computes {
             named = hot();
             let text = match named {
-                Some(function) => format!("{busy} % on-CPU, most of it in {function}"),
-                None => format!("{busy} % on-CPU, spread over many functions"),
+                Some(function) => format!("{busy} % on-CPU{lacking}, most of it in {function}"),
+                None => format!("{busy} % on-CPU{lacking}, spread over many functions"),
             };
             (ReasonCode::OnCpu, text)
         } else {

@@ -201,6 +201,34 @@ current 4..30ms pid 7 tid 9 -
 }
 
 #[test]
+fn a_journal_that_is_cut_off_at_its_head_or_its_end_says_nothing_beyond() {
+    let cut = "\
+run x 0..100ms
+  a 0..60ms   svc  pid 7
+  b 30..35ms  svc  pid 7
+cpu 0..60ms pid 7 tid 8
+cpu 70..99ms pid 7 tid 8
+current 20..25ms pid 7 tid 8 a
+current 25..30ms pid 7 tid 8 -
+current 30..35ms pid 7 tid 8 b
+current 35..40ms pid 7 tid 8 -
+";
+    // It was read up to 40 ms, and its thread ran on for longer than a thread needs to end.
+    check(cut, &[("a", "on-CPU 5, awaiting 35, unaccounted 20; journal, not exact"), ("b", "on-CPU 5; journal")]);
+    let mut recording = text::parse(cut).unwrap();
+    recording.losses.push(Loss::new(LossKind::JournalGaps, 3, ""));
+    let report = Report::new(recording);
+    let words = |name: &str| in_words(&report.node_states(node(&report, name)));
+    // Entries were overwritten, and may have been the first of this journal.
+    assert_eq!(words("a"), "on-CPU 5, awaiting 15, unaccounted 40; journal, not exact");
+    assert_eq!(words("b"), "on-CPU 5; journal");
+    let mut recording = text::parse(cut).unwrap();
+    recording.losses.push(Loss::new(LossKind::JournalsRefused, 1, ""));
+    let report = Report::new(recording);
+    assert_eq!(in_words(&report.node_states(node(&report, "b"))), "on-CPU 5; journal, not exact");
+}
+
+#[test]
 fn a_span_may_outlive_its_thread() {
     check(
         "\
@@ -318,7 +346,9 @@ thread x 0..100ms pid 1 tid 1
 cpu 0..30ms pid 1 preempted
 cpu 95..100ms pid 1
 ";
-    assert_eq!(reason(shares), "mixed: 35 % on-CPU; 65 % runnable, others had the CPUs");
+    assert_eq!(reason(shares), "on_cpu: 35 % on-CPU and 65 % runnable, too few samples to say where");
+    let starved = shares.replace("0..30ms pid 1 preempted", "0..3ms pid 1 preempted");
+    assert_eq!(reason(&starved), "waits: 92 % runnable, others had the CPUs, 8 % on-CPU");
     assert_eq!(reason(&shares.replace("0..30ms pid 1 preempted", "0..90ms pid 1")), "on_cpu: 95 % on-CPU, too few samples to say where");
     assert_eq!(reason(&shares.replace(" preempted", "")), "mixed: 35 % on-CPU; 65 % blocked, on what was not looked at");
 }
