@@ -25,6 +25,7 @@
 
 pub mod bridge;
 pub mod call_tree;
+pub mod callees;
 pub mod critical_path;
 pub mod deployment;
 pub mod diff;
@@ -47,6 +48,7 @@ pub mod slots;
 mod span_list;
 pub mod states;
 pub mod threads;
+mod threads_of_spans;
 mod timelines;
 pub mod trace_tree;
 pub mod usage;
