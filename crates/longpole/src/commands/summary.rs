@@ -252,6 +252,11 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
         };
         let why = fit(&why, terminal::WIDTH - indent - limit.chars().count());
         line(out, &style.faint(&format!("{}{why}{limit}", " ".repeat(indent))));
+        // Where it waits for somebody who tells nothing, what is to be fixed is there.
+        if let Some(text) = pole.callee.as_ref().and_then(|callee| callee.text.as_ref()).filter(|_| pole.states.blocked_nanos.network > 0) {
+            let text = fit(&format!("the other side is {text}"), terminal::WIDTH - indent);
+            line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
+        }
     }
 }
 
