@@ -32,6 +32,7 @@ pub mod diff;
 mod emitters;
 mod engine;
 pub mod journal;
+pub mod label_links;
 pub mod machine;
 pub mod outline;
 mod pairing;

@@ -751,8 +751,10 @@ impl Report {
         let busy = percent_of(states.on_cpu_nanos, own);
         let hot = || self.hot_function(&samples).map(|f| self.functions.list[f].function.as_str());
         let mut named = None;
-        let (code, mut text) = if self.recording.samples.is_empty() && !states.is_exact() {
-            (ReasonCode::NoSamples, "no samples".to_owned())
+        // Of a profile that is sums nobody knows which of them was on the path.
+        let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == i64::MIN);
+        let (code, mut text) = if (self.recording.samples.is_empty() || are_untimed) && !states.is_exact() {
+            (ReasonCode::NoSamples, if are_untimed { "no samples with a time" } else { "no samples" }.to_owned())
         } else if few && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
             (ReasonCode::FewSamples, self.too_short(pole).to_owned())
         } else if busy >= BUSY_PERCENT && few {

@@ -17,7 +17,7 @@
 //! sample         ^ parse, inferred     ^ ambiguous: fetch or the other handle
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use longpole_model::{ContextRecord, Evidence, Monotonic, Recording, SampleLink, Span, SpanId, Timestamp, TraceId};
 
@@ -74,10 +74,15 @@ pub(crate) fn link_all(recording: &Recording, threads: &ThreadsOfSpans, asked: i
             samples.sort_unstable();
             let family = Family::of(recording, spans);
             let groups = threads.groups(spans);
-            let named: HashSet<u32> = groups.iter().filter_map(|group| group.tids.as_ref()).flatten().copied().collect();
-            for Group { can_be_there, tids } in &groups {
-                let is_asked = |moment: &&Moment| tids.as_ref().map_or(!named.contains(&moment.tid), |tids| tids.contains(&moment.tid));
-                infer(&family, can_be_there, samples.iter().filter(is_asked), &mut links);
+            let mut group_of: HashMap<u32, usize> = HashMap::new();
+            for (i, group) in groups.iter().enumerate() {
+                group_of.extend(group.tids.iter().flatten().map(|tid| (*tid, i)));
+            }
+            let mut asked: Vec<Vec<&Moment>> = vec![Vec::new(); groups.len()];
+            // The last group is of the threads that no span names.
+            samples.iter().for_each(|moment| asked[group_of.get(&moment.tid).copied().unwrap_or(groups.len() - 1)].push(moment));
+            for (Group { can_be_there, .. }, moments) in groups.iter().zip(asked) {
+                infer(&family, can_be_there, moments.into_iter(), &mut links);
             }
         }
     }

@@ -465,6 +465,9 @@ pub(crate) struct ImportArguments {
     /// folded stacks. `.lpole`. Each of them also gzipped
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// One recording of all files: traces, and one profile (pprof) whose labels name their spans
+    #[arg(long)]
+    pub(crate) together: bool,
     /// Give the recording a name; with several files, the last one has it
     #[arg(long, value_name = "NAME")]
     pub(crate) tag: Option<String>,
