@@ -76,11 +76,25 @@ pub(crate) fn perf() -> Result<(), String> {
     if answers("perf") { Ok(()) } else { install(&["linux-perf"]) }
 }
 
+/// The stock OpenTelemetry SDK of Python, and two frameworks for web services with their instrumentations, as they come.
+const PYTHON_PACKAGES: [&str; 9] = [
+    "opentelemetry-sdk==1.38.0",
+    "opentelemetry-exporter-otlp-proto-http==1.38.0",
+    "opentelemetry-exporter-otlp-proto-grpc==1.38.0",
+    "opentelemetry-distro==0.59b0",
+    "opentelemetry-instrumentation-flask==0.59b0",
+    "opentelemetry-instrumentation-fastapi==0.59b0",
+    "flask==3.1.3",
+    "fastapi==0.121.3",
+    "uvicorn==0.38.0",
+];
+
 /// A Python with the stock OpenTelemetry SDK, in the target folder.
 pub(crate) fn python(target: &Path) -> Result<PathBuf, String> {
     let dir = target.join("python");
     let (python, ready) = (dir.join("bin/python"), dir.join("longpole-ready"));
-    if ready.exists() {
+    let packages = PYTHON_PACKAGES.join("\n");
+    if std::fs::read_to_string(&ready).is_ok_and(|made_of| made_of == packages) {
         return Ok(python);
     }
     let step = |program: &Path, args: &[&str]| {
@@ -90,13 +104,11 @@ pub(crate) fn python(target: &Path) -> Result<PathBuf, String> {
     if !step("python3".as_ref(), &["-m", "venv", &dir.to_string_lossy()]) {
         return Err("no Python 3 with venv here".to_owned());
     }
-    let packages =
-        ["opentelemetry-sdk==1.38.0", "opentelemetry-exporter-otlp-proto-http==1.38.0", "opentelemetry-exporter-otlp-proto-grpc==1.38.0"];
-    let args: Vec<&str> = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"].into_iter().chain(packages).collect();
+    let args: Vec<&str> = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"].into_iter().chain(PYTHON_PACKAGES).collect();
     if !step(&python, &args) {
-        return Err(format!("pip could not install {}", packages.join(", ")));
+        return Err(format!("pip could not install {}", PYTHON_PACKAGES.join(", ")));
     }
-    std::fs::write(ready, "").map_err(|error| format!("failed to note that Python is ready: {error}"))?;
+    std::fs::write(ready, packages).map_err(|error| format!("failed to note that Python is ready: {error}"))?;
     Ok(python)
 }
 

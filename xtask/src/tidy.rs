@@ -34,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("longpole-sdk", &[]),
     ("deploy-example", &["longpole-sdk"]),
+    ("shop-example", &["longpole-sdk"]),
     ("longpole-bench", &["longpole-model", "longpole-analysis", "longpole-sdk"]),
     ("xtask", &[]),
 ];
@@ -179,7 +180,7 @@ fn dependencies(manifest: &str) -> BTreeMap<String, Vec<String>> {
 fn check_manifests(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     let mut dirs: Vec<PathBuf> =
         std::fs::read_dir(root.join("crates")).context("failed to list crates")?.flatten().map(|e| e.path()).collect();
-    dirs.extend([root.join("examples/deploy"), root.join("xtask"), root.join("bench")]);
+    dirs.extend([root.join("examples/deploy"), root.join("examples/shop"), root.join("xtask"), root.join("bench")]);
     for dir in dirs {
         let Ok(manifest) = std::fs::read_to_string(dir.join("Cargo.toml")) else { continue };
         let Some(name) = manifest.lines().find_map(|l| l.strip_prefix("name = \"")).and_then(|n| n.strip_suffix('"')) else { continue };

@@ -25,12 +25,14 @@
 
 pub mod bridge;
 pub mod call_tree;
+pub mod callees;
 pub mod critical_path;
 pub mod deployment;
 pub mod diff;
 mod emitters;
 mod engine;
 pub mod journal;
+pub mod label_links;
 pub mod machine;
 pub mod outline;
 mod pairing;
@@ -47,6 +49,7 @@ pub mod slots;
 mod span_list;
 pub mod states;
 pub mod threads;
+mod threads_of_spans;
 mod timelines;
 pub mod trace_tree;
 pub mod usage;

@@ -179,8 +179,8 @@ fn find_contained(forest: &Forest, poles: &mut [Pole]) {
 impl Poles {
     /// Finds, replays and ranks.
     pub fn new(recording: &Recording, forest: &Forest, path: &CriticalPath, replay: &Replay) -> Poles {
-        // Of a profile that is sums nobody knows when anything was.
-        if recording.run.mode == CaptureMode::Imported {
+        // Of a profile that is sums nobody knows when anything was; of the spans that it was tied to, everybody does.
+        if recording.run.mode == CaptureMode::Imported && recording.spans.is_empty() {
             return Poles::default();
         }
         let contexts = contexts(recording, forest);

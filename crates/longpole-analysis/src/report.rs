@@ -5,14 +5,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
-use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, SpanOutline, StackId, Timestamp, Wait, WaitKind};
+use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind};
 
 use crate::bridge;
 use crate::call_tree::{CallTree, FunctionWeight, Functions};
+use crate::callees::{self, Servers};
 use crate::critical_path::CriticalPath;
 use crate::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::machine::ThreadTime;
@@ -26,7 +28,7 @@ use crate::states::{self, InFlight, Known, Parallelism, SerialStretch, States, S
 use crate::timelines::Timelines;
 use crate::trace_tree::{Forest, NodeSource, Note};
 use crate::usage::{self, Notable, ProcessFigures};
-use crate::waits::{self, NodeWaits};
+use crate::waits::{self, NodeWait, NodeWaits};
 
 /// Below so many samples a flame graph says that they are few.
 pub const FEW_SAMPLES: u64 = 20;
@@ -188,8 +190,27 @@ pub struct FunctionInNode {
 pub struct FunctionNodes {
     /// Largest weight first.
     pub nodes: Vec<FunctionInNode>,
+    /// Operations that these nodes are of, largest weight first.
+    pub operations: Vec<FunctionInOperation>,
     /// Samples with the function that belong to no node.
     pub unlinked_samples: u64,
+    /// Those among them that could belong to several spans.
+    pub ambiguous_samples: u64,
+}
+
+/// Nodes of one service and name whose own samples contain a function.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FunctionInOperation {
+    /// One of them.
+    pub example: usize,
+    /// How many there are.
+    pub nodes: u64,
+    /// Their own samples with the function.
+    pub samples: u64,
+    /// Their weight.
+    pub total_nanos: u64,
+    /// Their share of the own samples of all nodes of the operation.
+    pub share: f64,
 }
 
 /// Why a pole is long, as far as its states tell.
@@ -231,6 +252,22 @@ pub struct Reason {
     pub function: Option<String>,
 }
 
+/// The other side of calls: who answers them, and what was seen of it meanwhile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Callee<'a> {
+    /// The address that is called.
+    pub address: SocketAddr,
+    /// Processes that take connections there, in `recording.processes`; several where one forked others to share the work. None where
+    /// nobody was seen.
+    pub processes: Vec<usize>,
+    /// Whether a span of it answers: then that says what it does.
+    pub answers: bool,
+    /// Samples of these processes while they were called, for whomever.
+    pub samples: Vec<u32>,
+    /// What they waited for then, longest first.
+    pub waits: Vec<(&'a Wait, i64)>,
+}
+
 /// A recording and all that is known about it.
 #[derive(Debug)]
 pub struct Report {
@@ -246,6 +283,7 @@ pub struct Report {
     functions: Functions,
     labels: OnceLock<Labels>,
     figures: OnceLock<Vec<ProcessFigures>>,
+    servers: OnceLock<Servers>,
     path_states: States,
     in_flight: InFlight,
     deployment: Option<DeploymentTime>,
@@ -306,6 +344,7 @@ impl Report {
             functions,
             labels: OnceLock::new(),
             figures: OnceLock::new(),
+            servers: OnceLock::new(),
             path_states: States::default(),
             in_flight,
             deployment: None,
@@ -457,6 +496,26 @@ impl Report {
             Handle::Pole(pole) => self.poles().get(pole).and_then(|p| p.nodes.first()).copied(),
             Handle::Function(_) => None,
         }
+    }
+
+    /// The nodes of this name.
+    pub fn nodes_of_name(&self, name: &str) -> Vec<usize> {
+        let labels = self.labels();
+        let Some(wanted) = labels.names.iter().position(|known| known == name) else { return Vec::new() };
+        (0..self.forest.len()).filter(|&node| labels.name[node] as usize == wanted).collect()
+    }
+
+    /// The spans of this trace, as nodes.
+    pub fn nodes_of_trace(&self, trace: TraceId) -> Vec<usize> {
+        let is_of = |&node: &usize| self.forest.span(&self.recording, node).is_some_and(|span| span.trace_id == trace);
+        (0..self.forest.len()).filter(is_of).collect()
+    }
+
+    /// Those of these nodes, which stand in tree order, that are not below another of them.
+    pub fn outermost(&self, mut nodes: Vec<usize>) -> Vec<usize> {
+        let mut covered = 0;
+        nodes.retain(|&node| (node >= covered).then(|| covered = self.forest.nodes[node].subtree_end()).is_some());
+        nodes
     }
 
     /// What the run saves if this node alone is fixed.
@@ -639,7 +698,11 @@ impl Report {
                     let sum = sums.entry(node).or_default();
                     *sum = (sum.0 + 1, sum.1.saturating_add(sample.weight_nanos));
                 }
-                None => out.unlinked_samples += 1,
+                None => {
+                    out.unlinked_samples += 1;
+                    let is_ambiguous = matches!(self.recording.sample_links[i].evidence, LinkEvidence::Ambiguous { .. });
+                    out.ambiguous_samples += u64::from(is_ambiguous);
+                }
             }
         }
         out.nodes = sums
@@ -650,7 +713,35 @@ impl Report {
             })
             .collect();
         out.nodes.sort_by_key(|n| (std::cmp::Reverse(n.total_nanos), n.node));
+        out.operations = self.operations_of(&out.nodes);
         out
+    }
+
+    /// The same by operation.
+    fn operations_of(&self, nodes: &[FunctionInNode]) -> Vec<FunctionInOperation> {
+        let labels = self.labels();
+        let operation = |node: usize| (labels.service[node], labels.name[node]);
+        let mut sums: HashMap<(u32, u32), FunctionInOperation> = HashMap::new();
+        for part in nodes {
+            let none = FunctionInOperation { example: part.node, nodes: 0, samples: 0, total_nanos: 0, share: 0.0 };
+            let sum = sums.entry(operation(part.node)).or_insert(none);
+            sum.nodes += 1;
+            sum.samples += part.samples;
+            sum.total_nanos = sum.total_nanos.saturating_add(part.total_nanos);
+        }
+        let mut own: HashMap<(u32, u32), usize> = sums.keys().map(|operation| (*operation, 0)).collect();
+        for node in 0..self.forest.len() {
+            if let Some(own) = own.get_mut(&operation(node)) {
+                *own += self.samples.of(node).len();
+            }
+        }
+        let share = |(operation, sum): (_, FunctionInOperation)| FunctionInOperation {
+            share: sum.samples as f64 / own[&operation].max(1) as f64,
+            ..sum
+        };
+        let mut list: Vec<FunctionInOperation> = sums.into_iter().map(share).collect();
+        list.sort_by_key(|it| (std::cmp::Reverse(it.total_nanos), it.example));
+        list
     }
 
     /// Why a pole is long, in the words of its states, and whether its spans follow each other.
@@ -667,8 +758,10 @@ impl Report {
         let lacking = if runnable >= RUNNABLE_PERCENT { format!(" and {runnable} % runnable") } else { String::new() };
         let hot = || self.hot_function(&samples).map(|f| self.functions.list[f].function.as_str());
         let mut named = None;
-        let (code, mut text) = if self.recording.samples.is_empty() && !states.is_exact() {
-            (ReasonCode::NoSamples, "no samples".to_owned())
+        // Of a profile that is sums nobody knows which of them was on the path.
+        let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == i64::MIN);
+        let (code, mut text) = if (self.recording.samples.is_empty() || are_untimed) && !states.is_exact() {
+            (ReasonCode::NoSamples, if are_untimed { "no samples with a time" } else { "no samples" }.to_owned())
         } else if few && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
             (ReasonCode::FewSamples, self.too_short(pole).to_owned())
         } else if computes && few {
@@ -739,17 +832,68 @@ impl Report {
     /// Waits of one kind in one function are one.
     fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<(&Wait, i64)> {
         let known = self.known();
+        let of = |stretch: Stretch| {
+            let own = |it: NodeWait| (it.wait, known.own_of_wait(stretch.node, &it).max(0));
+            known.waits_in(stretch).map(own).collect::<Vec<_>>()
+        };
+        self.sums_of_waits(stretches.flat_map(of))
+    }
+
+    fn sums_of_waits(&self, waits: impl Iterator<Item = (u32, i64)>) -> Vec<(&Wait, i64)> {
         let mut sums: HashMap<(WaitKind, Option<&str>), (u32, i64)> = HashMap::new();
-        for stretch in stretches {
-            for node_wait in known.waits_in(stretch) {
-                let wait = &self.recording.waits[node_wait.wait as usize];
-                let sum = sums.entry((wait.kind, self.waiting_function(wait))).or_insert((node_wait.wait, 0));
-                sum.1 += known.own_of_wait(stretch.node, &node_wait).max(0);
-            }
+        for (place, nanos) in waits {
+            let wait = &self.recording.waits[place as usize];
+            let sum = sums.entry((wait.kind, self.waiting_function(wait))).or_insert((place, 0));
+            sum.1 = sum.1.saturating_add(nanos);
         }
         let mut list: Vec<(u32, i64)> = sums.into_values().collect();
         list.sort_by_key(|&(wait, nanos)| (std::cmp::Reverse(nanos), wait));
         list.into_iter().map(|(wait, nanos)| (&self.recording.waits[wait as usize], nanos)).collect()
+    }
+
+    /// Who answers the calls of these nodes; `None` where they name no address, or different ones.
+    pub fn callee(&self, nodes: &[usize]) -> Option<Callee<'_>> {
+        let mut found: Option<(SocketAddr, Vec<usize>)> = None;
+        for &node in nodes {
+            let (address, processes) = callees::processes_of(&self.recording, self.forest.span(&self.recording, node)?)?;
+            match &mut found {
+                None => found = Some((address, processes)),
+                Some((known, all)) if *known == address => all.extend(processes),
+                Some(_) => return None,
+            }
+        }
+        let (address, mut processes) = found?;
+        processes.sort_unstable();
+        processes.dedup();
+        let is_its = |node: usize| self.forest.process_number(&self.recording, node).is_some_and(|it| processes.contains(&it));
+        let answers = nodes.iter().any(|&node| self.forest.children(node).any(is_its));
+        let schedule = self.replay.schedule();
+        let stretches = callees::joined(nodes.iter().map(|&node| (schedule.start[node], schedule.end[node])).collect());
+        let pids: HashSet<u32> = processes.iter().map(|&it| self.recording.processes[it].pid).collect();
+        let servers = self.servers.get_or_init(|| Servers::of(&self.recording, self.origin()));
+        let (samples, waits) = servers.meanwhile(&pids, &stretches);
+        Some(Callee { address, processes, answers, samples, waits: self.sums_of_waits(waits.into_iter()) })
+    }
+
+    /// Who is called by these nodes and what it does, where no span says so: `in process bank (pid 12): asleep, in look_up`.
+    pub fn callee_words(&self, nodes: &[usize]) -> Option<String> {
+        let callee = self.callee(nodes).filter(|callee| !callee.answers)?;
+        let &process = callee.processes.first()?;
+        let name = self.forest.program(&self.recording, process);
+        let who = format!("in process {name} (pid {})", self.recording.processes[process].pid);
+        let on_cpu: u64 = callee.samples.iter().map(|&sample| self.recording.samples[sample as usize].weight_nanos).sum();
+        let what = match callee.waits.first() {
+            Some((wait, nanos)) if u64::try_from(*nanos).unwrap_or(0) > on_cpu => {
+                let whose = self.waiting_function(wait).map(|function| format!(", in {function}")).unwrap_or_default();
+                format!("{}{whose}", wait_word(wait.kind))
+            }
+            _ if on_cpu == 0 => return Some(who),
+            _ => match self.hot_function(&callee.samples) {
+                Some(function) => format!("on-CPU, most of it in {}", self.functions.list[function].function),
+                None => "on-CPU".to_owned(),
+            },
+        };
+        Some(format!("{who}: {what}"))
     }
 
     /// The function of the program that waits.
@@ -912,6 +1056,65 @@ mod tests {
     }
 
     #[test]
+    fn who_answers_a_call_is_named_where_no_span_does() {
+        let report = report(
+            "\
+run x  0..100ms
+process bank  1..99ms pid 2 under 1 listens 127.0.0.1:80
+process idle  1..20ms pid 3 under 1
+validate  10..90ms  pay  pid 1 kind client server.address=127.0.0.1 server.port=80
+wait 11..90ms pid 1 network [validate] main;pay;recv
+wait  2..12ms pid 2 tid 2 network main;accept
+wait 13..80ms pid 2 tid 2 sleep main;look_up
+wait 13..18ms pid 3 tid 3 sleep main;other
+sample 82ms x3 pid 2 tid 2 main;answer
+",
+        );
+        // The bank is called, and its life is no work of its own.
+        let names: Vec<&str> = (0..report.forest().len()).map(|node| report.name(node)).collect();
+        assert_eq!(names, ["x", "idle", "validate"]);
+        let callee = report.callee(&[2]).unwrap();
+        assert_eq!((callee.address.to_string().as_str(), &callee.processes[..], callee.answers), ("127.0.0.1:80", &[1][..], false));
+        assert_eq!(callee.samples.len(), 3);
+        let waits: Vec<_> = callee.waits.iter().map(|(wait, nanos)| (wait.kind, nanos / 1_000_000)).collect();
+        assert_eq!(waits, [(WaitKind::Sleep, 67)]);
+        let pole = report.poles().iter().find(|pole| pole.name == "validate").unwrap();
+        assert_eq!(report.reason(pole).text, "98 % blocked on the network, in recv");
+        assert_eq!(report.callee_words(&pole.nodes).unwrap(), "in process bank (pid 2): asleep, in look_up");
+    }
+
+    #[test]
+    fn spans_are_found_by_name_and_by_trace_and_none_counts_twice() {
+        let report = report("a 0..50ms svc\n  b 1..9ms svc\n    a 2..5ms svc\ntrace 2\na 60..70ms svc\n");
+        let starts = |nodes: Vec<usize>| -> Vec<i64> {
+            nodes.iter().map(|&node| report.forest().nodes[node].range.start.nanos_since(report.origin()) / 1_000_000).collect()
+        };
+        assert_eq!(starts(report.nodes_of_name("a")), [0, 2, 60]);
+        assert_eq!(starts(report.outermost(report.nodes_of_name("a"))), [0, 60]);
+        assert!(report.nodes_of_name("c").is_empty());
+        let trace = report.recording().spans.last().unwrap().trace_id;
+        assert_eq!(starts(report.outermost(report.nodes_of_trace(trace))), [60]);
+    }
+
+    #[test]
+    fn a_function_of_many_spans_leads_to_their_operation() {
+        let report = report(
+            "\
+a 0..10ms svc pid 1
+a 10..20ms svc pid 1
+a 20..30ms svc pid 1
+sample 1ms x4  pid 1 main;hash
+sample 11ms x2 pid 1 main;hash
+sample 14ms x2 pid 1 main
+sample 21ms x2 pid 1 main
+",
+        );
+        let hash = report.functions().list.iter().position(|f| f.function == "hash").unwrap();
+        let found: Vec<_> = report.nodes_with(hash).operations.iter().map(|it| (it.nodes, it.samples, it.share)).collect();
+        assert_eq!(found, [(2, 6, 0.6)]);
+    }
+
+    #[test]
     fn a_span_leads_to_its_functions_and_a_function_to_its_spans() {
         let report = report(
             "\
@@ -938,6 +1141,8 @@ sample 99.5ms   pid 9 [~] other
         let spans = report.nodes_with(hash);
         let found: Vec<(&str, u64, f64)> = spans.nodes.iter().map(|n| (report.name(n.node), n.samples, n.share)).collect();
         assert_eq!(found, [("b", 20, 1.0), ("c", 10, 0.5)]);
+        let found: Vec<(&str, u64, f64)> = spans.operations.iter().map(|it| (report.name(it.example), it.nodes, it.share)).collect();
+        assert_eq!(found, [("b", 1, 1.0), ("c", 1, 0.5)]);
         let other = functions.iter().position(|f| f.function == "other").unwrap();
         assert_eq!(report.nodes_with(other).unlinked_samples, 1);
         assert_eq!(report.link_counts(report.all_samples()).none, 1);

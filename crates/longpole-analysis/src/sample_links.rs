@@ -5,8 +5,9 @@
 //!
 //! Where no record was found, or one in the middle of a write, the journal of the thread decides, if it has one that reaches so far.
 //!
-//! Where there is neither, process and time decide, and only if they leave no choice. Of the spans that are open in
-//! the process those count that have no open child there: a parent with an open child is taken to wait for it.
+//! Where there is neither, process, thread and time decide, and only if they leave no choice. Of the spans that are open in
+//! the process, and can be on the thread (`threads_of_spans`), those count that have no open child there: a parent with an open child
+//! is taken to wait for it.
 //!
 //! ```text
 //! pid 7   handle     ├────────────────────┤
@@ -18,9 +19,10 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{ContextRecord, Evidence, Monotonic, Recording, Sample, SampleLink, SpanId, Timestamp, TraceId};
+use longpole_model::{ContextRecord, Evidence, Monotonic, Recording, SampleLink, Span, SpanId, Timestamp, TraceId};
 
 use crate::journal::Journals;
+use crate::threads_of_spans::{Group, ThreadsOfSpans};
 use crate::trace_tree::Forest;
 
 /// Something that was seen of a thread at a moment.
@@ -33,16 +35,16 @@ pub(crate) struct Asked {
 
 /// The link of each sample, in the order of the samples.
 pub fn link(recording: &Recording) -> Vec<SampleLink> {
-    let asked = |sample: &Sample| Asked { pid: sample.pid, tid: sample.tid, time: sample.time, context: sample.context };
-    link_all(recording, recording.samples.iter().map(asked))
+    let asked = recording.samples.iter().map(|it| Asked { pid: it.pid, tid: it.tid, time: it.time, context: it.context });
+    link_all(recording, &ThreadsOfSpans::of(recording), asked)
 }
 
 /// The link of each of these, in their order, which is that of time.
-pub(crate) fn link_all(recording: &Recording, asked: impl ExactSizeIterator<Item = Asked>) -> Vec<SampleLink> {
+pub(crate) fn link_all(recording: &Recording, threads: &ThreadsOfSpans, asked: impl ExactSizeIterator<Item = Asked>) -> Vec<SampleLink> {
     let nothing = SampleLink { span: None, evidence: Evidence::None };
     let mut links = vec![nothing; asked.len()];
     let mut journals = Journals::of(recording);
-    let mut asking: HashMap<u32, Vec<(Timestamp, usize)>> = HashMap::new();
+    let mut asking: HashMap<u32, Vec<Moment>> = HashMap::new();
     for (i, sample) in asked.enumerate() {
         match sample.context {
             ContextRecord::Span { trace_id, span_id } => {
@@ -54,7 +56,7 @@ pub(crate) fn link_all(recording: &Recording, asked: impl ExactSizeIterator<Item
                 Some(None) => {}
                 None => {
                     if let Some(at) = recording.clock.to_unix(sample.time) {
-                        asking.entry(sample.pid).or_default().push((at, i));
+                        asking.entry(sample.pid).or_default().push(Moment { at, asked: i, tid: sample.tid });
                     }
                 }
             },
@@ -70,11 +72,56 @@ pub(crate) fn link_all(recording: &Recording, asked: impl ExactSizeIterator<Item
         if let Some(spans) = spans_of.get(&pid) {
             // Already in order, unless the wall clock was stepped.
             samples.sort_unstable();
-            infer(recording, spans, &samples, &mut links);
+            let family = Family::of(recording, spans);
+            let groups = threads.groups(spans);
+            let mut group_of: HashMap<u32, usize> = HashMap::new();
+            for (i, group) in groups.iter().enumerate() {
+                group_of.extend(group.tids.iter().flatten().map(|tid| (*tid, i)));
+            }
+            let mut asked: Vec<Vec<&Moment>> = vec![Vec::new(); groups.len()];
+            // The last group is of the threads that no span names.
+            samples.iter().for_each(|moment| asked[group_of.get(&moment.tid).copied().unwrap_or(groups.len() - 1)].push(moment));
+            for (Group { can_be_there, .. }, moments) in groups.iter().zip(asked) {
+                infer(&family, can_be_there, moments.into_iter(), &mut links);
+            }
         }
     }
     links
 }
+
+/// When something is asked about, its place in the answer, and its thread.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    at: Timestamp,
+    asked: usize,
+    tid: u32,
+}
+
+/// The spans of a process, and who called whom there.
+struct Family<'a> {
+    spans: Vec<&'a Span>,
+    parent: Vec<Option<usize>>,
+}
+
+impl<'a> Family<'a> {
+    fn of(recording: &'a Recording, spans: &[usize]) -> Family<'a> {
+        let spans: Vec<&Span> = spans.iter().map(|&i| &recording.spans[i]).collect();
+        let places: HashMap<(TraceId, SpanId), usize> =
+            spans.iter().enumerate().rev().map(|(i, span)| ((span.trace_id, span.span_id), i)).collect();
+        let parent = |(i, span): (usize, &&Span)| places.get(&(span.trace_id, span.parent_span_id?)).copied().filter(|&p| p != i);
+        let parent = spans.iter().enumerate().map(parent).collect();
+        Family { spans, parent }
+    }
+
+    /// The nearest span above that can be on the thread too.
+    fn parent_there(&self, span: usize, can_be_there: &[bool]) -> Option<usize> {
+        let above = std::iter::successors(self.parent[span], |&above| self.parent[above]);
+        above.take(ABOVE_MAX).find(|&above| can_be_there[above] && above != span)
+    }
+}
+
+/// Spans above a span that are asked whether they can be on its thread; ids may go round in circles.
+const ABOVE_MAX: usize = 64;
 
 /// Spans that are open and have no open child in the process: how many, and the sum of their indices, which is the
 /// index itself where there is one.
@@ -96,23 +143,15 @@ impl Leaves {
     }
 }
 
-/// One sweep over the spans and samples of a process.
-fn infer(recording: &Recording, spans: &[usize], samples: &[(Timestamp, usize)], links: &mut [SampleLink]) {
-    let id = |i: usize| (recording.spans[i].trace_id, recording.spans[i].span_id);
-    let local: HashMap<(TraceId, SpanId), usize> = spans.iter().enumerate().rev().map(|(local, &i)| (id(i), local)).collect();
-    let parent: Vec<Option<usize>> = spans
-        .iter()
-        .enumerate()
-        .map(|(i, &s)| {
-            let span = &recording.spans[s];
-            local.get(&(span.trace_id, span.parent_span_id?)).copied().filter(|&p| p != i)
-        })
-        .collect();
+/// One sweep over the spans of a process that can be on some of its threads, and over what is asked of those.
+fn infer<'a>(family: &Family<'_>, can_be_there: &[bool], moments: impl Iterator<Item = &'a Moment>, links: &mut [SampleLink]) {
+    let spans = &family.spans;
+    let parent: Vec<Option<usize>> =
+        (0..spans.len()).map(|i| can_be_there[i].then(|| family.parent_there(i, can_be_there)).flatten()).collect();
     // At one moment ends come before starts, and both before samples: spans are half open.
     let mut events: Vec<(Timestamp, bool, usize)> = Vec::with_capacity(2 * spans.len());
-    for (i, &s) in spans.iter().enumerate() {
-        let span = &recording.spans[s];
-        if span.start < span.end {
+    for (i, span) in spans.iter().enumerate() {
+        if can_be_there[i] && span.start < span.end {
             events.push((span.start, true, i));
             events.push((span.end, false, i));
         }
@@ -122,7 +161,7 @@ fn infer(recording: &Recording, spans: &[usize], samples: &[(Timestamp, usize)],
     let mut open_children = vec![0u32; spans.len()];
     let mut leaves = Leaves::default();
     let mut next = 0;
-    for &(at, sample) in samples {
+    for &Moment { at, asked, .. } in moments {
         while let Some(&(_, starts, i)) = events.get(next).filter(|e| e.0 <= at) {
             next += 1;
             open[i] = starts;
@@ -143,9 +182,10 @@ fn infer(recording: &Recording, spans: &[usize], samples: &[(Timestamp, usize)],
                 }
             }
         }
-        links[sample] = match leaves.count {
+        let id = |span: usize| (spans[span].trace_id, spans[span].span_id);
+        links[asked] = match leaves.count {
             0 => SampleLink { span: None, evidence: Evidence::None },
-            1 => SampleLink { span: Some(id(spans[leaves.sum as usize])), evidence: Evidence::Inferred },
+            1 => SampleLink { span: Some(id(leaves.sum as usize)), evidence: Evidence::Inferred },
             candidates => SampleLink { span: None, evidence: Evidence::Ambiguous { candidates } },
         };
     }
@@ -208,24 +248,26 @@ pub fn samples_of_nodes(recording: &Recording, forest: &Forest) -> SampleNodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::{CurrentSpan, text};
+    use longpole_model::{CurrentSpan, Thread, text};
+
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(words(&text::parse(text).unwrap()), expected);
+    }
 
     /// Each sample as `name evidence`.
-    fn check(text: &str, expected: &[&str]) {
-        let recording = text::parse(text).unwrap();
+    fn words(recording: &Recording) -> Vec<String> {
         let name = |id: (TraceId, SpanId)| {
             let span = recording.spans.iter().find(|s| (s.trace_id, s.span_id) == id);
             span.map_or("unknown", |s| s.name.as_str())
         };
-        let found: Vec<String> = link(&recording)
+        link(recording)
             .iter()
             .map(|l| match (l.span, l.evidence) {
                 (Some(id), evidence) => format!("{} {}", name(id), evidence.as_str()),
                 (None, Evidence::Ambiguous { candidates }) => format!("one of {candidates}"),
                 (None, evidence) => evidence.as_str().to_owned(),
             })
-            .collect();
-        assert_eq!(found, expected);
+            .collect()
     }
 
     #[test]
@@ -269,6 +311,30 @@ handle   12..25ms  web pid 7
             "a 1..9ms web pid 7\n  b 2..3ms db pid 8\nsample 1ms pid 7 m\nsample 2ms pid 7 m\nsample 2ms pid 8 m\nsample 9ms pid 7 m\nsample 5ms pid 9 m\n",
             &["a inferred", "a inferred", "b inferred", "none", "none"],
         );
+    }
+
+    #[test]
+    fn where_spans_say_their_threads_each_thread_is_asked_for_its_own() {
+        let mut recording = text::parse(
+            "\
+a 0..20ms web pid 7 thread.id=7
+  b 5..15ms web pid 7 thread.id=8
+    c 6..9ms web pid 7 thread.id=7
+any 17..20ms web pid 7
+sample 6ms pid 7 tid 7 m
+sample 6ms pid 7 tid 8 m
+sample 12ms pid 7 tid 7 m
+sample 12ms pid 7 tid 9 m
+sample 18ms pid 7 tid 7 m
+sample 18ms pid 7 tid 9 m
+",
+        )
+        .unwrap();
+        let thread = |tid| Thread { pid: 7, tid, name: "x".to_owned(), start: Monotonic(0), end: None, totals: None };
+        recording.threads = [7, 8, 9].map(thread).to_vec();
+        // A span above one of the same thread waits for it, also where another thread's stands between them.
+        let expected = ["c inferred", "b inferred", "a inferred", "none", "one of 2", "any inferred"];
+        assert_eq!(words(&recording), expected);
     }
 
     #[test]

@@ -20,8 +20,8 @@
 //! - the command itself is node 0;
 //! - a process without spans, for its life is all that is known of its work;
 //! - a process with spans that have no parent: it becomes their parent;
-//! - not a process all of whose spans are called from elsewhere: a server; nor Pulumi's plug-ins and the program that its
-//!   language host runs, whose spans reach us through Pulumi;
+//! - not a process all of whose spans are called from elsewhere: a server; nor one without spans that listens where spans of
+//!   others call; nor Pulumi's plug-ins and the program that its language host runs, whose spans reach us through Pulumi;
 //! - not a fork that never executed a program and either did nothing but wait for its own children (a subshell), or was
 //!   over at once without a sample: both are still their parent's program, and its time is the parent's.
 
@@ -569,8 +569,11 @@ impl<'a> Builder<'a> {
                 folded += usize::from(self.folded[p]);
             }
             let served = self.pulumi && self.is_served_by_pulumi(p);
+            // It works for those who call it; what it did is seen at their spans.
+            let answers = !seen[p].spans && !process.listens.is_empty() && Some(p) != self.root;
             self.takes_part[p] = !self.folded[p]
                 && !served
+                && !answers
                 && (!seen[p].spans || seen[p].root || (seen[p].orphan && !seen[p].called) || Some(p) == self.root);
         }
         self.note("forks_folded", folded, "forks that ran no program of their own (subshells, short helpers) count as their parent");

@@ -2,7 +2,7 @@
 //!
 //! A thread that published a span, or keeps a journal that names one, waits for that span. Where nothing was published, a wait says something about a span only if the
 //! process has one thread that does its work: that of a program with one thread, or the one that ran [`MAIN_SHARE_PERCENT`] of the
-//! process's time on CPUs. Workers of a pool that wait for work wait for nobody's span ([`IDLE`]).
+//! process's time on CPUs, or one that its spans say they are on. Workers of a pool that wait for work wait for nobody's span ([`IDLE`]).
 //!
 //! ```text
 //! thread 7   ==handle==|······ recvfrom ······|==handle==     the wait belongs to the span open where it began
@@ -16,6 +16,7 @@ use longpole_model::{ContextRecord, Evidence, Frame, Recording, SampleLink, Stac
 
 use crate::journal::Journals;
 use crate::sample_links;
+use crate::threads_of_spans::ThreadsOfSpans;
 use crate::trace_tree::Forest;
 
 /// A thread that ran this much of its process's time on CPUs is the one that does its work.
@@ -162,22 +163,28 @@ pub fn is_of_a_library(function: &str, file: &str) -> bool {
 }
 
 /// The function of the program that waits: the innermost one that is neither the system's nor its language's; of an interpreted
-/// program, one of its own. The innermost of the program at all where there is none.
+/// program, one of its own. The innermost of the program at all where there is none. Where some functions of a binary have a source
+/// file, those that have none are libraries, which are often built without.
 pub(crate) fn waiting_function(recording: &Recording, stack: StackId) -> Option<&str> {
     let of = |homes: &'static [Home]| frames(recording, stack).filter(|(_, home)| homes.contains(home)).map(|(frame, _)| frame);
     let interpreted = of(&[Home::Interpreted]).find(|frame| !is_beneath(frame));
     let own = || of(&[Home::Binary, Home::Interpreted]);
-    interpreted.or_else(|| own().find(|frame| !is_beneath(frame))).or_else(|| own().next()).map(|frame| frame.function.as_str())
+    let of_the_program = || own().filter(|frame| !is_beneath(frame));
+    let known = || of_the_program().find(|frame| !frame.file.is_empty());
+    interpreted.or_else(known).or_else(|| of_the_program().next()).or_else(|| own().next()).map(|frame| frame.function.as_str())
 }
 
 /// The link of each wait, in the order of the waits.
 pub fn link(recording: &Recording) -> Vec<SampleLink> {
-    let telling = telling(recording);
-    let asked = recording.waits.iter().zip(&telling).map(|(wait, tells)| {
-        let context = if *tells { wait.context } else { ContextRecord::NoSpan };
+    let (telling, idle) = (telling(recording), idle(recording));
+    let threads = ThreadsOfSpans::of(recording);
+    let asked = recording.waits.iter().enumerate().map(|(i, wait)| {
+        // Of a pool that a span can be on, all threads but one wait for work.
+        let tells = telling[i] || (!idle[i] && threads.is_alone(wait.pid, wait.tid));
+        let context = if tells { wait.context } else { ContextRecord::NoSpan };
         sample_links::Asked { pid: wait.pid, tid: wait.tid, time: wait.start, context }
     });
-    sample_links::link_all(recording, asked)
+    sample_links::link_all(recording, &threads, asked)
 }
 
 /// A wait of a node, in nanoseconds from the start of the run.

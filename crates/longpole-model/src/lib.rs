@@ -41,7 +41,7 @@ pub use recording::Recording;
 pub use resource::{Resource, Scope};
 pub use resource_event::{ResourceEvent, ResourceStep};
 pub use run::{CaptureMode, Exit, RecorderCost, Run};
-pub use sample::{ContextRecord, CurrentSpan, Evidence, JournalEntry, Sample, SampleLink};
+pub use sample::{ContextRecord, CurrentSpan, Evidence, JournalEntry, Sample, SampleLink, SpanLabel};
 pub use sink::{Observation, ObservationSink, SpanBatch, SpanRef, SpanSink};
 pub use span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 pub use span_head::{InTree, SpanHead, SpanOutline};

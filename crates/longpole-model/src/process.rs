@@ -1,5 +1,7 @@
 //! Processes and threads of a run, and when each thread was on a CPU.
 
+use std::net::SocketAddr;
+
 use crate::run::Exit;
 use crate::time::Monotonic;
 
@@ -24,6 +26,8 @@ pub struct Process {
     pub execed: bool,
     /// How it ended; `None` where it outlived the recording, or nobody could see it.
     pub exit: Option<Exit>,
+    /// Addresses at which it took connections, of those that spans of the recording call.
+    pub listens: Vec<SocketAddr>,
 }
 
 /// One thread of a process.

@@ -108,3 +108,14 @@ pub struct SampleLink {
     /// How it is known.
     pub evidence: Evidence,
 }
+
+/// What a profile says by labels of the span that a stack ran in; nothing of it need be said.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct SpanLabel {
+    /// Its trace.
+    pub trace_id: Option<TraceId>,
+    /// Its id; two where a text is one in hex and another one as a decimal number.
+    pub span_ids: Vec<SpanId>,
+    /// Its name.
+    pub name: Option<String>,
+}

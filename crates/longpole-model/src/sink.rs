@@ -3,6 +3,7 @@
 //! A decoder lends each span to a [`SpanSink`]; nothing is copied that the sink does not keep. The recorder gives each
 //! [`Observation`] to an [`ObservationSink`]. Both traits stand here so that `wire` and `capture` need not know `store`.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::address::AbsAddr;
@@ -326,6 +327,13 @@ pub enum Observation {
         time: Monotonic,
         /// How.
         exit: Exit,
+    },
+    /// A process takes connections at an address that a span calls; told by the receiver, not in the order of time.
+    ProcessListens {
+        /// Its id.
+        pid: u32,
+        /// The address.
+        address: SocketAddr,
     },
     /// What a process has used so far.
     ProcessUsage(ProcessUsage),

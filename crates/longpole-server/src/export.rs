@@ -72,7 +72,12 @@ impl Selection {
 
     /// That of a span and its descendants, for a pole of all its spans. `None` where the handle names neither.
     pub fn of_span(report: &Report, handle: &str, time: FlameTime) -> Option<Self> {
-        view::roots_of(report, handle).map(|(nodes, ..)| Selection { nodes: Some(nodes), time, all_threads: false })
+        Self::of_spans(report, view::Chosen::Handle(handle), time)
+    }
+
+    /// That of these spans and their descendants; `None` where there are none.
+    pub fn of_spans(report: &Report, chosen: view::Chosen<'_>, time: FlameTime) -> Option<Self> {
+        view::roots_of(report, chosen).map(|roots| Selection { nodes: Some(roots.nodes), time, all_threads: false })
     }
 }
 

@@ -87,6 +87,14 @@ pub enum ImportError {
         /// What it is of.
         source: NoTime,
     },
+    /// It does not go together with the other files.
+    #[error("join {}: {why}", path.display())]
+    NotTogether {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: &'static str,
+    },
     /// It is a recording that cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -100,6 +108,8 @@ pub struct Contents(Held);
 enum Held {
     Whole(Box<Recording>),
     Packed(Box<PackedRecording>),
+    /// A profile whose samples have no moment, and what its labels say of spans.
+    Profile(Box<Recording>, profile_file::Labels),
 }
 
 impl Contents {
@@ -110,10 +120,41 @@ impl Contents {
     /// The recording, with all its spans in memory.
     pub fn recording(self) -> Recording {
         match self.0 {
-            Held::Whole(recording) => *recording,
+            Held::Whole(recording) | Held::Profile(recording, _) => *recording,
             Held::Packed(packed) => packed.unpack(),
         }
     }
+}
+
+/// Traces and one profile whose labels name their spans, as one recording.
+pub fn together(files: Vec<(PathBuf, Contents)>) -> Result<Contents, ImportError> {
+    let not = |path: PathBuf, why| ImportError::NotTogether { path, why };
+    let mut command = vec!["import".to_owned()];
+    command.extend(files.iter().map(|(path, _)| path.to_string_lossy().into_owned()));
+    let last = files.last().map(|(path, _)| path.clone()).unwrap_or_default();
+    let (mut traces, mut profile): (Vec<Recording>, _) = (Vec::new(), None);
+    for (path, contents) in files {
+        match contents.0 {
+            Held::Packed(packed) => traces.push(packed.unpack()),
+            Held::Profile(recording, labels) if profile.is_none() => profile = Some((recording, labels)),
+            Held::Profile(..) => return Err(not(path, "one profile is tied to spans, and this is another one")),
+            Held::Whole(_) => return Err(not(path, "only traces and a profile of pprof or folded stacks go together")),
+        }
+    }
+    let Some((mut recording, labels)) = profile else { return Err(not(last, "there is no profile among the files")) };
+    let Some(start) = traces.iter().map(|trace| trace.run.start).min() else { return Err(not(last, "there is no trace among the files")) };
+    let run = &mut recording.run;
+    (run.command, run.start, run.end) = (command, start, traces.iter().filter_map(|trace| trace.run.end).max());
+    if let [trace] = &traces[..] {
+        (run.trace_id, run.root_span_id) = (trace.run.trace_id, trace.run.root_span_id);
+    }
+    for trace in traces {
+        trace.losses.into_iter().for_each(|loss| loss.merge_into(&mut recording.losses));
+        recording.spans.extend(trace.spans);
+    }
+    recording.spans.sort_by_key(|span| span.start);
+    labels.tie(&mut recording);
+    Ok(Contents::whole(*recording))
 }
 
 /// The contents of a file.
@@ -168,7 +209,7 @@ fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Contents, Impo
         let profile = profile::decode(input, format, &Limits::default());
         let profile = profile.map_err(|source| ImportError::Unreadable { path: path.to_owned(), source })?;
         return profile_file::recording(path, profile, written(path))
-            .map(Contents::whole)
+            .map(|(recording, labels)| Contents(Held::Profile(Box::new(recording), labels)))
             .map_err(|source| ImportError::NoTime { path: path.to_owned(), source });
     }
     let format = file::identify(first, &name).map_err(|source| ImportError::Unknown { path: path.to_owned(), source })?;
@@ -359,7 +400,7 @@ pub fn report(recording: Recording) -> Report {
 /// Keeps what a file holds, with its answer. The report holds what that needs: everything else is in the store.
 pub fn keep(store: &Store, contents: Contents) -> Result<(RecordingName, Report), StoreError> {
     let run = match &contents.0 {
-        Held::Whole(recording) => &recording.run,
+        Held::Whole(recording) | Held::Profile(recording, _) => &recording.run,
         Held::Packed(packed) => &packed.rest.run,
     };
     let writer = store.create(run)?;

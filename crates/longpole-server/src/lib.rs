@@ -14,6 +14,7 @@ pub mod forward;
 mod guard;
 pub mod import;
 pub mod limits;
+mod listeners;
 mod loss_book;
 mod peer;
 pub mod receive;

@@ -96,6 +96,16 @@ pub const TWIN_IDS_MAX: usize = 1 << 20;
 /// Entries of `/proc/*/fd` looked at to find the process behind a connection. One costs 1.5 µs, so 30 ms at the most.
 pub const PEER_LINKS_MAX: usize = 20_000;
 
+/// Entries of `/proc/*/fd` looked at to find who listens at an address. All holders of a socket are wanted, so all processes are asked:
+/// 150 ms at the most, once for each address.
+pub const LISTENER_LINKS_MAX: usize = 100_000;
+
+/// Addresses whose listeners are looked for. A deployment or a shop of services calls dozens.
+pub const LISTENERS_MAX: usize = 1_024;
+
+/// Addresses that the spans of one request may name.
+pub const CALLED_PER_REQUEST_MAX: usize = 64;
+
 /// Bytes of `/proc/net/tcp` read to find the socket behind a connection: 50,000 sockets.
 pub const PEER_TABLE_BYTES_MAX: u64 = 8 << 20;
 

@@ -75,7 +75,7 @@ fn has_unsent(table: &str, remote: SocketAddr) -> bool {
 }
 
 /// A table of sockets; `None` where it is not there, or not text.
-fn table_text(path: &str) -> Option<String> {
+pub(crate) fn table_text(path: &str) -> Option<String> {
     let mut text = String::new();
     fs::File::open(path).ok()?.take(PEER_TABLE_BYTES_MAX).read_to_string(&mut text).ok()?;
     Some(text)
@@ -95,7 +95,7 @@ fn sockets_to(table: &str, remote: SocketAddr) -> impl Iterator<Item = ((IpAddr,
 }
 
 /// `0100007F:1F90`: each 32-bit word of the address as the kernel holds it, printed as a number of the host's byte order.
-fn parse_address(text: &str) -> Option<(IpAddr, u16)> {
+pub(crate) fn parse_address(text: &str) -> Option<(IpAddr, u16)> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
     let word = |at: usize| u32::from_str_radix(address.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
@@ -113,7 +113,7 @@ fn parse_address(text: &str) -> Option<(IpAddr, u16)> {
     Some((address, port))
 }
 
-fn plain(address: SocketAddr) -> (IpAddr, u16) {
+pub(crate) fn plain(address: SocketAddr) -> (IpAddr, u16) {
     (address.ip().to_canonical(), address.port())
 }
 
@@ -135,7 +135,7 @@ fn owner_of(inode: u64, recent_pids: &[u32]) -> Option<u32> {
 }
 
 /// Every process, youngest first.
-fn all_pids() -> Option<Vec<u32>> {
+pub(crate) fn all_pids() -> Option<Vec<u32>> {
     let mut pids: Vec<u32> = fs::read_dir("/proc").ok()?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     pids.sort_unstable_by(|a, b| b.cmp(a));
     Some(pids)
@@ -143,7 +143,7 @@ fn all_pids() -> Option<Vec<u32>> {
 
 /// Whether the process has a descriptor of this name. Another user's process, or one that ended meanwhile, has none that
 /// we see.
-fn holds(pid: u32, wanted: &str, links_left: &mut usize) -> bool {
+pub(crate) fn holds(pid: u32, wanted: &str, links_left: &mut usize) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     for descriptor in descriptors.flatten() {
         match links_left.checked_sub(1) {
@@ -157,7 +157,7 @@ fn holds(pid: u32, wanted: &str, links_left: &mut usize) -> bool {
     false
 }
 
-fn parent_of(pid: u32) -> Option<u32> {
+pub(crate) fn parent_of(pid: u32) -> Option<u32> {
     // `pid (comm) state ppid …`; the comm may hold blanks and brackets, so its end is the last bracket.
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok().filter(|parent| *parent != 0)

@@ -13,6 +13,7 @@ mod usage;
 
 pub use usage::{GrowthView, NotableView, ProcessRowView, ProcessesView, ReadingColumns, UsageView};
 
+pub use build::Chosen;
 pub(crate) use build::roots_of;
 
 /// `[low, high]`, in nanoseconds.
@@ -346,6 +347,8 @@ pub struct PoleView {
     pub states: StatesView,
     /// Why it takes its time.
     pub reason: ReasonView,
+    /// Who answers its spans, where they call one address.
+    pub callee: Option<CalleeView>,
     /// Handle of the pole inside it that explains most of what it saves.
     pub contains: Option<String>,
     /// What would end last in its place if it took no time: why it saves less than it takes.
@@ -403,6 +406,36 @@ pub struct TopFrameView {
     pub total_nanos: i64,
     /// Samples that contain it.
     pub samples: u64,
+}
+
+/// The other side of a call.
+#[derive(Debug, Clone, Serialize)]
+pub struct CalleeView {
+    /// The address that is called: `127.0.0.1:8080`.
+    pub address: String,
+    /// Processes of the run that take connections there: one, and those that it forked to share the work; none where nobody was seen.
+    pub processes: Vec<CalleeProcessView>,
+    /// Whether a span of it answers, which then says what it does.
+    pub answers: bool,
+    /// Samples of these processes while they were called, for whomever.
+    pub samples: u64,
+    /// What they stand for.
+    pub weight_nanos: i64,
+    /// Functions of these samples.
+    pub top_frames: Vec<TopFrameView>,
+    /// What these processes waited for then, longest first.
+    pub waits: Vec<WaitView>,
+    /// For people, where no span of it answers: who it is, and what it did most.
+    pub text: Option<String>,
+}
+
+/// A process that is called.
+#[derive(Debug, Clone, Serialize)]
+pub struct CalleeProcessView {
+    /// Its id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
 }
 
 /// The tree in columns, rows in pre-order.
@@ -514,10 +547,14 @@ pub struct SpanView {
     pub states_with_descendants: StatesView,
     /// What it waited for, longest first; waits below 5 ms are not looked at.
     pub waits: Vec<WaitView>,
+    /// Who answers it, where it calls an address.
+    pub callee: Option<CalleeView>,
     /// How its samples are tied.
     pub samples: SpanSamplesView,
     /// Whether its samples are too few to measure with.
     pub few_samples: bool,
+    /// Where they are: all spans of its name, where they have more.
+    pub same_name: Option<SameNameView>,
     /// What it saves.
     pub savings: SavingsView,
     /// Functions of its own samples.
@@ -621,8 +658,12 @@ pub struct SavingsView {
 pub struct FlameView {
     /// `r7`.
     pub recording: String,
-    /// Handle of the span; null for the whole run.
+    /// Handle of the span; null for the whole run, and where spans are meant by name or trace.
     pub span: Option<String>,
+    /// Name of the spans, where they were asked for by it.
+    pub name: Option<String>,
+    /// Id of the trace, where it was asked for.
+    pub trace_id: Option<String>,
     /// What it is of, for people.
     pub title: String,
     /// Which time it shows: `on_cpu`, `off_cpu` (blocked, as far as it was looked at), `wall` (both).
@@ -635,6 +676,8 @@ pub struct FlameView {
     pub weight_nanos: i64,
     /// Whether that is too few to measure with.
     pub few_samples: bool,
+    /// Of a span with too few samples: all of its name, where they have more.
+    pub same_name: Option<SameNameView>,
     /// How they are tied.
     pub links: LinksView,
     /// Functions that the nodes name.
@@ -643,13 +686,28 @@ pub struct FlameView {
     pub nodes: FlameColumns,
 }
 
+/// All spans of one name, with what is below them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SameNameView {
+    /// The name.
+    pub name: String,
+    /// How many there are.
+    pub spans: u64,
+    /// Their samples.
+    pub samples: u64,
+}
+
 /// The functions of a recording, or of a span with its descendants.
 #[derive(Debug, Clone, Serialize)]
 pub struct TopView {
     /// `r7`.
     pub recording: String,
-    /// Handle of the span; null for the whole run.
+    /// Handle of the span; null for the whole run, and where spans are meant by name or trace.
     pub span: Option<String>,
+    /// Name of the spans, where they were asked for by it.
+    pub name: Option<String>,
+    /// Id of the trace, where it was asked for.
+    pub trace_id: Option<String>,
     /// Samples.
     pub samples: u64,
     /// What they stand for.
@@ -751,10 +809,31 @@ pub struct FrameView {
     pub self_nanos: i64,
     /// Spans whose own samples contain it, largest first.
     pub spans: Vec<FrameSpanView>,
+    /// The operations of these spans, and of those that the list left out, largest first.
+    pub operations: Vec<FrameOperationView>,
     /// Samples that contain it and belong to no span.
     pub unlinked_samples: u64,
+    /// Those among them that could belong to several spans.
+    pub ambiguous_samples: u64,
     /// What the list of spans left out.
     pub truncated: SpansTruncated,
+}
+
+/// An operation that a function ran in.
+#[derive(Debug, Clone, Serialize)]
+pub struct FrameOperationView {
+    /// Service.
+    pub service: String,
+    /// Operation.
+    pub name: String,
+    /// Spans of it that contain the function.
+    pub spans: u64,
+    /// Their own samples that contain it.
+    pub samples: u64,
+    /// What they stand for.
+    pub total_nanos: i64,
+    /// Share of the own samples of all spans of the operation.
+    pub share: f64,
 }
 
 /// A span that a function ran in.

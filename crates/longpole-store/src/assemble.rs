@@ -12,6 +12,7 @@
 //! says so.
 
 use std::collections::{BTreeMap, HashMap, HashSet, hash_map::Entry};
+use std::net::SocketAddr;
 
 use longpole_model::process::{CpuSlice, Process, Thread, ThreadTotals};
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
@@ -169,6 +170,7 @@ impl Assembler {
             }
             Observation::ProcessExited { pid, time } => self.people.process_exited(pid, time),
             Observation::ProcessStatus { pid, time, exit } => self.people.statuses.push((pid, time, exit)),
+            Observation::ProcessListens { pid, address } => self.people.listens.push((pid, address)),
             Observation::ProcessUsage(usage) => self.process_usage.push(usage),
             Observation::ThreadStarted { pid, tid, time } => self.people.thread_started(pid, tid, time),
             Observation::ThreadNamed { pid, tid, name } => self.people.thread_named(pid, tid, name),
@@ -275,6 +277,7 @@ impl Assembler {
         self.process_usage.sort_by_key(|usage| usage.time);
         self.people.add_unseen(&self.samples, &self.cpu_slices);
         self.people.place_statuses(self.run.exit);
+        self.people.place_listens();
         let Population { mut processes, mut threads, .. } = self.people;
         processes.sort_by_key(|process| process.start);
         threads.sort_by_key(|thread| thread.start);
@@ -325,6 +328,8 @@ struct Population {
     living_threads: HashMap<(u32, u32), usize>,
     /// How processes ended: pid, when, how.
     statuses: Vec<(u32, Monotonic, Exit)>,
+    /// Where processes take connections: pid, address.
+    listens: Vec<(u32, SocketAddr)>,
 }
 
 impl Population {
@@ -341,7 +346,18 @@ impl Population {
         let (name, executable, arguments) = program;
         self.living.insert(pid, self.processes.len());
         self.push_thread(pid, pid, name.clone(), start);
-        self.processes.push(Process { pid, parent_pid, name, executable, arguments, start, end: None, execed: false, exit: None });
+        self.processes.push(Process {
+            pid,
+            parent_pid,
+            name,
+            executable,
+            arguments,
+            start,
+            end: None,
+            execed: false,
+            exit: None,
+            listens: Vec::new(),
+        });
     }
 
     fn push_thread(&mut self, pid: u32, tid: u32, name: String, start: Monotonic) {
@@ -450,6 +466,15 @@ impl Population {
         let root = self.processes.iter_mut().find(|process| Some(process.pid) == self.root_pid && process.parent_pid.is_none());
         if let Some(root) = root {
             root.exit = root.exit.or(exit);
+        }
+    }
+
+    /// Says of processes where they take connections. What is told of a pid holds for whichever process with it lives when a span calls.
+    fn place_listens(&mut self) {
+        for (pid, address) in std::mem::take(&mut self.listens) {
+            for process in self.processes.iter_mut().filter(|process| process.pid == pid && !process.listens.contains(&address)) {
+                process.listens.push(address);
+            }
         }
     }
 

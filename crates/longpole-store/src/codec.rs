@@ -51,6 +51,7 @@ mod tag {
     pub(super) const PROCESS_STATUS: u8 = 21;
     pub(super) const RUN_USAGE: u8 = 22;
     pub(super) const JOURNAL: u8 = 24;
+    pub(super) const PROCESS_LISTENS: u8 = 25;
 }
 
 pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
@@ -263,6 +264,11 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
         Observation::ProcessStatus { pid, time, exit } => {
             put_process_and_time(out, tag::PROCESS_STATUS, *pid, *time);
             put_exit(out, *exit);
+        }
+        Observation::ProcessListens { pid, address } => {
+            out.push(tag::PROCESS_LISTENS);
+            put_u32(out, *pid);
+            put_text(out, &address.to_string());
         }
         Observation::ProcessUsage(usage) => put_process_usage(out, usage),
         Observation::ThreadStarted { pid, tid, time } => {
@@ -707,6 +713,11 @@ impl<'a> Decoder<'a> {
             },
             tag::PROCESS_EXITED => Observation::ProcessExited { pid: self.u32()?, time: self.monotonic()? },
             tag::PROCESS_STATUS => Observation::ProcessStatus { pid: self.u32()?, time: self.monotonic()?, exit: self.exit()? },
+            tag::PROCESS_LISTENS => {
+                let (pid, start) = (self.u32()?, self.offset);
+                let address = self.text()?.parse().map_err(|_| Malformed { offset: start, expected: "an address" })?;
+                Observation::ProcessListens { pid, address }
+            }
             tag::PROCESS_USAGE => Observation::ProcessUsage(self.process_usage()?),
             tag::THREAD_STARTED => Observation::ThreadStarted { pid: self.u32()?, tid: self.u32()?, time: self.monotonic()? },
             tag::THREAD_NAMED => Observation::ThreadNamed { pid: self.u32()?, tid: self.u32()?, name: self.text()? },

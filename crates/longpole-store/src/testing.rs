@@ -1,5 +1,6 @@
 //! Model values for tests: a plain span, a directory that removes itself, and strategies for everything that is stored.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -342,6 +343,7 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
             .prop_map(|(pid, time, name, executable, arguments)| { Observation::ProcessExec { pid, time, name, executable, arguments } }),
         (pid(), monotonic()).prop_map(|(pid, time)| Observation::ProcessExited { pid, time }),
         (pid(), monotonic(), exit()).prop_map(|(pid, time, exit)| Observation::ProcessStatus { pid, time, exit }),
+        (pid(), address()).prop_map(|(pid, address)| Observation::ProcessListens { pid, address }),
         process_usage().prop_map(Observation::ProcessUsage),
         run_usage().prop_map(Observation::RunUsage),
         (pid(), tid(), monotonic()).prop_map(|(pid, tid, time)| Observation::ThreadStarted { pid, tid, time }),
@@ -403,8 +405,9 @@ pub(crate) fn any_span() -> impl Strategy<Value = Span> {
 
 fn process() -> impl Strategy<Value = Process> {
     let end = (option::of(monotonic()), option::of(exit()));
-    (any::<u32>(), any::<Option<u32>>(), text(), text(), texts(), monotonic(), end, any::<bool>()).prop_map(
-        |(pid, parent_pid, name, executable, arguments, start, (end, exit), execed)| Process {
+    let said = (any::<bool>(), vec(address(), 0..3));
+    (any::<u32>(), any::<Option<u32>>(), text(), text(), texts(), monotonic(), end, said).prop_map(
+        |(pid, parent_pid, name, executable, arguments, start, (end, exit), (execed, listens))| Process {
             pid,
             parent_pid,
             name,
@@ -414,8 +417,16 @@ fn process() -> impl Strategy<Value = Process> {
             end,
             execed,
             exit,
+            listens,
         },
     )
+}
+
+fn address() -> impl Strategy<Value = SocketAddr> {
+    (any::<bool>(), any::<u128>(), any::<u16>()).prop_map(|(is_v4, address, port)| {
+        let address = if is_v4 { Ipv4Addr::from(address as u32).into() } else { Ipv6Addr::from(address).into() };
+        SocketAddr::new(address, port)
+    })
 }
 
 fn thread() -> impl Strategy<Value = Thread> {

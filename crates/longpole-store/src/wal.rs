@@ -193,6 +193,13 @@ impl WalWriter {
         self.shared.append(kind::RESOURCE_EVENT, &[&payload])
     }
 
+    /// Appends what was seen beside the recorder.
+    pub fn append_observation(&self, observation: &Observation) -> Result<(), WalError> {
+        let mut payload = Vec::new();
+        codec::put_observation(&mut payload, observation);
+        self.shared.append(kind::OBSERVATIONS, &[&payload])
+    }
+
     /// Appends a loss.
     pub fn append_loss(&self, loss: &Loss) -> Result<(), WalError> {
         let mut payload = Vec::new();

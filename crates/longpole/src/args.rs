@@ -340,14 +340,27 @@ pub(crate) struct SpanArguments {
     pub(crate) format: Format,
 }
 
+/// Which spans are looked at; without any, the whole run.
+#[derive(Debug, Args)]
+pub(crate) struct SpansArguments {
+    /// Only this span and its descendants: `s12`, or `p1`
+    #[arg(long, value_name = "HANDLE", conflicts_with_all = ["name", "trace"])]
+    pub(crate) span: Option<String>,
+    /// Only the spans of this name, all together, with their descendants
+    #[arg(long, value_name = "NAME", conflicts_with = "trace")]
+    pub(crate) name: Option<String>,
+    /// Only the spans of this trace: its id, or so much of its beginning that no other has it
+    #[arg(long, value_name = "ID")]
+    pub(crate) trace: Option<String>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct FlameArguments {
     /// Recording: `r7`, `7`, `last` or a tag; a file: `./up.trace`; or the handle of a span of the last one
     #[arg(default_value = "last")]
     pub(crate) recording: String,
-    /// Only this span and its descendants: `s12`, or `p1`
-    #[arg(long, value_name = "HANDLE")]
-    pub(crate) span: Option<String>,
+    #[command(flatten)]
+    pub(crate) spans: SpansArguments,
     /// Blocked time in place of time on a CPU: where threads waited for 5 ms and longer
     #[arg(long, conflicts_with = "wall")]
     pub(crate) off_cpu: bool,
@@ -355,7 +368,7 @@ pub(crate) struct FlameArguments {
     #[arg(long)]
     pub(crate) wall: bool,
     /// Of the whole run: also what threads wait for that work for no span, idle workers among them
-    #[arg(long, conflicts_with = "span")]
+    #[arg(long, conflicts_with_all = ["span", "name", "trace"])]
     pub(crate) all_threads: bool,
     /// Leave out boxes below this share of the whole, in percent; 0.5 in text, in a picture what is too narrow to be seen
     #[arg(long, value_name = "PERCENT")]
@@ -385,9 +398,8 @@ pub(crate) struct TopArguments {
     /// Recording: `r7`, `7`, `last` or a tag; a file: `./up.trace`; or the handle of a span of the last one
     #[arg(default_value = "last")]
     pub(crate) recording: String,
-    /// Only this span and its descendants: `s12`, or `p1`
-    #[arg(long, value_name = "HANDLE")]
-    pub(crate) span: Option<String>,
+    #[command(flatten)]
+    pub(crate) spans: SpansArguments,
     /// By the time in them and what they call, in place of that in themselves
     #[arg(long)]
     pub(crate) total: bool,
@@ -453,6 +465,9 @@ pub(crate) struct ImportArguments {
     /// folded stacks. `.lpole`. Each of them also gzipped
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// One recording of all files: traces, and one profile (pprof) whose labels name their spans
+    #[arg(long)]
+    pub(crate) together: bool,
     /// Give the recording a name; with several files, the last one has it
     #[arg(long, value_name = "NAME")]
     pub(crate) tag: Option<String>,

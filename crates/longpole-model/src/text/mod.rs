@@ -6,7 +6,8 @@
 //!     web            2..14ms   aws      pid 3        pid 3 emitted it, and what stands below it
 //!     db            15..98ms   aws      <- web       a span link: waited for web
 //! cron               5..6ms    cron     pid 7        not indented: a span without a parent
-//! process cc1        3..50ms   pid 8 under 1         a process; `forked` at the end: it never executed a program
+//! process cc1        3..50ms   pid 8 under 1         a process; `forked` at the end: it never executed a program;
+//!                                                    `listens 127.0.0.1:80`: it takes connections there
 //! sample 20ms x3 every 1ms  pid 3 tid 3  [web] main;handle|inlined;hash@src/hash.rs:12
 //! wait   20..60ms  pid 3 tid 4  lock  [web] main;lock_it
 //! thread worker    0..90ms  pid 3 tid 4

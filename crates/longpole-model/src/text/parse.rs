@@ -268,6 +268,7 @@ impl Reader {
             end: end.map(monotonic),
             execed: true,
             exit: None,
+            listens: Vec::new(),
         });
         Ok(())
     }
@@ -356,6 +357,7 @@ impl Reader {
             end: end.map(monotonic),
             execed: true,
             exit: None,
+            listens: Vec::new(),
         };
         let mut words = words[at + 1..].iter();
         while let Some(word) = words.next() {
@@ -363,6 +365,10 @@ impl Reader {
                 "pid" => process.pid = number(words.next(), "pid")?,
                 "under" => process.parent_pid = Some(number(words.next(), "under")?),
                 "forked" => process.execed = false,
+                "listens" => {
+                    let address = words.next().and_then(|word| word.text.parse().ok());
+                    process.listens.push(address.ok_or("`listens` needs an address such as 127.0.0.1:80")?);
+                }
                 other => return Err(format!("`{other}` is not said of a process")),
             }
         }

@@ -31,7 +31,8 @@ pub fn print(recording: &Recording) -> String {
         let times = stretch(offset(process.start), process.end.map(offset));
         let under = process.parent_pid.map(|pid| format!(" under {pid}")).unwrap_or_default();
         let forked = if process.execed { "" } else { " forked" };
-        let _ = writeln!(out, "process {}  {times}  pid {}{under}{forked}", quoted(&process.name), process.pid);
+        let listens: String = process.listens.iter().map(|address| format!(" listens {address}")).collect();
+        let _ = writeln!(out, "process {}  {times}  pid {}{under}{forked}{listens}", quoted(&process.name), process.pid);
     }
     print_samples(recording, &mut out);
     print_waits(recording, &mut out);

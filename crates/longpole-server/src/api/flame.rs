@@ -1,4 +1,5 @@
-//! `/api/recordings/{rec}/flame?span={handle}&time={on_cpu|off_cpu|wall}&threads={all}`: the flame graph of a span, of a pole, or of the whole run.
+//! `/api/recordings/{rec}/flame?span={handle}&name={name}&trace={id}&time={on_cpu|off_cpu|wall}&threads={all}`: the flame graph of a
+//! span, of a pole, of all spans of a name or a trace, or of the whole run.
 
 use std::sync::Arc;
 
@@ -8,40 +9,48 @@ use longpole_analysis::report::FlameTime;
 use serde::Deserialize;
 
 use super::{Answer, ApiError, Shelf, json};
-use crate::view::FlameView;
+use crate::view::{Chosen, FlameView};
 
 #[derive(Deserialize)]
 pub(super) struct Parameters {
     span: Option<String>,
+    name: Option<String>,
+    trace: Option<String>,
     time: Option<String>,
     threads: Option<String>,
 }
 
-pub(super) async fn get(
-    State(shelf): State<Arc<Shelf>>,
-    Path(recording): Path<String>,
-    Query(Parameters { span, time, threads }): Query<Parameters>,
-) -> Answer {
-    let time = match time.as_deref() {
+impl Parameters {
+    /// What they say of which spans are meant.
+    fn chosen(&self) -> Vec<Chosen<'_>> {
+        let handle = self.span.as_deref().map(Chosen::Handle);
+        let name = self.name.as_deref().map(Chosen::Name);
+        let trace = self.trace.as_deref().map(Chosen::Trace);
+        [handle, name, trace].into_iter().flatten().collect()
+    }
+}
+
+pub(super) async fn get(State(shelf): State<Arc<Shelf>>, Path(recording): Path<String>, Query(parameters): Query<Parameters>) -> Answer {
+    let bad = |message: String| ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message);
+    let time = match parameters.time.as_deref() {
         None => FlameTime::default(),
-        Some(word) => FlameTime::from_word(word).ok_or_else(|| {
-            ApiError::new(
-                StatusCode::BAD_REQUEST,
-                "bad_request",
-                format!("`{word}` is no time of a flame graph; there are: on_cpu, off_cpu, wall"),
-            )
-        })?,
+        Some(word) => FlameTime::from_word(word)
+            .ok_or_else(|| bad(format!("`{word}` is no time of a flame graph; there are: on_cpu, off_cpu, wall")))?,
     };
-    let all_threads = match threads.as_deref() {
+    let chosen = parameters.chosen().len();
+    if chosen > 1 {
+        return Err(bad("one of `span`, `name` and `trace` says which spans are meant".to_owned()));
+    }
+    let all_threads = match parameters.threads.as_deref() {
         None => false,
-        Some("all") if span.is_none() => true,
-        Some(_) => return Err(ApiError::new(StatusCode::BAD_REQUEST, "bad_request", "`threads` may be `all`, without `span`".to_owned())),
+        Some("all") if chosen == 0 => true,
+        Some(_) => return Err(bad("`threads` may be `all`, of the whole run".to_owned())),
     };
-    let view = move |name, report: &_| match &span {
+    let view = move |name, report: &_| match parameters.chosen().first() {
         None => json(&FlameView::of_run(name, report, time, all_threads)),
-        Some(handle) => match FlameView::of_span(name, report, handle, time) {
+        Some(chosen) => match FlameView::of_spans(name, report, *chosen, time) {
             Some(view) => json(&view),
-            None => Err(ApiError::no_handle(name, handle)),
+            None => Err(ApiError::no_handle(name, &chosen.to_string())),
         },
     };
     shelf.view(&recording, view).await

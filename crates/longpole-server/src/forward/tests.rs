@@ -2,7 +2,7 @@
 //! stalled, unwilling or out of their mind.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
@@ -27,6 +27,10 @@ impl Keep for Discard {
     }
 
     fn resource_event(&mut self, _: ResourceEvent) -> Result<(), KeepError> {
+        Ok(())
+    }
+
+    fn listens(&mut self, _: u32, _: SocketAddr) -> Result<(), KeepError> {
         Ok(())
     }
 
@@ -784,6 +788,9 @@ fn one_run_inside_another_hands_its_spans_on_to_it() {
                 Ok(())
             }
             fn resource_event(&mut self, _: ResourceEvent) -> Result<(), KeepError> {
+                Ok(())
+            }
+            fn listens(&mut self, _: u32, _: SocketAddr) -> Result<(), KeepError> {
                 Ok(())
             }
             fn log_event(&mut self, _: TraceId, _: SpanId, _: SpanEvent) -> Result<(), KeepError> {

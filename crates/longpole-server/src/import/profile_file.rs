@@ -1,10 +1,13 @@
 //! pprof and folded stacks become a recording: stacks with weights, and no moment for any of them.
 //!
-//! A recording whose clock was never read is what says so: its samples belong to no span and stand on no timeline.
+//! A recording whose clock was never read is what says so: its samples stand on no timeline, and belong to no span but those that
+//! their labels name.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use longpole_model::{CaptureMode, ContextRecord, Loss, LossKind, Monotonic, Recording, Sample, StackId, Timestamp};
+use longpole_analysis::label_links::LabelledSpans;
+use longpole_model::{CaptureMode, ContextRecord, Loss, LossKind, Monotonic, Recording, Sample, SampleLink, SpanLabel, StackId, Timestamp};
 use longpole_store::Assembler;
 use longpole_wire::profile::{Profile, ValueType};
 
@@ -89,8 +92,25 @@ impl Weights {
     }
 }
 
-/// The recording of a profile. `written` is when its file was: the profile's own time, where it does not say that.
-pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Result<Recording, NoTime> {
+/// What labels say of the samples of a recording.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    distinct: Vec<SpanLabel>,
+    /// For each sample the place of its label.
+    of_sample: Vec<u32>,
+}
+
+impl Labels {
+    /// Ties the samples of a recording to its spans.
+    pub(super) fn tie(&self, recording: &mut Recording) {
+        let spans = LabelledSpans::of(&recording.spans);
+        let links: Vec<SampleLink> = self.distinct.iter().map(|label| spans.link(label)).collect();
+        recording.sample_links = self.of_sample.iter().map(|&label| links[label as usize]).collect();
+    }
+}
+
+/// The recording of a profile, and its labels. `written` is when its file was: the profile's own time, where it does not say that.
+pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Result<(Recording, Labels), NoTime> {
     let Some(weights) = Weights::of(&profile) else { return Err(NoTime { types: profile.types }) };
     let mut run = unseen_run(vec!["import".to_owned(), path.to_string_lossy().into_owned()]);
     run.mode = CaptureMode::Imported;
@@ -102,14 +122,16 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
     let all = profile.samples.iter().fold(0u64, |sum, sample| sum.saturating_add(weights.count(&sample.values)));
     let is_each = all <= SAMPLES_MAX;
     let mut recording = Assembler::new(run).finish();
+    let (mut labels, mut places) = (Labels::default(), HashMap::new());
     for known in &profile.samples {
         let nanos = weights.nanos(&known.values);
         let count = if is_each { weights.count(&known.values) } else { 1 };
-        let context = match known.span {
-            Some((trace_id, span_id)) => ContextRecord::Span { trace_id, span_id },
-            None => ContextRecord::Absent,
-        };
+        let label = *places.entry(&known.span).or_insert_with(|| {
+            labels.distinct.push(known.span.clone());
+            labels.distinct.len() as u32 - 1
+        });
         for number in 0..count {
+            labels.of_sample.push(label);
             recording.samples.push(Sample {
                 time: Monotonic(0),
                 pid: known.pid,
@@ -118,15 +140,16 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
                 stack: StackId(known.stack),
                 // What does not divide goes to the first ones.
                 weight_nanos: nanos / count + u64::from(number < nanos % count),
-                context,
+                context: ContextRecord::Absent,
             });
         }
     }
+    labels.tie(&mut recording);
     (recording.stacks, recording.locations, recording.mappings) = (profile.stacks, profile.locations, profile.mappings);
     let mut losses = vec![Loss::new(
         LossKind::SamplesUntimed,
         all,
-        "the file says how often each stack was seen and not when: they belong to no span and stand on no timeline",
+        "the file says how often each stack was seen and not when: they stand on no timeline, and belong to no span but those that labels name",
     )];
     if weights.is_assumed {
         losses.push(Loss::new(
@@ -147,5 +170,5 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
         losses.push(Loss::new(LossKind::OtherSignals, profile.samples.len() as u64, detail));
     }
     losses.into_iter().for_each(|loss| loss.merge_into(&mut recording.losses));
-    Ok(recording)
+    Ok((recording, labels))
 }

@@ -3,12 +3,15 @@
 
 use std::borrow::Cow;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
-use longpole_model::sink::EventRef;
+use longpole_analysis::callees::{self, Called};
+use longpole_model::sink::{EventRef, ValueRef};
 use longpole_model::{Loss, LossKind, Resource, ResourceEvent, Scope, Span, SpanBatch, SpanId, SpanRef, SpanSink, Timestamp, TraceId};
 use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::redact::Redactor;
@@ -19,7 +22,8 @@ use super::connections::Connection;
 use super::{Compression, Encoding, Keep, KeepError, Signal};
 use crate::forward::twins::{self, Twins};
 use crate::forward::{CameBy, Forwarder, Parcel};
-use crate::limits::{CONVERTED_SPANS_MAX, INFLATED_BYTES_MAX};
+use crate::limits::{CALLED_PER_REQUEST_MAX, CONVERTED_SPANS_MAX, INFLATED_BYTES_MAX};
+use crate::listeners::ListenerFinder;
 use crate::loss_book::LossBook;
 use crate::peer::PeerFinder;
 
@@ -143,7 +147,8 @@ pub(super) fn keep_all(
 ) {
     let redactor = (!keep_credentials).then(Redactor::default);
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
-    let mut keeper = Keeper { keep, finder: PeerFinder::default(), redactor, limits, book, forwarder, twins };
+    let (finder, listeners) = (PeerFinder::default(), ListenerFinder::default());
+    let mut keeper = Keeper { keep, finder, listeners, redactor, limits, book, forwarder, twins };
     for (job, reply) in queue {
         // The client may have hung up meanwhile, or never wanted to know; what was kept stays kept.
         let _ = reply.send(keeper.serve(&job));
@@ -155,6 +160,7 @@ pub(super) fn keep_all(
 struct Keeper<'a> {
     keep: Box<dyn Keep>,
     finder: PeerFinder,
+    listeners: ListenerFinder,
     /// `None` where credentials are kept.
     redactor: Option<Redactor>,
     limits: Limits,
@@ -191,7 +197,7 @@ impl Keeper<'_> {
         if let Err(error) = decode(&bytes, encoding, &self.limits, &mut check) {
             return Verdict::Undecodable(error.to_string());
         }
-        let Check { spans, losses, pid_missing, payloads, credentials, twins, .. } = check;
+        let Check { spans, losses, pid_missing, payloads, credentials, twins, called, .. } = check;
         // Looking up the peer reads through /proc, so it is done only where a span would have no process without it.
         let peer_pid = if pid_missing { job.connection.peer_pid(&mut self.finder) } else { None };
         let clean = (payloads || credentials).then(|| self.clean(&bytes, encoding, payloads));
@@ -202,6 +208,7 @@ impl Keeper<'_> {
         if let Err(error) = kept {
             return Verdict::not_kept(&error);
         }
+        self.keep_listeners(&called);
         let of_invalid = || losses.iter().filter(|loss| loss.kind == LossKind::SpansInvalid);
         let rejected = of_invalid().map(|loss| loss.count).sum();
         let message = of_invalid().map(|loss| &*loss.detail).collect::<Vec<_>>().join("; ");
@@ -225,6 +232,15 @@ impl Keeper<'_> {
             None => self.forwarder.send(&parcel),
         }
         Verdict::Kept { rejected, message }
+    }
+
+    /// Keeps who listens at addresses that spans call.
+    fn keep_listeners(&mut self, called: &[SocketAddr]) {
+        for (pid, address) in self.listeners.look(called, Instant::now()) {
+            if let Err(error) = self.keep.listens(pid, address) {
+                self.book.add(LossKind::RequestsRefused, 1, format!("who listens at an address that a span calls: {error}"));
+            }
+        }
     }
 
     /// Hands on what no request is waited for.
@@ -256,10 +272,13 @@ impl Keeper<'_> {
         let peer_pid = job.connection.peer_pid(&mut self.finder);
         let (keep, forwarder, book) = (self.keep.as_mut(), self.forwarder, self.book);
         let redactor = self.redactor.as_mut();
-        let mut convert = Convert { keep, forwarder, book, redactor, peer_pid, batch: SpanBatch::default(), failed: None };
+        let (batch, called) = (SpanBatch::default(), Vec::new());
+        let mut convert = Convert { keep, forwarder, book, redactor, peer_pid, batch, called, failed: None };
         let decoded = zipkin::decode(&bytes, format, &self.limits, &mut convert);
         convert.give();
-        match (decoded, convert.failed) {
+        let Convert { failed, called, .. } = convert;
+        self.keep_listeners(&called);
+        match (decoded, failed) {
             (Err(error), _) => Verdict::Undecodable(error.to_string()),
             (Ok(()), Some(error)) => Verdict::not_kept(&error),
             (Ok(()), None) => Verdict::whole(),
@@ -375,6 +394,8 @@ struct Convert<'a> {
     redactor: Option<&'a mut Redactor>,
     peer_pid: Option<u32>,
     batch: SpanBatch,
+    /// Addresses that the spans call.
+    called: Vec<SocketAddr>,
     /// Why nothing more is kept: the client is to send all of it again.
     failed: Option<KeepError>,
 }
@@ -386,6 +407,7 @@ impl Convert<'_> {
             self.book.add(loss.kind, loss.count, loss.detail);
         }
         let spans = std::mem::take(&mut self.batch.spans);
+        spans.iter().filter_map(callees::address_of).for_each(|address| note_called(&mut self.called, address));
         if spans.is_empty() || self.failed.is_some() {
             return;
         }
@@ -490,6 +512,30 @@ struct Check<'a> {
     resource_without_pid: bool,
     /// Such spans came.
     pid_missing: bool,
+    /// Addresses that spans call.
+    called: Vec<SocketAddr>,
+}
+
+fn note_called(called: &mut Vec<SocketAddr>, address: SocketAddr) {
+    if called.len() < CALLED_PER_REQUEST_MAX && !called.contains(&address) {
+        called.push(address);
+    }
+}
+
+/// The address that a span calls.
+fn called_by(span: &SpanRef<'_>) -> Option<SocketAddr> {
+    if !callees::calls(span.kind) {
+        return None;
+    }
+    let mut called = Called::default();
+    for (key, value) in span.attributes {
+        match value {
+            ValueRef::Str(text) => called.add(key, Some(text), None),
+            ValueRef::Int(number) => called.add(key, None, Some(*number)),
+            _ => {}
+        }
+    }
+    called.address()
 }
 
 impl Check<'_> {
@@ -516,6 +562,9 @@ impl SpanSink for Check<'_> {
         self.look(|redactor| redactor.concerns_span(&span));
         self.spans += 1;
         self.pid_missing |= self.resource_without_pid;
+        if let Some(address) = called_by(&span) {
+            note_called(&mut self.called, address);
+        }
     }
 
     fn loss(&mut self, loss: Loss) {

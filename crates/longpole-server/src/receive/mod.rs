@@ -62,6 +62,9 @@ pub trait Keep: Send + 'static {
     /// Keeps one event of Pulumi's engine, reduced to identity: no input, output or secret is in it. Its time is when it came.
     fn resource_event(&mut self, event: ResourceEvent) -> Result<(), KeepError>;
 
+    /// Keeps that a process takes connections at an address that a span calls.
+    fn listens(&mut self, pid: u32, address: SocketAddr) -> Result<(), KeepError>;
+
     /// Keeps a log record that names a span: an event of it, which may come before the span itself or without it.
     fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), KeepError>;
 }

@@ -1,7 +1,7 @@
 //! The door from outside: a receiver on a real port, real clients, raw bytes where a client would not misbehave enough.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpListener as Listener, TcpStream};
 use std::sync::{Condvar, Mutex};
 
 use flate2::Compression as Level;
@@ -42,6 +42,7 @@ struct Memory(Arc<(Mutex<State>, Condvar)>);
 struct State {
     kept: Vec<Kept>,
     resource_events: Vec<ResourceEvent>,
+    listens: Vec<(u32, SocketAddr)>,
     log_events: Vec<(TraceId, SpanId, SpanEvent)>,
     broken: bool,
     held: bool,
@@ -78,6 +79,11 @@ impl Keep for Memory {
 
     fn resource_event(&mut self, event: ResourceEvent) -> Result<(), KeepError> {
         self.set(|state| state.resource_events.push(event));
+        Ok(())
+    }
+
+    fn listens(&mut self, pid: u32, address: SocketAddr) -> Result<(), KeepError> {
+        self.set(|state| state.listens.push((pid, address)));
         Ok(())
     }
 
@@ -331,6 +337,24 @@ fn the_process_is_looked_up_only_where_the_request_does_not_say_it() {
     let pids: Vec<_> = memory.kept().into_iter().map(|(_, _, pid)| pid).collect();
     assert_eq!(pids, [None, Some(std::process::id())]);
     receiver.finish(SOON);
+}
+
+#[test]
+fn who_listens_where_a_span_calls_is_kept_once() {
+    let (receiver, memory) = start();
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut request = spans(&["call", "call again", "serve"]);
+    for (i, span) in request.resource_spans[0].scope_spans[0].spans.iter_mut().enumerate() {
+        span.kind = if i < 2 { 3 } else { 2 };
+        let port = Value::IntValue(if i < 2 { address.port() } else { receiver.port() }.into());
+        span.attributes = vec![attribute("server.address", Value::StringValue("localhost".into())), attribute("server.port", port)];
+    }
+    for _ in 0..2 {
+        assert_eq!(post(receiver.port(), "/v1/traces", "Content-Type: application/x-protobuf\r\n", &request.encode_to_vec()).status, 200);
+    }
+    // Not the address that a server says of itself.
+    assert_eq!(memory.0.0.lock().unwrap().listens, [(std::process::id(), address)]);
 }
 
 #[test]

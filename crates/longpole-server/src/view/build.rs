@@ -14,7 +14,7 @@ use longpole_analysis::threads::{self, ThreadLife};
 use longpole_analysis::trace_tree::{Edge, NodeSource, Note};
 use longpole_analysis::{Handle, Report};
 use longpole_model::{
-    AttributeValue, Attributes, Exit, Process, RecorderCost, Runtime, SpanEvent, SpanLink, StatusCode, Timestamp, Wait, WaitKind,
+    AttributeValue, Attributes, Exit, Process, RecorderCost, Runtime, SpanEvent, SpanLink, StatusCode, Timestamp, TraceId, Wait, WaitKind,
 };
 use longpole_store::StoredRecording;
 use serde_json::Value;
@@ -44,6 +44,9 @@ const POLE_SPANS_MAX: usize = 100;
 
 /// Spans listed for a function.
 const FRAME_SPANS_MAX: usize = 500;
+
+/// Operations listed for a function.
+const FRAME_OPERATIONS_MAX: usize = 100;
 
 /// Whole numbers beyond it do not fit a double, which is what most readers of JSON make of a number.
 const EXACT_IN_DOUBLE: u64 = 1 << 53;
@@ -222,6 +225,7 @@ impl PoleView {
             evidence: pole.savings.evidence.as_str(),
             states: report.states_on_path(&pole.nodes).into(),
             reason: ReasonView { code: reason.code.as_str(), text: reason.text, function: reason.function },
+            callee: CalleeView::new(report, &pole.nodes, POLE_FRAMES_MAX),
             contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
             limited_by: pole.limited_by.map(|node| LimitView {
                 handle: node_handle(node),
@@ -359,6 +363,8 @@ impl SpanView {
             NodeSource::Process(_) => None,
         };
         let own = report.own_samples(index);
+        let few_samples = (own.len() as u64) < FEW_SAMPLES;
+        let with_descendants = report.subtree_samples(index).count() as u64;
         let mut functions = report.top_functions(own);
         functions.truncate(SPAN_FRAMES_MAX);
         Some(SpanView {
@@ -399,12 +405,10 @@ impl SpanView {
                 .take(SPAN_WAITS_MAX)
                 .map(|(wait, nanos)| WaitView::new(report, wait, nanos))
                 .collect(),
-            samples: SpanSamplesView {
-                own: own.len() as u64,
-                with_descendants: report.subtree_samples(index).count() as u64,
-                links: report.link_counts(own.iter().copied()).into(),
-            },
-            few_samples: (own.len() as u64) < FEW_SAMPLES,
+            callee: CalleeView::new(report, &[index], SPAN_FRAMES_MAX),
+            samples: SpanSamplesView { own: own.len() as u64, with_descendants, links: report.link_counts(own.iter().copied()).into() },
+            few_samples,
+            same_name: if few_samples { same_name(report, index, with_descendants) } else { None },
             savings: SavingsView::new(&report.savings(index), report.critical_path().on_path_nanos[index]),
             top_frames: top_frames(report, &functions),
             children: forest.children(index).count() as u64,
@@ -472,8 +476,19 @@ impl FlameView {
 
     /// A span and its descendants; for a pole all its spans. `None` where the handle names neither.
     pub fn of_span(recording: impl Display, report: &Report, handle: &str, time: FlameTime) -> Option<Self> {
-        let (nodes, handle, title) = roots_of(report, handle)?;
-        Some(Self::of_flame(recording, report, &report.flame(Some(&nodes), time), Some(handle.to_string()), title))
+        Self::of_spans(recording, report, Chosen::Handle(handle), time)
+    }
+
+    /// These spans and their descendants; `None` where there are none.
+    pub fn of_spans(recording: impl Display, report: &Report, chosen: Chosen<'_>, time: FlameTime) -> Option<Self> {
+        let roots = roots_of(report, chosen)?;
+        let flame = report.flame(Some(&roots.nodes), time);
+        let same_name = match roots.nodes[..] {
+            [node] if flame.few_samples() => same_name(report, node, flame.tree.samples),
+            _ => None,
+        };
+        let view = Self::of_flame(recording, report, &flame, roots.handle.map(|handle| handle.to_string()), roots.title);
+        Some(FlameView { name: roots.name, trace_id: roots.trace_id, same_name, ..view })
     }
 
     fn of_flame(recording: impl Display, report: &Report, flame: &Flame, span: Option<String>, title: String) -> Self {
@@ -499,12 +514,15 @@ impl FlameView {
         FlameView {
             recording: recording.to_string(),
             span,
+            name: None,
+            trace_id: None,
             title,
             time: flame.time.as_str(),
             samples: tree.samples,
             left_out_waits: flame.left_out_waits,
             weight_nanos: nanos(tree.total_nanos[0]),
             few_samples: flame.few_samples(),
+            same_name: None,
             links: flame.links.into(),
             frames,
             nodes,
@@ -554,26 +572,34 @@ impl FrameView {
                     share: part.share,
                 })
                 .collect(),
+            operations: ran_in
+                .operations
+                .iter()
+                .take(FRAME_OPERATIONS_MAX)
+                .map(|part| FrameOperationView {
+                    service: report.service(part.example).to_owned(),
+                    name: report.name(part.example).to_owned(),
+                    spans: part.nodes,
+                    samples: part.samples,
+                    total_nanos: nanos(part.total_nanos),
+                    share: part.share,
+                })
+                .collect(),
             unlinked_samples: ran_in.unlinked_samples,
+            ambiguous_samples: ran_in.ambiguous_samples,
             truncated: SpansTruncated { spans: ran_in.nodes.len().saturating_sub(FRAME_SPANS_MAX) },
         })
     }
 }
 
 impl TopView {
-    /// At most `limit` functions (0: all) of the run, or of a span or pole with its descendants; `None` where the handle names neither.
-    pub fn new(recording: impl Display, report: &Report, handle: Option<&str>, (by_total, limit): (bool, usize)) -> Option<Self> {
-        let (roots, handle) = match handle {
-            None => (None, None),
-            Some(handle) => {
-                let (roots, handle, _) = roots_of(report, handle)?;
-                (Some(roots), Some(handle.to_string()))
-            }
+    /// At most `limit` functions (0: all) of the run, or of spans with their descendants; `None` where there are no such spans.
+    pub fn new(recording: impl Display, report: &Report, chosen: Option<Chosen<'_>>, (by_total, limit): (bool, usize)) -> Option<Self> {
+        let roots = match chosen {
+            None => None,
+            Some(chosen) => Some(roots_of(report, chosen)?),
         };
-        let samples: Vec<u32> = match &roots {
-            Some(roots) => roots.iter().flat_map(|&root| report.subtree_samples(root)).collect(),
-            None => report.all_samples().collect(),
-        };
+        let samples = report.samples_below(roots.as_ref().map(|roots| roots.nodes.as_slice()));
         let mut functions = report.top_functions(&samples);
         functions.sort_by_key(|f| {
             let (own, total) = (f.weight.self_nanos, f.weight.total_nanos);
@@ -584,7 +610,9 @@ impl TopView {
         let weight = samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum();
         Some(TopView {
             recording: recording.to_string(),
-            span: handle,
+            span: roots.as_ref().and_then(|roots| roots.handle).map(|handle| handle.to_string()),
+            name: roots.as_ref().and_then(|roots| roots.name.clone()),
+            trace_id: roots.as_ref().and_then(|roots| roots.trace_id.clone()),
             samples: samples.len() as u64,
             weight_nanos: nanos(weight),
             functions: top_frames(report, &functions),
@@ -636,23 +664,109 @@ impl BlockedView {
     }
 }
 
-/// The nodes of a span or pole, none below another; the handle to call them by; what they are, for people.
-pub(crate) fn roots_of(report: &Report, handle: &str) -> Option<(Vec<usize>, Handle, String)> {
-    let (mut nodes, handle, title) = match handle.parse().ok()? {
-        Handle::Node(node) => (vec![report.node_of(Handle::Node(node))?], Handle::Node(node), report.name(node).to_owned()),
-        Handle::Pole(index) => {
-            let pole = report.poles().get(index)?;
-            match pole.nodes[..] {
-                [node] => (vec![node], Handle::Node(node), report.name(node).to_owned()),
-                _ => (pole.nodes.clone(), Handle::Pole(index), format!("{} ×{}", pole.name, pole.nodes.len())),
-            }
+/// Which spans a view is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chosen<'a> {
+    /// A span, or the spans of a pole: `s12`, `p1`.
+    Handle(&'a str),
+    /// All spans of a name.
+    Name(&'a str),
+    /// All spans of a trace, by its id or so much of its beginning that no other trace has it.
+    Trace(&'a str),
+}
+
+impl Display for Chosen<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Chosen::Handle(handle) => f.write_str(handle),
+            Chosen::Name(name) => write!(f, "span called “{name}”"),
+            Chosen::Trace(id) => write!(f, "single trace {id}"),
         }
-        Handle::Function(_) => return None,
+    }
+}
+
+/// Spans, none below another.
+pub(crate) struct Roots {
+    pub(crate) nodes: Vec<usize>,
+    /// What to call them by, where they are a span or a pole.
+    handle: Option<Handle>,
+    name: Option<String>,
+    trace_id: Option<String>,
+    /// What they are, for people.
+    title: String,
+}
+
+/// The spans that are meant; `None` where there are none.
+pub(crate) fn roots_of(report: &Report, chosen: Chosen<'_>) -> Option<Roots> {
+    let counted = |nodes: &[usize], what: &str| if let [_] = nodes { what.to_owned() } else { format!("{what} ×{}", nodes.len()) };
+    let none = Roots { nodes: Vec::new(), handle: None, name: None, trace_id: None, title: String::new() };
+    let roots = match chosen {
+        Chosen::Handle(handle) => match handle.parse().ok()? {
+            Handle::Node(node) => {
+                let handle = Some(Handle::Node(node));
+                Roots { nodes: vec![report.node_of(Handle::Node(node))?], handle, title: report.name(node).to_owned(), ..none }
+            }
+            Handle::Pole(index) => {
+                let pole = report.poles().get(index)?;
+                let handle = Some(if let [node] = pole.nodes[..] { Handle::Node(node) } else { Handle::Pole(index) });
+                Roots { nodes: pole.nodes.clone(), handle, title: counted(&pole.nodes, &pole.name), ..none }
+            }
+            Handle::Function(_) => return None,
+        },
+        Chosen::Name(name) => {
+            let nodes = report.nodes_of_name(name);
+            Roots { title: counted(&nodes, name), nodes, name: Some(name.to_owned()), ..none }
+        }
+        Chosen::Trace(id) => {
+            let trace = trace_of(report, id)?;
+            let nodes = report.nodes_of_trace(trace);
+            Roots { title: format!("trace {trace}"), nodes, trace_id: Some(trace.to_string()), ..none }
+        }
     };
-    // Nodes stand in tree order; one inside another brings nothing that the outer one did not bring.
-    let mut covered = 0;
-    nodes.retain(|node| (*node >= covered).then(|| covered = report.forest().nodes[*node].subtree_end()).is_some());
-    Some((nodes, handle, title))
+    // One inside another brings nothing that the outer one did not bring.
+    (!roots.nodes.is_empty()).then(|| Roots { nodes: report.outermost(roots.nodes), ..roots })
+}
+
+/// The trace whose id is this, or alone begins with it.
+fn trace_of(report: &Report, id: &str) -> Option<TraceId> {
+    let id = id.to_ascii_lowercase();
+    let mut traces: Vec<TraceId> = report.recording().spans.iter().map(|span| span.trace_id).collect();
+    traces.sort_unstable();
+    traces.dedup();
+    traces.retain(|trace| trace.to_string().starts_with(&id));
+    if let [trace] = traces[..] { Some(trace) } else { None }
+}
+
+/// What all spans of this one's name have, where they are more and have more samples.
+fn same_name(report: &Report, node: usize, samples: u64) -> Option<SameNameView> {
+    let name = report.name(node);
+    let nodes = report.nodes_of_name(name);
+    let spans = nodes.len() as u64;
+    let all = report.samples_below(Some(&report.outermost(nodes))).len() as u64;
+    (spans > 1 && all > samples).then(|| SameNameView { name: name.to_owned(), spans, samples: all })
+}
+
+impl CalleeView {
+    fn new(report: &Report, nodes: &[usize], most: usize) -> Option<Self> {
+        let callee = report.callee(nodes)?;
+        let processes = &report.recording().processes;
+        let mut functions = report.top_functions(&callee.samples);
+        functions.truncate(most);
+        Some(CalleeView {
+            address: callee.address.to_string(),
+            processes: callee
+                .processes
+                .iter()
+                .map(|&at| CalleeProcessView { pid: processes[at].pid, name: report.forest().program(report.recording(), at).to_owned() })
+                .collect(),
+            answers: callee.answers,
+            samples: callee.samples.len() as u64,
+            weight_nanos: nanos(callee.samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum()),
+            top_frames: top_frames(report, &functions),
+            waits: callee.waits.iter().take(most).map(|(wait, nanos)| WaitView::new(report, wait, *nanos)).collect(),
+            text: report.callee_words(nodes),
+        })
+    }
 }
 
 impl WaitView {

@@ -76,7 +76,7 @@ fn poles_say_what_they_save_and_why_they_are_long() {
             "saves_own_nanos": [55 * MS, 55 * MS], "saves_with_those_before_nanos": [55 * MS, 55 * MS], "evidence": "declared",
             "states": estimated(2, 53),
             "reason": { "code": "waits", "text": "96 % unaccounted, 3 % on-CPU", "function": null },
-            "contains": null, "limited_by": null, "resource": null,
+            "callee": null, "contains": null, "limited_by": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
             "samples": 2, "weight_nanos": 2 * MS, "few_samples": true,
         })
@@ -152,9 +152,11 @@ fn a_span_tells_everything_about_itself() {
             "attributes": [], "resource": [{ "key": "service.name", "value": "aws" }], "events": [],
             "links": [{ "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000002", "handle": "s3" }],
             "states": estimated(2, 53), "states_with_descendants": estimated(2, 53),
-            "waits": [],
-            "samples": { "own": 2, "with_descendants": 2, "links": { "record": 2, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 0 } },
-            "few_samples": true,
+            "waits": [], "callee": null,
+            "samples": {
+                "own": 2, "with_descendants": 2, "links": { "record": 2, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 0 },
+            },
+            "few_samples": true, "same_name": null,
             "savings": {
                 "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
                 "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared", "on_path_nanos": 55 * MS,
@@ -216,7 +218,7 @@ fn a_flame_graph_stands_in_columns() {
     assert_eq!(
         json_of(FlameView::of_span("r7", &deploy(), "s2", FlameTime::OnCpu)),
         json!({
-            "recording": "r7", "time": "on_cpu", "span": "s2", "title": "deploy", "samples": 32, "left_out_waits": 0, "weight_nanos": 32 * MS, "few_samples": false,
+            "recording": "r7", "time": "on_cpu", "span": "s2", "name": null, "trace_id": null, "same_name": null, "title": "deploy", "samples": 32, "left_out_waits": 0, "weight_nanos": 32 * MS, "few_samples": false,
             "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 0 },
             "frames": [
                 frame("f1", "main", "", 0), frame("f3", "compress", "src/bundle.rs", 12), frame("f4", "hash", "", 0),
@@ -260,11 +262,13 @@ sample 60ms x2 every 1ms  pid 2 tid 2  [second] main
 #[test]
 fn a_function_knows_the_spans_it_ran_in() {
     let span = |handle: &str, name: &str, samples: u64| json!({ "handle": handle, "service": "aws", "name": name, "samples": samples, "total_nanos": samples as i64 * MS, "share": 1.0 });
+    let operation = |name: &str, samples: u64| json!({ "service": "aws", "name": name, "spans": 1, "samples": samples, "total_nanos": samples as i64 * MS, "share": 1.0 });
     assert_eq!(
         json_of(FrameView::new("r7", &deploy(), "f1")),
         json!({
             "recording": "r7", "handle": "f1", "function": "main", "file": "", "runtime": null, "samples": 32, "total_nanos": 32 * MS, "self_nanos": 0,
-            "spans": [span("s3", "create bundle", 30), span("s4", "create db", 2)], "unlinked_samples": 0, "truncated": { "spans": 0 },
+            "spans": [span("s3", "create bundle", 30), span("s4", "create db", 2)], "unlinked_samples": 0, "ambiguous_samples": 0, "truncated": { "spans": 0 },
+            "operations": [operation("create bundle", 30), operation("create db", 2)],
         })
     );
     let other = FrameView::new("r7", &deploy(), "f6").unwrap();

@@ -1,5 +1,7 @@
 //! Processes.
 
+use std::net::SocketAddr;
+
 use arrow::array::{ArrayRef, Int64Array};
 use longpole_model::{Clock, Exit, Monotonic, Process, Timestamp};
 
@@ -26,6 +28,7 @@ pub(crate) static TABLE: Table = Table::new(
             "Its exit code; NULL where a signal killed it, it outlived the recording, or nobody could see it (before Linux 6.15 only where its parent was slow to take notice).",
         ),
         optional("exit_signal", Kind::Int, "The signal that killed it."),
+        optional("listens", Kind::Texts, "Addresses at which it took connections, of those that spans call: `127.0.0.1:8080`."),
     ],
     || TABLE.arrow_schema(),
 );
@@ -36,6 +39,8 @@ pub(super) fn unix(clock: &Clock, time: Option<Monotonic>) -> Option<i64> {
 }
 
 pub(crate) fn build(rows: &[Process], clock: &Clock) -> Vec<ArrayRef> {
+    let words = |process: &Process| process.listens.iter().map(SocketAddr::to_string).collect();
+    let listens: Vec<Vec<String>> = rows.iter().map(words).collect();
     vec![
         array::number(rows.iter().map(|process| process.pid)),
         array::optional_number(rows.iter().map(|process| process.parent_pid)),
@@ -49,6 +54,7 @@ pub(crate) fn build(rows: &[Process], clock: &Clock) -> Vec<ArrayRef> {
         array::optional_unsigned(rows.iter().map(|process| process.end.map(|end| end.0))),
         array::optional_int(rows.iter().map(|process| exit_code(process.exit))),
         array::optional_int(rows.iter().map(|process| exit_signal(process.exit))),
+        array::texts(listens.iter().map(Vec::as_slice)),
     ]
 }
 
@@ -84,6 +90,8 @@ pub(crate) fn read(batch: &Batch<'_>, processes: &mut Vec<Process>) -> Rows<()> 
     let (executable, arguments, execed) = (batch.text("executable")?, batch.list("arguments")?, batch.bool("execed")?);
     let (start, end) = (batch.int("start_time_monotonic_nano")?, batch.int("end_time_monotonic_nano")?);
     let (code, signal) = (batch.added("exit_code", Batch::int)?, batch.added("exit_signal", Batch::int)?);
+    let listens = batch.added("listens", Batch::list)?;
+    let address = |text: &String| text.parse().map_err(|_| BadRows(format!("{text} is no address")));
     for row in batch.rows() {
         let status = |column: Option<&Int64Array>| column.and_then(|column| at(column, row, |row| column.value(row)));
         processes.push(Process {
@@ -96,6 +104,10 @@ pub(crate) fn read(batch: &Batch<'_>, processes: &mut Vec<Process>) -> Rows<()> 
             end: unsigned_at(end, row).map(Monotonic),
             execed: execed.value(row),
             exit: exit_of(status(code), status(signal))?,
+            listens: match listens {
+                Some(listens) => texts_at("listens", listens, row)?.iter().map(address).collect::<Rows<_>>()?,
+                None => Vec::new(),
+            },
         });
     }
     Ok(())
@@ -122,13 +134,14 @@ mod tests {
             end: None,
             execed: true,
             exit: Some(Exit::Code(3)),
+            listens: vec!["127.0.0.1:80".parse().unwrap()],
         };
         let columns = build(std::slice::from_ref(&process), &Clock::default());
         let fields = TABLE.schema().fields().to_vec();
-        let older = fields.len() - 2;
+        let older = fields.len() - 3;
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields[..older].to_vec())), columns[..older].to_vec()).unwrap();
         let mut found = Vec::new();
         read(&Batch::new(&TABLE, &batch), &mut found).unwrap();
-        assert_eq!(found, [Process { exit: None, ..process }]);
+        assert_eq!(found, [Process { exit: None, listens: Vec::new(), ..process }]);
     }
 }

@@ -15,7 +15,7 @@ use std::io::Read;
 
 use longpole_model::stack::{Location, LocationKind};
 use longpole_model::time::Timestamp;
-use longpole_model::{Frame, LocationId, Mapping, SpanId, Stack, StackId, TraceId};
+use longpole_model::{Frame, LocationId, Mapping, SpanLabel, Stack, StackId};
 
 use crate::error::FileError;
 use crate::limits::Limits;
@@ -74,8 +74,8 @@ pub struct ProfileSample {
     pub pid: u32,
     /// Thread, 0 where it is not said.
     pub tid: u32,
-    /// The span that was current, where a label names it.
-    pub span: Option<(TraceId, SpanId)>,
+    /// What labels say of the span that was current.
+    pub span: SpanLabel,
 }
 
 /// A profile.

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use longpole_model::stack::{LocationKind, Runtime};
 use longpole_model::time::Timestamp;
-use longpole_model::{AbsAddr, Frame, LocationId, Mapping, MappingId, SpanId, TraceId, VirtOffset};
+use longpole_model::{AbsAddr, Frame, LocationId, Mapping, MappingId, SpanId, SpanLabel, TraceId, VirtOffset};
 
 use super::{Numbers, Profile, ProfileSample, ValueType, push_location};
 use crate::error::{DecodeError, Problem};
@@ -295,14 +295,14 @@ impl<'a> Tables<'a> {
             })
             .collect();
         let stack = numbers.stack(profile, &stack?);
-        let Labels { pid, tid, trace, span } = labels;
         let values = values.into_iter().map(u64::cast_signed).collect();
-        profile.samples.push(ProfileSample { stack, values, pid, tid, span: trace.zip(span) });
+        let (pid, tid) = (labels.pid, labels.tid);
+        profile.samples.push(ProfileSample { stack, values, pid, tid, span: labels.span() });
         Ok(())
     }
 
-    /// Labels have no names that all agree on. These are those of Go's OpenTelemetry, Pyroscope's and Datadog's profilers, and
-    /// of perf's converters.
+    /// Labels have no names that all agree on. These are those of Go's OpenTelemetry, Pyroscope's (`profile_id` is the id of a span) and
+    /// Datadog's profilers (with blanks, and ids as decimal numbers), and of perf's converters.
     fn label(&self, at: Reader<'a>, labels: &mut Labels) -> Result<(), DecodeError> {
         let (mut key, mut text, mut value) = (0, 0, 0);
         each(at, |reader, it| {
@@ -315,12 +315,21 @@ impl<'a> Tables<'a> {
             Ok(())
         })?;
         let (key, text) = (self.text(key, at)?, self.text(text, at)?);
+        let ids = || if text.is_empty() { SpanId::from_slice(&value.to_be_bytes()).into_iter().collect() } else { span_ids(&text) };
+        let name = || Some(text.clone()).filter(|text| !text.is_empty());
+        match key.as_str() {
+            "span_id" | "span id" | "otel.span_id" => labels.spans = ids(),
+            "profile_id" => labels.profile = ids(),
+            "local root span id" => labels.roots = ids(),
+            "span_name" | "otel.span_name" => labels.name = name(),
+            "trace endpoint" => labels.endpoint = name(),
+            _ => {}
+        }
         let value = u32::try_from(value).ok().filter(|value| *value > 0).or_else(|| text.parse().ok());
         match key.as_str() {
             "pid" | "process_id" => labels.pid = value.unwrap_or(0),
             "tid" | "thread_id" | "thread id" => labels.tid = value.unwrap_or(0),
-            "trace_id" | "trace id" => labels.trace = text.parse().ok(),
-            "span_id" | "span id" => labels.span = text.parse().ok(),
+            "trace_id" | "trace id" | "otel.trace_id" => labels.trace = text.parse().ok(),
             _ => {}
         }
         Ok(())
@@ -332,7 +341,27 @@ struct Labels {
     pid: u32,
     tid: u32,
     trace: Option<TraceId>,
-    span: Option<SpanId>,
+    spans: Vec<SpanId>,
+    profile: Vec<SpanId>,
+    roots: Vec<SpanId>,
+    name: Option<String>,
+    endpoint: Option<String>,
+}
+
+impl Labels {
+    /// What is said of the innermost span; where nothing is, of the outermost.
+    fn span(self) -> SpanLabel {
+        let span_ids = [self.spans, self.profile, self.roots].into_iter().find(|ids| !ids.is_empty()).unwrap_or_default();
+        SpanLabel { trace_id: self.trace, span_ids, name: self.name.or(self.endpoint) }
+    }
+}
+
+/// The ids that a text can mean: 16 digits in hex, or a decimal number of 64 bits.
+fn span_ids(text: &str) -> Vec<SpanId> {
+    let decimal = || SpanId::from_slice(&text.parse::<u64>().ok()?.to_be_bytes());
+    let mut ids: Vec<SpanId> = text.parse().ok().into_iter().chain(decimal()).collect();
+    ids.dedup();
+    ids
 }
 
 /// The bytes of a text in hex; none where it is something else, as build ids of Go are.

@@ -1,3 +1,5 @@
+use longpole_model::SpanId;
+
 use super::*;
 use crate::protobuf::{put_integer, put_message, put_set_bytes};
 
@@ -53,8 +55,43 @@ fn a_profile_of_go_has_its_times_and_its_labels() {
     assert_eq!(profile.period, Some((ValueType { name: "cpu".to_owned(), unit: "nanoseconds".to_owned() }, 10_000_000)));
     assert!(profile.start.is_some() && profile.duration_nanos > 0);
     assert!(profile.samples.iter().all(|sample| sample.values[1] == sample.values[0] * 10_000_000));
-    let spans: Vec<String> = profile.samples.iter().filter_map(|sample| sample.span).map(|(_, span)| span.to_string()).collect();
+    let spans: Vec<String> = profile.samples.iter().flat_map(|sample| &sample.span.span_ids).map(SpanId::to_string).collect();
     assert!(!spans.is_empty() && spans.iter().all(|span| span == "00f067aa0ba902b7"), "{spans:?}");
+}
+
+#[test]
+fn labels_name_spans_in_the_ways_of_other_profilers() {
+    let label = |labels: &[(&str, &str)]| {
+        let mut bytes = Vec::new();
+        put_message(&mut bytes, 1, |_| ());
+        put_set_bytes(&mut bytes, 6, b"");
+        for (key, text) in labels {
+            put_set_bytes(&mut bytes, 6, key.as_bytes());
+            put_set_bytes(&mut bytes, 6, text.as_bytes());
+        }
+        put_message(&mut bytes, 2, |out| {
+            put_set_bytes(out, 2, &[5]);
+            for place in 0..labels.len() as u64 {
+                put_message(out, 3, |out| {
+                    put_integer(out, 1, 1 + 2 * place);
+                    put_integer(out, 2, 2 + 2 * place);
+                });
+            }
+        });
+        decode(&bytes[..], ProfileFormat::Pprof, &Limits::default()).unwrap().samples.remove(0).span
+    };
+    let ids = |label: &SpanLabel| label.span_ids.iter().map(SpanId::to_string).collect::<Vec<_>>();
+    let pyroscope = label(&[("profile_id", "00f067aa0ba902b7"), ("span_name", "GET /")]);
+    assert_eq!(
+        (ids(&pyroscope), pyroscope.name.as_deref(), pyroscope.trace_id),
+        (vec!["00f067aa0ba902b7".to_owned()], Some("GET /"), None)
+    );
+    let datadog = label(&[("local root span id", "255"), ("span id", "256"), ("trace endpoint", "GET /users")]);
+    assert_eq!((ids(&datadog), datadog.name.as_deref()), (vec!["0000000000000100".to_owned()], Some("GET /users")));
+    assert_eq!(ids(&label(&[("local root span id", "255")])), ["00000000000000ff"]);
+    // What can be read in two ways is.
+    assert_eq!(ids(&label(&[("span id", "1000000000000000")])), ["1000000000000000", "00038d7ea4c68000"]);
+    assert_eq!(label(&[("span_id", "none"), ("trace_id", "x"), ("span_name", "")]), SpanLabel::default());
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use longpole_server::view;
 
-use super::recording::{Setting, in_order, is_handle, load, print, print_json};
-use super::span::not_found;
+use super::recording::{Setting, chosen, in_order, load, print, print_json};
+use super::span::none_chosen;
 use crate::args::{Format, FrameArguments, ThreadsArguments, TopArguments};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, function_words, pad, percent, right};
@@ -17,14 +17,11 @@ const KINDS_SHOWN: usize = 3;
 
 /// Prints the functions with the most time in themselves.
 pub(crate) fn top(setting: &Setting, arguments: &TopArguments) -> Result<()> {
-    let (span, recording) = match &arguments.span {
-        Some(handle) => (Some(handle.as_str()), arguments.recording.as_str()),
-        None if is_handle(&arguments.recording) => (Some(arguments.recording.as_str()), "last"),
-        None => (None, arguments.recording.as_str()),
-    };
+    let (chosen, recording) = chosen(&arguments.spans, &arguments.recording);
     let (name, report) = load(setting, recording)?;
     let order = (arguments.total, arguments.limit);
-    let view = view::TopView::new(&name, &report, span, order).ok_or_else(|| not_found(&name, span.unwrap_or_default()))?;
+    let none = || none_chosen(&name, chosen.unwrap_or(view::Chosen::Handle("")));
+    let view = view::TopView::new(&name, &report, chosen, order).ok_or_else(none)?;
     match arguments.format {
         Format::Json => print_json(&view),
         Format::Text => print(&top_text(&view, setting.style())),
@@ -32,7 +29,8 @@ pub(crate) fn top(setting: &Setting, arguments: &TopArguments) -> Result<()> {
 }
 
 fn top_text(view: &view::TopView, style: Style) -> String {
-    let what = view.span.as_deref().map_or_else(String::new, |span| format!("{span}  "));
+    let what = [&view.span, &view.name, &view.trace_id].into_iter().flatten().next();
+    let what = what.map_or_else(String::new, |what| format!("{}  ", fit(what, 60)));
     let mut out = format!("{}{}  {}\n", style.handle(&what), counted(view.samples, "sample", "samples"), style.faint(&view.recording));
     if view.functions.is_empty() {
         out.push_str(
@@ -97,8 +95,34 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
         counted(view.samples, "sample", "samples")
     ));
     if view.spans.is_empty() {
-        out.push_str(&format!("{} of it belong to no span\n", counted(view.unlinked_samples, "sample", "samples")));
-        return out;
+        return out + &unlinked(view);
+    }
+    if view.operations.iter().any(|operation| operation.spans > 1) {
+        out.push_str(&style.strong("OPERATIONS IT RAN IN\n"));
+        let unit = TimeUnit::of(view.operations.iter().map(|it| it.total_nanos).max().unwrap_or_default());
+        out.push_str(&style.faint(&format!(
+            "{}  {}  {}  {}  operation\n",
+            right("time", 9),
+            right("of it", 5),
+            right("of its own", 10),
+            right("spans", 6)
+        )));
+        for operation in view.operations.iter().take(SPANS_SHOWN) {
+            out.push_str(&format!(
+                "{}  {}  {}  {}  {}  {}\n",
+                right(&unit.show(operation.total_nanos), 9),
+                right(&percent(operation.total_nanos, view.total_nanos), 5),
+                right(&format!("{:.0}%", operation.share * 100.0), 10),
+                right(&count(operation.spans), 6),
+                fit(&operation.name, 40),
+                style.faint(&fit(&operation.service, 20))
+            ));
+        }
+        let more = view.operations.len().saturating_sub(SPANS_SHOWN);
+        if more > 0 {
+            out.push_str(&style.faint(&format!("… {more} more (--format json)\n")));
+        }
+        out.push('\n');
     }
     out.push_str(&style.strong("SPANS IT RAN IN\n"));
     let unit = TimeUnit::of(view.spans.iter().map(|span| span.total_nanos).max().unwrap_or_default());
@@ -118,9 +142,18 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
         out.push_str(&style.faint(&format!("… {more} more (--format json)\n")));
     }
     if view.unlinked_samples > 0 {
-        out.push_str(&format!("{} of it belong to no span\n", counted(view.unlinked_samples, "sample", "samples")));
+        out.push_str(&unlinked(view));
     }
     out
+}
+
+/// What of a function belongs to no span, or nobody can say to which.
+fn unlinked(view: &view::FrameView) -> String {
+    let ambiguous = match view.ambiguous_samples {
+        0 => String::new(),
+        some => format!(", of which {} could belong to several", count(some)),
+    };
+    format!("{} of it belong to no span{ambiguous}\n", counted(view.unlinked_samples, "sample", "samples"))
 }
 
 /// Prints where the life of each thread went.

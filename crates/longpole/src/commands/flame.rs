@@ -11,8 +11,8 @@ use longpole_server::view;
 
 use super::export;
 use super::flame_svg;
-use super::recording::{Setting, is_handle, load, print, print_json};
-use super::span::not_found;
+use super::recording::{Setting, chosen, load, print, print_json};
+use super::span::{none_chosen, same_name_line};
 use crate::args::{FlameArguments, FlameFormat};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, function_words, right};
@@ -25,12 +25,7 @@ const INDENT_MAX: usize = 30;
 
 /// Prints the flame graph of the recording, or of a span with its descendants.
 pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()> {
-    let (span, recording) = match &arguments.span {
-        Some(handle) => (Some(handle.as_str()), arguments.recording.as_str()),
-        // `flame p1` means what `flame --span p1` does.
-        None if is_handle(&arguments.recording) => (Some(arguments.recording.as_str()), "last"),
-        None => (None, arguments.recording.as_str()),
-    };
+    let (chosen, recording) = chosen(&arguments.spans, &arguments.recording);
     let (name, report) = load(setting, recording)?;
     let time = match (arguments.off_cpu, arguments.wall) {
         (true, _) => FlameTime::OffCpu,
@@ -39,19 +34,19 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
     };
     let output = arguments.output.as_deref();
     let format = arguments.format.unwrap_or_else(|| by_name(output));
-    if span.is_some() && arguments.all_threads {
+    if chosen.is_some() && arguments.all_threads {
         return Err(Failure::new(Kind::Usage, "--all-threads shows the whole run: a span has its own threads only").into());
     }
     if format == FlameFormat::Folded {
-        let selection = match span {
+        let selection = match chosen {
             None => Selection::of_run(time, arguments.all_threads),
-            Some(handle) => Selection::of_span(&report, handle, time).ok_or_else(|| not_found(&name, handle))?,
+            Some(chosen) => Selection::of_spans(&report, chosen, time).ok_or_else(|| none_chosen(&name, chosen))?,
         };
         return export::write_to(&report, longpole_server::export::Format::Folded, &selection, output);
     }
-    let view = match span {
+    let view = match chosen {
         None => view::FlameView::of_run(&name, &report, time, arguments.all_threads),
-        Some(handle) => view::FlameView::of_span(&name, &report, handle, time).ok_or_else(|| not_found(&name, handle))?,
+        Some(chosen) => view::FlameView::of_spans(&name, &report, chosen, time).ok_or_else(|| none_chosen(&name, chosen))?,
     };
     let written = match (format, output) {
         (FlameFormat::Json, None) => return print_json(&view),
@@ -86,13 +81,17 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
     };
     let mut out = format!("{}  {samples}  {}", style.strong(&view.title), style.faint(&view.recording));
     let links = &view.links;
-    if view.span.is_some() && links.inferred > 0 {
+    let is_of_spans = view.span.is_some() || view.name.is_some() || view.trace_id.is_some();
+    if is_of_spans && links.inferred > 0 {
         out.push_str(&format!("  ({} exact, {} inferred)", count(links.record + links.journal + links.label), count(links.inferred)));
     }
     if view.few_samples {
         out.push_str(&style.warning("  fewer than 20: a hint, not a measurement"));
     }
     out.push('\n');
+    if let Some(line) = view.same_name.as_ref().map(|all| same_name_line(&view.recording, all)) {
+        out.push_str(&format!("{line}\n"));
+    }
     if view.samples == 0 && off_cpu {
         out.push_str("No wait of 5 ms or longer was seen in it, idle workers left out.\n");
         out.push_str(&left_out(view, style));

@@ -1,6 +1,6 @@
 //! `import`: files that other tools wrote become recordings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
@@ -17,8 +17,11 @@ use crate::failure::{Failure, Kind};
 pub(crate) fn import(setting: &Setting, arguments: &ImportArguments) -> Result<()> {
     let store = setting.open_store()?;
     let mut answers = Vec::new();
-    for path in &arguments.files {
-        let contents = read(path)?;
+    let together = if arguments.together { Some(read_together(&arguments.files)?) } else { None };
+    let files = if together.is_some() { &arguments.files[..1] } else { &arguments.files[..] };
+    let mut together = together.into_iter();
+    for path in files {
+        let contents = together.next().map_or_else(|| read(path), Ok)?;
         let (name, report) = import::keep(&store, contents).with_context(|| format!("failed to keep {}", path.display()))?;
         if let Some(tag) = &arguments.tag {
             store.tag(name, tag)?;
@@ -32,6 +35,13 @@ pub(crate) fn import(setting: &Setting, arguments: &ImportArguments) -> Result<(
         std::mem::forget(report);
     }
     if arguments.format == Format::Json { print_json(&answers) } else { Ok(()) }
+}
+
+/// What all files hold, as one.
+fn read_together(files: &[PathBuf]) -> Result<Contents> {
+    let read = |path: &PathBuf| Ok((path.clone(), read(path)?));
+    let contents = files.iter().map(read).collect::<Result<Vec<_>>>()?;
+    import::together(contents).map_err(|error| Failure::new(Kind::Usage, format!("failed to {error}")).into())
 }
 
 /// What a file holds.

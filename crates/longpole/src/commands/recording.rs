@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
 use longpole_server::seal;
+use longpole_server::view::Chosen;
 use longpole_store::{ErrorKind, RecordingName, Store};
 
 use super::import;
-use crate::args::{Arguments, Color, TracingLevel};
+use crate::args::{Arguments, Color, SpansArguments, TracingLevel};
 use crate::env_vars;
 use crate::failure::{Failure, Kind};
 use crate::terminal::Style;
@@ -73,6 +74,17 @@ pub(crate) fn load_stored(store: &Store, text: &str) -> Result<(String, Report)>
 /// A handle and a recording as they were typed, in either order: `p1 r7`, `r7 p1`.
 pub(crate) fn in_order<'a>(handle: &'a str, recording: &'a str) -> (&'a str, &'a str) {
     if !is_handle(handle) && is_handle(recording) { (recording, handle) } else { (handle, recording) }
+}
+
+/// Which spans are meant, if any, and in which recording: `flame p1` means what `flame --span p1` does.
+pub(crate) fn chosen<'a>(spans: &'a SpansArguments, recording: &'a str) -> (Option<Chosen<'a>>, &'a str) {
+    let handle = spans.span.as_deref().map(Chosen::Handle);
+    let name = spans.name.as_deref().map(Chosen::Name);
+    let trace = spans.trace.as_deref().map(Chosen::Trace);
+    match handle.or(name).or(trace) {
+        None if is_handle(recording) => (Some(Chosen::Handle(recording)), "last"),
+        chosen => (chosen, recording),
+    }
 }
 
 /// `s12`, `p1`, `f3`; no recording is called so.

@@ -11,6 +11,7 @@
 //! had (a store, a port, samples) is left out, and said at the end.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -461,6 +462,10 @@ impl Keep for WalKeep {
 
     fn resource_event(&mut self, event: ResourceEvent) -> Result<(), KeepError> {
         self.0.append_resource_event(&event).map_err(|error| KeepError(error.to_string()))
+    }
+
+    fn listens(&mut self, pid: u32, address: SocketAddr) -> Result<(), KeepError> {
+        self.0.append_observation(&Observation::ProcessListens { pid, address }).map_err(|error| KeepError(error.to_string()))
     }
 
     fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), KeepError> {

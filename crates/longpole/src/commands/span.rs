@@ -4,7 +4,7 @@ use anyhow::Result;
 use longpole_analysis::usage::bytes_words;
 use longpole_server::view;
 
-use super::recording::{Setting, in_order, load, print, print_json};
+use super::recording::{Setting, in_order, load, own_name, print, print_json};
 use crate::args::{Format, SpanArguments};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, duration, fit, function_words, percent, range, right};
@@ -16,6 +16,34 @@ const ATTRIBUTES_SHOWN: usize = 24;
 pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
     Failure::new(Kind::NotFound, format!("there is no span {handle} in {recording}"))
         .hint(format!("longpole tree {recording} lists s1, s2, …; longpole poles {recording} lists p1, p2, …"))
+}
+
+/// The failure for spans of which there are none.
+pub(crate) fn none_chosen(recording: &str, chosen: view::Chosen<'_>) -> Failure {
+    match chosen {
+        view::Chosen::Handle(handle) => not_found(recording, handle),
+        view::Chosen::Name(_) | view::Chosen::Trace(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}"))
+            .hint(format!(
+                "longpole tree {recording} shows the names; longpole span HANDLE {recording} --format json says the trace of a span"
+            )),
+    }
+}
+
+/// Where more of the same is to be seen.
+pub(crate) fn same_name_line(recording: &str, all: &view::SameNameView) -> String {
+    format!(
+        "All {} of this name have {}: {} flame {recording} --name {}",
+        counted(all.spans, "span", "spans"),
+        counted(all.samples, "sample", "samples"),
+        own_name(),
+        quoted(&all.name)
+    )
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// Prints one span.
@@ -67,6 +95,41 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
     let seen = calls.or_else(|| usage.minor_faults.map(|_| "bytes of its calls    may not be seen: another user's process".to_owned()));
     let storage = both("bytes of storage", usage.storage_read_bytes, usage.storage_written_bytes);
     [peak, grows, cpu, faults, seen, storage].into_iter().flatten().map(|line| format!("  {line}")).collect()
+}
+
+/// Functions of a process that is called.
+const CALLEE_FRAMES_SHOWN: usize = 5;
+
+/// Who answers a call, and what it did meanwhile where no span of it says so.
+fn callee_lines(callee: &view::CalleeView, style: Style) -> Vec<String> {
+    let Some(first) = callee.processes.first() else {
+        return vec![format!("  {}, where no process of the run was seen to listen", callee.address)];
+    };
+    let more = match callee.processes.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let spans = if callee.answers { ", which answers with a span" } else { "; no span of it answers, but meanwhile:" };
+    let mut out = vec![format!("  {}, in process {} (pid {}){more}{spans}", callee.address, fit(&first.name, 30), first.pid)];
+    if callee.answers {
+        return out;
+    }
+    let longest = callee.waits.iter().map(|wait| wait.nanos).chain([callee.weight_nanos]).max().unwrap_or_default();
+    let unit = TimeUnit::of(longest);
+    for wait in callee.waits.iter().take(CALLEE_FRAMES_SHOWN) {
+        let call = wait.syscall.as_deref().unwrap_or(wait.kind);
+        let whose = wait.function.as_deref().map(|function| format!("  in {}", fit(function, WIDTH - 36))).unwrap_or_default();
+        out.push(format!("  {}  {call:16}{whose}", right(&unit.show(wait.nanos), 9)));
+    }
+    if callee.samples > 0 {
+        let samples = counted(callee.samples, "sample", "samples");
+        out.push(format!("  {}  {:16}  {samples}", right(&unit.show(callee.weight_nanos), 9), "on-CPU"));
+    }
+    for frame in callee.top_frames.iter().take(CALLEE_FRAMES_SHOWN).filter(|frame| frame.self_nanos > 0) {
+        let function = fit(&function_words(&frame.function, frame.runtime), WIDTH - 36);
+        out.push(format!("  {}  {:16}  in {} {function}", right(&unit.show(frame.self_nanos), 9), "", style.handle(&frame.handle)));
+    }
+    out
 }
 
 /// How the states are known.
@@ -174,6 +237,11 @@ fn text(view: &view::SpanView, style: Style) -> String {
             out.push(format!("  {}  {call:16}{whose}", right(&unit.show(wait.nanos), 9)));
         }
     }
+    if let Some(callee) = &view.callee {
+        out.push(String::new());
+        out.push(style.strong("CALLS"));
+        out.extend(callee_lines(callee, style));
+    }
     out.push(String::new());
     let savings = &view.savings;
     let unit = TimeUnit::of(savings.saves_if_zero_nanos[1]);
@@ -206,6 +274,9 @@ fn text(view: &view::SpanView, style: Style) -> String {
     ));
     if view.few_samples {
         out.push(format!("  {}", style.warning("fewer than 20 samples: a hint, not a measurement")));
+    }
+    if let Some(all) = &view.same_name {
+        out.push(format!("  {}", same_name_line(&view.recording, all)));
     }
     if !view.top_frames.is_empty() {
         let unit = TimeUnit::of(view.top_frames.iter().map(|f| f.total_nanos).max().unwrap_or_default());

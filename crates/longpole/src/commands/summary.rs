@@ -65,7 +65,7 @@ fn line(out: &mut String, text: &str) {
 
 /// Whether it came from a file of sums: nobody saw when anything was.
 fn is_profile(view: &view::SummaryView) -> bool {
-    view.mode == "imported"
+    view.mode == "imported" && view.spans == 0
 }
 
 fn headline(view: &view::SummaryView, style: Style) -> String {
@@ -121,6 +121,8 @@ fn path_line(view: &view::SummaryView, style: Style) -> String {
     let mut text = format!("{}      ", style.faint("path"));
     if view.rate_hz == 0 && view.samples == 0 && !states.exact {
         let _ = write!(text, "no samples, so on-CPU time is not known");
+    } else if view.mode == "imported" {
+        let _ = write!(text, "no samples with a time, so on-CPU time along the path is not known");
     } else {
         if view.mode == "refused" {
             let _ = write!(text, "on-CPU not known");
@@ -252,6 +254,11 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
         };
         let why = fit(&why, terminal::WIDTH - indent - limit.chars().count());
         line(out, &style.faint(&format!("{}{why}{limit}", " ".repeat(indent))));
+        // Where it waits for somebody who tells nothing, what is to be fixed is there.
+        if let Some(text) = pole.callee.as_ref().and_then(|callee| callee.text.as_ref()).filter(|_| pole.states.blocked_nanos.network > 0) {
+            let text = fit(&format!("the other side is {text}"), terminal::WIDTH - indent);
+            line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
+        }
     }
 }
 

@@ -62,13 +62,13 @@ pub(crate) fn role(function: &str) -> Vec<String> {
     vec![me, "--exact".to_owned(), function.to_owned(), "--nocapture".to_owned(), "--test-threads=1".to_owned()]
 }
 
-/// A binary of `examples/deploy`, beside the binary under test; built where it is not there yet.
+/// A binary of `examples`, beside the binary under test; built where it is not there yet.
 pub(crate) fn example(name: &str) -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
     BUILT.call_once(|| {
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "-p", "deploy-example"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        assert!(build.status().unwrap().success(), "the example does not build");
+        build.args(["build", "--quiet", "-p", "deploy-example", "-p", "shop-example"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(build.status().unwrap().success(), "the examples do not build");
     });
     let path = Path::new(env!("CARGO_BIN_EXE_longpole")).with_file_name(name);
     assert!(path.exists(), "{} is not there after building the example", path.display());

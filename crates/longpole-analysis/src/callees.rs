@@ -1,0 +1,259 @@
+//! Whom a span calls: the address it names, and the process of the run that took connections there.
+//!
+//! ```text
+//! payment    ├── validate card  server.address=127.0.0.1 server.port=4711 ──┤        sends spans
+//! bank       ──────── accept ──┤ look_up_card ├── accept ───                    listens at 127.0.0.1:4711, sends none
+//! ```
+//!
+//! What the bank did between the start and the end of the call is what the call waited for, as far as anybody can see: another call
+//! may have been served meanwhile. Where the process sends spans of its own, these say it better.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use longpole_model::{AttributeValue, Monotonic, Recording, Span, SpanKind, Timestamp};
+
+use crate::waits;
+
+/// What a key says of the address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// A host, maybe with a port behind a colon.
+    Host,
+    Port,
+    Url,
+}
+
+/// Keys by how near they are to the socket itself, nearest first: what OpenTelemetry says now, what it said before, what others say.
+const KEYS: [(&str, usize, Part); 15] = [
+    ("network.peer.address", 0, Part::Host),
+    ("network.peer.port", 0, Part::Port),
+    ("net.sock.peer.addr", 1, Part::Host),
+    ("net.sock.peer.port", 1, Part::Port),
+    ("server.address", 2, Part::Host),
+    ("server.port", 2, Part::Port),
+    ("net.peer.ip", 3, Part::Host),
+    ("net.peer.name", 4, Part::Host),
+    ("net.peer.port", 3, Part::Port),
+    ("net.peer.port", 4, Part::Port),
+    ("peer.ipv4", 5, Part::Host),
+    ("peer.port", 5, Part::Port),
+    ("peer.address", 6, Part::Host),
+    ("url.full", 7, Part::Url),
+    ("http.url", 8, Part::Url),
+];
+
+const RANKS: usize = 9;
+
+/// The address that a span calls, while its attributes are read.
+#[derive(Debug, Default)]
+pub struct Called<'a> {
+    hosts: [Option<&'a str>; RANKS],
+    ports: [Option<u16>; RANKS],
+}
+
+impl<'a> Called<'a> {
+    /// One attribute: its text, or its number.
+    pub fn add(&mut self, key: &str, text: Option<&'a str>, number: Option<i64>) {
+        // Every attribute of every span comes by here.
+        if !matches!(key.as_bytes().first(), Some(b'n' | b's' | b'p' | b'u' | b'h')) {
+            return;
+        }
+        for (_, rank, part) in KEYS.iter().filter(|(known, ..)| *known == key) {
+            match part {
+                Part::Host => self.hosts[*rank] = text,
+                Part::Port => {
+                    let number = number.or_else(|| text?.parse().ok());
+                    self.ports[*rank] = number.and_then(|number| u16::try_from(number).ok());
+                }
+                Part::Url => self.hosts[*rank] = text.and_then(authority),
+            }
+        }
+    }
+
+    /// The address, where it is one: names of hosts say nothing about this machine, but for `localhost`.
+    pub fn address(&self) -> Option<SocketAddr> {
+        (0..RANKS).find_map(|rank| {
+            let host = self.hosts[rank]?;
+            let (ip, port) = match self.ports[rank] {
+                Some(port) => (ip_of(host)?, port),
+                None => {
+                    let (host, port) = host.rsplit_once(':')?;
+                    (ip_of(host)?, port.parse().ok()?)
+                }
+            };
+            Some(SocketAddr::new(ip, port)).filter(|address| address.port() != 0)
+        })
+    }
+}
+
+/// `host:port` of a URL, where it has both.
+fn authority(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    Some(authority.rsplit_once('@').map_or(authority, |(_, host)| host))
+}
+
+fn ip_of(host: &str) -> Option<IpAddr> {
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if host.eq_ignore_ascii_case("localhost") {
+        return Some(Ipv4Addr::LOCALHOST.into());
+    }
+    Some(host.parse::<IpAddr>().ok()?.to_canonical())
+}
+
+/// Whether spans of this kind say whom they call: a server says who called it, or itself.
+pub fn calls(kind: SpanKind) -> bool {
+    matches!(kind, SpanKind::Client | SpanKind::Producer)
+}
+
+/// The address that a span calls.
+pub fn address_of(span: &Span) -> Option<SocketAddr> {
+    if !calls(span.kind) {
+        return None;
+    }
+    let mut called = Called::default();
+    for attribute in span.attributes.iter() {
+        let number = if let AttributeValue::Int(number) = attribute.value { Some(number) } else { None };
+        called.add(&attribute.key, attribute.value.as_str(), number);
+    }
+    called.address()
+}
+
+/// The processes that took connections, while the span began, at the address that it calls: one, and those that it forked to share the
+/// work. By start.
+pub fn processes_of(recording: &Recording, span: &Span) -> Option<(SocketAddr, Vec<usize>)> {
+    let address = address_of(span)?;
+    let lives = |at: usize| {
+        let process = &recording.processes[at];
+        let start = recording.clock.to_unix(process.start);
+        let end = process.end.and_then(|end| recording.clock.to_unix(end));
+        start.is_some_and(|start| start <= span.start) && end.is_none_or(|end| span.start <= end)
+    };
+    let listens = |at: &usize| recording.processes[*at].listens.contains(&address) && lives(*at);
+    let mut processes: Vec<usize> = (0..recording.processes.len()).filter(listens).collect();
+    processes.sort_by_key(|&at| (recording.processes[at].start, at));
+    Some((address, processes))
+}
+
+/// What processes that take connections ran and waited for, by pid: offsets from the start of the run in nanoseconds, and places in the
+/// recording.
+#[derive(Debug, Default)]
+pub(crate) struct Servers {
+    samples: HashMap<u32, Vec<(i64, u32)>>,
+    waits: HashMap<u32, Vec<(i64, i64, u32)>>,
+}
+
+/// Calls in which a server waits to be called.
+const ACCEPTS: [&str; 2] = ["accept", "accept4"];
+
+impl Servers {
+    pub(crate) fn of(recording: &Recording, origin: Timestamp) -> Servers {
+        let pids: HashSet<u32> = recording.processes.iter().filter(|it| !it.listens.is_empty()).map(|it| it.pid).collect();
+        let mut out = Servers::default();
+        if pids.is_empty() {
+            return out;
+        }
+        let offset = |at: Monotonic| recording.clock.to_unix(at).map(|at| at.nanos_since(origin));
+        for (i, sample) in recording.samples.iter().enumerate().filter(|(_, sample)| pids.contains(&sample.pid)) {
+            if let Some(at) = offset(sample.time) {
+                out.samples.entry(sample.pid).or_default().push((at, i as u32));
+            }
+        }
+        let idle = waits::idle(recording);
+        for (i, wait) in recording.waits.iter().enumerate() {
+            let is_work = pids.contains(&wait.pid) && !idle[i] && !ACCEPTS.contains(&wait.syscall.as_str());
+            if let (true, Some(from), Some(to)) = (is_work, offset(wait.start), offset(wait.end)) {
+                out.waits.entry(wait.pid).or_default().push((from, to, i as u32));
+            }
+        }
+        out.samples.values_mut().for_each(|list| list.sort_unstable());
+        out.waits.values_mut().for_each(|list| list.sort_unstable());
+        out
+    }
+
+    /// What these processes did in these stretches of time, which stand in order and do not overlap: samples, and waits that began in one
+    /// of them, each with how much of it lies there. What a thread waited for before it was called is not for the call.
+    pub(crate) fn meanwhile(&self, pids: &HashSet<u32>, stretches: &[(i64, i64)]) -> (Vec<u32>, Vec<(u32, i64)>) {
+        let (mut samples, mut waits) = (Vec::new(), Vec::new());
+        for pid in pids {
+            let (of_samples, of_waits) = (self.samples.get(pid).map_or(&[][..], |it| it), self.waits.get(pid).map_or(&[][..], |it| it));
+            for &(from, to) in stretches {
+                let first = of_samples.partition_point(|it| it.0 < from);
+                samples.extend(of_samples[first..].iter().take_while(|it| it.0 < to).map(|it| it.1));
+                let first = of_waits.partition_point(|it| it.0 < from);
+                waits.extend(of_waits[first..].iter().take_while(|it| it.0 < to).map(|it| (it.2, it.1.min(to) - it.0)));
+            }
+        }
+        samples.sort_unstable();
+        (samples, waits)
+    }
+}
+
+/// Stretches of time in order, those that overlap joined.
+pub(crate) fn joined(mut stretches: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    stretches.sort_unstable();
+    let mut out: Vec<(i64, i64)> = Vec::new();
+    for (from, to) in stretches {
+        match out.last_mut().filter(|last| from <= last.1) {
+            Some(last) => last.1 = last.1.max(to),
+            None => out.push((from, to)),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::text;
+
+    #[test]
+    fn an_address_is_found_however_it_is_said() {
+        let check = |said: &str, expected: Option<&str>| {
+            let recording = text::parse(&format!("a 0..9ms web kind client {said}\n")).unwrap();
+            let found = address_of(&recording.spans[0]).map(|address| address.to_string());
+            assert_eq!(found.as_deref(), expected, "{said}");
+        };
+        check("server.address=127.0.0.1 server.port=80", Some("127.0.0.1:80"));
+        check("server.address=shop.example server.port=80", None);
+        check("server.address=shop.example server.port=80 network.peer.address=10.0.0.7 network.peer.port=81", Some("10.0.0.7:81"));
+        check("server.address=localhost server.port=80", Some("127.0.0.1:80"));
+        check("server.address=::1 server.port=80", Some("[::1]:80"));
+        check("server.address=127.0.0.1", None);
+        check("server.address=127.0.0.1 server.port=0", None);
+        check("server.address=127.0.0.1 server.port=123456", None);
+        check("net.peer.name=127.0.0.1:42421", Some("127.0.0.1:42421"));
+        check("net.peer.name=localhost net.peer.port=8080", Some("127.0.0.1:8080"));
+        check("net.peer.name=x net.peer.ip=::ffff:127.0.0.1 net.peer.port=8080", Some("127.0.0.1:8080"));
+        check("peer.address=127.0.0.1:9000", Some("127.0.0.1:9000"));
+        check("url.full=http://user:pass@127.0.0.1:9000/x?y", Some("127.0.0.1:9000"));
+        check("http.url=http://[::1]:9000", Some("[::1]:9000"));
+        check("http.url=http://127.0.0.1/", None);
+        check("url.full=: server.address= peer.port=x", None);
+        let server = text::parse("a 0..9ms web kind server server.address=127.0.0.1 server.port=80\n").unwrap();
+        assert_eq!(address_of(&server.spans[0]), None);
+    }
+
+    #[test]
+    fn the_process_that_listened_at_the_time_of_the_call_is_meant() {
+        let recording = text::parse(
+            "\
+run x 0..100ms
+process old  1..40ms pid 2 under 1 listens 127.0.0.1:80
+process new 41..99ms pid 3 under 1 listens 127.0.0.1:80
+process fork 45..99ms pid 4 under 3 forked listens 127.0.0.1:80
+a 20..30ms web kind client pid 1 server.address=localhost server.port=80
+b 60..70ms web kind client pid 1 server.address=localhost server.port=80
+c 60..70ms web kind client pid 1 server.address=localhost server.port=81
+",
+        )
+        .unwrap();
+        let names = |span: &Span| -> Vec<&str> {
+            let (_, processes) = processes_of(&recording, span).unwrap();
+            processes.iter().map(|&at| recording.processes[at].name.as_str()).collect()
+        };
+        let found: Vec<Vec<&str>> = recording.spans.iter().map(names).collect();
+        assert_eq!(found, [vec!["old"], vec!["new", "fork"], vec![]]);
+    }
+}

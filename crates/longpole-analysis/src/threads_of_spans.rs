@@ -1,0 +1,270 @@
+//! Spans → threads: on which threads of its process can a span be, as far as its SDK says?
+//!
+//! A span's `thread.id` is mostly a number of the language's own, and the kernel keeps 15 bytes of a name. So each language has its
+//! translation; where there is none, a span can be on any thread.
+//!
+//! | language | says | threads |
+//! |---|---|---|
+//! | Java | `thread.name` | those of that name, cut as the JVM cuts it; of `main`, which has the program's name, those but the first |
+//! | Python | `thread.id` | the one of that id where it is the kernel's; the first of `MainThread`; the others of other names |
+//! | Rust | `thread.name` | those of that name, and the workers of tokio: a task begins anywhere |
+//! | Rust, longpole-sdk | `thread.id`, the kernel's | that one, and the workers of tokio |
+//! | Node | nothing | the first: JavaScript runs there |
+//! | others | `thread.id` | the one of that id where it is the kernel's; Go says nothing |
+//!
+//! A thread of which some span is said to be is asked for those spans alone, and for spans that can be anywhere; a thread of which
+//! none is said to be has the latter only.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use longpole_model::{AttributeValue, Recording, Span};
+
+/// Bytes that the kernel keeps of a thread's name.
+const COMM_BYTES: usize = 15;
+
+/// What tokio calls its workers, older and newer.
+const TOKIO_WORKERS: [&str; 2] = ["tokio-runtime-w", "tokio-rt-worker"];
+
+/// Candidates of all sets of a process together, spans times groups of threads. More take seconds; then nothing is known of threads.
+const CANDIDATES_MAX: usize = 20_000_000;
+
+/// What a span says of its thread, and who says so.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Said<'a> {
+    /// Address of the resource: spans share them.
+    resource: usize,
+    pid: u32,
+    id: Option<i64>,
+    name: Option<&'a str>,
+}
+
+/// A group of threads of a process that are asked for the same spans.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// By place in the list of spans that was asked about.
+    pub(crate) can_be_there: Vec<bool>,
+    /// Its threads; `None` for all that no span names.
+    pub(crate) tids: Option<HashSet<u32>>,
+}
+
+/// The threads of each span.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadsOfSpans {
+    /// For each span its place in `sets`; [`ANY`] where it can be on any thread.
+    of_span: Vec<u32>,
+    /// Threads, ascending.
+    sets: Vec<Vec<u32>>,
+    /// Threads that are the only ones a span can be on.
+    alone: HashSet<(u32, u32)>,
+}
+
+const ANY: u32 = u32::MAX;
+
+impl ThreadsOfSpans {
+    pub(crate) fn of(recording: &Recording) -> ThreadsOfSpans {
+        let mut threads: HashMap<u32, Vec<(u32, &str)>> = HashMap::new();
+        for thread in &recording.threads {
+            threads.entry(thread.pid).or_default().push((thread.tid, thread.name.as_str()));
+        }
+        let mut out = ThreadsOfSpans::default();
+        if threads.is_empty() {
+            return out;
+        }
+        let mut places: HashMap<Said<'_>, u32> = HashMap::new();
+        out.of_span.reserve(recording.spans.len());
+        for span in &recording.spans {
+            let threads_of = |pid| Some((pid, threads.get(&pid)?));
+            let Some((pid, threads)) = span.pid.and_then(threads_of) else {
+                out.of_span.push(ANY);
+                continue;
+            };
+            let id = span.attributes.get("thread.id").and_then(AttributeValue::as_int);
+            let name = span.attributes.get_str("thread.name");
+            let said = Said { resource: Arc::as_ptr(&span.resource) as usize, pid, id, name };
+            let place = *places.entry(said).or_insert_with(|| match translate(span, (pid, id, name), threads) {
+                Some(set) if !set.is_empty() => {
+                    if let [tid] = set[..] {
+                        out.alone.insert((pid, tid));
+                    }
+                    out.sets.push(set);
+                    out.sets.len() as u32 - 1
+                }
+                _ => ANY,
+            });
+            out.of_span.push(place);
+        }
+        out
+    }
+
+    /// Whether some span can be on this thread alone.
+    pub(crate) fn is_alone(&self, pid: u32, tid: u32) -> bool {
+        self.alone.contains(&(pid, tid))
+    }
+
+    /// The threads of a process in groups, by the spans that can be on them. `spans` are all of the process: places in
+    /// `recording.spans`.
+    pub(crate) fn groups(&self, spans: &[usize]) -> Vec<Group> {
+        let set_of = |span: usize| self.of_span.get(span).copied().unwrap_or(ANY);
+        let everything = || vec![Group { can_be_there: vec![true; spans.len()], tids: None }];
+        let used: HashSet<u32> = spans.iter().map(|&span| set_of(span)).filter(|set| *set != ANY).collect();
+        let mut sets_of: HashMap<u32, Vec<u32>> = HashMap::new();
+        for &set in &used {
+            for &tid in &self.sets[set as usize] {
+                sets_of.entry(tid).or_default().push(set);
+            }
+        }
+        let mut tids_of: HashMap<Vec<u32>, HashSet<u32>> = HashMap::new();
+        for (tid, mut sets) in sets_of {
+            sets.sort_unstable();
+            tids_of.entry(sets).or_default().insert(tid);
+        }
+        if tids_of.is_empty() || tids_of.len().saturating_mul(spans.len()) > CANDIDATES_MAX {
+            return everything();
+        }
+        let group = |sets: &[u32], tids| {
+            let can_be_there = spans.iter().map(|&span| set_of(span)).map(|set| set == ANY || sets.contains(&set)).collect();
+            Group { can_be_there, tids }
+        };
+        let mut groups: Vec<Group> = tids_of.into_iter().map(|(sets, tids)| group(&sets, Some(tids))).collect();
+        groups.push(group(&[], None));
+        groups
+    }
+}
+
+/// The threads that a span can be on, ascending; `None` where that is not said, or not understood.
+fn translate(span: &Span, (pid, id, name): (u32, Option<i64>, Option<&str>), threads: &[(u32, &str)]) -> Option<Vec<u32>> {
+    let those = |is: &dyn Fn(u32, &str) -> bool| {
+        let mut tids: Vec<u32> = threads.iter().filter(|(tid, comm)| is(*tid, comm)).map(|(tid, _)| *tid).collect();
+        tids.sort_unstable();
+        tids.dedup();
+        tids
+    };
+    let first = || those(&|tid, _| tid == pid);
+    let kernels = || id.and_then(|id| u32::try_from(id).ok()).map(|id| those(&|tid, _| tid == id));
+    let of_resource = |key| span.resource.attributes.get_str(key).unwrap_or_default();
+    match (of_resource("telemetry.sdk.language"), name) {
+        ("nodejs", _) => Some(first()),
+        ("java", Some("main")) => {
+            // The first thread only starts the one that is called so, and has the program's name as that one has.
+            let program = threads.iter().find(|(tid, _)| *tid == pid).map(|(_, comm)| *comm)?;
+            Some(those(&|tid, comm| tid != pid && (comm == program || comm == "main")))
+        }
+        ("java", Some(name)) => Some(those(&|_, comm| is_cut_of(name, comm))),
+        ("python", name) => match (kernels().filter(|tids| !tids.is_empty()), name) {
+            (Some(tids), _) => Some(tids),
+            (None, Some("MainThread")) => Some(first()),
+            (None, Some(_)) => Some(those(&|tid, _| tid != pid)),
+            (None, None) => None,
+        },
+        ("rust", name) => {
+            let begun = match name {
+                _ if of_resource("telemetry.sdk.name") == "longpole" => kernels()?,
+                Some("main") => first(),
+                Some(name) => those(&|_, comm| is_cut_of(name, comm)),
+                None => return None,
+            };
+            if begun.is_empty() {
+                return None;
+            }
+            Some(those(&|tid, comm| begun.contains(&tid) || TOKIO_WORKERS.contains(&comm)))
+        }
+        // These number their threads themselves, and a small number may be another thread's by chance.
+        ("java" | "go" | "dotnet" | "ruby" | "php" | "webjs", _) => None,
+        _ => kernels(),
+    }
+}
+
+/// Whether the kernel's name is what becomes of a thread's: its first 15 bytes, or, as newer JVMs cut it, 7 and the last 6 with two
+/// dots between.
+fn is_cut_of(name: &str, comm: &str) -> bool {
+    if name.len() <= COMM_BYTES {
+        return name == comm;
+    }
+    // Of a character that does not fit whole, nothing readable is left.
+    let (whole, is_cut_inside) = (comm.trim_end_matches(char::REPLACEMENT_CHARACTER), !name.is_char_boundary(COMM_BYTES));
+    let is_beginning = name.starts_with(whole) && (whole.len() == COMM_BYTES || (is_cut_inside && whole.len() + 4 > COMM_BYTES));
+    let (name, comm) = (name.as_bytes(), comm.as_bytes());
+    let without_middle = || comm.len() == COMM_BYTES && comm[..7] == name[..7] && comm[7..9] == *b".." && name.ends_with(&comm[9..]);
+    is_beginning || without_middle()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::{Monotonic, Resource, Thread, text};
+
+    /// Threads 7 (the first), 8 and 9 of process 7, by their names.
+    fn threads(names: [&str; 3]) -> Vec<Thread> {
+        let thread = |(i, name): (usize, &&str)| Thread {
+            pid: 7,
+            tid: 7 + i as u32,
+            name: (*name).to_owned(),
+            start: Monotonic(0),
+            end: None,
+            totals: None,
+        };
+        names.iter().enumerate().map(thread).collect()
+    }
+
+    /// The threads of a span with these attributes, of an SDK in this language.
+    #[track_caller]
+    fn check(language: &str, names: [&str; 3], said: &str, expected: Option<&[u32]>) {
+        let mut recording = text::parse(&format!("a 0..9ms web pid 7 {said}\n")).unwrap();
+        recording.threads = threads(names);
+        let mut resource = Resource::default();
+        let (language, sdk) = language.split_once('/').unwrap_or((language, "opentelemetry"));
+        resource.attributes.push("telemetry.sdk.language", AttributeValue::Str(language.into()));
+        resource.attributes.push("telemetry.sdk.name", AttributeValue::Str(sdk.into()));
+        recording.spans[0].resource = Arc::new(resource);
+        let found = ThreadsOfSpans::of(&recording);
+        let set = Some(found.of_span[0]).filter(|set| *set != ANY).map(|set| found.sets[set as usize].as_slice());
+        assert_eq!(set, expected, "{language} {names:?} {said}");
+    }
+
+    #[test]
+    fn each_language_says_it_in_its_own_way() {
+        let java = ["java", "java", "http-nio-8080-e"];
+        check("java", java, "thread.id=9 thread.name=http-nio-8080-exec-1", Some(&[9]));
+        check("java", ["java", "http-ni..exec-1", "http-ni..exec-2"], "thread.name=http-nio-8080-exec-2", Some(&[9]));
+        check("java", ["java", "pool-1", "pool-1"], "thread.id=8 thread.name=pool-1", Some(&[8, 9]));
+        check("java", java, "thread.id=1 thread.name=main", Some(&[8]));
+        // A thread that has another name for the kernel, and an id of the JVM's own.
+        check("java", java, "thread.id=8 thread.name=other", None);
+        check("java", java, "thread.id=8", None);
+
+        let python = ["python3", "python3", "python3"];
+        check("python", python, "thread.id=139637976 thread.name=MainThread", Some(&[7]));
+        check("python", python, "thread.id=139637976 thread.name=Thread-1", Some(&[8, 9]));
+        check("python", python, "thread.id=9 thread.name=Thread-1", Some(&[9]));
+        check("python", python, "", None);
+
+        check("rust", ["web", "worker-1", "worker-2"], "thread.id=8 thread.name=worker-2", Some(&[9]));
+        check("rust", ["web", "worker-1", "worker-2"], "thread.id=1 thread.name=main", Some(&[7]));
+        check("rust", ["web", "tokio-rt-worker", "other"], "thread.name=main", Some(&[7, 8]));
+        check("rust", ["web", "tokio-rt-worker", "other"], "thread.id=8", None);
+        check("rust/longpole", ["web", "worker", "worker"], "thread.id=8 thread.name=worker", Some(&[8]));
+
+        check("nodejs", ["node", "libuv-worker", "V8 DefaultWorke"], "", Some(&[7]));
+        check("go", ["x", "x", "x"], "thread.id=8", None);
+        check("cpp", ["x", "x", "x"], "thread.id=8", Some(&[8]));
+        check("cpp", ["x", "x", "x"], "thread.id=139637976", None);
+    }
+
+    #[test]
+    fn threads_that_are_asked_for_the_same_spans_are_one_group() {
+        let mut recording =
+            text::parse("a 0..9ms web pid 7 thread.id=8\nb 0..9ms web pid 7 thread.id=8\nc 0..9ms web pid 7\nd 0..9ms web pid 1\n")
+                .unwrap();
+        recording.threads = threads(["x", "x", "x"]);
+        let found = ThreadsOfSpans::of(&recording);
+        let tids = |tids: &[u32]| Some(tids.iter().copied().collect::<HashSet<u32>>());
+        let expected = [
+            Group { can_be_there: vec![true, true, true], tids: tids(&[8]) },
+            Group { can_be_there: vec![false, false, true], tids: None },
+        ];
+        assert_eq!(found.groups(&[0, 1, 2]), expected);
+        assert_eq!(found.groups(&[2]), [Group { can_be_there: vec![true], tids: None }]);
+        assert!(found.is_alone(7, 8) && !found.is_alone(7, 7));
+    }
+}

@@ -1,0 +1,159 @@
+//! Which process takes connections at an address that a span calls.
+//!
+//! A client's span says where it connected to. Who listens there is asked of `/proc` when the span comes, which is some hundred
+//! milliseconds after the call and mostly before the end of the server: the row of the socket names its inode, and the process that holds
+//! a descriptor of it listens. Nothing is read where no span calls an address of this machine.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::limits::{LISTENER_LINKS_MAX, LISTENERS_MAX};
+use crate::peer::{all_pids, holds, parent_of, parse_address, table_text};
+
+/// State of a socket that takes connections.
+const LISTEN: &str = "0A";
+
+/// After how long an address is looked for again whose listener was found: another process may have it now.
+const FOUND_AGAIN: Duration = Duration::from_secs(10);
+
+/// After how long one is looked for again at which nobody listened.
+const MISSING_AGAIN: Duration = Duration::from_secs(1);
+
+/// Finds listeners, each once.
+#[derive(Debug, Default)]
+pub(crate) struct ListenerFinder {
+    /// Addresses that were looked for, when, and who listened.
+    known: HashMap<SocketAddr, (Instant, Vec<u32>)>,
+}
+
+impl ListenerFinder {
+    /// The processes that listen at these addresses, as far as they were not found before.
+    pub(crate) fn look(&mut self, called: &[SocketAddr], now: Instant) -> Vec<(u32, SocketAddr)> {
+        let is_due = |address: &&SocketAddr| match self.known.get(*address) {
+            None => self.known.len() < LISTENERS_MAX,
+            Some((at, pids)) => now.saturating_duration_since(*at) >= if pids.is_empty() { MISSING_AGAIN } else { FOUND_AGAIN },
+        };
+        let due: Vec<SocketAddr> = called.iter().filter(is_due).copied().collect();
+        if due.is_empty() {
+            return Vec::new();
+        }
+        let rows: Vec<Row> = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(table_text).flat_map(|text| rows(&text)).collect();
+        let mut new = Vec::new();
+        for address in due {
+            let pids = inodes(&rows, address).into_iter().flat_map(holders).collect::<Vec<u32>>();
+            let (at, known) = self.known.entry(address).or_insert((now, Vec::new()));
+            *at = now;
+            for pid in pids {
+                if !known.contains(&pid) {
+                    known.push(pid);
+                    new.push((pid, address));
+                }
+            }
+        }
+        new
+    }
+}
+
+/// A socket: where it is, whether it listens, its inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Row {
+    local: (IpAddr, u16),
+    /// 0 where it does not listen.
+    inode: u64,
+}
+
+fn rows(table: &str) -> Vec<Row> {
+    let row = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let local = parse_address(fields.next()?)?;
+        let state = fields.nth(1)?;
+        let inode = fields.nth(5)?.parse().ok()?;
+        Some(Row { local, inode: if state == LISTEN { inode } else { 0 } })
+    };
+    table.lines().skip(1).filter_map(row).collect()
+}
+
+/// The listening sockets that a connection to this address comes to: those of the very address, else those of all addresses of this
+/// machine. What is called `localhost` may be the one of IPv6.
+fn inodes(rows: &[Row], called: SocketAddr) -> Vec<u64> {
+    let of = |ip: IpAddr| -> Vec<u64> {
+        let listens = |row: &&Row| row.inode != 0 && row.local == (ip, called.port());
+        rows.iter().filter(listens).map(|row| row.inode).collect()
+    };
+    let ip = called.ip().to_canonical();
+    let mut found = of(ip);
+    let is_here = ip.is_loopback() || rows.iter().any(|row| row.local.0 == ip);
+    if found.is_empty() && is_here {
+        found = of(Ipv4Addr::UNSPECIFIED.into());
+        found.extend(of(Ipv6Addr::UNSPECIFIED.into()));
+    }
+    if found.is_empty() && ip == Ipv4Addr::LOCALHOST {
+        found = of(Ipv6Addr::LOCALHOST.into());
+    }
+    found
+}
+
+/// The eldest process that holds this socket, and those that hold it and run the same program: it forked them to share the work. A
+/// program that was started with the descriptor open by mistake does not listen.
+fn holders(inode: u64) -> Vec<u32> {
+    let wanted = format!("socket:[{inode}]");
+    let mut links_left = LISTENER_LINKS_MAX;
+    let mut all = all_pids().unwrap_or_default();
+    all.retain(|pid| holds(*pid, &wanted, &mut links_left));
+    let Some(mut eldest) = all.first().copied() else { return Vec::new() };
+    while let Some(parent) = parent_of(eldest).filter(|parent| all.contains(parent)) {
+        eldest = parent;
+    }
+    let program = |pid: u32| std::fs::read_link(PathBuf::from(format!("/proc/{pid}/exe"))).ok();
+    let same = program(eldest);
+    all.retain(|pid| *pid == eldest || (same.is_some() && program(*pid) == same));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn the_very_address_wins_over_all_addresses() {
+        let tcp = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 50001 1 ffff8881 100 0 0 10 0
+   1: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 50002 1 ffff8881 100 0 0 10 0
+   2: 00000000:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 50003 1 ffff8881 100 0 0 10 0
+   3: 0700000A:C350 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 50004 1 ffff8882 20 4 30 10 -1
+";
+        let tcp6 = "header
+   0: 00000000000000000000000001000000:1F92 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 60001 1
+   1: 00000000000000000000000000000000:1F93 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 60002 1
+garbage
+";
+        let all: Vec<Row> = [tcp, tcp6].into_iter().flat_map(rows).collect();
+        let check = |called: &str, expected: &[u64]| assert_eq!(inodes(&all, called.parse().unwrap()), expected, "{called}");
+        check("127.0.0.1:8080", &[50001]);
+        check("127.0.0.2:8080", &[50002]);
+        check("127.0.0.1:8081", &[50003]);
+        // An address of this machine, as some connection from it shows, and one of another.
+        check("10.0.0.7:8081", &[50003]);
+        check("10.0.0.8:8081", &[]);
+        check("127.0.0.1:8082", &[60001]);
+        check("[::1]:8082", &[60001]);
+        check("127.0.0.1:8083", &[60002]);
+        check("127.0.0.1:50000", &[]);
+    }
+
+    #[test]
+    fn this_process_is_found_once_where_it_listens() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, now) = (listener.local_addr().unwrap(), Instant::now());
+        let mut finder = ListenerFinder::default();
+        let found = finder.look(&[address], now);
+        assert!(found.contains(&(std::process::id(), address)), "{found:?}");
+        assert_eq!(finder.look(&[address], now + FOUND_AGAIN), []);
+        drop(listener);
+        assert_eq!(ListenerFinder::default().look(&[address], now), []);
+    }
+}
