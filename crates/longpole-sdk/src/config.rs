@@ -4,6 +4,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::choice::{Protocol, SpanProcessor};
 use crate::context::{SAMPLED, SpanContext};
 use crate::encode::{Value, attribute};
 
@@ -13,10 +14,20 @@ const TRACES_PATH: &str = "/v1/traces";
 /// What we know of ourselves, for the resource.
 pub(crate) struct ProcessFacts {
     pub(crate) pid: u32,
+    /// Path of the executable.
     pub(crate) executable: Option<String>,
     pub(crate) host: Option<String>,
-    /// What the program calls itself where the environment does not say.
+}
+
+/// What the program says of itself. Its choices of how to send win over the environment, for they come from its own command
+/// line; what it calls itself and where it sends by default gives way to it.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Program {
     pub(crate) service: Option<String>,
+    pub(crate) resource: Vec<(String, String)>,
+    pub(crate) endpoint: Option<String>,
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) processor: Option<SpanProcessor>,
 }
 
 /// The whole configuration of a layer.
@@ -26,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) disabled: bool,
     /// `None`: nobody asked for spans.
     pub(crate) export: Option<ExportConfig>,
+    #[cfg_attr(not(feature = "opentelemetry"), allow(dead_code, reason = "there is one"))]
+    pub(crate) processor: SpanProcessor,
     pub(crate) sampler: Sampler,
     /// `TRACEPARENT`: the parent of the spans that have none in this process.
     pub(crate) remote_parent: Option<SpanContext>,
@@ -37,6 +50,7 @@ pub(crate) struct Config {
 /// How spans are sent.
 #[derive(Debug, Clone)]
 pub(crate) struct ExportConfig {
+    pub(crate) protocol: Protocol,
     pub(crate) url: String,
     pub(crate) headers: Vec<(String, String)>,
     /// For each phase of a request; `None` = no limit.
@@ -46,8 +60,34 @@ pub(crate) struct ExportConfig {
     pub(crate) schedule_delay: Duration,
     pub(crate) max_queue_spans: usize,
     pub(crate) max_batch_spans: usize,
-    /// The `Resource` message.
-    pub(crate) resource: Vec<u8>,
+    /// Requests that may be on their way at a time.
+    pub(crate) max_concurrent_exports: usize,
+    pub(crate) resource: Resource,
+}
+
+/// Whom the spans are of.
+#[derive(Debug, Clone)]
+pub(crate) struct Resource(pub(crate) Vec<(String, ResourceValue)>);
+
+#[derive(Debug, Clone)]
+pub(crate) enum ResourceValue {
+    Text(String),
+    Int(i64),
+}
+
+impl Resource {
+    /// OTLP's `Resource` message.
+    pub(crate) fn encoded(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (key, value) in &self.0 {
+            let value = match value {
+                ResourceValue::Text(text) => Value::Str(text),
+                ResourceValue::Int(number) => Value::Int(*number),
+            };
+            attribute(&mut out, 1, key, value);
+        }
+        out
+    }
 }
 
 /// How much a span may hold.
@@ -67,6 +107,14 @@ pub(crate) struct Sampler {
     pub(crate) parent_based: bool,
     /// Share of the traces that begin here, in units of 2^-63; all of them at 2^63.
     threshold: u64,
+}
+
+#[cfg(feature = "opentelemetry")]
+impl Sampler {
+    /// The share again, 0 to 1.
+    pub(crate) fn ratio(&self) -> f64 {
+        self.threshold as f64 / ALL_TRACES as f64
+    }
 }
 
 const ALL_TRACES: u64 = 1 << 63;
@@ -138,7 +186,7 @@ impl Reader<'_> {
 
 impl Config {
     /// Reads the variables through `get`.
-    pub(crate) fn read(get: &dyn Fn(&str) -> Option<String>, facts: &ProcessFacts) -> Self {
+    pub(crate) fn read(get: &dyn Fn(&str) -> Option<String>, facts: &ProcessFacts, program: &Program) -> Self {
         let mut reader = Reader { get, complaints: Vec::new() };
         let disabled = reader.flag("OTEL_SDK_DISABLED");
         let remote_parent = reader.text("TRACEPARENT").and_then(|text| match SpanContext::from_traceparent(&text) {
@@ -148,7 +196,8 @@ impl Config {
                 None
             }
         });
-        let export = if disabled { None } else { read_export(&mut reader, facts) };
+        let processor = read_processor(&mut reader, program);
+        let export = if disabled { None } else { read_export(&mut reader, facts, program, processor) };
         let sampler = read_sampler(&mut reader);
         let limits = Limits {
             attributes: reader.parsed(&["OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "OTEL_ATTRIBUTE_COUNT_LIMIT"], 128, |_| true),
@@ -160,7 +209,7 @@ impl Config {
                 |_| true,
             ),
         };
-        Self { disabled, export, sampler, remote_parent, limits, complaints: reader.complaints }
+        Self { disabled, export, processor, sampler, remote_parent, limits, complaints: reader.complaints }
     }
 }
 
@@ -170,7 +219,86 @@ const MAX_SPANS: usize = 1 << 24;
 /// OpenTelemetry's default of 2,048 is a few milliseconds of a busy program; a queue of this length is some 5 MB when full.
 const DEFAULT_QUEUE_SPANS: usize = 16_384;
 
-fn read_export(reader: &mut Reader<'_>, facts: &ProcessFacts) -> Option<ExportConfig> {
+/// What the standard processors take where nobody says.
+const STANDARD_QUEUE_SPANS: usize = 2_048;
+
+/// Each request that is on its way has a thread and a connection of its own.
+const MAX_CONCURRENT_EXPORTS: usize = 64;
+
+/// What can be asked for beyond what is always there.
+const HAS_STANDARD_STACK: bool = cfg!(feature = "opentelemetry");
+
+/// Our own variable: OpenTelemetry has none for this.
+const PROCESSOR_VARIABLE: &str = "LONGPOLE_SPAN_PROCESSOR";
+
+fn read_processor(reader: &mut Reader<'_>, program: &Program) -> SpanProcessor {
+    let (processor, whence) = match (program.processor, reader.text(PROCESSOR_VARIABLE)) {
+        (Some(processor), _) => (processor, processor.to_string()),
+        (None, None) => return SpanProcessor::default(),
+        (None, Some(name)) => match name.parse() {
+            Ok(processor) => (processor, format!("{PROCESSOR_VARIABLE}={name}")),
+            Err(error) => {
+                reader.complaints.push(format!("{PROCESSOR_VARIABLE}={name}: {error}, longpole is used"));
+                return SpanProcessor::default();
+            }
+        },
+    };
+    if processor != SpanProcessor::Longpole && !HAS_STANDARD_STACK {
+        let feature = "the feature `opentelemetry` of longpole-sdk";
+        reader.complaints.push(format!("{whence}: this program is built without {feature}, longpole is used"));
+        return SpanProcessor::Longpole;
+    }
+    processor
+}
+
+fn read_protocol(reader: &mut Reader<'_>, program: &Program) -> Protocol {
+    let variables = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+    let (whence, protocol) = match (program.protocol, reader.first(&variables)) {
+        (Some(protocol), _) => (protocol.to_string(), protocol),
+        (None, None) => return Protocol::HttpProtobuf,
+        (None, Some((name, value))) => match value.parse() {
+            Ok(protocol) => (format!("{name}={value}"), protocol),
+            Err(_) => {
+                reader.complaints.push(format!("{name}={value} is not spoken here, http/protobuf is used"));
+                return Protocol::HttpProtobuf;
+            }
+        },
+    };
+    match protocol {
+        Protocol::Grpc if !HAS_STANDARD_STACK => {
+            let feature = "the feature `opentelemetry` of longpole-sdk";
+            reader.complaints.push(format!("{whence}: this program is built without {feature}, http/protobuf is used"));
+            Protocol::HttpProtobuf
+        }
+        Protocol::HttpJson => {
+            reader.complaints.push(format!("{whence} is not spoken here, http/protobuf is used, which the same port takes"));
+            Protocol::HttpProtobuf
+        }
+        spoken => spoken,
+    }
+}
+
+/// Where requests go, by protocol.
+fn read_url(reader: &mut Reader<'_>, program: &Program, protocol: Protocol) -> Option<String> {
+    let variables = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+    let given = reader.first(&variables).or_else(|| program.endpoint.clone().map(|endpoint| ("endpoint", endpoint)));
+    let (variable, endpoint) = given?;
+    let uri = endpoint.parse::<ureq::http::Uri>().ok();
+    let uri = uri.filter(|uri| uri.scheme_str() == Some("http") && uri.host().is_some_and(|host| !host.is_empty()));
+    let Some(uri) = uri else {
+        let text = format!("{variable}: spans go by plain HTTP, {endpoint} is not an http:// address, no spans are sent");
+        reader.complaints.push(text);
+        return None;
+    };
+    Some(match protocol {
+        // The path is that of the service.
+        Protocol::Grpc => format!("http://{}", uri.authority()?),
+        _ if variable == variables[0] => endpoint,
+        _ => format!("{}{TRACES_PATH}", endpoint.trim_end_matches('/')),
+    })
+}
+
+fn read_export(reader: &mut Reader<'_>, facts: &ProcessFacts, program: &Program, processor: SpanProcessor) -> Option<ExportConfig> {
     let exporters = reader.text("OTEL_TRACES_EXPORTER").unwrap_or("otlp".into());
     if !exporters.split(',').any(|name| name.trim() == "otlp") {
         if exporters != "none" {
@@ -178,24 +306,28 @@ fn read_export(reader: &mut Reader<'_>, facts: &ProcessFacts) -> Option<ExportCo
         }
         return None;
     }
-    let (variable, url) = match reader.first(&["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"])? {
-        (name @ "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url) => (name, url),
-        (name, endpoint) => (name, format!("{}{TRACES_PATH}", endpoint.trim_end_matches('/'))),
+    let protocol = read_protocol(reader, program);
+    let url = read_url(reader, program, protocol)?;
+    let compression = reader.first(&["OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION"]);
+    if let Some((name, value)) = compression.filter(|(_, value)| value != "none") {
+        reader.complaints.push(format!("{name}={value} is not done here, requests are sent as they are"));
+    }
+    let default_queue_spans = match processor {
+        SpanProcessor::Longpole => DEFAULT_QUEUE_SPANS,
+        _ => STANDARD_QUEUE_SPANS,
     };
-    let usable =
-        url.parse::<ureq::http::Uri>().is_ok_and(|uri| uri.scheme_str() == Some("http") && uri.host().is_some_and(|host| !host.is_empty()));
-    if !usable {
-        reader.complaints.push(format!("{variable}: spans go by plain HTTP, {url} is not an http:// address, no spans are sent"));
-        return None;
-    }
-    let protocol = reader.first(&["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"]);
-    if let Some((name, protocol)) = protocol.filter(|(_, protocol)| protocol != "http/protobuf") {
-        reader.complaints.push(format!("{name}={protocol} is not spoken here, http/protobuf is used"));
-    }
-    let max_queue_spans = reader.parsed(&["OTEL_BSP_MAX_QUEUE_SIZE"], DEFAULT_QUEUE_SPANS, |spans| (1..=MAX_SPANS).contains(spans));
+    let max_queue_spans = reader.parsed(&["OTEL_BSP_MAX_QUEUE_SIZE"], default_queue_spans, |spans| (1..=MAX_SPANS).contains(spans));
     let max_batch_spans = reader.parsed(&["OTEL_BSP_MAX_EXPORT_BATCH_SIZE"], 512, |spans| (1..=MAX_SPANS).contains(spans));
     let delay_millis = reader.parsed(&["OTEL_BSP_SCHEDULE_DELAY"], 5_000, |_| true);
+    let is_concurrency = |exports: &usize| (1..=MAX_CONCURRENT_EXPORTS).contains(exports);
+    let max_concurrent_exports = reader.parsed(&["OTEL_BSP_MAX_CONCURRENT_EXPORTS"], 1, is_concurrency);
+    if max_concurrent_exports > 1 && matches!(processor, SpanProcessor::Batch | SpanProcessor::Simple) {
+        reader
+            .complaints
+            .push(format!("OTEL_BSP_MAX_CONCURRENT_EXPORTS={max_concurrent_exports}: {processor} sends one request at a time"));
+    }
     Some(ExportConfig {
+        protocol,
         url,
         headers: read_headers(reader),
         request_timeout: reader.timeout(&["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"], 10_000),
@@ -204,7 +336,8 @@ fn read_export(reader: &mut Reader<'_>, facts: &ProcessFacts) -> Option<ExportCo
         schedule_delay: Duration::from_millis(delay_millis.max(1)),
         max_queue_spans,
         max_batch_spans: max_batch_spans.min(max_queue_spans),
-        resource: read_resource(reader, facts),
+        max_concurrent_exports,
+        resource: read_resource(reader, facts, program),
     })
 }
 
@@ -242,16 +375,9 @@ fn read_headers(reader: &mut Reader<'_>) -> Vec<(String, String)> {
     })
 }
 
-fn read_resource(reader: &mut Reader<'_>, facts: &ProcessFacts) -> Vec<u8> {
-    let executable = facts.executable.as_deref();
-    let own: [(&str, Option<Value<'_>>); 6] = [
-        ("telemetry.sdk.name", Some(Value::Str("longpole"))),
-        ("telemetry.sdk.language", Some(Value::Str("rust"))),
-        ("telemetry.sdk.version", Some(Value::Str(env!("CARGO_PKG_VERSION")))),
-        ("process.pid", Some(Value::Int(i64::from(facts.pid)))),
-        ("process.executable.name", executable.map(Value::Str)),
-        ("host.name", facts.host.as_deref().map(Value::Str)),
-    ];
+/// The later of the sources wins: what we know, what the program says, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`.
+fn read_resource(reader: &mut Reader<'_>, facts: &ProcessFacts, program: &Program) -> Resource {
+    use ResourceValue::{Int, Text};
     let mut given = match reader.text("OTEL_RESOURCE_ATTRIBUTES") {
         None => Vec::new(),
         Some(text) => parse_pairs(&text).unwrap_or_else(|| {
@@ -259,6 +385,7 @@ fn read_resource(reader: &mut Reader<'_>, facts: &ProcessFacts) -> Vec<u8> {
             Vec::new()
         }),
     };
+    given.splice(0..0, program.resource.iter().cloned());
     // The later of two pairs of one key counts.
     let mut seen = Vec::new();
     given.reverse();
@@ -269,24 +396,38 @@ fn read_resource(reader: &mut Reader<'_>, facts: &ProcessFacts) -> Vec<u8> {
         }
     });
     given.reverse();
+    let executable_name = facts.executable.as_deref().and_then(|path| path.rsplit(['/', '\\']).next());
     if let Some(name) = reader.text("OTEL_SERVICE_NAME") {
         given.retain(|(key, _)| key != "service.name");
         given.insert(0, ("service.name".into(), name));
     } else if !given.iter().any(|(key, _)| key == "service.name") {
-        let unknown = || executable.map_or("unknown_service".into(), |executable| format!("unknown_service:{executable}"));
-        let name = facts.service.clone().unwrap_or_else(unknown);
+        let unknown = || executable_name.map_or("unknown_service".into(), |executable| format!("unknown_service:{executable}"));
+        let name = program.service.clone().unwrap_or_else(unknown);
         given.insert(0, ("service.name".into(), name));
     }
-    let mut out = Vec::new();
-    for (key, value) in &given {
-        attribute(&mut out, 1, key, Value::Str(value));
+    let own: [(&str, Option<ResourceValue>); 9] = [
+        ("telemetry.sdk.name", Some(Text("longpole".into()))),
+        ("telemetry.sdk.language", Some(Text("rust".into()))),
+        ("telemetry.sdk.version", Some(Text(env!("CARGO_PKG_VERSION").into()))),
+        ("process.pid", Some(Int(i64::from(facts.pid)))),
+        ("process.executable.name", executable_name.map(|name| Text(name.into()))),
+        ("process.executable.path", facts.executable.clone().map(Text)),
+        ("host.name", facts.host.clone().map(Text)),
+        ("host.arch", Some(Text(host_arch().into()))),
+        ("os.type", Some(Text(std::env::consts::OS.into()))),
+    ];
+    let own = own.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    let known = own.filter(|(key, _)| !seen.contains(key)).collect::<Vec<_>>();
+    Resource(given.into_iter().map(|(key, value)| (key, Text(value))).chain(known).collect())
+}
+
+/// OpenTelemetry's word for the machine's instruction set.
+fn host_arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
     }
-    for (key, value) in own {
-        if let Some(value) = value.filter(|_| !given.iter().any(|(other, _)| other == key)) {
-            attribute(&mut out, 1, key, value);
-        }
-    }
-    out
 }
 
 /// `a=1,b=2`, values percent-decoded, as W3C Baggage; `None` where a member is no pair.
@@ -319,7 +460,6 @@ fn percent_decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
-    use opentelemetry_proto::tonic::resource::v1::Resource;
     use prost::Message;
 
     use super::*;
@@ -331,8 +471,13 @@ mod tests {
 
     fn read_as(service: Option<&str>, lines: &str) -> Config {
         let vars: Vec<(&str, &str)> = lines.lines().filter_map(|line| line.trim().split_once('=')).collect();
-        let facts = ProcessFacts { pid: 42, executable: Some("app".into()), host: Some("box".into()), service: service.map(Into::into) };
-        Config::read(&|name| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into()), &facts)
+        let program = Program { service: service.map(Into::into), ..Program::default() };
+        read_program(&program, &vars)
+    }
+
+    fn read_program(program: &Program, vars: &[(&str, &str)]) -> Config {
+        let facts = ProcessFacts { pid: 42, executable: Some("/bin/app".into()), host: Some("box".into()) };
+        Config::read(&|name| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into()), &facts, program)
     }
 
     fn resource(lines: &str) -> String {
@@ -341,8 +486,17 @@ mod tests {
 
     fn resource_as(service: Option<&str>, lines: &str) -> String {
         let config = read_as(service, &format!("OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318\n{lines}"));
-        let resource = Resource::decode(config.export.unwrap().resource.as_slice()).unwrap();
-        let shown = resource.attributes.iter().filter(|attribute| !attribute.key.starts_with("telemetry.sdk."));
+        resource_text(&config)
+    }
+
+    fn resource_text(config: &Config) -> String {
+        let encoded = config.export.as_ref().unwrap().resource.encoded();
+        let resource = opentelemetry_proto::tonic::resource::v1::Resource::decode(encoded.as_slice()).unwrap();
+        // What is the machine's is left out.
+        let shown = resource
+            .attributes
+            .iter()
+            .filter(|attribute| !["telemetry.sdk.", "host.arch", "os."].iter().any(|start| attribute.key.starts_with(start)));
         let pairs = shown.map(|attribute| match attribute.value.clone().unwrap().value.unwrap() {
             Any::StringValue(text) => format!("{}={text}", attribute.key),
             Any::IntValue(number) => format!("{}={number}", attribute.key),
@@ -373,20 +527,23 @@ mod tests {
     fn unusable_values_are_replaced_and_told_once_each() {
         let config = read(
             "OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1
-             OTEL_EXPORTER_OTLP_PROTOCOL=grpc
+             OTEL_EXPORTER_OTLP_PROTOCOL=smoke
+             OTEL_EXPORTER_OTLP_COMPRESSION=gzip
              OTEL_EXPORTER_OTLP_HEADERS=secret
              OTEL_EXPORTER_OTLP_TIMEOUT=-1
              OTEL_BSP_SCHEDULE_DELAY=soon
              OTEL_BSP_MAX_QUEUE_SIZE=0
              OTEL_BSP_MAX_EXPORT_BATCH_SIZE=99999999999999999999
              OTEL_BSP_EXPORT_TIMEOUT=0
+             OTEL_BSP_MAX_CONCURRENT_EXPORTS=0
+             LONGPOLE_SPAN_PROCESSOR=best
              OTEL_TRACES_SAMPLER=sometimes
              OTEL_RESOURCE_ATTRIBUTES=a=%zz
              OTEL_SDK_DISABLED=maybe
              TRACEPARENT=00-1-1-1",
         );
         let complaints = config.complaints.join("\n");
-        assert_eq!(config.complaints.len(), 10, "{complaints}");
+        assert_eq!(config.complaints.len(), 13, "{complaints}");
         assert!(!complaints.contains("secret"));
         let export = config.export.unwrap();
         assert_eq!(export.request_timeout, Some(Duration::from_secs(10)));
@@ -402,6 +559,44 @@ mod tests {
     }
 
     #[test]
+    fn what_needs_the_standard_stack_is_told_where_it_is_not_built_in() {
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:1/otlp");
+        let asked = [endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("LONGPOLE_SPAN_PROCESSOR", "batch-span-processor")];
+        let config = read_program(&Program::default(), &asked);
+        let export = config.export.unwrap();
+        if HAS_STANDARD_STACK {
+            assert_eq!(config.complaints, [""; 0]);
+            assert_eq!((config.processor, export.protocol), (SpanProcessor::Batch, Protocol::Grpc));
+            assert_eq!((export.url.as_str(), export.max_queue_spans), ("http://h:1", 2_048));
+        } else {
+            assert_eq!(config.complaints.len(), 2, "{:?}", config.complaints);
+            assert_eq!((config.processor, export.protocol), (SpanProcessor::Longpole, Protocol::HttpProtobuf));
+            assert_eq!((export.url.as_str(), export.max_queue_spans), ("http://h:1/otlp/v1/traces", 16_384));
+        }
+    }
+
+    #[test]
+    fn the_program_decides_how_to_send_and_the_environment_where_and_as_whom() {
+        let program = Program {
+            service: Some("shop".into()),
+            resource: vec![("team".into(), "red".into()), ("host.name".into(), "mine".into())],
+            endpoint: Some("http://default:1".into()),
+            protocol: Some(Protocol::HttpJson),
+            processor: Some(SpanProcessor::Longpole),
+        };
+        let config = read_program(&program, &[("LONGPOLE_SPAN_PROCESSOR", "simple")]);
+        assert_eq!(config.processor, SpanProcessor::Longpole);
+        assert_eq!(config.complaints.len(), 1, "{:?}", config.complaints);
+        assert_eq!(config.export.as_ref().unwrap().url, "http://default:1/v1/traces");
+        let known = "process.pid=42 process.executable.name=app process.executable.path=/bin/app";
+        assert_eq!(resource_text(&config), format!("service.name=shop team=red host.name=mine {known}"));
+        let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:1"), ("OTEL_RESOURCE_ATTRIBUTES", "team=blue,service.name=web")];
+        let config = read_program(&program, &vars);
+        assert_eq!(config.export.as_ref().unwrap().url, "http://h:1/v1/traces");
+        assert_eq!(resource_text(&config), format!("host.name=mine team=blue service.name=web {known}"));
+    }
+
+    #[test]
     fn a_batch_is_never_larger_than_the_queue() {
         let export = read("OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1\nOTEL_BSP_MAX_QUEUE_SIZE=10").export.unwrap();
         assert_eq!((export.max_queue_spans, export.max_batch_spans), (10, 10));
@@ -409,7 +604,7 @@ mod tests {
 
     #[test]
     fn the_resource_is_what_the_user_said_then_what_we_know() {
-        let own = "process.pid=42 process.executable.name=app host.name=box";
+        let own = "process.pid=42 process.executable.name=app process.executable.path=/bin/app host.name=box";
         assert_eq!(resource(""), format!("service.name=unknown_service:app {own}"));
         assert_eq!(resource("OTEL_SERVICE_NAME=web"), format!("service.name=web {own}"));
         assert_eq!(resource_as(Some("shop"), ""), format!("service.name=shop {own}"));
@@ -417,7 +612,7 @@ mod tests {
         assert_eq!(resource_as(Some("shop"), "OTEL_RESOURCE_ATTRIBUTES=service.name=web"), format!("service.name=web {own}"));
         assert_eq!(
             resource("OTEL_RESOURCE_ATTRIBUTES=a=1, service.name=from%20list ,a=%C3%A4,host.name=given"),
-            "service.name=from list a=ä host.name=given process.pid=42 process.executable.name=app"
+            "service.name=from list a=ä host.name=given process.pid=42 process.executable.name=app process.executable.path=/bin/app"
         );
         assert_eq!(resource("OTEL_SERVICE_NAME=web\nOTEL_RESOURCE_ATTRIBUTES=service.name=x"), format!("service.name=web {own}"));
     }

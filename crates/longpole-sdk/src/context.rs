@@ -35,6 +35,14 @@ impl SpanContext {
         text
     }
 
+    /// Trace and span id in hex, as logs have them.
+    pub(crate) fn hex_ids(&self) -> (String, String) {
+        let (mut trace_id, mut span_id) = (String::with_capacity(32), String::with_capacity(16));
+        push_hex(&mut trace_id, &self.trace_id);
+        push_hex(&mut span_id, &self.span_id);
+        (trace_id, span_id)
+    }
+
     /// Reads a `traceparent`. A version that is not known is read as far as version 00 goes, as W3C asks.
     pub(crate) fn from_traceparent(text: &str) -> Result<Self, TraceparentError> {
         let bytes = text.trim_ascii().as_bytes();

@@ -13,6 +13,7 @@ const FIXED32: u32 = 5;
 pub(crate) mod span {
     pub(crate) const TRACE_ID: u32 = 1;
     pub(crate) const SPAN_ID: u32 = 2;
+    pub(crate) const TRACE_STATE: u32 = 3;
     pub(crate) const PARENT_SPAN_ID: u32 = 4;
     pub(crate) const NAME: u32 = 5;
     pub(crate) const KIND: u32 = 6;

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use tracing_core::Metadata;
 
 use crate::config::ExportConfig;
+use crate::courier::Outage;
 use crate::diagnostic::tell;
 use crate::send::Sender;
 use crate::thread_context;
@@ -150,10 +151,14 @@ pub(crate) struct Shared {
     late: AtomicU64,
     /// The thread is to send what there is and end.
     pub(crate) closing: AtomicBool,
+    /// An attempt failed after the shutdown began: there is no other.
+    pub(crate) gave_up: AtomicBool,
     /// Whoever asked for the shutdown waits no longer.
     pub(crate) abandoned: AtomicBool,
+    pub(crate) outage: Mutex<Outage>,
     thread: OnceLock<Thread>,
     pub(crate) end: Mutex<End>,
+    /// The end began, or is reached.
     pub(crate) ended: Condvar,
 }
 
@@ -181,12 +186,35 @@ impl Shared {
         counts
     }
 
+    /// Asks the threads to send what there is and end; the caller holds `end`, so nobody is about to wait.
+    fn close(&self) {
+        self.closing.store(true, Release);
+        self.wake();
+        self.ended.notify_all();
+    }
+
     /// Wakes the thread, if it lives.
     fn wake(&self) {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }
+}
+
+/// Name of the threads that send.
+pub(crate) const THREAD_NAME: &str = "longpole-sdk";
+
+thread_local! {
+    static IS_OWN_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Spans of this thread, those of an HTTP library say, would be sent by it, and make more of them.
+pub(crate) fn mark_own_thread() {
+    IS_OWN_THREAD.set(true);
+}
+
+pub(crate) fn is_own_thread() -> bool {
+    IS_OWN_THREAD.get()
 }
 
 thread_local! {
@@ -228,15 +256,18 @@ impl Exporter {
             rejected: AtomicU64::new(0),
             late: AtomicU64::new(0),
             closing: AtomicBool::new(false),
+            gave_up: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
+            outage: Mutex::default(),
             thread: OnceLock::new(),
             end: Mutex::default(),
             ended: Condvar::new(),
         });
         let url = config.url.clone();
-        let sender = Sender::new(config, Arc::clone(&shared));
-        let builder = std::thread::Builder::new().name("longpole-sdk".into());
-        let handle = thread_context::with_signals_blocked(|| builder.spawn(move || sender.run()))?;
+        let theirs = Arc::clone(&shared);
+        let builder = std::thread::Builder::new().name(THREAD_NAME.into());
+        let run = move || Sender::begin(config, theirs).run();
+        let handle = thread_context::with_signals_blocked(|| builder.spawn(run))?;
         let _ = shared.thread.set(handle.thread().clone());
         Ok(Self { shared, url })
     }
@@ -287,8 +318,7 @@ impl Exporter {
         let mut end = lock(&shared.end);
         if !end.reached {
             end.deadline = Some(deadline);
-            shared.closing.store(true, Release);
-            shared.wake();
+            shared.close();
         }
         while !end.reached && !shared.abandoned.load(Relaxed) {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -326,7 +356,10 @@ impl Exporter {
 
 impl Drop for Exporter {
     fn drop(&mut self) {
-        self.shared.closing.store(true, Release);
-        self.shared.wake();
+        // A lock that another thread of the parent held in the moment of a fork is never given back.
+        if !thread_context::is_forked_child() {
+            let _end = lock(&self.shared.end);
+            self.shared.close();
+        }
     }
 }

@@ -14,12 +14,13 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
+use crate::carried::Carried;
 use crate::config::{Config, Limits, ProcessFacts, Sampler};
 use crate::context::{SAMPLED, SpanContext, TraceparentError, new_span_id, new_trace_id};
 use crate::diagnostic::tell;
 use crate::encode::{self, Value};
 use crate::entered::{self, Key};
-use crate::export::{Exporter, SpanCounts};
+use crate::export::{Exporter, SpanCounts, is_own_thread};
 use crate::thread_context;
 
 /// Most bytes that attributes, events and links of one span take; what is more is counted as dropped. A span that lives as long
@@ -47,6 +48,9 @@ pub struct Layer {
     limits: Limits,
     remote_parent: Option<SpanContext>,
     clock: Clock,
+    /// Whether OpenTelemetry's context follows ours, and ours begins in it.
+    #[cfg(feature = "opentelemetry")]
+    shares_context: bool,
 }
 
 struct Core {
@@ -84,9 +88,9 @@ impl fmt::Debug for Layer {
 }
 
 impl Layer {
-    pub(crate) fn new(get: &dyn Fn(&str) -> Option<String>, service: Option<&str>) -> Self {
+    /// Starts what the configuration asks for, and tells what it could not use.
+    pub(crate) fn new(config: Config) -> Self {
         static NEXT_NUMBER: AtomicU32 = AtomicU32::new(1);
-        let config = Config::read(get, &process_facts(service));
         for complaint in &config.complaints {
             tell(complaint);
         }
@@ -104,7 +108,31 @@ impl Layer {
             limits: config.limits,
             remote_parent: config.remote_parent,
             clock: Clock::new(),
+            #[cfg(feature = "opentelemetry")]
+            shares_context: false,
         }
+    }
+
+    /// Makes `opentelemetry::Context::current()` carry the span that is entered, and a span without a parent of ours begin in
+    /// that context: for programs that use the OpenTelemetry API beside `tracing`. It costs some hundred nanoseconds per span.
+    #[cfg(feature = "opentelemetry")]
+    pub fn with_opentelemetry_context(mut self, shared: bool) -> Self {
+        self.shares_context = shared;
+        if shared {
+            crate::otel_context::publish_opentelemetry_context();
+        }
+        self
+    }
+
+    /// The span that one without a parent of ours is a child of, if OpenTelemetry's context names one.
+    #[cfg(feature = "opentelemetry")]
+    fn outer_context(&self) -> Option<SpanContext> {
+        self.shares_context.then(crate::otel_context::current).flatten()
+    }
+
+    #[cfg(not(feature = "opentelemetry"))]
+    fn outer_context(&self) -> Option<SpanContext> {
+        None
     }
 
     /// What is needed to end it: a layer cannot be asked once it is part of a subscriber.
@@ -117,7 +145,7 @@ impl Layer {
     }
 }
 
-fn process_facts(service: Option<&str>) -> ProcessFacts {
+pub(crate) fn process_facts() -> ProcessFacts {
     let executable = std::env::current_exe().ok();
     let host = if cfg!(target_os = "linux") {
         std::fs::read_to_string("/proc/sys/kernel/hostname").ok()
@@ -126,9 +154,8 @@ fn process_facts(service: Option<&str>) -> ProcessFacts {
     };
     ProcessFacts {
         pid: std::process::id(),
-        executable: executable.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
+        executable: executable.map(|path| path.to_string_lossy().into_owned()),
         host: host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty()),
-        service: service.map(str::to_owned),
     }
 }
 
@@ -200,6 +227,8 @@ struct SpanState {
     keeps_fields: bool,
     start: i64,
     unix_offset: i64,
+    /// What came along with the ids of a remote parent, for its descendants.
+    carried: Option<Arc<Carried>>,
     overrides: Overrides,
     /// Fields of OTLP's `Span`: attributes, events and links, in the order they came.
     fields: Vec<u8>,
@@ -469,33 +498,39 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     fn on_new_span(&self, attrs: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
-        if self.core.disabled {
+        // What our own threads do on the way to the collector is not the program's, and would never end.
+        if self.core.disabled || is_own_thread() {
             return;
         }
         let Some(span) = ctx.span(id) else { return };
+        let mut carried = None;
         let parent = span.parent().and_then(|parent| {
             let extensions = parent.extensions();
             let state = extensions.get::<SpanState>()?;
             state.has_children.store(true, Relaxed);
+            carried.clone_from(&state.carried);
             Some((state.context, state.unix_offset, state.keeps_fields && state.context.sampled()))
         });
-        let parent_context = parent.map(|(context, ..)| context).or(self.remote_parent);
+        let outer = if parent.is_none() { self.outer_context() } else { None };
+        let remote_parent = outer.or(self.remote_parent);
+        let parent_context = parent.map(|(context, ..)| context).or(remote_parent);
         let trace_id = parent_context.map_or_else(new_trace_id, |parent| parent.trace_id);
         let flags = match parent {
             // Within a process a trace is recorded whole or not at all.
             Some((context, ..)) => context.flags & SAMPLED,
-            None => self.sampler.flags(&trace_id, self.remote_parent.as_ref()),
+            None => self.sampler.flags(&trace_id, remote_parent.as_ref()),
         };
         let context = SpanContext { trace_id, span_id: new_span_id(), flags };
         let keeps_fields = self.core.exporter.is_some() && parent.is_none_or(|(_, _, recording)| recording);
         let mut state = SpanState {
             context,
             parent: parent_context.map(|parent| parent.span_id),
-            parent_is_remote: parent.is_none() && parent_context.is_some(),
+            parent_is_remote: parent.is_none() && outer.is_none() && parent_context.is_some(),
             has_children: AtomicBool::new(false),
             keeps_fields,
             start: 0,
             unix_offset: 0,
+            carried,
             overrides: Overrides { kind: INTERNAL, ..Overrides::default() },
             fields: Vec::new(),
             recorded: 0,
@@ -621,12 +656,24 @@ where
     }
 
     fn on_enter(&self, id: &Id, ctx: Context<'_, S>) {
-        if let Some(context) = ctx.span(id).and_then(|span| span.extensions().get::<SpanState>().map(|state| state.context)) {
-            entered::enter(self.key(id), context);
+        let Some(span) = ctx.span(id) else { return };
+        let Some(context) = span.extensions().get::<SpanState>().map(|state| state.context) else { return };
+        #[cfg(feature = "opentelemetry")]
+        if self.shares_context {
+            // Whoever watches OpenTelemetry's context publishes it.
+            let carried = span.extensions().get::<SpanState>().and_then(|state| state.carried.clone());
+            crate::otel_context::attach(self.key(id), context, carried.as_deref());
+            return;
         }
+        entered::enter(self.key(id), context);
     }
 
     fn on_exit(&self, id: &Id, _ctx: Context<'_, S>) {
+        #[cfg(feature = "opentelemetry")]
+        if self.shares_context {
+            crate::otel_context::detach(self.key(id));
+            return;
+        }
         entered::exit(self.key(id));
     }
 
@@ -685,6 +732,9 @@ impl SpanState {
         if let Some(parent) = &self.parent {
             encode::bytes(out, span::PARENT_SPAN_ID, parent);
         }
+        if let Some(state) = self.carried.as_ref().and_then(|carried| carried.tracestate.as_deref()) {
+            encode::bytes(out, span::TRACE_STATE, state.as_bytes());
+        }
         encode::bytes(out, span::NAME, self.overrides.name.as_deref().unwrap_or(name).as_bytes());
         encode::uint(out, span::KIND, u64::from(self.overrides.kind));
         encode::fixed64(out, span::START_TIME, (self.start + self.unix_offset) as u64);
@@ -707,7 +757,8 @@ impl SpanState {
 
 /// What `tracing` has no words for: a span's ids as they travel, and its ties to spans of other processes.
 ///
-/// A span that is switched off, or that is no [`Layer`]'s, has no ids; calls on it do nothing.
+/// A span that is switched off, or that is no [`Layer`]'s, has no ids; calls on it do nothing. With one of OpenTelemetry's span
+/// processors ([`Builder::span_processor`](crate::Builder::span_processor)) the same calls reach `tracing-opentelemetry`.
 pub trait SpanExt {
     /// The span as a `traceparent`, to send with a request. `None` where the span is switched off.
     fn traceparent(&self) -> Option<String>;
@@ -716,6 +767,14 @@ pub trait SpanExt {
     /// children by now.
     fn set_parent_traceparent(&self, traceparent: &str) -> Result<(), TraceparentError>;
 
+    /// Makes the span a child of the span that a request came from, by its headers, which `get` returns the values of by their
+    /// names in lower case: `traceparent`, `tracestate` and `baggage`. The latter two go on to whatever this span and its
+    /// descendants call ([`SpanExt::inject`]); `tracestate` is sent along with the span. Without a `traceparent` nothing happens.
+    fn set_parent_from(&self, get: impl Fn(&str) -> Option<String>) -> Result<(), TraceparentError>;
+
+    /// Gives the headers that a request made for this span carries to `set`: name and value, in the form of W3C.
+    fn inject(&self, set: impl FnMut(&'static str, &str));
+
     /// Links the span to another span, of this process or of another, open or ended. To longpole, a link to a span that ended
     /// before says: this one waited for it.
     fn add_link(&self, traceparent: &str) -> Result<(), TraceparentError>;
@@ -723,11 +782,19 @@ pub trait SpanExt {
 
 impl SpanExt for tracing::Span {
     fn traceparent(&self) -> Option<String> {
-        with_state(self, |state, _, _| state.context.to_traceparent())
+        let context = with_state(self, |state, _, _| state.context);
+        #[cfg(feature = "opentelemetry")]
+        let context = context.or_else(|| crate::standard::context_of(self));
+        context.map(SpanContext::to_traceparent)
     }
 
     fn set_parent_traceparent(&self, traceparent: &str) -> Result<(), TraceparentError> {
-        let parent = SpanContext::from_traceparent(traceparent)?;
+        self.set_parent_from(|name| (name == "traceparent").then(|| traceparent.to_owned()))
+    }
+
+    fn set_parent_from(&self, get: impl Fn(&str) -> Option<String>) -> Result<(), TraceparentError> {
+        let Some(parent) = get("traceparent") else { return Ok(()) };
+        let parent = SpanContext::from_traceparent(&parent)?;
         let set = with_state(self, |state, layer, id| {
             if state.has_children.load(Relaxed) {
                 return Err(TraceparentError::TooLate);
@@ -736,22 +803,50 @@ impl SpanExt for tracing::Span {
             state.context.flags = layer.sampler.flags(&parent.trace_id, Some(&parent));
             state.parent = Some(parent.span_id);
             state.parent_is_remote = true;
-            Ok((layer.key(id), state.context))
+            state.carried = Carried::read(&get).map(Arc::new);
+            Ok((layer.key(id), state.context, state.carried.clone()))
         });
-        if let Some((key, context)) = set.transpose()? {
+        #[cfg(feature = "opentelemetry")]
+        if set.is_none() {
+            return crate::standard::set_parent(self, &get);
+        }
+        if let Some((key, context, _carried)) = set.transpose()? {
+            #[cfg(feature = "opentelemetry")]
+            crate::otel_context::replace(key, context, _carried.as_deref());
             entered::replace(key, context);
         }
         Ok(())
     }
 
+    fn inject(&self, mut set: impl FnMut(&'static str, &str)) {
+        let ours = with_state(self, |state, _, _| (state.context, state.carried.clone()));
+        #[cfg(feature = "opentelemetry")]
+        let ours = ours.or_else(|| crate::standard::carried_by(self));
+        let Some((context, carried)) = ours else { return };
+        set("traceparent", &context.to_traceparent());
+        if let Some(carried) = carried {
+            carried.write(set);
+        }
+    }
+
     fn add_link(&self, traceparent: &str) -> Result<(), TraceparentError> {
         let to = SpanContext::from_traceparent(traceparent)?;
-        with_state(self, |state, layer, _| {
+        let added = with_state(self, |state, layer, _| {
             // Ids that come as text may come from anywhere: nothing is said about whose they are.
             state.add_link(&to, u32::from(to.flags), &layer.limits);
         });
+        #[cfg(feature = "opentelemetry")]
+        if added.is_none() {
+            crate::standard::add_link(self, to);
+        }
+        let _ = added;
         Ok(())
     }
+}
+
+/// The ids of the span that an event belongs to, for its line in the log.
+pub(crate) fn context_in(extensions: &tracing_subscriber::registry::Extensions<'_>) -> Option<SpanContext> {
+    extensions.get::<SpanState>().map(|state| state.context)
 }
 
 /// Reaches what the layer keeps with a span of any subscriber.

@@ -28,14 +28,19 @@
 //! - Trace context travels: [`current_traceparent`] to send, [`SpanExt::set_parent_traceparent`] to receive, and a `TRACEPARENT`
 //!   in the environment becomes the parent of the spans that have none.
 //!
-//! **It refuses** to depend on an async runtime, to speak gRPC, TLS or to a proxy (a collector stands on the machine or beside
-//! it), to send metrics or logs (events go with their span; those outside of one go nowhere), and to lose spans in silence:
-//! what is lost is counted ([`SpanCounts`]), told once per outage on stderr, and sent along as the attribute
+//! **It refuses** to depend on an async runtime of the program, to speak TLS or to a proxy (a collector stands on the machine or
+//! beside it), to send metrics or logs (events go with their span; [`Logs`] writes them to stderr as well), and to lose spans in
+//! silence: what is lost is counted ([`SpanCounts`]), told once per outage on stderr, and sent along as the attribute
 //! `longpole.dropped_spans` of the instrumentation scope.
 //!
-//! **It never hangs.** [`run`] and [`shutdown`] wait for a collector no longer than they are told, 2 seconds in `run`, from
-//! any thread, inside of any runtime. What ends a program without unwinding (`std::process::exit`, a signal) loses the spans
+//! **It never hangs.** [`run`] and [`shutdown`] wait for a collector no longer than they are told, [`SHUTDOWN_DEADLINE`] in `run`,
+//! from any thread, inside of any runtime. What ends a program without unwinding (`std::process::exit`, a signal) loses the spans
 //! that are not sent yet: leave `run` with a value instead.
+//!
+//! # Choose
+//!
+//! [`builder`] chooses the level, logs with trace ids, the resource, the protocol, and who sends: [`SpanProcessor`]. With the feature
+//! `opentelemetry` that can be OpenTelemetry's own stack, set up so that it does not hang either, and spans can go over gRPC.
 //!
 //! # With a subscriber of your own
 //!
@@ -52,29 +57,8 @@
 //!
 //! # Environment
 //!
-//! | variable | meaning | default |
-//! |---|---|---|
-//! | `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | where spans go, as it is; `http://` only | |
-//! | `OTEL_EXPORTER_OTLP_ENDPOINT` | where spans go, before `/v1/traces` | not set: nothing is sent, no thread is started |
-//! | `OTEL_EXPORTER_OTLP_[TRACES_]HEADERS` | `key=value,…`, percent-decoded | |
-//! | `OTEL_EXPORTER_OTLP_[TRACES_]TIMEOUT` | ms for each phase of a request; 0 = no limit | 10000 |
-//! | `OTEL_EXPORTER_OTLP_[TRACES_]PROTOCOL` | `http/protobuf`; another one is told and not used | |
-//! | `OTEL_TRACES_EXPORTER` | `otlp` or `none` | `otlp` |
-//! | `OTEL_BSP_SCHEDULE_DELAY` | ms between two looks at the queue | 5000 |
-//! | `OTEL_BSP_MAX_QUEUE_SIZE` | spans that may wait | 16384 (OpenTelemetry: 2048) |
-//! | `OTEL_BSP_MAX_EXPORT_BATCH_SIZE` | spans in a request | 512 |
-//! | `OTEL_BSP_EXPORT_TIMEOUT` | ms for a batch with its repetitions; 0 = no limit | 30000 |
-//! | `OTEL_TRACES_SAMPLER` | `[parentbased_]` `always_on`, `always_off`, `traceidratio` | `parentbased_always_on` |
-//! | `OTEL_TRACES_SAMPLER_ARG` | share of the traces, 0 to 1 | 1 |
-//! | `OTEL_SPAN_{ATTRIBUTE,EVENT,LINK}_COUNT_LIMIT` | of one span | 128 |
-//! | `OTEL_[SPAN_]ATTRIBUTE_VALUE_LENGTH_LIMIT` | bytes of a text | none |
-//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the resource | the name given to [`run_service`], or `unknown_service:<executable>` |
-//! | `OTEL_SDK_DISABLED` | `true`: no ids, no record, no spans | `false` |
-//! | `LONGPOLE_JOURNAL_DIR` | where each thread [keeps a journal](#the-journal) of its current span; `longpole run` sets it | not set: no journal |
-//! | `TRACEPARENT` | parent of the spans that have none in this process | |
-//! | `RUST_LOG` | which spans are made, by the subscriber that [`init`] installs | `info` |
-//!
-//! A value that cannot be used is told once on stderr; the default takes its place.
+//! Spans go to `OTEL_EXPORTER_OTLP_ENDPOINT`; where it is not set, nothing is sent and no thread is started. All variables, and
+//! which span processor honours which, are in the README of this crate, beside what a span costs.
 //!
 //! # Fields with a meaning
 //!
@@ -87,7 +71,8 @@
 //! Its bytes are specified in longpole's `docs/formats/span-context.md`. Each thread has it in its static thread-local storage,
 //! which on Linux is part of the thread's stack, except for the main thread: there it lies in a frame of [`run`], and the
 //! profiler sees no exact spans of a main thread that is not inside `run`. The record is published with or without a collector.
-//! A program that makes its spans with another library publishes them with [`enter_span_context`].
+//! A program that makes its spans with another library publishes them with [`enter_span_context`], one that makes them with the
+//! OpenTelemetry API with `publish_opentelemetry_context` (feature `opentelemetry`).
 //!
 //! # The journal
 //!
@@ -99,8 +84,8 @@
 //!
 //! # Forks
 //!
-//! A child made by `fork` without `exec` publishes its record, keeps a journal of its own, and passes contexts on; it sends no spans, for the thread that
-//! would do so exists in its parent only.
+//! A child made by `fork` without `exec` publishes its record, keeps a journal of its own, and passes contexts on; it sends no
+//! spans, for the thread that would do so exists in its parent only.
 //!
 //! # Why it is fast
 //!
@@ -109,30 +94,50 @@
 
 #![deny(unsafe_code)]
 
+mod builder;
+mod carried;
+mod choice;
 mod config;
 mod context;
+mod courier;
 mod diagnostic;
 mod encode;
 mod entered;
 mod export;
+#[cfg(feature = "opentelemetry")]
+mod grpc;
 mod layer;
+mod logs;
+#[cfg(feature = "opentelemetry")]
+mod otel_context;
 mod send;
+#[cfg(feature = "opentelemetry")]
+mod standard;
 mod thread_context;
+mod transport;
 
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
+pub use tracing_subscriber::filter::LevelFilter;
 
+pub use crate::builder::{Builder, Guard};
+pub use crate::choice::{Logs, Protocol, SpanProcessor, UnknownName};
 pub use crate::context::TraceparentError;
 pub use crate::export::SpanCounts;
 pub use crate::layer::{Handle, Layer, SpanExt};
+#[cfg(feature = "opentelemetry")]
+pub use crate::otel_context::publish_opentelemetry_context;
 
-/// How long [`run`] waits for the collector at the end.
-pub const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(2);
+/// The crates of OpenTelemetry that the feature `opentelemetry` is built on, in the versions that fit together.
+#[cfg(feature = "opentelemetry")]
+pub mod otel {
+    pub use {opentelemetry, opentelemetry_otlp, opentelemetry_sdk, tracing_opentelemetry};
+}
+
+/// How long [`run`] waits for the collector at the end: so that a program with nothing to do starts and stops within two seconds
+/// whatever the collector does.
+pub const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(1_500);
 
 /// Runs a program: installs a subscriber if there is none ([`init`]), puts the main thread's context record where a profiler
 /// finds it, runs `body`, sends what is left ([`shutdown`], within [`SHUTDOWN_DEADLINE`]) and returns what `body` returned.
@@ -145,8 +150,7 @@ pub const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(2);
 /// }
 /// ```
 pub fn run<T>(body: impl FnOnce() -> T) -> T {
-    init();
-    run_initialised(body)
+    builder().run(body)
 }
 
 /// As [`run`], for a program that knows its service name: `service.name` is this where the environment does not say.
@@ -155,49 +159,24 @@ pub fn run<T>(body: impl FnOnce() -> T) -> T {
 /// longpole_sdk::run_service("shop", || { /* the program */ });
 /// ```
 pub fn run_service<T>(name: &str, body: impl FnOnce() -> T) -> T {
-    install(|| Layer::new(&environment, Some(name)));
-    run_initialised(body)
+    builder().service_name(name).run(body)
 }
 
-fn run_initialised<T>(body: impl FnOnce() -> T) -> T {
-    /// Sends what is left also when the body panics.
-    struct Shutdown;
-
-    impl Drop for Shutdown {
-        fn drop(&mut self) {
-            shutdown(SHUTDOWN_DEADLINE);
-        }
-    }
-
-    thread_context::with_main_record(|| {
-        let _shutdown = Shutdown;
-        body()
-    })
+/// Sets the SDK up by choice: level, logs, resource, protocol, span processor.
+pub fn builder() -> Builder {
+    Builder::new()
 }
 
 /// Installs, for the whole program, a subscriber of [`layer()`] and a filter by `RUST_LOG` (`info` where it is not set), unless
 /// a subscriber is installed already or `OTEL_SDK_DISABLED` says not to. [`run`] does this; without it, call [`shutdown`] at
 /// the end.
 pub fn init() {
-    install(layer);
-}
-
-fn install(layer: impl FnOnce() -> Layer) {
-    if tracing::dispatcher::has_been_set() || disabled_by_environment() {
-        return;
-    }
-    let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).from_env_lossy();
-    // Somebody may have been faster by now: theirs stays, and ours ends when it is dropped here.
-    let _ = tracing_subscriber::registry().with(filter).with(layer()).try_init();
+    // Whoever has no guard calls `shutdown`.
+    std::mem::forget(builder().init());
 }
 
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-/// Where this holds, spans cost what they cost without any subscriber.
-fn disabled_by_environment() -> bool {
-    environment("OTEL_SDK_DISABLED").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
 /// The layer, configured by the environment.
@@ -215,15 +194,33 @@ pub fn layer() -> Layer {
 /// });
 /// ```
 pub fn layer_from(get: impl Fn(&str) -> Option<String>) -> Layer {
-    Layer::new(&get, None)
+    let program = config::Program { processor: Some(SpanProcessor::Longpole), ..config::Program::default() };
+    Layer::new(config::Config::read(&get, &layer::process_facts(), &program))
 }
 
 /// Sends the spans that have ended and stops sending, for the [`Layer`] of the current subscriber. Returns when that is done,
 /// or when `within` is over, whatever the collector does, and says what became of the spans.
 pub fn shutdown(within: Duration) -> SpanCounts {
     // The handle is taken out first: the dispatcher is not to be held while we wait.
+    #[cfg(feature = "opentelemetry")]
+    {
+        let find = |dispatch: &tracing::Dispatch| dispatch.downcast_ref::<builder::Marker>().map(|marker| marker.0.clone());
+        if let Some(standard) = tracing::dispatcher::get_default(find) {
+            return standard.shutdown(within);
+        }
+    }
     let handle = tracing::dispatcher::get_default(|dispatch| dispatch.downcast_ref::<Layer>().map(Layer::handle));
     handle.map(|handle| handle.shutdown(within)).unwrap_or_default()
+}
+
+/// What the README shows, tried.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+/// The headers that a request of the current span carries: see [`SpanExt::inject`].
+pub fn inject(set: impl FnMut(&'static str, &str)) {
+    tracing::Span::current().inject(set);
 }
 
 /// The span that is current on this thread as a W3C `traceparent`, to send with a request; `None` outside of any span.

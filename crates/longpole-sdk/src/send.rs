@@ -1,29 +1,24 @@
-//! The thread that sends: sweeps the shards, makes requests out of spans, tries again, gives up, and tells.
+//! The thread that sends: sweeps the shards, makes requests out of spans, and hands them to a courier.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
 
 use tracing_core::Metadata;
 use tracing_core::callsite::Identifier;
 
 use crate::config::ExportConfig;
 use crate::context::ContextWords;
-use crate::diagnostic::tell;
+use crate::courier::Courier;
 use crate::encode::{self, Value};
-use crate::export::{MAX_KEPT_BYTES, Shared, SpanBuffer, Waiting, lock};
+use crate::export::{self, MAX_KEPT_BYTES, Shared, SpanBuffer, THREAD_NAME, Waiting, lock};
 use crate::thread_context;
 
 /// Most bytes of spans in a request: the default limit of many collectors. A larger span goes alone.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
-
-/// A collector's answer to spans is a few bytes; more is not read.
-const MAX_RESPONSE_BYTES: u64 = 64 << 10;
-
-/// Pause before a batch is sent again, doubled each time.
-const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Instrumentation scope of all spans.
 const SCOPE_NAME: &str = env!("CARGO_PKG_NAME");
@@ -32,26 +27,13 @@ const SCOPE_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Attribute of the scope once spans were lost: how many so far, for the receiver to keep with the data.
 const DROPPED_SPANS: &str = "longpole.dropped_spans";
 
-/// What a collector said to a batch.
-enum Answer {
-    Accepted {
-        rejected: u64,
-    },
-    /// Worth another try, after a pause that the collector may have named.
-    NotNow {
-        why: String,
-        pause: Option<Duration>,
-    },
-    Refused {
-        why: String,
-    },
-}
-
 /// The far end of the exporter: lives on its own thread.
 pub(crate) struct Sender {
-    config: ExportConfig,
+    config: Arc<ExportConfig>,
     shared: Arc<Shared>,
-    agent: ureq::Agent,
+    couriers: Couriers,
+    /// The `Resource` message.
+    resource: Vec<u8>,
     /// Swept, not yet sent; `sent` spans of it, up to byte `sent_bytes`, are gone.
     pending: SpanBuffer,
     sent: usize,
@@ -61,60 +43,110 @@ pub(crate) struct Sender {
     request: Vec<u8>,
     /// `code.*` and `target` of each place that made a span, encoded.
     places: HashMap<Identifier, Vec<u8>>,
-    /// Why the last attempt failed; `None` while all is well.
-    outage: Option<String>,
-    /// Lost spans that have been told.
-    told_lost: u64,
+}
+
+/// Who takes requests to the collector.
+enum Couriers {
+    /// This thread, one after the other.
+    Own(Box<Courier>),
+    /// Threads with a connection each, where `OTEL_BSP_MAX_CONCURRENT_EXPORTS` asks for more than one. A request is handed over
+    /// when one of them is free.
+    Threads { door: SyncSender<(Vec<u8>, u64)>, threads: Vec<JoinHandle<()>> },
+}
+
+impl Couriers {
+    fn new(config: &Arc<ExportConfig>, shared: &Arc<Shared>) -> Self {
+        let own = || Self::Own(Box::new(Courier::new(Arc::clone(config), Arc::clone(shared))));
+        if config.max_concurrent_exports <= 1 {
+            return own();
+        }
+        let (door, requests) = std::sync::mpsc::sync_channel(0);
+        let requests = Arc::new(Mutex::new(requests));
+        let threads = (0..config.max_concurrent_exports).map_while(|_| {
+            let (config, shared, requests) = (Arc::clone(config), Arc::clone(shared), Arc::clone(&requests));
+            let run = move || {
+                begin_own_thread();
+                let mut courier = Courier::new(config, shared);
+                let next = || lock::<Receiver<(Vec<u8>, u64)>>(&requests).recv();
+                while let Ok((request, spans)) = next() {
+                    courier.deliver(&request, spans);
+                }
+            };
+            std::thread::Builder::new().name(THREAD_NAME.into()).spawn(run).ok()
+        });
+        let threads: Vec<_> = threads.collect();
+        // A machine that has no more threads has this one.
+        if threads.is_empty() { own() } else { Self::Threads { door, threads } }
+    }
+
+    fn deliver(&mut self, request: &mut Vec<u8>, spans: u64) {
+        match self {
+            Self::Own(courier) => courier.deliver(request, spans),
+            Self::Threads { door, .. } => {
+                // They end when the door is gone, not before.
+                let _ = door.send((std::mem::take(request), spans));
+            }
+        }
+    }
+
+    /// Returns when nothing is on its way.
+    fn finish(self) {
+        if let Self::Threads { door, threads } = self {
+            drop(door);
+            for thread in threads {
+                // A panic of theirs is a bug of ours; the program ends all the same.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// To the profiler, this thread works for no span; to our layer, what it does is not the program's.
+fn begin_own_thread() {
+    thread_context::publish(ContextWords::NONE);
+    export::mark_own_thread();
 }
 
 impl Sender {
-    pub(crate) fn new(config: ExportConfig, shared: Arc<Shared>) -> Self {
-        let agent = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            // A collector is on this machine or beside it; a proxy for the web is not on the way.
-            .proxy(None)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .max_idle_connections(1)
-            .user_agent(format!("OTel-OTLP-Exporter-Longpole/{SCOPE_VERSION}"))
-            .build()
-            .new_agent();
+    /// On the thread that it stays on.
+    pub(crate) fn begin(config: ExportConfig, shared: Arc<Shared>) -> Self {
+        begin_own_thread();
+        let config = Arc::new(config);
         Self {
+            couriers: Couriers::new(&config, &shared),
+            resource: config.resource.encoded(),
             config,
             shared,
-            agent,
             pending: SpanBuffer::default(),
             sent: 0,
             sent_bytes: 0,
             spare: SpanBuffer::default(),
             request: Vec::new(),
             places: HashMap::new(),
-            outage: None,
-            told_lost: 0,
         }
     }
 
     pub(crate) fn run(mut self) {
-        // To the profiler: this thread works for no span.
-        thread_context::publish(ContextWords::NONE);
         loop {
             self.wait_for_work();
             let closing = self.closing();
             self.sweep(closing);
             while self.take_batch() {
                 let spans = self.encode_batch();
-                self.export(spans);
+                self.couriers.deliver(&mut self.request, spans);
             }
             if closing {
                 break;
             }
         }
+        self.couriers.finish();
+        let shared = self.shared;
         // Whoever gave up has told.
-        if !self.shared.abandoned.load(Relaxed) {
-            self.tell_losses();
+        if !shared.abandoned.load(Relaxed) {
+            lock(&shared.outage).tell_losses(&self.config.url, &shared.counts());
         }
-        lock(&self.shared.end).reached = true;
-        self.shared.ended.notify_all();
+        lock(&shared.end).reached = true;
+        shared.ended.notify_all();
     }
 
     fn closing(&self) -> bool {
@@ -153,9 +185,10 @@ impl Sender {
         }
     }
 
-    /// Whether there is another batch to send; after the shutdown was given up, what is left counts as lost.
+    /// Whether there is another batch to send. After the shutdown was given up, what is left counts as lost; so it does at the
+    /// end after an attempt that failed: whoever waits for us is not to wait for every batch.
     fn take_batch(&mut self) -> bool {
-        if self.shared.abandoned.load(Relaxed) {
+        if self.shared.abandoned.load(Relaxed) || self.shared.gave_up.load(Relaxed) {
             self.give_up_pending();
         }
         self.sent < self.pending.spans.len()
@@ -182,12 +215,12 @@ impl Sender {
         // ExportTraceServiceRequest { 1: ResourceSpans { 1: Resource, 2: ScopeSpans { 1: Scope, 2: Span… } } }
         let scope = self.encode_scope();
         let scope_spans_len = encode::message_len(1, scope.len()) + spans_len;
-        let resource_spans_len = encode::message_len(1, self.config.resource.len()) + encode::message_len(2, scope_spans_len);
+        let resource_spans_len = encode::message_len(1, self.resource.len()) + encode::message_len(2, scope_spans_len);
         let out = &mut self.request;
         out.clear();
         out.shrink_to(MAX_KEPT_BYTES);
         encode::message(out, 1, resource_spans_len);
-        encode::bytes(out, 1, &self.config.resource);
+        encode::bytes(out, 1, &self.resource);
         encode::message(out, 2, scope_spans_len);
         encode::bytes(out, 1, &scope);
         for span in &self.pending.spans[first..self.sent] {
@@ -212,132 +245,12 @@ impl Sender {
         scope
     }
 
-    /// Sends the request until it is answered for good, or until its time is over.
-    fn export(&mut self, spans: u64) {
-        let started = Instant::now();
-        let mut delay = FIRST_RETRY_DELAY;
-        loop {
-            // Read before the attempt: one more is due after the shutdown began, and no more than one.
-            let closing = self.closing();
-            let why = match self.send() {
-                Answer::Accepted { rejected } => {
-                    let rejected = rejected.min(spans);
-                    self.shared.exported.fetch_add(spans - rejected, Relaxed);
-                    self.shared.rejected.fetch_add(rejected, Relaxed);
-                    if self.outage.take().is_some() && !closing {
-                        self.tell_losses();
-                    }
-                    return;
-                }
-                Answer::Refused { why } => why,
-                Answer::NotNow { why, pause } => {
-                    let pause = pause.unwrap_or(delay).min(MAX_RETRY_DELAY);
-                    delay = delay.saturating_mul(2);
-                    let in_time = self.config.export_timeout.is_none_or(|limit| started.elapsed() + pause <= limit);
-                    if !closing && in_time && !self.shared.abandoned.load(Relaxed) {
-                        self.begin_outage(why, "trying again");
-                        self.pause(pause);
-                        continue;
-                    }
-                    if closing {
-                        self.give_up_pending();
-                    }
-                    why
-                }
-            };
-            self.shared.failed.fetch_add(spans, Relaxed);
-            if closing {
-                self.outage = Some(why);
-            } else {
-                self.begin_outage(why, "those of this request are lost");
-            }
-            return;
-        }
-    }
-
-    /// Counts what is pending as lost. At the end, a collector that fails once has failed: whoever waits for us is not to wait
-    /// for every batch.
+    /// Counts what is pending as lost.
     fn give_up_pending(&mut self) {
         let left = self.pending.spans.len() - self.sent;
         self.shared.queued.sub(left, self.pending.bytes.len() - self.sent_bytes);
         self.shared.failed.fetch_add(left as u64, Relaxed);
         (self.sent, self.sent_bytes) = (self.pending.spans.len(), self.pending.bytes.len());
-    }
-
-    /// Waits, unless the end is near.
-    fn pause(&self, pause: Duration) {
-        let until = Instant::now() + pause;
-        while !self.closing() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            std::thread::park_timeout(left);
-        }
-    }
-
-    fn send(&self) -> Answer {
-        let timeout = self.phase_timeout();
-        // No total timeout, nor one for the name: ureq would start a thread per request to enforce it.
-        let mut request = self
-            .agent
-            .post(&self.config.url)
-            .config()
-            .timeout_connect(timeout)
-            .timeout_send_request(timeout)
-            .timeout_send_body(timeout)
-            .timeout_recv_response(timeout)
-            .timeout_recv_body(timeout)
-            .build()
-            .header("content-type", "application/x-protobuf");
-        for (name, value) in &self.config.headers {
-            request = request.header(name, value);
-        }
-        let mut response = match request.send(self.request.as_slice()) {
-            Ok(response) => response,
-            Err(error) => return Answer::NotNow { why: error.to_string(), pause: None },
-        };
-        let status = response.status().as_u16();
-        let pause =
-            response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.trim().parse().ok()).map(Duration::from_secs);
-        // Read to its end, the connection can be used again. The status has decided already.
-        let body = response.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_vec().unwrap_or_default();
-        match status {
-            200..=299 => Answer::Accepted { rejected: encode::rejected_spans(&body) },
-            // The statuses that OTLP says may be repeated.
-            429 | 502 | 503 | 504 => Answer::NotNow { why: format!("status {status}"), pause },
-            _ => Answer::Refused { why: format!("status {status}") },
-        }
-    }
-
-    /// How long each phase of a request may take: at the end, not longer than somebody waits for it.
-    fn phase_timeout(&self) -> Option<Duration> {
-        let deadline = lock(&self.shared.end).deadline;
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)));
-        match (self.config.request_timeout, left) {
-            (Some(timeout), Some(left)) => Some(timeout.min(left)),
-            (timeout, left) => timeout.or(left),
-        }
-    }
-
-    /// Tells of the first failure of a row; the others follow from it.
-    fn begin_outage(&mut self, why: String, consequence: &str) {
-        if self.outage.is_none() {
-            tell(&format!("cannot send spans to {}: {why}; {consequence}", self.config.url));
-        }
-        self.outage = Some(why);
-    }
-
-    /// Tells how many spans are lost, if that is news.
-    fn tell_losses(&mut self) {
-        let counts = self.shared.counts();
-        let lost = counts.lost();
-        if lost > self.told_lost {
-            self.told_lost = lost;
-            let full = if counts.queue_full > 0 { format!("; {} found the queue full", counts.queue_full) } else { String::new() };
-            let why = self.outage.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-            tell(&format!("{lost} of {} spans were lost on the way to {}{why}{full}", counts.emitted, self.config.url));
-        }
     }
 }
 

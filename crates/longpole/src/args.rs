@@ -626,6 +626,8 @@ pub(crate) enum Kind {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
+    /// A program to look at as well: whether it has parts that can keep it from ending
+    pub(crate) program: Option<PathBuf>,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }

@@ -85,6 +85,43 @@ fn a_batch_is_sent_again_when_the_collector_asks_for_it() {
 }
 
 #[test]
+fn requests_go_side_by_side_where_that_is_asked_for() {
+    let collector = Collector::start(&[Reply::Stall]);
+    let vars = [
+        NEVER,
+        ("OTEL_BSP_MAX_CONCURRENT_EXPORTS", "2"),
+        ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "3"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "0"),
+        ("OTEL_BSP_EXPORT_TIMEOUT", "0"),
+    ];
+    let (handle, dispatch) = install(collector.layer(&vars));
+    emit(&dispatch, 3);
+    collector.wait_for_requests(1);
+    // The first request is never answered; these pass it by.
+    for requests in 2..=4 {
+        emit(&dispatch, 3);
+        collector.wait_for_requests(requests);
+    }
+    let counts = handle.shutdown(Duration::from_millis(100));
+    assert_eq!((counts.emitted, counts.exported, counts.outstanding), (12, 9, 3));
+    check_sum(&counts);
+}
+
+#[test]
+fn many_at_a_time_lose_nothing_that_is_not_counted() {
+    let collector = Collector::start(&[Reply::Status(503), Reply::Status(400)]);
+    let vars = [("OTEL_BSP_MAX_QUEUE_SIZE", "300"), ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "16"), ("OTEL_BSP_MAX_CONCURRENT_EXPORTS", "4")];
+    let (handle, dispatch) = install(collector.layer(&vars));
+    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(|| emit(&dispatch, 5_000)))));
+    // An attempt that fails after the end began is the last one.
+    collector.wait_for_requests(2);
+    let counts = handle.shutdown(LONG);
+    check_sum(&counts);
+    assert_eq!((counts.emitted, counts.failed, counts.outstanding), (10_000, 16, 0));
+    assert_eq!(counts.exported, collector.spans().len() as u64);
+}
+
+#[test]
 fn what_is_refused_or_rejected_is_counted() {
     let collector = Collector::start(&[Reply::Status(400), Reply::Reject(1), Reply::Status(307)]);
     let (handle, dispatch) = install(collector.layer(&[("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "3"), NEVER]));

@@ -70,6 +70,39 @@ fn a_remote_parent_can_be_set_until_there_are_children() {
     assert_eq!(server.flags, 0x301);
 }
 
+/// Headers as a request has them.
+fn headers(pairs: &[(&'static str, &'static str)]) -> impl Fn(&str) -> Option<String> {
+    let pairs = pairs.to_vec();
+    move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+}
+
+fn injected(inject: impl FnOnce(&mut dyn FnMut(&'static str, &str))) -> Vec<String> {
+    let mut written = Vec::new();
+    inject(&mut |name, value| written.push(format!("{name}: {value}")));
+    written
+}
+
+#[test]
+fn what_a_request_brings_goes_on_with_the_requests_it_makes() {
+    let collector = with_layer(&[], || {
+        let server = info_span!("handle").entered();
+        let request = headers(&[("traceparent", REMOTE), ("tracestate", "vendor=1"), ("baggage", "user=ann")]);
+        server.set_parent_from(request).unwrap();
+        let client = info_span!("call").entered();
+        let traceparent = client.traceparent().unwrap();
+        let expected = [format!("traceparent: {traceparent}"), "tracestate: vendor=1".into(), "baggage: user=ann".into()];
+        assert_eq!(injected(|set| client.inject(set)), expected);
+        assert_eq!(injected(|set| longpole_sdk::inject(set)), expected);
+        drop(client);
+        // A request without a context changes nothing.
+        server.set_parent_from(headers(&[("tracestate", "vendor=2")])).unwrap();
+    });
+    let spans = collector.spans();
+    assert!(spans.iter().all(|span| span.trace_state == "vendor=1"), "{spans:?}");
+    assert_eq!(tree(&spans), "handle\n  call\n");
+    assert_eq!(injected(|set| longpole_sdk::inject(set)), [""; 0]);
+}
+
 #[test]
 fn the_environment_is_the_parent_of_roots() {
     let collector = with_layer(&[("TRACEPARENT", REMOTE)], || {

@@ -16,6 +16,7 @@ use longpole_model::{CaptureMode, Observation};
 use longpole_store::{RecordingState, Store};
 use serde::Serialize;
 
+use super::doctor_program;
 use super::recording::{Setting, print, print_json};
 use crate::args::{DoctorArguments, Format};
 use crate::terminal::{Style, counted, duration, pad, printable};
@@ -62,6 +63,7 @@ pub(crate) fn doctor(setting: &Setting, arguments: &DoctorArguments) -> Result<(
     checks.extend(otel(&environment));
     checks.extend(pulumi());
     checks.push(store(&setting.store));
+    checks.extend(arguments.program.as_deref().map(program));
     let view = DoctorView { schema: "longpole.doctor/1", version: env!("CARGO_PKG_VERSION"), checks };
     match arguments.format {
         Format::Json => print_json(&view),
@@ -304,6 +306,20 @@ fn pulumi() -> Option<Check> {
 fn major_and_minor(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.trim_start_matches('v').split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Whether a program's end can wait for itself, as far as that is seen from outside.
+fn program(name: &Path) -> Check {
+    let path = match name.to_str() {
+        Some(bare) if !bare.contains('/') && !name.exists() => find_on_path(bare).unwrap_or_else(|| name.to_owned()),
+        _ => name.to_owned(),
+    };
+    match doctor_program::look_at(&path) {
+        Err(error) => warn("program", format!("{} cannot be read: {error}", path.display()), "name an executable file"),
+        Ok(None) => ok("program", format!("{}: nothing is built in that is known to hang when the program ends", path.display())),
+        Ok(Some(found)) if found.remedy.is_empty() => ok("program", format!("{}: {}", path.display(), found.text)),
+        Ok(Some(found)) => warn("program", format!("{}: {}", path.display(), found.text), found.remedy),
+    }
 }
 
 fn find_on_path(name: &str) -> Option<PathBuf> {

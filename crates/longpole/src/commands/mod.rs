@@ -4,6 +4,7 @@ pub(crate) mod attach;
 pub(crate) mod code;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+mod doctor_program;
 pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod flame;

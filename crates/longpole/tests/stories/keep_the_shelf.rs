@@ -67,6 +67,26 @@ fn the_doctor_names_what_keeps_spans_away() {
 }
 
 #[test]
+fn the_doctor_looks_at_a_program() {
+    let sandbox = Sandbox::new();
+    let look = |program: &std::path::Path| {
+        let view = json(longpole(&sandbox.path("store")).arg("doctor").arg(program).args(["--format", "json"]));
+        view["checks"].as_array().unwrap().iter().find(|check| check["name"] == "program").unwrap().clone()
+    };
+    assert_eq!(look(std::path::Path::new("sleep"))["state"], "ok");
+    // This very test has the stock processors inside, and the SDK that keeps them off the runtime.
+    let me = look(&std::env::current_exe().unwrap());
+    assert_eq!(me["state"], "ok", "{me}");
+    assert!(me["text"].as_str().unwrap().contains("longpole-sdk"), "{me}");
+    let file = sandbox.path("program");
+    std::fs::write(&file, "\x7fELF … Shutdown response channel error: …").unwrap();
+    let other = look(&file);
+    assert_eq!(other["state"], "warn");
+    assert!(other["text"].as_str().unwrap().contains("can wait for ever") && other["remedy"].as_str().unwrap().contains("spawn_blocking"));
+    assert_eq!(look(&sandbox.path("nothing"))["state"], "warn");
+}
+
+#[test]
 fn what_longpole_does_is_seen_by_who_asks() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");

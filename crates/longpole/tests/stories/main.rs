@@ -28,5 +28,6 @@ mod see_native_code;
 mod see_the_code;
 mod see_the_kernel;
 mod see_what_processes_use;
+mod serve_like_embucket;
 mod survive_a_crash;
 mod tie_code_to_spans;

@@ -1,0 +1,143 @@
+//! Takes requests to the collector: sends, tries again, gives up, counts, and tells of an outage once.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::config::ExportConfig;
+use crate::diagnostic::tell;
+use crate::export::{Shared, SpanCounts, lock};
+use crate::transport::{Answer, Transport};
+
+/// Pause before a batch is sent again, doubled each time.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
+
+/// What people were told about the far end.
+#[derive(Debug, Default)]
+pub(crate) struct Outage {
+    /// Why the last attempt failed; `None` while all is well.
+    why: Option<String>,
+    /// Lost spans that have been told.
+    told_lost: u64,
+}
+
+impl Outage {
+    /// Tells of the first failure of a row; the others follow from it.
+    pub(crate) fn begin(&mut self, url: &str, why: String, consequence: &str) {
+        if self.why.is_none() {
+            tell(&format!("cannot send spans to {url}: {why}; {consequence}"));
+        }
+        self.why = Some(why);
+    }
+
+    /// Keeps the reason for the last word about it.
+    pub(crate) fn note(&mut self, why: String) {
+        self.why = Some(why);
+    }
+
+    /// All is well again; says whether it was not.
+    pub(crate) fn end(&mut self) -> bool {
+        self.why.take().is_some()
+    }
+
+    /// Tells how many spans are lost, if that is news.
+    pub(crate) fn tell_losses(&mut self, url: &str, counts: &SpanCounts) {
+        let lost = counts.lost();
+        if lost > self.told_lost {
+            self.told_lost = lost;
+            let full = if counts.queue_full > 0 { format!("; {} found the queue full", counts.queue_full) } else { String::new() };
+            let why = self.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            tell(&format!("{lost} of {} spans were lost on the way to {url}{why}{full}", counts.emitted));
+        }
+    }
+}
+
+/// One connection to the collector.
+pub(crate) struct Courier {
+    config: Arc<ExportConfig>,
+    shared: Arc<Shared>,
+    transport: Transport,
+}
+
+impl Courier {
+    /// Made on the thread that it is used on.
+    pub(crate) fn new(config: Arc<ExportConfig>, shared: Arc<Shared>) -> Self {
+        let transport = Transport::new(&config);
+        Self { config, shared, transport }
+    }
+
+    fn closing(&self) -> bool {
+        self.shared.closing.load(Acquire)
+    }
+
+    /// Sends the request until it is answered for good, or until its time is over.
+    pub(crate) fn deliver(&mut self, request: &[u8], spans: u64) {
+        let started = Instant::now();
+        let mut delay = FIRST_RETRY_DELAY;
+        loop {
+            // Read before the attempt: one more is due after the shutdown began, and no more than one.
+            let closing = self.closing();
+            let timeout = self.phase_timeout();
+            let why = match self.transport.send(request, timeout) {
+                Answer::Accepted { rejected } => {
+                    let rejected = rejected.min(spans);
+                    self.shared.exported.fetch_add(spans - rejected, Relaxed);
+                    self.shared.rejected.fetch_add(rejected, Relaxed);
+                    let mut outage = lock(&self.shared.outage);
+                    if outage.end() && !closing {
+                        outage.tell_losses(&self.config.url, &self.shared.counts());
+                    }
+                    return;
+                }
+                Answer::Refused { why } => why,
+                Answer::NotNow { why, pause } => {
+                    let pause = pause.unwrap_or(delay).min(MAX_RETRY_DELAY);
+                    delay = delay.saturating_mul(2);
+                    let in_time = self.config.export_timeout.is_none_or(|limit| started.elapsed() + pause <= limit);
+                    if !closing && in_time && !self.shared.abandoned.load(Relaxed) {
+                        lock(&self.shared.outage).begin(&self.config.url, why, "trying again");
+                        self.pause(pause);
+                        continue;
+                    }
+                    if closing {
+                        // Whoever waits for us is not to wait for every batch.
+                        self.shared.gave_up.store(true, Relaxed);
+                    }
+                    why
+                }
+            };
+            self.shared.failed.fetch_add(spans, Relaxed);
+            let mut outage = lock(&self.shared.outage);
+            if closing {
+                outage.note(why);
+            } else {
+                outage.begin(&self.config.url, why, "those of this request are lost");
+            }
+            return;
+        }
+    }
+
+    /// Waits, unless the end is near.
+    fn pause(&self, pause: Duration) {
+        let until = Instant::now() + pause;
+        let mut end = lock(&self.shared.end);
+        while !self.closing() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            end = self.shared.ended.wait_timeout(end, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// How long each phase of a request may take: at the end, not longer than somebody waits for it.
+    fn phase_timeout(&self) -> Option<Duration> {
+        let deadline = lock(&self.shared.end).deadline;
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)));
+        match (self.config.request_timeout, left) {
+            (Some(timeout), Some(left)) => Some(timeout.min(left)),
+            (timeout, left) => timeout.or(left),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! One request to a collector and what it answers: HTTP here, gRPC in `grpc.rs`.
+
+use std::time::Duration;
+
+use crate::choice::Protocol;
+use crate::config::ExportConfig;
+use crate::encode;
+
+/// A collector's answer to spans is a few bytes; more is not read.
+const MAX_RESPONSE_BYTES: u64 = 64 << 10;
+
+/// What a collector said to a batch.
+pub(crate) enum Answer {
+    Accepted {
+        rejected: u64,
+    },
+    /// Worth another try, after a pause that the collector may have named.
+    NotNow {
+        why: String,
+        pause: Option<Duration>,
+    },
+    Refused {
+        why: String,
+    },
+}
+
+/// The way to the collector. Each has a connection of its own.
+pub(crate) enum Transport {
+    Http(Http),
+    #[cfg(feature = "opentelemetry")]
+    Grpc(Box<crate::grpc::Grpc>),
+    /// There is none: why.
+    #[cfg(feature = "opentelemetry")]
+    None(String),
+}
+
+impl Transport {
+    pub(crate) fn new(config: &ExportConfig) -> Self {
+        match config.protocol {
+            #[cfg(feature = "opentelemetry")]
+            Protocol::Grpc => match crate::grpc::Grpc::new(config) {
+                Ok(grpc) => Self::Grpc(Box::new(grpc)),
+                Err(why) => Self::None(why),
+            },
+            #[cfg(not(feature = "opentelemetry"))]
+            Protocol::Grpc => Self::Http(Http::new(config)),
+            Protocol::HttpProtobuf | Protocol::HttpJson => Self::Http(Http::new(config)),
+        }
+    }
+
+    /// Sends a request, waiting for no longer than `timeout` at a time: over HTTP in each phase, over gRPC in all.
+    pub(crate) fn send(&mut self, request: &[u8], timeout: Option<Duration>) -> Answer {
+        match self {
+            Self::Http(http) => http.send(request, timeout),
+            #[cfg(feature = "opentelemetry")]
+            Self::Grpc(grpc) => grpc.send(request, timeout),
+            #[cfg(feature = "opentelemetry")]
+            Self::None(why) => Answer::Refused { why: why.clone() },
+        }
+    }
+}
+
+/// Blocking HTTP, whose phases end by themselves.
+pub(crate) struct Http {
+    agent: ureq::Agent,
+    url: String,
+    headers: Vec<(String, String)>,
+}
+
+/// A client that talks to a collector and nobody else.
+pub(crate) fn http_agent() -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        // A collector is on this machine or beside it; a proxy for the web is not on the way.
+        .proxy(None)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .max_idle_connections(1)
+        .user_agent(USER_AGENT)
+        .build()
+        .new_agent()
+}
+
+pub(crate) const USER_AGENT: &str = concat!("OTel-OTLP-Exporter-Longpole/", env!("CARGO_PKG_VERSION"));
+
+impl Http {
+    fn new(config: &ExportConfig) -> Self {
+        Self { agent: http_agent(), url: config.url.clone(), headers: config.headers.clone() }
+    }
+
+    fn send(&self, body: &[u8], timeout: Option<Duration>) -> Answer {
+        // No total timeout, nor one for the name: ureq would start a thread per request to enforce it.
+        let mut request = self
+            .agent
+            .post(&self.url)
+            .config()
+            .timeout_connect(timeout)
+            .timeout_send_request(timeout)
+            .timeout_send_body(timeout)
+            .timeout_recv_response(timeout)
+            .timeout_recv_body(timeout)
+            .build()
+            .header("content-type", "application/x-protobuf");
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let mut response = match request.send(body) {
+            Ok(response) => response,
+            Err(error) => return Answer::NotNow { why: error.to_string(), pause: None },
+        };
+        let status = response.status().as_u16();
+        let pause =
+            response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.trim().parse().ok()).map(Duration::from_secs);
+        // Read to its end, the connection can be used again. The status has decided already.
+        let body = response.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_vec().unwrap_or_default();
+        match status {
+            200..=299 => Answer::Accepted { rejected: encode::rejected_spans(&body) },
+            // The statuses that OTLP says may be repeated.
+            429 | 502 | 503 | 504 => Answer::NotNow { why: format!("status {status}"), pause },
+            _ => Answer::Refused { why: format!("status {status}") },
+        }
+    }
+}

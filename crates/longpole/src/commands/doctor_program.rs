@@ -1,0 +1,139 @@
+//! What `doctor` can say of a program without running it: whether OpenTelemetry's span processors for Rust are built in whose
+//! shutdown can wait for itself.
+//!
+//! Known by texts of theirs that stay in a stripped binary. That they are built in does not mean that they are used: what is said
+//! is "can", never "does".
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Texts by which parts of programs are known, each found in no other part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The processor that is a task of the program's runtime (0.2x to 0.33).
+    AsyncProcessor,
+    /// The processor with a thread of its own.
+    ThreadProcessor,
+    /// OTLP over gRPC, whose connection is a task of the program's runtime.
+    Grpc,
+    /// longpole-sdk with the feature `opentelemetry`, which keeps all of these away from the program's runtime.
+    Sdk,
+}
+
+const TEXTS: &[(&[u8], Part)] = &[
+    (b"Shutdown response channel error", Part::AsyncProcessor),
+    (b"span_processor_with_async_runtime", Part::AsyncProcessor),
+    (b"OpenTelemetry.Traces.BatchProcessor", Part::ThreadProcessor),
+    (b"TonicTracesClient", Part::Grpc),
+    (b"no thread to end the span processor with", Part::Sdk),
+];
+
+/// Read at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// What is found, and what to do about it; `None` where there is nothing to say.
+pub(super) struct Finding {
+    pub(super) text: String,
+    pub(super) remedy: &'static str,
+}
+
+/// Looks at a binary; `Ok(None)` where none of this is built in.
+pub(super) fn look_at(path: &Path) -> io::Result<Option<Finding>> {
+    Ok(judge(&parts(File::open(path)?)?))
+}
+
+const REMEDY: &str = "call shutdown() from a thread of its own (spawn_blocking), or let longpole_sdk::builder() set it up";
+
+fn judge(parts: &[Part]) -> Option<Finding> {
+    let has = |part| parts.contains(&part);
+    let what = match (has(Part::AsyncProcessor), has(Part::ThreadProcessor) && has(Part::Grpc)) {
+        (true, _) => {
+            "OpenTelemetry's batch processor for async runtimes is built in: shutdown() of it inside of a runtime can wait for ever"
+        }
+        (false, true) => {
+            "OpenTelemetry's batch processor and gRPC are built in: shutdown() inside of a runtime can wait 5 s and lose the last spans"
+        }
+        (false, false) => return None,
+    };
+    Some(match has(Part::Sdk) {
+        true => Finding {
+            text: format!("{what}; longpole-sdk, which is built in too, keeps it off the runtime where it sets it up"),
+            remedy: "",
+        },
+        false => Finding { text: what.to_owned(), remedy: REMEDY },
+    })
+}
+
+/// Which of the parts a file holds, read in pieces that overlap by the longest text.
+fn parts(mut file: impl Read) -> io::Result<Vec<Part>> {
+    let overlap = TEXTS.iter().map(|(text, _)| text.len()).max().unwrap_or(1) - 1;
+    let mut found = Vec::new();
+    let mut piece = vec![0; overlap + PIECE_BYTES];
+    let mut kept = 0;
+    loop {
+        let read = file.read(&mut piece[kept..])?;
+        if read == 0 {
+            return Ok(found);
+        }
+        let bytes = &piece[..kept + read];
+        for (text, part) in TEXTS {
+            if !found.contains(part) && holds(bytes, text) {
+                found.push(*part);
+            }
+        }
+        let end = bytes.len();
+        kept = overlap.min(end);
+        piece.copy_within(end - kept..end, 0);
+    }
+}
+
+fn holds(bytes: &[u8], text: &[u8]) -> bool {
+    let [first, ..] = text else { return true };
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        rest = &rest[at..];
+        if rest.starts_with(text) {
+            return true;
+        }
+        rest = &rest[1..];
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hands out three bytes at a time.
+    struct Slowly<'a>(&'a [u8]);
+
+    impl Read for Slowly<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let count = self.0.len().min(3).min(out.len());
+            out[..count].copy_from_slice(&self.0[..count]);
+            self.0 = &self.0[count..];
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn a_text_is_found_wherever_the_pieces_are_cut() {
+        let mut file = vec![b'S'; 100];
+        file.extend(b"TonicTracesClient.Export");
+        file.extend([0; 200]);
+        file.extend(b"Shutdown response channel error: ");
+        assert_eq!(parts(Slowly(&file)).unwrap(), [Part::Grpc, Part::AsyncProcessor]);
+        assert_eq!(parts(&file[..]).unwrap().len(), 2);
+        assert_eq!(parts(&b""[..]).unwrap(), []);
+    }
+
+    #[test]
+    fn only_what_can_hang_is_named() {
+        assert!(judge(&[]).is_none() && judge(&[Part::ThreadProcessor]).is_none() && judge(&[Part::Grpc]).is_none());
+        assert!(judge(&[Part::ThreadProcessor, Part::Grpc]).unwrap().text.contains("5 s"));
+        assert!(judge(&[Part::AsyncProcessor]).unwrap().remedy.contains("spawn_blocking"));
+        let with_us = judge(&[Part::AsyncProcessor, Part::Sdk]).unwrap();
+        assert!(with_us.text.contains("longpole-sdk") && with_us.remedy.is_empty());
+    }
+}
