@@ -160,6 +160,16 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     format!("{start}…{end}")
 }
 
+/// Text of at most `width` characters: the beginning gives way, because it ends with what counts.
+pub(crate) fn end_of(text: &str, width: usize) -> String {
+    let text = printable(text);
+    let length = text.chars().count();
+    if length <= width {
+        return text;
+    }
+    std::iter::once('…').chain(text.chars().skip(length - width.saturating_sub(1))).take(width).collect()
+}
+
 /// Text of at most `width` characters: the end gives way, because it begins with what counts.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     let text = printable(text);
@@ -204,6 +214,8 @@ mod tests {
     #[test]
     fn names_lose_their_middle_and_never_steer_the_terminal() {
         assert_eq!(fit("aws:rds:Instance db create", 15), "aws:rds… create");
+        assert_eq!(end_of("shop::payment::validate_card", 14), "…validate_card");
+        assert_eq!(end_of("short", 14), "short");
         assert_eq!(cut("saves 958.7ms: create web-bundle", 18), "saves 958.7ms: cr…");
         assert_eq!(cut("saves", 5), "saves");
         assert_eq!(fit("a\x1b[31mb", 20), "a\u{fffd}[31mb");

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use longpole_server::view;
 
 use super::recording::own_name;
-use crate::terminal::{self, Style, TimeUnit, count, counted, cut, duration, fit, pad, percent, range, right};
+use crate::terminal::{self, Style, TimeUnit, count, counted, cut, duration, end_of, fit, pad, percent, range, right};
 
 /// Poles in the answer; `longpole poles` has the rest.
 const POLES_SHOWN: usize = 6;
@@ -247,12 +247,11 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
             Some(inner) => format!("contains {inner}; {about}{}", pole.reason.text),
             None => format!("{about}{}", pole.reason.text),
         };
-        // What gives way in a long line is the reason.
         let limit = match &pole.limited_by {
             Some(limit) => format!("; then {} ({}) ends last", fit(&limit.name, LIMIT_WIDTH), limit.handle),
             None => String::new(),
         };
-        let why = fit(&why, terminal::WIDTH - indent - limit.chars().count());
+        let why = fit_reason(why, pole.reason.function.as_deref(), terminal::WIDTH - indent - limit.chars().count());
         line(out, &style.faint(&format!("{}{why}{limit}", " ".repeat(indent))));
         // Where it waits for somebody who tells nothing, what is to be fixed is there.
         if let Some(text) = pole.callee.as_ref().and_then(|callee| callee.text.as_ref()).filter(|_| pole.states.blocked_nanos.network > 0) {
@@ -264,6 +263,21 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
 
 /// Reasons that are shares of a time.
 const STATES_REASONS: [&str; 3] = ["on_cpu", "waits", "mixed"];
+
+/// Least of a function's name that is left of it.
+const FUNCTION_WIDTH_MIN: usize = 20;
+
+/// A reason in so many characters. What gives way in a long one is the beginning of the function's name, where its module stands.
+fn fit_reason(reason: String, function: Option<&str>, width: usize) -> String {
+    let beyond = reason.chars().count().saturating_sub(width);
+    match function.filter(|_| beyond > 0) {
+        Some(function) => {
+            let left = function.chars().count().saturating_sub(beyond).max(FUNCTION_WIDTH_MIN);
+            fit(&reason.replacen(function, &end_of(function, left), 1), width)
+        }
+        None => fit(&reason, width),
+    }
+}
 
 /// Functions named of a process.
 const FUNCTIONS_SHOWN: usize = 3;
