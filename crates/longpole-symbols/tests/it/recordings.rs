@@ -50,6 +50,7 @@ fn every_location_gets_frames_and_every_unreadable_binary_is_a_loss() {
         processes: Vec::new(),
         threads: Vec::new(),
         cpu_slices: Vec::new(),
+        current_spans: Vec::new(),
         process_usage: Vec::new(),
         samples: Vec::new(),
         sample_links: Vec::new(),
