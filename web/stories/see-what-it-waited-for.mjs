@@ -23,9 +23,10 @@ function isShare(said, share) {
 
 /** The split of a time as it is read: `on-CPU 1.03 s 36 %` and `blocked 21 % ( lock 596 ms 21 % )`, against what the API says of it. */
 async function readStates(place, states, what) {
-  const { on_cpu_nanos, in_child_nanos, blocked_nanos, unaccounted_nanos } = states;
-  const blocked = sum(Object.values(blocked_nanos));
-  const whole = on_cpu_nanos + in_child_nanos + blocked + unaccounted_nanos;
+  const { blocked_nanos, blocked_unseen_nanos } = states;
+  const blocked = sum(Object.values(blocked_nanos)) + blocked_unseen_nanos;
+  const others = ['on_cpu', 'runnable', 'in_child', 'awaiting', 'remote', 'unaccounted'].map((name) => [name, states[`${name}_nanos`]]);
+  const whole = sum(others.map(([, nanos]) => nanos)) + blocked;
   const list = place.getByRole('list', { name: 'Where the time went' });
   const text = plain(await list.innerText());
   const share = (label, nanos) => {
@@ -34,10 +35,9 @@ async function readStates(place, states, what) {
     const said = new RegExp(`${label}(?: [\\d.ms]+ (?:ns|µs|ms|s))? ([<>]?[\\d.]+ %)`).exec(text)?.[1] ?? '';
     expect(isShare(said, nanos / whole), `${what}: of ${((nanos / whole) * 100).toFixed(1)} % ${label} it says "${text}"`);
   };
-  share('on-CPU', on_cpu_nanos);
+  for (const [name, nanos] of others) share(name === 'on_cpu' ? 'on-CPU' : name.replace('_', ' '), nanos);
   share('blocked', blocked);
   share('lock', blocked_nanos.lock);
-  share('unaccounted', unaccounted_nanos);
   const drawn = await place.locator('[aria-hidden="true"] > span[title^="lock "]').boundingBox();
   const bar = await place.locator('[aria-hidden="true"]:has(> span[title^="lock "])').boundingBox();
   expect(
