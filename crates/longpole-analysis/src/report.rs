@@ -901,6 +901,12 @@ impl Report {
         waits::waiting_function(&self.recording, wait.stack?)
     }
 
+    /// Where it waits: source file and line of that function, where they are known.
+    pub fn waiting_place(&self, wait: &Wait) -> Option<(&str, u32)> {
+        let frame = waits::waiting_frame(&self.recording, wait.stack?)?;
+        (!frame.file.is_empty() && frame.line > 0).then_some((frame.file.as_str(), frame.line))
+    }
+
     /// What a pole is whose own time has too few samples: one that hardly has any, or a short one.
     fn too_short(&self, pole: &Pole) -> &'static str {
         let whole: i64 = pole.nodes.iter().map(|&n| self.forest.nodes[n].range.nanos()).sum();

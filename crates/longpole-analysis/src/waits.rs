@@ -166,12 +166,17 @@ pub fn is_of_a_library(function: &str, file: &str) -> bool {
 /// program, one of its own. The innermost of the program at all where there is none. Where some functions of a binary have a source
 /// file, those that have none are libraries, which are often built without.
 pub(crate) fn waiting_function(recording: &Recording, stack: StackId) -> Option<&str> {
+    waiting_frame(recording, stack).map(|frame| frame.function.as_str())
+}
+
+/// The frame of that function.
+pub(crate) fn waiting_frame(recording: &Recording, stack: StackId) -> Option<&Frame> {
     let of = |homes: &'static [Home]| frames(recording, stack).filter(|(_, home)| homes.contains(home)).map(|(frame, _)| frame);
     let interpreted = of(&[Home::Interpreted]).find(|frame| !is_beneath(frame));
     let own = || of(&[Home::Binary, Home::Interpreted]);
     let of_the_program = || own().filter(|frame| !is_beneath(frame));
     let known = || of_the_program().find(|frame| !frame.file.is_empty());
-    interpreted.or_else(known).or_else(|| of_the_program().next()).or_else(|| own().next()).map(|frame| frame.function.as_str())
+    interpreted.or_else(known).or_else(|| of_the_program().next()).or_else(|| own().next())
 }
 
 /// The link of each wait, in the order of the waits.

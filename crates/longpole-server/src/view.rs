@@ -157,6 +157,10 @@ pub struct WaitView {
     pub syscall: Option<String>,
     /// The function of the program that waits; null where its stack is not known.
     pub function: Option<String>,
+    /// Its source file; empty where unknown.
+    pub file: String,
+    /// The line there at which it waits, 0 where unknown.
+    pub line: u32,
     /// How long, children left out.
     pub nanos: i64,
 }
@@ -502,6 +506,8 @@ pub struct PoleOfSpanView {
     pub handle: String,
     /// How many spans it has.
     pub count: u64,
+    /// What the run would end earlier if all of them, with their descendants, took no time.
+    pub saves_if_zero_nanos: RangeNanos,
 }
 
 /// One span.

@@ -370,9 +370,11 @@ impl SpanView {
         Some(SpanView {
             recording: recording.to_string(),
             handle: node_handle(index),
-            pole: pole
-                .filter(|pole| pole.nodes.len() > 1)
-                .map(|pole| PoleOfSpanView { handle: handle.to_owned(), count: pole.nodes.len() as u64 }),
+            pole: pole.filter(|pole| pole.nodes.len() > 1).map(|pole| PoleOfSpanView {
+                handle: handle.to_owned(),
+                count: pole.nodes.len() as u64,
+                saves_if_zero_nanos: range(pole.savings.if_zero),
+            }),
             trace_id: ids.map(|(trace, _)| trace.to_string()),
             span_id: ids.map(|(_, span)| span.to_string()),
             parent: node.parent().map(|parent| ParentView {
@@ -771,10 +773,13 @@ impl CalleeView {
 
 impl WaitView {
     fn new(report: &Report, wait: &Wait, nanos: i64) -> Self {
+        let (file, line) = report.waiting_place(wait).unwrap_or_default();
         WaitView {
             kind: wait.kind.as_str(),
             syscall: (!wait.syscall.is_empty()).then(|| wait.syscall.clone()),
             function: report.waiting_function(wait).map(str::to_owned),
+            file: file.to_owned(),
+            line,
             nanos,
         }
     }

@@ -11,7 +11,7 @@ use longpole_server::view;
 
 use super::export;
 use super::flame_svg;
-use super::recording::{Setting, chosen, load, print, print_json};
+use super::recording::{Setting, chosen, load, own_name, print, print_json};
 use super::span::{none_chosen, same_name_line};
 use crate::args::{FlameArguments, FlameFormat};
 use crate::failure::{Failure, Kind};
@@ -52,8 +52,15 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
         (FlameFormat::Json, None) => return print_json(&view),
         (FlameFormat::Json, Some(_)) => serde_json::to_string_pretty(&view).context("failed to write JSON")?,
         (FlameFormat::Svg, _) => flame_svg::svg(&view, arguments.min),
-        (_, None) => text(&view, arguments.min.unwrap_or(MIN_PERCENT), setting.style()),
-        (_, Some(_)) => text(&view, arguments.min.unwrap_or(MIN_PERCENT), Style::plain()),
+        (_, output) => {
+            let style = if output.is_none() { setting.style() } else { Style::plain() };
+            let min = arguments.min.unwrap_or(MIN_PERCENT);
+            // Where nobody knows whose a wait is, all of them say more than none.
+            let of_nobody = chosen.is_none() && view.time == "off_cpu" && view.samples == 0 && view.left_out_waits > 0;
+            let of_all = of_nobody.then(|| view::FlameView::of_run(&name, &report, time, true));
+            let remark = style.faint("Of all threads: which of them did the work of the program nobody knows.\n");
+            of_all.map_or_else(|| text(&view, min, style), |all| remark + &text(&all, min, style))
+        }
     };
     match output {
         None => print(&written),
@@ -95,6 +102,10 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
     if view.samples == 0 && off_cpu {
         out.push_str("No wait of 5 ms or longer was seen in it, idle workers left out.\n");
         out.push_str(&left_out(view, style));
+        if is_of_spans {
+            let all = format!("{} flame {} --off-cpu --all-threads", own_name(), view.recording);
+            out.push_str(&style.faint(&format!("Waits of threads of which nobody knows what they work for: {all}\n")));
+        }
         return out;
     }
     if view.samples == 0 {

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
@@ -24,6 +25,12 @@ pub(crate) struct Setting {
 
 impl Setting {
     pub(crate) fn new(arguments: &Arguments) -> Self {
+        // What the environment says it says to the next command line, too.
+        if let Some(store) =
+            arguments.store.as_ref().filter(|store| std::env::var_os(env_vars::STORE).as_deref() != Some(store.as_os_str()))
+        {
+            let _ = NAMED_STORE.set(store.clone());
+        }
         Setting {
             store: arguments.store.clone().unwrap_or_else(env_vars::default_store),
             color: arguments.color,
@@ -92,7 +99,11 @@ pub(crate) fn is_handle(text: &str) -> bool {
     text.parse::<longpole_analysis::Handle>().is_ok()
 }
 
-/// How the next command line has to call this program: by name where that finds it, else as it was called.
+/// The store that the command line names.
+static NAMED_STORE: OnceLock<PathBuf> = OnceLock::new();
+
+/// How the next command line has to call this program: by name where that finds it, else as it was called; with the store, where it is
+/// another one than usual.
 pub(crate) fn own_name() -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     let is_path = called.to_string_lossy().contains('/');
@@ -103,7 +114,17 @@ pub(crate) fn own_name() -> String {
             .find(|file| file.is_file())
             .is_some_and(|file| file.canonicalize().ok() == here)
     });
-    if is_path && !found { called.to_string_lossy().into_owned() } else { "longpole".to_owned() }
+    let name = if is_path && !found { called.to_string_lossy().into_owned() } else { "longpole".to_owned() };
+    match NAMED_STORE.get() {
+        Some(store) => format!("{name} --store {}", quoted(&store.to_string_lossy())),
+        None => name,
+    }
+}
+
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// A store for the time of one command, with one file in it.

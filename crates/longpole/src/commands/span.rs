@@ -4,7 +4,7 @@ use anyhow::Result;
 use longpole_analysis::usage::bytes_words;
 use longpole_server::view;
 
-use super::recording::{Setting, in_order, load, own_name, print, print_json};
+use super::recording::{Setting, in_order, load, own_name, print, print_json, quoted};
 use crate::args::{Format, SpanArguments};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, duration, fit, function_words, percent, range, right};
@@ -38,12 +38,6 @@ pub(crate) fn same_name_line(recording: &str, all: &view::SameNameView) -> Strin
         own_name(),
         quoted(&all.name)
     )
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// Prints one span.
@@ -100,6 +94,18 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
 /// Functions of a process that is called.
 const CALLEE_FRAMES_SHOWN: usize = 5;
 
+/// How long, in which call, in which function, and where that stands.
+fn wait_line(wait: &view::WaitView, unit: TimeUnit) -> String {
+    let call = wait.syscall.as_deref().unwrap_or(wait.kind);
+    let place = match (wait.file.rsplit('/').next().unwrap_or_default(), wait.line) {
+        ("", _) | (_, 0) => String::new(),
+        (file, line) => format!("  {file}:{line}"),
+    };
+    let room = (WIDTH - 36).saturating_sub(place.chars().count());
+    let whose = wait.function.as_deref().map(|function| format!("  in {}{place}", fit(function, room))).unwrap_or_default();
+    format!("  {}  {call:16}{whose}", right(&unit.show(wait.nanos), 9))
+}
+
 /// Who answers a call, and what it did meanwhile where no span of it says so.
 fn callee_lines(callee: &view::CalleeView, style: Style) -> Vec<String> {
     let Some(first) = callee.processes.first() else {
@@ -117,9 +123,7 @@ fn callee_lines(callee: &view::CalleeView, style: Style) -> Vec<String> {
     let longest = callee.waits.iter().map(|wait| wait.nanos).chain([callee.weight_nanos]).max().unwrap_or_default();
     let unit = TimeUnit::of(longest);
     for wait in callee.waits.iter().take(CALLEE_FRAMES_SHOWN) {
-        let call = wait.syscall.as_deref().unwrap_or(wait.kind);
-        let whose = wait.function.as_deref().map(|function| format!("  in {}", fit(function, WIDTH - 36))).unwrap_or_default();
-        out.push(format!("  {}  {call:16}{whose}", right(&unit.show(wait.nanos), 9)));
+        out.push(wait_line(wait, unit));
     }
     if callee.samples > 0 {
         let samples = counted(callee.samples, "sample", "samples");
@@ -214,7 +218,7 @@ fn text(view: &view::SpanView, style: Style) -> String {
         facts.push_str(&format!(", process {} {}", process.pid, fit(&process.name, 20)));
     }
     out.push(facts);
-    if let Some(view::PoleOfSpanView { handle, count }) = &view.pole {
+    if let Some(view::PoleOfSpanView { handle, count, .. }) = &view.pole {
         let all = counted(*count, "span", "spans");
         out.push(
             style.faint(&format!(
@@ -232,9 +236,7 @@ fn text(view: &view::SpanView, style: Style) -> String {
         out.push(style.strong("WAITS"));
         let unit = TimeUnit::of(view.waits.iter().map(|wait| wait.nanos).max().unwrap_or_default());
         for wait in &view.waits {
-            let call = wait.syscall.as_deref().unwrap_or(wait.kind);
-            let whose = wait.function.as_deref().map(|function| format!("  in {}", fit(function, WIDTH - 36))).unwrap_or_default();
-            out.push(format!("  {}  {call:16}{whose}", right(&unit.show(wait.nanos), 9)));
+            out.push(wait_line(wait, unit));
         }
     }
     if let Some(callee) = &view.callee {
@@ -244,12 +246,21 @@ fn text(view: &view::SpanView, style: Style) -> String {
     }
     out.push(String::new());
     let savings = &view.savings;
-    let unit = TimeUnit::of(savings.saves_if_zero_nanos[1]);
+    let of_pole = view.pole.as_ref().map(|pole| (pole, pole.saves_if_zero_nanos));
+    let unit = TimeUnit::of(of_pole.map_or(savings.saves_if_zero_nanos, |(_, saves)| saves)[1]);
     out.push(format!(
         "{} ({})",
         style.strong("SAVES"),
         if savings.evidence == "declared" { "what it waited for is declared" } else { "what it waited for is inferred" }
     ));
+    if let Some((pole, saves)) = of_pole {
+        out.push(format!(
+            "  all {} of {} together  {}  if they took no time; of this one alone:",
+            pole.count,
+            pole.handle,
+            range(unit, saves)
+        ));
+    }
     out.push(format!("  if it took no time       {}", range(unit, savings.saves_if_zero_nanos)));
     out.push(format!("  if it took half          {}", range(unit, savings.saves_if_half_nanos)));
     out.push(format!("  if only its own time went {}", range(unit, savings.saves_own_nanos)));
