@@ -202,6 +202,9 @@ fn usage_lines(notable: &[view::NotableView], style: Style) -> Vec<String> {
 /// Width of the words in front of a line.
 const LABEL_WIDTH: usize = 10;
 
+/// Characters of a pole's service.
+const SERVICE_WIDTH: usize = 16;
+
 /// Numbers of a pole: on the path, saved at nothing, at half, and with all poles above it.
 const COLUMNS: usize = 4;
 
@@ -224,7 +227,13 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
         .collect();
     let handle_width = poles.iter().map(|p| p.handle.len()).max().unwrap_or(2);
     let fixed = handle_width + 3 + widths.iter().map(|w| w + 3).sum::<usize>();
-    let longest = poles.iter().map(|p| pole_name(p).chars().count()).max().unwrap_or_default();
+    // Of whom it is says something where there are several.
+    let says_service = poles.iter().any(|p| p.service != poles[0].service);
+    let name = |p: &view::PoleView| {
+        let service = Some(p.service.as_str()).filter(|service| says_service && !service.is_empty());
+        service.map_or_else(|| pole_name(p), |service| format!("{} · {}", pole_name(p), fit(service, SERVICE_WIDTH)))
+    };
+    let longest = poles.iter().map(|p| name(p).chars().count()).max().unwrap_or_default();
     let name_width = longest.clamp(NAME_WIDTH_MIN, terminal::WIDTH - fixed);
     let mut head = pad("LONG POLES", handle_width + 3 + name_width);
     heads.iter().zip(&widths).for_each(|(text, width)| head.extend(["   ", &right(text, *width)]));
@@ -235,7 +244,7 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
             "{} {} {}   {}   {}   {}   {}",
             style.handle(&pad(&pole.handle, handle_width)),
             evidence_mark(pole),
-            pad(&pole_name(pole), name_width),
+            pad(&name(pole), name_width),
             right(&row[0], widths[0]),
             style.strong(&right(&row[1], widths[1])),
             right(&row[2], widths[2]),
@@ -251,7 +260,11 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
             Some(limit) => format!("; then {} ({}) ends last", fit(&limit.name, LIMIT_WIDTH), limit.handle),
             None => String::new(),
         };
-        let why = fit_reason(why, pole.reason.function.as_deref(), terminal::WIDTH - indent - limit.chars().count());
+        let function = pole.reason.function.as_deref();
+        let room = terminal::WIDTH - indent;
+        // Why it is long says more than what ends next.
+        let limit = if least_width(&why, function) + limit.chars().count() <= room { limit } else { String::new() };
+        let why = fit_reason(why, function, room - limit.chars().count());
         line(out, &style.faint(&format!("{}{why}{limit}", " ".repeat(indent))));
         // Where it waits for somebody who tells nothing, what is to be fixed is there.
         if let Some(text) = pole.callee.as_ref().and_then(|callee| callee.text.as_ref()).filter(|_| pole.states.blocked_nanos.network > 0) {
@@ -266,6 +279,12 @@ const STATES_REASONS: [&str; 3] = ["on_cpu", "waits", "mixed"];
 
 /// Least of a function's name that is left of it.
 const FUNCTION_WIDTH_MIN: usize = 20;
+
+/// Characters that a reason cannot do without.
+fn least_width(reason: &str, function: Option<&str>) -> usize {
+    let spare = function.map_or(0, |function| function.chars().count().saturating_sub(FUNCTION_WIDTH_MIN));
+    reason.chars().count() - spare
+}
 
 /// A reason in so many characters. What gives way in a long one is the beginning of the function's name, where its module stands.
 fn fit_reason(reason: String, function: Option<&str>, width: usize) -> String {
