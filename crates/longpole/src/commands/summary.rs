@@ -257,19 +257,27 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
             None => format!("{about}{}", pole.reason.text),
         };
         let limit = match &pole.limited_by {
-            Some(limit) => format!("; then {} ({}) ends last", fit(&limit.name, LIMIT_WIDTH), limit.handle),
+            Some(limit) => format!("then {} ({}) ends last", fit(&limit.name, LIMIT_WIDTH), limit.handle),
             None => String::new(),
         };
         let function = pole.reason.function.as_deref();
         let room = terminal::WIDTH - indent;
-        // Why it is long says more than what ends next.
-        let limit = if least_width(&why, function) + limit.chars().count() <= room { limit } else { String::new() };
-        let why = fit_reason(why, function, room - limit.chars().count());
-        line(out, &style.faint(&format!("{}{why}{limit}", " ".repeat(indent))));
+        let beside = "; ".len() + limit.chars().count();
+        let mut below = |text: &str| line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
+        match limit.is_empty() {
+            true => below(&fit_reason(why, function, room)),
+            // On one line where both fit.
+            false if least_width(&why, function) + beside <= room => {
+                below(&format!("{}; {limit}", fit_reason(why, function, room - beside)));
+            }
+            false => {
+                below(&fit_reason(why, function, room));
+                below(&limit);
+            }
+        }
         // Where it waits for somebody who tells nothing, what is to be fixed is there.
         if let Some(text) = pole.callee.as_ref().and_then(|callee| callee.text.as_ref()).filter(|_| pole.states.blocked_nanos.network > 0) {
-            let text = fit(&format!("the other side is {text}"), terminal::WIDTH - indent);
-            line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
+            below(&fit(&format!("the other side is {text}"), room));
         }
     }
 }
