@@ -53,7 +53,7 @@ function PoleRow({
         />
         {pole.savesWithThoseBefore !== null && pole !== poles.poles[0] && (
           <small title="if this one and all above it took no time: savings do not simply add up where operations run beside each other">
-            with all above {formatRange(pole.savesWithThoseBefore)}
+            + above {formatRange(pole.savesWithThoseBefore)}
           </small>
         )}
       </td>
