@@ -19,7 +19,7 @@ use datafusion::prelude::SessionContext;
 use longpole_sdk::{LevelFilter, Logs, Protocol, SpanProcessor};
 use tracing::{Instrument, debug_span, instrument};
 
-use crate::support::{Sandbox, clean, json, longpole, role};
+use crate::support::{Sandbox, clean, json, longpole, role, target};
 
 /// What is promised of a stop.
 const PROMISE: Duration = Duration::from_secs(2);
@@ -215,22 +215,6 @@ fn answer(mut stream: TcpStream, count: &AtomicUsize) -> std::io::Result<()> {
     }
 }
 
-/// An address whose connections are taken and never answered, whatever is spoken.
-fn silent_endpoint() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        let mut kept: Vec<TcpStream> = Vec::new();
-        kept.extend(listener.incoming().flatten());
-    });
-    endpoint
-}
-
-/// An address that nobody listens on any more.
-fn dead_endpoint() -> String {
-    format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
-}
-
 fn flags(processor: SpanProcessor, protocol: Protocol) -> String {
     format!("--tracing-level debug --tracing-span-processor {processor} --otel-exporter-otlp-protocol {protocol} --logs json")
 }
@@ -246,7 +230,8 @@ fn alone() -> Command {
 #[test]
 fn alone_it_stops_in_time_whatever_the_collector_does() {
     let (live, requests) = live_collector();
-    let (silent, dead) = (silent_endpoint(), dead_endpoint());
+    let (silent, _comes) = target::silent();
+    let (silent, dead) = (format!("http://{silent}"), format!("http://{}", target::dead()));
     for processor in SpanProcessor::ALL {
         for protocol in [Protocol::Grpc, Protocol::HttpProtobuf] {
             for (far, endpoint) in [("live", live.as_str()), ("silent", &silent), ("dead", &dead), ("none", "")] {
