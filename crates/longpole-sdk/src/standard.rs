@@ -369,15 +369,7 @@ struct PlainHttp {
 impl PlainHttp {
     fn send(agent: &ureq::Agent, timeout: Option<Duration>, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let (parts, body) = request.into_parts();
-        let mut post = agent
-            .post(parts.uri)
-            .config()
-            .timeout_connect(timeout)
-            .timeout_send_request(timeout)
-            .timeout_send_body(timeout)
-            .timeout_recv_response(timeout)
-            .timeout_recv_body(timeout)
-            .build();
+        let mut post = transport::post(agent, parts.uri, timeout);
         for (name, value) in &parts.headers {
             post = post.header(name, value);
         }

@@ -81,6 +81,24 @@ pub(crate) fn http_agent() -> ureq::Agent {
         .new_agent()
 }
 
+/// A request each of whose phases takes no longer than this. No total timeout, nor one for the name: ureq would start a thread per
+/// request to enforce it.
+pub(crate) fn post<T>(agent: &ureq::Agent, uri: T, timeout: Option<Duration>) -> ureq::RequestBuilder<ureq::typestate::WithBody>
+where
+    ureq::http::Uri: TryFrom<T>,
+    <ureq::http::Uri as TryFrom<T>>::Error: Into<ureq::http::Error>,
+{
+    agent
+        .post(uri)
+        .config()
+        .timeout_connect(timeout)
+        .timeout_send_request(timeout)
+        .timeout_send_body(timeout)
+        .timeout_recv_response(timeout)
+        .timeout_recv_body(timeout)
+        .build()
+}
+
 pub(crate) const USER_AGENT: &str = concat!("OTel-OTLP-Exporter-Longpole/", env!("CARGO_PKG_VERSION"));
 
 impl Http {
@@ -89,18 +107,7 @@ impl Http {
     }
 
     fn send(&self, body: &[u8], timeout: Option<Duration>) -> Answer {
-        // No total timeout, nor one for the name: ureq would start a thread per request to enforce it.
-        let mut request = self
-            .agent
-            .post(&self.url)
-            .config()
-            .timeout_connect(timeout)
-            .timeout_send_request(timeout)
-            .timeout_send_body(timeout)
-            .timeout_recv_response(timeout)
-            .timeout_recv_body(timeout)
-            .build()
-            .header("content-type", "application/x-protobuf");
+        let mut request = post(&self.agent, &self.url, timeout).header("content-type", "application/x-protobuf");
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
