@@ -195,7 +195,20 @@ struct Reader {
     location_list: Vec<Location>,
 }
 
+/// Reads what stands behind the first word of a line.
+type ReadLine = fn(&mut Reader, &str) -> Result<(), String>;
+
 impl Reader {
+    /// Lines that are no spans, by their first word.
+    const LINES: [(&'static str, ReadLine); 6] = [
+        ("sample ", Reader::sample),
+        ("wait ", Reader::wait),
+        ("process ", Reader::process),
+        ("thread ", Reader::thread),
+        ("cpu ", Reader::cpu),
+        ("current ", Reader::current),
+    ];
+
     fn line(&mut self, raw: &str) -> Result<(), String> {
         self.lines += 1;
         let line = raw.trim_end();
@@ -205,23 +218,10 @@ impl Reader {
             return Ok(());
         }
         if indent == 0 {
-            if let Some(rest) = body.strip_prefix("sample ") {
-                return self.sample(rest);
-            }
-            if let Some(rest) = body.strip_prefix("wait ") {
-                return self.wait(rest);
-            }
-            if let Some(rest) = body.strip_prefix("process ") {
-                return self.process(rest);
-            }
-            if let Some(rest) = body.strip_prefix("thread ") {
-                return self.thread(rest);
-            }
-            if let Some(rest) = body.strip_prefix("cpu ") {
-                return self.cpu(rest);
-            }
-            if let Some(rest) = body.strip_prefix("current ") {
-                return self.current(rest);
+            for (word, read) in Self::LINES {
+                if let Some(rest) = body.strip_prefix(word) {
+                    return read(self, rest);
+                }
             }
             if let Some(rest) = body.strip_prefix("trace ") {
                 self.trace = rest.trim().parse().map_err(|_| format!("`{rest}` is not the number of a trace"))?;
