@@ -875,10 +875,9 @@ impl Report {
         Some(Callee { address, processes, answers, samples, waits: self.sums_of_waits(waits.into_iter()) })
     }
 
-    /// Who is called by these nodes and what it does, where no span says so: `in process bank (pid 12): asleep, in look_up`.
-    pub fn callee_words(&self, nodes: &[usize]) -> Option<String> {
-        let callee = self.callee(nodes).filter(|callee| !callee.answers)?;
-        let &process = callee.processes.first()?;
+    /// Who is called and what it does, where no span says so: `in process bank (pid 12): asleep, in look_up`.
+    pub fn callee_words(&self, callee: &Callee<'_>) -> Option<String> {
+        let &process = callee.processes.first().filter(|_| !callee.answers)?;
         let name = self.forest.program(&self.recording, process);
         let who = format!("in process {name} (pid {})", self.recording.processes[process].pid);
         let on_cpu: u64 = callee.samples.iter().map(|&sample| self.recording.samples[sample as usize].weight_nanos).sum();
@@ -1086,7 +1085,7 @@ sample 82ms x3 pid 2 tid 2 main;answer
         assert_eq!(waits, [(WaitKind::Sleep, 67)]);
         let pole = report.poles().iter().find(|pole| pole.name == "validate").unwrap();
         assert_eq!(report.reason(pole).text, "98 % blocked on the network, in recv");
-        assert_eq!(report.callee_words(&pole.nodes).unwrap(), "in process bank (pid 2): asleep, in look_up");
+        assert_eq!(report.callee_words(&report.callee(&pole.nodes).unwrap()).unwrap(), "in process bank (pid 2): asleep, in look_up");
     }
 
     #[test]

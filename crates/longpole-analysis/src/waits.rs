@@ -77,11 +77,11 @@ const LIBRARY_SOURCES: [&str; 7] =
 /// Libraries of the system: their functions are how a program waits, not who.
 const SYSTEM: [&str; 7] = ["libc.so", "libc-", "ld-linux", "libpthread", "libm.so", "[vdso]", "musl"];
 
-/// Which waits say something about a span or process, in the order of the waits.
-pub(crate) fn telling(recording: &Recording) -> Vec<bool> {
+/// Which waits say something about a span or process, in the order of the waits; `idle` says which are those of workers.
+fn telling(recording: &Recording, idle: &[bool]) -> Vec<bool> {
     let workers = workers(recording);
     let mut journals = Journals::of(recording);
-    let tells = |(wait, idle): (&Wait, bool)| match wait.context {
+    let tells = |(wait, &idle): (&Wait, &bool)| match wait.context {
         ContextRecord::Span { .. } => true,
         ContextRecord::NoSpan => false,
         ContextRecord::Absent | ContextRecord::Torn => match journals.at(wait.pid, wait.tid, wait.start) {
@@ -89,7 +89,7 @@ pub(crate) fn telling(recording: &Recording) -> Vec<bool> {
             None => workers.contains(&(wait.pid, wait.tid)) && !idle,
         },
     };
-    recording.waits.iter().zip(idle(recording)).map(tells).collect()
+    recording.waits.iter().zip(idle).map(tells).collect()
 }
 
 /// Which waits are those of workers that wait for work, in the order of the waits.
@@ -181,7 +181,8 @@ pub(crate) fn waiting_frame(recording: &Recording, stack: StackId) -> Option<&Fr
 
 /// The link of each wait, in the order of the waits.
 pub fn link(recording: &Recording) -> Vec<SampleLink> {
-    let (telling, idle) = (telling(recording), idle(recording));
+    let idle = idle(recording);
+    let telling = telling(recording, &idle);
     let threads = ThreadsOfSpans::of(recording);
     let asked = recording.waits.iter().enumerate().map(|(i, wait)| {
         // Of a pool that a span can be on, all threads but one wait for work.
@@ -210,7 +211,7 @@ pub(crate) struct NodeWaits {
 impl NodeWaits {
     /// Gives the waits to the nodes: by the recording's links, and where nothing was open to the node of their process.
     pub(crate) fn of(recording: &Recording, forest: &Forest) -> NodeWaits {
-        let telling = telling(recording);
+        let telling = telling(recording, &idle(recording));
         let origin = forest.run_range().start;
         let mut of_node: HashMap<usize, Vec<NodeWait>> = HashMap::new();
         for (i, (wait, link)) in recording.waits.iter().zip(&recording.wait_links).enumerate() {
@@ -285,7 +286,7 @@ wait 5..9ms pid 1 tid 8 lock [web] main;join
         recording.current_spans = vec![stretch(0, 0, web), stretch(1, 1, None)];
         let words: Vec<&str> = link(&recording).iter().map(|link| link.evidence.as_str()).collect();
         assert_eq!(words, ["journal", "none", "none"]);
-        assert_eq!(telling(&recording), [true, false, false]);
+        assert_eq!(telling(&recording, &idle(&recording)), [true, false, false]);
     }
 
     #[test]

@@ -766,7 +766,7 @@ impl CalleeView {
             weight_nanos: nanos(callee.samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum()),
             top_frames: top_frames(report, &functions),
             waits: callee.waits.iter().take(most).map(|(wait, nanos)| WaitView::new(report, wait, *nanos)).collect(),
-            text: report.callee_words(nodes),
+            text: report.callee_words(&callee),
         })
     }
 }
