@@ -11,7 +11,7 @@ use longpole_model::{
     ContextRecord, Frame, Location, LocationId, Monotonic, Recording, Sample, Span, SpanId, Stack, StackId, TimeRange, TraceId, text,
 };
 
-use crate::states::peak_megabytes;
+use crate::timing::own_peak_megabytes;
 
 const SAMPLES: u64 = 10_000_000;
 const SPANS: u64 = 1_000_000;
@@ -80,9 +80,9 @@ fn recording() -> Result<Recording> {
 pub(crate) fn measure() -> Result<()> {
     let mut recording = recording()?;
     println!("{SAMPLES} samples of {STACKS} stacks, in {SPANS} spans");
-    println!("  the recording in memory            {:9} MB", peak_megabytes()?);
+    println!("  the recording in memory            {:9.0} MB", own_peak_megabytes()?);
     let timed = |name: &str, start: Instant| -> Result<()> {
-        println!("  {name:34} {:9.3} s, peak {} MB", start.elapsed().as_secs_f64(), peak_megabytes()?);
+        println!("  {name:34} {:9.3} s, peak {:.0} MB", start.elapsed().as_secs_f64(), own_peak_megabytes()?);
         Ok(())
     };
     let start = Instant::now();

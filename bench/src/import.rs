@@ -86,7 +86,7 @@ fn watched(argv: &[&str], env: &[(&str, &str)]) -> Result<Taken> {
     let mut child = start_quietly(argv, env)?;
     let mut megabytes = 0.0;
     let status = loop {
-        megabytes = peak_megabytes(&child).unwrap_or(megabytes);
+        megabytes = timing::peak_megabytes(child.id()).unwrap_or(megabytes);
         if let Some(status) = child.try_wait().context("failed to wait")? {
             break status;
         }
@@ -109,7 +109,7 @@ fn served(argv: &[&str], env: &[(&str, &str)]) -> Result<Taken> {
         std::thread::park_timeout(LOOK);
     }
     let wall_secs = start.elapsed().as_secs_f64();
-    let megabytes = peak_megabytes(&child);
+    let megabytes = timing::peak_megabytes(child.id());
     let cpu_secs = timing::cpu_secs_of(child.id());
     // As Ctrl-C would, so that it takes away what it wrote.
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().context("failed to interrupt it")?;
@@ -122,13 +122,4 @@ fn start_quietly(argv: &[&str], env: &[(&str, &str)]) -> Result<Child> {
     command.args(&argv[1..]).envs(env.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().with_context(|| format!("failed to start {}", argv[0]))
-}
-
-fn peak_megabytes(child: &Child) -> Option<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
-    Some(peak_kilobytes(&status)? * 1024.0 / 1e6)
-}
-
-fn peak_kilobytes(status: &str) -> Option<f64> {
-    status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix("kB")?.trim().parse().ok()
 }

@@ -9,6 +9,8 @@ use longpole_model::{
     CpuSlice, CurrentSpan, List, Monotonic, Process, Recording, Span, SpanId, Thread, TimeRange, Timestamp, TraceId, Wait, WaitKind, text,
 };
 
+use crate::timing::own_peak_megabytes;
+
 const SPANS: u64 = 1_000_000;
 /// Spans of a request: one, and what it calls.
 const SPANS_PER_REQUEST: u64 = 5;
@@ -81,22 +83,15 @@ fn recording() -> Result<Recording> {
     Ok(recording)
 }
 
-/// Largest resident memory of this process so far.
-pub(crate) fn peak_megabytes() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in /proc/self/status")?;
-    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? / 1024)
-}
-
 /// Prints seconds and megabytes.
 pub(crate) fn measure() -> Result<()> {
     let recording = recording()?;
     let (spans, stretches, slices) = (recording.spans.len(), recording.current_spans.len(), recording.cpu_slices.len());
     println!("exact time of {spans} spans, from {stretches} stretches of journals and {slices} switch records");
     let without = Recording { current_spans: Vec::new(), cpu_slices: Vec::new(), waits: Vec::new(), ..recording.clone() };
-    println!("  the recording in memory, twice     {:7} MB", peak_megabytes()?);
+    println!("  the recording in memory, twice     {:7.0} MB", own_peak_megabytes()?);
     let timed = |name: &str, start: Instant| -> Result<()> {
-        println!("  {name:34} {:7.2} s, peak {} MB", start.elapsed().as_secs_f64(), peak_megabytes()?);
+        println!("  {name:34} {:7.2} s, peak {:.0} MB", start.elapsed().as_secs_f64(), own_peak_megabytes()?);
         Ok(())
     };
     let start = Instant::now();

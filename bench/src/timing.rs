@@ -21,6 +21,18 @@ pub(crate) struct Round {
     pub(crate) cpu_secs: f64,
 }
 
+/// Largest resident memory of a process so far; `None` where it has none any more.
+pub(crate) fn peak_megabytes(pid: u32) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix("kB")?;
+    Some(kilobytes.trim().parse::<f64>().ok()? * 1024.0 / 1e6)
+}
+
+/// That of this process.
+pub(crate) fn own_peak_megabytes() -> Result<f64> {
+    peak_megabytes(std::process::id()).context("failed to read the memory of this process")
+}
+
 /// Runs a command; of what it prints only the time of its own work is looked at.
 pub(crate) fn once(argv: &[String], env: &[(String, String)]) -> Result<Round> {
     let cpu_before = children_cpu_secs()?;
