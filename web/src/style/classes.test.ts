@@ -2,28 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, it } from 'vitest';
+import { STATE_CLASSES } from '../testing/state-classes';
 
 const VIEWS = new URL('../views/', import.meta.url).pathname;
 const files = readdirSync(VIEWS, { recursive: true }).map(String);
-
-/** Classes that are looked up by a value: the states of a bar. */
-const BY_VALUE = [
-  'on_cpu',
-  'runnable',
-  'in_child',
-  'awaiting',
-  'remote',
-  'unaccounted',
-  'lock',
-  'disk',
-  'network',
-  'sleep',
-  'page_fault',
-  'child',
-  'pipe',
-  'other',
-  'unseen',
-];
 
 it('classes of views and of style sheets are the same', () => {
   const used = new Map<string, Set<string>>();
@@ -32,7 +14,7 @@ it('classes of views and of style sheets are the same', () => {
     const body = text.replace(/^import .*$/gm, '');
     for (const [, local = '', sheet = ''] of text.matchAll(/import (\w+) from '([^']+\.module\.css)'/g)) {
       const path = normalize(join(dirname(file), sheet));
-      const names = used.get(path) ?? new Set(BY_VALUE);
+      const names = used.get(path) ?? new Set(STATE_CLASSES);
       used.set(path, names);
       for (const [, name = ''] of body.matchAll(new RegExp(`\\b${local}\\.(\\w+)`, 'g'))) names.add(name);
     }
@@ -41,7 +23,10 @@ it('classes of views and of style sheets are the same', () => {
     const text = readFileSync(join(VIEWS, file), 'utf8').replace(/\/\*[\s\S]*?\*\//g, '');
     const defined = new Set([...text.matchAll(/\.([a-zA-Z_][\w-]*)(?=[^{}]*\{)/g)].map(([, name = '']) => name));
     const named = used.get(file) ?? new Set<string>();
-    expect({ file, missing: [...named].filter((name) => !defined.has(name) && !BY_VALUE.includes(name)) }).toEqual({ file, missing: [] });
+    expect({ file, missing: [...named].filter((name) => !defined.has(name) && !STATE_CLASSES.includes(name)) }).toEqual({
+      file,
+      missing: [],
+    });
     expect({ file, unused: [...defined].filter((name) => !named.has(name)) }).toEqual({ file, unused: [] });
   }
 });

@@ -1,6 +1,7 @@
 /** Contrast of the colours, in light and in dark: 4.5 for text, 3 for marks (WCAG 2.2, 1.4.3 and 1.4.11). */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { STATE_CLASSES } from '../testing/state-classes';
 
 const css = readFileSync(new URL('./tokens.css', import.meta.url), 'utf8').split('@media')[0] ?? '';
 const declared = new Map([...css.matchAll(/--([\w-]+):\s*([^;]+);/g)].map(([, name = '', value = '']) => [name, value.trim()]));
@@ -84,20 +85,7 @@ function distance(a: readonly number[], b: readonly number[]): number {
 
 /** The states of a time as the style sheet draws them: a token, and the pattern that is drawn with it. */
 const sheet = readFileSync(new URL('../views/parts/parts.module.css', import.meta.url), 'utf8');
-const STATE_CLASSES = [
-  'on_cpu',
-  'runnable',
-  'in_child',
-  'awaiting',
-  'remote',
-  'unaccounted',
-  'lock',
-  'network',
-  'disk',
-  'sleep',
-  'page_fault',
-];
-const STATES = [...STATE_CLASSES, 'child', 'pipe', 'other', 'unseen'].map((state) => {
+const STATES = STATE_CLASSES.map((state) => {
   const background = new RegExp(`^\\.${state} \\{\\n  background: ([^;]+);`, 'm').exec(sheet)?.[1] ?? '';
   const token = /var\(--([\w-]+)\)/.exec(background)?.[1] ?? '';
   return { token, pattern: background.replaceAll(`var(--${token})`, '') };

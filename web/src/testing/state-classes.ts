@@ -1,0 +1,18 @@
+/** Classes that are looked up by a value: the states of a time. */
+export const STATE_CLASSES = [
+  'on_cpu',
+  'runnable',
+  'in_child',
+  'awaiting',
+  'remote',
+  'unaccounted',
+  'lock',
+  'network',
+  'disk',
+  'sleep',
+  'page_fault',
+  'child',
+  'pipe',
+  'other',
+  'unseen',
+];
