@@ -256,23 +256,20 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
             Some(inner) => format!("contains {inner}; {about}{}", pole.reason.text),
             None => format!("{about}{}", pole.reason.text),
         };
-        let limit = match &pole.limited_by {
-            Some(limit) => format!("then {} ({}) ends last", fit(&limit.name, LIMIT_WIDTH), limit.handle),
-            None => String::new(),
-        };
+        let limit = pole.limited_by.as_ref();
+        let limit = limit.map(|limit| format!("then {} ({}) ends last", fit(&limit.name, LIMIT_WIDTH), limit.handle));
         let function = pole.reason.function.as_deref();
         let room = terminal::WIDTH - indent;
-        let beside = "; ".len() + limit.chars().count();
+        let beside = limit.as_ref().map_or(0, |limit| "; ".len() + limit.chars().count());
         let mut below = |text: &str| line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
-        match limit.is_empty() {
-            true => below(&fit_reason(why, function, room)),
+        match limit {
             // On one line where both fit.
-            false if least_width(&why, function) + beside <= room => {
+            Some(limit) if least_width(&why, function) + beside <= room => {
                 below(&format!("{}; {limit}", fit_reason(why, function, room - beside)));
             }
-            false => {
+            limit => {
                 below(&fit_reason(why, function, room));
-                below(&limit);
+                limit.iter().for_each(|limit| below(limit));
             }
         }
         // Where it waits for somebody who tells nothing, what is to be fixed is there.
