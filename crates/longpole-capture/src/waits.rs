@@ -20,7 +20,7 @@ use longpole_model::{ContextRecord, WaitKind};
 use crate::span_context;
 use crate::stacks::NumberMap;
 use crate::sys::parts::read_memory;
-use crate::sys::perf::monotonic_nanos;
+use crate::sys::perf::{monotonic_nanos, thread_cpu_nanos};
 
 /// Waits shorter than this are not looked at.
 pub(crate) const THRESHOLD_NANOS: u64 = 5_000_000;
@@ -31,11 +31,11 @@ const STACK_BYTES: usize = 16 << 10;
 /// Bytes that hold a context record.
 const RECORD_BYTES: usize = 64;
 
-/// Looks, on average: that many a second cost less than two hundredths of a CPU (7 to 60 µs each).
-const LOOKS_PER_SECOND: u64 = 500;
+/// Which part of a CPU looks may take on average: at 7 to 60 µs each these are 300 to 3,000 a second.
+const LOOKS_PART: u64 = 50;
 
-/// Looks that may follow each other at once.
-const LOOKS_AT_ONCE: u64 = 250;
+/// What they may take at once: some hundred threads that fall asleep together.
+const LOOKS_NANOS_AT_ONCE: u64 = 10_000_000;
 
 /// Most stacks that are held at a time: 32 MB.
 const HELD_MAX: usize = 2_000;
@@ -82,6 +82,27 @@ pub(crate) struct Sleeper {
     pub(crate) context: ContextRecord,
 }
 
+/// Time on a CPU that may be spent on looks, in nanoseconds.
+#[derive(Debug)]
+struct Allowance {
+    nanos: u64,
+    earned_until: u64,
+}
+
+impl Allowance {
+    fn is_there(&mut self, now: u64) -> bool {
+        let earned = now.saturating_sub(self.earned_until) / LOOKS_PART;
+        // What is less than a nanosecond is earned next time.
+        self.earned_until += earned * LOOKS_PART;
+        self.nanos = self.nanos.saturating_add(earned).min(LOOKS_NANOS_AT_ONCE);
+        self.nanos > 0
+    }
+
+    fn spend(&mut self, nanos: u64) {
+        self.nanos = self.nanos.saturating_sub(nanos);
+    }
+}
+
 /// Who is blocked, and who was looked at.
 #[derive(Debug)]
 pub(crate) struct Waits {
@@ -92,9 +113,7 @@ pub(crate) struct Waits {
     held: usize,
     /// When to look at whom, and since when it must still be blocked then; one for a thread at most, that of its first sleep of late.
     due: BinaryHeap<Reverse<(u64, u32, u32, u64)>>,
-    /// Looks that are allowed now, and since when.
-    allowance: u64,
-    allowed_at: u64,
+    allowance: Allowance,
     /// Waits that were not looked at, because there were too many, or too late, because the recorder did not come to it.
     pub(crate) skipped: u64,
     /// Threads that may not be looked at.
@@ -108,8 +127,7 @@ impl Waits {
             looks: NumberMap::default(),
             held: 0,
             due: BinaryHeap::new(),
-            allowance: LOOKS_AT_ONCE,
-            allowed_at: 0,
+            allowance: Allowance { nanos: LOOKS_NANOS_AT_ONCE, earned_until: 0 },
             skipped: 0,
             refused: 0,
         }
@@ -162,8 +180,11 @@ impl Waits {
                 last.is_due = false;
             }
             let mut seen = None;
-            if self.held < HELD_MAX && self.may_look(now) {
-                match look(pid, tid, hint(tid)) {
+            if self.held < HELD_MAX && self.allowance.is_there(now) {
+                let before = thread_cpu_nanos();
+                let looked = look(pid, tid, hint(tid));
+                self.allowance.spend(thread_cpu_nanos() - before);
+                match looked {
                     Ok(Some((asleep, stack, context))) => {
                         let (kind, syscall) = asleep.kind(pid);
                         let (at, place) = (monotonic_nanos(), (asleep.ip, asleep.sp));
@@ -193,17 +214,6 @@ impl Waits {
             }
         }
         has_looked
-    }
-
-    fn may_look(&mut self, now: u64) -> bool {
-        let earned = now.saturating_sub(self.allowed_at).saturating_mul(LOOKS_PER_SECOND) / 1_000_000_000;
-        if earned > 0 {
-            self.allowance = (self.allowance + earned).min(LOOKS_AT_ONCE);
-            self.allowed_at = now;
-        }
-        let may = self.allowance > 0;
-        self.allowance = self.allowance.saturating_sub(1);
-        may
     }
 
     /// What was seen of the wait that ends now, in the order of time.
@@ -487,10 +497,13 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_limit_to_looks() {
-        let mut waits = Waits::new();
-        let allowed = (0..10 * LOOKS_AT_ONCE).filter(|_| waits.may_look(0)).count() as u64;
-        assert_eq!(allowed, LOOKS_AT_ONCE);
-        assert!(waits.may_look(1_000_000_000));
+    fn looks_take_no_more_than_their_part_of_a_cpu() {
+        let mut allowance = Allowance { nanos: LOOKS_NANOS_AT_ONCE, earned_until: 0 };
+        let mut looks = |now: u64| {
+            let one = |_: &u64| allowance.is_there(now).then(|| allowance.spend(10_000)).is_some();
+            (0..100_000).take_while(one).count() as u64
+        };
+        assert_eq!(looks(0), LOOKS_NANOS_AT_ONCE / 10_000);
+        assert_eq!((1..=1_000).map(|millis| looks(millis * 1_000_000)).sum::<u64>(), 1_000_000_000 / LOOKS_PART / 10_000);
     }
 }
