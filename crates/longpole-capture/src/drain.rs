@@ -14,7 +14,7 @@ use longpole_model::Observation;
 
 use crate::journals::Journals;
 use crate::perf::event::{Stream, lost_of};
-use crate::perf::record::{Source, records};
+use crate::perf::record::{Source, copy_filled, records};
 use crate::sys::perf::{Ready, WaitSet, block_signals_of_this_thread, monotonic_nanos, prefer_this_thread, thread_cpu_nanos};
 
 /// Most bytes that wait to be processed: half a second of two busy threads. Beyond that the rings fill, and the kernel counts
@@ -204,7 +204,7 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
         let was_urgent = std::mem::take(&mut is_urgent);
         for stream in &mut streams {
             let start = batch.bytes.len();
-            if stream.ring.drain_into(&mut batch.bytes) > 0 {
+            if stream.ring.drain(|parts| copy_filled(parts, &mut batch.bytes)) > 0 {
                 is_urgent |= stream.source != Source::Sampler || falls_asleep(&batch.bytes[start..]);
                 batch.parts.push((stream.source, start..batch.bytes.len()));
             }

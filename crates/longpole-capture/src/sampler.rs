@@ -34,7 +34,8 @@ pub use crate::kernel::can_name_functions;
 use crate::living::{self, Living, MappedCode};
 use crate::maps::Binaries;
 pub use crate::maps::OpenBinary;
-use crate::perf::event::{self, Opened, SWITCH_STACK_BYTES, Target, chain_depth_max};
+use crate::perf::deeper::{Deeper, Turn};
+use crate::perf::event::{self, Opened, Target, chain_depth_max};
 pub use crate::perf::event::{Options, Refused, SampleClock};
 use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
 use crate::process_tree::ProcessTree;
@@ -152,7 +153,7 @@ impl Recorder {
     /// [`Recorder::start`] was refused.
     pub fn watch(pid: u32, options: &Options, refused: &Refused, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
         let handover = Arc::new(Handover::default());
-        let mut processor = Processor::new(pid, options.clock, 0, options.stack_bytes, options.remove_perf_maps, Out::new(sink));
+        let mut processor = Processor::new(pid, options.clock, 0, options.remove_perf_maps, Out::new(sink));
         processor.tree.sees_switches = false;
         processor.anchor();
         let (watch, for_processor) = (Watch::new(pid), Arc::clone(&handover));
@@ -178,11 +179,12 @@ impl Recorder {
         sink: Box<dyn ObservationSink>,
         before: impl FnOnce(&mut Processor),
     ) -> Result<Recorder, Refused> {
-        let Opened { streams, clock, rate_hz, stack_bytes, kernel, losses } = opened;
+        let Opened { streams, clock, rate_hz, deeper, kernel, losses } = opened;
         let (stopped, stop) = std::io::pipe()
             .map_err(|_| Refused { reason: "too many open files".to_owned(), remedy: "raise the limit: ulimit -n 4096".to_owned() })?;
         let handover = Arc::new(Handover::default());
-        let mut processor = Processor::new(pid, clock, rate_hz, stack_bytes, options.remove_perf_maps, Out::new(sink));
+        let mut processor = Processor::new(pid, clock, rate_hz, options.remove_perf_maps, Out::new(sink));
+        processor.deeper = deeper;
         let mode = match kernel {
             Ok(()) => {
                 processor.kernel.probe();
@@ -304,6 +306,25 @@ pub fn clock_anchor() -> ClockAnchor {
     narrowest.unwrap_or(ClockAnchor { monotonic: Monotonic(0), unix: Timestamp(0), bracket_nanos: u32::MAX })
 }
 
+/// Samples since more of each stack was copied, and how many of them are deeper even so.
+#[derive(Debug, Default)]
+struct Depths {
+    deep: u64,
+    all: u64,
+    /// There cannot be more.
+    enough: bool,
+}
+
+/// How many stacks that are cut off, and which part of all, call for more bytes of each.
+const DEEP_MIN: u64 = 16;
+const DEEP_PART: u64 = 50;
+
+impl Depths {
+    fn call_for_more(&self) -> bool {
+        !self.enough && self.deep >= DEEP_MIN && self.deep * DEEP_PART >= self.all
+    }
+}
+
 /// A record that waits for its turn.
 struct Pending {
     time: u64,
@@ -346,7 +367,11 @@ struct Processor {
     dozes: Dozes,
     usages: Usages,
     weigher: Weigher,
-    stack_bytes: u32,
+    /// What copies more of each stack, as long as there may be more.
+    deeper: Option<Deeper>,
+    turn: Option<Turn>,
+    /// Samples since the last turn, and those of them whose stack was deeper than what was copied.
+    depths: Depths,
     /// Batches that still have records in `pending`, oldest first, and the number of the oldest.
     batches: VecDeque<Vec<u8>>,
     first_batch: u64,
@@ -365,7 +390,7 @@ struct Processor {
 }
 
 impl Processor {
-    fn new(root: u32, clock: SampleClock, rate_hz: u32, stack_bytes: u32, remove_perf_maps: bool, out: Out) -> Processor {
+    fn new(root: u32, clock: SampleClock, rate_hz: u32, remove_perf_maps: bool, out: Out) -> Processor {
         Processor {
             out,
             tree: ProcessTree::new(root),
@@ -383,7 +408,9 @@ impl Processor {
             dozes: Dozes::default(),
             usages: Usages::new(),
             weigher: Weigher::new(clock, rate_hz),
-            stack_bytes,
+            deeper: None,
+            turn: None,
+            depths: Depths::default(),
             batches: VecDeque::new(),
             first_batch: 0,
             pending: Vec::new(),
@@ -552,6 +579,9 @@ impl Processor {
             self.pythons.look_soon();
         }
         self.usages.look(now, &mut self.out);
+        if self.depths.call_for_more() {
+            self.go_deeper();
+        }
         if now >= self.next_anchor {
             self.usages.compare(now, self.tree.pids());
             self.anchor();
@@ -559,6 +589,18 @@ impl Processor {
         if self.out.dirty && now >= self.next_flush && is_idle {
             self.out.flush();
             self.next_flush = now + FLUSH_NANOS;
+        }
+    }
+
+    /// Has more of each stack copied, if that is possible.
+    fn go_deeper(&mut self) {
+        self.depths = Depths::default();
+        let Some(deeper) = &mut self.deeper else { return };
+        let pids: Vec<u32> = self.tree.pids().collect();
+        let threads = || pids.iter().flat_map(|pid| living::threads_of(*pid)).map(|thread| thread.tid).collect();
+        match deeper.turn(threads) {
+            Some(turn) => self.turn = Some(turn),
+            None => self.depths.enough = true,
         }
     }
 
@@ -681,6 +723,7 @@ impl Processor {
         self.batches = batches;
         if let Some(total) = batch.lost_in_all {
             // What was lost last is told by no record, because none was written behind it.
+            let total = total + self.deeper.as_mut().map_or(0, Deeper::lost);
             let untold = total.saturating_sub(self.stats.lost);
             self.losses.lost += untold;
             self.stats.lost += untold;
@@ -779,6 +822,9 @@ impl Processor {
     }
 
     fn sample(&mut self, pid: u32, tid: u32, time: u64, cpu: u32, sample: &SampleRecord<'_>) {
+        if self.turn.is_some_and(|turn| turn.is_double(time, sample.period)) {
+            return;
+        }
         let context = match (self.tree.thread(pid, tid, time, &mut self.out), sample.registers) {
             (Some(thread), Some(registers)) => span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint),
             _ => ContextRecord::Absent,
@@ -787,9 +833,10 @@ impl Processor {
             *self.torn.entry(tid).or_default() += 1;
             self.stats.torn += 1;
         }
-        let Some(stack) = self.stack((pid, tid, time), sample, self.stack_bytes, true) else { return };
+        let Some(stack) = self.stack((pid, tid, time), sample, true) else { return };
         let weight_nanos = self.weigher.weigh(sample.period);
         let kept = Sample { time: Monotonic(time), pid, tid, cpu, stack, weight_nanos, context };
+        self.depths.all += 1;
         if self.out.give(Observation::Sample(kept)) {
             self.stats.samples += 1;
         }
@@ -801,7 +848,7 @@ impl Processor {
             (Some(thread), Some(registers)) => span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint),
             _ => ContextRecord::Absent,
         };
-        let stack = self.stack((pid, tid, time), sample, SWITCH_STACK_BYTES, false);
+        let stack = self.stack((pid, tid, time), sample, false);
         let chain = sample.kernel.addresses().collect();
         self.dozes.falls(tid, Doze { pid, stack, context, chain, since: None });
     }
@@ -849,14 +896,14 @@ impl Processor {
         }
     }
 
-    /// Unwinds and numbers the stack of a sample, of which so many bytes were asked for; `None` where the sink could not keep a
-    /// definition. With `counts`, what is missing of it is a loss.
-    fn stack(&mut self, (pid, tid, time): (u32, u32, u64), sample: &SampleRecord<'_>, stack_bytes: u32, counts: bool) -> Option<StackId> {
+    /// Unwinds and numbers the stack of a sample; `None` where the sink could not keep a definition. With `counts`, what is missing of it
+    /// is a loss.
+    fn stack(&mut self, (pid, tid, time): (u32, u32, u64), sample: &SampleRecord<'_>, counts: bool) -> Option<StackId> {
         let nowhere = AddressSpace::default;
         let space = self.tree.space(pid).map(Arc::clone).unwrap_or_else(|| Arc::new(nowhere()));
         let in_kernel = sample.kernel.addresses().next().is_some();
         let mut cut = match sample.registers {
-            Some(registers) => match self.walker.walk(&space, &registers, sample.stack, stack_bytes, &mut self.frames) {
+            Some(registers) => match self.walker.walk(&space, &registers, sample.stack, sample.stack_room as u32, &mut self.frames) {
                 StackEnd::Root => None,
                 end => Some(Cut::Walk(end)),
             },
@@ -878,6 +925,7 @@ impl Processor {
         }
         if let Some(cut) = cut.filter(|_| counts) {
             *self.losses.cut.entry(cut).or_insert(0) += 1;
+            self.depths.deep += u64::from(matches!(cut, Cut::Walk(StackEnd::Deeper { .. })));
             match cut {
                 Cut::Walk(end) if end.is_truncated() => self.stats.truncated += 1,
                 _ => self.stats.unwind_failed += 1,

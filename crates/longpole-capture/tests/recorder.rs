@@ -41,6 +41,7 @@ fn role() {
         "chain" => role_chain(),
         "leaf" => burn_leaf(thread_cpu() + 200 * MILLI),
         "deep" => role_deep(),
+        "deeper" => role_deeper(),
         "deleted" => role_deleted(),
         "short" => role_short(),
         "survivor" => role_survivor(),
@@ -369,6 +370,20 @@ fn descend(depth: u32, until: u64) -> u64 {
 
 fn role_deep() {
     black_box(descend(400, thread_cpu() + 150 * MILLI));
+}
+
+/// Three threads whose stacks have some 24 KiB, the last of which begins when the others end.
+fn role_deeper() {
+    let burn = || {
+        std::thread::spawn(|| {
+            black_box(descend(70, thread_cpu() + 200 * MILLI));
+            fact("cpu", thread_cpu());
+            fact("late", gettid());
+        })
+    };
+    let first = [burn(), burn()];
+    first.into_iter().for_each(|thread| thread.join().unwrap());
+    burn().join().unwrap();
 }
 
 fn role_deleted() {
@@ -891,20 +906,40 @@ fn a_process_behind_a_shell_is_followed_through_both_of_its_programs() {
 }
 
 #[test]
-fn a_stack_deeper_than_the_copy_says_so_at_its_end() {
+fn a_stack_deeper_than_any_copy_says_so_at_its_end() {
     let recorded = record_role("deep");
     let deep: Vec<&Sample> = recorded.samples().filter(|s| recorded.is_in(s, "burn_leaf")).collect();
     assert!(deep.len() > 80);
+    let mut rooms = Vec::new();
     for sample in &deep {
         let functions = recorded.functions(sample);
-        assert_eq!(*functions.last().unwrap(), "[stack is deeper than the 16 KiB that were copied]", "{functions:?}");
-        assert!(functions.iter().filter(|f| f.ends_with("descend")).count() > 20);
+        let end = functions.last().unwrap();
+        let room = end.strip_prefix("[stack is deeper than the ").and_then(|rest| rest.strip_suffix(" KiB that were copied]"));
+        let room: usize = room.unwrap_or_else(|| panic!("{functions:?}")).parse().unwrap();
+        assert!(functions.iter().filter(|f| f.ends_with("descend")).count() > 2 * room - 12, "{room}: {functions:?}");
+        rooms.push(room);
     }
+    assert!(rooms.is_sorted() && rooms[0] == 16 && *rooms.last().unwrap() > 16, "more was copied of each: {rooms:?}");
     let losses = recorded.losses();
-    let loss = losses.iter().find(|l| l.kind == LossKind::StacksTruncated).unwrap();
-    assert!(loss.count >= deep.len() as u64);
-    assert_eq!(loss.detail, "stack is deeper than the 16 KiB that were copied");
-    assert_eq!(recorded.stats.truncated, loss.count);
+    let cut = losses.iter().filter(|loss| loss.kind == LossKind::StacksTruncated);
+    assert_eq!(recorded.stats.truncated, cut.map(|loss| loss.count).sum::<u64>());
+    assert!(recorded.stats.truncated >= deep.len() as u64);
+}
+
+#[test]
+fn more_is_copied_of_each_stack_once_many_are_deeper_and_no_sample_counts_twice() {
+    let recorded = record_role("deeper");
+    let late: u32 = recorded.facts["late"].parse().unwrap();
+    let deep: Vec<&Sample> = recorded.samples().filter(|s| recorded.is_in(s, "burn_leaf")).collect();
+    let is_cut = |sample: &&&Sample| recorded.functions(sample).last().unwrap().starts_with('[');
+    let cut = deep.iter().filter(is_cut).count();
+    assert!((16..150).contains(&cut), "{cut} of {} were cut", deep.len());
+    assert_eq!(deep.iter().filter(|sample| sample.tid == late).filter(is_cut).count(), 0, "a thread that began afterwards");
+    assert!(deep.iter().filter(|sample| sample.tid == late).count() > 150);
+    let times: BTreeSet<(u32, u64)> = deep.iter().map(|sample| (sample.tid, sample.time.0)).collect();
+    for ((tid, time), (next_tid, next)) in times.iter().zip(times.iter().skip(1)) {
+        assert!(tid != next_tid || next - time > MILLI / 2, "{tid} was sampled at {time} and at {next}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use longpole_model::{Loss, LossKind};
 use perf_event_open_sys::bindings::{self, perf_event_attr};
 
+use crate::perf::deeper::Deeper;
 use crate::perf::record::{REGISTER_MASK, SAMPLER_FORMAT, Source, TRACKER_FORMAT};
 use crate::perf::ring::Ring;
 use crate::sys::perf::{open_event, page_bytes, set_output};
@@ -127,6 +128,7 @@ pub(crate) struct Stream {
     pub(crate) others: Vec<File>,
     pub(crate) ring: Ring,
     pub(crate) source: Source,
+    pub(crate) cpu: u32,
 }
 
 /// Events that wait for the command's exec.
@@ -136,8 +138,8 @@ pub(crate) struct Opened {
     pub(crate) clock: SampleClock,
     /// Samples a second, after fallbacks.
     pub(crate) rate_hz: u32,
-    /// Bytes of stack per sample.
-    pub(crate) stack_bytes: u32,
+    /// What copies more of each stack, if that is needed and can be done.
+    pub(crate) deeper: Option<Deeper>,
     /// Whether the kernel is looked into; if not, why.
     pub(crate) kernel: Result<(), Refused>,
     /// Where less was given than asked.
@@ -171,7 +173,8 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
     let mut wanted = Wanted {
         clock: options.clock,
         rate_hz: options.rate_hz.max(1),
-        stack_bytes: options.stack_bytes.clamp(STACK_BYTES_MIN, STACK_BYTES_MAX) & !7,
+        stack_bytes: stack_bytes_within(options.stack_bytes),
+        generation: 0,
         count_lost: true,
         on_exec: matches!(target, Target::Waiting(_)),
         kernel: if options.kernel { Ok(()) } else { Err(Refused { reason: "nobody asked for it".to_owned(), remedy: String::new() }) },
@@ -196,8 +199,9 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
         }
         match open_with(target, &cpus, &mut wanted, sampler_pages, tracker_pages, &mut losses) {
             Ok(streams) => {
-                let Wanted { clock, rate_hz, stack_bytes, kernel, .. } = wanted;
-                return Ok(Opened { streams, clock, rate_hz, stack_bytes, kernel, losses });
+                let deeper = Deeper::new(&streams, &wanted, sampler_pages * page);
+                let Wanted { clock, rate_hz, kernel, .. } = wanted;
+                return Ok(Opened { streams, clock, rate_hz, deeper, kernel, losses });
             }
             Err(Failure::Ring(error)) => last_refusal = Some(refuse_ring(&error)),
             Err(Failure::Event(error)) => return Err(refuse_event(&error, wanted.clock)),
@@ -206,16 +210,32 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
     Err(last_refusal.unwrap_or_else(|| refuse_ring(&io::Error::from_raw_os_error(libc::EPERM))))
 }
 
-struct Wanted {
-    clock: SampleClock,
-    rate_hz: u32,
-    stack_bytes: u32,
+/// What is asked of the kernel, after what it refused.
+#[derive(Clone)]
+pub(crate) struct Wanted {
+    pub(crate) clock: SampleClock,
+    pub(crate) rate_hz: u32,
+    pub(crate) stack_bytes: u32,
+    /// How often more of each stack was asked for.
+    pub(crate) generation: u32,
     /// Whether each event counts what it lost (Linux 6.0).
-    count_lost: bool,
-    /// Whether to begin with the next exec; else at once.
-    on_exec: bool,
+    pub(crate) count_lost: bool,
+    /// Whether to begin with the next exec; else at once, or when told so.
+    pub(crate) on_exec: bool,
     /// Whether to look into the kernel; if not, why.
-    kernel: Result<(), Refused>,
+    pub(crate) kernel: Result<(), Refused>,
+}
+
+impl Wanted {
+    /// Of `CpuClock`. A nanosecond for each generation tells their samples apart.
+    pub(crate) fn period_nanos(&self) -> u64 {
+        1_000_000_000 / u64::from(self.rate_hz) + u64::from(self.generation)
+    }
+}
+
+/// So many bytes, as far as that makes sense and the kernel can do it.
+pub(crate) fn stack_bytes_within(bytes: u32) -> u32 {
+    bytes.clamp(STACK_BYTES_MIN, STACK_BYTES_MAX) & !7
 }
 
 enum Failure {
@@ -275,7 +295,7 @@ fn open_with(
                     Err(error) => return Err(Failure::Event(error)),
                 }
             }
-            streams.push(Stream { event, others, ring, source });
+            streams.push(Stream { event, others, ring, source, cpu });
         }
     }
     if streams.is_empty() {
@@ -294,7 +314,7 @@ fn open_switcher(target: Target<'_>, cpu: u32, wanted: &Wanted) -> io::Result<St
     let ring = Ring::map(&event, SWITCH_RING_PAGES)?;
     let other = |tid| open_event(&attribute, tid, cpu).and_then(|other| set_output(&other, &event).map(|()| other)).ok();
     let others = target.others().into_iter().filter_map(other).collect();
-    Ok(Stream { event, others, ring, source: Source::Switcher })
+    Ok(Stream { event, others, ring, source: Source::Switcher, cpu })
 }
 
 /// What both events have in common.
@@ -317,7 +337,8 @@ fn attribute(wanted: &Wanted) -> perf_event_attr {
     attr
 }
 
-fn sampler_attribute(wanted: &Wanted, wakeup_bytes: usize) -> perf_event_attr {
+/// Of a later generation, it waits until it is told to begin.
+pub(crate) fn sampler_attribute(wanted: &Wanted, wakeup_bytes: usize) -> perf_event_attr {
     let mut attr = attribute(wanted);
     match wanted.clock {
         SampleClock::CpuClock => attr.config = u64::from(bindings::PERF_COUNT_SW_CPU_CLOCK),
@@ -326,8 +347,16 @@ fn sampler_attribute(wanted: &Wanted, wakeup_bytes: usize) -> perf_event_attr {
             attr.config = u64::from(bindings::PERF_COUNT_HW_CPU_CYCLES);
         }
     }
-    attr.set_freq(1);
-    attr.__bindgen_anon_1.sample_freq = u64::from(wanted.rate_hz);
+    if wanted.generation > 0 {
+        attr.set_disabled(1);
+    }
+    match wanted.clock {
+        SampleClock::CpuClock => attr.__bindgen_anon_1.sample_period = wanted.period_nanos(),
+        SampleClock::Cycles => {
+            attr.set_freq(1);
+            attr.__bindgen_anon_1.sample_freq = u64::from(wanted.rate_hz);
+        }
+    }
     attr.sample_type = SAMPLER_FORMAT;
     attr.set_exclude_kernel(u64::from(wanted.kernel.is_err()));
     // Of user space there are the registers and the stack, which say more than frame pointers.
@@ -344,6 +373,7 @@ fn switcher_attribute(wanted: &Wanted) -> perf_event_attr {
     let mut attr = sampler_attribute(wanted, wakeup_bytes);
     attr.type_ = bindings::PERF_TYPE_SOFTWARE;
     attr.config = u64::from(bindings::PERF_COUNT_SW_CONTEXT_SWITCHES);
+    attr.set_freq(1);
     attr.__bindgen_anon_1.sample_freq = SWITCH_RATE_HZ;
     attr.sample_stack_user = SWITCH_STACK_BYTES;
     attr.set_context_switch(0);

@@ -123,6 +123,74 @@ impl Source {
     }
 }
 
+/// Records as they lie in a ring: one part, and what follows at its beginning. Words are aligned, so none lies in both.
+#[derive(Clone, Copy)]
+struct Laid<'a> {
+    parts: [&'a [u8]; 2],
+}
+
+impl Laid<'_> {
+    fn bytes(self) -> usize {
+        self.parts[0].len() + self.parts[1].len()
+    }
+
+    fn word(self, at: usize) -> Option<u64> {
+        let [first, second] = self.parts;
+        let (part, at) = if at < first.len() { (first, at) } else { (second, at - first.len()) };
+        part.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_ne_bytes)
+    }
+
+    fn copy(self, range: std::ops::Range<usize>, out: &mut Vec<u8>) {
+        let [first, second] = self.parts;
+        let in_first = |at: usize| at.min(first.len());
+        let in_second = |at: usize| at.saturating_sub(first.len()).min(second.len());
+        out.extend_from_slice(first.get(in_first(range.start)..in_first(range.end)).unwrap_or_default());
+        out.extend_from_slice(second.get(in_second(range.start)..in_second(range.end)).unwrap_or_default());
+    }
+
+    /// Of the sample of `size` bytes that lies here: where the size of its stack stands, what that says, and how much was filled.
+    fn stack_of_sample(self, at: usize, size: usize) -> Option<(usize, usize, usize)> {
+        let chain_at = at + HEADER_BYTES + SAMPLE_CHAIN_OFFSET;
+        let number = |at| usize::try_from(self.word(at)?).ok();
+        let abi_at = number(chain_at)?.checked_mul(8)?.checked_add(chain_at + 8)?;
+        let registers = if self.word(abi_at)? == 0 { 0 } else { REGISTER_MASK.count_ones() as usize };
+        let size_at = abi_at + 8 + 8 * registers;
+        let reserved = number(size_at)?;
+        let filled_at = size_at.checked_add(8)?.checked_add(reserved)?;
+        (reserved > 0 && filled_at + 8 == at + size).then_some((size_at, reserved, number(filled_at)?))
+    }
+}
+
+/// Copies records out of a ring, but not what the kernel reserved for stacks and did not fill: most threads use a fraction of it. Where
+/// less was filled than reserved, that can still be seen of the copy.
+pub(crate) fn copy_filled(parts: [&[u8]; 2], out: &mut Vec<u8>) {
+    let laid = Laid { parts };
+    let mut at = 0;
+    while at < laid.bytes() {
+        let header = laid.word(at).map(u64::to_ne_bytes);
+        let size = header.map_or(0, |[.., s0, s1]| usize::from(u16::from_ne_bytes([s0, s1])));
+        let Some([k0, k1, k2, k3, m0, m1, ..]) = header.filter(|_| size >= HEADER_BYTES && size <= laid.bytes() - at) else {
+            // What is no record is told by who reads the copy.
+            return laid.copy(at..laid.bytes(), out);
+        };
+        let is_sample = u32::from_ne_bytes([k0, k1, k2, k3]) == RecordType::SAMPLE.0;
+        match laid.stack_of_sample(at, size).filter(|_| is_sample) {
+            // Whole words, and more than were filled.
+            Some((size_at, reserved, filled)) if (filled / 8 + 1) * 8 < reserved => {
+                let kept = (filled / 8 + 1) * 8;
+                out.extend_from_slice(&[k0, k1, k2, k3, m0, m1]);
+                out.extend_from_slice(&((size - (reserved - kept)) as u16).to_ne_bytes());
+                laid.copy(at + HEADER_BYTES..size_at, out);
+                out.extend_from_slice(&(kept as u64).to_ne_bytes());
+                laid.copy(size_at + 8..size_at + 8 + kept, out);
+                out.extend_from_slice(&(filled as u64).to_ne_bytes());
+            }
+            _ => laid.copy(at..at + size, out),
+        }
+        at += size;
+    }
+}
+
 /// Why bytes are no record, as a lower-case fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
@@ -197,6 +265,8 @@ pub struct SampleRecord<'a> {
     pub is_32_bit: bool,
     /// The bytes above the stack pointer that were really copied.
     pub stack: &'a [u8],
+    /// How many there was room for; as many as were copied where the stack is deeper.
+    pub stack_room: usize,
     /// Where the kernel was, if it was in the kernel.
     pub kernel: KernelChain<'a>,
 }
@@ -371,11 +441,13 @@ impl<'a> RawRecord<'a> {
                         lr: register::LR.map_or(Some(0), |number| regs.get(number))?,
                     })
                 });
-                let stack = match sample.user_stack {
+                let (stack, stack_room) = match sample.user_stack {
                     // The kernel reserves what was asked for and says behind it how much it filled; the rest holds
                     // bytes of earlier records.
-                    Some((RawData::Single(bytes), filled)) => &bytes[..bytes.len().min(usize::try_from(filled).unwrap_or(usize::MAX))],
-                    Some((RawData::Split(..), _)) | None => &[],
+                    Some((RawData::Single(bytes), filled)) => {
+                        (&bytes[..bytes.len().min(usize::try_from(filled).unwrap_or(usize::MAX))], bytes.len())
+                    }
+                    Some((RawData::Split(..), _)) | None => (&[][..], 0),
                 };
                 Body::Sample(SampleRecord {
                     ip: sample.ip.ok_or(short)?,
@@ -384,6 +456,7 @@ impl<'a> RawRecord<'a> {
                     kept,
                     is_32_bit: abi != 0 && abi != ABI_64,
                     stack,
+                    stack_room,
                     kernel: KernelChain(chain),
                 })
             }
@@ -473,8 +546,8 @@ mod tests {
         first.decode(source)
     }
 
-    #[test]
-    fn the_stack_of_a_sample_ends_where_the_kernel_stopped_copying() {
+    /// A sample up to its stack.
+    fn sample() -> Bytes {
         let mut sample = Bytes::default().u64(0x1234).u32(100).u32(101).u64(5_000).u32(1).u32(0).u64(1_001_001);
         for entry in [6, PERF_CONTEXT_KERNEL, 0xffff_ffff_8100_0010, 0xffff_ffff_8100_0020, PERF_CONTEXT_KERNEL - 384, 0x40_0000, 7] {
             sample = sample.u64(entry);
@@ -483,12 +556,17 @@ mod tests {
         for register in 0..u64::from(REGISTER_MASK.count_ones()) {
             sample = sample.u64(0x1000 + register);
         }
-        let bytes = sample.u64(32).raw(&[7; 16]).raw(b"ghosts of before").u64(16).record(9, 2);
+        sample
+    }
+
+    #[test]
+    fn the_stack_of_a_sample_ends_where_the_kernel_stopped_copying() {
+        let bytes = sample().u64(32).raw(&[7; 16]).raw(b"ghosts of before").u64(16).record(9, 2);
         let record = only(&bytes, Source::Sampler).unwrap();
         assert_eq!((record.pid, record.tid, record.time, record.cpu), (100, 101, 5_000, 1));
         let Body::Sample(sample) = record.body else { panic!("{record:?}") };
         assert_eq!((sample.ip, sample.period, sample.is_32_bit), (0x1234, 1_001_001, false));
-        assert_eq!(sample.stack, [7; 16]);
+        assert_eq!((sample.stack, sample.stack_room), (&[7; 16][..], 32));
         assert_eq!(sample.kernel.addresses().collect::<Vec<_>>(), [0xffff_ffff_8100_0010, 0xffff_ffff_8100_0020]);
         let registers = sample.registers.unwrap();
         if cfg!(target_arch = "x86_64") {
@@ -542,7 +620,46 @@ mod tests {
         assert_eq!(records(&short).next().unwrap().unwrap().decode(Source::Sampler), Err(RecordError::Short { kind: 14 }));
     }
 
+    #[test]
+    fn what_was_reserved_for_a_stack_and_not_filled_stays_in_the_ring() {
+        let mut ring = Vec::new();
+        let fillings = [0u64, 5, 8, 4088, 4089, 4096];
+        for filled in fillings {
+            let stack: Vec<u8> = (0..4096u32).map(|i| if u64::from(i) < filled { i as u8 } else { 0xee }).collect();
+            ring.extend(sample().u64(4096).raw(&stack).u64(filled).record(9, 2));
+            ring.extend(Bytes::default().who().record(14, 0));
+        }
+        for end in (0..ring.len()).step_by(8) {
+            let mut copy = vec![1, 2, 3];
+            let (first, second) = ring.split_at(end);
+            copy_filled([first, second], &mut copy);
+            let (before, after): (Vec<_>, Vec<_>) =
+                (records(&ring).map(Result::unwrap).collect(), records(&copy[3..]).map(Result::unwrap).collect());
+            assert_eq!(before.len(), after.len());
+            for (i, (before, after)) in before.iter().zip(&after).enumerate() {
+                let (mut before, mut after) = (before.decode(Source::Sampler).unwrap(), after.decode(Source::Sampler).unwrap());
+                if let (Body::Sample(before), Body::Sample(after)) = (&mut before.body, &mut after.body) {
+                    let is_full = before.stack.len() == before.stack_room;
+                    assert_eq!(after.stack.len() == after.stack_room, is_full, "{}", fillings[i / 2]);
+                    assert!(after.stack_room <= (before.stack.len() / 8 + 1) * 8);
+                    after.stack_room = before.stack_room;
+                }
+                assert_eq!(before, after);
+            }
+        }
+    }
+
     proptest! {
+        #[test]
+        fn what_is_no_record_is_copied_as_it_is(words in prop::collection::vec(any::<u64>(), 0..40), split in 0usize..40) {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let (first, second) = bytes.split_at((split * 8).min(bytes.len()));
+            let mut copy = Vec::new();
+            copy_filled([first, second], &mut copy);
+            prop_assert!(copy.len() <= bytes.len());
+            prop_assert_eq!(records(&copy).count(), records(&bytes).count());
+        }
+
         #[test]
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..400), tracker in any::<bool>()) {
             let source = if tracker { Source::Tracker } else { Source::Sampler };

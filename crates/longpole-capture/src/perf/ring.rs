@@ -12,6 +12,7 @@
 use std::fs::File;
 use std::io;
 use std::ptr::NonNull;
+use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings::perf_event_mmap_page;
@@ -49,8 +50,8 @@ impl View {
         unsafe { AtomicU64::from_ptr(&raw mut (*self.control.as_ptr()).data_tail) }
     }
 
-    /// Moves what was written to the end of `out` and gives the space back. Returns how many bytes.
-    fn drain_into(&mut self, out: &mut Vec<u8>) -> usize {
+    /// Shows what was written, in the two parts that it may lie in, and gives the space back. Returns how many bytes.
+    fn drain(&mut self, see: impl FnOnce([&[u8]; 2])) -> usize {
         // Acquire pairs with the kernel's barrier: the data before `head` was written before `head` was.
         let head = self.head().load(Ordering::Acquire);
         let tail = self.tail().load(Ordering::Relaxed);
@@ -60,15 +61,15 @@ impl View {
         if bytes > 0 {
             let start = (tail & (self.data_bytes - 1)) as usize;
             let before_wrap = bytes.min(self.data_bytes as usize - start);
-            out.reserve(bytes);
-            // SAFETY: `start + before_wrap` and the rest are within the data; nobody writes there until the tail moves; the
-            // vector has room for `bytes` more, all of which are initialised before its length says so.
-            unsafe {
-                let end = out.as_mut_ptr().add(out.len());
-                end.copy_from_nonoverlapping(self.data.as_ptr().add(start), before_wrap);
-                end.add(before_wrap).copy_from_nonoverlapping(self.data.as_ptr(), bytes - before_wrap);
-                out.set_len(out.len() + bytes);
-            }
+            // SAFETY: `start + before_wrap` and the rest are within the data; nobody writes there until the tail moves, which is
+            // after the last use of both.
+            let parts = unsafe {
+                [
+                    slice::from_raw_parts(self.data.as_ptr().add(start), before_wrap),
+                    slice::from_raw_parts(self.data.as_ptr(), bytes - before_wrap),
+                ]
+            };
+            see(parts);
         }
         // Release: our reads of the data are done before the kernel learns that it may overwrite it.
         self.tail().store(head, Ordering::Release);
@@ -97,9 +98,9 @@ impl Ring {
         Ok(Ring { view, _memory: memory })
     }
 
-    /// Moves what the kernel wrote to the end of `out`. Returns how many bytes.
-    pub(crate) fn drain_into(&mut self, out: &mut Vec<u8>) -> usize {
-        self.view.drain_into(out)
+    /// Shows what the kernel wrote since the last time, in the two parts that it may lie in. Returns how many bytes.
+    pub(crate) fn drain(&mut self, see: impl FnOnce([&[u8]; 2])) -> usize {
+        self.view.drain(see)
     }
 }
 
@@ -127,6 +128,11 @@ mod tests {
 
     const PAGE: usize = 4096;
 
+    /// Moves what was written to the end of `out`.
+    fn drain_into(view: &mut View, out: &mut Vec<u8>) -> usize {
+        view.drain(|parts| parts.iter().for_each(|part| out.extend_from_slice(part)))
+    }
+
     fn write(view: &View, bytes: &[u8]) {
         let head = view.head().load(Ordering::Relaxed);
         for (i, byte) in bytes.iter().enumerate() {
@@ -142,15 +148,15 @@ mod tests {
         let mut plain = Plain::new(64);
         let mut view = plain.view();
         let mut out = Vec::new();
-        assert_eq!(view.drain_into(&mut out), 0);
+        assert_eq!(drain_into(&mut view, &mut out), 0);
         for round in 0..20u8 {
             let record: Vec<u8> = (0..40).map(|i| round.wrapping_mul(41).wrapping_add(i)).collect();
             write(&view, &record);
             out.clear();
-            assert_eq!(view.drain_into(&mut out), 40);
+            assert_eq!(drain_into(&mut view, &mut out), 40);
             assert_eq!(out, record);
         }
-        assert_eq!(view.drain_into(&mut out), 0);
+        assert_eq!(drain_into(&mut view, &mut out), 0);
         assert_eq!(view.tail().load(Ordering::Relaxed), 800);
     }
 
@@ -160,9 +166,9 @@ mod tests {
         let mut view = plain.view();
         write(&view, &[1; 24]);
         let mut out = vec![9];
-        view.drain_into(&mut out);
+        drain_into(&mut view, &mut out);
         write(&view, &[2; 64]);
-        assert_eq!(view.drain_into(&mut out), 64);
+        assert_eq!(drain_into(&mut view, &mut out), 64);
         assert_eq!(out.len(), 1 + 24 + 64);
         assert_eq!((out[0], out[1], out[25], out[88]), (9, 1, 2, 2));
     }
@@ -173,10 +179,10 @@ mod tests {
         let mut view = plain.view();
         view.head().store(1_000, Ordering::Relaxed);
         let mut out = Vec::new();
-        assert_eq!(view.drain_into(&mut out), 0);
+        assert_eq!(drain_into(&mut view, &mut out), 0);
         assert!(out.is_empty());
         write(&view, &[3; 8]);
-        assert_eq!(view.drain_into(&mut out), 8);
+        assert_eq!(drain_into(&mut view, &mut out), 8);
         assert_eq!(out, [3; 8]);
     }
 }

@@ -37,6 +37,13 @@ pub(crate) fn set_output(event: &File, into: &File) -> io::Result<()> {
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Starts or stops an event and all that inherited it. Of an event that is there nothing can be refused.
+pub(crate) fn set_enabled(event: &File, enabled: bool) {
+    let request = if enabled { bindings::ENABLE } else { bindings::DISABLE };
+    // SAFETY: the call takes an open descriptor and touches no memory of ours.
+    unsafe { libc::ioctl(event.as_raw_fd(), request as libc::Ioctl, 0) };
+}
+
 /// Raises the number of descriptors that the process may have to what it may raise it to.
 pub(crate) fn raise_open_files_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
