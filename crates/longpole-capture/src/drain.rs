@@ -1,6 +1,6 @@
 //! Empties the kernel's rings before they overflow, on a thread that does nothing else, and hands the bytes over.
 //!
-//! A ring of 512 KiB holds 31 ms of samples of 16 KiB at 1 kHz. Whoever unwinds, reads files and writes to disk cannot promise
+//! A ring of 512 KiB holds 31 ms of samples of 16 KiB at 1 kHz, or half as many of 32 KiB. Whoever unwinds, reads files and writes to disk cannot promise
 //! to be back by then; this thread can. It copies, says how far in time the copy is known to be complete, and waits.
 
 use std::collections::VecDeque;
