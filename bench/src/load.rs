@@ -2,26 +2,37 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::{Instant, SystemTime};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
 /// What stands before the time a load took by itself, in nanoseconds.
 pub(crate) const OWN_NANOS: &str = "own_nanos ";
 
+/// What stands before the time its threads had on a CPU, in nanoseconds.
+pub(crate) const OWN_CPU_NANOS: &str = "own_cpu_nanos ";
+
+/// Threads of `burst`, and how long each sleeps after its work.
+const BURSTY_THREADS: u64 = 200;
+const BETWEEN_BURSTS: Duration = Duration::from_millis(30);
+
 /// File to which the program writes the wall time at which its work ended, for `answer`.
 pub(crate) const END_FILE: &str = "LONGPOLE_BENCH_END_FILE";
 
-/// Runs a load: `spin N` burns N million steps on each of two threads; `switch N` passes a byte to and fro N times.
-/// Says at its end how long that took.
+/// Runs a load: `spin N` burns N million steps on each of two threads; `switch N` passes a byte to and fro N times; `burst N` has two
+/// hundred threads work for some tenths of a millisecond and sleep, N times. Says at its end how long that took.
 pub(crate) fn run(kind: &str, amount: u64) -> Result<()> {
     let start = Instant::now();
     match kind {
         "spin" => spin(amount),
         "switch" => switch(amount)?,
-        _ => bail!("load is `spin` or `switch`"),
+        "burst" => burst(amount),
+        _ => bail!("load is `spin`, `switch` or `burst`"),
     }
     println!("{OWN_NANOS}{}", start.elapsed().as_nanos());
+    count_cpu();
+    println!("{OWN_CPU_NANOS}{}", CPU_NANOS.load(Ordering::Relaxed));
     if let Some(path) = std::env::var_os(END_FILE) {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).context("the clock is before 1970")?;
         std::fs::write(path, now.as_nanos().to_string()).context("failed to write the end time")?;
@@ -29,11 +40,39 @@ pub(crate) fn run(kind: &str, amount: u64) -> Result<()> {
     Ok(())
 }
 
+/// Time on a CPU of the threads that have ended.
+static CPU_NANOS: AtomicU64 = AtomicU64::new(0);
+
+/// Adds what this thread had so far; called once by each, at its end.
+fn count_cpu() {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = stat.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0);
+    CPU_NANOS.fetch_add(nanos, Ordering::Relaxed);
+}
+
 fn spin(millions: u64) {
-    let threads: Vec<_> = (0..2u64).map(|seed| std::thread::spawn(move || burn(seed, millions * 1_000_000))).collect();
+    let work = move |seed| {
+        std::hint::black_box(burn(seed, millions * 1_000_000));
+        count_cpu();
+    };
+    let threads: Vec<_> = (0..2u64).map(|seed| std::thread::spawn(move || work(seed))).collect();
     for thread in threads {
         // A panic of a worker has printed itself; the figure is worthless then, and the process fails with it.
-        std::hint::black_box(thread.join().expect("a worker burned to its end"));
+        thread.join().expect("a worker burned to its end");
+    }
+}
+
+fn burst(times: u64) {
+    let work = move |seed| {
+        for _ in 0..times {
+            std::hint::black_box(burn(seed, 100_000));
+            std::thread::park_timeout(BETWEEN_BURSTS);
+        }
+        count_cpu();
+    };
+    let threads: Vec<_> = (0..BURSTY_THREADS).map(|seed| std::thread::spawn(move || work(seed))).collect();
+    for thread in threads {
+        thread.join().expect("a worker came to its end");
     }
 }
 
@@ -56,6 +95,7 @@ fn switch(times: u64) -> Result<()> {
             there.read_exact(&mut byte)?;
             there.write_all(&byte)?;
         }
+        count_cpu();
         Ok(())
     });
     let mut byte = [7u8];

@@ -1,4 +1,5 @@
-//! What sampling costs the program: wall time at 999 Hz beside perf and samply, on a CPU-bound program and on one that switches.
+//! What sampling costs the program: wall and CPU time at 999 Hz beside perf and samply, on a CPU-bound program, on one that switches, and on one of
+//! many threads.
 
 use anyhow::{Context, Result};
 
@@ -6,13 +7,18 @@ use crate::{peers, timing};
 
 const ROUNDS: usize = 21;
 
-/// Prints, for both loads, the ratio of wall time to the plain program and the CPU time the tool added.
+/// Prints, for each load, the ratio of wall time and of its own CPU time to the plain program, and the CPU time of program and tool that was added.
 pub(crate) fn measure(longpole: &str) -> Result<()> {
     let me = std::env::current_exe().context("failed to find this program")?.to_string_lossy().into_owned();
     let dir = std::env::temp_dir().join(format!("longpole-bench-{}", std::process::id()));
     std::fs::create_dir_all(&dir).context("failed to make a temporary folder")?;
     let (perf, samply) = (peers::find("perf"), peers::find("samply"));
-    for (title, load) in [("two busy threads", ["spin", "700"]), ("a byte passed to and fro", ["switch", "40000"])] {
+    let loads = [
+        ("two busy threads", ["spin", "700"]),
+        ("a byte passed to and fro", ["switch", "40000"]),
+        ("200 threads that work for 0.1 ms and sleep for 30", ["burst", "60"]),
+    ];
+    for (title, load) in loads {
         let program: Vec<String> = [&me, "load", load[0], load[1]].map(str::to_owned).to_vec();
         let mut tools: Vec<(&str, Vec<String>)> = vec![("plain", Vec::new())];
         let path = |name: &str| dir.join(name).to_string_lossy().into_owned();
@@ -58,12 +64,13 @@ fn print_table(title: &str, tools: &[(&str, Vec<String>)], rounds: &[Vec<timing:
             timing::median(&mine.iter().zip(&rounds[0]).map(|(tool, plain)| (of(tool) / of(plain) - 1.0) * 100.0).collect::<Vec<_>>())
         };
         let (own, whole) = (against_plain(|round| round.own_secs), against_plain(|round| round.wall_secs));
+        let own_cpu = against_plain(|round| round.own_cpu_secs);
         let added: Vec<f64> = mine.iter().zip(&rounds[0]).map(|(tool, plain)| tool.cpu_secs - plain.cpu_secs).collect();
         let wall = timing::median(&mine.iter().map(|r| r.wall_secs).collect::<Vec<_>>());
         let cpu = timing::median(&added);
         println!(
-            "  {name:20} {:6.3} s   work {:+5.1} % [{:+.1}, {:+.1}]   with start and end {:+5.1} %   CPU {:+.2} s",
-            wall.value, own.value, own.low, own.high, whole.value, cpu.value
+            "  {name:20} {:6.3} s   work {:+5.1} % [{:+.1}, {:+.1}]   its CPU {:+5.1} % [{:+.1}, {:+.1}]   with start and end {:+5.1} %   CPU of all {:+.2} s",
+            wall.value, own.value, own.low, own.high, own_cpu.value, own_cpu.low, own_cpu.high, whole.value, cpu.value
         );
     }
 }

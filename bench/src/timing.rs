@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::load::OWN_NANOS;
+use crate::load::{OWN_CPU_NANOS, OWN_NANOS};
 
 /// Clock ticks a second in `/proc/PID/stat`: 100 on every Linux that Rust's std runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -17,6 +17,8 @@ pub(crate) struct Round {
     pub(crate) wall_secs: f64,
     /// Wall time of the work alone, where the program says it, in seconds.
     pub(crate) own_secs: f64,
+    /// Time that its threads had on a CPU, where the program says it, in seconds.
+    pub(crate) own_cpu_secs: f64,
     /// User and system time of the command and what it waited for, in seconds.
     pub(crate) cpu_secs: f64,
 }
@@ -48,8 +50,10 @@ pub(crate) fn once(argv: &[String], env: &[(String, String)]) -> Result<Round> {
     let wall_secs = start.elapsed().as_secs_f64();
     ensure!(output.status.success(), "{} ended with {}", argv.join(" "), output.status);
     let said = String::from_utf8_lossy(&output.stdout);
-    let own = said.lines().find_map(|line| line.strip_prefix(OWN_NANOS)?.parse::<f64>().ok());
-    Ok(Round { wall_secs, own_secs: own.map_or(f64::NAN, |nanos| nanos / 1e9), cpu_secs: children_cpu_secs()? - cpu_before })
+    let own_secs =
+        |what: &str| said.lines().find_map(|line| line.strip_prefix(what)?.parse::<f64>().ok()).map_or(f64::NAN, |nanos| nanos / 1e9);
+    let (own_secs, own_cpu_secs) = (own_secs(OWN_NANOS), own_secs(OWN_CPU_NANOS));
+    Ok(Round { wall_secs, own_secs, own_cpu_secs, cpu_secs: children_cpu_secs()? - cpu_before })
 }
 
 /// CPU time of all children that were waited for so far, in seconds.
