@@ -31,8 +31,8 @@ const STACK_BYTES: usize = 16 << 10;
 /// Bytes that hold a context record.
 const RECORD_BYTES: usize = 64;
 
-/// Which part of a CPU looks may take on average: at 7 to 60 µs each these are 300 to 3,000 a second.
-const LOOKS_PART: u64 = 50;
+/// Which part of a CPU looks may take on average: at 7 to 60 µs each these are 170 to 1,400 a second.
+const LOOKS_PART: u64 = 100;
 
 /// What they may take at once: some hundred threads that fall asleep together.
 const LOOKS_NANOS_AT_ONCE: u64 = 10_000_000;
