@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use longpole_model::stack::LocationKind;
 use longpole_model::{Frame, Location, Recording, Runtime, StackId};
 
+use crate::own_code::{self, Whose};
 use crate::quick::QuickMap;
 
 /// A function of the recording.
@@ -26,8 +27,20 @@ pub struct Function {
     pub reason: Option<String>,
     /// What runs it, where no binary holds it.
     pub runtime: Option<Runtime>,
+    /// Whose code it is.
+    pub whose: Whose,
     /// Over all samples of the recording.
     pub weight: Weight,
+}
+
+/// Which frames of a stack are weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frames {
+    /// Every one.
+    All,
+    /// Without those that start the program or a thread and call it, and without the loops of interpreters around the functions that
+    /// they run: they hold nearly all time, and say nothing.
+    Telling,
 }
 
 /// What samples add up to.
@@ -50,6 +63,19 @@ pub struct FunctionWeight {
     pub weight: Weight,
 }
 
+/// What lies on one line of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LineWeight {
+    /// The line; 0 where unknown.
+    pub line: u32,
+    /// Nanoseconds of samples that stood there, and in what it called from there.
+    pub total_nanos: u64,
+    /// Nanoseconds of samples that stood there themselves.
+    pub self_nanos: u64,
+    /// Nanoseconds of waits there, and in what it called from there.
+    pub waited_nanos: u64,
+}
+
 /// All functions of a recording, and which of them each stack consists of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Functions {
@@ -58,6 +84,32 @@ pub struct Functions {
     /// Functions of each location with their lines, innermost first.
     of_location: Vec<Vec<(u32, u32)>>,
     paths: OnceLock<Paths>,
+    shapes: OnceLock<Vec<Shape>>,
+}
+
+/// What of a stack tells something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Shape {
+    /// Frames, innermost first, before those that only start the program or thread and call it.
+    telling: u32,
+    /// The innermost frame of the program's own code.
+    own: Option<u32>,
+}
+
+impl Shape {
+    fn new(functions: &[Function], stack: &[(usize, u32)]) -> Shape {
+        let whose = |place: usize| functions[stack[place].0].whose;
+        let is_own = |place: &usize| whose(*place) == Whose::Program;
+        let outermost = |wanted: Whose| (0..stack.len()).rev().find(|&place| whose(place) == wanted);
+        // Of a program that is interpreted, one of its own functions says more than the code below it. Where some functions of a
+        // binary have a source file, those that have none are libraries, which are often built without.
+        let own = || (0..stack.len()).filter(is_own);
+        let interpreted = own().find(|&place| functions[stack[place].0].runtime.is_some());
+        let known = || own().find(|&place| !functions[stack[place].0].file.is_empty());
+        let innermost = interpreted.or_else(known).or_else(|| own().next());
+        let last = outermost(Whose::Program).or_else(|| outermost(Whose::Library));
+        Shape { telling: last.map_or(stack.len(), |last| last + 1) as u32, own: innermost.map(|place| place as u32) }
+    }
 }
 
 /// Who called whom in all stacks of the recording, with nothing on it yet. Made once: what is asked for again and again is how much
@@ -150,8 +202,8 @@ fn per_stack(recording: &Recording, samples: impl Iterator<Item = (StackId, u64)
     seen.map(|(stack, (weight, count))| (StackId(stack as u32), weight, count)).collect()
 }
 
-/// What lies on a line: of samples, then of waits.
-type LineWeight = (u64, u64);
+/// Of samples, then of waits.
+type SamplesAndWaits = (u64, u64);
 
 impl Functions {
     /// The functions of this recording.
@@ -177,6 +229,7 @@ impl Functions {
                         line: 0,
                         reason: frame.reason.clone(),
                         runtime,
+                        whose: own_code::whose(recording, location, &frame.function, &frame.file),
                         weight: Weight::default(),
                     });
                 }
@@ -184,9 +237,9 @@ impl Functions {
             }
             of_location.push(ids);
         }
-        let mut functions = Functions { list, of_location, paths: OnceLock::new() };
+        let mut functions = Functions { list, of_location, paths: OnceLock::new(), shapes: OnceLock::new() };
         let stacks = per_stack(recording, recording.samples.iter().map(|s| (s.stack, s.weight_nanos)));
-        let weights = functions.weigh_stacks(recording, &stacks);
+        let weights = functions.weigh_stacks(recording, &stacks, Frames::All);
         for (function, weight) in functions.list.iter_mut().zip(weights) {
             function.weight = weight;
         }
@@ -215,7 +268,7 @@ impl Functions {
                 add(weights.entry((id, line)).or_default(), weight);
             }
         }
-        let mut best: Vec<Option<(LineWeight, Reverse<u32>)>> = vec![None; self.list.len()];
+        let mut best: Vec<Option<(SamplesAndWaits, Reverse<u32>)>> = vec![None; self.list.len()];
         for ((id, line), weight) in weights {
             let slot = &mut best[id as usize];
             *slot = (*slot).max(Some((weight, Reverse(line))));
@@ -259,14 +312,43 @@ impl Functions {
         locations.iter().flat_map(move |id| of(id).iter().map(|&(function, line)| (function as usize, line)))
     }
 
-    fn weigh_stacks(&self, recording: &Recording, stacks: &[(StackId, u64, u64)]) -> Vec<Weight> {
+    fn shapes(&self, recording: &Recording) -> &[Shape] {
+        self.shapes.get_or_init(|| {
+            let of = |stack: &longpole_model::Stack| {
+                let frames: Vec<(usize, u32)> = self.lines_of_stack(recording, stack.id).collect();
+                Shape::new(&self.list, &frames)
+            };
+            recording.stacks.iter().map(of).collect()
+        })
+    }
+
+    /// The innermost function of the program's own code in a stack, with its line; `None` where there is none.
+    pub fn own_of_stack(&self, recording: &Recording, stack: StackId) -> Option<(usize, u32)> {
+        let own = self.shapes(recording).get(stack.0 as usize)?.own?;
+        self.lines_of_stack(recording, stack).nth(own as usize)
+    }
+
+    /// The function that waits in a stack, with its line: the program's own, or else the innermost that is not the system's.
+    pub fn waiting_in_stack(&self, recording: &Recording, stack: StackId) -> Option<(usize, u32)> {
+        let is_system = |function: usize| matches!(self.list[function].whose, Whose::System | Whose::Kernel);
+        let other = || self.lines_of_stack(recording, stack).find(|(function, _)| !is_system(*function));
+        self.own_of_stack(recording, stack).or_else(other)
+    }
+
+    fn weigh_stacks(&self, recording: &Recording, stacks: &[(StackId, u64, u64)], frames: Frames) -> Vec<Weight> {
         let mut weights = vec![Weight::default(); self.list.len()];
         // The last stack each function was seen in: a recursive one counts once per stack.
         let mut seen = vec![usize::MAX; self.list.len()];
         for (i, &(stack, nanos, count)) in stacks.iter().enumerate() {
-            for (depth, f) in self.of_stack(recording, stack).enumerate() {
+            let telling = match frames {
+                Frames::All => usize::MAX,
+                Frames::Telling => self.shapes(recording).get(stack.0 as usize).map_or(0, |shape| shape.telling as usize),
+            };
+            for (depth, f) in self.of_stack(recording, stack).enumerate().take(telling) {
                 if depth == 0 {
                     weights[f].self_nanos = weights[f].self_nanos.saturating_add(nanos);
+                } else if frames == Frames::Telling && self.list[f].whose == Whose::Interpreter {
+                    continue;
                 }
                 if seen[f] != i {
                     seen[f] = i;
@@ -278,9 +360,12 @@ impl Functions {
         weights
     }
 
-    /// The functions that occur in these samples, by self weight, then by total.
-    pub fn weigh(&self, recording: &Recording, samples: impl Iterator<Item = (StackId, u64)>) -> Vec<FunctionWeight> {
-        let weights = self.weigh_stacks(recording, &per_stack(recording, samples));
+    /// The functions that occur in these frames of these samples, by self weight, then by total.
+    pub fn weigh(&self, recording: &Recording, samples: impl Iterator<Item = (StackId, u64)>, frames: Frames) -> Vec<FunctionWeight> {
+        Self::listed(self.weigh_stacks(recording, &per_stack(recording, samples), frames))
+    }
+
+    fn listed(weights: Vec<Weight>) -> Vec<FunctionWeight> {
         let mut out: Vec<FunctionWeight> = weights
             .into_iter()
             .enumerate()
@@ -289,6 +374,79 @@ impl Functions {
             .collect();
         out.sort_by_key(|f| (Reverse(f.weight.self_nanos), Reverse(f.weight.total_nanos), f.function));
         out
+    }
+
+    /// The functions that occur in these frames of these samples and waits, by self weight, then by total. The self weight of a wait is
+    /// that of the function that waits.
+    pub fn weigh_all(
+        &self,
+        recording: &Recording,
+        samples: impl Iterator<Item = (StackId, u64)>,
+        waits: impl Iterator<Item = (StackId, u64)>,
+        frames: Frames,
+    ) -> Vec<FunctionWeight> {
+        let mut weights = self.weigh_stacks(recording, &per_stack(recording, samples), frames);
+        let waits = per_stack(recording, waits);
+        for (sum, waited) in weights.iter_mut().zip(self.weigh_stacks(recording, &waits, frames)) {
+            sum.total_nanos = sum.total_nanos.saturating_add(waited.total_nanos);
+            sum.samples += waited.samples;
+        }
+        for &(stack, nanos, _) in &waits {
+            if let Some((function, _)) = self.waiting_in_stack(recording, stack) {
+                weights[function].self_nanos = weights[function].self_nanos.saturating_add(nanos);
+            }
+        }
+        Self::listed(weights)
+    }
+
+    /// What lies on the lines of these functions, most first; lines that are not known are left out. A line counts once per stack,
+    /// however often it stands in it.
+    pub fn weigh_lines(
+        &self,
+        recording: &Recording,
+        functions: &[usize],
+        samples: impl Iterator<Item = (StackId, u64)>,
+        waits: impl Iterator<Item = (StackId, u64)>,
+    ) -> Vec<Vec<LineWeight>> {
+        let mut slot = vec![usize::MAX; self.list.len()];
+        functions.iter().enumerate().for_each(|(i, &function)| slot[function] = i);
+        let mut sums: Vec<QuickMap<u32, LineWeight>> = vec![QuickMap::default(); functions.len()];
+        let mut seen: Vec<(usize, u32)> = Vec::new();
+        let sampled = per_stack(recording, samples).into_iter().map(|it| (it, false));
+        let waited = per_stack(recording, waits).into_iter().map(|it| (it, true));
+        for ((stack, nanos, _), is_wait) in sampled.chain(waited) {
+            seen.clear();
+            for (depth, (function, line)) in self.lines_of_stack(recording, stack).enumerate() {
+                let place = slot[function];
+                if place == usize::MAX || line == 0 {
+                    continue;
+                }
+                let sum = sums[place].entry(line).or_insert(LineWeight { line, ..LineWeight::default() });
+                if depth == 0 && !is_wait {
+                    sum.self_nanos = sum.self_nanos.saturating_add(nanos);
+                }
+                if !seen.contains(&(place, line)) {
+                    seen.push((place, line));
+                    let total = if is_wait { &mut sum.waited_nanos } else { &mut sum.total_nanos };
+                    *total = total.saturating_add(nanos);
+                }
+            }
+        }
+        let list = |sums: QuickMap<u32, LineWeight>| {
+            let mut lines: Vec<LineWeight> = sums.into_values().collect();
+            lines.sort_by_key(|it| (Reverse(it.total_nanos.saturating_add(it.waited_nanos)), it.line));
+            lines
+        };
+        sums.into_iter().map(list).collect()
+    }
+
+    /// The functions of this name; where there are none, those whose name ends with it behind a `::`, a `.` or a `/`; else those that
+    /// have it in their name. By total weight.
+    pub fn named(&self, name: &str) -> Vec<usize> {
+        let find = |is: &dyn Fn(&str) -> bool| -> Vec<usize> { (0..self.list.len()).filter(|&i| is(&self.list[i].function)).collect() };
+        let ends = |function: &str| function.strip_suffix(name).is_some_and(|module| module.ends_with([':', '.', '/']));
+        let ways: [&dyn Fn(&str) -> bool; 3] = [&|function| function == name, &ends, &|function| function.contains(name)];
+        ways.into_iter().map(find).find(|found| !found.is_empty()).unwrap_or_default()
     }
 
     /// For each stack of the recording whether the function occurs in it.
@@ -511,6 +669,48 @@ all 0..10 self 0
         assert_eq!(in_kernel("sample 0ms x9 main;fill;read;k_read;k_copy\n").as_deref(), Some("fill"));
         assert_eq!(in_kernel("sample 0ms x6 main;fill;k_fault\nsample 6ms x3 main;fill\n").as_deref(), Some("fill"));
         assert_eq!(in_kernel("sample 0ms x6 k_exec;k_map\n").as_deref(), Some("k_exec"));
+    }
+
+    #[test]
+    fn what_starts_a_thread_and_what_interprets_is_left_out_where_it_tells_nothing() {
+        let text = "sample 0ms x4 std::rt::lang_start;main;std::sort;_PyEval_EvalFrameDefault;less\nsample 4ms x2 std::rt::lang_start\n";
+        let recording = text::parse(text).unwrap();
+        let functions = Functions::new(&recording);
+        let names = |frames: Frames| -> Vec<(&str, u64)> {
+            let list = functions.weigh(&recording, all(&recording), frames).into_iter();
+            list.map(|it| (functions.list[it.function].function.as_str(), it.weight.total_nanos / 1_000_000)).collect()
+        };
+        let whole = [("less", 4), ("std::rt::lang_start", 6), ("_PyEval_EvalFrameDefault", 4), ("main", 4), ("std::sort", 4)];
+        assert_eq!(names(Frames::All), whole);
+        assert_eq!(names(Frames::Telling), [("less", 4), ("std::rt::lang_start", 2), ("main", 4), ("std::sort", 4)]);
+    }
+
+    #[test]
+    fn who_waits_is_the_innermost_function_of_the_program() {
+        let recording = text::parse(
+            "run x 0..9ms\nwait 1..8ms pid 1 network main;shop::pay;tokio::net::read;std::io::read\nwait 2..3ms pid 1 lock runtime.futex\n",
+        )
+        .unwrap();
+        let functions = Functions::new(&recording);
+        let waits = recording.waits.iter().map(|wait| functions.waiting_in_stack(&recording, wait.stack.unwrap()).unwrap().0);
+        let names: Vec<&str> = waits.map(|function| functions.list[function].function.as_str()).collect();
+        assert_eq!(names, ["shop::pay", "runtime.futex"]);
+    }
+
+    #[test]
+    fn lines_of_a_function_have_their_samples_and_their_waits() {
+        let recording = text::parse(
+            "run x 0..99ms\nsample 0ms x3 main@m.rs:3;work@m.rs:8\nsample 3ms x2 main@m.rs:4;work@m.rs:8\nwait 9..19ms pid 1 sleep main@m.rs:4;nap\n",
+        )
+        .unwrap();
+        let functions = Functions::new(&recording);
+        let main = functions.named("main");
+        let waits = recording.waits.iter().map(|wait| (wait.stack.unwrap(), wait.nanos()));
+        let lines = functions.weigh_lines(&recording, &main, all(&recording), waits);
+        let millis: Vec<_> =
+            lines[0].iter().map(|it| (it.line, it.total_nanos / 1_000_000, it.self_nanos, it.waited_nanos / 1_000_000)).collect();
+        assert_eq!(millis, [(4, 2, 0, 10), (3, 3, 0, 0)]);
+        assert_eq!(functions.named("nap").len(), 1);
     }
 
     #[test]

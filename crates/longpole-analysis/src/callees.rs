@@ -11,7 +11,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use longpole_model::{AttributeValue, Monotonic, Recording, Span, SpanKind, Timestamp};
+use longpole_model::{AttributeValue, Monotonic, Recording, Span, SpanKind, Timestamp, Wait};
 
 use crate::waits;
 
@@ -147,6 +147,11 @@ pub(crate) struct Servers {
 /// Calls in which a server waits to be called.
 const ACCEPTS: [&str; 2] = ["accept", "accept4"];
 
+/// Whether a server waits to be called.
+pub(crate) fn is_accept(wait: &Wait) -> bool {
+    ACCEPTS.contains(&wait.syscall.as_str())
+}
+
 impl Servers {
     pub(crate) fn of(recording: &Recording, origin: Timestamp) -> Servers {
         let pids: HashSet<u32> = recording.processes.iter().filter(|it| !it.listens.is_empty()).map(|it| it.pid).collect();
@@ -162,7 +167,7 @@ impl Servers {
         }
         let idle = waits::idle(recording);
         for (i, wait) in recording.waits.iter().enumerate() {
-            let is_work = pids.contains(&wait.pid) && !idle[i] && !ACCEPTS.contains(&wait.syscall.as_str());
+            let is_work = pids.contains(&wait.pid) && !idle[i] && !is_accept(wait);
             if let (true, Some(from), Some(to)) = (is_work, offset(wait.start), offset(wait.end)) {
                 out.waits.entry(wait.pid).or_default().push((from, to, i as u32));
             }
@@ -173,8 +178,8 @@ impl Servers {
     }
 
     /// What these processes did in these stretches of time, which stand in order and do not overlap: samples, and waits that began in one
-    /// of them, each with how much of it lies there. What a thread waited for before it was called is not for the call.
-    pub(crate) fn meanwhile(&self, pids: &HashSet<u32>, stretches: &[(i64, i64)]) -> (Vec<u32>, Vec<(u32, i64)>) {
+    /// of them, each with its start and its end there. What a thread waited for before it was called is not for the call.
+    pub(crate) fn meanwhile(&self, pids: &HashSet<u32>, stretches: &[(i64, i64)]) -> (Vec<u32>, Vec<(u32, i64, i64)>) {
         let (mut samples, mut waits) = (Vec::new(), Vec::new());
         for pid in pids {
             let (of_samples, of_waits) = (self.samples.get(pid).map_or(&[][..], |it| it), self.waits.get(pid).map_or(&[][..], |it| it));
@@ -182,7 +187,7 @@ impl Servers {
                 let first = of_samples.partition_point(|it| it.0 < from);
                 samples.extend(of_samples[first..].iter().take_while(|it| it.0 < to).map(|it| it.1));
                 let first = of_waits.partition_point(|it| it.0 < from);
-                waits.extend(of_waits[first..].iter().take_while(|it| it.0 < to).map(|it| (it.2, it.1.min(to) - it.0)));
+                waits.extend(of_waits[first..].iter().take_while(|it| it.0 < to).map(|it| (it.2, it.0, it.1.min(to))));
             }
         }
         samples.sort_unstable();

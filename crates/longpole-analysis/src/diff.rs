@@ -259,13 +259,13 @@ fn time_in(states: &States, state: State) -> i64 {
 fn function_in(report: &Report, nodes: &[usize], state: State) -> Option<String> {
     match state {
         State::OnCpu => {
-            let function = report.hot_function(&report.samples_on_path(nodes))?;
-            Some(report.functions().list[function].function.clone())
+            let named = report.named(&report.samples_on_path(nodes))?;
+            Some(report.functions().list[named.function].function.clone())
         }
         State::Blocked(kind) => {
             let waits = report.waits_on_path(nodes);
-            let (wait, _) = waits.into_iter().find(|(wait, _)| wait.kind == kind)?;
-            report.waiting_function(wait).map(str::to_owned)
+            let sum = waits.into_iter().find(|sum| sum.wait.kind == kind)?;
+            report.waiting_function(sum.wait).map(str::to_owned)
         }
         State::Runnable | State::BlockedUnseen | State::Awaiting | State::Remote | State::Unaccounted => None,
     }

@@ -35,6 +35,7 @@ pub mod journal;
 pub mod label_links;
 pub mod machine;
 pub mod outline;
+pub mod own_code;
 mod pairing;
 mod pipeline;
 pub mod plugins;

@@ -10,14 +10,17 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
-use longpole_model::{Evidence as LinkEvidence, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind};
+use longpole_model::{
+    CaptureMode, Evidence as LinkEvidence, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind,
+};
 
 use crate::bridge;
-use crate::call_tree::{CallTree, FunctionWeight, Functions};
+use crate::call_tree::{CallTree, Frames, FunctionWeight, Functions, LineWeight};
 use crate::callees::{self, Servers};
 use crate::critical_path::CriticalPath;
 use crate::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::machine::ThreadTime;
+use crate::own_code::Whose;
 use crate::poles::{Pole, Poles, Savings};
 use crate::quick::{QuickMap, QuickState};
 use crate::resources;
@@ -25,6 +28,7 @@ use crate::sample_links::{self, SampleNodes};
 use crate::savings::{Change, Replay, Saving};
 use crate::slots::Ceiling;
 use crate::states::{self, InFlight, Known, Parallelism, SerialStretch, States, Stretch, WorkFigures};
+use crate::threads::{self, Importance, ThreadLife};
 use crate::timelines::Timelines;
 use crate::trace_tree::{Forest, NodeSource, Note};
 use crate::usage::{self, Notable, ProcessFigures};
@@ -172,7 +176,7 @@ impl Flame {
     }
 }
 
-/// A node whose own samples contain a function.
+/// A node whose own samples or waits contain a function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FunctionInNode {
     /// The node.
@@ -181,7 +185,9 @@ pub struct FunctionInNode {
     pub samples: u64,
     /// Their weight.
     pub total_nanos: u64,
-    /// Their share of the node's own samples.
+    /// Its own waits with the function.
+    pub waited_nanos: u64,
+    /// The samples' share of the node's own samples.
     pub share: f64,
 }
 
@@ -196,6 +202,12 @@ pub struct FunctionNodes {
     pub unlinked_samples: u64,
     /// Those among them that could belong to several spans.
     pub ambiguous_samples: u64,
+    /// Waits with the function, whomever they belong to.
+    pub waits: u64,
+    /// How long they were.
+    pub waited_nanos: u64,
+    /// Those of them that belong to no node.
+    pub unlinked_waited_nanos: u64,
 }
 
 /// Nodes of one service and name whose own samples contain a function.
@@ -209,7 +221,9 @@ pub struct FunctionInOperation {
     pub samples: u64,
     /// Their weight.
     pub total_nanos: u64,
-    /// Their share of the own samples of all nodes of the operation.
+    /// Their own waits with the function.
+    pub waited_nanos: u64,
+    /// The samples' share of the own samples of all nodes of the operation.
     pub share: f64,
 }
 
@@ -250,6 +264,51 @@ pub struct Reason {
     pub text: String,
     /// The function that the text names.
     pub function: Option<String>,
+    /// The function of a library that the text says most of it is in.
+    pub mostly_in: Option<String>,
+}
+
+/// The function to name for some samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// One of the program's own code, where there is one.
+    pub function: usize,
+    /// The function of a library, or of the language, that is called there and holds most of it.
+    pub mostly_in: Option<usize>,
+}
+
+/// Waits of one kind in one function.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitSum<'a> {
+    /// One of them.
+    pub wait: &'a Wait,
+    /// How long they were; where threads waited at the same time, that time once.
+    pub nanos: i64,
+    /// Threads that waited.
+    pub threads: usize,
+    /// Lines of the function where they were, longest first.
+    pub places: Vec<WaitPlace<'a>>,
+}
+
+/// Waits on one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitPlace<'a> {
+    /// The source file.
+    pub file: &'a str,
+    /// The line in it.
+    pub line: u32,
+    /// How long they were.
+    pub nanos: i64,
+}
+
+/// A stretch of a wait, in nanoseconds from the start of the run.
+#[derive(Debug, Clone, Copy)]
+struct PartOfWait {
+    wait: u32,
+    from: i64,
+    to: i64,
+    /// How much of it counts.
+    nanos: i64,
 }
 
 /// The other side of calls: who answers them, and what was seen of it meanwhile.
@@ -265,7 +324,7 @@ pub struct Callee<'a> {
     /// Samples of these processes while they were called, for whomever.
     pub samples: Vec<u32>,
     /// What they waited for then, longest first.
-    pub waits: Vec<(&'a Wait, i64)>,
+    pub waits: Vec<WaitSum<'a>>,
 }
 
 /// A recording and all that is known about it.
@@ -466,6 +525,12 @@ impl Report {
         self.recording.spans.iter().map(|s| s.trace_id).collect::<HashSet<_>>().len()
     }
 
+    /// Whether processes were looked at that ran before and after.
+    pub fn is_attached(&self) -> bool {
+        let run = &self.recording.run;
+        run.end.is_some() && run.exit.is_none() && run.mode != CaptureMode::Imported
+    }
+
     /// What a reader of the forest and of the savings must know.
     pub fn notes(&self) -> impl Iterator<Item = &Note> {
         self.forest.notes.iter().chain(self.replay.notes())
@@ -503,6 +568,18 @@ impl Report {
         let labels = self.labels();
         let Some(wanted) = labels.names.iter().position(|known| known == name) else { return Vec::new() };
         (0..self.forest.len()).filter(|&node| labels.name[node] as usize == wanted).collect()
+    }
+
+    /// The name that this text means: itself, or the only one that has it in it, whatever the case; and where neither is there, those
+    /// that have it.
+    pub fn names_like(&self, text: &str) -> (Option<&str>, Vec<&str>) {
+        let names = &self.labels().names;
+        if let Some(exact) = names.iter().find(|name| *name == text) {
+            return (Some(exact), Vec::new());
+        }
+        let wanted = text.to_lowercase();
+        let similar: Vec<&str> = names.iter().map(String::as_str).filter(|name| name.to_lowercase().contains(&wanted)).collect();
+        if let [only] = similar[..] { (Some(only), Vec::new()) } else { (None, similar) }
     }
 
     /// The spans of this trace, as nodes.
@@ -549,6 +626,31 @@ impl Report {
     /// Where the time of a node went; sums to its duration.
     pub fn node_states(&self, node: usize) -> States {
         self.known().of_node(node)
+    }
+
+    /// Where the time of these nodes went, added up.
+    pub fn states_of_nodes(&self, nodes: &[usize]) -> States {
+        let schedule = self.replay.schedule();
+        self.known().states(nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
+    }
+
+    /// What makes each of these threads matter.
+    pub fn importance_of_threads(&self, lives: &[ThreadLife]) -> Vec<Importance> {
+        let mut in_pole: HashMap<(u32, u32, usize), u64> = HashMap::new();
+        let known = self.known();
+        for (pole, about) in self.poles().iter().enumerate().take(threads::POLES_MAX) {
+            for stretch in self.stretches_on_path(&about.nodes) {
+                for &sample in known.samples_in(stretch) {
+                    let sample = &self.recording.samples[sample as usize];
+                    *in_pole.entry((sample.pid, sample.tid, pole)).or_default() += sample.weight_nanos;
+                }
+                for part in known.waits_in(stretch) {
+                    let wait = &self.recording.waits[part.wait as usize];
+                    *in_pole.entry((wait.pid, wait.tid, pole)).or_default() += part.to.abs_diff(part.from);
+                }
+            }
+        }
+        threads::importance(&self.recording, lives, &in_pole)
     }
 
     /// Where the time of a node went, by what it and its descendants did; sums to its duration.
@@ -600,6 +702,20 @@ impl Report {
         let mut waits: Vec<u32> = nodes.flat_map(|node| self.waits.of_node(node)).map(|wait| wait.wait).collect();
         waits.sort_unstable();
         waits
+    }
+
+    /// The waits of the whole run that say what work waits for: those of its nodes, and of processes that send no spans all but those
+    /// of workers that wait for work, and of servers to be called. Ascending.
+    pub fn waits_of_work(&self) -> Vec<u32> {
+        let mut is_of_work = vec![false; self.recording.waits.len()];
+        self.waits_below(None).into_iter().for_each(|wait| is_of_work[wait as usize] = true);
+        let is_span = |node: &usize| !self.is_process(*node);
+        let process = |node: usize| self.forest.process(&self.recording, node).map(|process| process.pid);
+        let with_spans: HashSet<u32> = (0..self.forest.len()).filter(is_span).filter_map(process).collect();
+        for ((wait, idle), is_of_work) in self.recording.waits.iter().zip(waits::idle(&self.recording)).zip(&mut is_of_work) {
+            *is_of_work |= !idle && !callees::is_accept(wait) && !with_spans.contains(&wait.pid);
+        }
+        self.all_waits().filter(|&wait| is_of_work[wait as usize]).collect()
     }
 
     /// The link of a sample.
@@ -663,31 +779,88 @@ impl Report {
         }
     }
 
-    /// The functions of these samples: first the one to name (see [`CallTree::hot_function`]), then by self weight.
+    /// The functions of these samples: first the one to name (see [`Report::named`]), then by self weight. Those that only start and
+    /// call what is in the samples are left out.
     pub fn top_functions(&self, samples: &[u32]) -> Vec<FunctionWeight> {
-        let mut functions = self.functions.weigh(&self.recording, self.stacks(samples.iter().copied()));
-        if let Some(hot) = self.hot_function(samples)
-            && let Some(place) = functions.iter().position(|f| f.function == hot)
+        let mut functions = self.functions.weigh(&self.recording, self.stacks(samples.iter().copied()), Frames::Telling);
+        if let Some(named) = self.named(samples)
+            && let Some(place) = functions.iter().position(|f| f.function == named.function)
         {
             functions[..=place].rotate_right(1);
         }
         functions
     }
 
-    /// The functions of the whole recording, by self weight, then by total.
-    pub fn functions_by_self(&self) -> Vec<FunctionWeight> {
-        self.functions.weigh(&self.recording, self.stacks(self.all_samples()))
+    /// The functions of these samples and waits, by self weight, then by total. A wait is in itself in the function of the program that
+    /// waits, not in the call of a library or of the system that it waits by.
+    pub fn weigh(&self, samples: &[u32], waits: &[u32], frames: Frames) -> Vec<FunctionWeight> {
+        let waits = self.stacks_of_waits(waits.iter().copied());
+        self.functions.weigh_all(&self.recording, self.stacks(samples.iter().copied()), waits.into_iter(), frames)
     }
 
-    /// The function to name for these samples, where one holds half of them.
-    pub fn hot_function(&self, samples: &[u32]) -> Option<usize> {
-        CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied())).hot_function(&self.functions)
+    /// The functions of the whole recording, by self weight, then by total.
+    pub fn functions_by_self(&self) -> Vec<FunctionWeight> {
+        self.functions.weigh(&self.recording, self.stacks(self.all_samples()), Frames::Telling)
+    }
+
+    /// What lies on the lines of these functions in these samples and waits, most first.
+    pub fn lines(&self, functions: &[usize], samples: &[u32], waits: &[u32]) -> Vec<Vec<LineWeight>> {
+        let waits = self.stacks_of_waits(waits.iter().copied());
+        self.functions.weigh_lines(&self.recording, functions, self.stacks(samples.iter().copied()), waits.into_iter())
+    }
+
+    /// What lies on the lines of a function in the whole recording, most first.
+    pub fn lines_of(&self, function: usize) -> Vec<LineWeight> {
+        let (samples, waits): (Vec<u32>, Vec<u32>) = (self.all_samples().collect(), self.all_waits().collect());
+        self.lines(&[function], &samples, &waits).pop().unwrap_or_default()
+    }
+
+    /// All waits of the recording.
+    pub fn all_waits(&self) -> impl Iterator<Item = u32> + use<> {
+        0..self.recording.waits.len() as u32
+    }
+
+    /// The function to name for these samples: the one that holds half of them ([`CallTree::hot_function`]) where it is the program's
+    /// own; else the one of the program's own in which half of them are, in what it calls of others. `None` where they are spread.
+    pub fn named(&self, samples: &[u32]) -> Option<Named> {
+        let stacks = || self.stacks(samples.iter().copied());
+        let hot = CallTree::new(&self.recording, &self.functions, stacks()).hot_function(&self.functions);
+        if let Some(hot) = hot.filter(|&hot| self.functions.list[hot].whose == Whose::Program) {
+            return Some(Named { function: hot, mostly_in: None });
+        }
+        // Of each function of the program's own what is in it, and what of that is in the hot one as well.
+        let mut sums: QuickMap<usize, (u64, u64)> = QuickMap::default();
+        let (mut all, mut in_own) = (0u64, 0u64);
+        for (stack, nanos) in stacks() {
+            all = all.saturating_add(nanos);
+            let Some((own, _)) = self.functions.own_of_stack(&self.recording, stack) else { continue };
+            in_own = in_own.saturating_add(nanos);
+            let sum = sums.entry(own).or_default();
+            sum.0 = sum.0.saturating_add(nanos);
+            let mut below = self.functions.of_stack(&self.recording, stack).take_while(|function| *function != own);
+            if below.any(|function| Some(function) == hot) {
+                sum.1 = sum.1.saturating_add(nanos);
+            }
+        }
+        let (own, (nanos, in_hot)) = sums.into_iter().max_by_key(|(own, (nanos, _))| (*nanos, std::cmp::Reverse(*own))).unwrap_or_default();
+        if nanos > 0 && nanos.saturating_mul(2) >= all {
+            return Some(Named { function: own, mostly_in: hot.filter(|_| in_hot.saturating_mul(2) >= nanos) });
+        }
+        hot.filter(|_| in_own.saturating_mul(2) < all).map(|function| Named { function, mostly_in: None })
+    }
+
+    /// `index_words (mostly in hash_one)`.
+    fn named_words(&self, named: Named) -> String {
+        let name = |function: usize| self.functions.list[function].function.as_str();
+        let mostly = named.mostly_in.map(|function| format!(" (mostly in {})", without_types(name(function)))).unwrap_or_default();
+        format!("{}{mostly}", name(named.function))
     }
 
     /// Where a function ran.
     pub fn nodes_with(&self, function: usize) -> FunctionNodes {
         let holds = self.functions.stacks_with(&self.recording, function);
-        let mut sums: HashMap<usize, (u64, u64)> = HashMap::new();
+        let mut sums: HashMap<usize, FunctionInNode> = HashMap::new();
+        let none = |node: usize| FunctionInNode { node, samples: 0, total_nanos: 0, waited_nanos: 0, share: 0.0 };
         let mut out = FunctionNodes::default();
         for (i, sample) in self.recording.samples.iter().enumerate() {
             if !holds.get(sample.stack.0 as usize).copied().unwrap_or(false) {
@@ -695,8 +868,9 @@ impl Report {
             }
             match self.samples.node(i) {
                 Some(node) => {
-                    let sum = sums.entry(node).or_default();
-                    *sum = (sum.0 + 1, sum.1.saturating_add(sample.weight_nanos));
+                    let sum = sums.entry(node).or_insert_with(|| none(node));
+                    sum.samples += 1;
+                    sum.total_nanos = sum.total_nanos.saturating_add(sample.weight_nanos);
                 }
                 None => {
                     out.unlinked_samples += 1;
@@ -705,14 +879,23 @@ impl Report {
                 }
             }
         }
-        out.nodes = sums
-            .into_iter()
-            .map(|(node, (samples, total_nanos))| {
-                let own = self.samples.of(node).len().max(1) as f64;
-                FunctionInNode { node, samples, total_nanos, share: samples as f64 / own }
-            })
-            .collect();
-        out.nodes.sort_by_key(|n| (std::cmp::Reverse(n.total_nanos), n.node));
+        let is_in = |wait: &Wait| wait.stack.is_some_and(|stack| holds.get(stack.0 as usize).copied().unwrap_or(false));
+        for wait in self.recording.waits.iter().filter(|wait| is_in(wait)) {
+            out.waits += 1;
+            out.waited_nanos = out.waited_nanos.saturating_add(wait.nanos());
+        }
+        out.unlinked_waited_nanos = out.waited_nanos;
+        for node in 0..self.forest.len() {
+            for wait in self.waits.of_node(node).iter().map(|wait| &self.recording.waits[wait.wait as usize]).filter(|wait| is_in(wait)) {
+                let sum = sums.entry(node).or_insert_with(|| none(node));
+                sum.waited_nanos = sum.waited_nanos.saturating_add(wait.nanos());
+                out.unlinked_waited_nanos = out.unlinked_waited_nanos.saturating_sub(wait.nanos());
+            }
+        }
+        let share =
+            |sum: FunctionInNode| FunctionInNode { share: sum.samples as f64 / self.samples.of(sum.node).len().max(1) as f64, ..sum };
+        out.nodes = sums.into_values().map(share).collect();
+        out.nodes.sort_by_key(|n| (std::cmp::Reverse(n.total_nanos.saturating_add(n.waited_nanos)), n.node));
         out.operations = self.operations_of(&out.nodes);
         out
     }
@@ -723,11 +906,12 @@ impl Report {
         let operation = |node: usize| (labels.service[node], labels.name[node]);
         let mut sums: HashMap<(u32, u32), FunctionInOperation> = HashMap::new();
         for part in nodes {
-            let none = FunctionInOperation { example: part.node, nodes: 0, samples: 0, total_nanos: 0, share: 0.0 };
+            let none = FunctionInOperation { example: part.node, nodes: 0, samples: 0, total_nanos: 0, waited_nanos: 0, share: 0.0 };
             let sum = sums.entry(operation(part.node)).or_insert(none);
             sum.nodes += 1;
             sum.samples += part.samples;
             sum.total_nanos = sum.total_nanos.saturating_add(part.total_nanos);
+            sum.waited_nanos = sum.waited_nanos.saturating_add(part.waited_nanos);
         }
         let mut own: HashMap<(u32, u32), usize> = sums.keys().map(|operation| (*operation, 0)).collect();
         for node in 0..self.forest.len() {
@@ -740,7 +924,7 @@ impl Report {
             ..sum
         };
         let mut list: Vec<FunctionInOperation> = sums.into_iter().map(share).collect();
-        list.sort_by_key(|it| (std::cmp::Reverse(it.total_nanos), it.example));
+        list.sort_by_key(|it| (std::cmp::Reverse(it.total_nanos.saturating_add(it.waited_nanos)), it.example));
         list
     }
 
@@ -756,8 +940,9 @@ impl Report {
         let runnable = percent_of(states.runnable_nanos, own);
         let computes = busy >= BUSY_PERCENT || (busy > WAITING_PERCENT && busy + runnable >= BUSY_PERCENT);
         let lacking = if runnable >= RUNNABLE_PERCENT { format!(" and {runnable} % runnable") } else { String::new() };
-        let hot = || self.hot_function(&samples).map(|f| self.functions.list[f].function.as_str());
-        let mut named = None;
+        let name = |function: usize| self.functions.list[function].function.as_str();
+        let hot = || self.named(&samples);
+        let (mut named, mut mostly_in) = (None, None);
         // Of a profile that is sums nobody knows which of them was on the path.
         let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == i64::MIN);
         let (code, mut text) = if (self.recording.samples.is_empty() || are_untimed) && !states.is_exact() {
@@ -767,9 +952,10 @@ impl Report {
         } else if computes && few {
             (ReasonCode::OnCpu, format!("{busy} % on-CPU{lacking}, too few samples to say where"))
         } else if computes {
-            named = hot();
-            let text = match named {
-                Some(function) => format!("{busy} % on-CPU{lacking}, most of it in {function}"),
+            let hot = hot();
+            (named, mostly_in) = (hot.map(|hot| name(hot.function)), hot.and_then(|hot| hot.mostly_in).map(name).map(without_types));
+            let text = match hot {
+                Some(hot) => format!("{busy} % on-CPU{lacking}, most of it in {}", self.named_words(hot)),
                 None => format!("{busy} % on-CPU{lacking}, spread over many functions"),
             };
             (ReasonCode::OnCpu, text)
@@ -777,8 +963,10 @@ impl Report {
             let (rest, waiting) = self.off_cpu_words(pole, &states);
             named = waiting;
             if busy > WAITING_PERCENT {
-                named = waiting.or_else(|| (!few).then(hot).flatten());
-                let most = named.filter(|_| waiting.is_none()).map(|function| format!(", most of it in {function}")).unwrap_or_default();
+                let hot = if waiting.is_none() && !few { hot() } else { None };
+                named = waiting.or(hot.map(|hot| name(hot.function)));
+                mostly_in = hot.and_then(|hot| hot.mostly_in).map(name).map(without_types);
+                let most = hot.map(|hot| format!(", most of it in {}", self.named_words(hot))).unwrap_or_default();
                 (ReasonCode::Mixed, format!("{busy} % on-CPU{most}; {rest}"))
             } else if waiting.is_some() {
                 (ReasonCode::Waits, rest)
@@ -787,10 +975,14 @@ impl Report {
                 (ReasonCode::Waits, format!("{rest}, {busy} % on-CPU{after}"))
             }
         };
+        // Shares of what it does between the operations that it calls, and not of it as a whole, are said to be so.
+        if self.wraps(pole, own) && matches!(code, ReasonCode::OnCpu | ReasonCode::Waits | ReasonCode::Mixed) {
+            text = format!("of its own {}: {text}", time_words(own));
+        }
         if self.in_sequence(&pole.nodes) {
             text = format!("{} in sequence; {text}", pole.nodes.len());
         }
-        Reason { code, text, function: named.map(str::to_owned) }
+        Reason { code, text, function: named.map(str::to_owned), mostly_in: mostly_in.map(str::to_owned) }
     }
 
     /// What a pole did in most of the time in which it did not run, and the function that is named in it.
@@ -801,8 +993,8 @@ impl Report {
         if let Some((kind, nanos)) = states.longest_wait()
             && seen * 2 >= own - states.on_cpu_nanos
         {
-            let wait = self.waits_on_path(&pole.nodes).into_iter().find(|(wait, _)| wait.kind == kind);
-            let function = wait.and_then(|(wait, _)| self.waiting_function(wait));
+            let sum = self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind);
+            let function = sum.and_then(|sum| self.waiting_function(sum.wait));
             let whose = function.map(|function| format!(", in {function}")).unwrap_or_default();
             return (format!("{} % {}{whose}", percent(nanos), wait_word(kind)), function);
         }
@@ -819,36 +1011,70 @@ impl Report {
     }
 
     /// The waits of these nodes while they were on the path, longest first, each with how long it was in the way.
-    pub fn waits_on_path(&self, nodes: &[usize]) -> Vec<(&Wait, i64)> {
+    pub fn waits_on_path(&self, nodes: &[usize]) -> Vec<WaitSum<'_>> {
         self.waits_of(self.stretches_on_path(nodes).into_iter())
     }
 
     /// The waits of a node itself, longest first, each with how much of it no child covers.
-    pub fn node_waits(&self, node: usize) -> Vec<(&Wait, i64)> {
+    pub fn node_waits(&self, node: usize) -> Vec<WaitSum<'_>> {
+        self.waits_of_nodes(&[node])
+    }
+
+    /// The same of several nodes.
+    pub fn waits_of_nodes(&self, nodes: &[usize]) -> Vec<WaitSum<'_>> {
         let schedule = self.replay.schedule();
-        self.waits_of(std::iter::once(Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
+        self.waits_of(nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
     }
 
-    /// Waits of one kind in one function are one.
-    fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<(&Wait, i64)> {
+    fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<WaitSum<'_>> {
         let known = self.known();
-        let of = |stretch: Stretch| {
-            let own = |it: NodeWait| (it.wait, known.own_of_wait(stretch.node, &it).max(0));
-            known.waits_in(stretch).map(own).collect::<Vec<_>>()
-        };
-        self.sums_of_waits(stretches.flat_map(of))
+        let part =
+            |node: usize, it: NodeWait| PartOfWait { wait: it.wait, from: it.from, to: it.to, nanos: known.own_of_wait(node, &it).max(0) };
+        let of = |stretch: Stretch| known.waits_in(stretch).map(|it| part(stretch.node, it)).collect::<Vec<_>>();
+        // Those of one node stand beside each other.
+        self.sums_of_waits(stretches.flat_map(of), |parts| parts.iter().fold(0, |sum: i64, part| sum.saturating_add(part.nanos)))
     }
 
-    fn sums_of_waits(&self, waits: impl Iterator<Item = (u32, i64)>) -> Vec<(&Wait, i64)> {
-        let mut sums: HashMap<(WaitKind, Option<&str>), (u32, i64)> = HashMap::new();
-        for (place, nanos) in waits {
-            let wait = &self.recording.waits[place as usize];
-            let sum = sums.entry((wait.kind, self.waiting_function(wait))).or_insert((place, 0));
-            sum.1 = sum.1.saturating_add(nanos);
+    /// The waits in which a function occurs, longest first.
+    pub fn waits_with(&self, function: usize) -> Vec<WaitSum<'_>> {
+        let holds = self.functions.stacks_with(&self.recording, function);
+        let is_in = |wait: &Wait| wait.stack.is_some_and(|stack| holds.get(stack.0 as usize).copied().unwrap_or(false));
+        self.whole_waits(self.all_waits().filter(|&wait| is_in(&self.recording.waits[wait as usize])))
+    }
+
+    /// These waits from start to end, longest first, as time of threads.
+    pub fn whole_waits(&self, waits: impl Iterator<Item = u32>) -> Vec<WaitSum<'_>> {
+        let whole = |wait: u32| {
+            let nanos = i64::try_from(self.recording.waits[wait as usize].nanos()).unwrap_or(i64::MAX);
+            PartOfWait { wait, from: 0, to: nanos, nanos }
+        };
+        self.sums_of_waits(waits.map(whole), |parts| parts.iter().fold(0, |sum: i64, part| sum.saturating_add(part.nanos)))
+    }
+
+    /// Waits of one kind in one function are one; `length` says how long several are together.
+    fn sums_of_waits(&self, waits: impl Iterator<Item = PartOfWait>, length: impl Fn(&[PartOfWait]) -> i64) -> Vec<WaitSum<'_>> {
+        let mut groups: HashMap<(WaitKind, Option<usize>), Vec<PartOfWait>> = HashMap::new();
+        for part in waits {
+            let wait = &self.recording.waits[part.wait as usize];
+            groups.entry((wait.kind, self.waiting(wait).map(|(function, _)| function))).or_default().push(part);
         }
-        let mut list: Vec<(u32, i64)> = sums.into_values().collect();
-        list.sort_by_key(|&(wait, nanos)| (std::cmp::Reverse(nanos), wait));
-        list.into_iter().map(|(wait, nanos)| (&self.recording.waits[wait as usize], nanos)).collect()
+        let sum = |parts: Vec<PartOfWait>| {
+            let wait = |part: &PartOfWait| &self.recording.waits[part.wait as usize];
+            let mut lines: QuickMap<(&str, u32), Vec<PartOfWait>> = QuickMap::default();
+            for part in &parts {
+                if let Some(place) = self.waiting_place(wait(part)) {
+                    lines.entry(place).or_default().push(*part);
+                }
+            }
+            let mut places: Vec<WaitPlace<'_>> =
+                lines.into_iter().map(|((file, line), parts)| WaitPlace { file, line, nanos: length(&parts) }).collect();
+            places.sort_by_key(|place| (std::cmp::Reverse(place.nanos), place.line));
+            let threads: HashSet<(u32, u32)> = parts.iter().map(wait).map(|wait| (wait.pid, wait.tid)).collect();
+            WaitSum { wait: wait(&parts[0]), nanos: length(&parts), threads: threads.len(), places }
+        };
+        let mut list: Vec<(u32, WaitSum<'_>)> = groups.into_values().map(|parts| (parts[0].wait, sum(parts))).collect();
+        list.sort_by_key(|(first, sum)| (std::cmp::Reverse(sum.nanos), *first));
+        list.into_iter().map(|(_, sum)| sum).collect()
     }
 
     /// Who answers the calls of these nodes; `None` where they name no address, or different ones.
@@ -872,7 +1098,12 @@ impl Report {
         let pids: HashSet<u32> = processes.iter().map(|&it| self.recording.processes[it].pid).collect();
         let servers = self.servers.get_or_init(|| Servers::of(&self.recording, self.origin()));
         let (samples, waits) = servers.meanwhile(&pids, &stretches);
-        Some(Callee { address, processes, answers, samples, waits: self.sums_of_waits(waits.into_iter()) })
+        let part = |(wait, from, to): (u32, i64, i64)| PartOfWait { wait, from, to, nanos: to - from };
+        // Several threads may wait at the same time, and a call does not become longer by that.
+        let at_once = |parts: &[PartOfWait]| {
+            callees::joined(parts.iter().map(|part| (part.from, part.to)).collect()).iter().map(|(from, to)| to - from).sum()
+        };
+        Some(Callee { address, processes, answers, samples, waits: self.sums_of_waits(waits.into_iter().map(part), at_once) })
     }
 
     /// Who is called and what it does, where no span says so: `in process bank (pid 12): asleep, in look_up`.
@@ -882,28 +1113,40 @@ impl Report {
         let who = format!("in process {name} (pid {})", self.recording.processes[process].pid);
         let on_cpu: u64 = callee.samples.iter().map(|&sample| self.recording.samples[sample as usize].weight_nanos).sum();
         let what = match callee.waits.first() {
-            Some((wait, nanos)) if u64::try_from(*nanos).unwrap_or(0) > on_cpu => {
-                let whose = self.waiting_function(wait).map(|function| format!(", in {function}")).unwrap_or_default();
-                format!("{}{whose}", wait_word(wait.kind))
+            Some(sum) if u64::try_from(sum.nanos).unwrap_or(0) > on_cpu => {
+                let whose = self.waiting_function(sum.wait).map(|function| format!(", in {function}")).unwrap_or_default();
+                format!("{}{whose}", wait_word(sum.wait.kind))
             }
             _ if on_cpu == 0 => return Some(who),
-            _ => match self.hot_function(&callee.samples) {
-                Some(function) => format!("on-CPU, most of it in {}", self.functions.list[function].function),
+            _ => match self.named(&callee.samples) {
+                Some(named) => format!("on-CPU, most of it in {}", self.named_words(named)),
                 None => "on-CPU".to_owned(),
             },
         };
         Some(format!("{who}: {what}"))
     }
 
+    /// The function of the program that waits, and its line, 0 where unknown.
+    fn waiting(&self, wait: &Wait) -> Option<(usize, u32)> {
+        self.functions.waiting_in_stack(&self.recording, wait.stack?)
+    }
+
     /// The function of the program that waits.
     pub fn waiting_function(&self, wait: &Wait) -> Option<&str> {
-        waits::waiting_function(&self.recording, wait.stack?)
+        self.waiting(wait).map(|(function, _)| self.functions.list[function].function.as_str())
     }
 
     /// Where it waits: source file and line of that function, where they are known.
     pub fn waiting_place(&self, wait: &Wait) -> Option<(&str, u32)> {
-        let frame = waits::waiting_frame(&self.recording, wait.stack?)?;
-        (!frame.file.is_empty() && frame.line > 0).then_some((frame.file.as_str(), frame.line))
+        let (function, line) = self.waiting(wait)?;
+        let file = self.functions.list[function].file.as_str();
+        (!file.is_empty() && line > 0).then_some((file, line))
+    }
+
+    /// Whether a pole is mostly what it calls: then its own time is a small part of it.
+    fn wraps(&self, pole: &Pole, own: i64) -> bool {
+        let whole: i64 = pole.nodes.iter().map(|&n| self.forest.nodes[n].range.nanos()).sum();
+        pole.nodes.iter().any(|&n| self.forest.nodes[n].subtree_end() > n + 1) && own < whole / 2
     }
 
     /// What a pole is whose own time has too few samples: one that hardly has any, or a short one.
@@ -1007,6 +1250,23 @@ fn labels(recording: &Recording, forest: &Forest) -> Labels {
     labels
 }
 
+/// A function without the types that it was made for: `write<core::hash::sip::Sip13Rounds>` is `write`.
+fn without_types(function: &str) -> &str {
+    match function.find('<') {
+        Some(at) if at > 0 && function.ends_with('>') && !function[..at].ends_with("::") => &function[..at],
+        _ => function,
+    }
+}
+
+/// A time as a person says it: `1.26s`, `12.3ms`, `7µs`.
+fn time_words(nanos: i64) -> String {
+    match nanos {
+        1_000_000_000.. => format!("{:.2}s", nanos as f64 / 1e9),
+        1_000_000.. => format!("{:.1}ms", nanos as f64 / 1e6),
+        _ => format!("{}µs", nanos / 1000),
+    }
+}
+
 /// How a person says what is waited for.
 pub fn wait_word(kind: WaitKind) -> &'static str {
     match kind {
@@ -1081,11 +1341,57 @@ sample 82ms x3 pid 2 tid 2 main;answer
         let callee = report.callee(&[2]).unwrap();
         assert_eq!((callee.address.to_string().as_str(), &callee.processes[..], callee.answers), ("127.0.0.1:80", &[1][..], false));
         assert_eq!(callee.samples.len(), 3);
-        let waits: Vec<_> = callee.waits.iter().map(|(wait, nanos)| (wait.kind, nanos / 1_000_000)).collect();
+        let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.wait.kind, sum.nanos / 1_000_000)).collect();
         assert_eq!(waits, [(WaitKind::Sleep, 67)]);
         let pole = report.poles().iter().find(|pole| pole.name == "validate").unwrap();
         assert_eq!(report.reason(pole).text, "98 % blocked on the network, in recv");
         assert_eq!(report.callee_words(&report.callee(&pole.nodes).unwrap()).unwrap(), "in process bank (pid 2): asleep, in look_up");
+    }
+
+    #[test]
+    fn a_reason_names_the_programs_own_function_and_the_library_it_calls() {
+        let reason = |text: &str| {
+            let report = report(text);
+            report.reason(&report.poles()[0])
+        };
+        let text = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;index_words;std::hash_one;std::write\n";
+        let found = reason(text);
+        assert_eq!(found.text, "95 % on-CPU, most of it in index_words (mostly in std::write)");
+        assert_eq!((found.function.as_deref(), found.mostly_in.as_deref()), (Some("index_words"), Some("std::write")));
+        let spread = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] tokio::run;a\nsample 40ms x40 pid 1 [build] tokio::run;b\nsample 80ms x15 pid 1 [build] tokio::run;c\n";
+        assert_eq!(reason(spread).text, "95 % on-CPU, spread over many functions");
+        let nothing_own = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] std::rt;std::write\n";
+        assert_eq!(reason(nothing_own).text, "95 % on-CPU, most of it in std::write");
+    }
+
+    #[test]
+    fn shares_of_what_a_wrapper_does_itself_are_said_to_be_of_that() {
+        let report =
+            report("run x 0..100ms\n  outer 0..100ms svc pid 1\n    inner 0..60ms svc pid 1\nsample 62ms x30 pid 1 [outer] main;hash\n");
+        let pole = report.poles().iter().find(|pole| pole.name == "outer").unwrap();
+        assert_eq!(report.reason(pole).text, "of its own 40.0ms: 75 % on-CPU, most of it in hash");
+    }
+
+    #[test]
+    fn waits_of_a_function_on_two_lines_are_told_apart_and_those_of_two_threads_do_not_add_up_beyond_the_call() {
+        let report = report(
+            "\
+run x 0..100ms
+process bank 0..99ms pid 2 under 1 listens 127.0.0.1:80
+call 10..90ms pay pid 1 kind client server.address=127.0.0.1 server.port=80
+wait 11..31ms pid 1 sleep [call] main;nap@m.rs:3
+wait 40..50ms pid 1 sleep [call] main;nap@m.rs:9
+wait 12..80ms pid 2 tid 2 sleep main;look_up
+wait 20..88ms pid 2 tid 3 sleep main;look_up
+",
+        );
+        let call = (0..report.forest().len()).find(|&node| report.name(node) == "call").unwrap();
+        let waits = report.node_waits(call);
+        let places: Vec<_> = waits[0].places.iter().map(|place| (place.line, place.nanos / 1_000_000)).collect();
+        assert_eq!((waits.len(), waits[0].nanos / 1_000_000, places), (1, 30, vec![(3, 20), (9, 10)]));
+        let callee = report.callee(&[call]).unwrap();
+        let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.nanos / 1_000_000, sum.threads)).collect();
+        assert_eq!(waits, [(76, 2)]);
     }
 
     #[test]

@@ -12,6 +12,11 @@ use std::collections::HashMap;
 
 use longpole_model::{Monotonic, Recording, WaitKind};
 
+use crate::waits;
+
+/// Poles whose threads are looked for.
+pub const POLES_MAX: usize = 16;
+
 /// One thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadLife {
@@ -36,6 +41,89 @@ impl ThreadLife {
     pub fn blocked(&self) -> u64 {
         self.blocked_nanos.iter().sum::<u64>() + self.unseen_nanos
     }
+}
+
+/// What makes a thread worth a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Importance {
+    /// Its place in the order in which threads matter: a list that is cut keeps the first.
+    pub rank: usize,
+    /// The pole that it has most time in, by its place among the poles.
+    pub pole: Option<usize>,
+    /// How much of the critical path it has in all poles.
+    pub in_poles_nanos: u64,
+    /// Its waits for locks, those of workers that wait for work left out.
+    pub lock_nanos: u64,
+    /// Its longest wait, with the same left out.
+    pub longest_wait_nanos: u64,
+}
+
+/// What a thread has in poles.
+#[derive(Debug, Clone, Copy, Default)]
+struct InPoles {
+    nanos: u64,
+    /// The most that it has in one of them, and which that is.
+    most: Option<(u64, std::cmp::Reverse<usize>)>,
+}
+
+/// What makes each of these threads matter. They are taken in turns by how much they work in poles, run, wait for locks, and by their
+/// longest waits, so that none of these crowds out the others.
+pub(crate) fn importance(recording: &Recording, lives: &[ThreadLife], in_pole: &HashMap<(u32, u32, usize), u64>) -> Vec<Importance> {
+    let mut locks: HashMap<(u32, u32), u64> = HashMap::new();
+    let mut longest: HashMap<(u32, u32), u64> = HashMap::new();
+    for (wait, idle) in recording.waits.iter().zip(waits::idle(recording)) {
+        if idle {
+            continue;
+        }
+        let thread = (wait.pid, wait.tid);
+        let most = longest.entry(thread).or_default();
+        *most = wait.nanos().max(*most);
+        if wait.kind == WaitKind::Lock {
+            *locks.entry(thread).or_default() += wait.nanos();
+        }
+    }
+    let mut poles: HashMap<(u32, u32), InPoles> = HashMap::new();
+    for (&(pid, tid, pole), &nanos) in in_pole {
+        let sum = poles.entry((pid, tid)).or_default();
+        sum.nanos += nanos;
+        // Of equals the first pole.
+        sum.most = sum.most.max(Some((nanos, std::cmp::Reverse(pole))));
+    }
+    let about = |life: &ThreadLife| {
+        let thread = &recording.threads[life.thread];
+        let key = (thread.pid, thread.tid);
+        let in_poles = poles.get(&key).copied().unwrap_or_default();
+        let of = |sums: &HashMap<(u32, u32), u64>| sums.get(&key).copied().unwrap_or(0);
+        Importance {
+            rank: 0,
+            pole: in_poles.most.map(|(_, pole)| pole.0),
+            in_poles_nanos: in_poles.nanos,
+            lock_nanos: of(&locks),
+            longest_wait_nanos: of(&longest),
+        }
+    };
+    let mut all: Vec<Importance> = lives.iter().map(about).collect();
+    let ways: [fn(&Importance, &ThreadLife) -> u64; 4] =
+        [|about, _| about.in_poles_nanos, |_, life| life.on_cpu_nanos, |about, _| about.lock_nanos, |about, _| about.longest_wait_nanos];
+    let ordered = |way: fn(&Importance, &ThreadLife) -> u64| {
+        let mut order: Vec<usize> = (0..lives.len()).filter(|&i| way(&all[i], &lives[i]) > 0).collect();
+        order.sort_by_key(|&i| (std::cmp::Reverse(way(&all[i], &lives[i])), i));
+        order
+    };
+    let orders = ways.map(ordered);
+    let turns = (0..lives.len()).flat_map(|turn| orders.iter().filter_map(move |order| order.get(turn).copied()));
+    let mut rank = vec![None; lives.len()];
+    let mut next = 0;
+    for thread in turns.chain(0..lives.len()) {
+        if rank[thread].is_none() {
+            rank[thread] = Some(next);
+            next += 1;
+        }
+    }
+    for (about, rank) in all.iter_mut().zip(rank) {
+        about.rank = rank.unwrap_or(next);
+    }
+    all
 }
 
 /// The threads of a recording, those with the most time on a CPU first.
@@ -110,6 +198,26 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
 mod tests {
     use super::*;
     use longpole_model::{CpuSlice, Thread, ThreadTotals, text};
+
+    #[test]
+    fn a_list_that_is_cut_keeps_who_works_in_poles_runs_waits_for_a_lock_and_waits_long() {
+        let mut text = String::from("run x 0..100ms\n  a 0..100ms svc pid 1\n");
+        text.push_str("wait 10..20ms pid 1 tid 2 network [a] main;fetch\nwait 0..30ms pid 1 tid 3 lock main;lock_it\n");
+        text.push_str("wait 0..90ms pid 1 tid 4 sleep main;nap\nwait 0..99ms pid 1 tid 5 lock std::thread::park\n");
+        (1..=6).for_each(|tid| text.push_str(&format!("thread t{tid} 0..100ms pid 1 tid {tid}\n")));
+        text.push_str("cpu 0..9ms pid 1 tid 6\n");
+        let report = crate::Report::new(text::parse(&text).unwrap());
+        let lives = lives(report.recording());
+        let mut ranked: Vec<(usize, u32)> = report
+            .importance_of_threads(&lives)
+            .iter()
+            .zip(&lives)
+            .map(|(about, life)| (about.rank, report.recording().threads[life.thread].tid))
+            .collect();
+        ranked.sort_unstable();
+        let order: Vec<u32> = ranked.into_iter().map(|(_, tid)| tid).collect();
+        assert_eq!(order, [2, 6, 3, 4, 1, 5]);
+    }
 
     #[test]
     fn a_life_has_parts_that_add_up() {

@@ -1,4 +1,4 @@
-//! Waits × spans → whose wait it was, and which function waited.
+//! Waits × spans → whose wait it was.
 //!
 //! A thread that published a span, or keeps a journal that names one, waits for that span. Where nothing was published, a wait says something about a span only if the
 //! process has one thread that does its work: that of a program with one thread, or the one that ran [`MAIN_SHARE_PERCENT`] of the
@@ -11,7 +11,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use longpole_model::stack::LocationKind;
 use longpole_model::{ContextRecord, Evidence, Frame, Recording, SampleLink, StackId, Wait};
 
 use crate::journal::Journals;
@@ -39,43 +38,6 @@ const IDLE: [&str; 14] = [
     "std::thread::park",
     "uv__io_poll",
 ];
-
-/// Beginnings of functions of languages, runtimes and libraries between a program's own code and the kernel.
-const BENEATH: [&str; 26] = [
-    "std::",
-    "<std::",
-    "core::",
-    "<core::",
-    "alloc::",
-    "<alloc::",
-    "tokio::",
-    "<tokio::",
-    "mio::",
-    "futures",
-    "parking_lot",
-    "runtime.",
-    "runtime/",
-    "syscall.",
-    "internal/",
-    "os.",
-    "net.",
-    "sync.",
-    "time.",
-    "io.",
-    "_Py",
-    "Py",
-    "pthread_",
-    "__",
-    "_IO_",
-    "[",
-];
-
-/// Where sources of languages and libraries lie: standard library and registry of Rust, Go's, Python's.
-const LIBRARY_SOURCES: [&str; 7] =
-    ["/rustc/", "/rustlib/", "/.cargo/registry/", "/go/src/", "/go/pkg/mod/", "/site-packages/", "/lib/python3"];
-
-/// Libraries of the system: their functions are how a program waits, not who.
-const SYSTEM: [&str; 7] = ["libc.so", "libc-", "ld-linux", "libpthread", "libm.so", "[vdso]", "musl"];
 
 /// Which waits say something about a span or process, in the order of the waits; `idle` says which are those of workers.
 fn telling(recording: &Recording, idle: &[bool]) -> Vec<bool> {
@@ -120,63 +82,13 @@ fn workers(recording: &Recording) -> HashSet<(u32, u32)> {
 }
 
 fn is_idle(recording: &Recording, stack: StackId) -> bool {
-    frames(recording, stack).any(|(frame, _)| IDLE.iter().any(|idle| frame.function.starts_with(idle)))
+    frames(recording, stack).any(|frame| IDLE.iter().any(|idle| frame.function.starts_with(idle)))
 }
 
-/// What a frame is part of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Home {
-    /// A library of the system.
-    System,
-    /// A binary.
-    Binary,
-    /// A program in a language that is interpreted or compiled while it runs.
-    Interpreted,
-}
-
-/// The frames of a stack, innermost first, each with what it is part of.
-fn frames(recording: &Recording, stack: StackId) -> impl Iterator<Item = (&Frame, Home)> {
+/// The frames of a stack, innermost first.
+fn frames(recording: &Recording, stack: StackId) -> impl Iterator<Item = &Frame> {
     let locations = recording.stacks.get(stack.0 as usize).map_or(&[][..], |stack| &stack.locations);
-    locations.iter().filter_map(|id| recording.locations.get(id.0 as usize)).flat_map(|location| {
-        let path = match &location.kind {
-            LocationKind::Code { mapping, .. } => recording.mappings.get(mapping.0 as usize).map_or("", |mapping| mapping.path.as_str()),
-            _ => "",
-        };
-        let file = path.rsplit('/').next().unwrap_or(path);
-        let home = match &location.kind {
-            LocationKind::Named { .. } => Home::Interpreted,
-            _ if SYSTEM.iter().any(|name| file.starts_with(name)) => Home::System,
-            _ => Home::Binary,
-        };
-        location.frames.iter().map(move |frame| (frame, home))
-    })
-}
-
-/// Whether the function is the language's, or a library's.
-fn is_beneath(frame: &Frame) -> bool {
-    is_of_a_library(&frame.function, &frame.file)
-}
-
-/// Whether a function is a language's or a library's, as far as its name and its source file tell.
-pub fn is_of_a_library(function: &str, file: &str) -> bool {
-    BENEATH.iter().any(|beginning| function.starts_with(beginning)) || LIBRARY_SOURCES.iter().any(|path| file.contains(path))
-}
-
-/// The function of the program that waits: the innermost one that is neither the system's nor its language's; of an interpreted
-/// program, one of its own. The innermost of the program at all where there is none. Where some functions of a binary have a source
-/// file, those that have none are libraries, which are often built without.
-pub(crate) fn waiting_function(recording: &Recording, stack: StackId) -> Option<&str> {
-    waiting_frame(recording, stack).map(|frame| frame.function.as_str())
-}
-
-/// The frame of that function.
-pub(crate) fn waiting_frame(recording: &Recording, stack: StackId) -> Option<&Frame> {
-    let of = |homes: &'static [Home]| frames(recording, stack).filter(|(_, home)| homes.contains(home)).map(|(frame, _)| frame);
-    let interpreted = of(&[Home::Interpreted]).find(|frame| !is_beneath(frame));
-    let own = || of(&[Home::Binary, Home::Interpreted]);
-    let of_the_program = || own().filter(|frame| !is_beneath(frame));
-    let known = || of_the_program().find(|frame| !frame.file.is_empty());
-    interpreted.or_else(known).or_else(|| of_the_program().next()).or_else(|| own().next())
+    locations.iter().filter_map(|id| recording.locations.get(id.0 as usize)).flat_map(|location| &location.frames)
 }
 
 /// The link of each wait, in the order of the waits.
@@ -287,15 +199,5 @@ wait 5..9ms pid 1 tid 8 lock [web] main;join
         let words: Vec<&str> = link(&recording).iter().map(|link| link.evidence.as_str()).collect();
         assert_eq!(words, ["journal", "none", "none"]);
         assert_eq!(telling(&recording, &idle(&recording)), [true, false, false]);
-    }
-
-    #[test]
-    fn who_waits_is_the_innermost_function_of_the_program() {
-        let recording = text::parse(
-            "run x 0..9ms\nwait 1..8ms pid 1 network main;shop::pay;tokio::net::read;std::io::read\nwait 2..3ms pid 1 lock runtime.futex\n",
-        )
-        .unwrap();
-        let names: Vec<_> = recording.waits.iter().map(|wait| waiting_function(&recording, wait.stack.unwrap())).collect();
-        assert_eq!(names, [Some("shop::pay"), Some("runtime.futex")]);
     }
 }
