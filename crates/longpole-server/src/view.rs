@@ -7,14 +7,18 @@ use serde::{Deserialize, Serialize};
 
 mod build;
 pub mod diff;
+mod source;
+mod spans;
 #[cfg(test)]
 mod tests;
 mod usage;
 
 pub use usage::{GrowthView, NotableView, ProcessRowView, ProcessesView, ReadingColumns, UsageView};
 
-pub use build::Chosen;
 pub(crate) use build::roots_of;
+pub use build::{Chosen, TopOptions};
+pub use source::{SourceLineView, SourceView};
+pub use spans::{DurationsView, SpanOfNameView, SpansView};
 
 /// `[low, high]`, in nanoseconds.
 pub type RangeNanos = [i64; 2];
@@ -142,6 +146,20 @@ impl BlockedView {
         parts
     }
 
+    /// With another one.
+    fn plus(&self, other: &Self) -> Self {
+        BlockedView {
+            lock: self.lock.saturating_add(other.lock),
+            disk: self.disk.saturating_add(other.disk),
+            network: self.network.saturating_add(other.network),
+            sleep: self.sleep.saturating_add(other.sleep),
+            page_fault: self.page_fault.saturating_add(other.page_fault),
+            child: self.child.saturating_add(other.child),
+            pipe: self.pipe.saturating_add(other.pipe),
+            other: self.other.saturating_add(other.other),
+        }
+    }
+
     /// All of it.
     pub fn sum(&self) -> i64 {
         self.parts().iter().map(|(_, nanos)| nanos).sum()
@@ -159,10 +177,38 @@ pub struct WaitView {
     pub function: Option<String>,
     /// Its source file; empty where unknown.
     pub file: String,
-    /// The line there at which it waits, 0 where unknown.
+    /// The line there at which it waits longest, 0 where unknown.
     pub line: u32,
-    /// How long, children left out.
+    /// How long, children left out; where several threads of a callee waited at the same time, that time once.
     pub nanos: i64,
+    /// Threads that waited.
+    pub threads: u64,
+    /// All lines at which it waits, longest first.
+    pub places: Vec<PlaceView>,
+}
+
+/// A line with waits.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlaceView {
+    /// Source file.
+    pub file: String,
+    /// The line in it.
+    pub line: u32,
+    /// How long.
+    pub nanos: i64,
+}
+
+/// What lies on a line of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LineView {
+    /// The line.
+    pub line: u32,
+    /// Time on CPUs there, and in what it called from there.
+    pub total_nanos: i64,
+    /// Time on CPUs there itself.
+    pub self_nanos: i64,
+    /// Waits there, and in what it called from there.
+    pub waited_nanos: i64,
 }
 
 /// Samples by how they were tied to their span.
@@ -293,16 +339,40 @@ pub struct SummaryView {
     pub usage: Vec<NotableView>,
     /// The first poles.
     pub poles: Vec<PoleView>,
-    /// Where the run itself is all there is to fix: functions by time in themselves, else none.
+    /// Where the run itself is all there is to fix, or processes were looked at that ran already: functions by time in themselves,
+    /// else none.
     pub functions: Vec<TopFrameView>,
     /// What all samples stand for.
     pub weight_nanos: i64,
+    /// Where processes were looked at that ran already: what they did meanwhile.
+    pub attached: Option<AttachedView>,
     /// What is missing.
     pub quality: Vec<QualityView>,
     /// What recording cost.
     pub recorder: Option<RecorderView>,
     /// What this list left out.
     pub truncated: PolesTruncated,
+}
+
+/// What processes did that were looked at for a while.
+#[derive(Debug, Clone, Serialize)]
+pub struct AttachedView {
+    /// The process that was asked for.
+    pub pid: Option<u32>,
+    /// How many threads were seen.
+    pub threads_seen: u64,
+    /// Those that matter most.
+    pub threads: Vec<ThreadView>,
+    /// On CPUs, of all threads together.
+    pub on_cpu_nanos: i64,
+    /// They could have run, and others had the CPUs.
+    pub ready_nanos: i64,
+    /// Blocked, by what for, of all threads together.
+    pub blocked_nanos: BlockedView,
+    /// Blocked, and not looked at.
+    pub blocked_unseen_nanos: i64,
+    /// What they waited for, longest first; workers that wait for work are left out where others wait.
+    pub waits: Vec<WaitView>,
 }
 
 /// All poles.
@@ -389,6 +459,8 @@ pub struct ReasonView {
     pub text: String,
     /// The function that the text names.
     pub function: Option<String>,
+    /// The function of a library that the text says most of it is in.
+    pub mostly_in: Option<String>,
 }
 
 /// A function with its share of some samples.
@@ -404,12 +476,16 @@ pub struct TopFrameView {
     pub line: u32,
     /// What runs it, where no binary of the process holds it: `python`, `node`, `jvm`, `other`, `kernel`.
     pub runtime: Option<&'static str>,
+    /// Whose code it is: `program`, `library`, `language`, `interpreter`, `system`, `kernel`.
+    pub whose: &'static str,
     /// Time in the function itself.
     pub self_nanos: i64,
     /// Time in it and what it called.
     pub total_nanos: i64,
     /// Samples that contain it.
     pub samples: u64,
+    /// The lines of it with the most time here, at most three.
+    pub lines: Vec<LineView>,
 }
 
 /// The other side of a call.
@@ -714,14 +790,20 @@ pub struct TopView {
     pub name: Option<String>,
     /// Id of the trace, where it was asked for.
     pub trace_id: Option<String>,
-    /// Samples.
+    /// Which time it shows: `on_cpu`, `off_cpu` (blocked, as far as it was looked at), `wall` (both).
+    pub time: &'static str,
+    /// Samples, and waits.
     pub samples: u64,
+    /// Waits of idle workers, and of threads that work for no span in processes that send some: the whole run's leaves them out.
+    pub left_out_waits: u64,
     /// What they stand for.
     pub weight_nanos: i64,
     /// Functions, by time in themselves, or in them and what they call.
     pub functions: Vec<TopFrameView>,
     /// How many the limit left out.
     pub truncated: usize,
+    /// Functions that only start the program or a thread and call it, or interpret: left out unless they are asked for.
+    pub hidden: usize,
 }
 
 /// The threads of a recording.
@@ -756,6 +838,14 @@ pub struct ThreadView {
     pub blocked_unseen_nanos: i64,
     /// Samples.
     pub samples: u64,
+    /// Its place in the order in which threads matter: those that work in poles, run, wait for locks, wait long.
+    pub rank: usize,
+    /// Handle of the pole that it has most time in.
+    pub pole: Option<String>,
+    /// How much of the critical path it has in poles.
+    pub in_poles_nanos: i64,
+    /// Its longest wait, those of workers that wait for work left out.
+    pub longest_wait_nanos: i64,
 }
 
 /// A function of a flame graph.
@@ -773,6 +863,8 @@ pub struct FlameFrameView {
     pub reason: Option<String>,
     /// What runs it, where no binary of the process holds it: `python`, `node`, `jvm`, `other`, `kernel`.
     pub runtime: Option<&'static str>,
+    /// Whose code it is: `program`, `library`, `language`, `interpreter`, `system`, `kernel`.
+    pub whose: &'static str,
 }
 
 /// Boxes of a flame graph in pre-order; node 0 is the root.
@@ -807,13 +899,23 @@ pub struct FrameView {
     pub file: String,
     /// What runs it, where no binary of the process holds it: `python`, `node`, `jvm`, `other`, `kernel`.
     pub runtime: Option<&'static str>,
+    /// Whose code it is: `program`, `library`, `language`, `interpreter`, `system`, `kernel`.
+    pub whose: &'static str,
     /// Samples that contain it.
     pub samples: u64,
     /// Time in it and what it called.
     pub total_nanos: i64,
     /// Time in the function itself.
     pub self_nanos: i64,
-    /// Spans whose own samples contain it, largest first.
+    /// Waits that contain it.
+    pub waits: u64,
+    /// How long they were, of all threads together.
+    pub waited_nanos: i64,
+    /// What it waited for, longest first: in which function of the program, itself or one that it calls, and where.
+    pub waited_for: Vec<WaitView>,
+    /// Its lines, those with the most time first, at most 20; all are in its source.
+    pub lines: Vec<LineView>,
+    /// Spans whose own samples or waits contain it, largest first.
     pub spans: Vec<FrameSpanView>,
     /// The operations of these spans, and of those that the list left out, largest first.
     pub operations: Vec<FrameOperationView>,
@@ -821,6 +923,8 @@ pub struct FrameView {
     pub unlinked_samples: u64,
     /// Those among them that could belong to several spans.
     pub ambiguous_samples: u64,
+    /// Waits that contain it and belong to no span.
+    pub unlinked_waited_nanos: i64,
     /// What the list of spans left out.
     pub truncated: SpansTruncated,
 }
@@ -838,6 +942,8 @@ pub struct FrameOperationView {
     pub samples: u64,
     /// What they stand for.
     pub total_nanos: i64,
+    /// Their own waits that contain it.
+    pub waited_nanos: i64,
     /// Share of the own samples of all spans of the operation.
     pub share: f64,
 }
@@ -855,6 +961,8 @@ pub struct FrameSpanView {
     pub samples: u64,
     /// What they stand for.
     pub total_nanos: i64,
+    /// Their own waits that contain it.
+    pub waited_nanos: i64,
     /// Share of the span's own samples.
     pub share: f64,
 }

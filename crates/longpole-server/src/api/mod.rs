@@ -40,6 +40,8 @@ pub(crate) fn routes(shelf: Arc<Shelf>) -> Router {
         .route("/api/recordings/{rec}/spans/{handle}", get(span::get))
         .route("/api/recordings/{rec}/flame", get(flame::get))
         .route("/api/recordings/{rec}/frames/{handle}", get(frame::get))
+        .route("/api/recordings/{rec}/frames/{handle}/source", get(frame::source))
+        .route("/api/recordings/{rec}/names/{name}", get(span::of_name))
         .route("/api/recordings/{rec}/processes", get(processes::get))
         .route("/api/recordings/{rec}/threads", get(threads::get))
         .method_not_allowed_fallback(|| async {

@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 
-use longpole_analysis::call_tree::FunctionWeight;
+use longpole_analysis::call_tree::{Frames, FunctionWeight, LineWeight};
 use longpole_analysis::deployment::DeploymentTime;
 use longpole_analysis::poles::{Pole, Savings};
-use longpole_analysis::report::{FEW_SAMPLES, Flame, FlameTime, LinkCounts};
+use longpole_analysis::report::{FEW_SAMPLES, Flame, FlameTime, LinkCounts, WaitSum};
 use longpole_analysis::resources::title_of_urn;
 use longpole_analysis::savings::Saving;
 use longpole_analysis::states::States;
-use longpole_analysis::threads::{self, ThreadLife};
+use longpole_analysis::threads::{self, Importance, ThreadLife};
 use longpole_analysis::trace_tree::{Edge, NodeSource, Note};
 use longpole_analysis::{Handle, Report};
 use longpole_model::{
-    AttributeValue, Attributes, Exit, Process, RecorderCost, Runtime, SpanEvent, SpanLink, StatusCode, Timestamp, TraceId, Wait, WaitKind,
+    AttributeValue, Attributes, Exit, Process, RecorderCost, Runtime, SpanEvent, SpanLink, StatusCode, Timestamp, TraceId, WaitKind,
 };
 use longpole_store::StoredRecording;
 use serde_json::Value;
@@ -34,10 +34,25 @@ const POLE_FRAMES_MAX: usize = 5;
 const SUMMED_POLES_MAX: usize = 16;
 
 /// Functions named for a span.
-const SPAN_FRAMES_MAX: usize = 20;
+pub(super) const SPAN_FRAMES_MAX: usize = 20;
 
 /// Kinds of waits named for a span.
-const SPAN_WAITS_MAX: usize = 20;
+pub(super) const SPAN_WAITS_MAX: usize = 20;
+
+/// Lines named for a function in a list.
+const LINES_NAMED_MAX: usize = 3;
+
+/// Lines listed for a function.
+const FRAME_LINES_MAX: usize = 20;
+
+/// Kinds of waits listed for a function.
+const FRAME_WAITS_MAX: usize = 20;
+
+/// Lines listed for the waits of one kind in one function.
+const PLACES_MAX: usize = 10;
+
+/// Threads and kinds of waits in the answer of what was looked at for a while.
+const ATTACHED_MAX: usize = 10;
 
 /// Handles listed for a pole: a group of a loop may have hundred thousand spans.
 const POLE_SPANS_MAX: usize = 100;
@@ -91,14 +106,15 @@ impl RecordingView {
 impl AnswerView {
     /// The first pole of a recording, where it has one.
     pub fn new(report: &Report) -> Option<Self> {
-        let pole = report.poles().first()?;
+        // What did not end would not have ended earlier.
+        let pole = report.poles().first().filter(|_| !report.is_attached() || report.span_count() > 0)?;
         let functions = &report.functions().list;
         Some(AnswerView {
             service: pole.service.clone(),
             name: pole.name.clone(),
             context: pole.context.clone(),
             saves_if_zero_nanos: range(pole.savings.if_zero),
-            function: report.hot_function(&report.samples_on_path(&pole.nodes)).map(|function| functions[function].function.clone()),
+            function: report.named(&report.samples_on_path(&pole.nodes)).map(|named| functions[named.function].function.clone()),
         })
     }
 }
@@ -117,8 +133,9 @@ impl SummaryView {
     pub fn new(recording: impl Display, report: &Report) -> Self {
         let run = &report.recording().run;
         let poles = report.poles();
+        let attached = AttachedView::new(report);
         let run_alone = report.forest().len() == 1 && report.recording().run.exit.is_none();
-        let mut functions = if run_alone { report.functions_by_self() } else { Vec::new() };
+        let mut functions = if run_alone || attached.is_some() { report.functions_by_self() } else { Vec::new() };
         functions.truncate(SUMMARY_FRAMES_MAX);
         let weight = report.recording().samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.weight_nanos));
         let (parallelism, work) = (report.parallelism(), report.work());
@@ -148,12 +165,40 @@ impl SummaryView {
             deployment: report.deployment_time().map(DeploymentView::new),
             usage: NotableView::all(report),
             poles: pole_views(report, SUMMARY_POLES_MAX),
-            functions: top_frames(report, &functions),
+            functions: top_frames(report, &functions, &report.all_samples().collect::<Vec<_>>(), &[]),
             weight_nanos: nanos(weight),
+            attached,
             quality: report.quality().iter().map(QualityView::new).collect(),
             recorder: run.recorder_cost.map(RecorderView::new),
             truncated: PolesTruncated { poles: poles.len().saturating_sub(SUMMARY_POLES_MAX) + report.poles_truncated() },
         }
+    }
+}
+
+impl AttachedView {
+    /// Of a recording that began and ended while its processes ran.
+    fn new(report: &Report) -> Option<Self> {
+        if !report.is_attached() {
+            return None;
+        }
+        let mut threads = thread_views(report);
+        let seen = threads.len() as u64;
+        let sum = |of: fn(&ThreadView) -> i64| threads.iter().map(of).fold(0, i64::saturating_add);
+        let (on_cpu_nanos, ready_nanos) = (sum(|it| it.on_cpu_nanos), sum(|it| it.ready_nanos));
+        let blocked_unseen_nanos = sum(|it| it.blocked_unseen_nanos);
+        let blocked_nanos = threads.iter().fold(BlockedView::default(), |all, it| all.plus(&it.blocked_nanos));
+        threads.retain(|thread| thread.rank < ATTACHED_MAX);
+        let waits = report.whole_waits(report.waits_of_work().into_iter());
+        Some(AttachedView {
+            pid: report.recording().run.root_pid,
+            threads_seen: seen,
+            threads,
+            on_cpu_nanos,
+            ready_nanos,
+            blocked_nanos,
+            blocked_unseen_nanos,
+            waits: waits.iter().take(ATTACHED_MAX).map(|sum| WaitView::new(report, sum)).collect(),
+        })
     }
 }
 
@@ -224,7 +269,7 @@ impl PoleView {
             saves_with_those_before_nanos: together,
             evidence: pole.savings.evidence.as_str(),
             states: report.states_on_path(&pole.nodes).into(),
-            reason: ReasonView { code: reason.code.as_str(), text: reason.text, function: reason.function },
+            reason: ReasonView { code: reason.code.as_str(), text: reason.text, function: reason.function, mostly_in: reason.mostly_in },
             callee: CalleeView::new(report, &pole.nodes, POLE_FRAMES_MAX),
             contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
             limited_by: pole.limited_by.map(|node| LimitView {
@@ -233,7 +278,7 @@ impl PoleView {
                 pole: report.poles().iter().position(|p| p.nodes.binary_search(&node).is_ok()).map(|p| Handle::Pole(p).to_string()),
             }),
             resource: pole.resource.clone(),
-            top_frames: top_frames(report, &functions),
+            top_frames: top_frames(report, &functions, &samples, &[]),
             samples: samples.len() as u64,
             weight_nanos: nanos(samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum()),
             few_samples: (samples.len() as u64) < FEW_SAMPLES,
@@ -260,23 +305,40 @@ pub(super) fn node_handle(node: usize) -> String {
     Handle::Node(node).to_string()
 }
 
-fn top_frames(report: &Report, functions: &[FunctionWeight]) -> Vec<TopFrameView> {
+/// Functions, with their lines in these samples and waits.
+pub(super) fn top_frames(report: &Report, functions: &[FunctionWeight], samples: &[u32], waits: &[u32]) -> Vec<TopFrameView> {
+    let places: Vec<usize> = functions.iter().map(|weighed| weighed.function).collect();
+    let lines = report.lines(&places, samples, waits);
     functions
         .iter()
-        .map(|weighed| {
+        .zip(lines)
+        .map(|(weighed, lines)| {
             let function = &report.functions().list[weighed.function];
             TopFrameView {
                 handle: Handle::Function(weighed.function).to_string(),
                 function: function.function.clone(),
                 file: function.file.clone(),
-                line: function.line,
+                line: lines.first().map_or(function.line, |most| most.line),
                 runtime: function.runtime.map(Runtime::as_str),
+                whose: function.whose.as_str(),
                 self_nanos: nanos(weighed.weight.self_nanos),
                 total_nanos: nanos(weighed.weight.total_nanos),
                 samples: weighed.weight.samples,
+                lines: lines.iter().take(LINES_NAMED_MAX).map(LineView::new).collect(),
             }
         })
         .collect()
+}
+
+impl LineView {
+    fn new(weight: &LineWeight) -> Self {
+        LineView {
+            line: weight.line,
+            total_nanos: nanos(weight.total_nanos),
+            self_nanos: nanos(weight.self_nanos),
+            waited_nanos: nanos(weight.waited_nanos),
+        }
+    }
 }
 
 impl TreeView {
@@ -401,18 +463,13 @@ impl SpanView {
             links: span.map(|span| span.links.iter().map(|l| SpanLinkView::new(l, report)).collect()).unwrap_or_default(),
             states: report.node_states(index).into(),
             states_with_descendants: report.node_states_with_descendants(index).into(),
-            waits: report
-                .node_waits(index)
-                .into_iter()
-                .take(SPAN_WAITS_MAX)
-                .map(|(wait, nanos)| WaitView::new(report, wait, nanos))
-                .collect(),
+            waits: report.node_waits(index).iter().take(SPAN_WAITS_MAX).map(|sum| WaitView::new(report, sum)).collect(),
             callee: CalleeView::new(report, &[index], SPAN_FRAMES_MAX),
             samples: SpanSamplesView { own: own.len() as u64, with_descendants, links: report.link_counts(own.iter().copied()).into() },
             few_samples,
             same_name: if few_samples { same_name(report, index, with_descendants) } else { None },
             savings: SavingsView::new(&report.savings(index), report.critical_path().on_path_nanos[index]),
-            top_frames: top_frames(report, &functions),
+            top_frames: top_frames(report, &functions, own, &[]),
             children: forest.children(index).count() as u64,
         })
     }
@@ -457,7 +514,7 @@ impl SpanLinkView {
 }
 
 impl SavingsView {
-    fn new(savings: &Savings, on_path_nanos: i64) -> Self {
+    pub(super) fn new(savings: &Savings, on_path_nanos: i64) -> Self {
         SavingsView {
             saves_if_zero_nanos: range(savings.if_zero),
             saves_if_half_nanos: range(savings.if_half),
@@ -542,6 +599,7 @@ impl FlameFrameView {
             line: function.line,
             reason: function.reason.clone(),
             runtime: function.runtime.map(Runtime::as_str),
+            whose: function.whose.as_str(),
         }
     }
 }
@@ -558,9 +616,14 @@ impl FrameView {
             function: function.function.clone(),
             file: function.file.clone(),
             runtime: function.runtime.map(Runtime::as_str),
+            whose: function.whose.as_str(),
             samples: function.weight.samples,
             total_nanos: nanos(function.weight.total_nanos),
             self_nanos: nanos(function.weight.self_nanos),
+            waits: ran_in.waits,
+            waited_nanos: nanos(ran_in.waited_nanos),
+            waited_for: report.waits_with(index).iter().take(FRAME_WAITS_MAX).map(|sum| WaitView::new(report, sum)).collect(),
+            lines: report.lines_of(index).iter().take(FRAME_LINES_MAX).map(LineView::new).collect(),
             spans: ran_in
                 .nodes
                 .iter()
@@ -571,6 +634,7 @@ impl FrameView {
                     name: report.name(part.node).to_owned(),
                     samples: part.samples,
                     total_nanos: nanos(part.total_nanos),
+                    waited_nanos: nanos(part.waited_nanos),
                     share: part.share,
                 })
                 .collect(),
@@ -584,41 +648,74 @@ impl FrameView {
                     spans: part.nodes,
                     samples: part.samples,
                     total_nanos: nanos(part.total_nanos),
+                    waited_nanos: nanos(part.waited_nanos),
                     share: part.share,
                 })
                 .collect(),
             unlinked_samples: ran_in.unlinked_samples,
             ambiguous_samples: ran_in.ambiguous_samples,
+            unlinked_waited_nanos: nanos(ran_in.unlinked_waited_nanos),
             truncated: SpansTruncated { spans: ran_in.nodes.len().saturating_sub(FRAME_SPANS_MAX) },
         })
     }
 }
 
+/// What a list of functions is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TopOptions {
+    /// By the time in them and what they call, in place of that in themselves.
+    pub by_total: bool,
+    /// How many at the most; 0 for all.
+    pub limit: usize,
+    /// Which time.
+    pub time: FlameTime,
+    /// Of the whole run: also the waits of threads that work for no span.
+    pub all_threads: bool,
+    /// Also functions that only start the program or a thread and call it, or interpret.
+    pub all_functions: bool,
+}
+
 impl TopView {
-    /// At most `limit` functions (0: all) of the run, or of spans with their descendants; `None` where there are no such spans.
-    pub fn new(recording: impl Display, report: &Report, chosen: Option<Chosen<'_>>, (by_total, limit): (bool, usize)) -> Option<Self> {
+    /// The functions of the run, or of spans with their descendants; `None` where there are no such spans.
+    pub fn new(recording: impl Display, report: &Report, chosen: Option<Chosen<'_>>, options: TopOptions) -> Option<Self> {
         let roots = match chosen {
             None => None,
             Some(chosen) => Some(roots_of(report, chosen)?),
         };
-        let samples = report.samples_below(roots.as_ref().map(|roots| roots.nodes.as_slice()));
-        let mut functions = report.top_functions(&samples);
+        let nodes = roots.as_ref().map(|roots| roots.nodes.as_slice());
+        let samples = if options.time == FlameTime::OffCpu { Vec::new() } else { report.samples_below(nodes) };
+        let waits = match (options.time, options.all_threads) {
+            (FlameTime::OnCpu, _) => Vec::new(),
+            (_, true) => report.all_waits().collect(),
+            (_, false) if nodes.is_none() => report.waits_of_work(),
+            (_, false) => report.waits_below(nodes),
+        };
+        let is_seen = |wait: &u32| report.recording().waits[*wait as usize].stack.is_some();
+        let seen = waits.iter().filter(|wait| is_seen(wait)).count();
+        let all = if nodes.is_none() && options.time != FlameTime::OnCpu { report.all_waits().filter(is_seen).count() } else { seen };
+        let every = report.weigh(&samples, &waits, Frames::All);
+        let mut functions = if options.all_functions { every.clone() } else { report.weigh(&samples, &waits, Frames::Telling) };
+        let hidden = every.len() - functions.len();
         functions.sort_by_key(|f| {
             let (own, total) = (f.weight.self_nanos, f.weight.total_nanos);
-            std::cmp::Reverse(if by_total { (total, own) } else { (own, total) })
+            std::cmp::Reverse(if options.by_total { (total, own) } else { (own, total) })
         });
-        let truncated = if limit == 0 { 0 } else { functions.len().saturating_sub(limit) };
+        let truncated = if options.limit == 0 { 0 } else { functions.len().saturating_sub(options.limit) };
         functions.truncate(functions.len() - truncated);
-        let weight = samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum();
+        let of_samples = samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos);
+        let of_waits = waits.iter().filter(|wait| is_seen(wait)).map(|&wait| report.recording().waits[wait as usize].nanos());
         Some(TopView {
             recording: recording.to_string(),
             span: roots.as_ref().and_then(|roots| roots.handle).map(|handle| handle.to_string()),
             name: roots.as_ref().and_then(|roots| roots.name.clone()),
             trace_id: roots.as_ref().and_then(|roots| roots.trace_id.clone()),
-            samples: samples.len() as u64,
-            weight_nanos: nanos(weight),
-            functions: top_frames(report, &functions),
+            time: options.time.as_str(),
+            samples: (samples.len() + seen) as u64,
+            left_out_waits: (all - seen) as u64,
+            weight_nanos: nanos(of_samples.chain(of_waits).fold(0, u64::saturating_add)),
+            functions: top_frames(report, &functions, &samples, &waits),
             truncated,
+            hidden,
         })
     }
 }
@@ -626,29 +723,39 @@ impl TopView {
 impl ThreadsView {
     /// Every thread.
     pub fn new(recording: impl Display, report: &Report) -> Self {
-        let model = report.recording();
-        let mut programs: HashMap<u32, &str> = HashMap::new();
-        for (i, process) in model.processes.iter().enumerate() {
-            programs.insert(process.pid, report.forest().program(model, i));
-        }
-        let view = |life: &ThreadLife| {
-            let thread = &model.threads[life.thread];
-            let of = |kind: WaitKind| nanos(life.blocked_nanos[kind as usize]);
-            ThreadView {
-                pid: thread.pid,
-                process: programs.get(&thread.pid).map_or_else(String::new, |name| (*name).to_owned()),
-                tid: thread.tid,
-                name: thread.name.clone(),
-                nanos: nanos(life.nanos),
-                on_cpu_nanos: nanos(life.on_cpu_nanos),
-                ready_nanos: nanos(life.ready_nanos),
-                blocked_nanos: BlockedView::new(of),
-                blocked_unseen_nanos: nanos(life.unseen_nanos),
-                samples: life.samples,
-            }
-        };
-        ThreadsView { recording: recording.to_string(), threads: threads::lives(model).iter().map(view).collect() }
+        ThreadsView { recording: recording.to_string(), threads: thread_views(report) }
     }
+}
+
+fn thread_views(report: &Report) -> Vec<ThreadView> {
+    let model = report.recording();
+    let mut programs: HashMap<u32, &str> = HashMap::new();
+    for (i, process) in model.processes.iter().enumerate() {
+        programs.insert(process.pid, report.forest().program(model, i));
+    }
+    let lives = threads::lives(model);
+    let importance = report.importance_of_threads(&lives);
+    let view = |(life, about): (&ThreadLife, Importance)| {
+        let thread = &model.threads[life.thread];
+        let of = |kind: WaitKind| nanos(life.blocked_nanos[kind as usize]);
+        ThreadView {
+            pid: thread.pid,
+            process: programs.get(&thread.pid).map_or_else(String::new, |name| (*name).to_owned()),
+            tid: thread.tid,
+            name: thread.name.clone(),
+            nanos: nanos(life.nanos),
+            on_cpu_nanos: nanos(life.on_cpu_nanos),
+            ready_nanos: nanos(life.ready_nanos),
+            blocked_nanos: BlockedView::new(of),
+            blocked_unseen_nanos: nanos(life.unseen_nanos),
+            samples: life.samples,
+            rank: about.rank,
+            pole: about.pole.map(|pole| Handle::Pole(pole).to_string()),
+            in_poles_nanos: nanos(about.in_poles_nanos),
+            longest_wait_nanos: nanos(about.longest_wait_nanos),
+        }
+    };
+    lives.iter().zip(importance).map(view).collect()
 }
 
 impl BlockedView {
@@ -764,23 +871,26 @@ impl CalleeView {
             answers: callee.answers,
             samples: callee.samples.len() as u64,
             weight_nanos: nanos(callee.samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum()),
-            top_frames: top_frames(report, &functions),
-            waits: callee.waits.iter().take(most).map(|(wait, nanos)| WaitView::new(report, wait, *nanos)).collect(),
+            top_frames: top_frames(report, &functions, &callee.samples, &[]),
+            waits: callee.waits.iter().take(most).map(|sum| WaitView::new(report, sum)).collect(),
             text: report.callee_words(&callee),
         })
     }
 }
 
 impl WaitView {
-    fn new(report: &Report, wait: &Wait, nanos: i64) -> Self {
-        let (file, line) = report.waiting_place(wait).unwrap_or_default();
+    pub(super) fn new(report: &Report, sum: &WaitSum<'_>) -> Self {
+        let wait = sum.wait;
+        let places = sum.places.iter().map(|place| PlaceView { file: place.file.to_owned(), line: place.line, nanos: place.nanos });
         WaitView {
             kind: wait.kind.as_str(),
             syscall: (!wait.syscall.is_empty()).then(|| wait.syscall.clone()),
             function: report.waiting_function(wait).map(str::to_owned),
-            file: file.to_owned(),
-            line,
-            nanos,
+            file: sum.places.first().map_or_else(String::new, |place| place.file.to_owned()),
+            line: sum.places.first().map_or(0, |place| place.line),
+            nanos: sum.nanos,
+            threads: sum.threads as u64,
+            places: places.take(PLACES_MAX).collect(),
         }
     }
 }

@@ -43,7 +43,11 @@ fn json_of(view: impl Serialize) -> Value {
 
 fn function(handle: &str, name: &str, file: &str, line: u32, samples: u64, own: i64) -> Value {
     let total = samples as i64 * MS;
-    json!({ "handle": handle, "function": name, "file": file, "line": line, "runtime": null, "self_nanos": own, "total_nanos": total, "samples": samples })
+    let line_of = json!({ "line": line, "total_nanos": total, "self_nanos": own, "waited_nanos": 0 });
+    json!({
+        "handle": handle, "function": name, "file": file, "line": line, "runtime": null, "whose": "program", "self_nanos": own,
+        "total_nanos": total, "samples": samples, "lines": if line > 0 { vec![line_of] } else { Vec::new() },
+    })
 }
 
 #[test]
@@ -58,7 +62,7 @@ fn the_summary_holds_the_answer() {
             "rate_hz": 1000, "processes": 1, "traces": 1, "spans": 3, "samples": 33,
             "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 1 },
             "states": estimated(32, 68),
-            "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "usage": [], "poles": null, "functions": [], "weight_nanos": 33 * MS, "quality": [], "recorder": null, "truncated": { "poles": 0 },
+            "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "usage": [], "poles": null, "functions": [], "weight_nanos": 33 * MS, "attached": null, "quality": [], "recorder": null, "truncated": { "poles": 0 },
         })
     );
     assert_eq!(poles, json_of(PolesView::new("r7", &deploy()))["poles"]);
@@ -75,14 +79,17 @@ fn poles_say_what_they_save_and_why_they_are_long() {
             "on_path_nanos": 55 * MS, "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
             "saves_own_nanos": [55 * MS, 55 * MS], "saves_with_those_before_nanos": [55 * MS, 55 * MS], "evidence": "declared",
             "states": estimated(2, 53),
-            "reason": { "code": "waits", "text": "96 % unaccounted, 3 % on-CPU", "function": null },
+            "reason": { "code": "waits", "text": "96 % unaccounted, 3 % on-CPU", "function": null, "mostly_in": null },
             "callee": null, "contains": null, "limited_by": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
             "samples": 2, "weight_nanos": 2 * MS, "few_samples": true,
         })
     );
     let second = &poles["poles"][1];
-    assert_eq!(second["reason"], json!({ "code": "on_cpu", "text": "75 % on-CPU, most of it in block", "function": "block" }));
+    assert_eq!(
+        second["reason"],
+        json!({ "code": "on_cpu", "text": "75 % on-CPU, most of it in block", "function": "block", "mostly_in": null })
+    );
     assert_eq!(second["top_frames"][0], function("f2", "block", "src/hash.rs", 7, 30, 30 * MS));
     assert_eq!(poles["poles"][2]["reason"]["code"], "few_samples");
 }
@@ -214,7 +221,7 @@ fn a_pole_names_what_limits_its_saving_and_the_pole_of_that() {
 
 #[test]
 fn a_flame_graph_stands_in_columns() {
-    let frame = |handle: &str, function: &str, file: &str, line: u32| json!({ "handle": handle, "function": function, "file": file, "line": line, "reason": null, "runtime": null });
+    let frame = |handle: &str, function: &str, file: &str, line: u32| json!({ "handle": handle, "function": function, "file": file, "line": line, "reason": null, "runtime": null, "whose": "program" });
     assert_eq!(
         json_of(FlameView::of_span("r7", &deploy(), "s2", FlameTime::OnCpu)),
         json!({
@@ -261,12 +268,13 @@ sample 60ms x2 every 1ms  pid 2 tid 2  [second] main
 
 #[test]
 fn a_function_knows_the_spans_it_ran_in() {
-    let span = |handle: &str, name: &str, samples: u64| json!({ "handle": handle, "service": "aws", "name": name, "samples": samples, "total_nanos": samples as i64 * MS, "share": 1.0 });
-    let operation = |name: &str, samples: u64| json!({ "service": "aws", "name": name, "spans": 1, "samples": samples, "total_nanos": samples as i64 * MS, "share": 1.0 });
+    let span = |handle: &str, name: &str, samples: u64| json!({ "handle": handle, "service": "aws", "name": name, "samples": samples, "total_nanos": samples as i64 * MS, "waited_nanos": 0, "share": 1.0 });
+    let operation = |name: &str, samples: u64| json!({ "service": "aws", "name": name, "spans": 1, "samples": samples, "total_nanos": samples as i64 * MS, "waited_nanos": 0, "share": 1.0 });
     assert_eq!(
         json_of(FrameView::new("r7", &deploy(), "f1")),
         json!({
-            "recording": "r7", "handle": "f1", "function": "main", "file": "", "runtime": null, "samples": 32, "total_nanos": 32 * MS, "self_nanos": 0,
+            "recording": "r7", "handle": "f1", "function": "main", "file": "", "runtime": null, "whose": "program", "samples": 32, "total_nanos": 32 * MS, "self_nanos": 0,
+            "waits": 0, "waited_nanos": 0, "waited_for": [], "lines": [], "unlinked_waited_nanos": 0,
             "spans": [span("s3", "create bundle", 30), span("s4", "create db", 2)], "unlinked_samples": 0, "ambiguous_samples": 0, "truncated": { "spans": 0 },
             "operations": [operation("create bundle", 30), operation("create db", 2)],
         })
@@ -274,6 +282,80 @@ fn a_function_knows_the_spans_it_ran_in() {
     let other = FrameView::new("r7", &deploy(), "f6").unwrap();
     assert_eq!((other.function.as_str(), other.unlinked_samples, other.spans.len()), ("other", 1, 0));
     assert!(FrameView::new("r7", &deploy(), "f7").is_none() && FrameView::new("r7", &deploy(), "s1").is_none());
+}
+
+/// A loop of two spans that wait on two lines, and a function that never ran.
+const NAPS: &str = "
+run    0..100ms
+  nap  0..40ms    svc  pid 2  @first
+  nap  50..60ms   svc  pid 2
+wait   1..31ms    pid 2  sleep  [first] main;nap@src/nap.rs:3;std::thread::sleep
+wait   32..40ms   pid 2  sleep  [first] main;nap@src/nap.rs:9;std::thread::sleep
+sample 41ms x4 every 1ms  pid 2  main;std::rt;other@src/other.rs:5
+";
+
+#[test]
+fn a_function_that_only_waited_is_found_with_its_lines_and_its_spans() {
+    let report = Report::new(text::parse(NAPS).unwrap());
+    let options = TopOptions { time: FlameTime::OffCpu, ..TopOptions::default() };
+    let top = TopView::new("r7", &report, None, options).unwrap();
+    let names: Vec<(&str, i64)> = top.functions.iter().map(|it| (it.function.as_str(), it.self_nanos / MS)).collect();
+    assert_eq!(names, [("nap", 38), ("main", 0), ("std::thread::sleep", 0)]);
+    assert_eq!((top.samples, top.weight_nanos), (2, 38 * MS));
+    let frame = FrameView::new("r7", &report, &top.functions[0].handle).unwrap();
+    assert_eq!((frame.samples, frame.waits, frame.waited_nanos), (0, 2, 38 * MS));
+    let places: Vec<(u32, i64)> = frame.waited_for[0].places.iter().map(|place| (place.line, place.nanos / MS)).collect();
+    assert_eq!(places, [(3, 30), (9, 8)]);
+    assert_eq!(frame.spans.iter().map(|span| (span.handle.as_str(), span.waited_nanos / MS)).collect::<Vec<_>>(), [("s2", 38)]);
+    let on_cpu = TopView::new("r7", &report, None, TopOptions { by_total: true, ..TopOptions::default() }).unwrap();
+    assert!(on_cpu.functions.iter().all(|it| it.function != "nap"));
+}
+
+#[test]
+fn spans_of_a_name_stand_together() {
+    let report = Report::new(text::parse(NAPS).unwrap());
+    let spans = SpansView::new("r7", &report, "nap").unwrap();
+    assert_eq!((spans.count, spans.errors, spans.truncated, &spans.services[..]), (2, 0, 0, &["svc".to_owned()][..]));
+    let lengths = DurationsView { sum_nanos: 50 * MS, min_nanos: 10 * MS, median_nanos: 40 * MS, max_nanos: 40 * MS };
+    assert_eq!(spans.durations, lengths);
+    assert_eq!((spans.waits[0].nanos, spans.waits[0].places.len()), (38 * MS, 2));
+    assert_eq!(spans.spans.iter().map(|span| span.handle.as_str()).collect::<Vec<_>>(), ["s2", "s3"]);
+    assert!(SpansView::new("r7", &report, "na").is_none());
+}
+
+#[test]
+fn a_source_stands_line_by_line_and_says_whether_it_is_the_one_that_ran() {
+    let file = std::env::temp_dir().join(format!("longpole-source-{}.rs", std::process::id()));
+    let text = NAPS.replace("src/nap.rs", &file.display().to_string());
+    let source = |handle: &str| SourceView::new("r7", &Report::new(text::parse(&text).unwrap()), handle).unwrap();
+    let report = Report::new(text::parse(&text).unwrap());
+    let handle = |name: &str| longpole_analysis::Handle::Function(report.functions().named(name)[0]).to_string();
+    let missing = source(&handle("nap"));
+    assert_eq!((missing.state, missing.detail.as_deref()), ("missing", Some("there is no such file on this machine")));
+    assert_eq!(missing.lines.iter().map(|line| (line.line, line.waited_nanos / MS)).collect::<Vec<_>>(), [(3, 30), (9, 8)]);
+    std::fs::write(&file, "1\n2\n3\n4\n5\n6\n").unwrap();
+    // The recording is of 2023.
+    let changed = source(&handle("nap"));
+    assert_eq!((changed.state, changed.path.as_deref()), ("changed", file.to_str()));
+    let lines: Vec<_> = changed.lines.iter().map(|line| (line.line, line.text.as_deref().unwrap_or("-"))).collect();
+    assert_eq!(lines, [(1, "1"), (2, "2"), (3, "3"), (4, "4"), (5, "5"), (9, "-")]);
+    let before = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_600_000_000);
+    std::fs::File::options().write(true).open(&file).unwrap().set_modified(before).unwrap();
+    assert_eq!((source(&handle("nap")).state, source(&handle("nap")).detail), ("read", None));
+    assert_eq!(source(&handle("main")).state, "unknown");
+    // What is no file is not opened.
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    assert_eq!(source(&handle("nap")).state, "missing");
+    std::fs::remove_dir(&file).unwrap();
+}
+
+#[test]
+fn what_was_looked_at_for_a_while_says_what_it_did() {
+    let mut recording = text::parse(NAPS).unwrap();
+    recording.run.exit = None;
+    let attached = SummaryView::new("r7", &Report::new(recording)).attached.unwrap();
+    assert_eq!((attached.pid, attached.waits[0].nanos, attached.waits[0].threads), (Some(1), 38 * MS, 1));
 }
 
 #[test]

@@ -1,0 +1,134 @@
+//! All spans of one name, together.
+
+use std::cmp::Reverse;
+use std::fmt::Display;
+
+use longpole_analysis::Report;
+use longpole_analysis::trace_tree::NodeSource;
+use longpole_model::StatusCode;
+use serde::Serialize;
+
+use super::build::{SPAN_FRAMES_MAX, SPAN_WAITS_MAX, node_handle, top_frames};
+use super::{SavingsView, StatesView, TopFrameView, WaitView};
+
+/// Spans listed, longest first: a loop may have hundred thousand.
+const SPANS_MAX: usize = 500;
+
+/// All spans of one name.
+#[derive(Debug, Clone, Serialize)]
+pub struct SpansView {
+    /// `r7`.
+    pub recording: String,
+    /// The name.
+    pub name: String,
+    /// Their services.
+    pub services: Vec<String>,
+    /// How many there are.
+    pub count: u64,
+    /// Those among them that failed.
+    pub errors: u64,
+    /// How long they are.
+    pub durations: DurationsView,
+    /// Where their time went, added up.
+    pub states: StatesView,
+    /// What they waited for, longest first.
+    pub waits: Vec<WaitView>,
+    /// What all of them together save.
+    pub savings: SavingsView,
+    /// Their own samples.
+    pub samples: u64,
+    /// Functions of these samples.
+    pub top_frames: Vec<TopFrameView>,
+    /// The spans, longest first.
+    pub spans: Vec<SpanOfNameView>,
+    /// How many the list left out.
+    pub truncated: usize,
+}
+
+/// How long spans are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct DurationsView {
+    /// Added up.
+    pub sum_nanos: i64,
+    /// The shortest.
+    pub min_nanos: i64,
+    /// Half of them are shorter.
+    pub median_nanos: i64,
+    /// The longest.
+    pub max_nanos: i64,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Serialize)]
+pub struct SpanOfNameView {
+    /// `s12`.
+    pub handle: String,
+    /// Service.
+    pub service: String,
+    /// Start.
+    pub start_nanos: i64,
+    /// Length.
+    pub duration_nanos: i64,
+    /// Time of the critical path in which it was innermost.
+    pub on_path_nanos: i64,
+    /// Whether it failed.
+    pub error: bool,
+}
+
+impl SpansView {
+    /// The spans of this name; `None` where there are none.
+    pub fn new(recording: impl Display, report: &Report, name: &str) -> Option<Self> {
+        let mut nodes = report.nodes_of_name(name);
+        let forest = report.forest();
+        let duration = |node: usize| forest.nodes[node].range.nanos();
+        let failed = |node: usize| matches!(forest.nodes[node].source(), NodeSource::Span(span) if report.recording().spans[span].status.code == StatusCode::Error);
+        let mut lengths: Vec<i64> = nodes.iter().map(|&node| duration(node)).collect();
+        lengths.sort_unstable();
+        let (&min_nanos, &max_nanos) = lengths.first().zip(lengths.last())?;
+        let on_path = |node: usize| report.critical_path().on_path_nanos[node];
+        let samples: Vec<u32> = {
+            let mut samples: Vec<u32> = nodes.iter().flat_map(|&node| report.own_samples(node).iter().copied()).collect();
+            samples.sort_unstable();
+            samples
+        };
+        let mut functions = report.top_functions(&samples);
+        functions.truncate(SPAN_FRAMES_MAX);
+        let mut services: Vec<String> = nodes.iter().map(|&node| report.service(node).to_owned()).collect();
+        services.sort_unstable();
+        services.dedup();
+        let savings = SavingsView::new(&report.savings_of(&nodes), nodes.iter().map(|&node| on_path(node)).fold(0, i64::saturating_add));
+        let (states, waits) = (report.states_of_nodes(&nodes).into(), report.waits_of_nodes(&nodes));
+        nodes.sort_by_key(|&node| (Reverse(duration(node)), node));
+        Some(SpansView {
+            recording: recording.to_string(),
+            name: name.to_owned(),
+            services,
+            count: nodes.len() as u64,
+            errors: nodes.iter().filter(|node| failed(**node)).count() as u64,
+            durations: DurationsView {
+                sum_nanos: lengths.iter().copied().fold(0, i64::saturating_add),
+                min_nanos,
+                median_nanos: lengths[lengths.len() / 2],
+                max_nanos,
+            },
+            states,
+            waits: waits.iter().take(SPAN_WAITS_MAX).map(|sum| WaitView::new(report, sum)).collect(),
+            savings,
+            samples: samples.len() as u64,
+            top_frames: top_frames(report, &functions, &samples, &[]),
+            truncated: nodes.len().saturating_sub(SPANS_MAX),
+            spans: nodes
+                .iter()
+                .take(SPANS_MAX)
+                .map(|&node| SpanOfNameView {
+                    handle: node_handle(node),
+                    service: report.service(node).to_owned(),
+                    start_nanos: forest.nodes[node].range.start.nanos_since(report.origin()),
+                    duration_nanos: duration(node),
+                    on_path_nanos: on_path(node),
+                    error: failed(node),
+                })
+                .collect(),
+        })
+    }
+}
