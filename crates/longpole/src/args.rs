@@ -274,7 +274,7 @@ pub(crate) struct ThreadsArguments {
     /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
     #[arg(default_value = "last")]
     pub(crate) recording: String,
-    /// How many at the most, those with the most time on a CPU first; 0 for all
+    /// How many at the most, those that work in long poles, run, wait for locks or wait long before others; 0 for all
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: usize,
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -331,7 +331,8 @@ pub(crate) struct TreeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SpanArguments {
-    /// Handle: `s12`, or `p1` for the span of a pole
+    /// Handle: `s12`, or `p1` for the span of a pole; or a name, for all spans of that name
+    #[arg(value_name = "HANDLE|NAME")]
     pub(crate) handle: String,
     /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
     #[arg(default_value = "last")]
@@ -343,8 +344,8 @@ pub(crate) struct SpanArguments {
 /// Which spans are looked at; without any, the whole run.
 #[derive(Debug, Args)]
 pub(crate) struct SpansArguments {
-    /// Only this span and its descendants: `s12`, or `p1`
-    #[arg(long, value_name = "HANDLE", conflicts_with_all = ["name", "trace"])]
+    /// Only this span and its descendants: `s12`, or `p1`; a name means all spans of that name
+    #[arg(long, value_name = "HANDLE|NAME", conflicts_with_all = ["name", "trace"])]
     pub(crate) span: Option<String>,
     /// Only the spans of this name, all together, with their descendants
     #[arg(long, value_name = "NAME", conflicts_with = "trace")]
@@ -403,6 +404,18 @@ pub(crate) struct TopArguments {
     /// By the time in them and what they call, in place of that in themselves
     #[arg(long)]
     pub(crate) total: bool,
+    /// Blocked time in place of time on a CPU: where threads waited for 5 ms and longer
+    #[arg(long, conflicts_with = "wall")]
+    pub(crate) off_cpu: bool,
+    /// Both: time on a CPU and blocked time
+    #[arg(long)]
+    pub(crate) wall: bool,
+    /// Of the whole run: also what threads wait for that work for no span, idle workers among them
+    #[arg(long, conflicts_with_all = ["span", "name", "trace"])]
+    pub(crate) all_threads: bool,
+    /// Also functions that only start the program or a thread and call it, and the loops of interpreters
+    #[arg(long)]
+    pub(crate) all_functions: bool,
     /// How many at the most; 0 for all
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: usize,
@@ -412,11 +425,15 @@ pub(crate) struct TopArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FrameArguments {
-    /// Handle: `f12`
+    /// Handle: `f12`; or a name, or its end: `shop::index_words`, `index_words`
+    #[arg(value_name = "HANDLE|NAME")]
     pub(crate) handle: String,
     /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
     #[arg(default_value = "last")]
     pub(crate) recording: String,
+    /// Its source, line by line: time on CPUs and waits of each
+    #[arg(long)]
+    pub(crate) source: bool,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }

@@ -192,9 +192,29 @@ pub(crate) fn right(text: &str, width: usize) -> String {
     " ".repeat(missing) + text
 }
 
-/// Names come from other programs: what would move the cursor or change the terminal is shown, not sent.
+/// Names come from other programs: what would move the cursor or change the terminal is spelled out, not sent.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The first line of a text that says something, with a mark where there are more: `python3 -c 'import os …`.
+pub(crate) fn first_line(text: &str) -> String {
+    let text = text.trim_start_matches(['\n', '\r']);
+    match text.split_once(['\n', '\r']) {
+        Some((first, rest)) if !rest.trim().is_empty() => format!("{} …", first.trim_end()),
+        Some((first, _)) => first.to_owned(),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -218,7 +238,9 @@ mod tests {
         assert_eq!(end_of("short", 14), "short");
         assert_eq!(cut("saves 958.7ms: create web-bundle", 18), "saves 958.7ms: cr…");
         assert_eq!(cut("saves", 5), "saves");
-        assert_eq!(fit("a\x1b[31mb", 20), "a\u{fffd}[31mb");
+        assert_eq!(fit("a\x1b[31mb\tc\nd", 20), "a\\x1b[31mb\\tc\\nd");
+        assert_eq!(first_line("\nimport os\nos.fork()"), "import os …");
+        assert_eq!(first_line("one line\n"), "one line");
         assert_eq!(pad("ab", 4), "ab  ");
     }
 

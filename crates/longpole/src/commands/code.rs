@@ -1,16 +1,25 @@
 //! `top`, `frame`, `threads`: the code of a recording, by function and by thread.
 
 use anyhow::Result;
+use longpole_analysis::own_code::Whose;
+use longpole_analysis::{Handle, Report};
 use longpole_server::view;
 
-use super::recording::{Setting, chosen, in_order, load, print, print_json};
-use super::span::none_chosen;
+use super::flame::time_of;
+use super::recording::{Setting, chosen, in_order, is_handle, load, own_name, print, print_json};
+use super::span::{none_chosen, wait_lines};
 use crate::args::{Format, FrameArguments, ThreadsArguments, TopArguments};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, function_words, pad, percent, right};
+use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, cut, duration, fit, function_words, pad, percent, right};
 
 /// Spans listed for a function.
 const SPANS_SHOWN: usize = 20;
+
+/// Functions listed where a name is of several.
+const CANDIDATES_SHOWN: usize = 8;
+
+/// Lines named for a function.
+const LINES_SHOWN: usize = 3;
 
 /// Kinds of waits named for a thread.
 const KINDS_SHOWN: usize = 3;
@@ -19,9 +28,15 @@ const KINDS_SHOWN: usize = 3;
 pub(crate) fn top(setting: &Setting, arguments: &TopArguments) -> Result<()> {
     let (chosen, recording) = chosen(&arguments.spans, &arguments.recording);
     let (name, report) = load(setting, recording)?;
-    let order = (arguments.total, arguments.limit);
+    let options = view::TopOptions {
+        by_total: arguments.total,
+        limit: arguments.limit,
+        time: time_of(arguments.off_cpu, arguments.wall),
+        all_threads: arguments.all_threads,
+        all_functions: arguments.all_functions,
+    };
     let none = || none_chosen(&name, chosen.unwrap_or(view::Chosen::Handle("")));
-    let view = view::TopView::new(&name, &report, chosen, order).ok_or_else(none)?;
+    let view = view::TopView::new(&name, &report, chosen, options).ok_or_else(none)?;
     match arguments.format {
         Format::Json => print_json(&view),
         Format::Text => print(&top_text(&view, setting.style())),
@@ -31,12 +46,20 @@ pub(crate) fn top(setting: &Setting, arguments: &TopArguments) -> Result<()> {
 fn top_text(view: &view::TopView, style: Style) -> String {
     let what = [&view.span, &view.name, &view.trace_id].into_iter().flatten().next();
     let what = what.map_or_else(String::new, |what| format!("{}  ", fit(what, 60)));
-    let mut out = format!("{}{}  {}\n", style.handle(&what), counted(view.samples, "sample", "samples"), style.faint(&view.recording));
+    let (counted_words, of) = match view.time {
+        "off_cpu" => (counted(view.samples, "wait", "waits"), "of blocked time"),
+        "wall" => (counted(view.samples, "sample or wait", "samples and waits"), "of time on CPUs and blocked time"),
+        _ => (counted(view.samples, "sample", "samples"), "of time on CPUs"),
+    };
+    let all = format!("{} {of}, all threads together", duration(view.weight_nanos));
+    let mut out = format!("{}{counted_words}  {}  {}\n", style.handle(&what), style.faint(&all), style.faint(&view.recording));
     if view.functions.is_empty() {
-        out.push_str(
-            "No sample of a CPU fell into it: it waited, it was shorter than the sampling period, or its process was not sampled.\n",
-        );
-        return out;
+        out.push_str(if view.time == "off_cpu" {
+            "No wait of 5 ms or longer was seen in it, idle workers left out.\n"
+        } else {
+            "No sample of a CPU fell into it: it waited, it was shorter than the sampling period, or its process was not sampled.\n"
+        });
+        return out + &left_out(view, style);
     }
     let unit = TimeUnit::of(view.functions.iter().map(|f| f.total_nanos).max().unwrap_or_default());
     out.push_str(&style.faint(&format!("{}  {}  {}  function\n", right("self", 9), right("share", 5), right("total", 9))));
@@ -54,27 +77,130 @@ fn top_text(view: &view::TopView, style: Style) -> String {
         ));
     }
     if view.truncated > 0 {
-        out.push_str(&style.faint(&format!("… {} more (--limit 0)\n", view.truncated)));
+        out.push_str(&style.faint(&format!("… {} more (--limit 0)\n", count(view.truncated as u64))));
     }
-    out
+    if view.hidden > 0 {
+        let hidden = counted(view.hidden as u64, "function", "functions");
+        out.push_str(&style.faint(&format!("… {hidden} that only start threads, call others or interpret (--all-functions)\n")));
+    }
+    out + &left_out(view, style)
+}
+
+/// What of the whole run's waits is not shown, and how to see it.
+fn left_out(view: &view::TopView, style: Style) -> String {
+    if view.left_out_waits == 0 {
+        return String::new();
+    }
+    style.faint(&format!(
+        "… {} of idle workers and of threads that work for no span (--all-threads)\n",
+        counted(view.left_out_waits, "wait", "waits")
+    ))
 }
 
 fn place(file: &str, line: u32) -> String {
     if file.is_empty() { String::new() } else { format!("  {}:{line}", file.rsplit('/').next().unwrap_or_default()) }
 }
 
-/// Prints a function and the spans it ran in.
+/// Prints a function and the spans it ran in, or its source.
 pub(crate) fn frame(setting: &Setting, arguments: &FrameArguments) -> Result<()> {
-    let (handle, recording) = in_order(&arguments.handle, &arguments.recording);
+    let (text, recording) = in_order(&arguments.handle, &arguments.recording);
     let (name, report) = load(setting, recording)?;
-    let view = view::FrameView::new(&name, &report, handle).ok_or_else(|| {
-        let hint = format!("`longpole top {name}` lists functions with their handles");
-        Failure::new(Kind::NotFound, format!("there is no function {handle} in {name}")).hint(hint)
-    })?;
+    let handle = function_of(&name, &report, text)?;
+    let style = setting.style();
+    let none = || no_function(&name, &handle);
+    if arguments.source {
+        let view = view::SourceView::new(&name, &report, &handle).ok_or_else(none)?;
+        return match arguments.format {
+            Format::Json => print_json(&view),
+            Format::Text => print(&source_text(&view, style)),
+        };
+    }
+    let view = view::FrameView::new(&name, &report, &handle).ok_or_else(none)?;
     match arguments.format {
         Format::Json => print_json(&view),
-        Format::Text => print(&frame_text(&view, setting.style())),
+        Format::Text => print(&frame_text(&view, style)),
     }
+}
+
+fn no_function(recording: &str, what: &str) -> Failure {
+    let hint = format!("`{} top {recording} --wall` lists functions with their handles", own_name());
+    Failure::new(Kind::NotFound, format!("there is no function {what} in {recording}")).hint(hint)
+}
+
+/// The handle of the function that is meant, by handle or by name.
+fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
+    if is_handle(text) {
+        return Ok(text.to_owned());
+    }
+    let mut found = report.functions().named(text);
+    // What people wrote is what they ask for; of code that was copied to several places, what has a line.
+    let list = &report.functions().list;
+    let ways: [&dyn Fn(usize) -> bool; 2] = [&|index| list[index].whose == Whose::Program, &|index| list[index].line > 0];
+    for is_meant in ways {
+        if found.iter().any(|&index| is_meant(index)) {
+            found.retain(|&index| is_meant(index));
+        }
+    }
+    let words = |&index: &usize| {
+        let function = &report.functions().list[index];
+        format!("{} {}{}", Handle::Function(index), fit(&function.function, 60), place(&function.file, function.line))
+    };
+    match &found[..] {
+        [] => Err(no_function(recording, &format!("called “{text}”")).into()),
+        [one] => Ok(Handle::Function(*one).to_string()),
+        several => {
+            let mut list: Vec<String> = several.iter().take(CANDIDATES_SHOWN).map(words).collect();
+            if several.len() > CANDIDATES_SHOWN {
+                list.push(format!("… {} more", several.len() - CANDIDATES_SHOWN));
+            }
+            let failure = Failure::new(Kind::NotFound, format!("{} functions of {recording} fit “{text}”", several.len()));
+            Err(failure.hint(format!("say which by its handle:\n      {}", list.join("\n      "))).into())
+        }
+    }
+}
+
+/// Prints the source of a function, line by line.
+fn source_text(view: &view::SourceView, style: Style) -> String {
+    let mut out = format!("{}  {}  {}\n", style.handle(&view.handle), style.strong(&fit(&view.function, 70)), style.faint(&view.recording));
+    let path = view.path.as_deref().unwrap_or(&view.file);
+    if !path.is_empty() {
+        out.push_str(&style.faint(&format!("{path}\n")));
+    }
+    if let Some(detail) = &view.detail {
+        let is_wrong = view.state != "read";
+        out.push_str(&if is_wrong { style.warning(detail) } else { style.faint(detail) });
+        out.push('\n');
+    }
+    if view.lines.is_empty() {
+        return out;
+    }
+    let unit = TimeUnit::of(view.lines.iter().map(|line| line.total_nanos.max(line.waited_nanos)).max().unwrap_or_default());
+    let has_waits = view.lines.iter().any(|line| line.waited_nanos > 0);
+    let waited = |text: String| if has_waits { format!("  {}", right(&text, 9)) } else { String::new() };
+    out.push_str(&style.faint(&format!("\n{}  {}{}\n", right("self", 9), right("total", 9), waited("waited".to_owned()))));
+    let show = |nanos: i64| if nanos > 0 { unit.show(nanos) } else { String::new() };
+    let number_width = view.lines.iter().map(|line| line.line.to_string().len()).max().unwrap_or(1);
+    let mut before = None;
+    for line in &view.lines {
+        if before.is_some_and(|before: u32| before + 1 < line.line) {
+            out.push_str(&style.faint("        ⋮\n"));
+        }
+        before = Some(line.line);
+        let numbers =
+            format!("{}  {}{}", right(&show(line.self_nanos), 9), right(&show(line.total_nanos), 9), waited(show(line.waited_nanos)));
+        let text = line.text.as_deref().unwrap_or_default().replace('\t', "    ");
+        let number = right(&line.line.to_string(), number_width);
+        let room = WIDTH.saturating_sub(numbers.chars().count() + number_width + 4).max(20);
+        let row = format!("{numbers}  {}  {}", style.faint(&number), cut(&text, room));
+        out.push_str(row.trim_end());
+        out.push('\n');
+    }
+    if view.truncated > 0 {
+        out.push_str(&style.faint(&format!("… {} more with less time\n", counted(view.truncated as u64, "line", "lines"))));
+    }
+    let what = if has_waits { "total and waited" } else { "total" };
+    out.push_str(&style.faint(&format!("self: time on CPUs on the line itself; {what}: with what it calls from there\n")));
+    out
 }
 
 fn frame_text(view: &view::FrameView, style: Style) -> String {
@@ -86,14 +212,29 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
         style.faint(&view.recording)
     );
     if !view.file.is_empty() {
-        out.push_str(&style.faint(&format!("{}\n", view.file)));
+        out.push_str(&style.faint(&format!("{}{}\n", view.file, lines_words(view))));
     }
-    out.push_str(&format!(
-        "{} on a CPU in it and what it calls, {} in itself, {}\n\n",
-        unit.show(view.total_nanos),
-        unit.show(view.self_nanos),
-        counted(view.samples, "sample", "samples")
-    ));
+    if view.samples == 0 && view.waits > 0 {
+        out.push_str("no sample of a CPU fell into it: it only waited\n");
+    } else {
+        out.push_str(&format!(
+            "{} on a CPU in it and what it calls, {} in itself, {}\n",
+            unit.show(view.total_nanos),
+            unit.show(view.self_nanos),
+            counted(view.samples, "sample", "samples")
+        ));
+    }
+    if view.waits > 0 {
+        let waited = duration(view.waited_nanos);
+        out.push_str(&format!("{waited} blocked in it and what it calls, {}\n", counted(view.waits, "wait", "waits")));
+    }
+    out.push('\n');
+    if !view.waited_for.is_empty() {
+        out.push_str(&style.strong("WAITS\n"));
+        let unit = TimeUnit::of(view.waited_for.iter().map(|wait| wait.nanos).max().unwrap_or_default());
+        view.waited_for.iter().flat_map(|wait| wait_lines(wait, unit)).for_each(|line| out.push_str(&format!("{line}\n")));
+        out.push('\n');
+    }
     if view.spans.is_empty() {
         return out + &unlinked(view);
     }
@@ -102,9 +243,9 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
         let unit = TimeUnit::of(view.operations.iter().map(|it| it.total_nanos).max().unwrap_or_default());
         out.push_str(&style.faint(&format!(
             "{}  {}  {}  {}  operation\n",
-            right("time", 9),
-            right("of it", 5),
-            right("of its own", 10),
+            right("on-CPU", 9),
+            right("share", 5),
+            right("of its CPU", 10),
             right("spans", 6)
         )));
         for operation in view.operations.iter().take(SPANS_SHOWN) {
@@ -125,35 +266,54 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
         out.push('\n');
     }
     out.push_str(&style.strong("SPANS IT RAN IN\n"));
-    let unit = TimeUnit::of(view.spans.iter().map(|span| span.total_nanos).max().unwrap_or_default());
-    out.push_str(&style.faint(&format!("{}  of its own  span\n", right("time", 9))));
+    let unit = TimeUnit::of(view.spans.iter().map(|span| span.total_nanos.max(span.waited_nanos)).max().unwrap_or_default());
+    let has_waits = view.waited_nanos > 0;
+    let waited = |text: &str| if has_waits { format!("  {}", right(text, 9)) } else { String::new() };
+    out.push_str(&style.faint(&format!("{}{}  of its CPU  span\n", right("on-CPU", 9), waited("blocked"))));
     for span in view.spans.iter().take(SPANS_SHOWN) {
         out.push_str(&format!(
-            "{}  {}  {} {}  {}\n",
+            "{}{}  {}  {} {}  {}\n",
             right(&unit.show(span.total_nanos), 9),
+            waited(&unit.show(span.waited_nanos)),
             right(&format!("{:.0}%", span.share * 100.0), 10),
             style.handle(&span.handle),
             fit(&span.name, 50),
             style.faint(&fit(&span.service, 20))
         ));
     }
+    out.push_str(&style.faint("of its CPU: the share of the function in what the span itself, without child spans, ran\n"));
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated.spans;
     if more > 0 {
         out.push_str(&style.faint(&format!("… {more} more (--format json)\n")));
     }
-    if view.unlinked_samples > 0 {
-        out.push_str(&unlinked(view));
-    }
-    out
+    out + &unlinked(view)
+}
+
+/// `:12 (80%), :14 (20%)`: where it is when it is on a CPU or waits.
+fn lines_words(view: &view::FrameView) -> String {
+    let time = |line: &view::LineView| line.total_nanos.saturating_add(line.waited_nanos);
+    let all = view.total_nanos.saturating_add(view.waited_nanos);
+    let words: Vec<String> =
+        view.lines.iter().take(LINES_SHOWN).map(|line| format!(":{} ({})", line.line, percent(time(line), all))).collect();
+    let more = view.lines.len().saturating_sub(LINES_SHOWN);
+    let more = if more > 0 { format!(" and {more} more lines (--source)") } else { String::new() };
+    words.join(", ") + &more
 }
 
 /// What of a function belongs to no span, or nobody can say to which.
 fn unlinked(view: &view::FrameView) -> String {
-    let ambiguous = match view.ambiguous_samples {
-        0 => String::new(),
-        some => format!(", of which {} could belong to several", count(some)),
-    };
-    format!("{} of it belong to no span{ambiguous}\n", counted(view.unlinked_samples, "sample", "samples"))
+    let mut out = String::new();
+    if view.unlinked_samples > 0 {
+        let ambiguous = match view.ambiguous_samples {
+            0 => String::new(),
+            some => format!(", of which {} could belong to several", count(some)),
+        };
+        out.push_str(&format!("{} of it belong to no span{ambiguous}\n", counted(view.unlinked_samples, "sample", "samples")));
+    }
+    if view.unlinked_waited_nanos > 0 {
+        out.push_str(&format!("{} of its blocked time belong to no span\n", duration(view.unlinked_waited_nanos)));
+    }
+    out
 }
 
 /// Prints where the life of each thread went.
@@ -170,17 +330,30 @@ fn threads_text(view: &view::ThreadsView, limit: usize, style: Style) -> String 
     if view.threads.is_empty() {
         return format!("{} has no threads: they come with the profile\n", view.recording);
     }
+    let mut out = thread_rows(&view.threads, limit, true, style).join("\n") + "\n";
     let unit = TimeUnit::of(view.threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
-    let mut out = style.strong(&format!(
-        "{}  {}  {}  {}  {}  blocked for\n",
+    let hidden: Vec<_> = view.threads.iter().filter(|thread| limit != 0 && thread.rank >= limit).collect();
+    if !hidden.is_empty() {
+        let on_cpu = unit.show(hidden.iter().map(|thread| thread.on_cpu_nanos).sum());
+        let in_poles = hidden.iter().filter(|thread| thread.pole.is_some()).count();
+        let poles = if in_poles > 0 { format!("{in_poles} of them in long poles") } else { "none of them in a long pole".to_owned() };
+        out.push_str(&style.faint(&format!("… {} more, together {on_cpu} on-CPU, {poles} (--limit 0)\n", count(hidden.len() as u64))));
+    }
+    out
+}
+
+/// The threads that matter most, at most so many (0: all), with a head; with the pole that each works in, where poles are named.
+pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_poles: bool, style: Style) -> Vec<String> {
+    let unit = TimeUnit::of(threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
+    let mut out = vec![style.strong(&format!(
+        "{}  {}  {}  {}  {}  blocked for",
         pad("THREAD", 30),
         right("lived", 9),
         right("on-CPU", 9),
         right("runnable", 9),
         right("blocked", 9)
-    ));
-    let (shown, hidden) = view.threads.split_at(if limit == 0 { view.threads.len() } else { limit.min(view.threads.len()) });
-    for thread in shown {
+    ))];
+    for thread in threads.iter().filter(|thread| limit == 0 || thread.rank < limit) {
         let name = if thread.name == thread.process || thread.name.is_empty() {
             thread.process.clone()
         } else {
@@ -197,21 +370,18 @@ fn threads_text(view: &view::ThreadsView, limit: usize, style: Style) -> String 
         if thread.blocked_unseen_nanos * 10 > blocked {
             kinds.push(format!("not seen {}", percent(thread.blocked_unseen_nanos, blocked)));
         }
+        let works = thread.pole.as_ref().filter(|_| names_poles).map(|pole| format!("works in {pole}")).unwrap_or_default();
         let id = format!(" {}", thread.tid);
         let named = format!("{}{id}", fit(&name, 30 - id.len()));
-        out.push_str(&format!(
-            "{}  {}  {}  {}  {}  {}\n",
+        out.push(format!(
+            "{}  {}  {}  {}  {}  {}",
             pad(&named, 30),
             right(&unit.show(thread.nanos), 9),
             right(&unit.show(thread.on_cpu_nanos), 9),
             right(&unit.show(thread.ready_nanos), 9),
             right(&unit.show(blocked), 9),
-            style.faint(&kinds.join(", "))
+            style.faint(&[kinds.join(", "), works].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; "))
         ));
-    }
-    if !hidden.is_empty() {
-        let on_cpu = unit.show(hidden.iter().map(|thread| thread.on_cpu_nanos).sum());
-        out.push_str(&style.faint(&format!("… {} more, together {on_cpu} on-CPU (--limit 0)\n", count(hidden.len() as u64))));
     }
     out
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use longpole_analysis::report::FlameTime;
-use longpole_analysis::waits::is_of_a_library;
 use longpole_server::export::Selection;
 use longpole_server::view;
 
@@ -27,11 +26,7 @@ const INDENT_MAX: usize = 30;
 pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()> {
     let (chosen, recording) = chosen(&arguments.spans, &arguments.recording);
     let (name, report) = load(setting, recording)?;
-    let time = match (arguments.off_cpu, arguments.wall) {
-        (true, _) => FlameTime::OffCpu,
-        (_, true) => FlameTime::Wall,
-        _ => FlameTime::OnCpu,
-    };
+    let time = time_of(arguments.off_cpu, arguments.wall);
     let output = arguments.output.as_deref();
     let format = arguments.format.unwrap_or_else(|| by_name(output));
     if chosen.is_some() && arguments.all_threads {
@@ -65,6 +60,15 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
     match output {
         None => print(&written),
         Some(_) => export::to_output(output, false, |out| Ok(out.write_all(written.as_bytes())?)),
+    }
+}
+
+/// The time that two flags say.
+pub(crate) fn time_of(off_cpu: bool, wall: bool) -> FlameTime {
+    match (off_cpu, wall) {
+        (true, _) => FlameTime::OffCpu,
+        (_, true) => FlameTime::Wall,
+        _ => FlameTime::OnCpu,
     }
 }
 
@@ -225,7 +229,7 @@ impl<'a> Shown<'a> {
         let name = |row: usize| {
             let Some(frame) = usize::try_from(nodes.frame[row]).ok().and_then(|frame| view.frames.get(frame)) else { return 0 };
             match frame.runtime {
-                _ if frame.reason.is_some() || is_of_a_library(&frame.function, &frame.file) => 0,
+                _ if frame.reason.is_some() || frame.whose != "program" => 0,
                 None => 1,
                 Some(_) => 2,
             }

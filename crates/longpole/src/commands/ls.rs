@@ -9,7 +9,7 @@ use longpole_store::{ErrorKind, RecordingState, StoreError};
 use super::doctor::megabytes;
 use super::recording::{Setting, print, print_json, resolve};
 use super::run::now;
-use super::summary::command_words;
+use super::summary::fit_command;
 use crate::args::{Format, ListArguments, PruneArguments, RemoveArguments, TagArguments};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{TimeUnit, WIDTH, count, cut, duration, pad, range, right};
@@ -46,7 +46,7 @@ pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
             right(&duration(row.wall_nanos), 8),
             pad(&end_words(row.exit.as_ref()), 9),
             right(&count(row.spans), 6),
-            pad(&command_words(&row.command), COMMAND_WIDTH),
+            pad(&fit_command(&row.command, COMMAND_WIDTH), COMMAND_WIDTH),
             cut(&answer, ANSWER_WIDTH)
         ));
     }

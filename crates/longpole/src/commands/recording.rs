@@ -78,20 +78,31 @@ pub(crate) fn load_stored(store: &Store, text: &str) -> Result<(String, Report)>
     Ok((name.to_string(), report))
 }
 
-/// A handle and a recording as they were typed, in either order: `p1 r7`, `r7 p1`.
+/// A handle or a name and a recording as they were typed, in either order: `p1 r7`, `r7 p1`, `r7 nap`.
 pub(crate) fn in_order<'a>(handle: &'a str, recording: &'a str) -> (&'a str, &'a str) {
-    if !is_handle(handle) && is_handle(recording) { (recording, handle) } else { (handle, recording) }
+    let is_swapped = !is_handle(handle) && (is_handle(recording) || (is_recording(handle) && !is_recording(recording)));
+    if is_swapped { (recording, handle) } else { (handle, recording) }
+}
+
+/// Whether a text can only mean a recording: no tag, which may be the name of a span as well.
+fn is_recording(text: &str) -> bool {
+    text == "last" || RecordingName::parse(text).is_some() || file(text).is_some()
 }
 
 /// Which spans are meant, if any, and in which recording: `flame p1` means what `flame --span p1` does.
 pub(crate) fn chosen<'a>(spans: &'a SpansArguments, recording: &'a str) -> (Option<Chosen<'a>>, &'a str) {
-    let handle = spans.span.as_deref().map(Chosen::Handle);
+    let handle = spans.span.as_deref().map(handle_or_name);
     let name = spans.name.as_deref().map(Chosen::Name);
     let trace = spans.trace.as_deref().map(Chosen::Trace);
     match handle.or(name).or(trace) {
         None if is_handle(recording) => (Some(Chosen::Handle(recording)), "last"),
         chosen => (chosen, recording),
     }
+}
+
+/// Spans by a handle, or by their name.
+pub(crate) fn handle_or_name(text: &str) -> Chosen<'_> {
+    if is_handle(text) { Chosen::Handle(text) } else { Chosen::Name(text) }
 }
 
 /// `s12`, `p1`, `f3`; no recording is called so.

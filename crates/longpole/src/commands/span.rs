@@ -1,10 +1,11 @@
-//! `span`: one span, its states, its savings, its code.
+//! `span`: one span, or all of a name: states, savings, code.
 
 use anyhow::Result;
 use longpole_analysis::usage::bytes_words;
+use longpole_analysis::{Handle, Report};
 use longpole_server::view;
 
-use super::recording::{Setting, in_order, load, own_name, print, print_json, quoted};
+use super::recording::{Setting, in_order, is_handle, load, own_name, print, print_json, quoted};
 use crate::args::{Format, SpanArguments};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, duration, fit, function_words, percent, range, right};
@@ -44,11 +45,112 @@ pub(crate) fn same_name_line(recording: &str, all: &view::SameNameView) -> Strin
 pub(crate) fn span(setting: &Setting, arguments: &SpanArguments) -> Result<()> {
     let (handle, recording) = in_order(&arguments.handle, &arguments.recording);
     let (name, report) = load(setting, recording)?;
-    let view = view::SpanView::new(&name, &report, handle).ok_or_else(|| not_found(&name, handle))?;
+    let handle = match is_handle(handle) {
+        true => handle.to_owned(),
+        false => match spans_of_name(setting, arguments, (&name, &report), handle)? {
+            Some(handle) => handle,
+            None => return Ok(()),
+        },
+    };
+    let view = view::SpanView::new(&name, &report, &handle).ok_or_else(|| not_found(&name, &handle))?;
     match arguments.format {
         Format::Json => print_json(&view),
         Format::Text => print(&text(&view, setting.style())),
     }
+}
+
+/// Prints all spans of a name; the handle of the span where only one is called so.
+fn spans_of_name(setting: &Setting, arguments: &SpanArguments, (recording, report): (&str, &Report), name: &str) -> Result<Option<String>> {
+    let (exact, similar) = report.names_like(name);
+    let Some(exact) = exact else {
+        let failure = Failure::new(Kind::NotFound, format!("there is no span called “{name}” in {recording}"));
+        let hint = if similar.is_empty() {
+            format!("{} tree {recording} shows the names", own_name())
+        } else {
+            let list: Vec<String> = similar.iter().take(NAMES_SHOWN).map(|name| quoted(name)).collect();
+            let more = similar.len().saturating_sub(NAMES_SHOWN);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            format!("names like it: {}{more}", list.join(", "))
+        };
+        return Err(failure.hint(hint).into());
+    };
+    if let [node] = report.nodes_of_name(exact)[..] {
+        return Ok(Some(Handle::Node(node).to_string()));
+    }
+    let view = view::SpansView::new(recording, report, exact).ok_or_else(|| none_chosen(recording, view::Chosen::Name(exact)))?;
+    match arguments.format {
+        Format::Json => print_json(&view)?,
+        Format::Text => print(&text_of_spans(&view, setting.style()))?,
+    }
+    Ok(None)
+}
+
+/// Names that are told where none is meant exactly.
+const NAMES_SHOWN: usize = 8;
+
+/// Spans of a name that are listed.
+const SPANS_SHOWN: usize = 10;
+
+fn text_of_spans(view: &view::SpansView, style: Style) -> String {
+    let services = fit(&view.services.join(", "), 30);
+    let title = style.strong(&format!("{} ×{}", fit(&view.name, 60), count(view.count)));
+    let mut out = vec![format!("{title}  {}  {}", style.faint(&services), style.faint(&view.recording))];
+    let lengths = &view.durations;
+    let unit = TimeUnit::of(lengths.max_nanos);
+    out.push(format!(
+        "{} together; each {} to {}, half of them below {}",
+        duration(lengths.sum_nanos),
+        unit.show(lengths.min_nanos),
+        unit.show(lengths.max_nanos),
+        unit.show(lengths.median_nanos)
+    ));
+    if view.errors > 0 {
+        out.push(style.warning(&format!("{} of them failed", count(view.errors))));
+    }
+    out.push(String::new());
+    out.push(format!("{}  {}", style.strong("STATES"), style.faint(&format!("of all of them, added up; {}", how_known(&view.states)))));
+    let (states, unit) = (&view.states, TimeUnit::of(lengths.sum_nanos));
+    for (i, (name, nanos, meaning)) in state_rows(states).into_iter().enumerate() {
+        if i == 0 || nanos > 0 {
+            let share = right(&percent(nanos, lengths.sum_nanos), 5);
+            out.push(format!("  {name:20} {}  {share}  {}", right(&unit.show(nanos), 9), style.faint(meaning)));
+        }
+    }
+    if !view.waits.is_empty() {
+        out.push(String::new());
+        out.push(style.strong("WAITS"));
+        let unit = TimeUnit::of(view.waits.iter().map(|wait| wait.nanos).max().unwrap_or_default());
+        out.extend(view.waits.iter().flat_map(|wait| wait_lines(wait, unit)));
+    }
+    out.push(String::new());
+    let unit = TimeUnit::of(view.savings.saves_if_zero_nanos[1]);
+    let known = if view.savings.evidence == "declared" { "declared" } else { "inferred" };
+    out.push(format!("{} (what they waited for is {known})", style.strong("SAVES")));
+    out.push(format!("  if all took no time      {}", range(unit, view.savings.saves_if_zero_nanos)));
+    out.push(format!("  if all took half         {}", range(unit, view.savings.saves_if_half_nanos)));
+    out.push(format!("  if only their own time went {}", range(unit, view.savings.saves_own_nanos)));
+    out.push(format!("  innermost on the critical path for {}", duration(view.savings.on_path_nanos)));
+    out.push(String::new());
+    out.push(format!("{} {} their own", style.strong("CODE"), counted(view.samples, "sample", "samples")));
+    out.extend(frame_rows(&view.top_frames, style));
+    out.push(String::new());
+    out.push(style.strong("SPANS"));
+    let unit = TimeUnit::of(lengths.max_nanos);
+    out.push(style.faint(&format!("  {}  {}  span", right("duration", 9), right("at", 9))));
+    for span in view.spans.iter().take(SPANS_SHOWN) {
+        let failed = if span.error { style.warning("  failed") } else { String::new() };
+        let start = duration(span.start_nanos);
+        let (length, handle) = (right(&unit.show(span.duration_nanos), 9), style.handle(&span.handle));
+        out.push(format!("  {length}  {}  {handle} {}{failed}", right(&format!("+{start}"), 9), style.faint(&fit(&span.service, 30))));
+    }
+    let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated;
+    if more > 0 {
+        out.push(style.faint(&format!("  … {} more, shorter ones (--format json)", count(more as u64))));
+    }
+    let handle = view.spans.first().map_or("", |span| span.handle.as_str());
+    let (own, name) = (own_name(), quoted(&view.name));
+    out.push(style.faint(&format!("one of them: {own} span {handle} {0}; the code of all: {own} flame {0} --name {name}", view.recording)));
+    out.join("\n") + "\n"
 }
 
 /// What a kind of wait means.
@@ -94,16 +196,29 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
 /// Functions of a process that is called.
 const CALLEE_FRAMES_SHOWN: usize = 5;
 
-/// How long, in which call, in which function, and where that stands.
-fn wait_line(wait: &view::WaitView, unit: TimeUnit) -> String {
+/// How long, in which call, in which function, and where that stands; below it the lines, where there are several.
+pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit) -> Vec<String> {
     let call = wait.syscall.as_deref().unwrap_or(wait.kind);
-    let place = match (wait.file.rsplit('/').next().unwrap_or_default(), wait.line) {
-        ("", _) | (_, 0) => String::new(),
+    let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_owned();
+    let several = wait.places.len() > 1;
+    let place = match (name(&wait.file), wait.line) {
+        _ if several => String::new(),
+        (file, 0) if file.is_empty() => String::new(),
+        (_, 0) => String::new(),
         (file, line) => format!("  {file}:{line}"),
     };
-    let room = (WIDTH - 36).saturating_sub(place.chars().count());
+    let threads = if wait.threads > 1 { format!("  ({} threads)", wait.threads) } else { String::new() };
+    let room = (WIDTH - 36).saturating_sub(place.chars().count() + threads.chars().count());
     let whose = wait.function.as_deref().map(|function| format!("  in {}{place}", fit(function, room))).unwrap_or_default();
-    format!("  {}  {call:16}{whose}", right(&unit.show(wait.nanos), 9))
+    let mut out = vec![format!("  {}  {call:16}{whose}{threads}", right(&unit.show(wait.nanos), 9))];
+    if several {
+        let line = |place: &view::PlaceView| {
+            let (share, at) = (right(&percent(place.nanos, wait.nanos), 4), format!("{}:{}", name(&place.file), place.line));
+            format!("  {}  {:16}  {share} at {}", right(&unit.show(place.nanos), 9), "", fit(&at, WIDTH - 42))
+        };
+        out.extend(wait.places.iter().map(line));
+    }
+    out
 }
 
 /// Who answers a call, and what it did meanwhile where no span of it says so.
@@ -123,7 +238,7 @@ fn callee_lines(callee: &view::CalleeView, style: Style) -> Vec<String> {
     let longest = callee.waits.iter().map(|wait| wait.nanos).chain([callee.weight_nanos]).max().unwrap_or_default();
     let unit = TimeUnit::of(longest);
     for wait in callee.waits.iter().take(CALLEE_FRAMES_SHOWN) {
-        out.push(wait_line(wait, unit));
+        out.extend(wait_lines(wait, unit));
     }
     if callee.samples > 0 {
         let samples = counted(callee.samples, "sample", "samples");
@@ -144,6 +259,56 @@ fn how_known(states: &view::StatesView) -> &'static str {
         ("samples", _) => "≈ an estimate, from samples and from waits that were looked at",
         _ => "incomplete: records of a journal or of switches were lost",
     }
+}
+
+/// Functions as rows of a table, with its head.
+fn frame_rows(frames: &[view::TopFrameView], style: Style) -> Vec<String> {
+    if frames.is_empty() {
+        return Vec::new();
+    }
+    let unit = TimeUnit::of(frames.iter().map(|f| f.total_nanos).max().unwrap_or_default());
+    let mut out = vec![style.faint(&format!("  {}  {}  function", right("self", 9), right("total", 9)))];
+    for frame in frames {
+        // One that stands twice in a stack is on two lines at once.
+        let are_apart = frame.lines.iter().map(|line| line.total_nanos).sum::<i64>() <= frame.total_nanos;
+        let lines: Vec<String> = match &frame.lines[..] {
+            // Where one line has nearly all, it says enough.
+            [most, second, ..] if frame.whose == "program" && second.total_nanos * 5 >= most.total_nanos && are_apart => {
+                frame.lines.iter().map(|line| format!("{} ({})", line.line, percent(line.total_nanos, frame.total_nanos))).collect()
+            }
+            _ => vec![frame.line.to_string()],
+        };
+        let file = frame.file.rsplit('/').next().unwrap_or_default();
+        let place = if file.is_empty() { String::new() } else { format!("  {file}:{}", lines.join(", ")) };
+        let room = WIDTH.saturating_sub(26 + frame.handle.len() + place.chars().count()).max(20);
+        out.push(format!(
+            "  {}  {}  {} {}{}",
+            right(&unit.show(frame.self_nanos), 9),
+            right(&unit.show(frame.total_nanos), 9),
+            style.handle(&frame.handle),
+            fit(&function_words(&frame.function, frame.runtime), room),
+            style.faint(&place)
+        ));
+    }
+    out
+}
+
+/// What each state is, how long it was, and what it means.
+fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'static str)> {
+    let missing = if states.evidence == "samples" { "short waits, runnable, or not seen" } else { "no record says what it did" };
+    let mut rows = vec![
+        ("on-CPU".to_owned(), states.on_cpu_nanos, "running code of its own"),
+        ("runnable".to_owned(), states.runnable_nanos, "ready, and others had the CPUs"),
+        ("in child".to_owned(), states.in_child_nanos, "covered by child spans"),
+    ];
+    rows.extend(states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {kind}"), nanos, blocked_on(kind))));
+    rows.extend([
+        ("blocked: not seen".to_owned(), states.blocked_unseen_nanos, "on what was not looked at: short waits"),
+        ("awaiting".to_owned(), states.awaiting_nanos, "open, and no thread works for it"),
+        ("remote".to_owned(), states.remote_nanos, "the network or another host works for it"),
+        ("unaccounted".to_owned(), states.unaccounted_nanos, missing),
+    ]);
+    rows
 }
 
 /// The states that occurred: of the span itself, and with its descendants where it has some.
@@ -235,9 +400,7 @@ fn text(view: &view::SpanView, style: Style) -> String {
         out.push(String::new());
         out.push(style.strong("WAITS"));
         let unit = TimeUnit::of(view.waits.iter().map(|wait| wait.nanos).max().unwrap_or_default());
-        for wait in &view.waits {
-            out.push(wait_line(wait, unit));
-        }
+        out.extend(view.waits.iter().flat_map(|wait| wait_lines(wait, unit)));
     }
     if let Some(callee) = &view.callee {
         out.push(String::new());
@@ -267,7 +430,8 @@ fn text(view: &view::SpanView, style: Style) -> String {
     out.push(format!("  innermost on the critical path for {}", duration(savings.on_path_nanos)));
     out.push(String::new());
     let links = &view.samples.links;
-    let ties = if view.span_id.is_none() {
+    let is_tied = links.record + links.journal + links.label + links.inferred + links.ambiguous > 0;
+    let ties = if view.span_id.is_none() || (view.samples.own > 0 && !is_tied) {
         "tied to it by its process".to_owned()
     } else {
         let exact = match (links.record + links.journal, links.label) {
@@ -290,24 +454,7 @@ fn text(view: &view::SpanView, style: Style) -> String {
         out.push(format!("  {}", same_name_line(&view.recording, all)));
     }
     if !view.top_frames.is_empty() {
-        let unit = TimeUnit::of(view.top_frames.iter().map(|f| f.total_nanos).max().unwrap_or_default());
-        out.push(style.faint(&format!("  {}  {}  function", right("self", 9), right("total", 9))));
-        for frame in &view.top_frames {
-            let place = if frame.file.is_empty() {
-                String::new()
-            } else {
-                format!("  {}:{}", frame.file.rsplit('/').next().unwrap_or_default(), frame.line)
-            };
-            let room = WIDTH.saturating_sub(26 + frame.handle.len() + place.chars().count()).max(20);
-            out.push(format!(
-                "  {}  {}  {} {}{}",
-                right(&unit.show(frame.self_nanos), 9),
-                right(&unit.show(frame.total_nanos), 9),
-                style.handle(&frame.handle),
-                fit(&function_words(&frame.function, frame.runtime), room),
-                style.faint(&place)
-            ));
-        }
+        out.extend(frame_rows(&view.top_frames, style));
     }
     if let Some(usage) = view.process.as_ref().and_then(|process| process.usage.as_ref()) {
         out.push(String::new());

@@ -15,6 +15,9 @@ const QUALITY_SHOWN: usize = 6;
 
 /// The whole answer.
 pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
+    if let Some(attached) = &view.attached {
+        return answer_of_attached(view, attached, style);
+    }
     let mut out = String::new();
     line(&mut out, &headline(view, style));
     // A profile that is sums has no path through time.
@@ -58,6 +61,73 @@ pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
     out
 }
 
+/// Waits and threads in the answer of what was looked at for a while.
+const ATTACHED_SHOWN: usize = 5;
+
+/// The answer of what ran before and after: what it did meanwhile. It did not end, so there is nothing that would have ended earlier,
+/// but for its requests, if it sends spans.
+fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, style: Style) -> String {
+    let mut out = String::new();
+    let pid = attached.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+    let facts = [
+        format!("looked at for {}", duration(view.wall_nanos)),
+        counted(view.processes, "process", "processes"),
+        counted(attached.threads_seen, "thread", "threads"),
+        counted(view.spans, "span", "spans"),
+        counted(view.samples, "sample", "samples"),
+    ];
+    let facts = facts.join("  ");
+    let used = "longpole    process  ".len() + view.recording.len() + pid.len() + 2 + facts.chars().count();
+    let command = fit_command(&view.command, terminal::WIDTH.saturating_sub(used).max(12));
+    let (longpole, recording) = (style.strong("longpole"), style.handle(&view.recording));
+    line(&mut out, &format!("{longpole}  {recording}  process{pid} {command}  {facts}"));
+    let blocked = attached.blocked_nanos.sum().saturating_add(attached.blocked_unseen_nanos);
+    let all = attached.on_cpu_nanos.saturating_add(attached.ready_nanos).saturating_add(blocked);
+    let mut text = format!("{}      on-CPU {}", style.faint("time"), percent(attached.on_cpu_nanos, all));
+    path_part(&mut text, "runnable", attached.ready_nanos, all);
+    let kinds = attached.blocked_nanos.parts().into_iter().chain([("not seen", attached.blocked_unseen_nanos)]);
+    let kinds: Vec<String> = kinds
+        .filter(|(_, nanos)| *nanos > 0 && nanos.saturating_mul(100) >= all)
+        .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, all)))
+        .collect();
+    if !kinds.is_empty() {
+        let _ = write!(text, "  blocked {} ({})", percent(blocked, all), kinds.join(", "));
+    }
+    line(&mut out, &format!("{text} {}", style.faint("of the time of its threads, added up")));
+    for text in usage_lines(&view.usage, style) {
+        line(&mut out, &text);
+    }
+    if !view.functions.is_empty() {
+        line(&mut out, "");
+        function_table(&mut out, view, style);
+    }
+    if !attached.waits.is_empty() {
+        line(&mut out, "");
+        line(&mut out, &style.strong("WAITS"));
+        let unit = TimeUnit::of(attached.waits.iter().map(|wait| wait.nanos).max().unwrap_or_default());
+        let shown = attached.waits.iter().take(ATTACHED_SHOWN);
+        shown.flat_map(|wait| super::span::wait_lines(wait, unit)).for_each(|text| line(&mut out, &text));
+    }
+    if !attached.threads.is_empty() {
+        line(&mut out, "");
+        super::code::thread_rows(&attached.threads, ATTACHED_SHOWN, view.spans > 0, style).iter().for_each(|text| line(&mut out, text));
+        let more = attached.threads_seen.saturating_sub(ATTACHED_SHOWN as u64);
+        if more > 0 {
+            line(&mut out, &style.faint(&format!("… {} more ({} threads {})", count(more), own_name(), view.recording)));
+        }
+    }
+    if view.spans > 0 && !view.poles.is_empty() {
+        line(&mut out, "");
+        pole_table(&mut out, &view.poles, view.poles.len().min(POLES_SHOWN), style);
+    }
+    line(&mut out, "");
+    for text in quality_lines(view, style) {
+        line(&mut out, &text);
+    }
+    line(&mut out, &next_line(view, style));
+    out
+}
+
 fn line(out: &mut String, text: &str) {
     out.push_str(text.trim_end());
     out.push('\n');
@@ -90,14 +160,22 @@ fn headline(view: &view::SummaryView, style: Style) -> String {
     }
     let facts = facts.join("  ");
     let room = terminal::WIDTH.saturating_sub("longpole  ".len() + view.recording.len() + 4 + facts.chars().count()).max(12);
-    format!("{}  {}  {}  {facts}", style.strong("longpole"), style.handle(&view.recording), fit(&command_words(&view.command), room))
+    format!("{}  {}  {}  {facts}", style.strong("longpole"), style.handle(&view.recording), fit_command(&view.command, room))
+}
+
+/// [`command_words`] of at most so many characters: of a program given as text the beginning says most, of others both ends.
+pub(crate) fn fit_command(command: &[String], width: usize) -> String {
+    let words = command_words(command);
+    if command.iter().any(|word| word.contains('\n')) { cut(&words, width) } else { fit(&words, width) }
 }
 
 /// The command as it is known by: its program without the folder, and its arguments.
 pub(crate) fn command_words(command: &[String]) -> String {
     let Some((program, arguments)) = command.split_first() else { return String::new() };
     let name = program.rsplit('/').find(|part| !part.is_empty()).unwrap_or(program);
-    std::iter::once(name).chain(arguments.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
+    // A program given as text has many lines; each argument is known by its first.
+    let words = arguments.iter().map(|word| terminal::first_line(word));
+    std::iter::once(name.to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// `exit 0`, `killed by signal 9`, `still running`.
@@ -259,16 +337,21 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
         let limit = pole.limited_by.as_ref();
         let limit = limit.map(|limit| format!("then {} ({}) ends last", fit(&limit.name, LIMIT_WIDTH), limit.handle));
         let function = pole.reason.function.as_deref();
+        let mostly_in = pole.reason.mostly_in.as_deref();
+        let names = [mostly_in, function];
         let room = terminal::WIDTH - indent;
         let beside = limit.as_ref().map_or(0, |limit| "; ".len() + limit.chars().count());
         let mut below = |text: &str| line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
         match limit {
             // On one line where both fit.
-            Some(limit) if least_width(&why, function) + beside <= room => {
-                below(&format!("{}; {limit}", fit_reason(why, function, room - beside)));
+            Some(limit) if least_width(&why, &names) + beside <= room => {
+                below(&fit(&format!("{}; {limit}", fit_reason(why, &names, room - beside)), room));
             }
             limit => {
-                below(&fit_reason(why, function, room));
+                let short = fit_reason(why.clone(), &names, room);
+                // On two lines there is room for whole names.
+                let parts = if short.chars().count() <= room { vec![short] } else { fold(&why, room) };
+                parts.iter().for_each(|part| below(part));
                 limit.iter().for_each(|limit| below(limit));
             }
         }
@@ -286,21 +369,22 @@ const STATES_REASONS: [&str; 3] = ["on_cpu", "waits", "mixed"];
 const FUNCTION_WIDTH_MIN: usize = 20;
 
 /// Characters that a reason cannot do without.
-fn least_width(reason: &str, function: Option<&str>) -> usize {
-    let spare = function.map_or(0, |function| function.chars().count().saturating_sub(FUNCTION_WIDTH_MIN));
-    reason.chars().count() - spare
+fn least_width(reason: &str, names: &[Option<&str>]) -> usize {
+    let spare = |name: &str| name.chars().count().saturating_sub(FUNCTION_WIDTH_MIN);
+    reason.chars().count() - names.iter().flatten().map(|name| spare(name)).sum::<usize>()
 }
 
-/// A reason in so many characters. What gives way in a long one is the beginning of the function's name, where its module stands.
-fn fit_reason(reason: String, function: Option<&str>, width: usize) -> String {
-    let beyond = reason.chars().count().saturating_sub(width);
-    match function.filter(|_| beyond > 0) {
-        Some(function) => {
-            let left = function.chars().count().saturating_sub(beyond).max(FUNCTION_WIDTH_MIN);
-            fit(&reason.replacen(function, &end_of(function, left), 1), width)
+/// A reason in so many characters, if it can be. What gives way in a long one is the beginning of the names of its functions, where
+/// their modules stand; of the first name first.
+fn fit_reason(mut reason: String, names: &[Option<&str>], width: usize) -> String {
+    for name in names.iter().flatten() {
+        let beyond = reason.chars().count().saturating_sub(width);
+        if beyond > 0 {
+            let left = name.chars().count().saturating_sub(beyond).max(FUNCTION_WIDTH_MIN);
+            reason = reason.replacen(name, &end_of(name, left), 1);
         }
-        None => fit(&reason, width),
     }
+    reason
 }
 
 /// Functions named of a process.
@@ -332,7 +416,7 @@ fn function_table(out: &mut String, view: &view::SummaryView, style: Style) {
         let text = format!(
             "{} {}{}{}{}",
             style.handle(&pad(&function.handle, handle_width)),
-            pad(&fit(&function.function, name_width), name_width),
+            pad(&terminal::function_words(&function.function, function.runtime), name_width),
             style.strong(&right(&unit.show(function.self_nanos), 12)),
             right(&percent(function.self_nanos, view.weight_nanos), 12),
             right(&unit.show(function.total_nanos), 12),
@@ -424,7 +508,11 @@ fn fold(text: &str, width: usize) -> Vec<String> {
 fn next_line(view: &view::SummaryView, style: Style) -> String {
     let (own, recording) = (own_name(), &view.recording);
     let mut next = Vec::new();
-    if !view.functions.is_empty() {
+    if view.attached.is_some() {
+        next.push(format!("{own} top {recording} --wall"));
+        next.push(format!("{own} flame {recording} --wall"));
+        next.push(format!("{own} threads {recording}"));
+    } else if !view.functions.is_empty() {
         next.push(format!("{own} top {recording}"));
         next.push(format!("{own} flame {recording}"));
     } else if let Some(pole) = view.poles.first() {

@@ -45,6 +45,10 @@ fn a_service_shows_its_code_and_its_waits_and_never_notices() {
     let answer = json(longpole(&store).args(["attach", "-p", &service.pid(), "-d", "1", "--format", "json"]));
     assert_eq!((answer["processes"].as_u64(), answer["exit"].is_null()), (Some(2), true), "{answer}");
     assert!(answer["samples"].as_u64().unwrap() > 50, "{answer}");
+    let attached = &answer["attached"];
+    assert_eq!((attached["pid"].as_u64(), attached["threads_seen"].as_u64()), (Some(u64::from(service.shell.id())), Some(2)), "{answer}");
+    assert!(attached["blocked_nanos"]["sleep"].as_f64().unwrap() > 0.9e9, "{answer}");
+    assert!(!answer["functions"].as_array().unwrap().is_empty() && attached["waits"][0]["kind"] == "sleep", "{answer}");
     let threads = json(longpole(&store).args(["threads", "--format", "json"]));
     let of = |pid: u32| -> &Value { threads["threads"].as_array().unwrap().iter().find(|thread| thread["pid"] == pid).unwrap() };
     let sleeper = of(service.sleeper);
@@ -76,7 +80,8 @@ fn it_ends_by_ctrl_c_and_by_the_end_of_the_process() {
         let mut answer = String::new();
         attached.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
         assert!(attached.wait().unwrap().success());
-        assert!(answer.contains("LONG POLES"), "{answer}");
+        // It did not end: there is nothing that would have ended earlier.
+        assert!(answer.contains("looked at for") && answer.contains("THREAD") && !answer.contains("LONG POLES"), "{answer}");
     }
 }
 

@@ -6,6 +6,7 @@
 mod support;
 
 mod account_for_the_time;
+mod ask_about_a_function;
 mod ask_in_sql;
 mod attach_to_a_process;
 mod deploy_with_pulumi;

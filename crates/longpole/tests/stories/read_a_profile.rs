@@ -18,7 +18,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn top(store: &Path, what: &Path) -> Value {
-    json(longpole(store).arg("top").arg(what).args(["--limit", "0", "--format", "json"]))
+    json(longpole(store).arg("top").arg(what).args(["--limit", "0", "--all-functions", "--format", "json"]))
 }
 
 /// Samples in a function itself: all stand for the same time.
@@ -159,7 +159,7 @@ fn a_profile_of_go_has_the_figures_of_its_own_tool() {
     assert!(text.contains("HOT FUNCTIONS") && !text.contains("saves(0)") && !text.contains("0 spans"), "{text}");
     // Kept, it says the same.
     assert!(longpole(&store).arg("import").arg(&file).stdout(Stdio::null()).status().unwrap().success());
-    let kept = json(longpole(&store).args(["top", "--limit", "0", "--format", "json"]));
+    let kept = json(longpole(&store).args(["top", "--limit", "0", "--all-functions", "--format", "json"]));
     assert_eq!(kept["functions"], ours["functions"]);
     let spans = json(longpole(&store).args(["sql", "--format", "json", "SELECT count(*) AS n FROM samples WHERE span_id IS NOT NULL"]));
     assert!(spans["rows"][0]["n"].as_u64().unwrap() > 10, "the labels that name a span are gone");

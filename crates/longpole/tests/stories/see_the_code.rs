@@ -220,7 +220,7 @@ pub(crate) fn the_shares_are_right(samples: &Samples, runtime: &str, took: &BTre
 }
 
 /// Pythons of this machine that are known: the system's, and those of pyenv.
-fn pythons() -> Vec<PathBuf> {
+pub(crate) fn pythons() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").unwrap_or_default();
     let pyenv = std::fs::read_dir(Path::new(&home).join(".pyenv/versions")).into_iter().flatten().flatten();
     let all = [PathBuf::from("/usr/bin/python3")].into_iter().chain(pyenv.map(|entry| entry.path().join("bin/python3")));
