@@ -6,12 +6,13 @@ import {
   decodePoles,
   decodeRecordings,
   decodeRefusal,
+  decodeSource,
   decodeSpan,
   decodeSummary,
   decodeTree,
 } from './decode';
 import { ApiError, type FailureKind } from './error';
-import type { Flame, FlameTime, Frame, Poles, Recording, Span, Summary, Tree } from './types';
+import type { Flame, FlameTime, Frame, Poles, Recording, Source, Span, Summary, Tree } from './types';
 
 /**
  * Takes the token out of the address, so that it is in no bookmark and no screenshot. The cookie that the server set with this page speaks for us
@@ -75,4 +76,6 @@ export const api = {
     get(at(recording, `/flame?${new URLSearchParams({ ...(span === null ? {} : { span }), time })}`), decodeFlame, signal),
   frame: (recording: string, handle: string, signal: AbortSignal): Promise<Frame> =>
     get(at(recording, `/frames/${encodeURIComponent(handle)}`), decodeFrame, signal),
+  source: (recording: string, handle: string, signal: AbortSignal): Promise<Source> =>
+    get(at(recording, `/frames/${encodeURIComponent(handle)}/source`), decodeSource, signal),
 };

@@ -24,6 +24,8 @@ import {
   type QualityNote,
   type Recording,
   type SampleLinks,
+  SOURCE_STATES,
+  type Source,
   type Span,
   STATE_EVIDENCE,
   type States,
@@ -429,6 +431,11 @@ function wait(cursor: Cursor): Wait {
     syscall: cursor.field('syscall').orNull((c) => c.string()),
     function: cursor.field('function').orNull((c) => c.string()),
     nanos: cursor.field('nanos').nanos(),
+    places: cursor.field('places').list((c) => ({
+      file: c.field('file').string(),
+      line: c.field('line').count(),
+      nanos: c.field('nanos').nanos(),
+    })),
   };
 }
 
@@ -583,16 +590,35 @@ export function decodeFrame(document: unknown): Frame {
     samples: cursor.field('samples').count(),
     totalNanos: cursor.field('total_nanos').nanos(),
     selfNanos: cursor.field('self_nanos').nanos(),
+    waits: cursor.field('waits').count(),
+    waitedNanos: cursor.field('waited_nanos').nanos(),
     spans: cursor.field('spans').list((c) => ({
       handle: c.field('handle').string(),
       service: c.field('service').string(),
       name: c.field('name').string(),
       samples: c.field('samples').count(),
       totalNanos: c.field('total_nanos').nanos(),
+      waitedNanos: c.field('waited_nanos').nanos(),
       share: c.field('share').number(),
     })),
     unlinkedSamples: cursor.field('unlinked_samples').count(),
     spansTruncated: cursor.field('truncated').field('spans').count(),
+  };
+}
+
+/** `/api/recordings/{rec}/frames/{handle}/source`. */
+export function decodeSource(document: unknown): Source {
+  const cursor = new Cursor(document, 'source');
+  return {
+    state: oneOf(cursor.field('state'), SOURCE_STATES),
+    detail: cursor.field('detail').orNull((c) => c.string()),
+    lines: cursor.field('lines').list((c) => ({
+      line: c.field('line').count(),
+      text: c.field('text').orNull((text) => text.string()),
+      totalNanos: c.field('total_nanos').nanos(),
+      selfNanos: c.field('self_nanos').nanos(),
+      waitedNanos: c.field('waited_nanos').nanos(),
+    })),
   };
 }
 

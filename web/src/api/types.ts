@@ -217,6 +217,8 @@ export interface Wait {
   /** The function of the program that waits; `null` where its stack is not known. */
   readonly function: string | null;
   readonly nanos: Nanos;
+  /** Its lines with waits, longest first. */
+  readonly places: readonly { readonly file: string; readonly line: number; readonly nanos: Nanos }[];
 }
 
 /** What a process used; a number that is `null` was not seen. */
@@ -324,7 +326,7 @@ export interface Flame {
   readonly line: Uint32Array;
 }
 
-/** A function, and the spans whose own samples contain it. */
+/** A function, and the spans whose own samples or waits contain it. */
 export interface Frame {
   readonly recording: string;
   readonly handle: string;
@@ -333,6 +335,9 @@ export interface Frame {
   readonly samples: number;
   readonly totalNanos: Nanos;
   readonly selfNanos: Nanos;
+  /** Waits that contain it, and how long they were, of all threads added up. */
+  readonly waits: number;
+  readonly waitedNanos: Nanos;
   readonly spans: readonly FrameSpan[];
   readonly unlinkedSamples: number;
   readonly spansTruncated: number;
@@ -344,6 +349,30 @@ export interface FrameSpan {
   readonly name: string;
   readonly samples: number;
   readonly totalNanos: Nanos;
+  /** Its own waits that contain the function. */
+  readonly waitedNanos: Nanos;
   /** Of the span's own samples, those that contain the function: 0 to 1. */
   readonly share: number;
+}
+
+export const SOURCE_STATES = ['read', 'changed', 'missing', 'unknown'] as const;
+export type SourceState = (typeof SOURCE_STATES)[number];
+
+/** The lines of a function that have time, and those around them. */
+export interface Source {
+  readonly state: SourceState;
+  /** Why it is not simply read. */
+  readonly detail: string | null;
+  readonly lines: readonly SourceLine[];
+}
+
+export interface SourceLine {
+  readonly line: number;
+  /** `null` where the file is not there, or ends before it. */
+  readonly text: string | null;
+  /** On CPUs there, and in what is called from there. */
+  readonly totalNanos: Nanos;
+  /** On CPUs there itself. */
+  readonly selfNanos: Nanos;
+  readonly waitedNanos: Nanos;
 }

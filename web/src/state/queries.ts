@@ -64,3 +64,10 @@ export const frameQuery = (recording: string, handle: string) =>
     queryFn: ({ signal }) => api.frame(recording, handle, signal),
     ...SEALED,
   });
+
+/** Not kept: the file may be changed meanwhile. */
+export const sourceQuery = (recording: string, handle: string) =>
+  queryOptions({
+    queryKey: [recording, 'source', handle],
+    queryFn: ({ signal }) => api.source(recording, handle, signal),
+  });

@@ -499,7 +499,7 @@ function spanDocument(rows, index, path, frames, base) {
       return { trace_id: hex(1, 32), span_id: hex(target + 20, 16), handle: target < 0 ? null : `s${target + 1}` };
     }),
     states: statesOf(rows, index),
-    waits: row.waits.map(({ kind, syscall, function: name, nanos }) => ({ kind, syscall, function: name, nanos })),
+    waits: row.waits.map(({ kind, syscall, function: name, nanos }) => ({ kind, syscall, function: name, nanos, places: [] })),
     samples: { own: row.samples, with_descendants: withDescendants, links: linksOf(rows, index, index + 1) },
     few_samples: row.samples < FEW_SAMPLES,
     savings: { ...savings, on_path_nanos },
@@ -582,6 +582,7 @@ function frameDocument(rows, frames, handle, base) {
         name: row.name,
         samples,
         total_nanos: samples * PERIOD_NANOS,
+        waited_nanos: 0,
         share: row.samples > 0 ? samples / row.samples : 0,
       };
     })
@@ -595,6 +596,8 @@ function frameDocument(rows, frames, handle, base) {
     samples: found.total,
     total_nanos: found.total * PERIOD_NANOS,
     self_nanos: found.self * PERIOD_NANOS,
+    waits: 0,
+    waited_nanos: 0,
     spans: spans.slice(0, 100),
     unlinked_samples: 0,
     truncated: { spans: Math.max(0, spans.length - 100) },

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { counted, formatDuration, formatShare } from '../../logic/format';
-import { frameQuery } from '../../state/queries';
+import { frameQuery, sourceQuery } from '../../state/queries';
 import type { SelectionActions } from '../../state/selection';
 import { CloseIcon } from '../parts/icons';
 import { Failure, Skeleton } from '../parts/notice';
@@ -33,6 +34,7 @@ export function FrameCard({
             {data.samples === 0
               ? 'never caught on a CPU'
               : `on-CPU in the whole run: ${formatDuration(data.totalNanos)} total, ${formatDuration(data.selfNanos)} self, ${counted(data.samples, 'sample')}`}
+            {data.waits > 0 && ` · blocked ${formatDuration(data.waitedNanos)}, ${counted(data.waits, 'wait')}`}
           </small>
         </h3>
         <IconButton label="Drop the function" shortcut="Esc" onClick={() => actions.selectFrame(null)}>
@@ -41,8 +43,8 @@ export function FrameCard({
       </div>
       <p>
         {data.spans.length === 0
-          ? 'It was only seen waiting, so no span has a sample with it.'
-          : `It ran in ${counted(data.spans.length + data.spansTruncated, 'span')}, as a share of their own samples:`}
+          ? 'No span has a sample or a wait with it.'
+          : `It ran or waited in ${counted(data.spans.length + data.spansTruncated, 'span')}, on-CPU as a share of their own samples:`}
       </p>
       <ul className={css.frameSpans} aria-label="Spans with the function">
         {data.spans.map((span) => (
@@ -61,7 +63,8 @@ export function FrameCard({
                 <span style={{ width: `${span.share * 100}%` }} />
               </span>
               <span className={css.right}>
-                {formatShare(span.share)} <span className={css.muted}>{formatDuration(span.totalNanos)}</span>
+                {span.samples === 0 ? 'blocked' : formatShare(span.share)}{' '}
+                <span className={css.muted}>{formatDuration(span.samples === 0 ? span.waitedNanos : span.totalNanos)}</span>
               </span>
             </button>
           </li>
@@ -73,6 +76,49 @@ export function FrameCard({
           {data.unlinkedSamples > 0 && `${counted(data.unlinkedSamples, 'sample')} with it could be tied to no span.`}
         </p>
       )}
+      {data.file !== '' && <SourceOfFrame key={handle} recording={recording} handle={handle} />}
     </section>
+  );
+}
+
+/** The lines of the function that have time, when they are asked for. */
+function SourceOfFrame({ recording, handle }: { readonly recording: string; readonly handle: string }) {
+  const [isOpen, setOpen] = useState(false);
+  const { data, error, refetch } = useQuery({ ...sourceQuery(recording, handle), enabled: isOpen });
+  return (
+    <details className={css.source} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Source, line by line</summary>
+      {error !== null && <Failure error={error} retry={() => refetch()} />}
+      {isOpen && error === null && data === undefined && <Skeleton lines={3} label="Loading the source" />}
+      {data !== undefined && (
+        <>
+          {data.detail !== null && <p>{data.detail}</p>}
+          <table>
+            <thead>
+              <tr>
+                <th className={css.number}>Self</th>
+                <th className={css.number}>Total</th>
+                <th className={css.number}>Blocked</th>
+                <th className={css.number}>Line</th>
+                <th>Source</th>
+              </tr>
+            </thead>
+            <tbody>
+              {data.lines.map((line) => (
+                <tr key={line.line}>
+                  <td className={css.number}>{line.selfNanos > 0 && formatDuration(line.selfNanos)}</td>
+                  <td className={css.number}>{line.totalNanos > 0 && formatDuration(line.totalNanos)}</td>
+                  <td className={css.number}>{line.waitedNanos > 0 && formatDuration(line.waitedNanos)}</td>
+                  <td className={`${css.number} ${css.muted}`}>{line.line}</td>
+                  <td>
+                    <code>{line.text}</code>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </>
+      )}
+    </details>
   );
 }

@@ -1,5 +1,5 @@
 import type { Span } from '../../api/types';
-import { formatDuration } from '../../logic/format';
+import { formatDuration, formatShare } from '../../logic/format';
 import { blockedOn, labelOfWait } from '../../logic/states';
 import { Name } from '../parts/name';
 import parts from '../parts/parts.module.css';
@@ -24,7 +24,7 @@ export function Waits({ waits }: { readonly waits: Span['waits'] }) {
           </tr>
         </thead>
         <tbody>
-          {waits.map(({ kind, syscall, function: name, nanos }, index) => (
+          {waits.map(({ kind, syscall, function: name, nanos, places }, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: waits may be alike, and the list never changes
             <tr key={index}>
               <td className={css.number}>{formatDuration(nanos)}</td>
@@ -40,6 +40,13 @@ export function Waits({ waits }: { readonly waits: Span['waits'] }) {
                     <Name text={name} />
                   </code>
                 )}
+                {places.map(({ file, line, nanos: there }) => (
+                  <small key={`${file}:${line}`} className={css.muted} title={file}>
+                    {' '}
+                    {file.slice(file.lastIndexOf('/') + 1)}:{line}
+                    {places.length > 1 && ` (${formatShare(there / nanos)})`}
+                  </small>
+                ))}
               </td>
             </tr>
           ))}
