@@ -15,6 +15,7 @@ use std::fs;
 
 use longpole_model::ThreadTotals;
 
+use crate::living::Living;
 use crate::stacks::NumberMap;
 
 /// Shortest time between two looks.
@@ -62,6 +63,8 @@ struct Known {
 struct KnownThread {
     name: String,
     schedule: Option<Schedule>,
+    /// What was counted of it before the recording began.
+    before: ThreadTotals,
     /// Whether it slept when it was looked at, and when it was last seen to.
     asleep: Option<u64>,
 }
@@ -88,6 +91,21 @@ impl Watch {
             known.insert(root, Known { start: stat.start, program: stat.program, name: stat.name, threads: NumberMap::default() });
         }
         Watch { root, known }
+    }
+
+    /// Watches a tree that runs already, and all that it starts.
+    pub(crate) fn of_running(tree: &[Living]) -> Watch {
+        let mut known = NumberMap::default();
+        for process in tree {
+            let Some(stat) = Stat::of_process(process.pid) else { continue };
+            let thread = |tid: u32, name: &String| {
+                let before = Schedule::read(process.pid, tid).map(|schedule| schedule.totals).unwrap_or_default();
+                (tid, KnownThread { name: name.clone(), before, ..KnownThread::default() })
+            };
+            let threads = process.threads.iter().map(|it| thread(it.tid, &it.name)).collect();
+            known.insert(process.pid, Known { start: stat.start, program: stat.program, name: stat.name, threads });
+        }
+        Watch { root: tree.first().map_or(0, |root| root.pid), known }
     }
 
     /// How long to wait for the next look after one that took so long.
@@ -177,9 +195,7 @@ impl Watch {
 
     /// The totals of all that live.
     pub(crate) fn totals(&self) -> impl Iterator<Item = (u32, u32, ThreadTotals)> {
-        self.known
-            .iter()
-            .flat_map(|(pid, known)| known.threads.iter().filter_map(|(tid, thread)| Some((*pid, *tid, thread.schedule?.totals))))
+        self.known.iter().flat_map(|(pid, known)| known.threads.iter().filter_map(|(tid, thread)| Some((*pid, *tid, thread.totals()?))))
     }
 }
 
@@ -215,7 +231,16 @@ impl KnownThread {
 
     fn end(mut self, pid: u32, tid: u32, changes: &mut Vec<Change>) {
         self.wake(pid, tid, changes);
-        changes.push(Change::Ended { pid, tid, totals: self.schedule.map(|schedule| schedule.totals) });
+        changes.push(Change::Ended { pid, tid, totals: self.totals() });
+    }
+
+    /// What was counted of it since the recording began, as of the last look.
+    fn totals(&self) -> Option<ThreadTotals> {
+        let ThreadTotals { on_cpu_nanos, ready_nanos } = self.schedule?.totals;
+        Some(ThreadTotals {
+            on_cpu_nanos: on_cpu_nanos.saturating_sub(self.before.on_cpu_nanos),
+            ready_nanos: ready_nanos.saturating_sub(self.before.ready_nanos),
+        })
     }
 }
 

@@ -48,7 +48,7 @@ pub struct Thread {
 }
 
 /// What the kernel's scheduler counts of a thread, as of the last look at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadTotals {
     /// On a CPU, in nanoseconds.
     pub on_cpu_nanos: u64,

@@ -11,6 +11,7 @@
 //! User space is looked at by registers and stack bytes, which every user may at `kernel.perf_event_paranoid` 2. Whoever may look into
 //! the kernel as well (1, or CAP_PERFMON) is given its call chain beside them.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
@@ -178,6 +179,7 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
         count_lost: true,
         on_exec: matches!(target, Target::Waiting(_)),
         kernel: if options.kernel { Ok(()) } else { Err(Refused { reason: "nobody asked for it".to_owned(), remedy: String::new() }) },
+        closed: BTreeSet::new(),
     };
     if let Some(max) = read_number("/proc/sys/kernel/perf_event_max_sample_rate").and_then(|max| u32::try_from(max).ok())
         && wanted.rate_hz > max.max(1)
@@ -200,7 +202,11 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
         match open_with(target, &cpus, &mut wanted, sampler_pages, tracker_pages, &mut losses) {
             Ok(streams) => {
                 let deeper = Deeper::new(&streams, &wanted, sampler_pages * page);
-                let Wanted { clock, rate_hz, kernel, .. } = wanted;
+                let Wanted { clock, rate_hz, kernel, closed, .. } = wanted;
+                if !closed.is_empty() {
+                    let detail = "threads of other users' processes are not sampled; run longpole as root, or with CAP_PERFMON";
+                    losses.push(Loss::new(LossKind::ProfilingRefused, closed.len() as u64, detail));
+                }
                 return Ok(Opened { streams, clock, rate_hz, deeper, kernel, losses });
             }
             Err(Failure::Ring(error)) => last_refusal = Some(refuse_ring(&error)),
@@ -224,6 +230,8 @@ pub(crate) struct Wanted {
     pub(crate) on_exec: bool,
     /// Whether to look into the kernel; if not, why.
     pub(crate) kernel: Result<(), Refused>,
+    /// Threads that run already and may not be looked at.
+    closed: BTreeSet<u32>,
 }
 
 impl Wanted {
@@ -292,6 +300,10 @@ fn open_with(
                     Ok(other) => others.push(other),
                     // The thread ended since it was listed.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    // Another user's program that this tree runs, as sudo does. The rest of the tree is worth having.
+                    Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {
+                        wanted.closed.insert(tid);
+                    }
                     Err(error) => return Err(Failure::Event(error)),
                 }
             }
@@ -501,7 +513,7 @@ fn explain(error: &io::Error, clock: SampleClock, paranoid: Option<i64>, is_filt
         Some(libc::EPERM | libc::ENOSYS) if paranoid.is_some() => blocked(),
         Some(libc::EACCES) => (
             format!("the kernel forbids to sample this process ({said}), as it does for a process of another user"),
-            "run longpole as the user that the command runs as".to_owned(),
+            "run longpole as the user that it runs as".to_owned(),
         ),
         Some(libc::ENOSYS | libc::EPERM) => (
             "this kernel has no performance events (built without CONFIG_PERF_EVENTS, or a sandbox that emulates Linux)".to_owned(),
@@ -511,7 +523,7 @@ fn explain(error: &io::Error, clock: SampleClock, paranoid: Option<i64>, is_filt
             (format!("this kernel cannot sample by {clock} ({said})"), "sample by cpu-clock, or record on another kernel".to_owned())
         }
         Some(libc::EMFILE | libc::ENFILE) => too_many_files(),
-        Some(libc::ESRCH) => ("the command ended before it could be sampled".to_owned(), String::new()),
+        Some(libc::ESRCH) => ("it ended before it could be sampled".to_owned(), String::new()),
         Some(libc::EINVAL | libc::E2BIG) => (
             format!("this kernel does not know what longpole asks of it ({said}); it needs Linux 4.3 or newer"),
             "record on a newer kernel".to_owned(),

@@ -76,7 +76,7 @@ int main(void) {
 "#;
 
 /// Has the kernel refuse system calls to the command and to all it starts.
-fn refuse(command: &mut Command, calls: &'static [libc::c_long], error: i32) {
+pub(crate) fn refuse(command: &mut Command, calls: &'static [libc::c_long], error: i32) {
     let statement = |code: u32, value: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: value };
     let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
     for (place, call) in calls.iter().enumerate() {
@@ -99,7 +99,7 @@ fn refuse(command: &mut Command, calls: &'static [libc::c_long], error: i32) {
     unsafe { command.pre_exec(install) };
 }
 
-fn quality<'a>(summary: &'a Value, code: &str) -> Option<&'a str> {
+pub(crate) fn quality<'a>(summary: &'a Value, code: &str) -> Option<&'a str> {
     summary["quality"].as_array().unwrap().iter().find(|note| note["code"] == code)?["detail"].as_str()
 }
 
