@@ -18,6 +18,7 @@ mod demangle;
 mod dwarf;
 pub mod files;
 mod guard;
+pub mod jitdump;
 pub mod kernel;
 mod limits;
 mod load;

@@ -15,7 +15,7 @@ use std::ops::Range;
 use longpole_model::stack::Runtime;
 
 /// Most bytes of a name: signatures of Java can be long; what is longer is cut.
-const NAME_BYTES_MAX: usize = 4096;
+pub(crate) const NAME_BYTES_MAX: usize = 4096;
 
 /// Finds the names of addresses. `addresses` are in ascending order; the answer has a name for each that has one.
 pub fn names(map: &[u8], addresses: &[u64]) -> Vec<Option<String>> {

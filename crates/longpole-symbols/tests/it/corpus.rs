@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{oracle, oracle_kernel, oracle_perf_map, oracle_python};
+use crate::{oracle, oracle_jitdump, oracle_kernel, oracle_perf_map, oracle_python};
 
 fn corpus(name: &str, oracle: impl Fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
@@ -17,6 +17,11 @@ fn corpus(name: &str, oracle: impl Fn(&[u8])) {
 #[test]
 fn elf_dwarf() {
     corpus("elf_dwarf", oracle::elf_dwarf);
+}
+
+#[test]
+fn jitdump() {
+    corpus("jitdump", oracle_jitdump::jitdump);
 }
 
 #[test]

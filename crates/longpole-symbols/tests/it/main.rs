@@ -6,6 +6,7 @@ mod binaries;
 mod corpus;
 mod hostile;
 mod oracle;
+mod oracle_jitdump;
 mod oracle_kernel;
 mod oracle_perf_map;
 mod oracle_python;
