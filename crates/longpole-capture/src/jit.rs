@@ -1,9 +1,12 @@
-//! Code that belongs to no binary: which program made it, and the names it left in `/tmp/perf-PID.map`.
+//! Code that belongs to no binary: which program made it, and the names it left in `/tmp/perf-PID.map` or in a `jit-PID.dump`.
 //!
 //! ```text
 //! first code without a file ─► where would its map lie?      (while the process lives: its root, its own pid, its user)
-//! process ends, executes, or the recording ends ─► map read, locations named
+//! it maps a page of its dump ─► the dump is opened           (that is what the page is for: tools cannot know where else it lies)
+//! process ends, executes, or the recording ends ─► both read, locations named
 //! ```
+//!
+//! A dump says more than a map: when which code came to lie where, and its lines. So it wins where both have a name.
 //!
 //! A directory of another mount namespace is kept open, because it cannot be found again when the process has ended. A map counts
 //! only if it was written since the process was seen, by the process's own user: anybody can put a file into `/tmp`.
@@ -13,20 +16,27 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use longpole_model::stack::Runtime;
-use longpole_model::{AbsAddr, Loss, LossKind};
+use longpole_model::{AbsAddr, Loss, LossKind, Monotonic};
+use longpole_symbols::jitdump::{self, JitDump};
 use longpole_symbols::perf_map::{self, Described};
 
+use crate::maps::open_mapped;
 use crate::perf::record::MapRecord;
 use crate::stacks::{Name, NumberMap, Out, ProgramId, Stacks};
+use crate::sys::perf::monotonic_nanos;
 
 /// Most bytes of a map that are read: a large program writes some tens of megabytes.
 const MAP_BYTES_MAX: u64 = 256 << 20;
 
 /// Most directories of other mount namespaces that are kept open.
 const DIRECTORIES_MAX: usize = 64;
+
+/// Most dumps that are kept open.
+const DUMPS_MAX: usize = 64;
 
 /// How much older than the first look at a process its map may be: it is written while the process is found.
 const MAP_AGE_MAX: Duration = Duration::from_secs(2);
@@ -60,6 +70,13 @@ impl Directory {
     }
 }
 
+/// A file in which a process writes down what it compiles.
+#[derive(Debug)]
+struct Dump {
+    path: String,
+    file: File,
+}
+
 /// A process between two execs.
 #[derive(Debug, Default)]
 struct Program {
@@ -77,6 +94,10 @@ pub(crate) struct Jit {
     /// By pid. Kept when the process has ended, until its turn has come.
     homes: NumberMap<u32, Home>,
     directories: usize,
+    /// By pid, with when it was mapped; a forked process goes on with the code of its parent.
+    dumps: NumberMap<u32, Vec<(u64, Arc<Dump>)>>,
+    /// What is wrong with dumps, since that was last told.
+    faults: Vec<Loss>,
     /// Whether maps are there because this recording asked for them.
     remove: bool,
     /// Samples with code that got no name, by runtime.
@@ -87,18 +108,54 @@ impl Jit {
     /// With `remove`, maps that were read are taken away.
     pub(crate) fn new(remove: bool) -> Jit {
         // Program 0 is that of processes nobody knows.
-        Jit { programs: NumberMap::default(), next: 1, homes: NumberMap::default(), directories: 0, remove, nameless: NumberMap::default() }
+        Jit {
+            programs: NumberMap::default(),
+            next: 1,
+            homes: NumberMap::default(),
+            directories: 0,
+            dumps: NumberMap::default(),
+            faults: Vec::new(),
+            remove,
+            nameless: NumberMap::default(),
+        }
     }
 
-    /// A record of a mapping has arrived. Looks where the process would leave its map while that can be seen.
-    pub(crate) fn mapped(&mut self, pid: u32, map: &MapRecord<'_>) {
+    /// A record of a mapping has arrived. Looks where the process would leave its map while that can be seen, and opens its dump.
+    pub(crate) fn mapped(&mut self, pid: u32, time: u64, map: &MapRecord<'_>) {
         let is_code = map.protection & PROTECTION_EXECUTE != 0;
+        if is_code && is_dump(map.path) {
+            return self.found_dump(pid, time, map);
+        }
         if map.inode != 0 || !is_code || map.path.starts_with(b"[") || self.homes.contains_key(&pid) {
             return;
         }
         if let Some(home) = Home::find(pid, self.directories < DIRECTORIES_MAX) {
             self.directories += usize::from(matches!(home.directory, Directory::Open(_)));
             self.homes.insert(pid, home);
+        }
+    }
+
+    fn found_dump(&mut self, pid: u32, time: u64, map: &MapRecord<'_>) {
+        let path = String::from_utf8_lossy(map.path).into_owned();
+        if self.dumps.get(&pid).is_some_and(|own| own.iter().any(|(_, dump)| dump.path == path)) {
+            return;
+        }
+        let open: usize = self.dumps.values().map(Vec::len).sum();
+        if open >= DUMPS_MAX {
+            let detail = "files of names of compiled code (jit-PID.dump): more than are kept open at a time";
+            return Loss::new(LossKind::SymbolsUnreadable, 1, detail).merge_into(&mut self.faults);
+        }
+        match open_mapped(pid, map) {
+            Ok((file, _)) => self.dumps.entry(pid).or_default().push((time, Arc::new(Dump { path, file }))),
+            // It was too late, or is somebody else's; what ran has no names.
+            Err(absent) => Loss::new(LossKind::SymbolsUnreadable, 1, path + absent.suffix()).merge_into(&mut self.faults),
+        }
+    }
+
+    /// A process was forked: it runs the code of its parent.
+    pub(crate) fn forked(&mut self, pid: u32, parent: u32) {
+        if let Some(dumps) = self.dumps.get(&parent) {
+            self.dumps.insert(pid, dumps.clone());
         }
     }
 
@@ -132,15 +189,24 @@ impl Jit {
     }
 
     /// A process executes a program, or has ended: what it ran before is named.
-    pub(crate) fn over(&mut self, pid: u32, stacks: &mut Stacks, out: &mut Out) {
+    pub(crate) fn over(&mut self, pid: u32, time: u64, stacks: &mut Stacks, out: &mut Out) {
+        // What is mapped by the program that follows may have been found already.
+        let mut dump = None;
+        if let Some(dumps) = self.dumps.get_mut(&pid) {
+            dump = dumps.iter().rfind(|(at, _)| *at <= time).map(|(_, dump)| Arc::clone(dump));
+            dumps.retain(|(at, _)| *at > time);
+            if dumps.is_empty() {
+                self.dumps.remove(&pid);
+            }
+        }
         let Some(program) = self.programs.remove(&pid) else { return };
         let map = self.homes.get(&pid).and_then(Home::read);
-        self.name(&program, map.as_deref().unwrap_or_default(), stacks, out);
+        self.name(pid, &program, map.as_deref().unwrap_or_default(), dump.as_deref(), (stacks, out));
     }
 
     /// A process has ended: nothing more comes of it.
-    pub(crate) fn ended(&mut self, pid: u32, stacks: &mut Stacks, out: &mut Out) {
-        self.over(pid, stacks, out);
+    pub(crate) fn ended(&mut self, pid: u32, time: u64, stacks: &mut Stacks, out: &mut Out) {
+        self.over(pid, time, stacks, out);
         let Some(home) = self.homes.remove(&pid) else { return };
         if self.remove {
             home.remove();
@@ -157,32 +223,48 @@ impl Jit {
         for pid in pids {
             // What still runs goes on writing.
             self.remove = remove && !Path::new(&format!("/proc/{pid}")).exists();
-            self.ended(pid, stacks, out);
+            self.ended(pid, u64::MAX, stacks, out);
         }
         self.remove = remove;
     }
 
-    fn name(&mut self, program: &Program, map: &[u8], stacks: &mut Stacks, out: &mut Out) {
+    fn name(&mut self, pid: u32, program: &Program, map: &[u8], dump: Option<&Dump>, (stacks, out): (&mut Stacks, &mut Out)) {
         let addresses = stacks.unmapped(program.id);
         if addresses.is_empty() {
             return;
         }
         let names = perf_map::names(map, &addresses);
-        let name_of = |address: AbsAddr| {
-            let place = addresses.binary_search(&address.0).ok()?;
-            let Described { runtime, function, file, line } = perf_map::describe(names[place].as_deref()?);
-            Some(Name { runtime: runtime.or(program.runtime).unwrap_or(Runtime::Other), function, file, line })
+        let JitDump { code, fault } = dump.map(|dump| dump.read(&addresses)).unwrap_or_default();
+        if let (Some(dump), Some(fault)) = (dump, fault)
+            // What a process writes that lives may be in the middle of a record.
+            && (!fault.is_end || !Path::new(&format!("/proc/{pid}")).exists())
+        {
+            Loss::new(LossKind::SymbolsUnreadable, 1, format!("{fault}: {}", dump.path)).merge_into(&mut self.faults);
+        }
+        let as_name = |Described { runtime, function, file, line }| Name {
+            runtime: runtime.or(program.runtime).unwrap_or(Runtime::Other),
+            function,
+            file,
+            line,
         };
-        stacks.name_unmapped(program.id, name_of, out);
+        let by_time = |address: AbsAddr| {
+            let Ok(place) = addresses.binary_search(&address.0) else { return Vec::new() };
+            let stretches = code.get(place).map(Vec::as_slice).unwrap_or_default();
+            if stretches.is_empty() {
+                return names[place].iter().map(|name| (Monotonic(0), Some(as_name(perf_map::describe(name))))).collect();
+            }
+            stretches.iter().map(|it| (Monotonic(it.since), it.code.as_deref().cloned().map(as_name))).collect()
+        };
+        stacks.name_unmapped_by_time(program.id, by_time, out);
         // A map that names nothing is as good as none. What a map leaves out are stubs, a sample in a hundred.
-        if names.iter().all(Option::is_none) && program.samples > 0 {
+        if names.iter().all(Option::is_none) && code.iter().all(Vec::is_empty) && program.samples > 0 {
             *self.nameless.entry(program.runtime.unwrap_or(Runtime::Other) as u32).or_insert(0) += program.samples;
         }
     }
 
     /// What got no name since this was asked last.
     pub(crate) fn losses(&mut self) -> Vec<Loss> {
-        let mut losses = Vec::new();
+        let mut losses = std::mem::take(&mut self.faults);
         for runtime in Runtime::ALL {
             let Some(count) = self.nameless.remove(&(runtime as u32)) else { continue };
             let detail = match runtime {
@@ -191,12 +273,26 @@ impl Jit {
                     "methods of Java: the virtual machine tells their names only if it is asked to; longpole run --jit java asks"
                 }
                 Runtime::Python | Runtime::Other | Runtime::Kernel => {
-                    "code that was compiled while the program ran, which left no names in /tmp/perf-PID.map"
+                    "code that was compiled while the program ran, which left no names in /tmp/perf-PID.map or in a jit-PID.dump that it mapped"
                 }
             };
             losses.push(Loss::new(LossKind::FunctionsNotSeen, count, detail));
         }
         losses
+    }
+}
+
+/// Whether a path is that of a dump: `jit-` PID `.dump`, in whatever directory.
+fn is_dump(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+    let pid = name.strip_prefix(b"jit-").and_then(|rest| rest.strip_suffix(b".dump"));
+    path.starts_with(b"/") && pid.is_some_and(|pid| !pid.is_empty() && pid.iter().all(u8::is_ascii_digit))
+}
+
+impl Dump {
+    fn read(&self, addresses: &[u64]) -> JitDump {
+        jitdump::read(&self.file, addresses, Some(monotonic_nanos()))
     }
 }
 
@@ -290,7 +386,7 @@ mod tests {
         let (mut stacks, mut out) = (Stacks::default(), Out::new(Box::new(Vec::new())));
         let first = jit.program(5_000_000);
         assert_eq!(jit.program(5_000_000), first);
-        jit.over(5_000_000, &mut stacks, &mut out);
+        jit.over(5_000_000, 0, &mut stacks, &mut out);
         assert_ne!(jit.program(5_000_000), first);
     }
 }

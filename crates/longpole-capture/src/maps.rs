@@ -81,7 +81,7 @@ struct Known {
 
 /// Why there is no file to a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Absent {
+pub(crate) enum Absent {
     /// No name leads to it any more.
     Deleted,
     /// Another file is there now.
@@ -92,7 +92,7 @@ enum Absent {
 
 impl Absent {
     /// What stands behind the path, so that nobody looks there for names: the kernel's own way of saying it.
-    fn suffix(self) -> &'static str {
+    pub(crate) fn suffix(self) -> &'static str {
         match self {
             Absent::Deleted => " (deleted)",
             Absent::Replaced => " (replaced)",
@@ -248,7 +248,8 @@ fn current_stamp(pid: u32, map: &MapRecord<'_>) -> Option<Stamp> {
     all.find(|metadata| is_the_file(metadata, map) == Some(true)).map(|metadata| Stamp::of(&metadata))
 }
 
-fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metadata), Absent> {
+/// The file of a mapping, whatever became of its name.
+pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metadata), Absent> {
     let mut unsure = None;
     let mut absent = Absent::Deleted;
     for path in candidates(pid, map) {

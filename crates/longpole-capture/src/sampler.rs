@@ -125,11 +125,10 @@ impl Recorder {
     /// Observes a process that runs already, all that descend from it, and all that they start.
     pub fn attach(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
         raise_open_files_limit();
-        let gone = || Refused { reason: format!("there is no process {pid}"), remedy: String::new() };
         let mut tree = living::tree_of(pid);
         let mut threads: Vec<u32> = tree.iter().flat_map(|process| &process.threads).map(|thread| thread.tid).collect();
         if threads.is_empty() {
-            return Err(gone());
+            return Err(no_process(pid));
         }
         let mut opened = event::open(Target::Running(&threads), options)?;
         // Threads that were made while events were opened on others are found by looking again; those that are made later inherit.
@@ -142,7 +141,7 @@ impl Recorder {
             threads = all;
             drop(opened);
             if threads.is_empty() {
-                return Err(gone());
+                return Err(no_process(pid));
             }
             opened = event::open(Target::Running(&threads), options)?;
         }
@@ -152,11 +151,32 @@ impl Recorder {
     /// Watches process `pid`, a child that waits at its gate, and all that descend from it by `/proc` alone: what there is where
     /// [`Recorder::start`] was refused.
     pub fn watch(pid: u32, options: &Options, refused: &Refused, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
+        Recorder::begin_watch(pid, Watch::new(pid), options, refused, sink, |_| {})
+    }
+
+    /// The same for a process that runs already: what there is where [`Recorder::attach`] was refused.
+    pub fn watch_running(pid: u32, options: &Options, refused: &Refused, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
+        let tree = living::tree_of(pid);
+        if tree.is_empty() {
+            return Err(no_process(pid));
+        }
+        Recorder::begin_watch(pid, Watch::of_running(&tree), options, refused, sink, move |processor| processor.found(&tree))
+    }
+
+    fn begin_watch(
+        pid: u32,
+        watch: Watch,
+        options: &Options,
+        refused: &Refused,
+        sink: Box<dyn ObservationSink>,
+        before: impl FnOnce(&mut Processor),
+    ) -> Result<Recorder, Refused> {
         let handover = Arc::new(Handover::default());
         let mut processor = Processor::new(pid, options.clock, 0, options.remove_perf_maps, Out::new(sink));
         processor.tree.sees_switches = false;
         processor.anchor();
-        let (watch, for_processor) = (Watch::new(pid), Arc::clone(&handover));
+        before(&mut processor);
+        let for_processor = Arc::clone(&handover);
         let journals = options.journals.clone().map(Journals::new);
         let run = move || processor.run_watching(&for_processor, watch, journals);
         let processor = Builder::new().name("longpole-watch".to_owned()).spawn(run).map_err(no_thread)?;
@@ -264,6 +284,10 @@ impl Drop for Recorder {
             self.end();
         }
     }
+}
+
+fn no_process(pid: u32) -> Refused {
+    Refused { reason: format!("there is no process {pid}"), remedy: String::new() }
 }
 
 fn no_thread(error: std::io::Error) -> Refused {
@@ -453,7 +477,7 @@ impl Processor {
             };
             let code = self.binaries.load(pid, &record, &mut self.out);
             self.pythons.mapped(pid, now, &record, &code);
-            self.jit.mapped(pid, &record);
+            self.jit.mapped(pid, now, &record);
             self.map(pid, now, &record, Some(code));
         }
     }
@@ -677,7 +701,7 @@ impl Processor {
                     (Source::Tracker, Ok(Record { pid, time, body: Body::Map(map), .. })) => {
                         let code = self.binaries.load(pid, &map, &mut self.out);
                         self.pythons.mapped(pid, time, &map, &code);
-                        self.jit.mapped(pid, &map);
+                        self.jit.mapped(pid, time, &map);
                         Some(code)
                     }
                     (Source::Tracker, Ok(record)) => {
@@ -774,11 +798,14 @@ impl Processor {
             }
             Body::Map(map) => self.map(pid, time, map, code),
             Body::Comm { name, exec: true } => {
-                self.jit.over(pid, &mut self.stacks, &mut self.out);
+                self.jit.over(pid, time, &mut self.stacks, &mut self.out);
                 self.tree.exec(time, pid, name, &mut self.out);
             }
             Body::Comm { name, exec: false } => self.tree.rename(time, pid, tid, name, &mut self.out),
             Body::Fork { pid, tid, parent_pid, parent_tid } => {
+                if pid != parent_pid {
+                    self.jit.forked(*pid, *parent_pid);
+                }
                 self.tree.fork(time, *pid, *tid, *parent_pid, *parent_tid, &mut self.out);
             }
             Body::Exit { pid, tid } => {
@@ -786,7 +813,7 @@ impl Processor {
                 self.dozes.over(*tid);
                 self.tree.exit(time, *pid, *tid, &mut self.out);
                 if self.tree.space(*pid).is_none() {
-                    self.jit.ended(*pid, &mut self.stacks, &mut self.out);
+                    self.jit.ended(*pid, time, &mut self.stacks, &mut self.out);
                     self.mapped_at.remove(pid);
                     self.usages.ended(*pid, time);
                 }

@@ -16,7 +16,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 
 use longpole_model::stack::LocationKind;
-use longpole_model::{AbsAddr, LocationId, MappingId, Observation, ObservationSink, Runtime, StackId, VirtOffset};
+use longpole_model::{AbsAddr, LocationId, MappingId, Monotonic, Observation, ObservationSink, Runtime, StackId, VirtOffset};
 use longpole_symbols::unwind::StackEnd;
 
 /// Most nodes of the tree of stacks: 34 MB at most.
@@ -241,6 +241,33 @@ impl Stacks {
         for (address, id) in self.unmapped.remove(&program.0).unwrap_or_default() {
             if let Some(name) = name(address) {
                 out.give(name.told(id, Some(address)));
+            }
+        }
+    }
+
+    /// The same where other code came to lie at an address later: what came first, and what came when after it. Code that was moved away
+    /// left nothing behind.
+    pub(crate) fn name_unmapped_by_time(
+        &mut self,
+        program: ProgramId,
+        mut names: impl FnMut(AbsAddr) -> Vec<(Monotonic, Option<Name>)>,
+        out: &mut Out,
+    ) {
+        for (address, id) in self.unmapped.remove(&program.0).unwrap_or_default() {
+            let mut stretches = names(address).into_iter();
+            if let Some((_, Some(first))) = stretches.next() {
+                out.give(first.told(id, Some(address)));
+            }
+            for (since, name) in stretches {
+                let by = LocationId(self.next_location);
+                let defined = match name {
+                    Some(name) => name.told(by, Some(address)),
+                    None => Observation::Location { id: by, kind: LocationKind::Unmapped { address } },
+                };
+                if out.give(defined) {
+                    self.next_location += 1;
+                    out.give(Observation::Replaced { id, since, by });
+                }
             }
         }
     }

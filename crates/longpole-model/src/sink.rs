@@ -264,6 +264,15 @@ pub enum Observation {
         /// Source line, 0 where unknown.
         line: u32,
     },
+    /// From some time on other code lies at the address of a location: memory of code that was compiled at run time is used again.
+    Replaced {
+        /// Its number.
+        id: LocationId,
+        /// From when on.
+        since: Monotonic,
+        /// The number of the location that stands for it from then on, which was told of before.
+        by: LocationId,
+    },
     /// A stack was seen for the first time.
     Stack {
         /// Its number.

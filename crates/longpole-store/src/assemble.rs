@@ -56,6 +56,8 @@ pub struct Assembler {
     locations: Vec<Location>,
     location_numbers: HashMap<u32, u32>,
     undefined_location: Option<LocationId>,
+    /// What stands for a location from some time on.
+    replaced: HashMap<u32, Vec<(Monotonic, LocationId)>>,
     stacks: Vec<Stack>,
     stack_numbers: HashMap<u32, u32>,
     undefined_stack: Option<StackId>,
@@ -83,6 +85,7 @@ impl Assembler {
             locations: Vec::new(),
             location_numbers: HashMap::new(),
             undefined_location: None,
+            replaced: HashMap::new(),
             stacks: Vec::new(),
             stack_numbers: HashMap::new(),
             undefined_stack: None,
@@ -152,6 +155,7 @@ impl Assembler {
             Observation::Named { id, runtime, address, function, file, line } => {
                 self.name_location(id, LocationKind::Named { runtime, address }, Frame { function, file, line, reason: None });
             }
+            Observation::Replaced { id, since, by } => self.replace_location(id, since, by),
             Observation::Stack { id, locations } => self.define_stack(id, locations),
             Observation::Sample(sample) => {
                 let stack = self.stack(sample.stack);
@@ -229,6 +233,44 @@ impl Assembler {
         }
     }
 
+    fn replace_location(&mut self, id: LocationId, since: Monotonic, by: LocationId) {
+        if let (Some(number), Some(by)) = (self.location_numbers.get(&id.0), self.location_numbers.get(&by.0)) {
+            self.replaced.entry(*number).or_default().push((since, LocationId(*by)));
+        }
+    }
+
+    /// Gives samples and waits the stacks of their time, where other code came to lie at an address of their stack.
+    fn replace_in_stacks(&mut self) {
+        if self.replaced.is_empty() {
+            return;
+        }
+        self.replaced.values_mut().for_each(|stretches| stretches.sort_by_key(|(since, _)| *since));
+        let (replaced, stacks) = (&self.replaced, &mut self.stacks);
+        let concerned: Vec<bool> = stacks.iter().map(|stack| stack.locations.iter().any(|it| replaced.contains_key(&it.0))).collect();
+        let mut known: HashMap<Vec<LocationId>, StackId> = HashMap::new();
+        let mut at = |stack: StackId, time: Monotonic| {
+            if !concerned[stack.0 as usize] {
+                return stack;
+            }
+            let now = |location: &LocationId| {
+                let stretches = replaced.get(&location.0).map(Vec::as_slice).unwrap_or_default();
+                let begun = stretches.partition_point(|(since, _)| *since <= time);
+                begun.checked_sub(1).map_or(*location, |place| stretches[place].1)
+            };
+            let locations: Vec<LocationId> = stacks[stack.0 as usize].locations.iter().map(now).collect();
+            if locations == stacks[stack.0 as usize].locations {
+                return stack;
+            }
+            *known.entry(locations).or_insert_with_key(|locations| push_stack(stacks, locations.clone()))
+        };
+        for sample in &mut self.samples {
+            sample.stack = at(sample.stack, sample.time);
+        }
+        for wait in &mut self.waits {
+            wait.stack = wait.stack.map(|stack| at(stack, wait.start));
+        }
+    }
+
     fn define_stack(&mut self, id: StackId, mut locations: Vec<LocationId>) {
         for location in &mut locations {
             *location = match self.location_numbers.get(&location.0) {
@@ -266,6 +308,7 @@ impl Assembler {
             self.loss(Loss::new(LossKind::SpansDuplicate, self.duplicates, "received twice; the one that ends later is kept"));
         }
         self.place_span_events();
+        self.replace_in_stacks();
         let clock = Clock::new(std::mem::take(&mut self.anchors));
         if let Some(step) = clock.step_nanos() {
             let detail = format!("the wall clock was moved by {step} ns while the command ran; times of spans move with it");

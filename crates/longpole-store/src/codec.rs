@@ -52,6 +52,7 @@ mod tag {
     pub(super) const RUN_USAGE: u8 = 22;
     pub(super) const JOURNAL: u8 = 24;
     pub(super) const PROCESS_LISTENS: u8 = 25;
+    pub(super) const REPLACED: u8 = 26;
 }
 
 pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
@@ -226,6 +227,12 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
             put_text(out, function);
             put_text(out, file);
             put_u32(out, *line);
+        }
+        Observation::Replaced { id, since, by } => {
+            out.push(tag::REPLACED);
+            put_u32(out, id.0);
+            put_u64(out, since.0);
+            put_u32(out, by.0);
         }
         Observation::Stack { id, locations } => {
             out.push(tag::STACK);
@@ -695,6 +702,7 @@ impl<'a> Decoder<'a> {
                 file: self.text()?,
                 line: self.u32()?,
             },
+            tag::REPLACED => Observation::Replaced { id: LocationId(self.u32()?), since: self.monotonic()?, by: LocationId(self.u32()?) },
             tag::STACK => Observation::Stack { id: StackId(self.u32()?), locations: self.list(|it| it.u32().map(LocationId))? },
             tag::SAMPLE => Observation::Sample(self.sample()?),
             tag::CPU_SLICE => Observation::CpuSlice(self.cpu_slice()?),

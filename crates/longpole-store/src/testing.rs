@@ -333,6 +333,7 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
                 Observation::Named { id, runtime, address: address.map(AbsAddr), function, file, line }
             }
         ),
+        (0..6u32, monotonic(), 0..6u32).prop_map(|(id, since, by)| Observation::Replaced { id: LocationId(id), since, by: LocationId(by) }),
         (0..6u32, vec((0..6u32).prop_map(LocationId), 0..5)).prop_map(|(id, locations)| Observation::Stack { id: StackId(id), locations }),
         sample(6).prop_map(Observation::Sample),
         cpu_slice().prop_map(Observation::CpuSlice),

@@ -277,6 +277,46 @@ fn code_without_a_binary_has_the_name_that_came_with_it_or_after_it() {
 }
 
 #[test]
+fn a_sample_has_the_code_that_lay_at_its_addresses_then() {
+    let named = |id: u32, function: &str| Observation::Named {
+        id: LocationId(id),
+        runtime: Runtime::Other,
+        address: Some(AbsAddr(0x1000)),
+        function: function.into(),
+        file: String::new(),
+        line: 0,
+    };
+    let unmapped = |id: u32| Observation::Location { id: LocationId(id), kind: LocationKind::Unmapped { address: AbsAddr(0x1000) } };
+    let replaced = |id: u32, since, by: u32| Observation::Replaced { id: LocationId(id), since: Monotonic(since), by: LocationId(by) };
+    let sample = |time| Observation::Sample(sample(1, 1, time, 0));
+    let recording = assemble([
+        unmapped(3),
+        named(1, "main"),
+        stack(0, &[3, 1]),
+        sample(10),
+        sample(20),
+        sample(35),
+        sample(30),
+        sample(25),
+        named(3, "first"),
+        named(4, "second"),
+        unmapped(5),
+        // What was moved away leaves nothing behind, and what nobody defined changes nothing.
+        replaced(3, 30, 5),
+        replaced(3, 20, 4),
+        replaced(3, 5, 99),
+        replaced(99, 5, 4),
+    ]);
+    let name = |sample: &Sample| {
+        let leaf = recording.stacks[sample.stack.0 as usize].locations[0];
+        recording.locations[leaf.0 as usize].frames.first().map_or("-", |frame| frame.function.as_str())
+    };
+    let shown: Vec<(u64, &str)> = recording.samples.iter().map(|sample| (sample.time.0, name(sample))).collect();
+    assert_eq!(shown, [(10, "first"), (20, "second"), (25, "second"), (30, "-"), (35, "-")]);
+    assert_eq!(recording.stacks.len(), 3);
+}
+
+#[test]
 fn a_second_definition_of_a_number_is_ignored() {
     let unmapped = Observation::Location { id: LocationId(0), kind: LocationKind::Unmapped { address: AbsAddr(1) } };
     let recording = assemble([mapping(0), mapping(0), code(0, 0), unmapped, stack(0, &[0]), stack(0, &[])]);

@@ -115,7 +115,7 @@ pub(crate) struct Entry {
     /// Path of its binary.
     pub(crate) binary: String,
     pub(crate) function: String,
-    file: String,
+    pub(crate) file: String,
     line: u64,
 }
 
@@ -148,7 +148,7 @@ impl Samples {
         Samples(rows(&stacks).map(|row| (stack(&row[0]), row[1].as_u64().unwrap())).collect())
     }
 
-    fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
