@@ -51,6 +51,8 @@ pub enum LossKind {
     RecorderKilled,
     /// The write-ahead log ends in a torn frame.
     WalTorn,
+    /// What was seen and could not be written, as when the disk is full.
+    NotWritten,
     /// The wall clock was stepped during the run.
     ClockStepped,
     /// Connections still open when the drain deadline passed.
@@ -73,7 +75,7 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 32] = [
+    pub const ALL: [LossKind; 33] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -97,6 +99,7 @@ impl LossKind {
         LossKind::ForwardFailed,
         LossKind::RecorderKilled,
         LossKind::WalTorn,
+        LossKind::NotWritten,
         LossKind::ClockStepped,
         LossKind::DrainTimedOut,
         LossKind::Environment,
@@ -134,6 +137,7 @@ impl LossKind {
             LossKind::ForwardFailed => "forward_failed",
             LossKind::RecorderKilled => "recorder_killed",
             LossKind::WalTorn => "wal_torn",
+            LossKind::NotWritten => "not_written",
             LossKind::ClockStepped => "clock_stepped",
             LossKind::DrainTimedOut => "drain_timed_out",
             LossKind::Environment => "environment",

@@ -53,12 +53,17 @@ pub enum SealError {
     },
 }
 
-/// Seals the recording that this process has made, and reports on it. `binaries` are the mapped files the recorder still has
+/// Seals the recording that this process has made, and reports on it. Where the segments could not be written, as on a full disk, the
+/// report is what the log holds, which stays; why they could not comes with it. `binaries` are the mapped files the recorder still has
 /// open: names are looked up in them, so that a binary that was deleted or replaced meanwhile is the one that ran.
-pub fn seal_own(writer: &RecordingWriter, binaries: HashMap<MappingId, File>, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
+pub fn seal_own(
+    writer: &RecordingWriter,
+    binaries: HashMap<MappingId, File>,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(Report, Option<StoreError>), SealError> {
     let report = assemble(writer.replay()?, writer.name(), binaries, interrupted)?;
-    info_span!("write").in_scope(|| writer.write_segments(report.recording(), &summary_row(&report)))?;
-    Ok(report)
+    let written = info_span!("write").in_scope(|| writer.write_segments(report.recording(), &summary_row(&report)));
+    Ok((report, written.err()))
 }
 
 /// The report of a recording. One whose recorder was killed is sealed first.
@@ -72,8 +77,11 @@ pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) 
         RecordingState::Recording => Err(SealError::Living { name }),
         RecordingState::Killed => {
             let report = assemble(stored.replay()?, name, HashMap::new(), interrupted)?;
-            info_span!("write").in_scope(|| stored.write_segments(report.recording(), &summary_row(&report)))?;
-            Ok(report)
+            match info_span!("write").in_scope(|| stored.write_segments(report.recording(), &summary_row(&report))) {
+                // Without space for segments the log stays, and is read again the next time.
+                Err(error) if error.kind() != longpole_store::ErrorKind::Environment => Err(error.into()),
+                Ok(()) | Err(_) => Ok(report),
+            }
         }
     }
 }

@@ -67,7 +67,10 @@ fn write_partial_of(directory: &Path, recording: &Recording, spans: Spans<'_>) -
     let partial = directory.join(PARTIAL);
     remove_directory(&partial)?;
     fs::create_dir(&partial).map_err(StoreError::io("create", &partial))?;
-    write_tables(&partial, recording, spans)
+    write_tables(&partial, recording, spans).inspect_err(|_| {
+        // What was written of it is of no use, and the disk may be full of it. That it failed is what the caller has to know.
+        let _ = remove_directory(&partial);
+    })
 }
 
 /// Step 2: makes them the segments, all at once.

@@ -20,6 +20,10 @@ use crate::wal::{Replay, SyncPolicy, WalWriter};
 const RECORDINGS: &str = "recordings";
 const LOCK: &str = "lock";
 const SEAL_LOCK: &str = "seal.lock";
+const RESERVE: &str = "reserve";
+
+/// Space that a recording keeps for its own end: how the command ended and what is missing can be said of it when the disk is full.
+const RESERVE_BYTES: usize = 64 << 10;
 
 /// A directory of recordings. Clones share the open catalog.
 #[derive(Debug, Clone)]
@@ -131,6 +135,8 @@ impl Store {
             let wal_directory = seal::wal_directory(&directory);
             fs::create_dir(&wal_directory).map_err(StoreError::io("create", wal_directory))?;
             let wal = WalWriter::create(&seal::wal_file(&directory), run, SyncPolicy::None)?;
+            let reserve = directory.join(RESERVE);
+            fs::write(&reserve, vec![0; RESERVE_BYTES]).map_err(StoreError::io("write", reserve))?;
             Ok((lock, wal))
         };
         match filled() {
@@ -287,6 +293,12 @@ impl RecordingWriter {
         &self.wal
     }
 
+    /// Gives the space back that was kept for the last words of the log, which follow. For a disk that is full.
+    pub fn release_reserve(&self) {
+        // It is gone, or its space is not to be had: the append that follows tells.
+        let _ = fs::remove_file(self.directory.join(RESERVE));
+    }
+
     /// What the log holds so far.
     pub fn replay(&self) -> Result<Replay, StoreError> {
         Ok(Replay::open(&seal::wal_file(&self.directory), false, None)?)
@@ -302,11 +314,13 @@ impl RecordingWriter {
 
     /// The first half of sealing: writes the segments, where nobody looks yet. From then on the recording is not needed here.
     pub fn write(&self, recording: &Recording) -> Result<(), StoreError> {
+        self.release_reserve();
         seal::write_partial(&self.directory, recording)
     }
 
     /// The same for a recording whose spans are packed: they are taken out as they are written.
     pub fn write_packed(&self, recording: &PackedRecording) -> Result<(), StoreError> {
+        self.release_reserve();
         seal::write_partial_packed(&self.directory, recording)
     }
 
@@ -370,6 +384,7 @@ impl StoredRecording {
             RecordingState::Sealed { .. } => return Ok(()),
             RecordingState::Killed => {}
         }
+        let _ = fs::remove_file(self.directory.join(RESERVE));
         seal::write_partial(&self.directory, recording)?;
         seal::publish(&self.directory)?;
         self.store.catalog.seal(self.name, RowState::Killed, summary)?;

@@ -8,6 +8,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longpole_model::{Loss, LossKind, Observation, ObservationSink, ResourceEvent, Run, sink::SinkError};
@@ -135,6 +136,8 @@ struct Shared {
     tail: Mutex<Tail>,
     /// Bytes known to be on the disk.
     synced: Mutex<u64>,
+    /// Observations that sinks took or refused and that are not in the log.
+    lost: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -164,8 +167,16 @@ impl WalWriter {
         bytes.extend_from_slice(&payload);
         (&file).write_all(&bytes).map_err(fail)?;
         let tail = Tail { end: bytes.len() as u64, broken: false };
-        let writer =
-            WalWriter { shared: Arc::new(Shared { path: path.to_owned(), file, sync, tail: Mutex::new(tail), synced: Mutex::new(0) }) };
+        let writer = WalWriter {
+            shared: Arc::new(Shared {
+                path: path.to_owned(),
+                file,
+                sync,
+                tail: Mutex::new(tail),
+                synced: Mutex::new(0),
+                lost: AtomicU64::new(0),
+            }),
+        };
         writer.shared.acknowledge(bytes.len() as u64)?;
         Ok(writer)
     }
@@ -210,7 +221,18 @@ impl WalWriter {
     /// A sink for what the recorder sees. It gathers about 64 KiB; what is gathered is lost unless
     /// [`ObservationSink::flush`] is called.
     pub fn observation_sink(&self) -> WalObservationSink {
-        WalObservationSink { wal: self.clone(), waiting: Vec::with_capacity(BATCH_BYTES + 4096), append_at: BATCH_BYTES, failed: None }
+        WalObservationSink {
+            wal: self.clone(),
+            waiting: Vec::with_capacity(BATCH_BYTES + 4096),
+            count: 0,
+            append_at: BATCH_BYTES,
+            failed: None,
+        }
+    }
+
+    /// How many observations were given to sinks and are not in the log: refused, or still waiting when their sink was dropped.
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed)
     }
 }
 
@@ -283,6 +305,8 @@ fn write_all(mut file: &File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> 
 pub struct WalObservationSink {
     wal: WalWriter,
     waiting: Vec<u8>,
+    /// How many observations that is.
+    count: u64,
     /// The next append is tried when so many bytes wait; it moves on where an append failed, so that a full disk is
     /// not asked again for every observation.
     append_at: usize,
@@ -298,6 +322,7 @@ impl WalObservationSink {
         match self.wal.shared.append(kind::OBSERVATIONS, &[&self.waiting]) {
             Ok(()) => {
                 self.waiting.clear();
+                self.count = 0;
                 self.append_at = BATCH_BYTES;
                 self.failed = None;
                 Ok(())
@@ -327,6 +352,7 @@ impl ObservationSink for WalObservationSink {
         if self.waiting.len() >= WAITING_BYTES_MAX
             && let Some(error) = &self.failed
         {
+            self.wal.shared.lost.fetch_add(1, Ordering::Relaxed);
             return Err(error.clone());
         }
         if self.waiting.len() >= self.append_at {
@@ -334,11 +360,18 @@ impl ObservationSink for WalObservationSink {
             let _ = self.append();
         }
         codec::put_observation(&mut self.waiting, &observation);
+        self.count += 1;
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
         self.append()
+    }
+}
+
+impl Drop for WalObservationSink {
+    fn drop(&mut self) {
+        self.wal.shared.lost.fetch_add(self.count, Ordering::Relaxed);
     }
 }
 

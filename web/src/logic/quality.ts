@@ -21,6 +21,7 @@ const TITLES: Readonly<Record<string, string>> = {
   forward_failed: 'spans and other items not handed on to your own targets',
   recorder_killed: 'the recorder was killed',
   wal_torn: 'the write-ahead log ends in a torn frame',
+  not_written: 'things seen that could not be written',
   clock_stepped: 'the clock was set during the run',
   drain_timed_out: 'connections still open when the run ended',
   references_invalid: 'parents and links that name no valid id',
@@ -55,9 +56,11 @@ export function allNotes(summary: Summary, treeNotes: readonly QualityNote[]): r
   return [...summary.quality, ...treeNotes.filter((note) => !known.has(note.code))];
 }
 
+const GRAVE: ReadonlySet<string> = new Set(['recorder_killed', 'profiling_refused', 'wal_torn', 'not_written']);
+
 /** Notes that change how every number of the page has to be read, and are therefore said in the open. */
 export function graveNotes(notes: readonly QualityNote[]): readonly QualityNote[] {
-  return notes.filter((note) => note.code === 'recorder_killed' || note.code === 'profiling_refused' || note.code === 'wal_torn');
+  return notes.filter((note) => GRAVE.has(note.code));
 }
 
 /** Number of samples that stand behind `links`. */

@@ -4,20 +4,23 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use longpole_capture::sampler::{Options, Recorder};
-use longpole_capture::{attach, signals};
-use longpole_model::{Observation, ObservationSink};
+use longpole_capture::attach::{self, Absent, Running};
+use longpole_capture::sampler::{Options, Recorder, Refused};
+use longpole_capture::signals;
+use longpole_model::{Loss, LossKind, Observation, ObservationSink};
 use longpole_server::redacting::RedactingSink;
 use longpole_server::view;
 use longpole_wire::redact::Redactor;
 
+use super::alarm::Alarm;
 use super::recording::{Setting, print, print_json};
-use super::run::{identity, new_run, now, own_cost, say};
+use super::run::{identity, new_run, not_written, now, own_cost, say};
 use super::summary;
 use crate::args::{AttachArguments, Format};
 use crate::failure::{self, Failure, Kind};
 
-/// Records the process and all that descend from it, until the time is over, the process ends, or Ctrl-C.
+/// Records the process and all that descend from it, until the time is over, the process ends, or Ctrl-C. Where samples are refused,
+/// `/proc` has to do, as for `run`.
 pub(crate) fn attach(setting: &Setting, arguments: &AttachArguments) -> ExitCode {
     match record(setting, arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -26,9 +29,8 @@ pub(crate) fn attach(setting: &Setting, arguments: &AttachArguments) -> ExitCode
 }
 
 fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
-    let pid = arguments.pid;
-    let mut command = attach::command_of(pid)
-        .ok_or_else(|| Failure::new(Kind::NotFound, format!("failed to find the process {pid}")).hint("ps ax lists processes"))?;
+    let asked = arguments.pid;
+    let Running { pid, mut command } = attach::find(asked).map_err(|absent| no_process(asked, absent))?;
     Redactor::default().arguments(&mut command);
     signals::install_interrupts().context("failed to catch Ctrl-C")?;
     let store = setting.open_store()?;
@@ -36,13 +38,14 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let writer = store.create(&new_run(command, traceparent, arguments.rate)).context("failed to create a recording")?;
     let mut sink = writer.wal().observation_sink();
     let options = Options { rate_hz: arguments.rate, ..Options::default() };
-    let recorder = match Recorder::attach(pid, &options, Box::new(RedactingSink::new(writer.wal().observation_sink()))) {
-        Ok(recorder) => recorder,
-        Err(refused) => {
+    let alarm = Alarm::default();
+    let begun = begin(pid, &options, || alarm.before(Box::new(RedactingSink::new(writer.wal().observation_sink()))));
+    let (recorder, refused) = match begun {
+        Ok(begun) => begun,
+        Err(failure) => {
             // A folder that stays behind is listed as killed; there is nobody to tell more.
             writer.discard().ok();
-            let failure = Failure::new(Kind::Failed, format!("failed to sample the process {pid}: {}", refused.reason));
-            return Err(if refused.remedy.is_empty() { failure } else { failure.hint(refused.remedy) }.into());
+            return Err(failure.into());
         }
     };
     let start = now();
@@ -52,13 +55,23 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
         Some(seconds) => format!("for {seconds} s"),
         None => "until Ctrl-C".to_owned(),
     };
-    say(&format!("longpole: recording process {pid} and what it starts, {until}\n"));
-    let patience = arguments.duration.map(Duration::from_secs_f64);
-    attach::wait_for_end(pid, patience).with_context(|| format!("failed to wait for the process {pid}"))?;
+    let thread = if pid == asked { String::new() } else { format!(" (of which {asked} is a thread)") };
+    say(&format!("longpole: recording process {pid}{thread} and what it starts, {until}\n"));
+    if let Some(refused) = refused {
+        let reason = refused.to_words();
+        say(&format!("longpole: there will be no samples, only what /proc tells: {reason}\n"));
+        observe(Observation::Loss(Loss::new(LossKind::ProfilingRefused, 1, reason)))?;
+    }
+    attach::wait_for_end(pid, arguments.duration.map(Duration::from_secs_f64));
     let end = now();
     let sampled = recorder.finish();
-    if let Some(reason) = sampled.not_kept_reason {
-        anyhow::bail!("failed to write the log: {reason}");
+    let trouble = sampled.not_kept_reason.map(|reason| anyhow::anyhow!("failed to write the log: {reason}"));
+    if alarm.is_raised() {
+        writer.release_reserve();
+        let lost = writer.wal().lost();
+        if lost > 0 {
+            observe(not_written(lost))?;
+        }
     }
     if let Some(cost) = own_cost() {
         observe(Observation::RecorderCost(cost))?;
@@ -67,10 +80,46 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let name = writer.name();
     let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
     // Ctrl-C has done its work; a second one ends us at once, and the log stays.
-    let report = longpole_server::seal::seal_own(&writer, binaries, &|| false)?;
+    let (report, unwritten) = longpole_server::seal::seal_own(&writer, binaries, &|| false)?;
     let view = view::SummaryView::new(name.to_string(), &report);
     match arguments.format {
-        Format::Json => print_json(&view),
-        Format::Text => print(&summary::summary(&view, setting.style())),
+        Format::Json => print_json(&view)?,
+        Format::Text => print(&summary::summary(&view, setting.style()))?,
+    }
+    match trouble.or(unwritten.map(|error| anyhow::Error::new(error).context("failed to seal it, and its log stays"))) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// Samples the process, or, where that is refused, looks at what `/proc` tells of it. Who refused comes with the latter.
+fn begin(
+    pid: u32,
+    options: &Options,
+    sink: impl Fn() -> Box<dyn ObservationSink>,
+) -> std::result::Result<(Recorder, Option<Refused>), Failure> {
+    let refused = match Recorder::attach(pid, options, sink()) {
+        Ok(recorder) => return Ok((recorder, None)),
+        Err(refused) => refused,
+    };
+    attach::find(pid).map_err(|absent| no_process(pid, absent))?;
+    if let Some(Refused { reason, remedy }) = attach::closed(pid) {
+        return Err(Failure::new(Kind::NotPermitted, format!("failed to look at the process {pid}: {reason}")).hint(remedy));
+    }
+    match Recorder::watch_running(pid, options, &refused, sink()) {
+        Ok(recorder) => Ok((recorder, Some(refused))),
+        Err(error) => {
+            attach::find(pid).map_err(|absent| no_process(pid, absent))?;
+            let failure = Failure::new(Kind::Failed, format!("failed to look at the process {pid}: {}", error.reason));
+            Err(if error.remedy.is_empty() { failure } else { failure.hint(error.remedy) })
+        }
+    }
+}
+
+fn no_process(pid: u32, absent: Absent) -> Failure {
+    match absent {
+        Absent::Unknown => Failure::new(Kind::NotFound, format!("failed to find the process {pid}")).hint("ps ax lists processes"),
+        Absent::Ended => Failure::new(Kind::NotFound, format!("failed to attach to the process {pid}: it has ended"))
+            .hint("its parent has not asked how it ended, so it is still listed; attach to the parent"),
     }
 }

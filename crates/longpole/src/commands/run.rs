@@ -33,12 +33,13 @@ use longpole_server::limits::FORWARD_TIMEOUT;
 use longpole_server::receive::{Encoding, Keep, KeepError, Receiver, ReceiverHandle, ReceiverOptions, Signal};
 use longpole_server::redacting::RedactingSink;
 use longpole_server::view;
-use longpole_store::{RecordingWriter, WalObservationSink, WalWriter};
+use longpole_store::{RecordingWriter, WalError, WalObservationSink, WalWriter};
 use longpole_wire::otlp;
 use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
 use tracing::info_span;
 
+use super::alarm::Alarm;
 use super::recording::Setting;
 use super::{open, summary};
 use crate::args::{self, EnvInject, Format, Jit, Redact, RunArguments, SampleClock};
@@ -62,12 +63,16 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     let whole = info_span!("run").entered();
     let (mut recorded, trouble) = match Recorded::create(setting, arguments) {
         Ok(recorded) => (Some(recorded), None),
-        Err(error) => (None, Some(error)),
+        Err(error) => {
+            say(&format!("longpole: nothing is recorded: {error:#}\n"));
+            (None, Some(error))
+        }
     };
     let mut environment = recorded.as_mut().map_or_else(|| inherited(arguments), |r| r.environment(arguments));
     if recorded.is_some() && !arguments.no_profile {
         jit_names::ask(&runtimes(arguments), &mut environment);
     }
+    let is_recorded = recorded.is_some();
     let (mut child, recorder) = match start(arguments, &environment, recorded.as_mut()) {
         Ok(started) => started,
         Err(error) => {
@@ -89,7 +94,9 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
         (None, trouble) => trouble,
     };
     if let Some(error) = &trouble {
-        say(&format!("longpole: the command ran, and its recording is not complete: {error:#}\n"));
+        if is_recorded {
+            say(&format!("longpole: the command ran, and its recording is not complete: {error:#}\n"));
+        }
         if arguments.strict && exit == Exit::Code(0) {
             return ExitCode::from(EXIT_OWN_FAILURE);
         }
@@ -168,6 +175,8 @@ struct Recorded {
     started: Option<(Timestamp, u32)>,
     /// What the recorder tells; its own clone of the log's sink goes to the sampler.
     sink: WalObservationSink,
+    /// Says at once what cannot be written.
+    alarm: Alarm,
     trouble: Option<anyhow::Error>,
 }
 
@@ -182,7 +191,17 @@ impl Recorded {
         let run = new_run(command, traceparent, if arguments.no_profile { 0 } else { arguments.rate });
         let writer = store.create(&run).context("failed to create a recording")?;
         let sink = writer.wal().observation_sink();
-        Ok(Recorded { writer, receiver: None, journals: None, traceparent, parent, started: None, sink, trouble: None })
+        Ok(Recorded {
+            writer,
+            receiver: None,
+            journals: None,
+            traceparent,
+            parent,
+            started: None,
+            sink,
+            alarm: Alarm::default(),
+            trouble: None,
+        })
     }
 
     /// Opens the receiver and says what the command's environment is.
@@ -224,7 +243,7 @@ impl Recorded {
         for text in unreadable.into_iter().chain(without_certificate).chain(unknown) {
             self.lose(LossKind::ForwardFailed, text);
         }
-        let keep = Box::new(WalKeep(self.writer.wal().clone()));
+        let keep = Box::new(WalKeep(self.writer.wal().clone(), self.alarm.clone()));
         match Receiver::start(
             ReceiverOptions { forward, keep_credentials: arguments.redact == Redact::Off, ..ReceiverOptions::default() },
             keep,
@@ -257,10 +276,10 @@ impl Recorded {
         let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
         let options = sampler::Options { rate_hz: arguments.rate, clock, remove_perf_maps, journals, ..sampler::Options::default() };
         let sink = || -> Box<dyn ObservationSink> {
-            let sink = self.writer.wal().observation_sink();
+            let sink = self.alarm.before(Box::new(self.writer.wal().observation_sink()));
             match arguments.redact {
                 Redact::On => Box::new(RedactingSink::new(sink)),
-                Redact::Off => Box::new(sink),
+                Redact::Off => sink,
             }
         };
         match sampler::Recorder::start(pid, &options, sink()) {
@@ -280,6 +299,7 @@ impl Recorded {
 
     fn observe(&mut self, observation: Observation) {
         if let Err(error) = self.sink.observe(observation).and_then(|()| self.sink.flush()) {
+            self.alarm.raise(&error.0);
             self.trouble.get_or_insert(anyhow::Error::new(error).context("failed to write the log"));
         }
     }
@@ -338,6 +358,14 @@ impl Recorded {
         if let Some(reason) = sampled.not_kept_reason {
             self.trouble.get_or_insert(anyhow::anyhow!("failed to write the log: {reason}"));
         }
+        if self.alarm.is_raised() {
+            self.writer.release_reserve();
+            self.sink = self.writer.wal().observation_sink();
+            let lost = self.writer.wal().lost();
+            if lost > 0 {
+                self.observe(not_written(lost));
+            }
+        }
         let receiver = self.receiver.take();
         if let (Some(receiver), Some(started)) = (&receiver, self.started)
             && receiver.forwards_spans()
@@ -354,14 +382,16 @@ impl Recorded {
         let usage = usage.map(Observation::RunUsage).into_iter().chain(last.map(Observation::ProcessUsage));
         usage.for_each(|observation| self.observe(observation));
         self.observe(Observation::RunEnded { end, exit, cpu_nanos });
-        if let Some(trouble) = self.trouble {
-            return Err(trouble);
-        }
         let name = self.writer.name();
         let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
-        let report = longpole_server::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
+        let (report, unwritten) = longpole_server::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
         let view = view::SummaryView::new(name.to_string(), &report);
         write_summary(setting, arguments, &view)?;
+        if let Some(error) =
+            self.trouble.or(unwritten.map(|error| anyhow::Error::new(error).context("failed to seal it, and its log stays")))
+        {
+            return Err(error);
+        }
         if arguments.open {
             // The recording is the reader's now.
             drop(self.writer);
@@ -448,28 +478,42 @@ fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::Summa
     std::fs::write(&arguments.summary, text).with_context(|| format!("failed to write the summary to {}", arguments.summary))
 }
 
+/// What is said of observations that did not get into the log.
+pub(super) fn not_written(count: u64) -> Observation {
+    Observation::Loss(Loss::new(LossKind::NotWritten, count, "samples, switches, waits and the like, while the log could not be written"))
+}
+
 /// Keeps request bodies in the log.
-struct WalKeep(WalWriter);
+struct WalKeep(WalWriter, Alarm);
+
+impl WalKeep {
+    fn kept(&self, outcome: Result<(), WalError>) -> Result<(), KeepError> {
+        outcome.map_err(|error| {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            self.1.raise(&format!("{error}{cause}"));
+            KeepError(error.to_string())
+        })
+    }
+}
 
 impl Keep for WalKeep {
     fn traces(&mut self, bytes: &[u8], encoding: Encoding, peer_pid: Option<u32>) -> Result<(), KeepError> {
-        match encoding {
+        self.kept(match encoding {
             Encoding::Protobuf => self.0.append_otlp_protobuf(peer_pid, bytes),
             Encoding::Json => self.0.append_otlp_json(peer_pid, bytes),
-        }
-        .map_err(|error| KeepError(error.to_string()))
+        })
     }
 
     fn resource_event(&mut self, event: ResourceEvent) -> Result<(), KeepError> {
-        self.0.append_resource_event(&event).map_err(|error| KeepError(error.to_string()))
+        self.kept(self.0.append_resource_event(&event))
     }
 
     fn listens(&mut self, pid: u32, address: SocketAddr) -> Result<(), KeepError> {
-        self.0.append_observation(&Observation::ProcessListens { pid, address }).map_err(|error| KeepError(error.to_string()))
+        self.kept(self.0.append_observation(&Observation::ProcessListens { pid, address }))
     }
 
     fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), KeepError> {
-        self.0.append_span_events(&otlp::encode_span_event(trace_id, span_id, event)).map_err(|error| KeepError(error.to_string()))
+        self.kept(self.0.append_span_events(&otlp::encode_span_event(trace_id, span_id, event)))
     }
 }
 
