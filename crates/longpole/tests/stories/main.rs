@@ -11,6 +11,7 @@ mod ask_in_sql;
 mod attach_to_a_process;
 mod deploy_with_pulumi;
 mod exec_in_a_script;
+mod fill_the_disk;
 mod find_the_long_pole;
 mod follow_a_checkout;
 mod hand_on_to_anybody;

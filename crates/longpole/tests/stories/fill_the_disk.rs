@@ -1,0 +1,186 @@
+//! Story: the disk is full, from the beginning, in the middle of the run, or when the recording is to be finished.
+//! Guarantees: it is said while the command runs; the command has its output and its exit status; what was written opens, also while the
+//! disk is still full; what did not fit is counted; where there is space again nothing is missing; an import that does not fit leaves
+//! nothing behind.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::live_in_a_container::quality;
+use crate::support::{Sandbox, json, longpole, skip};
+
+/// A small file system of its own; gone when it is dropped.
+struct Disk(PathBuf);
+
+impl Disk {
+    /// `None`, noted, where nobody lets us mount one.
+    fn new(sandbox: &Sandbox, story: &str) -> Option<Disk> {
+        let path = sandbox.path("disk");
+        std::fs::create_dir_all(&path).unwrap();
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "none"]).arg(&path).output();
+        if !mount.is_ok_and(|out| out.status.success()) {
+            skip(story, "no file system can be mounted");
+            return None;
+        }
+        Some(Disk(path))
+    }
+
+    fn store(&self) -> PathBuf {
+        self.0.join("store")
+    }
+
+    fn filling(&self) -> PathBuf {
+        self.0.join("filling")
+    }
+
+    /// Takes all that is left.
+    fn fill(&self) {
+        let dd = Command::new("dd").args(["if=/dev/zero", "bs=4k"]).arg(format!("of={}", self.filling().display())).output().unwrap();
+        assert!(!dd.status.success(), "it was not filled");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        Command::new("umount").arg(&self.0).status().ok();
+    }
+}
+
+/// What `run` says at once when the log cannot be written.
+const ALARM: &str = "; the command goes on, and what cannot be written is counted";
+
+/// Runs a shell script that waits for lines on its input; what to do when `run` has said that the disk is full, then what it said and how
+/// it ended.
+fn run(disk: &Disk, script: &str, when_alarmed: impl FnOnce()) -> (Vec<String>, String, Option<i32>) {
+    let mut command = longpole(&disk.store());
+    command.args(["run", "--summary-format", "json", "--", "sh", "-c", script, "sh"]).arg(disk.filling());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let alarm = lines.next().unwrap();
+    assert!(alarm.starts_with("longpole: failed to append to the write-ahead log ") && alarm.ends_with(ALARM), "{alarm}");
+    assert!(alarm.contains("No space left on device"), "{alarm}");
+    // The command lives: it waits for us.
+    assert!(child.try_wait().unwrap().is_none());
+    when_alarmed();
+    drop(child.stdin.take());
+    let said = lines.collect();
+    let mut output = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+    (said, output, child.wait().unwrap().code())
+}
+
+/// Fills the disk, goes on until its input ends, prints, and exits with 7.
+const FILLS: &str = "dd if=/dev/zero of=\"$1\" bs=4k 2>/dev/null; cat >/dev/null; echo output; exit 7";
+
+fn summary_of(said: &[String]) -> Value {
+    let text =
+        said.iter().skip_while(|line| *line != "{").take_while(|line| !line.starts_with("longpole: ")).fold(String::new(), |a, b| a + b);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+}
+
+#[test]
+fn a_disk_that_fills_up_and_stays_full_costs_the_rest_and_not_what_was_written() {
+    let sandbox = Sandbox::new();
+    let Some(disk) = Disk::new(&sandbox, "a_disk_that_fills_up_and_stays_full_costs_the_rest_and_not_what_was_written") else { return };
+    let (said, output, code) = run(&disk, FILLS, || {});
+    assert_eq!((output.as_str(), code), ("output\n", Some(7)), "{said:?}");
+    let last = said.last().unwrap();
+    assert!(
+        last.starts_with("longpole: the command ran, and its recording is not complete: ") && last.contains("No space left"),
+        "{said:?}"
+    );
+    // The answer is there all the same, and says what it lacks; so it is when it is asked for again, and when there is space again.
+    let summary = summary_of(&said);
+    let check = |summary: &Value| {
+        assert_eq!((&summary["exit"]["code"], &summary["processes"]), (&7.into(), &summary["processes"]), "{summary}");
+        assert!(quality(summary, "not_written").unwrap().contains("while the log could not be written"), "{summary}");
+        assert!(summary["processes"].as_u64().unwrap() >= 2, "{summary}");
+    };
+    check(&summary);
+    let show = || json(longpole(&disk.store()).args(["show", "last", "--format", "json"]));
+    check(&show());
+    std::fs::remove_file(disk.filling()).unwrap();
+    check(&show());
+    let count = json(longpole(&disk.store()).args(["sql", "SELECT count(*) AS n FROM processes", "--format", "json"]));
+    assert!(count["rows"][0]["n"].as_u64().unwrap() >= 2, "{count}");
+}
+
+#[test]
+fn where_there_is_space_again_nothing_is_missing() {
+    let sandbox = Sandbox::new();
+    let Some(disk) = Disk::new(&sandbox, "where_there_is_space_again_nothing_is_missing") else { return };
+    let script = FILLS.replace("echo output", "rm \"$1\"; /bin/true; sleep 0.3; echo output");
+    let (said, output, code) = run(&disk, &script, || {});
+    assert_eq!((output.as_str(), code), ("output\n", Some(7)), "{said:?}");
+    let summary = json(longpole(&disk.store()).args(["show", "last", "--format", "json"]));
+    assert_eq!((quality(&summary, "not_written"), quality(&summary, "recorder_killed")), (None, None), "{summary}");
+    let names = json(longpole(&disk.store()).args(["sql", "SELECT name FROM processes ORDER BY name", "--format", "json"]));
+    let names: Vec<&str> = names["rows"].as_array().unwrap().iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, ["cat", "dd", "rm", "sh", "sleep", "true"]);
+}
+
+#[test]
+fn a_disk_without_space_for_the_segments_keeps_the_log() {
+    let sandbox = Sandbox::new();
+    let Some(disk) = Disk::new(&sandbox, "a_disk_without_space_for_the_segments_keeps_the_log") else { return };
+    // The log has its share; nobody has space for anything else.
+    let store = disk.store();
+    let mut command = longpole(&store);
+    command.args(["run", "--summary-format", "json", "--", "sh", "-c", "cat; echo output; exit 7"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let log = store.join("recordings/r1/wal/000001.wal");
+    while !std::fs::metadata(&log).is_ok_and(|log| log.len() > 300) {
+        std::thread::yield_now();
+    }
+    disk.fill();
+    let filled = std::fs::metadata(disk.filling()).unwrap().len();
+    std::fs::OpenOptions::new().write(true).open(disk.filling()).unwrap().set_len(filled - 24 * 1024).unwrap();
+    drop(child.stdin.take());
+    let out = child.wait_with_output().unwrap();
+    let said: Vec<String> = String::from_utf8_lossy(&out.stderr).lines().map(str::to_owned).collect();
+    assert_eq!((String::from_utf8_lossy(&out.stdout).as_ref(), out.status.code()), ("output\n", Some(7)), "{said:?}");
+    assert!(said.last().unwrap().contains("failed to seal it, and its log stays"), "{said:?}");
+    let summary = summary_of(&said);
+    assert_eq!((&summary["exit"]["code"], quality(&summary, "not_written")), (&7.into(), None), "{summary}");
+    assert!(!store.join("recordings/r1/segments.partial").exists());
+    std::fs::remove_file(disk.filling()).unwrap();
+    let shown = json(longpole(&store).args(["show", "last", "--format", "json"]));
+    assert_eq!(shown["exit"]["code"], 7, "{shown}");
+}
+
+#[test]
+fn on_a_disk_that_is_full_already_a_command_runs_and_an_import_says_why_not() {
+    let sandbox = Sandbox::new();
+    let Some(disk) = Disk::new(&sandbox, "on_a_disk_that_is_full_already_a_command_runs_and_an_import_says_why_not") else { return };
+    let store = disk.store();
+    json(longpole(&store).args(["ls", "--format", "json"]));
+    disk.fill();
+    let out = longpole(&store).args(["run", "--", "sh", "-c", "echo output; exit 7"]).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!((String::from_utf8_lossy(&out.stdout).as_ref(), out.status.code()), ("output\n", Some(7)), "{said}");
+    assert!(
+        said.starts_with("longpole: nothing is recorded: ") && said.contains("No space left") || said.contains("disk is full"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+
+    // Begun with some space, and not enough of it.
+    let filled = std::fs::metadata(disk.filling()).unwrap().len();
+    std::fs::OpenOptions::new().write(true).open(disk.filling()).unwrap().set_len(filled - 160 * 1024).unwrap();
+    let folded = sandbox.path("large.folded");
+    let lines: String = (0..200_000).map(|i| format!("main;work_{i};hash_{} 12\n", i * 7_919 % 200_003)).collect();
+    std::fs::write(&folded, lines).unwrap();
+    let import = |folded: &Path| longpole(&store).arg("import").arg(folded).stdin(Stdio::null()).output().unwrap();
+    let out = import(&folded);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && said.contains("failed to keep ") && said.contains("No space left on device"), "{said}");
+    let listed = json(longpole(&store).args(["ls", "--format", "json"]));
+    assert!(!listed.to_string().contains("\"r1\""), "{listed}");
+    assert_eq!(std::fs::read_dir(store.join("recordings")).unwrap().count(), 0, "nothing stays behind");
+    std::fs::remove_file(disk.filling()).unwrap();
+    std::fs::write(&folded, "main;work 12\n").unwrap();
+    assert!(import(&folded).status.success());
+}
