@@ -24,17 +24,18 @@ impl Alarm {
     }
 
     /// A sink that raises it.
-    pub(super) fn before(&self, inner: Box<dyn ObservationSink>) -> Box<dyn ObservationSink> {
-        Box::new(AlarmedSink { inner, alarm: self.clone() })
+    pub(super) fn before<S: ObservationSink>(&self, inner: S) -> AlarmedSink<S> {
+        AlarmedSink { inner, alarm: self.clone() }
     }
 }
 
-struct AlarmedSink {
-    inner: Box<dyn ObservationSink>,
+#[derive(Debug)]
+pub(super) struct AlarmedSink<S> {
+    inner: S,
     alarm: Alarm,
 }
 
-impl ObservationSink for AlarmedSink {
+impl<S: ObservationSink> ObservationSink for AlarmedSink<S> {
     fn observe(&mut self, observation: Observation) -> Result<(), SinkError> {
         self.inner.observe(observation).inspect_err(|error| self.alarm.raise(&error.0))
     }

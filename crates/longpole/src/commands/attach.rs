@@ -39,7 +39,7 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let mut sink = writer.wal().observation_sink();
     let options = Options { rate_hz: arguments.rate, ..Options::default() };
     let alarm = Alarm::default();
-    let begun = begin(pid, &options, || alarm.before(Box::new(RedactingSink::new(writer.wal().observation_sink()))));
+    let begun = begin(pid, &options, || Box::new(alarm.before(RedactingSink::new(writer.wal().observation_sink()))));
     let (recorder, refused) = match begun {
         Ok(begun) => begun,
         Err(failure) => {

@@ -1,7 +1,7 @@
 //! One command per file, thin.
 
-pub(crate) mod alarm;
-mod attach;
+mod alarm;
+pub(crate) mod attach;
 pub(crate) mod code;
 pub(crate) mod diff;
 pub(crate) mod doctor;

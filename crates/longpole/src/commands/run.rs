@@ -276,10 +276,10 @@ impl Recorded {
         let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
         let options = sampler::Options { rate_hz: arguments.rate, clock, remove_perf_maps, journals, ..sampler::Options::default() };
         let sink = || -> Box<dyn ObservationSink> {
-            let sink = self.alarm.before(Box::new(self.writer.wal().observation_sink()));
+            let sink = self.alarm.before(self.writer.wal().observation_sink());
             match arguments.redact {
                 Redact::On => Box::new(RedactingSink::new(sink)),
-                Redact::Off => sink,
+                Redact::Off => Box::new(sink),
             }
         };
         match sampler::Recorder::start(pid, &options, sink()) {
