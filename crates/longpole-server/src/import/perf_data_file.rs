@@ -36,6 +36,9 @@ const CONTEXT_MAX: u64 = -4095i64 as u64;
 const CONTEXT_KERNEL: u64 = -128i64 as u64;
 const CONTEXT_USER: u64 = -512i64 as u64;
 
+/// Addresses from here on are the kernel's.
+const KERNEL_HALF: u64 = 1 << 63;
+
 /// How perf calls the process that it will make the command of: older ones have its own name.
 const BEFORE_EXEC: [&[u8]; 2] = [b"perf-exec", b"perf"];
 
@@ -434,8 +437,11 @@ impl Import {
             // All but the first of a part are return addresses.
             let address = if is_first { CodeAddress::Instruction(AbsAddr(entry)) } else { CodeAddress::Return(AbsAddr(entry)) };
             is_first = false;
+            let is_leaf = matches!(address, CodeAddress::Instruction(_));
             let address = address.for_lookup().0;
             match (is_known, in_kernel) {
+                // What called the innermost function is known better.
+                (true, false) if !is_leaf && sample.calls.entries().len() > 0 => {}
                 (false, _) => {}
                 (true, true) => spots.push(Spot::Kernel { address }),
                 (true, false) => spots.push(of_user(address, &space)),
@@ -444,6 +450,7 @@ impl Import {
         if spots.is_empty() && (sample.in_kernel || sample.registers.is_none()) {
             spots.push(if sample.in_kernel { Spot::Kernel { address: sample.ip } } else { of_user(sample.ip, &space) });
         }
+        spots.extend(sample.calls.entries().filter(|from| *from < KERNEL_HALF).map(|from| of_user(from, &space)));
         if let Some(registers) = sample.registers {
             let cut = if registers.is_32_bit {
                 Some(Cut::Code32)

@@ -59,6 +59,12 @@ const READ_ONCE: u64 = 1 | 1 << 1;
 const BRANCH_INDEX: u64 = 1 << 17;
 const BRANCH_COUNTERS: u64 = 1 << 19;
 
+/// Format of branches that are the calls which are not back yet (`--call-graph lbr`), and no branches at all.
+const BRANCH_CALLS: u64 = 1 << 11;
+
+/// Bytes of a branch: where from, where to, flags.
+const BRANCH_BYTES: usize = 24;
+
 /// A mapping that may hold code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Map<'a> {
@@ -86,6 +92,17 @@ impl Chain<'_> {
     /// The entries, as the kernel wrote them: marks (`PERF_CONTEXT_…`) are the largest numbers.
     pub fn entries(self) -> impl ExactSizeIterator<Item = u64> {
         numbers(self.0)
+    }
+}
+
+/// Calls that are not back yet, innermost first, as the processor kept them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Calls<'a>(&'a [u8]);
+
+impl Calls<'_> {
+    /// Addresses of the instructions that call.
+    pub fn entries(self) -> impl ExactSizeIterator<Item = u64> {
+        self.0.chunks_exact(BRANCH_BYTES).map(|branch| numbers(branch).next().unwrap_or_default())
     }
 }
 
@@ -119,6 +136,8 @@ pub struct Sample<'a> {
     pub period: Option<u64>,
     /// The stack, as far as the kernel could follow it.
     pub chain: Chain<'a>,
+    /// The calls of user space that led here, where the processor was asked for them instead (`--call-graph lbr`).
+    pub calls: Calls<'a>,
     /// Registers of user space, where they were asked for and there are any.
     pub registers: Option<Registers<'a>>,
     /// The bytes above the stack pointer that were really copied.
@@ -283,13 +302,19 @@ fn sample(event: usize, fields: FieldsOf, misc: u16, body: &[u8]) -> Option<Reco
         let bytes = at.u32()?;
         at.take(bytes.into())?;
     }
+    let mut calls = Calls::default();
     if has(format::BRANCH_STACK) {
         let count = at.u64()?;
         if fields.branches & BRANCH_INDEX != 0 {
             at.u64()?;
         }
-        let words = if fields.branches & BRANCH_COUNTERS != 0 { 4 } else { 3 };
-        at.words(count.checked_mul(words)?)?;
+        let branches = at.words(count.checked_mul(BRANCH_BYTES as u64 / 8)?)?;
+        if fields.branches & BRANCH_CALLS != 0 {
+            calls = Calls(branches);
+        }
+        if fields.branches & BRANCH_COUNTERS != 0 {
+            at.words(count)?;
+        }
     }
     let mut registers = None;
     if has(format::REGS_USER) {
@@ -308,7 +333,7 @@ fn sample(event: usize, fields: FieldsOf, misc: u16, body: &[u8]) -> Option<Reco
         stack = &copied[..copied.len().min(usize::try_from(filled).unwrap_or(usize::MAX))];
     }
     let in_kernel = misc & misc::CPU_MODE == misc::KERNEL;
-    let body = Body::Sample(Sample { event, ip: ip.unwrap_or(0), in_kernel, period, chain, registers, stack });
+    let body = Body::Sample(Sample { event, ip: ip.unwrap_or(0), in_kernel, period, chain, calls, registers, stack });
     Some(Record { pid: who as u32, tid: (who >> 32) as u32, time: 0, cpu: cpu as u32, body })
 }
 

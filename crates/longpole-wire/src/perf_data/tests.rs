@@ -100,6 +100,38 @@ fn samples_of_several_events_are_told_apart() {
     assert_eq!(seen[0], 13);
 }
 
+/// A stream with one event and one sample of it: `attr` is the struct of the event, `body` the sample without its header.
+fn stream(attr: &[u64], body: &[u64]) -> Vec<u8> {
+    let record = |kind: u32, misc: u16, words: &[u64]| {
+        let size = 8 + 8 * words.len() as u16;
+        let mut bytes = [&kind.to_le_bytes()[..], &misc.to_le_bytes(), &size.to_le_bytes()].concat();
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        bytes
+    };
+    [&MAGIC[..], &16u64.to_le_bytes(), &record(64, 0, attr), &record(9, 2, body)].concat()
+}
+
+#[test]
+fn calls_that_the_processor_kept_are_told_and_other_branches_passed_over() {
+    // No machine of ours has the counters for it: type and size, config, period, sample_type, read_format, flags, …, branch_sample_type.
+    let (ip_tid_time, branch_stack, registers) = (0b111, 1 << 11, 1 << 12);
+    let attr = |branches: u64| [72 << 32 | 1, 0, 1_000, ip_tid_time | branch_stack | registers, 0, 0, 0, 0, 0, branches, 1];
+    // An index, then two branches, then their counters.
+    let (index, counters, calls, user) = (1 << 17, 1 << 19, 1 << 11, 1);
+    let body = [0x1010, 7 << 32 | 7, 55, 2, 9, 0x2020, 0x1000, 0, 0x3030, 0x2000, 0, 1, 1, 2, 0xabc];
+    let first = |bytes: &[u8]| {
+        let mut data = PerfData::open(Cursor::new(bytes), &Limits::default()).unwrap();
+        match data.next_record().unwrap().unwrap().body {
+            Body::Sample(sample) => (sample.ip, sample.calls.entries().collect::<Vec<_>>(), sample.registers.and_then(|it| it.get(0))),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(first(&stream(&attr(index | counters | calls | user), &body)), (0x1010, vec![0x2020, 0x3030], Some(0xabc)));
+    assert_eq!(first(&stream(&attr(index | counters | user), &body)), (0x1010, vec![], Some(0xabc)));
+    let too_short = stream(&attr(index | counters | calls | user), &body[..8]);
+    assert!(PerfData::open(Cursor::new(&too_short[..]), &Limits::default()).unwrap().next_record().is_err());
+}
+
 #[test]
 fn a_file_cut_anywhere_gives_what_stands_before_and_says_where_it_ends() {
     for whole in [FRAME_POINTERS, PIPE, ZSTD, EVENTS] {

@@ -90,6 +90,7 @@ pub(crate) fn perf_data(bytes: &[u8]) {
                 if let perf_data::Body::Sample(sample) = record.body {
                     assert!(sample.chain.entries().len() <= 8192 && sample.stack.len() <= 1 << 16);
                     assert!(sample.event < events);
+                    assert!(sample.calls.entries().len() <= 8192);
                     let _ = sample.registers.map(|registers| (0..70).filter_map(|number| registers.get(number)).count());
                 }
             }

@@ -95,8 +95,16 @@ fn a_recording_of_perf_has_the_same_top_functions_as_in_its_own_report() {
     }
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
-    let ways: [(&str, &[&str]); 4] =
-        [("plain", &[]), ("frame pointers", &["-g"]), ("copied stacks", &["--call-graph", "dwarf,16384"]), ("compressed", &["-g", "-z"])];
+    let ways: [(&str, &[&str]); 8] = [
+        ("plain", &[]),
+        ("frame pointers", &["-g"]),
+        ("copied stacks", &["--call-graph", "dwarf,16384"]),
+        ("compressed", &["-g", "-z"]),
+        ("thread by thread", &["--per-thread"]),
+        ("with another event", &["-e", "page-faults:u"]),
+        ("as a group", &["-g", "-e", "{cpu-clock:u,page-faults:u}:S"]),
+        ("with switches", &["-g", "--switch-events"]),
+    ];
     for (way, arguments) in ways {
         let file = sandbox.path("perf.data");
         let mut perf = Command::new("perf");

@@ -163,13 +163,13 @@ fn the_dump_of_a_process_that_runs_already_is_found() {
     let sandbox = Sandbox::new();
     let Some(program) = program(&sandbox, story) else { return };
     let store = sandbox.path("store");
-    let mut child =
-        Command::new(&program).current_dir(sandbox.path("")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Command::new(&program).current_dir(sandbox.path("")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().unwrap(), "begun 0");
     // Nobody can find it by its name any more.
     std::fs::remove_file(sandbox.path(&format!("jit-{}.dump", child.id()))).unwrap();
-    let mut attached = longpole(&store).args(["attach", "-p", &child.id().to_string()]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut attached =
+        longpole(&store).args(["attach", "-p", &child.id().to_string()]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     BufReader::new(attached.stderr.take().unwrap()).read_line(&mut said).unwrap();
     assert!(said.contains("recording process"), "{said}");
@@ -232,6 +232,7 @@ fn node_that_writes_a_jitdump_shows_its_own_functions() {
     assert!(out.status.success() && !said.contains("--jit node") && !said.contains(".dump"), "{said}");
     let samples = Samples::of(ask(&store));
     the_shares_are_right(&samples, "node", &took(&out.stdout), "node");
-    let burns = |stack: &[_]| of_runtime(stack, "node").iter().any(|entry| entry.function == "burnThree" && Path::new(&entry.file) == program);
+    let burns =
+        |stack: &[_]| of_runtime(stack, "node").iter().any(|entry| entry.function == "burnThree" && Path::new(&entry.file) == program);
     assert!(samples.with(burns) > 100, "{}", samples.dump());
 }
