@@ -180,7 +180,8 @@ fn many_threads_append_whole_frames() {
 fn a_device_that_is_full_is_an_error_and_what_cannot_be_undone_ends_the_log() {
     let path = PathBuf::from("/dev/full");
     let Ok(file) = OpenOptions::new().append(true).open(&path) else { return };
-    let shared = Shared { path, file, sync: SyncPolicy::None, tail: Mutex::new(Tail { end: 0, broken: false }), synced: Mutex::new(0) };
+    let tail = Mutex::new(Tail { end: 0, broken: false });
+    let shared = Shared { path, file, sync: SyncPolicy::None, tail, synced: Mutex::new(0), lost: AtomicU64::new(0) };
     let wal = WalWriter { shared: Arc::new(shared) };
     let error = wal.append_loss(&Loss::new(LossKind::SamplesLost, 1, "")).unwrap_err();
     assert_eq!((error.to_string().as_str(), error.kind()), ("append to the write-ahead log /dev/full", ErrorKind::Environment));
@@ -189,6 +190,9 @@ fn a_device_that_is_full_is_an_error_and_what_cannot_be_undone_ends_the_log() {
     let mut sink = wal.observation_sink();
     sink.observe(exited(1)).unwrap();
     assert!(sink.flush().unwrap_err().0.contains("broken frame"));
+    assert_eq!(wal.lost(), 0, "it may still be written");
+    drop(sink);
+    assert_eq!(wal.lost(), 1);
 }
 
 const ROLE_DIRECTORY: &str = "LONGPOLE_TEST_FULL_DISK";
