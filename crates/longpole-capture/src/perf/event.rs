@@ -231,7 +231,7 @@ pub(crate) struct Wanted {
     /// Whether to look into the kernel; if not, why.
     pub(crate) kernel: Result<(), Refused>,
     /// Threads that run already and may not be looked at.
-    closed: BTreeSet<u32>,
+    pub(crate) closed: BTreeSet<u32>,
 }
 
 impl Wanted {
