@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::binaries::{bytes, section_range};
-use crate::{oracle, oracle_perf_map, oracle_python};
+use crate::{oracle, oracle_jitdump, oracle_perf_map, oracle_python};
 
 const FIXTURES: [&str; 8] =
     ["hash-dwarf2", "hash-dwarf4", "hash-dwarf5", "hash-zlib", "hash-zlib-gnu", "hash-zstd", "hash-linked", "hash-alt"];
@@ -68,6 +68,26 @@ proptest! {
             memory[at..at + 8].copy_from_slice(&word.to_le_bytes());
         }
         oracle_python::python_memory(&memory);
+    }
+
+    #[test]
+    fn a_jitdump_that_is_damaged_hurts_nobody(
+        seed in prop::sample::select(&["loads", "moved", "node20"][..]),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3u8), 0..8),
+        end in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let path = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/jitdump/{}.seed"), seed);
+        let mut dump = std::fs::read(path).unwrap();
+        for (at, byte, kind) in damage {
+            let at = at.index(dump.len());
+            match kind {
+                0 => dump[at] = byte,
+                1 => dump[at] = [0, 1, 2, 3, 4, 0x10, 0x7f, 0xff][usize::from(byte % 8)],
+                _ => dump.iter_mut().skip(at & !7).take(8).for_each(|byte| *byte = 0xff),
+            }
+        }
+        let end = end.map_or(dump.len(), |end| end.index(dump.len() + 1));
+        oracle_jitdump::jitdump(&dump[..end]);
     }
 
     #[test]
