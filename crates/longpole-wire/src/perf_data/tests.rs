@@ -115,7 +115,7 @@ fn stream(attr: &[u64], body: &[u64]) -> Vec<u8> {
 fn calls_that_the_processor_kept_are_told_and_other_branches_passed_over() {
     // No machine of ours has the counters for it: type and size, config, period, sample_type, read_format, flags, …, branch_sample_type.
     let (ip_tid_time, branch_stack, registers) = (0b111, 1 << 11, 1 << 12);
-    let attr = |branches: u64| [72 << 32 | 1, 0, 1_000, ip_tid_time | branch_stack | registers, 0, 0, 0, 0, 0, branches, 1];
+    let attr = |branches: u64| [88 << 32 | 1, 0, 1_000, ip_tid_time | branch_stack | registers, 0, 0, 0, 0, 0, branches, 1];
     // An index, then two branches, then their counters.
     let (index, counters, calls, user) = (1 << 17, 1 << 19, 1 << 11, 1);
     let body = [0x1010, 7 << 32 | 7, 55, 2, 9, 0x2020, 0x1000, 0, 0x3030, 0x2000, 0, 1, 1, 2, 0xabc];
