@@ -8,7 +8,7 @@
 //! Only where somebody asks for it: Node compiles each function it interprets a frame of its own, Java gives up a register and says
 //! on standard error that it was given options. What was in the variable stays in front. (`--perf-basic-prof` names the runtime's own
 //! code too, which its binary names anyway, and leaves a log of V8 in the working directory. So does `--perf-prof`, with a dump of
-//! megabytes beside it: see decision 0014.)
+//! megabytes beside it: see decision 0015.)
 
 use std::ffi::OsString;
 
