@@ -74,7 +74,8 @@ fn recording() -> Result<Recording> {
         end: Some(end),
         ..recording.processes[0].clone()
     });
-    let thread = |tid: u32| Thread { pid: PID, tid, name: String::new(), start: Monotonic(origin), end: Some(end), totals: None };
+    let thread =
+        |tid: u32| Thread { pid: PID, tid, name: String::new(), start: Monotonic(origin), end: Some(end), totals: None, ident: None };
     recording.threads = (0..THREADS as u32).map(|i| thread(PID + i)).collect();
     recording.current_spans.sort_by_key(|current| current.start);
     recording.cpu_slices.sort_by_key(|slice| slice.start);

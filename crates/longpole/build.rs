@@ -8,5 +8,7 @@ fn main() {
     // `run -- true` took. See docs/decisions/0005-start-up.md.
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
         println!("cargo::rustc-link-arg-bins=-no-pie");
+        // A program of the stories that another profiler looks into: as the SDK's page tells people to link theirs.
+        println!("cargo::rustc-link-arg-tests=-Wl,--export-dynamic-symbol=otel_thread_ctx_v1");
     }
 }

@@ -330,7 +330,7 @@ sample 18ms pid 7 tid 9 m
 ",
         )
         .unwrap();
-        let thread = |tid| Thread { pid: 7, tid, name: "x".to_owned(), start: Monotonic(0), end: None, totals: None };
+        let thread = |tid| Thread { pid: 7, tid, name: "x".to_owned(), start: Monotonic(0), end: None, totals: None, ident: None };
         recording.threads = [7, 8, 9].map(thread).to_vec();
         // A span above one of the same thread waits for it, also where another thread's stands between them.
         let expected = ["c inferred", "b inferred", "a inferred", "none", "one of 2", "any inferred"];

@@ -225,8 +225,8 @@ mod tests {
         let at = |millis: u64| Monotonic(text::ORIGIN_MONOTONIC.0 + millis * 1_000_000);
         let slice = |start, end, preempted| CpuSlice { pid: 1, tid: 1, start: at(start), end: at(end), preempted };
         recording.threads = vec![
-            Thread { pid: 1, tid: 1, name: "main".to_owned(), start: at(0), end: Some(at(100)), totals: None },
-            Thread { pid: 1, tid: 2, name: "idle".to_owned(), start: at(0), end: None, totals: None },
+            Thread { pid: 1, tid: 1, name: "main".to_owned(), start: at(0), end: Some(at(100)), totals: None, ident: None },
+            Thread { pid: 1, tid: 2, name: "idle".to_owned(), start: at(0), end: None, totals: None, ident: None },
         ];
         recording.cpu_slices = vec![slice(0, 20, false), slice(40, 50, true), slice(55, 60, false), slice(63, 100, true)];
         let lives = lives(&recording);

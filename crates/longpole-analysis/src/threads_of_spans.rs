@@ -6,7 +6,7 @@
 //! | language | says | threads |
 //! |---|---|---|
 //! | Java | `thread.name` | those of that name, cut as the JVM cuts it; of `main`, which has the program's name, those but the first |
-//! | Python | `thread.id` | the one of that id where it is the kernel's; the first of `MainThread`; the others of other names |
+//! | Python | `thread.id` | those that the interpreter calls so; the one of that id where it is the kernel's; the first of `MainThread`; the others of other names |
 //! | Rust | `thread.name` | those of that name, and the workers of tokio: a task begins anywhere |
 //! | Rust, longpole-sdk | `thread.id`, the kernel's | that one, and the workers of tokio |
 //! | Node | nothing | the first: JavaScript runs there |
@@ -18,7 +18,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longpole_model::{AttributeValue, Recording, Span};
+use longpole_model::{AttributeValue, Recording, Span, Thread};
 
 /// Bytes that the kernel keeps of a thread's name.
 const COMM_BYTES: usize = 15;
@@ -63,9 +63,9 @@ const ANY: u32 = u32::MAX;
 
 impl ThreadsOfSpans {
     pub(crate) fn of(recording: &Recording) -> ThreadsOfSpans {
-        let mut threads: HashMap<u32, Vec<(u32, &str)>> = HashMap::new();
+        let mut threads: HashMap<u32, Vec<&Thread>> = HashMap::new();
         for thread in &recording.threads {
-            threads.entry(thread.pid).or_default().push((thread.tid, thread.name.as_str()));
+            threads.entry(thread.pid).or_default().push(thread);
         }
         let mut out = ThreadsOfSpans::default();
         if threads.is_empty() {
@@ -133,9 +133,9 @@ impl ThreadsOfSpans {
 }
 
 /// The threads that a span can be on, ascending; `None` where that is not said, or not understood.
-fn translate(span: &Span, (pid, id, name): (u32, Option<i64>, Option<&str>), threads: &[(u32, &str)]) -> Option<Vec<u32>> {
+fn translate(span: &Span, (pid, id, name): (u32, Option<i64>, Option<&str>), threads: &[&Thread]) -> Option<Vec<u32>> {
     let those = |is: &dyn Fn(u32, &str) -> bool| {
-        let mut tids: Vec<u32> = threads.iter().filter(|(tid, comm)| is(*tid, comm)).map(|(tid, _)| *tid).collect();
+        let mut tids: Vec<u32> = threads.iter().filter(|it| is(it.tid, &it.name)).map(|it| it.tid).collect();
         tids.sort_unstable();
         tids.dedup();
         tids
@@ -147,16 +147,24 @@ fn translate(span: &Span, (pid, id, name): (u32, Option<i64>, Option<&str>), thr
         ("nodejs", _) => Some(first()),
         ("java", Some("main")) => {
             // The first thread only starts the one that is called so, and has the program's name as that one has.
-            let program = threads.iter().find(|(tid, _)| *tid == pid).map(|(_, comm)| *comm)?;
+            let program = threads.iter().find(|it| it.tid == pid).map(|it| it.name.as_str())?;
             Some(those(&|tid, comm| tid != pid && (comm == program || comm == "main")))
         }
         ("java", Some(name)) => Some(those(&|_, comm| is_cut_of(name, comm))),
-        ("python", name) => match (kernels().filter(|tids| !tids.is_empty()), name) {
-            (Some(tids), _) => Some(tids),
-            (None, Some("MainThread")) => Some(first()),
-            (None, Some(_)) => Some(those(&|tid, _| tid != pid)),
-            (None, None) => None,
-        },
+        ("python", name) => {
+            // A later thread may be called as an earlier one was; only one of them lives while the span is open.
+            let called = |it: &&&Thread| it.ident.is_some() && it.ident == id.map(i64::cast_unsigned);
+            let mut called: Vec<u32> = threads.iter().filter(called).map(|it| it.tid).collect();
+            called.sort_unstable();
+            called.dedup();
+            let known = [called].into_iter().chain(kernels()).find(|tids| !tids.is_empty());
+            match (known, name) {
+                (Some(tids), _) => Some(tids),
+                (None, Some("MainThread")) => Some(first()),
+                (None, Some(_)) => Some(those(&|tid, _| tid != pid)),
+                (None, None) => None,
+            }
+        }
         ("rust", name) => {
             let begun = match name {
                 _ if of_resource("telemetry.sdk.name") == "longpole" => kernels()?,
@@ -203,6 +211,7 @@ mod tests {
             start: Monotonic(0),
             end: None,
             totals: None,
+            ident: Some(140_007 + i as u64),
         };
         names.iter().enumerate().map(thread).collect()
     }
@@ -237,6 +246,8 @@ mod tests {
         check("python", python, "thread.id=139637976 thread.name=MainThread", Some(&[7]));
         check("python", python, "thread.id=139637976 thread.name=Thread-1", Some(&[8, 9]));
         check("python", python, "thread.id=9 thread.name=Thread-1", Some(&[9]));
+        // As the interpreter calls thread 8.
+        check("python", python, "thread.id=140008 thread.name=Thread-1", Some(&[8]));
         check("python", python, "", None);
 
         check("rust", ["web", "worker-1", "worker-2"], "thread.id=8 thread.name=worker-2", Some(&[9]));

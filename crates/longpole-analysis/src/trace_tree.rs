@@ -229,12 +229,12 @@ impl Forest {
         process_name(&recording.processes[process])
     }
 
-    /// `service.name` of a span; `process` and `run` for what is no span.
+    /// `service.name` of a span, or of a process that says it; `process` and `run` for what is no span and says nothing.
     pub fn service<'a>(&self, recording: &'a Recording, node: usize) -> &'a str {
         match self.nodes[node].source() {
             NodeSource::Root => "run",
             NodeSource::Span(i) => recording.spans[i].service_name(),
-            NodeSource::Process(_) => "process",
+            NodeSource::Process(i) => recording.processes[i].resource.attributes.get_str("service.name").unwrap_or("process"),
         }
     }
 

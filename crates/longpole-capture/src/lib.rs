@@ -20,6 +20,7 @@ pub mod journals;
 mod kernel;
 mod living;
 mod maps;
+pub mod otel;
 pub mod perf;
 mod process_tree;
 mod python;

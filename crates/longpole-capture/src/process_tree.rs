@@ -17,6 +17,7 @@ use longpole_model::{CpuSlice, Monotonic, Observation};
 use longpole_symbols::unwind::AddressSpace;
 
 use crate::living::Living;
+use crate::python::id_inside;
 use crate::stacks::{NumberMap, Out};
 
 /// How many ended processes are remembered, so that a late record of one does not make it start again.
@@ -35,6 +36,22 @@ pub(crate) struct Thread {
     on_cpu_since: Option<u64>,
     /// Where its context record was found last.
     pub(crate) record_hint: Option<u64>,
+    /// Its thread pointer, where that was looked for and found.
+    pub(crate) thread_pointer: Option<u64>,
+    /// Its id as it knows it itself, where that was asked for.
+    id_inside: Option<u32>,
+}
+
+impl Thread {
+    fn new(pid: u32, name: Arc<str>) -> Thread {
+        Thread { pid, name, on_cpu_since: None, record_hint: None, thread_pointer: None, id_inside: None }
+    }
+
+    /// The id of this thread, which is `tid` to us, inside of its own pid namespace.
+    pub(crate) fn id_inside(&mut self, tid: u32) -> u32 {
+        let pid = self.pid;
+        *self.id_inside.get_or_insert_with(|| id_inside(pid, tid).unwrap_or(tid))
+    }
 }
 
 struct Process {
@@ -85,7 +102,7 @@ impl ProcessTree {
             slices: 0,
         };
         tree.processes.insert(root, Process { space: Arc::default(), threads: HashSet::from([root]) });
-        tree.threads.insert(root, Thread { pid: root, name: "".into(), on_cpu_since: None, record_hint: None });
+        tree.threads.insert(root, Thread::new(root, "".into()));
         tree
     }
 
@@ -100,7 +117,7 @@ impl ProcessTree {
             if let Some(process) = self.processes.get_mut(&pid) {
                 process.threads.insert(thread.tid);
             }
-            self.threads.insert(thread.tid, Thread { pid, name: Arc::clone(&name), on_cpu_since: None, record_hint: None });
+            self.threads.insert(thread.tid, Thread::new(pid, Arc::clone(&name)));
             out.give(Observation::ThreadStarted { pid, tid: thread.tid, time: at });
             out.give(Observation::ThreadNamed { pid, tid: thread.tid, name: name.to_string() });
         }
@@ -163,7 +180,7 @@ impl ProcessTree {
             self.processes.insert(pid, Process { space, threads: HashSet::from([tid]) });
             out.give(Observation::ProcessStarted { pid, parent_pid: Some(parent_pid), time: at });
         }
-        self.threads.insert(tid, Thread { pid, name: Arc::clone(&name), on_cpu_since: None, record_hint: None });
+        self.threads.insert(tid, Thread::new(pid, Arc::clone(&name)));
         out.give(Observation::ThreadStarted { pid, tid, time: at });
         if !name.is_empty() {
             out.give(Observation::ThreadNamed { pid, tid, name: name.to_string() });
@@ -199,7 +216,7 @@ impl ProcessTree {
             }
             process.threads = HashSet::from([pid]);
         }
-        let thread = self.threads.entry(pid).or_insert(Thread { pid, name: "".into(), on_cpu_since: None, record_hint: None });
+        let thread = self.threads.entry(pid).or_insert(Thread::new(pid, "".into()));
         thread.name = Arc::clone(&name);
         thread.record_hint = None;
         thread.on_cpu_since = thread.on_cpu_since.or(running_since);

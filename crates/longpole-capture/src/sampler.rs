@@ -34,6 +34,8 @@ pub use crate::kernel::can_name_functions;
 use crate::living::{self, Living, MappedCode};
 use crate::maps::Binaries;
 pub use crate::maps::OpenBinary;
+use crate::otel::Published;
+use crate::otel::thread::{self as otel_thread, Found};
 use crate::perf::deeper::{Deeper, Turn};
 use crate::perf::event::{self, Opened, Target, chain_depth_max};
 pub use crate::perf::event::{Options, Refused, SampleClock};
@@ -366,6 +368,7 @@ struct Losses {
     lost: u64,
     throttled: u64,
     torn: u64,
+    out_of_reach: u64,
     undecodable: u64,
     waits_skipped: u64,
     waits_refused: u64,
@@ -380,12 +383,15 @@ struct Processor {
     walker: StackWalker,
     pythons: Pythons,
     jit: Jit,
+    published: Published,
     kernel: Kernel,
     stats: Stats,
     losses: Losses,
     /// Records caught in the middle of a write, by thread, since that was last told.
     torn: NumberMap<u32, u64>,
-    /// Threads that keep a journal, which says what a torn record does not.
+    /// Samples whose record of another SDK was out of reach, by thread, since that was last told.
+    out_of_reach: NumberMap<u32, u64>,
+    /// Threads that keep a journal, which says what such a record does not.
     journaled: NumberMap<u32, ()>,
     waits: Waits,
     dozes: Dozes,
@@ -423,10 +429,12 @@ impl Processor {
             walker: StackWalker::new(),
             pythons: Pythons::new(),
             jit: Jit::new(remove_perf_maps),
+            published: Published::default(),
             kernel: Kernel::new(chain_depth_max()),
             stats: Stats::default(),
             losses: Losses::default(),
             torn: NumberMap::default(),
+            out_of_reach: NumberMap::default(),
             journaled: NumberMap::default(),
             waits: Waits::new(),
             dozes: Dozes::default(),
@@ -455,6 +463,7 @@ impl Processor {
         for process in tree {
             self.tree.found(now, process, &mut self.out);
             self.usages.execed(process.pid, now);
+            self.published.found(process.pid, now);
             self.found_code(process.pid, now, &process.maps);
             for thread in process.threads.iter().filter(|thread| thread.blocked) {
                 self.waits.switched(process.pid, thread.tid, now, true);
@@ -478,6 +487,7 @@ impl Processor {
             let code = self.binaries.load(pid, &record, &mut self.out);
             self.pythons.mapped(pid, now, &record, &code);
             self.jit.mapped(pid, now, &record);
+            self.published.mapped(pid, now, &record, &code);
             self.map(pid, now, &record, Some(code));
         }
     }
@@ -548,6 +558,7 @@ impl Processor {
         };
         let record = Record { pid, tid, time, cpu: 0, body };
         self.pythons.arrived(&record);
+        self.published.arrived(&record);
         self.count_usage(&record);
         self.record(&record, None);
         if let Change::Executed { pid, .. } = change {
@@ -573,7 +584,8 @@ impl Processor {
             if self.out.dirty {
                 due = due.min(self.next_flush);
             }
-            due = due.min(self.waits.next_due().unwrap_or(due)).min(self.usages.next_due().unwrap_or(due));
+            let dues = [self.waits.next_due(), self.usages.next_due(), self.published.next_due()];
+            due = dues.into_iter().flatten().fold(due, u64::min);
             let mut patience = Duration::from_nanos(due.saturating_sub(now));
             if self.tree.waits_for_exec() {
                 patience = patience.min(EXEC_RETRY);
@@ -603,6 +615,7 @@ impl Processor {
             self.pythons.look_soon();
         }
         self.usages.look(now, &mut self.out);
+        self.published.look(now, &mut self.out);
         if self.depths.call_for_more() {
             self.go_deeper();
         }
@@ -657,8 +670,11 @@ impl Processor {
             self.kernel.name(&mut self.stacks, &mut self.out);
             self.stats.waits += self.dozes.tell(&mut self.kernel, &mut self.out);
         }
-        let torn = std::mem::take(&mut self.torn).into_iter().filter(|(tid, _)| !self.journaled.contains_key(tid));
-        self.losses.torn = torn.map(|(_, count)| count).sum();
+        let of_others = |counts: NumberMap<u32, u64>| -> u64 {
+            counts.into_iter().filter(|(tid, _)| !self.journaled.contains_key(tid)).map(|(_, count)| count).sum()
+        };
+        self.losses.torn = of_others(std::mem::take(&mut self.torn));
+        self.losses.out_of_reach = of_others(std::mem::take(&mut self.out_of_reach));
         if self.journaled.len() > JOURNALED_MAX {
             self.journaled.clear();
         }
@@ -671,8 +687,12 @@ impl Processor {
             .chain(self.jit.losses())
             .chain(self.kernel.losses())
             .chain(self.usages.losses())
+            .chain(self.published.losses())
         {
             self.out.give(Observation::Loss(loss));
+        }
+        for (pid, tid, ident) in self.pythons.idents() {
+            self.out.give(Observation::ThreadIdent { pid, tid, ident });
         }
         self.pythons.forget(self.horizon);
     }
@@ -702,10 +722,12 @@ impl Processor {
                         let code = self.binaries.load(pid, &map, &mut self.out);
                         self.pythons.mapped(pid, time, &map, &code);
                         self.jit.mapped(pid, time, &map);
+                        self.published.mapped(pid, time, &map, &code);
                         Some(code)
                     }
                     (Source::Tracker, Ok(record)) => {
                         self.pythons.arrived(&record);
+                        self.published.arrived(&record);
                         self.count_usage(&record);
                         None
                     }
@@ -852,10 +874,11 @@ impl Processor {
         if self.turn.is_some_and(|turn| turn.is_double(time, sample.period)) {
             return;
         }
-        let context = match (self.tree.thread(pid, tid, time, &mut self.out), sample.registers) {
-            (Some(thread), Some(registers)) => span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint),
-            _ => ContextRecord::Absent,
-        };
+        let found = self.context((pid, tid, time), sample);
+        if found == Found::OutOfReach {
+            *self.out_of_reach.entry(tid).or_default() += 1;
+        }
+        let context = found.or_absent();
         if context == ContextRecord::Torn {
             *self.torn.entry(tid).or_default() += 1;
             self.stats.torn += 1;
@@ -869,12 +892,20 @@ impl Processor {
         }
     }
 
+    /// What the thread had published, as the copied stack tells: by our SDK, else by another one.
+    fn context(&mut self, (pid, tid, time): (u32, u32, u64), sample: &SampleRecord<'_>) -> Found {
+        let thread = self.tree.thread(pid, tid, time, &mut self.out);
+        let (Some(thread), Some(registers)) = (thread, sample.registers) else { return Found::Context(ContextRecord::Absent) };
+        let own = span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint);
+        match self.published.thread_offset(pid, time).filter(|_| own == ContextRecord::Absent) {
+            Some(offset) => otel_thread::find(sample.stack, registers.sp, thread.id_inside(tid), offset, &mut thread.thread_pointer),
+            None => Found::Context(own),
+        }
+    }
+
     /// A thread leaves its CPU, and its stack was copied.
     fn falls_asleep(&mut self, pid: u32, tid: u32, time: u64, sample: &SampleRecord<'_>) {
-        let context = match (self.tree.thread(pid, tid, time, &mut self.out), sample.registers) {
-            (Some(thread), Some(registers)) => span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint),
-            _ => ContextRecord::Absent,
-        };
+        let context = self.context((pid, tid, time), sample).or_absent();
         let stack = self.stack((pid, tid, time), sample, false);
         let chain = sample.kernel.addresses().collect();
         self.dozes.falls(tid, Doze { pid, stack, context, chain, since: None });
@@ -902,6 +933,15 @@ impl Processor {
     fn wait(&mut self, tid: u32, sleeper: Sleeper, end: u64) {
         let Sleeper { pid, since, at, kind, syscall, place, stack, context } = sleeper;
         let asleep = When::Asleep { since, end, at };
+        // The thread sleeps: what its stack leads to is as it was all the time.
+        let other = self.published.thread_offset(pid, since).filter(|_| context == ContextRecord::Absent);
+        let thread = other.and_then(|offset| Some((offset, self.tree.thread(pid, tid, since, &mut self.out)?)));
+        let context = match thread {
+            Some((offset, thread)) => {
+                otel_thread::find(&stack, place.1, thread.id_inside(tid), offset, &mut thread.thread_pointer).or_absent()
+            }
+            None => context,
+        };
         let stack = (!stack.is_empty()).then(|| {
             let space = self.tree.space(pid).map(Arc::clone).unwrap_or_default();
             let read = |address, into: &mut [u8]| read_memory(pid, address, into).is_ok_and(|read| read == into.len());
@@ -1016,6 +1056,11 @@ impl Losses {
         tell(LossKind::SamplesLost, self.undecodable, "records that could not be decoded");
         tell(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)");
         tell(LossKind::ContextTorn, self.torn, "");
+        tell(
+            LossKind::ContextNotSeen,
+            self.out_of_reach,
+            "samples of threads whose record (OTEP 4947) no copy of the stack holds: of a main thread, on the heap, or below a deep stack",
+        );
         tell(
             LossKind::WaitsNotSeen,
             self.waits_skipped,

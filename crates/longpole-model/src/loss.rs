@@ -17,6 +17,8 @@ pub enum LossKind {
     FunctionsNotSeen,
     /// Context records caught in the middle of a write.
     ContextTorn,
+    /// Samples whose context record is where it cannot be read, and what processes say of themselves in a form that is not known.
+    ContextNotSeen,
     /// Samples whose context record names another span than the journal of their thread.
     ContextDisagrees,
     /// Entries of journals that were overwritten before they were read.
@@ -82,6 +84,7 @@ impl LossKind {
         LossKind::StacksUnwindFailed,
         LossKind::FunctionsNotSeen,
         LossKind::ContextTorn,
+        LossKind::ContextNotSeen,
         LossKind::ContextDisagrees,
         LossKind::JournalGaps,
         LossKind::JournalsRefused,
@@ -120,6 +123,7 @@ impl LossKind {
             LossKind::StacksUnwindFailed => "stacks_unwind_failed",
             LossKind::FunctionsNotSeen => "functions_not_seen",
             LossKind::ContextTorn => "context_torn",
+            LossKind::ContextNotSeen => "context_not_seen",
             LossKind::ContextDisagrees => "context_disagrees",
             LossKind::JournalGaps => "journal_gaps",
             LossKind::JournalsRefused => "journals_refused",

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
+use crate::resource::Resource;
 use crate::run::Exit;
 use crate::time::Monotonic;
 
 /// One process of the run. A pid that the kernel used again gives a second one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Process {
     /// Its id while it lived.
     pub pid: u32,
@@ -28,6 +29,8 @@ pub struct Process {
     pub exit: Option<Exit>,
     /// Addresses at which it took connections, of those that spans of the recording call.
     pub listens: Vec<SocketAddr>,
+    /// What it published of itself for whoever looks (OTEP 4719); empty where it did not.
+    pub resource: Resource,
 }
 
 /// One thread of a process.
@@ -45,6 +48,8 @@ pub struct Thread {
     pub end: Option<Monotonic>,
     /// Where its life went in all, where there are no [`CpuSlice`]s to tell.
     pub totals: Option<ThreadTotals>,
+    /// The number that its interpreter gives out for it, where one was read: Python's `threading.get_ident()`.
+    pub ident: Option<u64>,
 }
 
 /// What the kernel's scheduler counts of a thread, as of the last look at it.

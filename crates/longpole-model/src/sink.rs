@@ -344,6 +344,15 @@ pub enum Observation {
         /// The address.
         address: SocketAddr,
     },
+    /// What a process says of itself to whoever looks (OTEP 4719); a later one of the same process is in place of an earlier one.
+    ProcessResource {
+        /// Its id.
+        pid: u32,
+        /// When it was read.
+        time: Monotonic,
+        /// Attributes of its resource: texts and numbers.
+        attributes: Attributes,
+    },
     /// What a process has used so far.
     ProcessUsage(ProcessUsage),
     /// A thread appeared.
@@ -381,6 +390,15 @@ pub enum Observation {
         tid: u32,
         /// What it counted.
         totals: ThreadTotals,
+    },
+    /// The number that the interpreter of a process gives out for a thread; told some time after its start, maybe after its end.
+    ThreadIdent {
+        /// Its process.
+        pid: u32,
+        /// Its id.
+        tid: u32,
+        /// The number.
+        ident: u64,
     },
     /// Something is missing.
     Loss(Loss),

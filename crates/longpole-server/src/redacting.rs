@@ -1,9 +1,9 @@
-//! What the recorder sees, without the credentials in command lines.
+//! What the recorder sees, without the credentials in command lines and in what processes say of themselves.
 
 use longpole_model::{Loss, LossKind, Observation, ObservationSink, sink::SinkError};
 use longpole_wire::redact::Redactor;
 
-/// Hands observations on, the words of command lines without credentials.
+/// Hands observations on without credentials.
 #[derive(Debug)]
 pub struct RedactingSink<S> {
     inner: S,
@@ -27,6 +27,13 @@ impl<S: ObservationSink> ObservationSink for RedactingSink<S> {
                     taken,
                     "in command lines; run --redact off keeps them",
                 )))?;
+            }
+        }
+        if let Observation::ProcessResource { attributes, .. } = &mut observation {
+            let taken = self.redactor.attributes(attributes);
+            if taken > 0 {
+                let detail = "in what processes say of themselves; run --redact off keeps them";
+                self.inner.observe(Observation::Loss(Loss::new(LossKind::ValuesRedacted, taken, detail)))?;
             }
         }
         self.inner.observe(observation)

@@ -18,7 +18,8 @@ use longpole_model::process::{CpuSlice, Process, Thread, ThreadTotals};
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use longpole_model::time::{Clock, ClockAnchor, Monotonic};
 use longpole_model::{
-    Exit, Loss, LossKind, Observation, ProcessUsage, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait,
+    Attributes, Exit, Loss, LossKind, Observation, ProcessUsage, Recording, Resource, Run, Sample, Span, SpanEvent, SpanId, SpanIndex,
+    TraceId, Wait,
 };
 
 use self::journals::Journals;
@@ -175,10 +176,12 @@ impl Assembler {
             Observation::ProcessExited { pid, time } => self.people.process_exited(pid, time),
             Observation::ProcessStatus { pid, time, exit } => self.people.statuses.push((pid, time, exit)),
             Observation::ProcessListens { pid, address } => self.people.listens.push((pid, address)),
+            Observation::ProcessResource { pid, time, attributes } => self.people.resources.push((pid, time, attributes)),
             Observation::ProcessUsage(usage) => self.process_usage.push(usage),
             Observation::ThreadStarted { pid, tid, time } => self.people.thread_started(pid, tid, time),
             Observation::ThreadNamed { pid, tid, name } => self.people.thread_named(pid, tid, name),
             Observation::ThreadExited { pid, tid, time } => self.people.thread_exited(pid, tid, time),
+            Observation::ThreadIdent { pid, tid, ident } => self.people.idents.push((pid, tid, ident)),
             Observation::ThreadTotals { pid, tid, totals } => self.people.thread_totals(pid, tid, totals),
             Observation::Loss(loss) => self.loss(loss),
             Observation::RunStarted { pid, start, mode } => {
@@ -321,6 +324,8 @@ impl Assembler {
         self.people.add_unseen(&self.samples, &self.cpu_slices);
         self.people.place_statuses(self.run.exit);
         self.people.place_listens();
+        self.people.place_resources();
+        self.people.place_idents();
         let Population { mut processes, mut threads, .. } = self.people;
         processes.sort_by_key(|process| process.start);
         threads.sort_by_key(|thread| thread.start);
@@ -373,6 +378,10 @@ struct Population {
     statuses: Vec<(u32, Monotonic, Exit)>,
     /// Where processes take connections: pid, address.
     listens: Vec<(u32, SocketAddr)>,
+    /// What interpreters call threads: pid, tid, ident.
+    idents: Vec<(u32, u32, u64)>,
+    /// What processes say of themselves: pid, when it was read, what. It comes before what the kernel's records of that time tell.
+    resources: Vec<(u32, Monotonic, Attributes)>,
 }
 
 impl Population {
@@ -400,12 +409,13 @@ impl Population {
             execed: false,
             exit: None,
             listens: Vec::new(),
+            resource: Resource::default(),
         });
     }
 
     fn push_thread(&mut self, pid: u32, tid: u32, name: String, start: Monotonic) {
         self.living_threads.insert((pid, tid), self.threads.len());
-        self.threads.push(Thread { pid, tid, name, start, end: None, totals: None });
+        self.threads.push(Thread { pid, tid, name, start, end: None, totals: None, ident: None });
     }
 
     /// The living process of this pid. One whose fork went unseen is taken for a child of the command, because
@@ -521,6 +531,27 @@ impl Population {
         }
     }
 
+    /// Says of processes what they say of themselves, the last of it.
+    fn place_resources(&mut self) {
+        for (pid, time, attributes) in std::mem::take(&mut self.resources) {
+            let lived = |process: &&mut Process| process.pid == pid && process.start <= time && process.end.is_none_or(|end| time <= end);
+            if let Some(process) = self.processes.iter_mut().rfind(lived) {
+                process.resource = Resource { attributes };
+            }
+        }
+    }
+
+    /// Says of threads what their interpreter calls them, the first of it.
+    fn place_idents(&mut self) {
+        let mut known: HashMap<(u32, u32), u64> = HashMap::new();
+        for (pid, tid, ident) in std::mem::take(&mut self.idents) {
+            known.entry((pid, tid)).or_insert(ident);
+        }
+        for thread in &mut self.threads {
+            thread.ident = known.get(&(thread.pid, thread.tid)).copied();
+        }
+    }
+
     /// Adds processes and threads that were sampled or switched without ever having been announced.
     ///
     /// Only here at the end: while observations still come, one that is a little out of order is no stranger.
@@ -539,7 +570,7 @@ impl Population {
             if known_pids.contains(&pid) {
                 // Its process may have ended meanwhile; the thread is added without waking it.
                 let name = self.processes.iter().rfind(|process| process.pid == pid).map_or(String::new(), |it| it.name.clone());
-                self.threads.push(Thread { pid, tid, name, start: time, end: None, totals: None });
+                self.threads.push(Thread { pid, tid, name, start: time, end: None, totals: None, ident: None });
             } else {
                 self.thread(pid, tid, time);
             }

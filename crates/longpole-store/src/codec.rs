@@ -11,8 +11,8 @@ use longpole_model::sink::Observation;
 use longpole_model::stack::{LocationId, LocationKind, Mapping, MappingId, Runtime, StackId};
 use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
 use longpole_model::{
-    AbsAddr, IoBytes, Loss, LossKind, ProcessMemory, ProcessUsage, ResourceEvent, ResourceStep, RunUsage, SpanId, TraceId, VirtOffset,
-    Wait, WaitKind,
+    AbsAddr, Attribute, AttributeValue, Attributes, IoBytes, Loss, LossKind, ProcessMemory, ProcessUsage, ResourceEvent, ResourceStep,
+    RunUsage, SpanId, TraceId, VirtOffset, Wait, WaitKind,
 };
 
 /// Why bytes could not be decoded.
@@ -53,6 +53,8 @@ mod tag {
     pub(super) const JOURNAL: u8 = 24;
     pub(super) const PROCESS_LISTENS: u8 = 25;
     pub(super) const REPLACED: u8 = 26;
+    pub(super) const PROCESS_RESOURCE: u8 = 27;
+    pub(super) const THREAD_IDENT: u8 = 28;
 }
 
 pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
@@ -74,6 +76,30 @@ pub(crate) fn put_i64(out: &mut Vec<u8>, number: i64) {
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_u64(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
+}
+
+/// Texts, truth values and numbers; a value of another kind has no bytes, and stands for nothing set.
+fn put_attributes(out: &mut Vec<u8>, attributes: &Attributes) {
+    put_u64(out, attributes.0.len() as u64);
+    for attribute in attributes.iter() {
+        put_text(out, &attribute.key);
+        match &attribute.value {
+            AttributeValue::Str(text) => {
+                out.push(1);
+                put_text(out, text);
+            }
+            AttributeValue::Bool(truth) => out.extend([2, u8::from(*truth)]),
+            AttributeValue::Int(number) => {
+                out.push(3);
+                put_i64(out, *number);
+            }
+            AttributeValue::Double(number) => {
+                out.push(4);
+                put_u64(out, number.to_bits());
+            }
+            AttributeValue::Empty | AttributeValue::Bytes(_) | AttributeValue::Array(_) | AttributeValue::KeyValues(_) => out.push(0),
+        }
+    }
 }
 
 fn put_text(out: &mut Vec<u8>, text: &str) {
@@ -277,6 +303,10 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
             put_u32(out, *pid);
             put_text(out, &address.to_string());
         }
+        Observation::ProcessResource { pid, time, attributes } => {
+            put_process_and_time(out, tag::PROCESS_RESOURCE, *pid, *time);
+            put_attributes(out, attributes);
+        }
         Observation::ProcessUsage(usage) => put_process_usage(out, usage),
         Observation::ThreadStarted { pid, tid, time } => {
             put_thread(out, tag::THREAD_STARTED, *pid, *tid);
@@ -294,6 +324,10 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
             put_thread(out, tag::THREAD_TOTALS, *pid, *tid);
             put_u64(out, totals.on_cpu_nanos);
             put_u64(out, totals.ready_nanos);
+        }
+        Observation::ThreadIdent { pid, tid, ident } => {
+            put_thread(out, tag::THREAD_IDENT, *pid, *tid);
+            put_u64(out, *ident);
         }
         Observation::Loss(loss) => {
             out.push(tag::LOSS);
@@ -502,6 +536,22 @@ impl<'a> Decoder<'a> {
 
     fn texts(&mut self) -> Decoded<Vec<String>> {
         self.list(Self::text)
+    }
+
+    fn attributes(&mut self) -> Decoded<Attributes> {
+        let pairs = self.list(|it| {
+            let key = it.text()?.into();
+            let value = match it.u8("a kind of value")? {
+                0 => AttributeValue::Empty,
+                1 => AttributeValue::Str(it.text()?.into()),
+                2 => AttributeValue::Bool(it.bool()?),
+                3 => AttributeValue::Int(it.i64()?),
+                4 => AttributeValue::Double(f64::from_bits(it.u64()?)),
+                _ => return it.malformed("a kind of value"),
+            };
+            Ok(Attribute { key, value })
+        })?;
+        Ok(Attributes(pairs))
     }
 
     fn monotonic(&mut self) -> Decoded<Monotonic> {
@@ -726,6 +776,9 @@ impl<'a> Decoder<'a> {
                 let address = self.text()?.parse().map_err(|_| Malformed { offset: start, expected: "an address" })?;
                 Observation::ProcessListens { pid, address }
             }
+            tag::PROCESS_RESOURCE => {
+                Observation::ProcessResource { pid: self.u32()?, time: self.monotonic()?, attributes: self.attributes()? }
+            }
             tag::PROCESS_USAGE => Observation::ProcessUsage(self.process_usage()?),
             tag::THREAD_STARTED => Observation::ThreadStarted { pid: self.u32()?, tid: self.u32()?, time: self.monotonic()? },
             tag::THREAD_NAMED => Observation::ThreadNamed { pid: self.u32()?, tid: self.u32()?, name: self.text()? },
@@ -735,6 +788,7 @@ impl<'a> Decoder<'a> {
                 tid: self.u32()?,
                 totals: ThreadTotals { on_cpu_nanos: self.u64()?, ready_nanos: self.u64()? },
             },
+            tag::THREAD_IDENT => Observation::ThreadIdent { pid: self.u32()?, tid: self.u32()?, ident: self.u64()? },
             tag::LOSS => Observation::Loss(self.loss()?),
             tag::RUN_STARTED => Observation::RunStarted { pid: self.u32()?, start: self.timestamp()?, mode: self.mode()? },
             tag::RUN_ENDED => Observation::RunEnded { end: self.timestamp()?, exit: self.exit()?, cpu_nanos: self.option(Self::u64)? },

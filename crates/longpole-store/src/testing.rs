@@ -345,11 +345,13 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
         (pid(), monotonic()).prop_map(|(pid, time)| Observation::ProcessExited { pid, time }),
         (pid(), monotonic(), exit()).prop_map(|(pid, time, exit)| Observation::ProcessStatus { pid, time, exit }),
         (pid(), address()).prop_map(|(pid, address)| Observation::ProcessListens { pid, address }),
+        (pid(), monotonic(), plain_attributes()).prop_map(|(pid, time, attributes)| Observation::ProcessResource { pid, time, attributes }),
         process_usage().prop_map(Observation::ProcessUsage),
         run_usage().prop_map(Observation::RunUsage),
         (pid(), tid(), monotonic()).prop_map(|(pid, tid, time)| Observation::ThreadStarted { pid, tid, time }),
         (pid(), tid(), text()).prop_map(|(pid, tid, name)| Observation::ThreadNamed { pid, tid, name }),
         (pid(), tid(), monotonic()).prop_map(|(pid, tid, time)| Observation::ThreadExited { pid, tid, time }),
+        (pid(), tid(), any::<u64>()).prop_map(|(pid, tid, ident)| Observation::ThreadIdent { pid, tid, ident }),
         (pid(), tid(), totals()).prop_map(|(pid, tid, totals)| Observation::ThreadTotals { pid, tid, totals }),
         loss().prop_map(Observation::Loss),
         (pid(), timestamp(), mode()).prop_map(|(pid, start, mode)| Observation::RunStarted { pid, start, mode }),
@@ -406,9 +408,9 @@ pub(crate) fn any_span() -> impl Strategy<Value = Span> {
 
 fn process() -> impl Strategy<Value = Process> {
     let end = (option::of(monotonic()), option::of(exit()));
-    let said = (any::<bool>(), vec(address(), 0..3));
+    let said = (any::<bool>(), vec(address(), 0..3), plain_attributes());
     (any::<u32>(), any::<Option<u32>>(), text(), text(), texts(), monotonic(), end, said).prop_map(
-        |(pid, parent_pid, name, executable, arguments, start, (end, exit), (execed, listens))| Process {
+        |(pid, parent_pid, name, executable, arguments, start, (end, exit), (execed, listens, attributes))| Process {
             pid,
             parent_pid,
             name,
@@ -419,8 +421,21 @@ fn process() -> impl Strategy<Value = Process> {
             execed,
             exit,
             listens,
+            resource: Resource { attributes },
         },
     )
+}
+
+/// Attributes of the kinds that a process says of itself.
+fn plain_attributes() -> impl Strategy<Value = Attributes> {
+    let value = prop_oneof![
+        text().prop_map(|text| AttributeValue::Str(text.into())),
+        any::<bool>().prop_map(AttributeValue::Bool),
+        any::<i64>().prop_map(AttributeValue::Int),
+        any::<f64>().prop_map(AttributeValue::Double),
+    ];
+    vec((text(), value), 0..3)
+        .prop_map(|pairs| Attributes(pairs.into_iter().map(|(key, value)| Attribute { key: key.into(), value }).collect()))
 }
 
 fn address() -> impl Strategy<Value = SocketAddr> {
@@ -431,8 +446,8 @@ fn address() -> impl Strategy<Value = SocketAddr> {
 }
 
 fn thread() -> impl Strategy<Value = Thread> {
-    (0..4u32, any::<u32>(), text(), monotonic(), option::of(monotonic()), option::of(totals()))
-        .prop_map(|(pid, tid, name, start, end, totals)| Thread { pid, tid, name, start, end, totals })
+    (0..4u32, any::<u32>(), text(), monotonic(), option::of(monotonic()), option::of(totals()), any::<Option<u64>>())
+        .prop_map(|(pid, tid, name, start, end, totals, ident)| Thread { pid, tid, name, start, end, totals, ident })
 }
 
 fn frame() -> impl Strategy<Value = Frame> {

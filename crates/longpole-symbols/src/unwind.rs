@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use framehop::{CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module, Unwinder as _, UnwinderNative};
 use gimli::UnwindSection as _;
 use longpole_model::{AbsAddr, CodeAddress, MappingId, VirtOffset};
-use object::elf::PF_X;
+use object::elf::{self, PF_X};
 use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
-use object::{Architecture, BinaryFormat, SegmentFlags};
+use object::{Architecture, BinaryFormat, RelocationFlags, RelocationTarget, SectionKind, SegmentFlags, SymbolIndex};
 
 use crate::python::{PythonSymbols, Version};
 
@@ -88,6 +88,7 @@ pub struct Binary {
     /// Where the program starts: code that nothing calls.
     entry: u64,
     python: Option<PythonSymbols>,
+    thread_context: Option<ThreadVariable>,
     // The last module made of this binary. A binary that is not position independent lies at the same addresses in every
     // process; then its index (for those without `.eh_frame_hdr`) is built once.
     last_module: Mutex<Option<Module<Bytes>>>,
@@ -161,6 +162,7 @@ impl Binary {
             signal_returns: eh_frame.as_ref().map(signal_returns).unwrap_or_default(),
             entry: file.entry(),
             python: python_symbols(&file),
+            thread_context: thread_variable(&file),
             eh_frame,
             debug_frame,
             last_module: Mutex::new(None),
@@ -175,6 +177,11 @@ impl Binary {
     /// Where it holds an interpreter of Python, if it does.
     pub fn python(&self) -> Option<&PythonSymbols> {
         self.python.as_ref()
+    }
+
+    /// Where each thread has the variable of OpenTelemetry's thread context, if the binary defines it.
+    pub fn thread_context(&self) -> Option<&ThreadVariable> {
+        self.thread_context.as_ref()
     }
 
     /// Where in the process an address that the file states lies, by a mapping that starts at `start` with the byte of the file at
@@ -289,10 +296,9 @@ const PYTHON_VERSION_BYTES: u64 = 8;
 ///
 /// Most have none, and their tables of symbols are long; so a look for the name itself comes first.
 fn python_symbols<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>) -> Option<PythonSymbols> {
-    let names = file.section_by_name(".dynstr").filter(|names| names.size() <= NAMES_BYTES_MAX)?.data().ok()?;
-    let wanted = PYTHON_RUNTIME.as_bytes();
-    let mut starts = names.iter().enumerate().filter(|(_, byte)| **byte == wanted[0]);
-    starts.find(|(at, _)| names[*at..].starts_with(wanted) && names.get(at + wanted.len()) == Some(&0))?;
+    if !has_dynamic_name(file, PYTHON_RUNTIME) {
+        return None;
+    }
     let mut found = PythonSymbols { runtime: 0, eval: Vec::new(), version: None };
     for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
         match symbol.name() {
@@ -310,6 +316,70 @@ fn python_symbols<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>) 
         }
     }
     (found.runtime != 0 && !found.eval.is_empty()).then_some(found)
+}
+
+/// Whether the table of names holds this one: a look at its bytes, which is faster than going through the symbols.
+fn has_dynamic_name<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>, name: &str) -> bool {
+    let section = file.section_by_name(".dynstr").filter(|names| names.size() <= NAMES_BYTES_MAX);
+    let Some(names) = section.and_then(|section| section.data().ok()) else { return false };
+    let wanted = name.as_bytes();
+    let mut starts = names.iter().enumerate().filter(|(_, byte)| **byte == wanted[0]);
+    starts.any(|(at, _)| names[at..].starts_with(wanted) && names.get(at + wanted.len()) == Some(&0))
+}
+
+/// The thread-local variable of OTEP 4947.
+const THREAD_CONTEXT: &str = "otel_thread_ctx_v1";
+
+/// Where a thread-local variable lies, as far as its binary says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadVariable {
+    /// How far from the thread pointer, where the binary is the program itself.
+    pub in_program: i64,
+    /// Address, as the file states it, of a word that says so while the program runs: where the binary is a library whose storage is
+    /// reserved in every thread, and small.
+    pub word: Option<u64>,
+}
+
+fn thread_variable<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>) -> Option<ThreadVariable> {
+    if !has_dynamic_name(file, THREAD_CONTEXT) {
+        return None;
+    }
+    let symbol = file.dynamic_symbols().find(|symbol| !symbol.is_undefined() && symbol.name() == Ok(THREAD_CONTEXT))?;
+    // What the segment of thread-local storage holds: its bytes, then its zeroes.
+    let is_of_thread = |kind| matches!(kind, SectionKind::Tls | SectionKind::UninitializedTls);
+    let sections = || file.sections().filter(|section| is_of_thread(section.kind()));
+    let start = sections().map(|section| section.address()).min()?;
+    let end = sections().map(|section| section.address().saturating_add(section.size())).max()?;
+    let align = sections().map(|section| section.align()).max()?.max(1);
+    let in_segment = symbol.address();
+    let in_program = match file.architecture() {
+        // Behind the two words that the thread pointer points to.
+        Architecture::Aarch64 => 16u64.checked_next_multiple_of(align)?.checked_add(in_segment)?.cast_signed(),
+        // Before it.
+        _ => in_segment.wrapping_sub((end - start).checked_next_multiple_of(align)?).cast_signed(),
+    };
+    let is_it = |target, addend: i64| match target {
+        RelocationTarget::Symbol(index) => index == symbol.index(),
+        // Of the binary itself, by its place in the segment.
+        _ => addend.cast_unsigned() == in_segment,
+    };
+    let mut words = file.dynamic_relocations()?.filter_map(|(at, relocation)| {
+        let target = match relocation.target() {
+            RelocationTarget::Symbol(SymbolIndex(0)) => RelocationTarget::Absolute,
+            target => target,
+        };
+        let RelocationFlags::Elf { r_type } = relocation.flags() else { return None };
+        let second = match r_type {
+            // A function and its argument, which is the distance where the storage is reserved in every thread.
+            elf::R_X86_64_TLSDESC if file.architecture() == Architecture::X86_64 => 8,
+            elf::R_AARCH64_TLSDESC if file.architecture() == Architecture::Aarch64 => 8,
+            elf::R_X86_64_TPOFF64 if file.architecture() == Architecture::X86_64 => 0,
+            elf::R_AARCH64_TLS_TPREL if file.architecture() == Architecture::Aarch64 => 0,
+            _ => return None,
+        };
+        is_it(target, relocation.addend()).then(|| at.wrapping_add(second))
+    });
+    Some(ThreadVariable { in_program, word: words.next() })
 }
 
 fn python_version<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>, address: u64) -> Option<Version> {

@@ -7,6 +7,7 @@ const TITLES: Readonly<Record<string, string>> = {
   samples_throttled: 'times the kernel lowered the sampling rate',
   stacks_truncated: 'stacks deeper than what was copied',
   stacks_unwind_failed: 'stacks that could not be unwound',
+  context_not_seen: 'samples whose context record is out of reach, or of a kind that is not known',
   context_torn: 'context records caught in the middle of a write',
   context_disagrees: 'samples whose context record and journal name different spans',
   journal_gaps: 'entries of journals that were overwritten unread',

@@ -27,6 +27,7 @@ use self::history::{PlaceId, Seen};
 pub(crate) use self::mix::Native;
 use self::mix::{Call, Mixed};
 use self::reader::{Order, Shared};
+pub(crate) use self::threads::id_inside;
 use crate::perf::record::{Body, MapRecord, Record};
 use crate::stacks::{Cut, Name, NotSeen, NumberMap, Spot, Stacks};
 
@@ -280,6 +281,11 @@ impl Pythons {
             state.history.forget(horizon.saturating_sub(READINGS_KEPT_NANOS), |pid, since| !read.contains(&(pid, since)));
             state.read = read;
         }
+    }
+
+    /// What interpreters call threads, since this was asked last: process, thread, number.
+    pub(crate) fn idents(&mut self) -> Vec<(u32, u32, u64)> {
+        if self.thread.is_some() { std::mem::take(&mut self.shared.lock().idents) } else { Vec::new() }
     }
 
     /// What is missing since this was asked last.

@@ -1,5 +1,6 @@
 //! The thread that reads interpreters, again and again, within its budget.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ const PERIOD_NANOS_MAX: u64 = 50_000_000;
 
 /// Looks without a change after which the next one is put off.
 const STILL_LOOKS: u32 = 8;
+
+/// Threads of an interpreter that are remembered: 2 MB.
+const IDENTS_MAX: usize = 1 << 16;
 
 /// How long a process may refuse to be read before it is given up: while it executes a program it always does.
 const REFUSALS_MAX: u32 = 50;
@@ -52,6 +56,8 @@ pub(super) struct State {
     orders: Vec<Order>,
     /// Interpreters that are read.
     pub(super) read: Vec<(u32, u64)>,
+    /// What interpreters call threads, since it was last asked: process, thread, name.
+    pub(super) idents: Vec<(u32, u32, u64)>,
     /// Threads whose frames did not hold together, and looks.
     pub(super) torn: u64,
     pub(super) looks: u64,
@@ -96,6 +102,8 @@ struct Watched {
     /// How many of the codes the other side has.
     published: usize,
     threads: Threads,
+    /// Threads whose names were told.
+    told: HashSet<(u32, u64)>,
     refusals: u32,
 }
 
@@ -193,6 +201,7 @@ impl Watched {
             codes: Codes::default(),
             published: 0,
             threads: Threads::default(),
+            told: HashSet::new(),
             refusals: 0,
         }
     }
@@ -223,9 +232,13 @@ impl Watched {
         self.refusals = 0;
         self.threads.forget_all_but(reads);
         let mut stacks: Vec<(u32, Option<SeenStack>)> = Vec::new();
+        let mut idents = Vec::new();
         let mut torn = interpreter.torn() - torn_before;
         for thread in reads.iter() {
             let Some(tid) = self.threads.id(memory, self.order.pid, thread) else { continue };
+            if self.told.insert((tid, thread.pthread)) {
+                idents.push((self.order.pid, tid, thread.pthread));
+            }
             if thread.is_still {
                 stacks.push((tid, None));
                 continue;
@@ -240,6 +253,11 @@ impl Watched {
         let calls_are_frames = interpreter.has_a_call_for_each_frame();
         let mut state = shared.lock();
         state.torn += torn;
+        state.idents.append(&mut idents);
+        if self.told.len() > IDENTS_MAX {
+            // Those that live are told again.
+            self.told.clear();
+        }
         let Some(seen) = state.history.of(self.order.pid, self.order.since) else { return Ok(changed) };
         seen.calls_are_frames = calls_are_frames;
         for (number, code) in self.codes.list().iter().enumerate().skip(self.published) {

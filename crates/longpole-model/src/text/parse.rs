@@ -269,6 +269,7 @@ impl Reader {
             execed: true,
             exit: None,
             listens: Vec::new(),
+            resource: Resource::default(),
         });
         Ok(())
     }
@@ -358,6 +359,7 @@ impl Reader {
             execed: true,
             exit: None,
             listens: Vec::new(),
+            resource: Resource::default(),
         };
         let mut words = words[at + 1..].iter();
         while let Some(word) = words.next() {
@@ -392,7 +394,7 @@ impl Reader {
             return Err(format!("`{}` is not said of a thread", word.text));
         }
         let (start, end) = (monotonic(start), end.map(monotonic));
-        self.threads.push(Thread { pid: of.pid, tid: of.tid, name: join(&words[..at]), start, end, totals: None });
+        self.threads.push(Thread { pid: of.pid, tid: of.tid, name: join(&words[..at]), start, end, totals: None, ident: None });
         Ok(())
     }
 

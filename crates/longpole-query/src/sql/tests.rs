@@ -112,7 +112,7 @@ fn shop() -> Recording {
     failed.status = Status { code: StatusCode::Error, message: "too slow".into() };
     recording.spans = vec![failed.clone(), span(1, 0, "GET", 1_000, 9_000), span(2, 1, "auth", 1_500, 2_500)];
     recording.clock = Clock::new(vec![ClockAnchor { monotonic: Monotonic(0), unix: Timestamp(1_000), bracket_nanos: 1 }]);
-    recording.threads = vec![Thread { pid: 7, tid: 7, name: "main".into(), start: Monotonic(0), end: None, totals: None }];
+    recording.threads = vec![Thread { pid: 7, tid: 7, name: "main".into(), start: Monotonic(0), end: None, totals: None, ident: None }];
     let slice = CpuSlice { pid: 7, tid: 7, start: Monotonic(100), end: Monotonic(300), preempted: false };
     recording.cpu_slices = vec![slice];
     recording.mappings = vec![Mapping { id: MappingId(0), path: "/bin/shop".into(), build_id: vec![0xab, 0xcd] }];

@@ -14,7 +14,8 @@ use longpole_analysis::threads::{self, Importance, ThreadLife};
 use longpole_analysis::trace_tree::{Edge, NodeSource, Note};
 use longpole_analysis::{Handle, Report};
 use longpole_model::{
-    AttributeValue, Attributes, Exit, Process, RecorderCost, Runtime, SpanEvent, SpanLink, StatusCode, Timestamp, TraceId, WaitKind,
+    AttributeValue, Attributes, Exit, Process, RecorderCost, Resource, Runtime, SpanEvent, SpanLink, StatusCode, Timestamp, TraceId,
+    WaitKind,
 };
 use longpole_store::StoredRecording;
 use serde_json::Value;
@@ -429,6 +430,8 @@ impl SpanView {
         let with_descendants = report.subtree_samples(index).count() as u64;
         let mut functions = report.top_functions(own);
         functions.truncate(SPAN_FRAMES_MAX);
+        let nothing = Resource::default();
+        let resource = span.map(|span| &*span.resource).or(process.map(|process| &process.resource)).unwrap_or(&nothing);
         Some(SpanView {
             recording: recording.to_string(),
             handle: node_handle(index),
@@ -458,7 +461,7 @@ impl SpanView {
                 (None, Some(process)) => process_attributes(process),
                 (None, None) => Vec::new(),
             },
-            resource: span.map(|span| attributes(&span.resource.attributes)).unwrap_or_default(),
+            resource: attributes(&resource.attributes),
             events: span.map(|span| span.events.iter().map(|e| EventView::new(e, report.origin())).collect()).unwrap_or_default(),
             links: span.map(|span| span.links.iter().map(|l| SpanLinkView::new(l, report)).collect()).unwrap_or_default(),
             states: report.node_states(index).into(),

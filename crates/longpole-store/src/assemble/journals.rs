@@ -113,6 +113,7 @@ mod tests {
             start: Monotonic(0),
             end: end.map(Monotonic),
             totals: None,
+            ident: None,
         };
         let threads: Vec<Thread> = threads.iter().map(thread).collect();
         let shown = |it: CurrentSpan| {

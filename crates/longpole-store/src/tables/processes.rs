@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use arrow::array::{ArrayRef, Int64Array};
-use longpole_model::{Clock, Exit, Monotonic, Process, Timestamp};
+use longpole_model::{Clock, Exit, Monotonic, Process, Resource, Texts, Timestamp};
 
+use super::attributes::{self, attributes_at};
 use super::batch::{BadRows, Batch, Rows, at, text_at, texts_at, unsigned_at};
 use super::{Kind, Table, array, column, optional};
 
@@ -29,6 +30,12 @@ pub(crate) static TABLE: Table = Table::new(
         ),
         optional("exit_signal", Kind::Int, "The signal that killed it."),
         optional("listens", Kind::Texts, "Addresses at which it took connections, of those that spans call: `127.0.0.1:8080`."),
+        optional(
+            "resource_attributes",
+            Kind::TextMap,
+            "What it published of itself (OTEP 4719), as texts: `resource_attributes['service.name']`; empty where it did not.",
+        ),
+        optional("resource_attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL where all are texts."),
     ],
     || TABLE.arrow_schema(),
 );
@@ -41,6 +48,7 @@ pub(super) fn unix(clock: &Clock, time: Option<Monotonic>) -> Option<i64> {
 pub(crate) fn build(rows: &[Process], clock: &Clock) -> Vec<ArrayRef> {
     let words = |process: &Process| process.listens.iter().map(SocketAddr::to_string).collect();
     let listens: Vec<Vec<String>> = rows.iter().map(words).collect();
+    let (resource, resource_json) = attributes::columns(rows.iter().map(|process| &process.resource.attributes));
     vec![
         array::number(rows.iter().map(|process| process.pid)),
         array::optional_number(rows.iter().map(|process| process.parent_pid)),
@@ -55,6 +63,8 @@ pub(crate) fn build(rows: &[Process], clock: &Clock) -> Vec<ArrayRef> {
         array::optional_int(rows.iter().map(|process| exit_code(process.exit))),
         array::optional_int(rows.iter().map(|process| exit_signal(process.exit))),
         array::texts(listens.iter().map(Vec::as_slice)),
+        resource,
+        resource_json,
     ]
 }
 
@@ -91,6 +101,8 @@ pub(crate) fn read(batch: &Batch<'_>, processes: &mut Vec<Process>) -> Rows<()> 
     let (start, end) = (batch.int("start_time_monotonic_nano")?, batch.int("end_time_monotonic_nano")?);
     let (code, signal) = (batch.added("exit_code", Batch::int)?, batch.added("exit_signal", Batch::int)?);
     let listens = batch.added("listens", Batch::list)?;
+    let (maps, typed) = (batch.added("resource_attributes", Batch::map)?, batch.added("resource_attributes_json", Batch::text)?);
+    let mut texts = Texts::default();
     let address = |text: &String| text.parse().map_err(|_| BadRows(format!("{text} is no address")));
     for row in batch.rows() {
         let status = |column: Option<&Int64Array>| column.and_then(|column| at(column, row, |row| column.value(row)));
@@ -108,6 +120,10 @@ pub(crate) fn read(batch: &Batch<'_>, processes: &mut Vec<Process>) -> Rows<()> 
                 Some(listens) => texts_at("listens", listens, row)?.iter().map(address).collect::<Rows<_>>()?,
                 None => Vec::new(),
             },
+            resource: match (maps, typed) {
+                (Some(maps), Some(typed)) => Resource { attributes: attributes_at(&mut texts, maps, typed, row)? },
+                _ => Resource::default(),
+            },
         });
     }
     Ok(())
@@ -119,6 +135,7 @@ mod tests {
 
     use arrow::array::RecordBatch;
     use arrow::datatypes::Schema;
+    use longpole_model::{Attribute, AttributeValue, Attributes};
 
     use super::*;
 
@@ -135,13 +152,16 @@ mod tests {
             execed: true,
             exit: Some(Exit::Code(3)),
             listens: vec!["127.0.0.1:80".parse().unwrap()],
+            resource: Resource {
+                attributes: Attributes(vec![Attribute { key: "service.name".into(), value: AttributeValue::Str("shop".into()) }]),
+            },
         };
         let columns = build(std::slice::from_ref(&process), &Clock::default());
         let fields = TABLE.schema().fields().to_vec();
-        let older = fields.len() - 3;
+        let older = fields.len() - 5;
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields[..older].to_vec())), columns[..older].to_vec()).unwrap();
         let mut found = Vec::new();
         read(&Batch::new(&TABLE, &batch), &mut found).unwrap();
-        assert_eq!(found, [Process { exit: None, listens: Vec::new(), ..process }]);
+        assert_eq!(found, [Process { exit: None, listens: Vec::new(), resource: Resource::default(), ..process }]);
     }
 }

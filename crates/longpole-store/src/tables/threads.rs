@@ -20,6 +20,7 @@ pub(crate) static TABLE: Table = Table::new(
         optional("end_time_monotonic_nano", Kind::Nanos, "Exit, by CLOCK_MONOTONIC."),
         optional("on_cpu_nanos", Kind::Nanos, "On a CPU in all, as the scheduler counted, where there are no `cpu_slices`; else NULL."),
         optional("ready_nanos", Kind::Nanos, "Ready and waiting for a CPU in all, as the scheduler counted; NULL as before."),
+        optional("ident", Kind::Nanos, "What its interpreter calls it, where one was read: Python's `threading.get_ident()`."),
     ],
     || TABLE.arrow_schema(),
 );
@@ -35,6 +36,7 @@ pub(crate) fn build(rows: &[Thread], clock: &Clock) -> Vec<ArrayRef> {
         array::optional_unsigned(rows.iter().map(|thread| thread.end.map(|end| end.0))),
         array::optional_unsigned(rows.iter().map(|thread| thread.totals.map(|totals| totals.on_cpu_nanos))),
         array::optional_unsigned(rows.iter().map(|thread| thread.totals.map(|totals| totals.ready_nanos))),
+        array::optional_unsigned(rows.iter().map(|thread| thread.ident)),
     ]
 }
 
@@ -42,6 +44,7 @@ pub(crate) fn read(batch: &Batch<'_>, threads: &mut Vec<Thread>) -> Rows<()> {
     let (pid, tid, name) = (batch.number("pid")?, batch.number("tid")?, batch.text("name")?);
     let (start, end) = (batch.int("start_time_monotonic_nano")?, batch.int("end_time_monotonic_nano")?);
     let (on_cpu, ready) = (batch.added("on_cpu_nanos", Batch::int)?, batch.added("ready_nanos", Batch::int)?);
+    let ident = batch.added("ident", Batch::int)?;
     let total_at = |column: Option<&Int64Array>, row| column.and_then(|column| unsigned_at(column, row));
     for row in batch.rows() {
         let totals = total_at(on_cpu, row).zip(total_at(ready, row));
@@ -52,6 +55,7 @@ pub(crate) fn read(batch: &Batch<'_>, threads: &mut Vec<Thread>) -> Rows<()> {
             start: Monotonic(start.value(row).cast_unsigned()),
             end: unsigned_at(end, row).map(Monotonic),
             totals: totals.map(|(on_cpu_nanos, ready_nanos)| ThreadTotals { on_cpu_nanos, ready_nanos }),
+            ident: total_at(ident, row),
         });
     }
     Ok(())

@@ -25,7 +25,7 @@ wait 70..80ms pid 7 tid 7 sleep ?
     )
     .unwrap();
     let at = |millis: u64| Monotonic(text::ORIGIN_MONOTONIC.0 + millis * 1_000_000);
-    let thread = |pid, tid, name: &str| Thread { pid, tid, name: name.to_owned(), start: at(0), end: None, totals: None };
+    let thread = |pid, tid, name: &str| Thread { pid, tid, name: name.to_owned(), start: at(0), end: None, totals: None, ident: None };
     recording.threads = vec![thread(1, 1, "main"), thread(7, 7, "py"), thread(7, 8, "never")];
     recording.cpu_slices = vec![CpuSlice { pid: 1, tid: 1, start: at(0), end: at(20), preempted: false }];
     let span = &recording.spans[0];
