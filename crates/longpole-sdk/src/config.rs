@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::choice::{Protocol, SpanProcessor};
 use crate::context::{SAMPLED, SpanContext};
-use crate::encode::{Value, attribute};
+use crate::encode::{self, Value, attribute};
 
 /// Where a collector listens for HTTP, below its endpoint.
 const TRACES_PATH: &str = "/v1/traces";
@@ -43,6 +43,8 @@ pub(crate) struct Config {
     /// `TRACEPARENT`: the parent of the spans that have none in this process.
     pub(crate) remote_parent: Option<SpanContext>,
     pub(crate) limits: Limits,
+    /// Whom the spans are of, also where nobody asked for them.
+    pub(crate) resource: Resource,
     /// What could not be used, for people.
     pub(crate) complaints: Vec<String>,
 }
@@ -65,6 +67,18 @@ pub(crate) struct ExportConfig {
     pub(crate) resource: Resource,
 }
 
+/// Paths of what TLS needs; none of them need be there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    /// Whom to trust, in place of whom the system trusts.
+    pub(crate) certificate: Option<String>,
+    pub(crate) client_certificate: Option<String>,
+    pub(crate) client_key: Option<String>,
+}
+
+/// The revision of OTEP 4947 whose record and symbol we publish: the one that its text names until it is stable.
+const THREAD_CONTEXT_SCHEMA: &str = "tlsdesc_v1_dev";
+
 /// Whom the spans are of.
 #[derive(Debug, Clone)]
 pub(crate) struct Resource(pub(crate) Vec<(String, ResourceValue)>);
@@ -76,6 +90,15 @@ pub(crate) enum ResourceValue {
 }
 
 impl Resource {
+    /// What OTEP 4719 publishes of a process: the resource, and that its threads follow OTEP 4947 without attributes of their own.
+    pub(crate) fn process_context(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode::bytes(&mut out, 1, &self.encoded());
+        attribute(&mut out, 2, "threadlocal.schema_version", Value::Str(THREAD_CONTEXT_SCHEMA));
+        attribute(&mut out, 2, "threadlocal.attribute_key_map", Value::Texts(&[]));
+        out
+    }
+
     /// OTLP's `Resource` message.
     pub(crate) fn encoded(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -197,7 +220,8 @@ impl Config {
             }
         });
         let processor = read_processor(&mut reader, program);
-        let export = if disabled { None } else { read_export(&mut reader, facts, program, processor) };
+        let resource = if disabled { Resource(Vec::new()) } else { read_resource(&mut reader, facts, program) };
+        let export = if disabled { None } else { read_export(&mut reader, program, processor, &resource) };
         let sampler = read_sampler(&mut reader);
         let limits = Limits {
             attributes: reader.parsed(&["OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "OTEL_ATTRIBUTE_COUNT_LIMIT"], 128, |_| true),
@@ -209,7 +233,7 @@ impl Config {
                 |_| true,
             ),
         };
-        Self { disabled, export, processor, sampler, remote_parent, limits, complaints: reader.complaints }
+        Self { disabled, export, processor, sampler, remote_parent, limits, resource, complaints: reader.complaints }
     }
 }
 
@@ -298,7 +322,7 @@ fn read_url(reader: &mut Reader<'_>, program: &Program, protocol: Protocol) -> O
     })
 }
 
-fn read_export(reader: &mut Reader<'_>, facts: &ProcessFacts, program: &Program, processor: SpanProcessor) -> Option<ExportConfig> {
+fn read_export(reader: &mut Reader<'_>, program: &Program, processor: SpanProcessor, resource: &Resource) -> Option<ExportConfig> {
     let exporters = reader.text("OTEL_TRACES_EXPORTER").unwrap_or("otlp".into());
     if !exporters.split(',').any(|name| name.trim() == "otlp") {
         if exporters != "none" {
@@ -337,7 +361,7 @@ fn read_export(reader: &mut Reader<'_>, facts: &ProcessFacts, program: &Program,
         max_queue_spans,
         max_batch_spans: max_batch_spans.min(max_queue_spans),
         max_concurrent_exports,
-        resource: read_resource(reader, facts, program),
+        resource: resource.clone(),
     })
 }
 

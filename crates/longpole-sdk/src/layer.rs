@@ -94,6 +94,9 @@ impl Layer {
         for complaint in &config.complaints {
             tell(complaint);
         }
+        if !config.disabled {
+            thread_context::publish_process(config.resource.process_context());
+        }
         let exporter = config.export.and_then(|export| match Exporter::start(export) {
             Ok(exporter) => Some(exporter),
             Err(error) => {

@@ -166,6 +166,7 @@ impl Standard {
             tell(complaint);
         }
         otel_context::publish_opentelemetry_context();
+        thread_context::publish_process(config.resource.process_context());
         let root = match config.sampler.ratio() {
             1.0 => Sampler::AlwaysOn,
             0.0 => Sampler::AlwaysOff,

@@ -2,8 +2,11 @@
 //! which says since when. The byte contract of both is `docs/formats/span-context.md`; what decides the current span is in
 //! `entered.rs`.
 //!
+//! Other profilers find the record by the name that OTEP 4947 gives it, and whose process it is by the mapping of OTEP 4719.
+//!
 //! This is the only file of the crate with `unsafe`: the record of the main thread is reached through a pointer, the journal lies
-//! in a mapped file, and the few calls to libc that std has no words for are here too (thread id, clock, fork handler, signal mask).
+//! in a mapped file, a name that other profilers know needs a few instructions of its own, and the few calls to libc that std has no
+//! words for are here too (thread id, clock, fork handler, signal mask, named memory).
 //!
 //! Elsewhere than on Linux nothing reads them, and nothing is published.
 
@@ -21,13 +24,13 @@ mod linux {
     use std::fs::{self, File, OpenOptions};
     use std::io;
     use std::mem::{align_of, offset_of, size_of};
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     use std::path::{Path, PathBuf};
     use std::ptr;
-    use std::sync::atomic::Ordering::{Relaxed, Release};
-    use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
-    use std::sync::{Once, OnceLock};
+    use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+    use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
+    use std::sync::{Mutex, Once, OnceLock};
 
     use crate::context::{ContextWords, forget_seed};
     use crate::diagnostic::tell;
@@ -178,6 +181,7 @@ mod linux {
 
         fn use_record(&self, record: *const Record) {
             self.in_use.set(record);
+            tell_other_profilers(record);
             self.settle();
         }
 
@@ -188,6 +192,75 @@ mod linux {
             self.use_record(&self.record);
             &self.record
         }
+    }
+
+    // `otel_thread_ctx_v1` of OTEP 4947: thread-local, a pointer to the part of the record in use that other profilers know, null
+    // where there is none. Rust has no stable word for a thread-local symbol with a name of its own. Weak, because another SDK in the
+    // same program may define it, too. In a program it is found by others only if the linker was told to export it.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    std::arch::global_asm!(
+        ".pushsection .tbss.otel_thread_ctx_v1,\"awT\",@nobits",
+        ".balign 8",
+        ".weak otel_thread_ctx_v1",
+        ".type otel_thread_ctx_v1, @object",
+        ".size otel_thread_ctx_v1, 8",
+        "otel_thread_ctx_v1:",
+        ".zero 8",
+        ".popsection",
+    );
+
+    /// Points `otel_thread_ctx_v1` of this thread at a record. Once for each thread: what is current is then in the record.
+    fn tell_other_profilers(record: *const Record) {
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        {
+            let shown = if record.is_null() { ptr::null() } else { record.wrapping_byte_add(offset_of!(Record, trace_id)).cast() };
+            // SAFETY: the variable is this thread's own and lives as long as the thread. Nothing in this program reads what it
+            // points to; whoever stops the thread finds it null or at a record that is in use.
+            unsafe { *name_for_others() = shown };
+            compiler_fence(Ordering::SeqCst);
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let _ = record;
+    }
+
+    /// Where `otel_thread_ctx_v1` of this thread lies: the sequence of instructions for a descriptor of thread-local storage that
+    /// linkers know, and make shorter in a program.
+    #[cfg(target_arch = "x86_64")]
+    fn name_for_others() -> *mut *const u8 {
+        let at: *mut *const u8;
+        // SAFETY: the resolver takes and gives back `rax` and keeps all other registers; `fs:0` holds the thread pointer itself.
+        unsafe {
+            std::arch::asm!(
+                "leaq otel_thread_ctx_v1@tlsdesc(%rip), %rax",
+                "call *otel_thread_ctx_v1@tlscall(%rax)",
+                "addq %fs:0, %rax",
+                out("rax") at,
+                options(att_syntax)
+            );
+        }
+        at
+    }
+
+    /// The same for this machine.
+    #[cfg(target_arch = "aarch64")]
+    fn name_for_others() -> *mut *const u8 {
+        let at: *mut *const u8;
+        // SAFETY: the resolver takes and gives back `x0`, uses `x1` and the link register, and keeps all others.
+        unsafe {
+            std::arch::asm!(
+                "adrp x0, :tlsdesc:otel_thread_ctx_v1",
+                "ldr x1, [x0, :tlsdesc_lo12:otel_thread_ctx_v1]",
+                "add x0, x0, :tlsdesc_lo12:otel_thread_ctx_v1",
+                ".tlsdesccall otel_thread_ctx_v1",
+                "blr x1",
+                "mrs x1, tpidr_el0",
+                "add x0, x1, x0",
+                out("x0") at,
+                out("x1") _,
+                out("x30") _,
+            );
+        }
+        at
     }
 
     /// Publishes the current span of this thread.
@@ -577,6 +650,8 @@ mod linux {
     /// not write: it gets one of its own.
     extern "C" fn in_forked_child() {
         FORKED.store(true, Relaxed);
+        // The mapping stayed behind with the parent.
+        PROCESS_HEADER.store(ptr::null_mut(), Relaxed);
         SLOT.with(|slot| {
             if !slot.in_use.get().is_null() {
                 slot.record().thread_id.store(gettid(), Relaxed);
@@ -584,6 +659,94 @@ mod linux {
             slot.end_journal(None, ptr::null());
         });
         forget_seed();
+    }
+
+    /// What OTEP 4719 has of a process in a mapping that other processes find by its name.
+    #[repr(C)]
+    struct ProcessHeader {
+        signature: AtomicU64,
+        version: AtomicU32,
+        payload_bytes: AtomicU32,
+        /// CLOCK_BOOTTIME; 0 while it is being changed.
+        published_at: AtomicU64,
+        payload: AtomicU64,
+    }
+
+    const _: () = assert!(size_of::<ProcessHeader>() == 32 && offset_of!(ProcessHeader, published_at) == 16);
+
+    const PROCESS_SIGNATURE: [u8; 8] = *b"OTEL_CTX";
+    const PROCESS_VERSION: u32 = 2;
+
+    /// Name of the mapping.
+    const PROCESS_NAME: &std::ffi::CStr = c"OTEL_CTX";
+
+    /// The mapping of this process; null until there is one. There must not be two.
+    static PROCESS_HEADER: AtomicPtr<ProcessHeader> = AtomicPtr::new(ptr::null_mut());
+
+    /// Publishes what this process is, an encoded `ProcessContext`, in place of what was published before. What cannot be had leaves
+    /// other profilers without it.
+    pub(crate) fn publish_process(payload: Vec<u8>) {
+        /// What the header points to.
+        static PAYLOAD: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+        watch_forks();
+        // In a forked child somebody may have had it who is not there any more; and who comes second says the same.
+        let (Ok(mut kept), Ok(payload_bytes)) = (PAYLOAD.try_lock(), u32::try_from(payload.len())) else { return };
+        let mut header = PROCESS_HEADER.load(Relaxed);
+        if header.is_null() {
+            let Some(mapped) = map_process_header() else { return };
+            header = mapped;
+            PROCESS_HEADER.store(header, Relaxed);
+        }
+        // SAFETY: the mapping holds a header at its start, is never taken away, and all of it is atomics; a forked child, which
+        // does not have it, has forgotten the pointer.
+        let shown = unsafe { &*header };
+        let before = shown.published_at.swap(0, Relaxed);
+        fence(SeqCst);
+        shown.signature.store(u64::from_ne_bytes(PROCESS_SIGNATURE), Relaxed);
+        shown.version.store(PROCESS_VERSION, Relaxed);
+        shown.payload_bytes.store(payload_bytes, Relaxed);
+        shown.payload.store(payload.as_ptr().addr() as u64, Relaxed);
+        fence(SeqCst);
+        shown.published_at.store(nanos_of(libc::CLOCK_BOOTTIME).max(before + 1), Relaxed);
+        // The call tells those who watch for it; that the mapping cannot be named is no fault where it has a file's name.
+        name_process_header(header);
+        // What was there before may go: who was reading it sees that the time is another one.
+        *kept = payload;
+    }
+
+    /// Memory for the header: of a file without a place, whose name shows, or, where there may be none, without a file.
+    fn map_process_header() -> Option<*mut ProcessHeader> {
+        let bytes = size_of::<ProcessHeader>();
+        let (prot, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE);
+        let file = [libc::MFD_NOEXEC_SEAL, 0].into_iter().find_map(|more| {
+            // SAFETY: takes a text that ends with zero, and flags; gives a descriptor that is ours, or -1.
+            let descriptor = unsafe { libc::memfd_create(PROCESS_NAME.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | more) };
+            // SAFETY: as above.
+            (descriptor >= 0).then(|| unsafe { File::from(OwnedFd::from_raw_fd(descriptor)) })
+        });
+        let file = file.filter(|file| file.set_len(bytes as u64).is_ok());
+        let (descriptor, flags) = file.as_ref().map_or((-1, private | libc::MAP_ANONYMOUS), |file| (file.as_raw_fd(), private));
+        // SAFETY: maps new memory where the kernel likes; nothing else lies there.
+        let mapped = unsafe { libc::mmap(ptr::null_mut(), bytes, prot, flags, descriptor, 0) };
+        if mapped == libc::MAP_FAILED {
+            return None;
+        }
+        // SAFETY: the range is the mapping; a forked child is not to have it.
+        let is_kept_from_children = unsafe { libc::madvise(mapped, bytes, libc::MADV_DONTFORK) } == 0;
+        let is_found = file.is_some() || name_process_header(mapped.cast());
+        if is_kept_from_children && is_found {
+            return Some(mapped.cast());
+        }
+        // SAFETY: the mapping is of this length, and nobody has seen it.
+        unsafe { libc::munmap(mapped, bytes) };
+        None
+    }
+
+    /// Gives the mapping its name, which some kernels cannot.
+    fn name_process_header(header: *mut ProcessHeader) -> bool {
+        let (start, bytes) = (header.addr(), size_of::<ProcessHeader>());
+        // SAFETY: names a range of this process, which changes nothing of what lies there; the text ends with zero.
+        unsafe { libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, start, bytes, PROCESS_NAME.as_ptr()) == 0 }
     }
 
     /// Runs `start`, which starts a thread, so that the thread takes none of the program's signals: a program that waits for
@@ -699,6 +862,23 @@ mod linux {
         }
 
         #[test]
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        fn other_profilers_are_shown_the_record_that_is_in_use() {
+            let shown = || {
+                // SAFETY: the variable is this thread's own.
+                unsafe { *name_for_others() }.addr()
+            };
+            let in_use = || SLOT.with(|slot| slot.in_use.get().addr());
+            std::thread::spawn(move || {
+                assert_eq!(shown(), 0, "nothing to say yet");
+                publish(ContextWords::NONE);
+                assert_eq!(shown(), in_use() + 32);
+            })
+            .join()
+            .unwrap();
+        }
+
+        #[test]
         fn a_record_in_use_carries_the_id_of_its_thread() {
             publish(ContextWords::NONE);
             assert_eq!(thread_id(), Some(gettid()));
@@ -729,6 +909,8 @@ mod elsewhere {
     }
 
     pub(crate) fn watch_forks() {}
+
+    pub(crate) fn publish_process(_payload: Vec<u8>) {}
 
     pub(crate) fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
         start()
