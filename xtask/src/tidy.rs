@@ -43,7 +43,9 @@ const ARROWS: &[(&str, &[&str])] = &[
 const HOMES: &[(&[&str], &[&str])] = &[
     (&["arrow", "parquet", "rusqlite"], &["longpole-store"]),
     (&["datafusion"], &["longpole-query"]),
-    (&["axum", "hyper", "hyper-util", "hyper-rustls", "http", "http-body-util", "rust-embed"], &["longpole-server"]),
+    (&["axum", "hyper", "hyper-rustls", "http", "http-body-util", "rust-embed"], &["longpole-server"]),
+    // gRPC over TLS needs the one adapter of it.
+    (&["hyper-util", "rustls", "tokio-rustls"], &["longpole-server", "longpole-sdk"]),
     (&["tonic"], &["longpole-server", "longpole-sdk"]),
     (&["object", "gimli", "addr2line", "framehop", "rustc-demangle", "cpp_demangle"], &["longpole-symbols"]),
     (&["libc", "perf-event-open-sys2", "linux-perf-event-reader"], &["longpole-capture", "longpole-sdk", "longpole-bench"]),

@@ -64,6 +64,9 @@ pub(crate) struct ExportConfig {
     pub(crate) max_batch_spans: usize,
     /// Requests that may be on their way at a time.
     pub(crate) max_concurrent_exports: usize,
+    /// Where the address begins with `https`.
+    #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "there is no TLS"))]
+    pub(crate) tls: Option<TlsFiles>,
     pub(crate) resource: Resource,
 }
 
@@ -251,6 +254,8 @@ const MAX_CONCURRENT_EXPORTS: usize = 64;
 
 /// What can be asked for beyond what is always there.
 const HAS_STANDARD_STACK: bool = cfg!(feature = "opentelemetry");
+const HAS_TLS: bool = cfg!(feature = "tls");
+const HAS_GRPC_TLS: bool = cfg!(feature = "grpc-tls");
 
 /// Our own variable: OpenTelemetry has none for this.
 const PROCESSOR_VARIABLE: &str = "LONGPOLE_SPAN_PROCESSOR";
@@ -308,15 +313,21 @@ fn read_url(reader: &mut Reader<'_>, program: &Program, protocol: Protocol) -> O
     let given = reader.first(&variables).or_else(|| program.endpoint.clone().map(|endpoint| ("endpoint", endpoint)));
     let (variable, endpoint) = given?;
     let uri = endpoint.parse::<ureq::http::Uri>().ok();
-    let uri = uri.filter(|uri| uri.scheme_str() == Some("http") && uri.host().is_some_and(|host| !host.is_empty()));
-    let Some(uri) = uri else {
-        let text = format!("{variable}: spans go by plain HTTP, {endpoint} is not an http:// address, no spans are sent");
-        reader.complaints.push(text);
-        return None;
+    let uri = uri.filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
+    let missing = if protocol == Protocol::Grpc { (!HAS_GRPC_TLS).then_some("grpc-tls") } else { (!HAS_TLS).then_some("tls") };
+    let refused = match uri.as_ref().and_then(|uri| uri.scheme_str()) {
+        Some("http") => None,
+        Some("https") => missing.map(|feature| format!("this program is built without the feature `{feature}` of longpole-sdk")),
+        _ => Some(format!("{endpoint} is not an http:// or https:// address")),
     };
+    if let Some(why) = refused {
+        reader.complaints.push(format!("{variable}: {why}, no spans are sent"));
+        return None;
+    }
+    let uri = uri?;
     Some(match protocol {
         // The path is that of the service.
-        Protocol::Grpc => format!("http://{}", uri.authority()?),
+        Protocol::Grpc => format!("{}://{}", uri.scheme_str()?, uri.authority()?),
         _ if variable == variables[0] => endpoint,
         _ => format!("{}{TRACES_PATH}", endpoint.trim_end_matches('/')),
     })
@@ -350,8 +361,15 @@ fn read_export(reader: &mut Reader<'_>, program: &Program, processor: SpanProces
             .complaints
             .push(format!("OTEL_BSP_MAX_CONCURRENT_EXPORTS={max_concurrent_exports}: {processor} sends one request at a time"));
     }
+    let file = |kind: &str| {
+        let names = [format!("OTEL_EXPORTER_OTLP_TRACES_{kind}"), format!("OTEL_EXPORTER_OTLP_{kind}")];
+        reader.first(&names.each_ref().map(String::as_str)).map(|(_, path)| path)
+    };
+    let files =
+        TlsFiles { certificate: file("CERTIFICATE"), client_certificate: file("CLIENT_CERTIFICATE"), client_key: file("CLIENT_KEY") };
     Some(ExportConfig {
         protocol,
+        tls: url.starts_with("https://").then_some(files),
         url,
         headers: read_headers(reader),
         request_timeout: reader.timeout(&["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"], 10_000),
@@ -576,7 +594,7 @@ mod tests {
         assert_eq!((export.max_queue_spans, export.max_batch_spans), (16_384, 512));
         assert_eq!(config.sampler, Sampler::DEFAULT);
         assert_eq!(config.remote_parent, None);
-        for endpoint in ["https://h:1", "h:1", "unix:///x", "http://", "http:// h"] {
+        for endpoint in ["ftp://h:1", "h:1", "unix:///x", "http://", "http:// h"] {
             let config = read(&format!("OTEL_EXPORTER_OTLP_ENDPOINT={endpoint}"));
             assert!(config.export.is_none() && config.complaints.len() == 1, "{endpoint}: {:?}", config.complaints);
         }
@@ -618,6 +636,32 @@ mod tests {
         let config = read_program(&program, &vars);
         assert_eq!(config.export.as_ref().unwrap().url, "http://h:1/v1/traces");
         assert_eq!(resource_text(&config), format!("host.name=mine team=blue service.name=web {known}"));
+    }
+
+    #[test]
+    fn tls_is_told_where_it_is_not_built_in() {
+        let files = "OTEL_EXPORTER_OTLP_CERTIFICATE=ca.pem\nOTEL_EXPORTER_OTLP_CLIENT_KEY=a\nOTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY=b";
+        let config = read(&format!("OTEL_EXPORTER_OTLP_ENDPOINT=https://h:1\n{files}"));
+        if HAS_TLS {
+            let export = config.export.unwrap();
+            let expected = TlsFiles { certificate: Some("ca.pem".into()), client_certificate: None, client_key: Some("b".into()) };
+            assert_eq!((export.url.as_str(), export.tls), ("https://h:1/v1/traces", Some(expected)));
+        } else {
+            assert!(
+                config.export.is_none() && config.complaints[0].contains("the feature `tls` of longpole-sdk"),
+                "{:?}",
+                config.complaints
+            );
+        }
+        let plain = read(&format!("OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1\n{files}"));
+        assert_eq!(plain.export.unwrap().tls, None);
+        let grpc = read("OTEL_EXPORTER_OTLP_ENDPOINT=https://h:1/x\nOTEL_EXPORTER_OTLP_PROTOCOL=grpc");
+        assert_eq!(
+            grpc.export.map(|export| export.url),
+            HAS_GRPC_TLS
+                .then(|| "https://h:1".into())
+                .or(HAS_TLS.then(|| "https://h:1/x/v1/traces".into()).filter(|_| !HAS_STANDARD_STACK))
+        );
     }
 
     #[test]

@@ -28,10 +28,8 @@ pub(crate) struct Grpc {
 impl Grpc {
     pub(crate) fn new(config: &ExportConfig) -> Result<Self, String> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| format!("no runtime for gRPC: {error}"))?;
-        let endpoint = Endpoint::from_shared(config.url.clone()).and_then(|endpoint| endpoint.user_agent(USER_AGENT));
-        let endpoint = endpoint.map_err(|error| format!("no gRPC endpoint: {error}"))?;
         let entered = runtime.enter();
-        let client = tonic::client::Grpc::new(endpoint.connect_lazy());
+        let client = tonic::client::Grpc::new(channel(config, None)?);
         drop(entered);
         Ok(Self { runtime, client, metadata: metadata(&config.headers) })
     }
@@ -73,6 +71,25 @@ impl Grpc {
                 }
             }
         }
+    }
+}
+
+/// The way to the collector, which is gone when it is used. To be called inside of the runtime that it is used on.
+pub(crate) fn channel(config: &ExportConfig, timeout: Option<Duration>) -> Result<Channel, String> {
+    #[cfg(feature = "grpc-tls")]
+    if let Some(files) = &config.tls {
+        return crate::tls::channel(&config.url, timeout, files);
+    }
+    let endpoint = Endpoint::from_shared(config.url.clone()).and_then(|endpoint| endpoint.user_agent(USER_AGENT));
+    let endpoint = endpoint.map_err(|error| format!("no gRPC endpoint: {error}"))?;
+    Ok(with_timeout(endpoint, timeout).connect_lazy())
+}
+
+/// With a limit for each request, where there is to be one.
+pub(crate) fn with_timeout(endpoint: Endpoint, timeout: Option<Duration>) -> Endpoint {
+    match timeout {
+        Some(timeout) => endpoint.timeout(timeout),
+        None => endpoint,
     }
 }
 

@@ -114,6 +114,8 @@ mod send;
 #[cfg(feature = "opentelemetry")]
 mod standard;
 mod thread_context;
+#[cfg(feature = "tls")]
+mod tls;
 mod transport;
 
 use std::marker::PhantomData;

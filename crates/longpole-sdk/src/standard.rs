@@ -339,14 +339,14 @@ fn build_exporter(export: &ExportConfig, station: &Handle, unanswered: &Arc<Mute
     let built = match export.protocol {
         Protocol::Grpc => OtlpExporter::builder()
             .with_tonic()
-            .with_endpoint(&export.url)
+            .with_channel(grpc::channel(export, Some(timeout))?)
             .with_timeout(timeout)
             .with_metadata(grpc::metadata(&export.headers))
             .build(),
         _ => OtlpExporter::builder()
             .with_http()
             .with_http_client(PlainHttp {
-                agent: transport::http_agent(),
+                agent: transport::http_agent(export)?,
                 timeout: export.request_timeout,
                 unanswered: Arc::clone(unanswered),
             })

@@ -30,7 +30,6 @@ pub(crate) enum Transport {
     #[cfg(feature = "opentelemetry")]
     Grpc(Box<crate::grpc::Grpc>),
     /// There is none: why.
-    #[cfg(feature = "opentelemetry")]
     None(String),
 }
 
@@ -42,9 +41,10 @@ impl Transport {
                 Ok(grpc) => Self::Grpc(Box::new(grpc)),
                 Err(why) => Self::None(why),
             },
-            #[cfg(not(feature = "opentelemetry"))]
-            Protocol::Grpc => Self::Http(Http::new(config)),
-            Protocol::HttpProtobuf | Protocol::HttpJson => Self::Http(Http::new(config)),
+            _ => match Http::new(config) {
+                Ok(http) => Self::Http(http),
+                Err(why) => Self::None(why),
+            },
         }
     }
 
@@ -54,7 +54,6 @@ impl Transport {
             Self::Http(http) => http.send(request, timeout),
             #[cfg(feature = "opentelemetry")]
             Self::Grpc(grpc) => grpc.send(request, timeout),
-            #[cfg(feature = "opentelemetry")]
             Self::None(why) => Answer::Refused { why: why.clone() },
         }
     }
@@ -68,8 +67,8 @@ pub(crate) struct Http {
 }
 
 /// A client that talks to a collector and nobody else.
-pub(crate) fn http_agent() -> ureq::Agent {
-    ureq::Agent::config_builder()
+pub(crate) fn http_agent(config: &ExportConfig) -> Result<ureq::Agent, String> {
+    let client = ureq::Agent::config_builder()
         .http_status_as_error(false)
         // A collector is on this machine or beside it; a proxy for the web is not on the way.
         .proxy(None)
@@ -77,8 +76,14 @@ pub(crate) fn http_agent() -> ureq::Agent {
         .max_redirects_will_error(false)
         .max_idle_connections(1)
         .user_agent(USER_AGENT)
-        .build()
-        .new_agent()
+        .build();
+    #[cfg(feature = "tls")]
+    if let Some(files) = &config.tls {
+        return crate::tls::http_agent(client, files);
+    }
+    #[cfg(not(feature = "tls"))]
+    let _ = config;
+    Ok(client.new_agent())
 }
 
 /// A request each of whose phases takes no longer than this. No total timeout, nor one for the name: ureq would start a thread per
@@ -102,8 +107,8 @@ where
 pub(crate) const USER_AGENT: &str = concat!("OTel-OTLP-Exporter-Longpole/", env!("CARGO_PKG_VERSION"));
 
 impl Http {
-    fn new(config: &ExportConfig) -> Self {
-        Self { agent: http_agent(), url: config.url.clone(), headers: config.headers.clone() }
+    fn new(config: &ExportConfig) -> Result<Self, String> {
+        Ok(Self { agent: http_agent(config)?, url: config.url.clone(), headers: config.headers.clone() })
     }
 
     fn send(&self, body: &[u8], timeout: Option<Duration>) -> Answer {
