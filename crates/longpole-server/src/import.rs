@@ -34,6 +34,7 @@ use longpole_model::{
 };
 use longpole_store::{Assembler, PackedRecording, PackedSpans, RecordingName, RecordingWriter, Store, StoreError, pack};
 use longpole_wire::file::{self, FormatError, HEAD_BYTES};
+use longpole_wire::profile::ProfileFormat;
 use longpole_wire::redact::Redactor;
 use longpole_wire::{FileError, Limits, perf_data, profile, pulumi_payload};
 use tracing::info_span;
@@ -202,9 +203,9 @@ fn written(path: &Path) -> Timestamp {
 fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Contents, ImportError> {
     let first = input.fill_buf().map_err(|source| ImportError::Io { path: path.to_owned(), source })?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if file::guess(first, &name).is_none()
-        && let Some(format) = profile::guess(first)
-    {
+    // Spans and profiles of OTLP look alike at first.
+    let is_profile = |format: &ProfileFormat| *format == ProfileFormat::Otlp || file::guess(first, &name).is_none();
+    if let Some(format) = profile::guess(first).filter(is_profile) {
         let _step = info_span!("decode", format = format.as_str()).entered();
         let profile = profile::decode(input, format, &Limits::default());
         let profile = profile.map_err(|source| ImportError::Unreadable { path: path.to_owned(), source })?;

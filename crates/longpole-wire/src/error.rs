@@ -135,6 +135,23 @@ pub enum Problem {
         /// The number.
         index: u64,
     },
+    /// The first entry of a table is not the empty one that it must be.
+    OtherLayout {
+        /// Name of the table.
+        table: &'static str,
+    },
+    /// A field is of another type than in the version of the format that is read.
+    OtherVersion {
+        /// The field.
+        field: u32,
+    },
+    /// More of something than the limit.
+    TooManyOf {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        limit: u32,
+    },
 }
 
 impl fmt::Display for Problem {
@@ -149,6 +166,13 @@ impl fmt::Display for Problem {
             Problem::TooDeep { limit } => write!(f, "values nested deeper than {limit}"),
             Problem::TooMany { limit } => write!(f, "more than {limit} values in one span, resource or scope"),
             Problem::Missing { field } => write!(f, "too few or too many of field {field}"),
+            Problem::OtherLayout { table } => {
+                write!(f, "{table} does not begin with an empty entry, as in opentelemetry-proto 1.10: another version of the format")
+            }
+            Problem::OtherVersion { field } => {
+                write!(f, "field {field} is of another type than in opentelemetry-proto 1.10: another version of the format")
+            }
+            Problem::TooManyOf { what, limit } => write!(f, "more than {limit} {what}"),
             Problem::NoSuch { table, index } => write!(f, "no entry {index} in {table}"),
         }
     }

@@ -478,7 +478,7 @@ pub(crate) struct DiffArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// Traces: OTLP JSON (lines or one document) or protobuf, AppDash (`up.trace`), Zipkin, Jaeger. Profiles: `perf.data`, pprof,
+    /// Traces: OTLP JSON (lines or one document) or protobuf, AppDash (`up.trace`), Zipkin, Jaeger. Profiles: `perf.data`, pprof, OTLP,
     /// folded stacks. `.lpole`. Each of them also gzipped
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,

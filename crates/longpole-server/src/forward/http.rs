@@ -416,6 +416,7 @@ fn http_path_of(signal: Signal) -> &'static str {
         Signal::Traces => "/v1/traces",
         Signal::Metrics => "/v1/metrics",
         Signal::Logs => "/v1/logs",
+        Signal::Profiles => "/v1development/profiles",
     }
 }
 

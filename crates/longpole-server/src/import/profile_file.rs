@@ -1,15 +1,19 @@
-//! pprof and folded stacks become a recording: stacks with weights, and no moment for any of them.
+//! pprof, folded stacks and profiles of OTLP become a recording: stacks with weights, and no moment for any of them, unless the profile
+//! has one for each.
 //!
 //! A recording whose clock was never read is what says so: its samples stand on no timeline, and belong to no span but those that
 //! their labels name.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use longpole_analysis::label_links::LabelledSpans;
-use longpole_model::{CaptureMode, ContextRecord, Loss, LossKind, Monotonic, Recording, Sample, SampleLink, SpanLabel, StackId, Timestamp};
+use longpole_model::{
+    CaptureMode, Clock, ClockAnchor, ContextRecord, Loss, LossKind, Monotonic, Process, Recording, Resource, Sample, SampleLink, SpanLabel,
+    StackId, Thread, Timestamp,
+};
 use longpole_store::Assembler;
-use longpole_wire::profile::{Profile, ValueType};
+use longpole_wire::profile::{Profile, ProfileSample, ValueType};
 
 use super::{ASSUMED_WEIGHT_NANOS, unseen_run};
 
@@ -18,6 +22,9 @@ const SAMPLES_MAX: u64 = 1 << 20;
 
 /// Types of values that are asked for first: time on a CPU, then on the clock.
 const TIMES: [&str; 2] = ["cpu", "wall"];
+
+/// Times for which a thread was not on a CPU.
+const OFF_CPU: &str = "off_cpu";
 
 /// Why a profile cannot be shown: it counts no time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +73,9 @@ impl Weights {
         let named = |name: &str| types.iter().position(|known| known.name == name).filter(timed);
         let count = types.iter().position(|known| known.unit == "count" && matches!(&known.name[..], "samples" | "sample"));
         let time = TIMES.iter().find_map(|name| named(name)).or(profile.default_type.filter(timed));
-        let time = time.or_else(|| (0..types.len()).find(timed));
+        // Samples of what ran tell more of code than times of what did not.
+        let is_wanted = |place: &usize| count.is_none() || types[*place].name != OFF_CPU;
+        let time = time.or_else(|| (0..types.len()).filter(is_wanted).find(timed));
         if let Some((value, nanos)) = time.and_then(|value| Some((value, nanos(value)?))) {
             return Some(Weights { value, nanos, over: 1, count, is_assumed: false });
         }
@@ -85,6 +94,12 @@ impl Weights {
     fn nanos(self, values: &[i64]) -> u64 {
         let value = u64::try_from(values[self.value]).unwrap_or(0);
         u64::try_from(u128::from(value) * u128::from(self.nanos) / u128::from(self.over)).unwrap_or(u64::MAX)
+    }
+
+    /// Whether something of this is counted, or nothing at all is.
+    fn is_there(self, values: &[i64]) -> bool {
+        let is_counted = |place: usize| values[place] != 0;
+        is_counted(self.value) || self.count.is_some_and(is_counted) || values.iter().all(|value| *value == 0)
     }
 
     fn count(self, values: &[i64]) -> u64 {
@@ -119,13 +134,29 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
     let period = profile.period.as_ref().and_then(|(kind, period)| nanos_of(&kind.unit)?.checked_mul(u64::try_from(*period).ok()?));
     run.rate_hz = period.map_or(0, |nanos| u32::try_from(1_000_000_000 / nanos.max(1)).unwrap_or(u32::MAX));
 
-    let all = profile.samples.iter().fold(0u64, |sum, sample| sum.saturating_add(weights.count(&sample.values)));
-    let is_each = all <= SAMPLES_MAX;
+    // In a profile of OTLP each sample counts one thing.
+    let mut shown: Vec<&ProfileSample> = profile.samples.iter().filter(|sample| weights.is_there(&sample.values)).collect();
+    let is_timed = !shown.is_empty() && shown.iter().all(|sample| sample.time.is_some());
+    if is_timed {
+        shown.sort_by_key(|sample| sample.time);
+        let times = || shown.iter().filter_map(|sample| sample.time);
+        run.start = times().chain(profile.start).min().unwrap_or(run.start);
+        run.end = times().chain(run.end).max();
+    }
+    let all = shown.iter().fold(0u64, |sum, sample| sum.saturating_add(weights.count(&sample.values)));
+    let is_each = all <= SAMPLES_MAX || is_timed;
+    let (start, shown_samples) = (run.start, shown.len());
     let mut recording = Assembler::new(run).finish();
+    if is_timed {
+        let monotonic = Monotonic(start.unix_nanos().max(0).cast_unsigned());
+        let end = Monotonic(recording.run.end.unwrap_or(start).unix_nanos().max(0).cast_unsigned());
+        recording.clock = Clock::new(vec![ClockAnchor { monotonic, unix: start, bracket_nanos: 0 }]);
+        (recording.processes, recording.threads) = people(&shown, &profile.names, end);
+    }
     let (mut labels, mut places) = (Labels::default(), HashMap::new());
-    for known in &profile.samples {
+    for known in &shown {
         let nanos = weights.nanos(&known.values);
-        let count = if is_each { weights.count(&known.values) } else { 1 };
+        let count = if is_each && !is_timed { weights.count(&known.values) } else { 1 };
         let label = *places.entry(&known.span).or_insert_with(|| {
             labels.distinct.push(known.span.clone());
             labels.distinct.len() as u32 - 1
@@ -133,7 +164,7 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
         for number in 0..count {
             labels.of_sample.push(label);
             recording.samples.push(Sample {
-                time: Monotonic(0),
+                time: moment(known),
                 pid: known.pid,
                 tid: known.tid,
                 cpu: 0,
@@ -146,11 +177,14 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
     }
     labels.tie(&mut recording);
     (recording.stacks, recording.locations, recording.mappings) = (profile.stacks, profile.locations, profile.mappings);
-    let mut losses = vec![Loss::new(
-        LossKind::SamplesUntimed,
-        all,
-        "the file says how often each stack was seen and not when: they stand on no timeline, and belong to no span but those that labels name",
-    )];
+    let mut losses = Vec::new();
+    if !is_timed {
+        losses.push(Loss::new(
+            LossKind::SamplesUntimed,
+            all,
+            "the file says how often each stack was seen and not when: they stand on no timeline, and belong to no span but those that labels name",
+        ));
+    }
     if weights.is_assumed {
         losses.push(Loss::new(
             LossKind::WeightsAssumed,
@@ -167,8 +201,52 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
     let others: Vec<String> = others.map(|place| profile.types[place].to_string()).collect();
     if !others.is_empty() {
         let detail = format!("shown is {shown}; not kept are {}", others.join(", "));
-        losses.push(Loss::new(LossKind::OtherSignals, profile.samples.len() as u64, detail));
+        let left_out = profile.samples.len() - shown_samples;
+        losses.push(Loss::new(LossKind::OtherSignals, if left_out > 0 { left_out } else { profile.samples.len() } as u64, detail));
     }
     losses.into_iter().for_each(|loss| loss.merge_into(&mut recording.losses));
     Ok((recording, labels))
+}
+
+/// When a sample was taken, on a clock that is the wall clock's; 0 where nobody says.
+fn moment(sample: &ProfileSample) -> Monotonic {
+    Monotonic(sample.time.map_or(0, |time| time.unix_nanos().max(0).cast_unsigned()))
+}
+
+/// The processes and threads of samples that stand in the order of time: each from its first sample to the end.
+fn people(samples: &[&ProfileSample], names: &BTreeMap<(u32, u32), String>, end: Monotonic) -> (Vec<Process>, Vec<Thread>) {
+    let (mut processes, mut threads) = (BTreeMap::new(), BTreeMap::new());
+    let name = |pid: u32, tid: u32| names.get(&(pid, tid)).cloned().unwrap_or_default();
+    for sample in samples.iter().filter(|sample| sample.pid > 0) {
+        let (pid, start) = (sample.pid, moment(sample));
+        processes.entry(pid).or_insert_with(|| Process {
+            pid,
+            parent_pid: None,
+            name: name(pid, 0),
+            executable: String::new(),
+            arguments: Vec::new(),
+            start,
+            end: Some(end),
+            execed: true,
+            exit: None,
+            listens: Vec::new(),
+            resource: Resource::default(),
+        });
+        if sample.tid > 0 {
+            let tid = sample.tid;
+            threads.entry((pid, tid)).or_insert_with(|| Thread {
+                pid,
+                tid,
+                name: name(pid, tid),
+                start,
+                end: Some(end),
+                totals: None,
+                ident: None,
+            });
+        }
+    }
+    let (mut processes, mut threads): (Vec<Process>, Vec<Thread>) = (processes.into_values().collect(), threads.into_values().collect());
+    processes.sort_by_key(|process| process.start);
+    threads.sort_by_key(|thread| thread.start);
+    (processes, threads)
 }

@@ -318,7 +318,7 @@ impl Keeper<'_> {
         Verdict::whole()
     }
 
-    /// Metrics are not kept, log records only where they name a span. A child that sends them is never told of an error: what is
+    /// Metrics and profiles are not kept, log records only where they name a span. A child that sends them is never told of an error: what is
     /// not kept is counted, and what cannot be counted counts as one. Its own endpoint, where it has one, gets them unchanged.
     fn take_other(&mut self, job: &Job, signal: Signal, encoding: Encoding, came_by: CameBy) {
         let bytes = inflated(job).ok();
@@ -329,6 +329,15 @@ impl Keeper<'_> {
                 let points = bytes.and_then(|bytes| otlp::count_metrics(&bytes, json).ok()).unwrap_or(1);
                 self.book.add(LossKind::OtherSignals, points, "data points of metrics, which are not kept");
                 points
+            }
+            // Requests, because what is in one cannot be counted without reading all of it.
+            Signal::Profiles => {
+                self.book.add(
+                    LossKind::OtherSignals,
+                    1,
+                    "requests of profiles, which are not kept; `longpole import` reads a file of them",
+                );
+                1
             }
             Signal::Logs => bytes.and_then(|bytes| self.keep_logs(&bytes, encoding)).unwrap_or_else(|| {
                 self.book.add(LossKind::OtherSignals, 1, NO_SPAN);

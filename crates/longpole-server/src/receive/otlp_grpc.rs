@@ -41,12 +41,13 @@ pub(crate) const GRPC: HeaderValue = HeaderValue::from_static("application/grpc"
 /// Flag and length before a message.
 pub(crate) const PREFIX_BYTES: usize = 5;
 
-/// Paths of the three services, also used when a request is handed on.
+/// Paths of the four services, also used when a request is handed on.
 pub(crate) fn path_of(signal: Signal) -> &'static str {
     match signal {
         Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
         Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
         Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+        Signal::Profiles => "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
     }
 }
 
@@ -162,7 +163,9 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
 
 fn inspect(request: &Request<Incoming>) -> Result<(Signal, Compression), Refusal> {
     let path = request.uri().path();
-    let Some(signal) = [Signal::Traces, Signal::Metrics, Signal::Logs].into_iter().find(|signal| path_of(*signal) == path) else {
+    let Some(signal) =
+        [Signal::Traces, Signal::Metrics, Signal::Logs, Signal::Profiles].into_iter().find(|signal| path_of(*signal) == path)
+    else {
         return Err(Refusal::new(code::UNIMPLEMENTED, format!("unknown method {path}: this is an OpenTelemetry receiver")));
     };
     let content_type = request.headers().get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));

@@ -1,4 +1,4 @@
-//! OTLP over HTTP: `POST /v1/traces`, `/v1/metrics`, `/v1/logs` with protobuf or JSON.
+//! OTLP over HTTP: `POST /v1/traces`, `/v1/metrics`, `/v1/logs`, `/v1development/profiles` with protobuf or JSON.
 //!
 //! | answer | when | retried by clients |
 //! |---|---|---|
@@ -106,6 +106,7 @@ fn inspect(request: &Request<Incoming>, encoding: Option<Encoding>) -> Result<(S
         "/v1/traces" => Signal::Traces,
         "/v1/metrics" => Signal::Metrics,
         "/v1/logs" => Signal::Logs,
+        "/v1development/profiles" => Signal::Profiles,
         _ => {
             let message = format!("unknown path {path}: expected /v1/traces, /v1/metrics or /v1/logs");
             return Err(Refusal::new(StatusCode::NOT_FOUND, code::NOT_FOUND, message));

@@ -400,12 +400,13 @@ fn logs(records: usize) -> ExportLogsServiceRequest {
 }
 
 #[test]
-fn metrics_and_logs_are_accepted_counted_and_never_an_error() {
+fn metrics_logs_and_profiles_are_accepted_counted_and_never_an_error() {
     let (receiver, memory) = start();
     let port = receiver.port();
     assert_eq!(post(port, "/v1/metrics", PROTOBUF, &metrics(3).encode_to_vec()).status, 200);
     assert_eq!(post(port, "/v1/logs", JSON, &serde_json::to_vec(&logs(2)).unwrap()).body, b"{}");
     assert_eq!(post(port, "/v1/logs", PROTOBUF, b"\xff\xff").status, 200, "not decodable: counts as one");
+    assert_eq!(post(port, "/v1development/profiles", PROTOBUF, b"").status, 200);
     assert_eq!(memory.kept(), []);
     let losses = receiver.finish(SOON);
     assert_eq!(
@@ -413,6 +414,7 @@ fn metrics_and_logs_are_accepted_counted_and_never_an_error() {
         [
             Loss::new(LossKind::OtherSignals, 3, "data points of metrics, which are not kept"),
             Loss::new(LossKind::OtherSignals, 3, "log records that name no span, which are not kept"),
+            Loss::new(LossKind::OtherSignals, 1, "requests of profiles, which are not kept; `longpole import` reads a file of them"),
         ]
     );
 }

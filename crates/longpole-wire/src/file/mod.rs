@@ -197,6 +197,7 @@ fn looks_like(bytes: &[u8]) -> Option<&'static str> {
         () if starts(b"PAR1") => "Parquet",
         () if starts(b"\x7fELF") => "a program",
         () if starts(b"SQLite format 3") => "an SQLite database",
+        () if has(b"\"resourceProfiles\"") => "OTLP profiles in JSON, which are read in protobuf only",
         () if has(b"\"traceEvents\"") => "a Chrome trace, which is written only",
         () if has(b"speedscope.app") => "a speedscope profile",
         () if has(b"<html") || has(b"<!DOCTYPE") || has(b"<!doctype") => "a web page",

@@ -62,7 +62,7 @@ fn a_file_of_something_else_has_a_guess_and_the_list_of_what_is_known() {
         error.to_string(),
         "traces.json.gz is of no format that can be read; it looks like gzip (unpack it first), or a pprof profile; \
          known are otlp-json-lines, otlp-json, otlp-protobuf, appdash, zipkin-v1-json, zipkin-v2-json, jaeger-json, perf-data, \
-         pprof, folded"
+         pprof, otlp-profiles, folded"
     );
     assert_eq!(identify(b"", "x").unwrap_err().looks_like, Some("an empty file"));
     assert_eq!(identify(b"{\"traceEvents\":[]}", "x").unwrap_err().looks_like, Some("a Chrome trace, which is written only"));

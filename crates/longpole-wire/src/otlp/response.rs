@@ -27,12 +27,14 @@ pub enum Signal {
     Metrics,
     /// Log records.
     Logs,
+    /// Profiles.
+    Profiles,
 }
 
 /// What was not kept of a request that was accepted otherwise. With nothing rejected it is a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartialSuccess<'a> {
-    /// Spans, data points or log records. The client must not send them again.
+    /// Spans, data points, log records or profiles. The client must not send them again.
     pub rejected: u64,
     /// Why, for people.
     pub message: &'a str,
@@ -59,6 +61,7 @@ pub fn encode_response(signal: Signal, partial: Option<PartialSuccess<'_>>, enco
                     Signal::Traces => "rejectedSpans",
                     Signal::Metrics => "rejectedDataPoints",
                     Signal::Logs => "rejectedLogRecords",
+                    Signal::Profiles => "rejectedProfiles",
                 };
                 // 64-bit integers are texts in proto3's JSON.
                 let partial = json!({ rejected: partial.rejected.to_string(), "errorMessage": partial.message });

@@ -1,4 +1,4 @@
-//! Profiles that are sums: how often, or how long, each stack was seen, and not when.
+//! Profiles: how often, or how long, each stack was seen; when, only OpenTelemetry's say.
 //!
 //! ```text
 //! bytes ─ identify ─► ProfileFormat ─ decode ─► Profile { stacks, and for each its values of every type }
@@ -7,9 +7,10 @@
 //! Which of the values stands for time is not decided here.
 
 mod folded;
+mod otlp;
 mod pprof;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::Read;
 
@@ -20,23 +21,26 @@ use longpole_model::{Frame, LocationId, Mapping, SpanLabel, Stack, StackId};
 use crate::error::FileError;
 use crate::limits::Limits;
 
-/// A format of profiles that are sums.
+/// A format of profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileFormat {
     /// `profile.proto`, unpacked.
     Pprof,
+    /// OpenTelemetry's profiles signal, in protobuf.
+    Otlp,
     /// `main;work;hash 12`: a stack on each line, the root first, and how often.
     Folded,
 }
 
 impl ProfileFormat {
     /// Every format.
-    pub const ALL: [ProfileFormat; 2] = [ProfileFormat::Pprof, ProfileFormat::Folded];
+    pub const ALL: [ProfileFormat; 3] = [ProfileFormat::Pprof, ProfileFormat::Otlp, ProfileFormat::Folded];
 
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             ProfileFormat::Pprof => "pprof",
+            ProfileFormat::Otlp => "otlp-profiles",
             ProfileFormat::Folded => "folded",
         }
     }
@@ -76,6 +80,8 @@ pub struct ProfileSample {
     pub tid: u32,
     /// What labels say of the span that was current.
     pub span: SpanLabel,
+    /// When, where the profile says that of each.
+    pub time: Option<Timestamp>,
 }
 
 /// A profile.
@@ -97,6 +103,8 @@ pub struct Profile {
     pub locations: Vec<Location>,
     /// Stacks by number.
     pub stacks: Vec<Stack>,
+    /// What processes and threads are called, where it says so: by process and thread; of the process itself by thread 0.
+    pub names: BTreeMap<(u32, u32), String>,
     /// What was counted.
     pub samples: Vec<ProfileSample>,
 }
@@ -128,6 +136,9 @@ fn push_location(profile: &mut Profile, kind: LocationKind, frames: Vec<Frame>) 
 
 /// The format of a profile by its first bytes; `None` where it is none.
 pub fn guess(first_bytes: &[u8]) -> Option<ProfileFormat> {
+    if otlp::is_one(first_bytes) {
+        return Some(ProfileFormat::Otlp);
+    }
     if pprof::is_one(first_bytes) {
         return Some(ProfileFormat::Pprof);
     }
@@ -143,6 +154,7 @@ pub fn decode(input: impl Read, format: ProfileFormat, limits: &Limits) -> Resul
     }
     match format {
         ProfileFormat::Pprof => pprof::decode(&bytes).map_err(|error| FileError::Document { error, offset: 0 }),
+        ProfileFormat::Otlp => otlp::decode(&bytes).map_err(|error| FileError::Document { error, offset: 0 }),
         ProfileFormat::Folded => folded::decode(&bytes),
     }
 }

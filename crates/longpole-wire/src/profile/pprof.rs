@@ -121,21 +121,24 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
     Ok(profile)
 }
 
-fn each<'a>(mut reader: Reader<'a>, mut take: impl FnMut(&Reader<'a>, Field<'a>) -> Result<(), DecodeError>) -> Result<(), DecodeError> {
+pub(super) fn each<'a>(
+    mut reader: Reader<'a>,
+    mut take: impl FnMut(&Reader<'a>, Field<'a>) -> Result<(), DecodeError>,
+) -> Result<(), DecodeError> {
     while let Some(field) = reader.next()? {
         take(&reader, field)?;
     }
     Ok(())
 }
 
-fn message<'a>(reader: &Reader<'a>, field: Field<'a>, name: &'static str) -> Result<Reader<'a>, DecodeError> {
+pub(super) fn message<'a>(reader: &Reader<'a>, field: Field<'a>, name: &'static str) -> Result<Reader<'a>, DecodeError> {
     match field.value {
         Value::Bytes(inner) => Ok(inner.named(name)),
         _ => Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
     }
 }
 
-fn number(reader: &Reader<'_>, field: Field<'_>) -> Result<u64, DecodeError> {
+pub(super) fn number(reader: &Reader<'_>, field: Field<'_>) -> Result<u64, DecodeError> {
     match field.value {
         Value::Varint(number) => Ok(number),
         _ => Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
@@ -143,7 +146,7 @@ fn number(reader: &Reader<'_>, field: Field<'_>) -> Result<u64, DecodeError> {
 }
 
 /// Adds a number of a list, or several that are packed.
-fn list(reader: &Reader<'_>, field: Field<'_>, into: &mut Vec<u64>) -> Result<(), DecodeError> {
+pub(super) fn list(reader: &Reader<'_>, field: Field<'_>, into: &mut Vec<u64>) -> Result<(), DecodeError> {
     match field.value {
         Value::Bytes(mut packed) => {
             while let Some(number) = packed.next_packed()? {
@@ -297,7 +300,7 @@ impl<'a> Tables<'a> {
         let stack = numbers.stack(profile, &stack?);
         let values = values.into_iter().map(u64::cast_signed).collect();
         let (pid, tid) = (labels.pid, labels.tid);
-        profile.samples.push(ProfileSample { stack, values, pid, tid, span: labels.span() });
+        profile.samples.push(ProfileSample { stack, values, pid, tid, span: labels.span(), time: None });
         Ok(())
     }
 
@@ -365,7 +368,7 @@ fn span_ids(text: &str) -> Vec<SpanId> {
 }
 
 /// The bytes of a text in hex; none where it is something else, as build ids of Go are.
-fn hex(text: &str) -> Vec<u8> {
+pub(super) fn hex(text: &str) -> Vec<u8> {
     let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
     match digits {
         Some(digits) if digits.len() % 2 == 0 => digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect(),

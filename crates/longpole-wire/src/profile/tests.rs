@@ -149,3 +149,151 @@ fn lines_of_a_location_are_calls_that_were_inlined_innermost_first() {
         (vec![("inner", 30), ("outer", 40)], 2, &[5][..])
     );
 }
+
+/// A profile of OTLP as a host's profiler sends it: two samples on a CPU, one with a span, and one that waited; written by hand, by the
+/// `.proto` of opentelemetry-proto 1.10.
+fn otlp(texts_begin_with: &[u8]) -> Vec<u8> {
+    let texts = ["samples", "count", "cpu", "nanoseconds", "off_cpu", "main", "hash", "main.c", "/usr/bin/app", "thread.id", "thread.name"];
+    let mut texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+    texts.insert(0, texts_begin_with);
+    let text = |wanted: &str| texts.iter().position(|text| *text == wanted.as_bytes()).unwrap() as u64;
+    let kind = |out: &mut Vec<u8>, field: u32, name: &str, unit: &str| {
+        put_message(out, field, |out| {
+            put_integer(out, 1, text(name));
+            put_integer(out, 2, text(unit));
+        });
+    };
+    let times =
+        |out: &mut Vec<u8>, times: &[u64]| put_set_bytes(out, 5, &times.iter().flat_map(|time| time.to_le_bytes()).collect::<Vec<u8>>());
+    let mut out = Vec::new();
+    put_message(&mut out, 1, |out| {
+        put_message(out, 1, |out| {
+            put_message(out, 1, |out| {
+                put_set_bytes(out, 1, b"process.pid");
+                put_message(out, 2, |out| put_integer(out, 3, 7));
+            });
+        });
+        put_message(out, 2, |out| {
+            put_message(out, 2, |out| {
+                kind(out, 1, "samples", "count");
+                put_message(out, 2, |out| {
+                    put_integer(out, 1, 1);
+                    put_set_bytes(out, 2, &[1, 2]);
+                    put_integer(out, 3, 1);
+                    times(out, &[1_700_000_000_010_000_000, 1_700_000_000_000_000_000]);
+                });
+                kind(out, 5, "cpu", "nanoseconds");
+                put_integer(out, 6, 10_000_000);
+            });
+            put_message(out, 2, |out| {
+                kind(out, 1, "off_cpu", "nanoseconds");
+                put_message(out, 2, |out| {
+                    put_integer(out, 1, 2);
+                    put_integer(out, 4, 5_000);
+                    times(out, &[1_700_000_000_020_000_000]);
+                });
+            });
+        });
+    });
+    put_message(&mut out, 2, |out| {
+        put_message(out, 1, |_| ());
+        put_message(out, 1, |out| {
+            put_integer(out, 1, 0x1000);
+            put_integer(out, 4, text("/usr/bin/app"));
+        });
+        put_message(out, 2, |_| ());
+        // `hash` inlined into `main`, and code without a name.
+        put_message(out, 2, |out| {
+            for (function, line) in [(2, 30), (1, 40)] {
+                put_message(out, 3, |out| {
+                    put_integer(out, 1, function);
+                    put_integer(out, 2, line);
+                });
+            }
+        });
+        put_message(out, 2, |out| {
+            put_integer(out, 1, 1);
+            put_integer(out, 2, 0x1234);
+        });
+        put_message(out, 3, |_| ());
+        for name in ["main", "hash"] {
+            put_message(out, 3, |out| {
+                put_integer(out, 1, text(name));
+                put_integer(out, 3, text("main.c"));
+            });
+        }
+        put_message(out, 4, |out| {
+            put_set_bytes(out, 1, &[0; 16]);
+            put_set_bytes(out, 2, &[0; 8]);
+        });
+        put_message(out, 4, |out| {
+            put_set_bytes(out, 1, &[0xab; 16]);
+            put_set_bytes(out, 2, &[0xcd; 8]);
+        });
+        texts.iter().for_each(|text| put_set_bytes(out, 5, text));
+        put_message(out, 6, |_| ());
+        put_message(out, 6, |out| {
+            put_integer(out, 1, text("thread.id"));
+            put_message(out, 2, |out| put_integer(out, 3, 8));
+        });
+        put_message(out, 6, |out| {
+            put_integer(out, 1, text("thread.name"));
+            put_message(out, 2, |out| put_integer(out, 8, text("main")));
+        });
+        put_message(out, 7, |_| ());
+        put_message(out, 7, |out| put_set_bytes(out, 1, &[1, 2]));
+        put_message(out, 7, |out| put_set_bytes(out, 1, &[2]));
+    });
+    out
+}
+
+#[test]
+fn profiles_of_otlp_have_their_moments_and_their_spans() {
+    let bytes = otlp(b"");
+    assert_eq!(guess(&bytes), Some(ProfileFormat::Otlp));
+    assert_eq!(guess(&bytes[..60]), Some(ProfileFormat::Otlp), "cut off in front of its dictionary");
+    let framed = [&(bytes.len() as u32).to_be_bytes()[..], &bytes].concat().repeat(2);
+    assert_eq!(guess(&framed), Some(ProfileFormat::Otlp));
+    let profile = decode(&bytes[..], ProfileFormat::Otlp, &Limits::default()).unwrap();
+    let types: Vec<String> = profile.types.iter().map(ValueType::to_string).collect();
+    assert_eq!(types, ["samples/count", "off_cpu/nanoseconds"]);
+    assert_eq!(profile.period, Some((ValueType { name: "cpu".to_owned(), unit: "nanoseconds".to_owned() }, 10_000_000)));
+    assert_eq!(stacks(&profile), ["app+0x234;main;hash 1", "app+0x234;main;hash 1", "app+0x234 0"]);
+    let lines: Vec<u32> = profile.locations[0].frames.iter().map(|frame| frame.line).collect();
+    assert_eq!((lines, &profile.locations[0].frames[0].file[..]), (vec![30, 40], "main.c"));
+    let seconds: Vec<i64> = profile.samples.iter().map(|sample| sample.time.unwrap().unix_nanos() % 1_000_000_000 / 1_000_000).collect();
+    assert_eq!(seconds, [10, 0, 20]);
+    let whose: Vec<(u32, u32, usize)> = profile.samples.iter().map(|it| (it.pid, it.tid, it.span.span_ids.len())).collect();
+    assert_eq!(whose, [(7, 8, 1), (7, 8, 1), (7, 0, 0)]);
+    assert_eq!(profile.samples[0].span.trace_id.unwrap().to_string(), "ab".repeat(16));
+    assert_eq!(profile.samples[2].values, [0, 5_000]);
+    assert_eq!(profile.names.into_iter().collect::<Vec<_>>(), [((7, 8), "main".to_owned())]);
+    assert_eq!(decode(&framed[..], ProfileFormat::Otlp, &Limits::default()).unwrap().samples.len(), 6);
+}
+
+#[test]
+fn spans_and_profiles_of_otlp_are_told_apart_and_another_version_is_named() {
+    assert_ne!(guess(include_bytes!("../../../../fixtures/otlp/python.pb")), Some(ProfileFormat::Otlp));
+    let said = |bytes: &[u8]| decode(bytes, ProfileFormat::Otlp, &Limits::default()).unwrap_err().to_string();
+    assert!(
+        said(&otlp(b"x")).starts_with("string_table does not begin with an empty entry, as in opentelemetry-proto 1.10"),
+        "{}",
+        said(&otlp(b"x"))
+    );
+    // As opentelemetry-proto 1.3 had it: places of locations are packed where a time is now.
+    let mut older = Vec::new();
+    put_message(&mut older, 1, |out| {
+        put_message(out, 2, |out| {
+            put_message(out, 2, |out| {
+                put_message(out, 1, |_| ());
+                put_set_bytes(out, 3, &[1, 2]);
+            })
+        })
+    });
+    assert_eq!(guess(&older), Some(ProfileFormat::Otlp));
+    assert!(said(&older).starts_with("field 3 is of another type than in opentelemetry-proto 1.10"), "{}", said(&older));
+    let mut without = otlp(b"");
+    without.truncate(without.len() - 1);
+    assert!(said(&without).contains("bytes end inside a field"), "{}", said(&without));
+    assert!(said(b"").contains("too few or too many of field 1"));
+}

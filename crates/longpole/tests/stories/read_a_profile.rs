@@ -1,6 +1,6 @@
 //! Story: somebody has a profile that another tool took, and wants to know what to fix first.
 //! Guarantees: a file of `perf record` has the same top functions as in `perf report`, however its stacks were taken; a profile of Go has
-//! the figures of `go tool pprof`; folded stacks are read; what a profile cannot say is said; a file that is cut off shows what stands
+//! the figures of `go tool pprof`; folded stacks are read; a profile of OTLP has its moments and the spans that it links; what a profile cannot say is said; a file that is cut off shows what stands
 //! before; what is no profile of time is refused by name; a line that is none is told by its number.
 
 use std::path::{Path, PathBuf};
@@ -184,6 +184,49 @@ fn folded_stacks_are_read_and_what_they_do_not_say_is_said() {
         let done = longpole(&store).args(&command).arg(&file).output().unwrap();
         assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
+}
+
+#[test]
+fn a_profile_of_otlp_stands_on_the_timeline_and_names_its_spans() {
+    let sandbox = Sandbox::new();
+    let (store, file) = (sandbox.path("store"), fixture("otlp-profiles/app.otlp-profiles"));
+    let ours = top(&store, &file);
+    assert_eq!((&ours["samples"], own_samples(&ours, "hash"), own_samples(&ours, "render")), (&35.into(), 20, 10));
+    let shown = json(longpole(&store).arg("show").arg(&file).args(["--format", "json"]));
+    let said: Vec<&str> = shown["quality"].as_array().unwrap().iter().map(|q| q["detail"].as_str().unwrap()).collect();
+    assert_eq!(said, ["shown is samples/count; not kept are off_cpu/nanoseconds"], "{shown}");
+
+    let span = |id: &str, name: &str, start: u64, end: u64| {
+        let at = |millis: u64| (1_700_000_000_000_000_000 + millis * 1_000_000).to_string();
+        serde_json::json!({ "traceId": "ab".repeat(16), "spanId": id.repeat(8), "name": name,
+            "startTimeUnixNano": at(start), "endTimeUnixNano": at(end) })
+    };
+    let spans = [span("01", "checkout", 0, 200), span("02", "page", 200, 300)];
+    let trace = sandbox.path("trace.json");
+    let document = serde_json::json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] });
+    std::fs::write(&trace, document.to_string()).unwrap();
+    let done = longpole(&store).args(["import", "--together"]).arg(&trace).arg(&file).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let sql = |query: &str| json(longpole(&store).args(["sql", query, "--format", "json"]))["rows"].clone();
+    let tied = sql(
+        "SELECT p.name, s.evidence, count(*) AS n, max(s.time_unix_nano) - min(s.time_unix_nano) AS span_nanos
+         FROM samples s LEFT JOIN spans p ON p.trace_id = s.trace_id AND p.span_id = s.span_id GROUP BY p.name, s.evidence ORDER BY n DESC",
+    );
+    assert_eq!(
+        tied,
+        serde_json::json!([
+            { "name": "checkout", "evidence": "label", "n": 20, "span_nanos": 190_000_000 },
+            { "name": "page", "evidence": "label", "n": 10, "span_nanos": 90_000_000 },
+            { "name": null, "evidence": "none", "n": 5, "span_nanos": 40_000_000 },
+        ])
+    );
+    let people = sql("SELECT p.name AS program, t.name AS thread, t.tid FROM threads t JOIN processes p ON p.pid = t.pid");
+    assert_eq!(people, serde_json::json!([{ "program": "app", "thread": "worker", "tid": 8 }]));
+
+    let older = fixture("otlp-profiles/python-proto-1.38.otlp-profiles");
+    let done = longpole(&store).arg("import").arg(&older).output().unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.code() == Some(1) && said.contains("another version of the format"), "{said}");
 }
 
 #[test]
