@@ -52,6 +52,7 @@ pub(crate) struct Config {
 /// How spans are sent.
 #[derive(Debug, Clone)]
 pub(crate) struct ExportConfig {
+    #[cfg_attr(not(feature = "opentelemetry"), allow(dead_code, reason = "there is one"))]
     pub(crate) protocol: Protocol,
     pub(crate) url: String,
     pub(crate) headers: Vec<(String, String)>,

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::choice::Protocol;
 use crate::config::ExportConfig;
 use crate::encode;
 
@@ -35,16 +34,16 @@ pub(crate) enum Transport {
 
 impl Transport {
     pub(crate) fn new(config: &ExportConfig) -> Self {
-        match config.protocol {
-            #[cfg(feature = "opentelemetry")]
-            Protocol::Grpc => match crate::grpc::Grpc::new(config) {
+        #[cfg(feature = "opentelemetry")]
+        if config.protocol == crate::choice::Protocol::Grpc {
+            return match crate::grpc::Grpc::new(config) {
                 Ok(grpc) => Self::Grpc(Box::new(grpc)),
                 Err(why) => Self::None(why),
-            },
-            _ => match Http::new(config) {
-                Ok(http) => Self::Http(http),
-                Err(why) => Self::None(why),
-            },
+            };
+        }
+        match Http::new(config) {
+            Ok(http) => Self::Http(http),
+            Err(why) => Self::None(why),
         }
     }
 
