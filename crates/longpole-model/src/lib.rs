@@ -50,4 +50,4 @@ pub use stack::{Frame, Location, LocationId, Mapping, MappingId, Runtime, Stack,
 pub use texts::{Text, Texts};
 pub use time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
 pub use usage::{IoBytes, ProcessMemory, ProcessUsage, RunUsage};
-pub use wait::{Wait, WaitKind};
+pub use wait::{Futex, Wait, WaitKind};

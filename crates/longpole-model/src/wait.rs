@@ -1,5 +1,6 @@
 //! Where a thread was while it was off the CPU, for waits long enough to be looked at.
 
+use crate::address::AbsAddr;
 use crate::sample::ContextRecord;
 use crate::stack::StackId;
 use crate::time::Monotonic;
@@ -7,8 +8,10 @@ use crate::time::Monotonic;
 /// What a blocked thread waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WaitKind {
-    /// A lock, a condition, another thread.
+    /// A lock, or until another thread goes on: a condition, a queue.
     Lock,
+    /// Another thread of its process to end.
+    Join,
     /// A file: reading, writing, syncing.
     Disk,
     /// A socket, of the network or of this machine.
@@ -27,8 +30,9 @@ pub enum WaitKind {
 
 impl WaitKind {
     /// Every kind.
-    pub const ALL: [WaitKind; 8] = [
+    pub const ALL: [WaitKind; 9] = [
         WaitKind::Lock,
+        WaitKind::Join,
         WaitKind::Disk,
         WaitKind::Network,
         WaitKind::Sleep,
@@ -42,6 +46,7 @@ impl WaitKind {
     pub fn as_str(self) -> &'static str {
         match self {
             WaitKind::Lock => "lock",
+            WaitKind::Join => "join",
             WaitKind::Disk => "disk",
             WaitKind::Network => "network",
             WaitKind::Sleep => "sleep",
@@ -79,6 +84,17 @@ pub struct Wait {
     pub stack: Option<StackId>,
     /// What the SDK had published for the thread.
     pub context: ContextRecord,
+    /// The futex that it waited at; `None` where it was at none, or its time ran out, so that nobody woke it.
+    pub futex: Option<Futex>,
+}
+
+/// A word in memory at which threads wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Futex {
+    /// Where it lies in the process: who waits at one address waits for one thing.
+    pub address: AbsAddr,
+    /// The thread that it names: who holds the lock, or is to end. `None` where it names none: most locks do not keep who has them.
+    pub holder: Option<u32>,
 }
 
 impl Wait {

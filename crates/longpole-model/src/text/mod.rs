@@ -9,7 +9,7 @@
 //! process cc1        3..50ms   pid 8 under 1         a process; `forked` at the end: it never executed a program;
 //!                                                    `listens 127.0.0.1:80`: it takes connections there
 //! sample 20ms x3 every 1ms  pid 3 tid 3  [web] main;handle|inlined;hash@src/hash.rs:12
-//! wait   20..60ms  pid 3 tid 4  lock  [web] main;lock_it
+//! wait   20..60ms  pid 3 tid 4  lock at 0x7f10 holder 5  [web] main;lock_it
 //! thread worker    0..90ms  pid 3 tid 4
 //! cpu     2..20ms  pid 3 tid 4  preempted          on a CPU; `preempted` where it had to leave it
 //! current 2..14ms  pid 3 tid 4  web                the thread's journal: its current span; `-` none
@@ -33,7 +33,8 @@
 //!
 //! A sample line is one moment, or `x3` moments that follow each other by the weight that `every` names (1 ms where
 //! nothing is said). `[web]` is the context record: the span of that name; `[-]` no span, `[~]` torn; without brackets
-//! absent. A wait line has times, a kind, and `?` where no stack is known. The stack is written from the root to the leaf; `a|b` is one location with `b` inlined into `a`; `@file:line`
+//! absent. A wait line has times, a kind, `at` with the address of the futex that it is at, `holder` with the thread that this names,
+//! and `?` where no stack is known. The stack is written from the root to the leaf; `a|b` is one location with `b` inlined into `a`; `@file:line`
 //! follows a function's name.
 
 mod parse;

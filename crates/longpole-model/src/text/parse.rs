@@ -15,8 +15,8 @@ use crate::sample::{ContextRecord, CurrentSpan, Sample};
 use crate::span::{Span, SpanKind, SpanLink};
 use crate::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use crate::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
-use crate::wait::{Wait, WaitKind};
-use crate::{SpanId, TraceId, VirtOffset};
+use crate::wait::{Futex, Wait, WaitKind};
+use crate::{AbsAddr, SpanId, TraceId, VirtOffset};
 
 /// Why a text is not a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -499,7 +499,7 @@ impl Reader {
         Ok(())
     }
 
-    /// `wait 10..50ms pid 7 tid 8 lock [web] main;lock_it`.
+    /// `wait 10..50ms pid 7 tid 8 lock at 0x7f10 holder 9 [web] main;lock_it`.
     fn wait(&mut self, rest: &str) -> Result<(), String> {
         let (before, context, stack) = match (rest.find('['), rest.find(']')) {
             (Some(open), Some(close)) if open < close => (&rest[..open], Some(rest[open + 1..close].to_owned()), rest[close + 1..].trim()),
@@ -512,15 +512,25 @@ impl Reader {
         let (start, end) = words.next().and_then(stretch).ok_or_else(|| "no times such as 2..14ms in this line".to_owned())?;
         let end = end.ok_or_else(|| "a wait needs an end".to_owned())?;
         let (mut pid, mut tid, mut kind) = (1u32, None, WaitKind::Other);
+        let (mut address, mut holder) = (None, None);
         while let Some(word) = words.next() {
             if let Some(known) = WaitKind::from_code(word) {
                 kind = known;
+            } else if word == "at" {
+                let hex = words.next().and_then(|value| u64::from_str_radix(value.strip_prefix("0x")?, 16).ok());
+                address = Some(hex.map(AbsAddr).ok_or_else(|| "`at` needs an address such as 0x7f10".to_owned())?);
+            } else if word == "holder" {
+                let tid = words.next().and_then(|value| value.parse().ok());
+                holder = Some(tid.ok_or_else(|| "`holder` needs a number".to_owned())?);
             } else if word == "pid" || word == "tid" {
                 let value: u32 = words.next().and_then(|value| value.parse().ok()).ok_or_else(|| format!("`{word}` needs a number"))?;
                 if word == "pid" { pid = value } else { tid = Some(value) }
             } else {
                 return Err(format!("`{word}` is not said of a wait"));
             }
+        }
+        if holder.is_some() && address.is_none() {
+            return Err("`holder` needs an `at` before it".to_owned());
         }
         let stack = (stack != "?").then(|| self.stack(stack));
         let published = if context.as_deref() == Some("-") { ContextRecord::NoSpan } else { ContextRecord::Absent };
@@ -533,6 +543,7 @@ impl Reader {
             syscall: String::new(),
             stack,
             context: published,
+            futex: address.map(|address| Futex { address, holder }),
         });
         if let Some(context) = context.filter(|c| c != "-") {
             self.pending_waits.push((self.lines, context, self.waits.len() - 1));

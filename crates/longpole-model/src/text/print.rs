@@ -10,6 +10,7 @@ use crate::sample::{ContextRecord, Sample};
 use crate::span::{Span, SpanKind};
 use crate::stack::{Frame, StackId};
 use crate::time::Monotonic;
+use crate::wait::Futex;
 use crate::{SpanId, TraceId};
 
 /// The recording in the notation. What the notation has no words for (most values of attributes, events, totals of threads, losses) is left out;
@@ -259,6 +260,10 @@ fn print_waits(recording: &Recording, out: &mut String) {
     for wait in &recording.waits {
         let range = |at: Monotonic| moment(offset(at));
         let _ = write!(out, "wait {}..{} pid {} tid {} {}", range(wait.start), range(wait.end), wait.pid, wait.tid, wait.kind.as_str());
+        if let Some(Futex { address, holder }) = wait.futex {
+            let _ = write!(out, " at {address}");
+            holder.iter().for_each(|tid| out.push_str(&format!(" holder {tid}")));
+        }
         match wait.context {
             ContextRecord::Absent | ContextRecord::Torn => {}
             ContextRecord::NoSpan => out.push_str(" [-]"),
