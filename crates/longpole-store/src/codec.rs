@@ -11,8 +11,8 @@ use longpole_model::sink::Observation;
 use longpole_model::stack::{LocationId, LocationKind, Mapping, MappingId, Runtime, StackId};
 use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
 use longpole_model::{
-    AbsAddr, Attribute, AttributeValue, Attributes, IoBytes, Loss, LossKind, ProcessMemory, ProcessUsage, ResourceEvent, ResourceStep,
-    RunUsage, SpanId, TraceId, VirtOffset, Wait, WaitKind,
+    AbsAddr, Attribute, AttributeValue, Attributes, Futex, IoBytes, Loss, LossKind, ProcessMemory, ProcessUsage, ResourceEvent,
+    ResourceStep, RunUsage, SpanId, TraceId, VirtOffset, Wait, WaitKind,
 };
 
 /// Why bytes could not be decoded.
@@ -55,6 +55,7 @@ mod tag {
     pub(super) const REPLACED: u8 = 26;
     pub(super) const PROCESS_RESOURCE: u8 = 27;
     pub(super) const THREAD_IDENT: u8 = 28;
+    pub(super) const FUTEX_WAIT: u8 = 29;
 }
 
 pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
@@ -388,13 +389,17 @@ fn put_process_usage(out: &mut Vec<u8>, usage: &ProcessUsage) {
 }
 
 fn put_wait(out: &mut Vec<u8>, wait: &Wait) {
-    put_thread(out, tag::WAIT, wait.pid, wait.tid);
+    put_thread(out, if wait.futex.is_some() { tag::FUTEX_WAIT } else { tag::WAIT }, wait.pid, wait.tid);
     put_u64(out, wait.start.0);
     put_u64(out, wait.end.0.wrapping_sub(wait.start.0));
     put_text(out, wait.kind.as_str());
     put_text(out, &wait.syscall);
     put_option(out, wait.stack.map(|stack| stack.0), put_u32);
     put_context(out, &wait.context);
+    if let Some(Futex { address, holder }) = wait.futex {
+        put_u64(out, address.0);
+        put_option(out, holder, put_u32);
+    }
 }
 
 /// Times are those since the entry before, the first one's until the end; they wrap, and so keep what is not in order. A trace is
@@ -688,7 +693,12 @@ impl<'a> Decoder<'a> {
         let end = start.wrapping_add(self.u64()?);
         let Some(kind) = WaitKind::from_code(&self.text()?) else { return self.malformed("a known kind of wait") };
         let (syscall, stack) = (self.text()?, self.option(Self::u32)?.map(StackId));
-        Ok(Wait { pid, tid, start: Monotonic(start), end: Monotonic(end), kind, syscall, stack, context: self.context()? })
+        let context = self.context()?;
+        Ok(Wait { pid, tid, start: Monotonic(start), end: Monotonic(end), kind, syscall, stack, context, futex: None })
+    }
+
+    fn futex(&mut self) -> Decoded<Futex> {
+        Ok(Futex { address: AbsAddr(self.u64()?), holder: self.option(Self::u32)? })
     }
 
     fn journal(&mut self) -> Decoded<Observation> {
@@ -757,6 +767,10 @@ impl<'a> Decoder<'a> {
             tag::SAMPLE => Observation::Sample(self.sample()?),
             tag::CPU_SLICE => Observation::CpuSlice(self.cpu_slice()?),
             tag::WAIT => Observation::Wait(self.wait()?),
+            tag::FUTEX_WAIT => {
+                let wait = self.wait()?;
+                Observation::Wait(Wait { futex: Some(self.futex()?), ..wait })
+            }
             tag::JOURNAL => self.journal()?,
             tag::PROCESS_STARTED => {
                 let (pid, time) = (self.u32()?, self.monotonic()?);

@@ -6,7 +6,7 @@
 //! | file | where its version stands | version |
 //! |---|---|---|
 //! | `catalog.sqlite` | `PRAGMA user_version` | [`CATALOG_VERSION`] |
-//! | `recordings/r7/format` | its only line: `longpole recording 4` | [`RECORDING_VERSION`] |
+//! | `recordings/r7/format` | its only line: `longpole recording 5` | [`RECORDING_VERSION`] |
 //! | `recordings/r7/wal/000001.wal` | bytes 8 to 11 | [`WAL_VERSION`] |
 //! | `recordings/r7/segments/*.parquet` | key `longpole.format` of the footer's key-value metadata | [`RECORDING_VERSION`] |
 //! | `r7.lpole` | its first member, which is that `format` file | [`RECORDING_VERSION`] |
@@ -19,11 +19,13 @@ use crate::error::StoreError;
 pub const CATALOG_VERSION: u32 = 2;
 
 /// Version of a recording's directory and of the tables in its segments. Version 1 had no `waits`, and no `runtime` in `locations`;
-/// version 2 had no `process_usage`, and no exits in `processes`; version 3 had no `current_spans`.
-pub const RECORDING_VERSION: u32 = 4;
+/// version 2 had no `process_usage`, and no exits in `processes`; version 3 had no `current_spans`;
+/// version 4 had no futexes in `waits`, and no kind `join`.
+pub const RECORDING_VERSION: u32 = 5;
 
-/// Version of the write-ahead log's bytes. Version 1 had no observations above 16, version 2 none above 19, version 3 none above 23.
-pub const WAL_VERSION: u32 = 4;
+/// Version of the write-ahead log's bytes. Version 1 had no observations above 16, version 2 none above 19, version 3 none above 23,
+/// version 4 none above 28.
+pub const WAL_VERSION: u32 = 5;
 
 /// Name of the file that holds the version of a recording's directory.
 pub(crate) const FILE_NAME: &str = "format";

@@ -1,7 +1,7 @@
 //! A recording in one file that can be mailed: `r7.lpole`, an uncompressed tar of its sealed directory.
 //!
 //! ```text
-//! format                    longpole recording 4        first, so that a reader knows it by its beginning
+//! format                    longpole recording 5        first, so that a reader knows it by its beginning
 //! segments/spans.parquet    …                           one member per table, as they lie in the directory
 //! ```
 //!

@@ -12,8 +12,8 @@ use longpole_model::sink::Observation;
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Runtime, Stack, StackId};
 use longpole_model::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
 use longpole_model::{
-    AbsAddr, Attribute, AttributeValue, Attributes, IoBytes, Loss, LossKind, ProcessMemory, ProcessUsage, Recording, Resource, RunUsage,
-    Scope, Span, SpanEvent, SpanId, SpanKind, SpanLink, Status, StatusCode, TraceId, VirtOffset, Wait, WaitKind,
+    AbsAddr, Attribute, AttributeValue, Attributes, Futex, IoBytes, Loss, LossKind, ProcessMemory, ProcessUsage, Recording, Resource,
+    RunUsage, Scope, Span, SpanEvent, SpanId, SpanKind, SpanLink, Status, StatusCode, TraceId, VirtOffset, Wait, WaitKind,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -262,10 +262,11 @@ fn cpu_slice() -> impl Strategy<Value = CpuSlice> {
 
 fn wait(stacks: u32) -> impl Strategy<Value = Wait> {
     let kind = (0..WaitKind::ALL.len()).prop_map(|place| WaitKind::ALL[place]);
-    (any::<u32>(), any::<u32>(), monotonic(), monotonic(), kind, text(), option::of(0..stacks.max(1)), context()).prop_map(
-        move |(pid, tid, start, end, kind, syscall, stack, context)| {
+    let futex = option::of((any::<u64>(), option::of(any::<u32>())).prop_map(|(it, holder)| Futex { address: AbsAddr(it), holder }));
+    (any::<u32>(), any::<u32>(), monotonic(), monotonic(), kind, text(), option::of(0..stacks.max(1)), context(), futex).prop_map(
+        move |(pid, tid, start, end, kind, syscall, stack, context, futex)| {
             let stack = stack.filter(|_| stacks > 0).map(StackId);
-            Wait { pid, tid, start, end, kind, syscall, stack, context }
+            Wait { pid, tid, start, end, kind, syscall, stack, context, futex }
         },
     )
 }

@@ -258,7 +258,7 @@ fn what_the_future_wrote_is_refused_by_its_version() {
     let refused = [sealed.read().map(drop), sealed.table_files().map(drop), sealed.replay().map(drop)];
     for error in refused.map(Result::unwrap_err) {
         let path = sealed.directory.display();
-        let expected = format!("read the recording {path}: it has format 5, and this longpole reads up to 4; a newer longpole can read it");
+        let expected = format!("read the recording {path}: it has format 6, and this longpole reads up to 5; a newer longpole can read it");
         assert_eq!((error.to_string(), error.kind()), (expected, ErrorKind::Incompatible));
     }
     fs::write(sealed.directory.join("format"), "hello").unwrap();

@@ -1,7 +1,7 @@
 //! Waits that were looked at, with the span each belongs to.
 
 use arrow::array::ArrayRef;
-use longpole_model::{Clock, Monotonic, SampleLink, StackId, Wait, WaitKind};
+use longpole_model::{AbsAddr, Clock, Futex, Monotonic, SampleLink, StackId, Wait, WaitKind};
 
 use super::batch::{Batch, Rows, at, text_at, word};
 use super::links::{self, Links};
@@ -18,7 +18,11 @@ pub(crate) static TABLE: Table = Table::new(
         column("start_time_monotonic_nano", Kind::Nanos, "Switched out, by CLOCK_MONOTONIC."),
         column("end_time_monotonic_nano", Kind::Nanos, "Switched in again, or the end of the recording, by CLOCK_MONOTONIC."),
         column("duration_nanos", Kind::Nanos, "How long it was blocked: from switch records, exact."),
-        column("kind", Kind::Text, "What for: `lock`, `disk`, `network`, `sleep`, `page_fault`, `child`, `pipe`, `other`."),
+        column(
+            "kind",
+            Kind::Text,
+            "What for: `lock` (or for another thread to go on), `join` (for one to end), `disk`, `network`, `sleep`, `page_fault`, `child`, `pipe`, `other`.",
+        ),
         optional("syscall", Kind::Text, "The system call it was in; NULL where it was in none, or in one without a name here."),
         optional("stack_id", Kind::Number, "Its stack in `stacks`; NULL where its memory could not be read."),
         links::TRACE_ID,
@@ -28,6 +32,16 @@ pub(crate) static TABLE: Table = Table::new(
         links::CONTEXT,
         links::CONTEXT_TRACE_ID,
         links::CONTEXT_SPAN_ID,
+        optional(
+            "futex_address",
+            Kind::Address,
+            "The futex it waited at: who waits at one address of a process waits for one thing; NULL where it was at none, or was not woken but ran out of time.",
+        ),
+        optional(
+            "holder_tid",
+            Kind::Number,
+            "The thread that the futex names: who holds the lock, or, of a `join`, is to end; NULL where it names none.",
+        ),
     ],
     || TABLE.arrow_schema(),
 );
@@ -54,6 +68,8 @@ pub(crate) fn build(rows: &[Row<'_>], clock: &Clock) -> Vec<ArrayRef> {
         array::optional_number(waits().map(|wait| wait.stack.map(|stack| stack.0))),
     ];
     columns.extend(links::build(rows.iter().map(|(wait, link)| (*link, wait.context))));
+    columns.push(array::optional_address(waits().map(|wait| wait.futex.map(|futex| futex.address.0))));
+    columns.push(array::optional_number(waits().map(|wait| wait.futex.and_then(|futex| futex.holder))));
     columns
 }
 
@@ -62,6 +78,7 @@ pub(crate) fn read(batch: &Batch<'_>, waits: &mut Vec<Wait>, wait_links: &mut Ve
     let (start, end) = (batch.int("start_time_monotonic_nano")?, batch.int("end_time_monotonic_nano")?);
     let (kind, syscall, stack) = (batch.text("kind")?, batch.text("syscall")?, batch.number("stack_id")?);
     let links = Links::of(batch)?;
+    let (address, holder) = (batch.added("futex_address", Batch::address)?, batch.added("holder_tid", Batch::number)?);
     for row in batch.rows() {
         waits.push(Wait {
             pid: pid.value(row),
@@ -72,6 +89,9 @@ pub(crate) fn read(batch: &Batch<'_>, waits: &mut Vec<Wait>, wait_links: &mut Ve
             syscall: text_at(syscall, row),
             stack: at(stack, row, |row| StackId(stack.value(row))),
             context: links.context(row)?,
+            futex: address
+                .and_then(|address| at(address, row, |row| AbsAddr(address.value(row))))
+                .map(|address| Futex { address, holder: holder.and_then(|holder| at(holder, row, |row| holder.value(row))) }),
         });
         wait_links.extend(links.link(row)?);
     }
