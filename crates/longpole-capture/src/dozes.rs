@@ -64,7 +64,8 @@ impl Dozes {
         let Doze { pid, stack, context, chain, since } = doze;
         let Some(since) = since else { return };
         let (start, end) = (Monotonic(since), Monotonic(end));
-        self.held.push((Wait { pid, tid, start, end, kind: WaitKind::Other, syscall: String::new(), stack, context }, chain));
+        let (kind, syscall) = (WaitKind::Other, String::new());
+        self.held.push((Wait { pid, tid, start, end, kind, syscall, stack, context, futex: None }, chain));
     }
 
     /// Whether no more can be held.

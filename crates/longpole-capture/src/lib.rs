@@ -12,6 +12,7 @@ pub mod child;
 mod dozes;
 mod drain;
 pub mod error;
+mod futex;
 pub mod inject;
 mod jit;
 pub mod jit_names;

@@ -931,7 +931,8 @@ impl Processor {
 
     /// A wait that was looked at is over.
     fn wait(&mut self, tid: u32, sleeper: Sleeper, end: u64) {
-        let Sleeper { pid, since, at, kind, syscall, place, stack, context } = sleeper;
+        let futex = sleeper.futex_until(end);
+        let Sleeper { pid, since, at, kind, syscall, place, stack, context, .. } = sleeper;
         let asleep = When::Asleep { since, end, at };
         // The thread sleeps: what its stack leads to is as it was all the time.
         let other = self.published.thread_offset(pid, since).filter(|_| context == ContextRecord::Absent);
@@ -958,7 +959,7 @@ impl Processor {
         });
         let (start, end, syscall) = (Monotonic(since), Monotonic(end), syscall.to_owned());
         let stack = stack.flatten();
-        if self.out.give(Observation::Wait(Wait { pid, tid, start, end, kind, syscall, stack, context })) {
+        if self.out.give(Observation::Wait(Wait { pid, tid, start, end, kind, syscall, stack, context, futex })) {
             self.stats.waits += 1;
         }
     }

@@ -15,12 +15,13 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::fs;
 use std::io::Read;
 
-use longpole_model::{ContextRecord, WaitKind};
+use longpole_model::{ContextRecord, Futex, WaitKind};
 
+use crate::futex::{self, Call};
 use crate::span_context;
 use crate::stacks::NumberMap;
 use crate::sys::parts::read_memory;
-use crate::sys::perf::{monotonic_nanos, thread_cpu_nanos};
+use crate::sys::perf::{monotonic_nanos, realtime_nanos, thread_cpu_nanos};
 
 /// Waits shorter than this are not looked at.
 pub(crate) const THRESHOLD_NANOS: u64 = 5_000_000;
@@ -31,8 +32,8 @@ const STACK_BYTES: usize = 16 << 10;
 /// Bytes that hold a context record.
 const RECORD_BYTES: usize = 64;
 
-/// Which part of a CPU looks may take on average: at 7 to 60 µs each these are 170 to 1,400 a second.
-const LOOKS_PART: u64 = 100;
+/// Which part of a CPU looks may take on average: at 7 to 60 µs each these are 300 to 3,000 a second.
+const LOOKS_PART: u64 = 50;
 
 /// What they may take at once: some hundred threads that fall asleep together.
 const LOOKS_NANOS_AT_ONCE: u64 = 10_000_000;
@@ -80,6 +81,26 @@ pub(crate) struct Sleeper {
     /// Empty where it could not be read.
     pub(crate) stack: Vec<u8>,
     pub(crate) context: ContextRecord,
+    futex: Option<FutexSeen>,
+}
+
+impl Sleeper {
+    /// The futex that it waited at until then; none where its time ran out: then nobody woke it, unless the futex names who should have.
+    pub(crate) fn futex_until(&self, end: u64) -> Option<Futex> {
+        let has_run_out = |seen: &FutexSeen| seen.deadline.is_some_and(|deadline| deadline <= end);
+        let told = self.futex.as_ref().filter(|seen| seen.futex.holder.is_some() || !has_run_out(seen));
+        told.map(|seen| seen.futex)
+    }
+}
+
+/// A futex at which a thread sleeps.
+#[derive(Debug, Clone, Copy)]
+struct FutexSeen {
+    futex: Futex,
+    /// Whether it waits for the end of the thread that the futex names.
+    is_join: bool,
+    /// When it goes on by itself.
+    deadline: Option<u64>,
 }
 
 /// Time on a CPU that may be spent on looks, in nanoseconds.
@@ -182,13 +203,16 @@ impl Waits {
             let mut seen = None;
             if self.held < HELD_MAX && self.allowance.is_there(now) {
                 let before = thread_cpu_nanos();
-                let looked = look(pid, tid, hint(tid));
+                let looked = look((pid, tid, since), hint(tid));
                 self.allowance.spend(thread_cpu_nanos() - before);
                 match looked {
-                    Ok(Some((asleep, stack, context))) => {
-                        let (kind, syscall) = asleep.kind(pid);
+                    Ok(Some(Seen { asleep, stack, context, futex })) => {
+                        let (mut kind, syscall) = asleep.kind(pid);
+                        if futex.is_some_and(|seen| seen.is_join) {
+                            kind = WaitKind::Join;
+                        }
                         let (at, place) = (monotonic_nanos(), (asleep.ip, asleep.sp));
-                        seen = Some(Sleeper { pid, since, at, kind, syscall, place, stack, context });
+                        seen = Some(Sleeper { pid, since, at, kind, syscall, place, stack, context, futex });
                         self.held += 1;
                         has_looked = true;
                     }
@@ -362,8 +386,16 @@ fn read_proc(path: &str) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Copies the stack of a thread that sleeps; `None` where it runs, or ran meanwhile.
-fn look(pid: u32, tid: u32, hint: Option<u64>) -> Result<Option<(Asleep, Vec<u8>, ContextRecord)>, Refused> {
+/// What was seen of a thread that sleeps.
+struct Seen {
+    asleep: Asleep,
+    stack: Vec<u8>,
+    context: ContextRecord,
+    futex: Option<FutexSeen>,
+}
+
+/// Looks at a thread that sleeps since then; `None` where it runs, or ran meanwhile.
+fn look((pid, tid, since): (u32, u32, u64), hint: Option<u64>) -> Result<Option<Seen>, Refused> {
     let Some(asleep) = Asleep::read(pid, tid)? else { return Ok(None) };
     let mut stack = vec![0; STACK_BYTES];
     let copied = read_memory(pid, asleep.sp, &mut stack).unwrap_or(0);
@@ -375,10 +407,25 @@ fn look(pid: u32, tid: u32, hint: Option<u64>) -> Result<Option<(Asleep, Vec<u8>
         }
         _ => span_context::find(&stack, asleep.sp, tid, &mut None),
     };
+    let call = (asleep.number == libc::SYS_futex).then(|| Call::of(&asleep.arguments)).flatten();
+    let futex = call.map(|call| look_at_futex((pid, tid, since), &call));
     match Asleep::read(pid, tid)? {
-        Some(after) if after == asleep => Ok(Some((asleep, stack, context))),
+        Some(after) if after == asleep => Ok(Some(Seen { asleep, stack, context, futex })),
         _ => Ok(None),
     }
+}
+
+/// Reads what the futex says, and how long it is waited at.
+fn look_at_futex((pid, tid, since): (u32, u32, u64), call: &Call) -> FutexSeen {
+    let mut word = [0; futex::WORD_BYTES];
+    let read = read_memory(pid, call.address, &mut word).unwrap_or(0);
+    let is_thread = |number: u32| fs::exists(format!("/proc/{pid}/task/{number}")).unwrap_or(false);
+    let (futex, is_join) = call.futex(tid, &word[..read], is_thread);
+    let mut timeout = [0; futex::TIMEOUT_BYTES];
+    let has_end = call.timeout != 0 && read_memory(pid, call.timeout, &mut timeout).is_ok_and(|read| read == timeout.len());
+    let ahead = || realtime_nanos().saturating_sub(monotonic_nanos());
+    let deadline = has_end.then(|| call.deadline(&timeout, since, ahead())).flatten();
+    FutexSeen { futex, is_join, deadline }
 }
 
 /// What a descriptor of another process is.
@@ -434,6 +481,7 @@ fn kind_of_epoll(pid: u32, descriptor: u64) -> WaitKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longpole_model::AbsAddr;
 
     #[test]
     fn the_file_of_a_call_is_read_in_each_of_its_forms() {
@@ -467,7 +515,8 @@ mod tests {
         waits.look(u64::MAX / 4, |_| None);
         assert!(waits.looks.is_empty() && waits.next_due().is_none());
         let (kind, context, stack) = (WaitKind::Lock, ContextRecord::Absent, Vec::new());
-        let sleeper = |since, at| Sleeper { pid: 1, since, at, kind, syscall: "futex", place: (0, 0), stack: stack.clone(), context };
+        let sleeper =
+            |since, at| Sleeper { pid: 1, since, at, kind, syscall: "futex", place: (0, 0), stack: stack.clone(), context, futex: None };
         let seen = |since, at| Look { since, seen: Some(sleeper(since, at)) };
         waits.looks.entry(7).or_default().extend([seen(1_000, 1_500), seen(2_500, 2_900), seen(3_000, 9_000)]);
         waits.held = 3;
@@ -480,6 +529,22 @@ mod tests {
         assert!(waits.over(7, 10_000 + THRESHOLD_NANOS).is_none());
         assert_eq!(waits.skipped, 1);
         assert!(waits.rest().is_empty());
+    }
+
+    #[test]
+    fn who_was_not_woken_but_ran_out_of_time_waited_for_nobody() {
+        let futex = Futex { address: AbsAddr(16), holder: None };
+        let seen = |futex, deadline| Some(FutexSeen { futex, is_join: false, deadline });
+        let sleeper = |futex| {
+            let (kind, context) = (WaitKind::Lock, ContextRecord::Absent);
+            Sleeper { pid: 1, since: 0, at: 5, kind, syscall: "futex", place: (0, 0), stack: Vec::new(), context, futex }
+        };
+        assert_eq!(sleeper(seen(futex, None)).futex_until(100), Some(futex));
+        assert_eq!(sleeper(seen(futex, Some(101))).futex_until(100), Some(futex));
+        assert_eq!(sleeper(seen(futex, Some(100))).futex_until(100), None);
+        let held = Futex { holder: Some(8), ..futex };
+        assert_eq!(sleeper(seen(held, Some(100))).futex_until(100), Some(held));
+        assert_eq!(sleeper(None).futex_until(100), None);
     }
 
     #[test]
