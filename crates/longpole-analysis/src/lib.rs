@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod blockers;
 pub mod bridge;
 pub mod call_tree;
 pub mod callees;
@@ -42,6 +43,7 @@ pub mod plugins;
 pub mod poles;
 pub mod report;
 pub mod resources;
+mod rest;
 pub mod sample_links;
 pub mod savings;
 mod schedule;

@@ -11,9 +11,10 @@ use std::sync::OnceLock;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::{
-    CaptureMode, Evidence as LinkEvidence, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind,
+    CaptureMode, Evidence as LinkEvidence, Monotonic, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind,
 };
 
+use crate::blockers::{Blockers, Evidence as BlockerEvidence, Relation, Seen, Who};
 use crate::bridge;
 use crate::call_tree::{CallTree, Frames, FunctionWeight, Functions, LineWeight};
 use crate::callees::{self, Servers};
@@ -288,6 +289,9 @@ pub struct WaitSum<'a> {
     pub threads: usize,
     /// Lines of the function where they were, longest first.
     pub places: Vec<WaitPlace<'a>>,
+    /// What other threads were for them.
+    pub relation: Option<Relation>,
+    parts: Vec<PartOfWait>,
 }
 
 /// Waits on one line.
@@ -302,7 +306,7 @@ pub struct WaitPlace<'a> {
 }
 
 /// A stretch of a wait, in nanoseconds from the start of the run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct PartOfWait {
     wait: u32,
     from: i64,
@@ -327,6 +331,57 @@ pub struct Callee<'a> {
     pub waits: Vec<WaitSum<'a>>,
 }
 
+/// A thread that others waited for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Blocker<'a> {
+    /// Its process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// What it is called, where it has a name of its own.
+    pub name: Option<&'a str>,
+    /// What it was for them.
+    pub relation: Relation,
+    /// How that is known; of several waits the weakest.
+    pub evidence: BlockerEvidence,
+    /// For how long of the waits.
+    pub nanos: i64,
+    /// Its samples in that time.
+    pub samples: Vec<u32>,
+    /// What it waited for then, longest first.
+    pub waits: Vec<WaitSum<'a>>,
+}
+
+/// Whom some waits were for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BlockedBy<'a> {
+    /// Those that are known, of a hundredth of the waits or more, longest first, at most [`BLOCKERS_MAX`].
+    pub list: Vec<Blocker<'a>>,
+    /// For how long it was one of several, and how many these were at most.
+    pub one_of: Option<(i64, u32)>,
+}
+
+/// A thread that another one waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitedFor<'a> {
+    /// The thread.
+    pub tid: u32,
+    /// What it is called, where it has a name of its own.
+    pub name: Option<&'a str>,
+    /// What it was for the other one.
+    pub relation: Relation,
+    /// How that is known; of several waits the weakest.
+    pub evidence: BlockerEvidence,
+    /// For how long.
+    pub nanos: u64,
+}
+
+/// Waits of which it is found out, for the list of all threads, whom they were for: a tenth of a second's work.
+pub const TOLD_WAITS_MAX: usize = 20_000;
+
+/// Threads that are named for one kind of wait: looking at what each did takes a walk over the recording.
+pub const BLOCKERS_MAX: usize = 5;
+
 /// A recording and all that is known about it.
 #[derive(Debug)]
 pub struct Report {
@@ -343,6 +398,7 @@ pub struct Report {
     labels: OnceLock<Labels>,
     figures: OnceLock<Vec<ProcessFigures>>,
     servers: OnceLock<Servers>,
+    blockers: OnceLock<Blockers>,
     path_states: States,
     in_flight: InFlight,
     deployment: Option<DeploymentTime>,
@@ -372,6 +428,7 @@ impl Report {
     }
 
     fn of_forest(mut recording: Recording, forest: Forest) -> Report {
+        waits::name_joins(&mut recording);
         // Before there is more: it takes memory for a while.
         let in_flight = states::in_flight(&forest);
         let replay = Replay::new(&recording, &forest);
@@ -404,6 +461,7 @@ impl Report {
             labels: OnceLock::new(),
             figures: OnceLock::new(),
             servers: OnceLock::new(),
+            blockers: OnceLock::new(),
             path_states: States::default(),
             in_flight,
             deployment: None,
@@ -699,7 +757,8 @@ impl Report {
     /// threads of which nobody knows what they work for, wait for no node.
     pub fn waits_below(&self, roots: Option<&[usize]>) -> Vec<u32> {
         let nodes = roots.unwrap_or(&[0]).iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end());
-        let mut waits: Vec<u32> = nodes.flat_map(|node| self.waits.of_node(node)).map(|wait| wait.wait).collect();
+        let mut waits: Vec<u32> =
+            nodes.flat_map(|node| self.waits.of_node(node)).filter(|wait| !wait.is_rest).map(|wait| wait.wait).collect();
         waits.sort_unstable();
         waits
     }
@@ -936,9 +995,7 @@ impl Report {
         let few = (samples.len() as u64) < FEW_SAMPLES;
         let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
         let busy = percent_of(states.on_cpu_nanos, own);
-        // Whoever lacks a CPU has something to compute.
-        let runnable = percent_of(states.runnable_nanos, own);
-        let computes = busy >= BUSY_PERCENT || (busy > WAITING_PERCENT && busy + runnable >= BUSY_PERCENT);
+        let (runnable, computes) = (percent_of(states.runnable_nanos, own), computes(&states));
         let lacking = if runnable >= RUNNABLE_PERCENT { format!(" and {runnable} % runnable") } else { String::new() };
         let name = |function: usize| self.functions.list[function].function.as_str();
         let hot = || self.named(&samples);
@@ -990,13 +1047,12 @@ impl Report {
         let own = states.own();
         let percent = |nanos: i64| percent_of(nanos, own);
         let seen: i64 = states.blocked_nanos.iter().sum();
-        if let Some((kind, nanos)) = states.longest_wait()
-            && seen * 2 >= own - states.on_cpu_nanos
-        {
+        if let Some((kind, nanos)) = told_wait(states) {
             let sum = self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind);
-            let function = sum.and_then(|sum| self.waiting_function(sum.wait));
+            let function = sum.as_ref().and_then(|sum| self.waiting_function(sum.wait));
             let whose = function.map(|function| format!(", in {function}")).unwrap_or_default();
-            return (format!("{} % {}{whose}", percent(nanos), wait_word(kind)), function);
+            let word = sum.map_or_else(|| wait_word(kind), |sum| sum.word());
+            return (format!("{} % {word}{whose}", percent(nanos)), function);
         }
         let parts = [
             (states.unaccounted_nanos, "unaccounted"),
@@ -1046,17 +1102,19 @@ impl Report {
     pub fn whole_waits(&self, waits: impl Iterator<Item = u32>) -> Vec<WaitSum<'_>> {
         let whole = |wait: u32| {
             let nanos = i64::try_from(self.recording.waits[wait as usize].nanos()).unwrap_or(i64::MAX);
-            PartOfWait { wait, from: 0, to: nanos, nanos }
+            let from = self.offset(self.recording.waits[wait as usize].start).unwrap_or_default();
+            PartOfWait { wait, from, to: from.saturating_add(nanos), nanos }
         };
         self.sums_of_waits(waits.map(whole), |parts| parts.iter().fold(0, |sum: i64, part| sum.saturating_add(part.nanos)))
     }
 
     /// Waits of one kind in one function are one; `length` says how long several are together.
     fn sums_of_waits(&self, waits: impl Iterator<Item = PartOfWait>, length: impl Fn(&[PartOfWait]) -> i64) -> Vec<WaitSum<'_>> {
-        let mut groups: HashMap<(WaitKind, Option<usize>), Vec<PartOfWait>> = HashMap::new();
+        let mut groups: HashMap<(WaitKind, Option<Relation>, Option<usize>), Vec<PartOfWait>> = HashMap::new();
         for part in waits {
             let wait = &self.recording.waits[part.wait as usize];
-            groups.entry((wait.kind, self.waiting(wait).map(|(function, _)| function))).or_default().push(part);
+            let relation = self.blockers().relation(wait);
+            groups.entry((wait.kind, relation, self.waiting(wait).map(|(function, _)| function))).or_default().push(part);
         }
         let sum = |parts: Vec<PartOfWait>| {
             let wait = |part: &PartOfWait| &self.recording.waits[part.wait as usize];
@@ -1070,11 +1128,182 @@ impl Report {
                 lines.into_iter().map(|((file, line), parts)| WaitPlace { file, line, nanos: length(&parts) }).collect();
             places.sort_by_key(|place| (std::cmp::Reverse(place.nanos), place.line));
             let threads: HashSet<(u32, u32)> = parts.iter().map(wait).map(|wait| (wait.pid, wait.tid)).collect();
-            WaitSum { wait: wait(&parts[0]), nanos: length(&parts), threads: threads.len(), places }
+            let relation = self.blockers().relation(wait(&parts[0]));
+            WaitSum { wait: wait(&parts[0]), nanos: length(&parts), threads: threads.len(), places, relation, parts }
         };
         let mut list: Vec<(u32, WaitSum<'_>)> = groups.into_values().map(|parts| (parts[0].wait, sum(parts))).collect();
         list.sort_by_key(|(first, sum)| (std::cmp::Reverse(sum.nanos), *first));
         list.into_iter().map(|(_, sum)| sum).collect()
+    }
+
+    fn blockers(&self) -> &Blockers {
+        self.blockers.get_or_init(|| Blockers::of(&self.recording))
+    }
+
+    /// Whom these waits were for, and what that did meanwhile.
+    pub fn blocked_by(&self, sum: &WaitSum<'_>) -> BlockedBy<'_> {
+        let mut out = BlockedBy::default();
+        let Some(relation) = sum.relation else { return out };
+        let seen = Seen { recording: &self.recording, timelines: &self.timelines, origin: self.origin() };
+        let mut found: HashMap<(u32, u32), (BlockerEvidence, Vec<(i64, i64)>)> = HashMap::new();
+        for part in &sum.parts {
+            let wait = &self.recording.waits[part.wait as usize];
+            for held in self.blockers().parts(&seen, wait) {
+                let (Some(from), Some(to)) = (self.offset(held.from), self.offset(held.to)) else { continue };
+                let (from, to) = (from.max(part.from), to.min(part.to));
+                if from >= to {
+                    continue;
+                }
+                match held.who {
+                    Who::Thread { tid, evidence } => {
+                        let (weakest, stretches) = found.entry((wait.pid, tid)).or_insert((evidence, Vec::new()));
+                        *weakest = (*weakest).max(evidence);
+                        stretches.push((from, to));
+                    }
+                    Who::OneOf(threads) => {
+                        let (nanos, most) = out.one_of.unwrap_or_default();
+                        out.one_of = Some((nanos + (to - from), most.max(threads)));
+                    }
+                    Who::Nobody => {}
+                }
+            }
+        }
+        let total = |stretches: &[(i64, i64)]| stretches.iter().map(|(from, to)| to - from).sum::<i64>();
+        let mut found: Vec<_> = found.into_iter().map(|(thread, (evidence, at))| (total(&at), thread, evidence, at)).collect();
+        found.retain(|(nanos, ..)| percent_of(*nanos, sum.nanos) > 0);
+        found.sort_by_key(|(nanos, thread, ..)| (std::cmp::Reverse(*nanos), *thread));
+        let blocker = |(nanos, (pid, tid), evidence, stretches)| {
+            let (samples, waits) = self.of_thread_in((pid, tid), &callees::joined(stretches));
+            Blocker { pid, tid, name: self.thread_name(pid, tid), relation, evidence, nanos, samples, waits }
+        };
+        out.list = found.into_iter().take(BLOCKERS_MAX).map(blocker).collect();
+        out
+    }
+
+    /// What a thread ran and waited for in these stretches of time, which stand in order and do not overlap.
+    fn of_thread_in(&self, (pid, tid): (u32, u32), stretches: &[(i64, i64)]) -> (Vec<u32>, Vec<WaitSum<'_>>) {
+        let mut samples = Vec::new();
+        for &(from, to) in stretches {
+            let (first, end) = (self.sample_offsets.partition_point(|at| *at < from), self.sample_offsets.partition_point(|at| *at < to));
+            let is_its = |sample: &u32| {
+                let sample = &self.recording.samples[*sample as usize];
+                (sample.pid, sample.tid) == (pid, tid)
+            };
+            samples.extend((first as u32..end as u32).filter(is_its));
+        }
+        let mut waits = Vec::new();
+        for (i, wait) in self.recording.waits.iter().enumerate().filter(|(_, wait)| (wait.pid, wait.tid) == (pid, tid)) {
+            let (Some(start), Some(end)) = (self.offset(wait.start), self.offset(wait.end)) else { continue };
+            let first = stretches.partition_point(|(_, to)| *to <= start);
+            for &(from, to) in stretches[first..].iter().take_while(|(from, _)| *from < end) {
+                let (from, to) = (from.max(start), to.min(end));
+                waits.push(PartOfWait { wait: i as u32, from, to, nanos: to - from });
+            }
+        }
+        (samples, self.sums_of_waits(waits.into_iter(), |parts| parts.iter().map(|part| part.nanos).sum()))
+    }
+
+    /// What a thread is called, where that is not what its process is called.
+    fn thread_name(&self, pid: u32, tid: u32) -> Option<&str> {
+        let thread = self.recording.threads.iter().rev().find(|thread| (thread.pid, thread.tid) == (pid, tid))?;
+        let process = self.recording.processes.iter().rev().find(|process| process.pid == pid);
+        let is_own = !thread.name.is_empty() && process.is_none_or(|process| process.name != thread.name);
+        is_own.then_some(thread.name.as_str())
+    }
+
+    /// When it was, from the start of the run.
+    fn offset(&self, at: Monotonic) -> Option<i64> {
+        self.recording.clock.to_unix(at).map(|at| at.nanos_since(self.origin()))
+    }
+
+    /// The waits that the reason of a pole is about, where it is about waits.
+    pub fn pole_wait(&self, pole: &Pole) -> Option<WaitSum<'_>> {
+        let states = self.states_on_path(&pole.nodes);
+        if computes(&states) {
+            return None;
+        }
+        let (kind, _) = told_wait(&states)?;
+        self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind)
+    }
+
+    /// Whom each thread waited for, by process and thread, longest first; of the [`TOLD_WAITS_MAX`] longest waits. Workers that wait for
+    /// work wait for nobody.
+    pub fn threads_waited_for(&self) -> HashMap<(u32, u32), Vec<WaitedFor<'_>>> {
+        let idle = waits::idle(&self.recording);
+        let waits = self.recording.waits.iter().zip(idle).filter(|(_, idle)| !idle).map(|(wait, _)| wait);
+        let told = waits.filter_map(|wait| Some((wait, self.blockers().relation(wait)?)));
+        let mut told: Vec<(&Wait, Relation)> = told.collect();
+        told.sort_by_key(|(wait, _)| (std::cmp::Reverse(wait.nanos()), wait.start, wait.tid));
+        told.truncate(TOLD_WAITS_MAX);
+        let seen = Seen { recording: &self.recording, timelines: &self.timelines, origin: self.origin() };
+        let mut sums: HashMap<(u32, u32, u32, Relation), (u64, BlockerEvidence)> = HashMap::new();
+        for (wait, relation) in told {
+            for part in self.blockers().parts(&seen, wait) {
+                if let Who::Thread { tid, evidence } = part.who {
+                    let (nanos, weakest) = sums.entry((wait.pid, wait.tid, tid, relation)).or_insert((0, evidence));
+                    *nanos += part.to.nanos_since(part.from);
+                    *weakest = (*weakest).max(evidence);
+                }
+            }
+        }
+        let mut out: HashMap<(u32, u32), Vec<WaitedFor<'_>>> = HashMap::new();
+        for ((pid, waiter, tid, relation), (nanos, evidence)) in sums {
+            let name = self.thread_name(pid, tid);
+            out.entry((pid, waiter)).or_default().push(WaitedFor { tid, name, relation, evidence, nanos });
+        }
+        out.values_mut().for_each(|list| list.sort_by_key(|it| (std::cmp::Reverse(it.nanos), it.tid, it.relation)));
+        out
+    }
+
+    /// Whom these waits were for, in words; `None` where nothing is known.
+    pub fn blocked_by_words(&self, sum: &WaitSum<'_>, blocked: &BlockedBy<'_>) -> Option<String> {
+        let relation = sum.relation?;
+        let Some(first) = blocked.list.first().filter(|first| blocked.one_of.is_none_or(|(nanos, _)| nanos <= first.nanos)) else {
+            let threads = blocked.one_of.filter(|(nanos, _)| *nanos > 0)?.1;
+            return Some(match relation {
+                Relation::Holds => format!("held by one of {threads} threads that ran when it was given back"),
+                Relation::Ends => format!("{threads} threads ended then"),
+                Relation::Wakes => format!("woken by one of {threads} threads that ran then"),
+            });
+        };
+        let text = self.blocker_words(sum.wait, first);
+        Some(match blocked.list.len() - 1 {
+            0 => text,
+            more => format!("{text}; and {more} more"),
+        })
+    }
+
+    /// A thread that was waited for: `held by thread flush: asleep, in write_all`.
+    pub fn blocker_words(&self, wait: &Wait, blocker: &Blocker<'_>) -> String {
+        let who = match blocker.name {
+            _ if blocker.tid == wait.tid => "the same thread".to_owned(),
+            Some(name) => format!("thread {name}"),
+            None if blocker.tid == wait.pid => "the main thread".to_owned(),
+            None => format!("thread {}", blocker.tid),
+        };
+        let known = if blocker.evidence == BlockerEvidence::Inferred { " (inferred)" } else { "" };
+        let what = self.activity_words(&blocker.samples, &blocker.waits).map(|what| format!(": {what}")).unwrap_or_default();
+        match blocker.relation {
+            Relation::Holds => format!("held by {who}{known}{what}"),
+            Relation::Ends => format!("until {who} ends{known}{what}"),
+            Relation::Wakes => format!("woken by {who}{known}{what}"),
+        }
+    }
+
+    /// What somebody did most: `asleep, in look_up`. `None` where nothing was seen of it.
+    fn activity_words(&self, samples: &[u32], waits: &[WaitSum<'_>]) -> Option<String> {
+        let on_cpu: u64 = samples.iter().map(|&sample| self.recording.samples[sample as usize].weight_nanos).sum();
+        match waits.first() {
+            Some(sum) if u64::try_from(sum.nanos).unwrap_or(0) > on_cpu => {
+                let whose = self.waiting_function(sum.wait).map(|function| format!(", in {function}")).unwrap_or_default();
+                Some(format!("{}{whose}", sum.word()))
+            }
+            _ if on_cpu == 0 => None,
+            _ => Some(match self.named(samples) {
+                Some(named) => format!("on-CPU, most of it in {}", self.named_words(named)),
+                None => "on-CPU".to_owned(),
+            }),
+        }
     }
 
     /// Who answers the calls of these nodes; `None` where they name no address, or different ones.
@@ -1111,19 +1340,10 @@ impl Report {
         let &process = callee.processes.first().filter(|_| !callee.answers)?;
         let name = self.forest.program(&self.recording, process);
         let who = format!("in process {name} (pid {})", self.recording.processes[process].pid);
-        let on_cpu: u64 = callee.samples.iter().map(|&sample| self.recording.samples[sample as usize].weight_nanos).sum();
-        let what = match callee.waits.first() {
-            Some(sum) if u64::try_from(sum.nanos).unwrap_or(0) > on_cpu => {
-                let whose = self.waiting_function(sum.wait).map(|function| format!(", in {function}")).unwrap_or_default();
-                format!("{}{whose}", wait_word(sum.wait.kind))
-            }
-            _ if on_cpu == 0 => return Some(who),
-            _ => match self.named(&callee.samples) {
-                Some(named) => format!("on-CPU, most of it in {}", self.named_words(named)),
-                None => "on-CPU".to_owned(),
-            },
-        };
-        Some(format!("{who}: {what}"))
+        Some(match self.activity_words(&callee.samples, &callee.waits) {
+            Some(what) => format!("{who}: {what}"),
+            None => who,
+        })
     }
 
     /// The function of the program that waits, and its line, 0 where unknown.
@@ -1229,6 +1449,18 @@ impl Report {
     }
 }
 
+/// Whether it is on a CPU for most of its time, or could be: whoever lacks a CPU has something to compute.
+fn computes(states: &States) -> bool {
+    let (busy, runnable) = (percent_of(states.on_cpu_nanos, states.own()), percent_of(states.runnable_nanos, states.own()));
+    busy >= BUSY_PERCENT || (busy > WAITING_PERCENT && busy + runnable >= BUSY_PERCENT)
+}
+
+/// What it was blocked for longest, and how long, where that was seen of most of the time in which it was on no CPU.
+fn told_wait(states: &States) -> Option<(WaitKind, i64)> {
+    let seen: i64 = states.blocked_nanos.iter().sum();
+    states.longest_wait().filter(|_| seen * 2 >= states.own() - states.on_cpu_nanos)
+}
+
 /// Whole percent, 0 of nothing.
 fn percent_of(part: i64, whole: i64) -> i64 {
     (i128::from(part) * 100 / i128::from(whole.max(1))) as i64
@@ -1267,10 +1499,21 @@ fn time_words(nanos: i64) -> String {
     }
 }
 
+impl WaitSum<'_> {
+    /// How a person says it.
+    pub fn word(&self) -> &'static str {
+        match self.relation {
+            Some(Relation::Wakes) => "waiting for another thread",
+            _ => wait_word(self.wait.kind),
+        }
+    }
+}
+
 /// How a person says what is waited for.
 pub fn wait_word(kind: WaitKind) -> &'static str {
     match kind {
         WaitKind::Lock => "blocked on a lock",
+        WaitKind::Join => "waiting for a thread to end",
         WaitKind::Disk => "blocked on the disk",
         WaitKind::Network => "blocked on the network",
         WaitKind::Sleep => "asleep",

@@ -322,8 +322,14 @@ impl Known<'_> {
     /// A stretch of a node of which it is known which threads worked for it.
     fn add_exact(&self, stretch: Stretch, states: &mut States) {
         let Stretch { node, from, to } = stretch;
-        let own = self.timelines.own_pieces(node, (from, to), &self.schedule.cover, self.calls(node));
+        let mut own = self.timelines.own_pieces(node, (from, to), &self.schedule.cover, self.calls(node));
         let mut own_nanos = 0;
+        if self.timelines.source(node) == Source::AllThreads {
+            // While none of its threads is on a CPU, or could be, what it waits for is known by a rule.
+            let waits = self.waits_in(stretch).flat_map(|wait| self.blocked_pieces(node, wait));
+            own.pieces.extend(waits.collect::<Vec<_>>());
+            own.pieces = timelines::flatten(own.pieces);
+        }
         for piece in &own.pieces {
             states.add(piece);
             own_nanos += piece.to - piece.from;
@@ -339,7 +345,7 @@ impl Known<'_> {
         states.weaken(match source {
             Source::Journal => Evidence::Journal,
             Source::OneThread => Evidence::Inferred,
-            Source::Nothing => Evidence::Samples,
+            Source::AllThreads | Source::Nothing => Evidence::Samples,
         });
         states.incomplete |= has_hole || !self.timelines.is_whole(source);
     }
@@ -364,6 +370,10 @@ impl Known<'_> {
             if self.timelines.source(below) != Source::Nothing {
                 let own = self.timelines.own_pieces(below, (from, to), &self.schedule.cover, calls);
                 own.pieces.iter().for_each(|piece| push(piece.from, piece.to, piece.doing));
+                if self.timelines.source(below) == Source::AllThreads {
+                    let waits = self.waits_in(Stretch { node: below, from, to }).flat_map(|wait| self.blocked_pieces(below, wait));
+                    waits.for_each(|piece| push(piece.from, piece.to, piece.doing));
+                }
                 states.cpu_nanos += own.cpu_nanos;
                 self.judge(below, own.has_hole, &mut states);
                 continue;
@@ -376,10 +386,8 @@ impl Known<'_> {
                 push(at, at.saturating_add(weight).min(to), Doing::OnCpu);
             }
             let gaps = |from: i64, to: i64| self.schedule.cover.gaps(below, from, to);
-            for wait in self.waits_in(stretch) {
-                let kind = self.recording.waits[wait.wait as usize].kind;
-                gaps(wait.from, wait.to).for_each(|(from, to)| push(from, to, Doing::Blocked(kind)));
-            }
+            let waits = self.waits_in(stretch).flat_map(|wait| self.blocked_pieces(below, wait));
+            waits.for_each(|piece| push(piece.from, piece.to, piece.doing));
             if calls {
                 gaps(from, to).for_each(|(from, to)| push(from, to, Doing::Remote));
             }
@@ -400,6 +408,12 @@ impl Known<'_> {
             until = until.max(to);
             (from < to).then_some(NodeWait { from, to, ..*wait })
         })
+    }
+
+    /// What of a wait no child covers.
+    fn blocked_pieces(&self, node: usize, wait: NodeWait) -> impl Iterator<Item = Piece> {
+        let doing = Doing::Blocked(self.recording.waits[wait.wait as usize].kind);
+        self.schedule.cover.gaps(node, wait.from, wait.to).map(move |(from, to)| Piece { from, to, doing })
     }
 
     /// How much of a wait no child covers.

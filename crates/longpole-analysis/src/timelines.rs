@@ -9,7 +9,9 @@
 //!
 //! Whose a thread is, its journal says ([`CurrentSpan`](longpole_model::CurrentSpan)). Without one it can be inferred of a process
 //! with one thread: the thread works for the span that is open there and has no open child there, and where there is none for the
-//! process itself. Where several could be meant nothing is said, and those spans are estimated from samples ([`crate::states`]).
+//! process itself. Where several could be meant nothing is said, and those spans are estimated from samples ([`crate::states`]). Of a
+//! process of several threads without any span all are for the process: when one of them is on a CPU, or could be, is exact; what it waits
+//! for while none is, [`crate::rest`] says, by a rule.
 //!
 //! What a node does at a moment is the first of these that is true:
 //!
@@ -29,7 +31,7 @@
 //! Rows are sorted by thread and by span, once; a node is answered by walking what lies in its own stretches.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 
 use longpole_model::{LossKind, Monotonic, Recording, WaitKind};
 
@@ -52,8 +54,14 @@ const BLOCKED_ORDER: [WaitKind; WaitKind::ALL.len()] = [
     WaitKind::Pipe,
     WaitKind::Sleep,
     WaitKind::Lock,
+    WaitKind::Join,
     WaitKind::Other,
 ];
+
+/// Its place in that order.
+pub(crate) fn blocked_rank(kind: WaitKind) -> usize {
+    BLOCKED_ORDER.iter().position(|known| *known == kind).unwrap_or(BLOCKED_ORDER.len())
+}
 
 /// What a node does, or one of its threads. Being in a child is none of these: then there is no piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +83,7 @@ impl Doing {
         match self {
             Doing::OnCpu => 0,
             Doing::Runnable => 1,
-            Doing::Blocked(kind) => 2 + BLOCKED_ORDER.iter().position(|k| *k == kind).unwrap_or(kinds),
+            Doing::Blocked(kind) => 2 + blocked_rank(kind),
             Doing::BlockedUnseen => 2 + kinds,
             Doing::Remote => 3 + kinds,
             Doing::Awaiting => 4 + kinds,
@@ -202,6 +210,8 @@ pub(crate) enum Source {
     Nothing,
     /// Its process has one thread.
     OneThread,
+    /// It is a process of several threads without spans: they tell when it is on a CPU or could be, and no more.
+    AllThreads,
     /// The journals of its threads.
     Journal,
 }
@@ -404,17 +414,22 @@ impl Timelines {
         nodes_of.sort_unstable();
         let origin = forest.run_range().start;
         let mut refused = Vec::new();
+        let with_spans: HashSet<u32> = recording.spans.iter().filter_map(|span| span.pid).collect();
         for (process, &line) in only.iter().enumerate() {
             let own = forest.node_of_process(process);
+            let about = &recording.processes[process];
+            let life = (offset(about.start), about.end.map_or(i64::MAX, offset));
             if line == NONE {
-                refused.extend(own);
+                let is_plain = !with_spans.contains(&about.pid) && journaled.binary_search(&about.pid).is_err();
+                match own.filter(|_| is_plain && self.lines_of(about.pid).next().is_some()) {
+                    Some(own) => self.hold_all(own, about.pid, life),
+                    None => refused.extend(own),
+                }
                 continue;
             }
             if let Some(own) = own {
                 self.sources[own] = Source::OneThread;
             }
-            let about = &recording.processes[process];
-            let life = (offset(about.start), about.end.map_or(i64::MAX, offset));
             let first = nodes_of.partition_point(|(of, _)| (*of as usize) < process);
             let nodes = nodes_of[first..].iter().take_while(|(of, _)| *of as usize == process).map(|(_, node)| *node as usize);
             let range = |node: usize| {
@@ -439,6 +454,15 @@ impl Timelines {
         }
     }
 
+    /// Gives all threads of a process to its own node.
+    fn hold_all(&mut self, node: usize, pid: u32, (from, to): (i64, i64)) {
+        let first = self.lines.partition_point(|line| line.pid < pid);
+        let count = self.lines_of(pid).count();
+        let held = |line| Held { node: node as u32, line: line as u32, from, to, latest: to };
+        self.held.extend((first..first + count).map(held));
+        self.sources[node] = Source::AllThreads;
+    }
+
     /// For each process the line of its only thread; [`NONE`] where it has more, keeps a journal, or was not seen to switch.
     fn only_threads(&self, recording: &Recording, forest: &Forest, journaled: &[u32]) -> Vec<u32> {
         let mut threads = vec![(0u32, 0u64); recording.processes.len()];
@@ -453,6 +477,27 @@ impl Timelines {
             known.then(|| self.line(thread)).flatten().unwrap_or(NONE)
         };
         recording.processes.iter().zip(threads).map(line).collect()
+    }
+
+    /// The lines of a process, by thread.
+    fn lines_of(&self, pid: u32) -> impl Iterator<Item = &Line> {
+        let first = self.lines.partition_point(|line| line.pid < pid);
+        self.lines[first..].iter().take_while(move |line| line.pid == pid)
+    }
+
+    /// The threads of a process that were on a CPU in this time; `None` where records of it are missing.
+    pub(crate) fn on_cpu_in(&self, pid: u32, from: i64, to: i64) -> Option<Vec<u32>> {
+        let ran = |line: &&Line| {
+            let slices = &self.slices[line.slices.clone()];
+            slices.get(slices.partition_point(|slice| slice.to <= from)).is_some_and(|slice| slice.from < to)
+        };
+        self.switches_whole.then(|| self.lines_of(pid).filter(ran).map(|line| line.tid).collect())
+    }
+
+    /// Whether a thread got a CPU at this moment.
+    pub(crate) fn is_switched_in(&self, pid: u32, tid: u32, at: i64) -> bool {
+        let slices = self.line(key(pid, tid)).map(|line| &self.slices[self.lines[line as usize].slices.clone()]);
+        slices.is_some_and(|slices| slices.binary_search_by_key(&at, |slice| slice.from).is_ok())
     }
 
     /// Whether all records of that kind are there.
@@ -478,13 +523,16 @@ impl Timelines {
             self.thread_pieces(&self.lines[held.line as usize], held.from.max(from), held.to.min(to), &mut pieces);
         }
         let cpu_nanos = pieces.iter().filter(|piece| piece.doing == Doing::OnCpu).map(|piece| piece.to - piece.from).sum();
+        if self.source(node) == Source::AllThreads {
+            pieces.retain(|piece| matches!(piece.doing, Doing::OnCpu | Doing::Runnable));
+        }
         let threads = flatten(pieces);
         let mut own = OwnPieces { pieces: Vec::with_capacity(threads.len() + 1), cpu_nanos, has_hole: false };
         let pid = all.first().map(|held| self.lines[held.line as usize].pid);
         let rest = match self.source(node) {
             Source::Journal if calls => Doing::Remote,
             Source::Journal => Doing::Awaiting,
-            Source::OneThread | Source::Nothing => Doing::Unknown,
+            Source::OneThread | Source::AllThreads | Source::Nothing => Doing::Unknown,
         };
         let mut at = from;
         for piece in threads {

@@ -89,8 +89,8 @@ enum Doing {
 
 /// The first of several that are true at once. What a child explains is not asked here.
 fn first(doings: impl Iterator<Item = Doing>) -> Option<Doing> {
-    use WaitKind::{Child, Disk, Lock, Network, Other, PageFault, Pipe, Sleep};
-    let kinds = [Disk, Network, PageFault, Child, Pipe, Sleep, Lock, Other].map(Doing::Blocked);
+    use WaitKind::{Child, Disk, Join, Lock, Network, Other, PageFault, Pipe, Sleep};
+    let kinds = [Disk, Network, PageFault, Child, Pipe, Sleep, Lock, Join, Other].map(Doing::Blocked);
     let order = [&[Doing::OnCpu, Doing::Runnable][..], &kinds, &[Doing::Unseen, Doing::Remote, Doing::Awaiting, Doing::Unknown]].concat();
     let rank = |doing: &Doing| order.iter().position(|known| known == doing).expect("a doing of a thread");
     doings.min_by_key(rank)
