@@ -144,6 +144,7 @@ fn assemble(
     }
     plugins::place(&mut recording);
     recording.sample_links = longpole_analysis::sample_links::link(&recording);
+    longpole_analysis::waits::name_joins(&mut recording);
     recording.wait_links = longpole_analysis::waits::link(&recording);
     let check = CrossCheck::of(&recording);
     if check.disagree > 0 {

@@ -109,8 +109,10 @@ pub struct StatesView {
 /// Blocked time by what was waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct BlockedView {
-    /// A lock, a condition, another thread.
+    /// A lock, or another thread to go on.
     pub lock: i64,
+    /// Another thread to end.
+    pub join: i64,
     /// A file.
     pub disk: i64,
     /// A socket.
@@ -130,9 +132,10 @@ pub struct BlockedView {
 impl BlockedView {
     /// What for and how long, longest first; what did not occur is left out.
     pub fn parts(&self) -> Vec<(&'static str, i64)> {
-        let BlockedView { lock, disk, network, sleep, page_fault, child, pipe, other } = *self;
+        let BlockedView { lock, join, disk, network, sleep, page_fault, child, pipe, other } = *self;
         let mut parts = vec![
             ("lock", lock),
+            ("join", join),
             ("disk", disk),
             ("network", network),
             ("sleep", sleep),
@@ -150,6 +153,7 @@ impl BlockedView {
     fn plus(&self, other: &Self) -> Self {
         BlockedView {
             lock: self.lock.saturating_add(other.lock),
+            join: self.join.saturating_add(other.join),
             disk: self.disk.saturating_add(other.disk),
             network: self.network.saturating_add(other.network),
             sleep: self.sleep.saturating_add(other.sleep),
@@ -169,7 +173,7 @@ impl BlockedView {
 /// Waits of one kind in one function.
 #[derive(Debug, Clone, Serialize)]
 pub struct WaitView {
-    /// `lock`, `disk`, `network`, `sleep`, `page_fault`, `child`, `pipe`, `other`.
+    /// `lock`, `join`, `disk`, `network`, `sleep`, `page_fault`, `child`, `pipe`, `other`.
     pub kind: &'static str,
     /// System call; null where it was in none, or in one without a name here.
     pub syscall: Option<String>,
@@ -185,6 +189,55 @@ pub struct WaitView {
     pub threads: u64,
     /// All lines at which it waits, longest first.
     pub places: Vec<PlaceView>,
+    /// Which threads they were for, where they were for any, and something is known of them.
+    pub blocked_by: Option<BlockedByView>,
+}
+
+/// Threads that others waited for.
+#[derive(Debug, Clone, Serialize)]
+pub struct BlockedByView {
+    /// `holds` (the lock), `ends` (was to), `wakes` (no lock was held).
+    pub relation: &'static str,
+    /// Those that are known, longest first, at most five.
+    pub threads: Vec<BlockerView>,
+    /// Time for which it was one of several.
+    pub one_of: Option<OneOfView>,
+    /// For people.
+    pub text: String,
+}
+
+/// It is not known which of several threads it was.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct OneOfView {
+    /// How many there were, at most.
+    pub threads: u32,
+    /// For how long of the waits.
+    pub nanos: i64,
+}
+
+/// A thread that others waited for, and what it did meanwhile.
+#[derive(Debug, Clone, Serialize)]
+pub struct BlockerView {
+    /// Its process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// What it is called, where it has a name of its own.
+    pub name: Option<String>,
+    /// `futex` (it names the thread) or `inferred` (no other one ran when the wait was over).
+    pub evidence: &'static str,
+    /// For how long of the waits.
+    pub nanos: i64,
+    /// Its samples in that time.
+    pub samples: u64,
+    /// What they stand for.
+    pub weight_nanos: i64,
+    /// Functions of these samples.
+    pub top_frames: Vec<TopFrameView>,
+    /// What it waited for then, longest first.
+    pub waits: Vec<WaitView>,
+    /// For people.
+    pub text: String,
 }
 
 /// A line with waits.
@@ -423,6 +476,8 @@ pub struct PoleView {
     pub reason: ReasonView,
     /// Who answers its spans, where they call one address.
     pub callee: Option<CalleeView>,
+    /// Which threads it waited for, where that is most of what it was blocked for.
+    pub blocked_by: Option<BlockedByView>,
     /// Handle of the pole inside it that explains most of what it saves.
     pub contains: Option<String>,
     /// What would end last in its place if it took no time: why it saves less than it takes.
@@ -836,6 +891,8 @@ pub struct ThreadView {
     pub blocked_nanos: BlockedView,
     /// Blocked, and not looked at: shorter than 5 ms each, or lost.
     pub blocked_unseen_nanos: i64,
+    /// Threads of its process that it waited for, longest first, at most five.
+    pub waited_for: Vec<WaitedForView>,
     /// Samples.
     pub samples: u64,
     /// Its place in the order in which threads matter: those that work in poles, run, wait for locks, wait long.
@@ -846,6 +903,21 @@ pub struct ThreadView {
     pub in_poles_nanos: i64,
     /// Its longest wait, those of workers that wait for work left out.
     pub longest_wait_nanos: i64,
+}
+
+/// A thread that another one waited for.
+#[derive(Debug, Clone, Serialize)]
+pub struct WaitedForView {
+    /// The thread.
+    pub tid: u32,
+    /// What it is called, where it has a name of its own.
+    pub name: Option<String>,
+    /// `holds` (the lock), `ends` (was to), `wakes` (no lock was held).
+    pub relation: &'static str,
+    /// `futex` or `inferred`.
+    pub evidence: &'static str,
+    /// For how long.
+    pub nanos: i64,
 }
 
 /// A function of a flame graph.

@@ -240,6 +240,7 @@ function pole(cursor: Cursor): Pole {
       text: reason.field('text').string(),
       function: reason.field('function').orNull((c) => c.string()),
     },
+    blockedBy: blockedBy(cursor),
     contains: cursor.field('contains').orNull((c) => c.string()),
     limitedBy: cursor.field('limited_by').orNull((c) => ({
       handle: c.field('handle').string(),
@@ -436,7 +437,12 @@ function wait(cursor: Cursor): Wait {
       line: c.field('line').count(),
       nanos: c.field('nanos').nanos(),
     })),
+    blockedBy: blockedBy(cursor),
   };
+}
+
+function blockedBy(cursor: Cursor): string | null {
+  return cursor.field('blocked_by').orNull((c) => c.field('text').string());
 }
 
 function processUsage(cursor: Cursor): ProcessUsage {

@@ -46,7 +46,7 @@ export interface SampleLinks {
 }
 
 /** What a thread waits for. */
-export const WAIT_KINDS = ['lock', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'] as const;
+export const WAIT_KINDS = ['lock', 'join', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'] as const;
 export type WaitKind = (typeof WAIT_KINDS)[number];
 
 /** How it is known where time went: only samples are an estimate. */
@@ -97,6 +97,8 @@ export interface Pole {
   readonly states: States;
   /** `function` is the one that the text names: where it ran, or where it waits. */
   readonly reason: { readonly code: string; readonly text: string; readonly function: string | null };
+  /** Which thread it waited for, in words; `null` where it is no such wait, or nothing is known. */
+  readonly blockedBy: string | null;
   /** Handle of the pole inside this one that explains most of what it saves. */
   readonly contains: string | null;
   /** What would end last in its place if it took no time: why it saves less than it takes. */
@@ -219,6 +221,8 @@ export interface Wait {
   readonly nanos: Nanos;
   /** Its lines with waits, longest first. */
   readonly places: readonly { readonly file: string; readonly line: number; readonly nanos: Nanos }[];
+  /** Whom it was for, in words: `held by thread flush: asleep, in write_all`; `null` where that is not known. */
+  readonly blockedBy: string | null;
 }
 
 /** What a process used; a number that is `null` was not seen. */

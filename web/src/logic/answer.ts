@@ -22,9 +22,10 @@ export function poleInWords(pole: Pole): string {
 
 /** Why a pole is long, and why it saves no more: `contains p4; waits, 0 % on-CPU; then create bucket (s9) ends last`. */
 export function whyInWords(pole: Pole): string {
-  const { contains, reason, limitedBy } = pole;
+  const { contains, reason, limitedBy, blockedBy } = pole;
+  const whom = blockedBy === null ? '' : `; ${blockedBy}`;
   const limit = limitedBy === null ? '' : `; then ${limitedBy.name} (${limitedBy.handle}) ends last`;
-  return `${contains === null ? '' : `contains ${contains}; `}${reason.text}${limit}`;
+  return `${contains === null ? '' : `contains ${contains}; `}${reason.text}${whom}${limit}`;
 }
 
 /** The pole that lies inside this one and explains most of what it saves. */

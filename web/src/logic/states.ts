@@ -32,7 +32,8 @@ export interface StateParts {
 }
 
 const BLOCKED_ON: Readonly<Record<WaitKind, string>> = {
-  lock: 'on a lock or another thread',
+  lock: 'on a lock, or until another thread goes on',
+  join: 'until another thread ends',
   disk: 'on a file',
   network: 'on a socket',
   sleep: 'for time to pass',

@@ -7,6 +7,7 @@ export const STATE_CLASSES = [
   'remote',
   'unaccounted',
   'lock',
+  'join',
   'network',
   'disk',
   'sleep',

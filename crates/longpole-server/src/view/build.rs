@@ -6,7 +6,7 @@ use std::fmt::Display;
 use longpole_analysis::call_tree::{Frames, FunctionWeight, LineWeight};
 use longpole_analysis::deployment::DeploymentTime;
 use longpole_analysis::poles::{Pole, Savings};
-use longpole_analysis::report::{FEW_SAMPLES, Flame, FlameTime, LinkCounts, WaitSum};
+use longpole_analysis::report::{BlockedBy, Blocker, FEW_SAMPLES, Flame, FlameTime, LinkCounts, WaitSum, WaitedFor};
 use longpole_analysis::resources::title_of_urn;
 use longpole_analysis::savings::Saving;
 use longpole_analysis::states::States;
@@ -54,6 +54,9 @@ const PLACES_MAX: usize = 10;
 
 /// Threads and kinds of waits in the answer of what was looked at for a while.
 const ATTACHED_MAX: usize = 10;
+
+/// Threads that are named for each thread, of those that it waited for.
+const THREAD_BLOCKERS_MAX: usize = 5;
 
 /// Handles listed for a pole: a group of a loop may have hundred thousand spans.
 const POLE_SPANS_MAX: usize = 100;
@@ -272,6 +275,7 @@ impl PoleView {
             states: report.states_on_path(&pole.nodes).into(),
             reason: ReasonView { code: reason.code.as_str(), text: reason.text, function: reason.function, mostly_in: reason.mostly_in },
             callee: CalleeView::new(report, &pole.nodes, POLE_FRAMES_MAX),
+            blocked_by: report.pole_wait(pole).and_then(|sum| BlockedByView::new(report, &sum, POLE_FRAMES_MAX)),
             contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
             limited_by: pole.limited_by.map(|node| LimitView {
                 handle: node_handle(node),
@@ -281,7 +285,7 @@ impl PoleView {
             resource: pole.resource.clone(),
             top_frames: top_frames(report, &functions, &samples, &[]),
             samples: samples.len() as u64,
-            weight_nanos: nanos(samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum()),
+            weight_nanos: weight(report, &samples),
             few_samples: (samples.len() as u64) < FEW_SAMPLES,
         }
     }
@@ -466,7 +470,12 @@ impl SpanView {
             links: span.map(|span| span.links.iter().map(|l| SpanLinkView::new(l, report)).collect()).unwrap_or_default(),
             states: report.node_states(index).into(),
             states_with_descendants: report.node_states_with_descendants(index).into(),
-            waits: report.node_waits(index).iter().take(SPAN_WAITS_MAX).map(|sum| WaitView::new(report, sum)).collect(),
+            waits: report
+                .node_waits(index)
+                .into_iter()
+                .take(SPAN_WAITS_MAX)
+                .map(|sum| WaitView { blocked_by: BlockedByView::new(report, &sum, POLE_FRAMES_MAX), ..WaitView::new(report, &sum) })
+                .collect(),
             callee: CalleeView::new(report, &[index], SPAN_FRAMES_MAX),
             samples: SpanSamplesView { own: own.len() as u64, with_descendants, links: report.link_counts(own.iter().copied()).into() },
             few_samples,
@@ -738,6 +747,11 @@ fn thread_views(report: &Report) -> Vec<ThreadView> {
     }
     let lives = threads::lives(model);
     let importance = report.importance_of_threads(&lives);
+    let waited_for = report.threads_waited_for();
+    let waited_for = |thread: (u32, u32)| {
+        let list = waited_for.get(&thread).map_or(&[][..], |list| list);
+        list.iter().take(THREAD_BLOCKERS_MAX).map(WaitedForView::new).collect()
+    };
     let view = |(life, about): (&ThreadLife, Importance)| {
         let thread = &model.threads[life.thread];
         let of = |kind: WaitKind| nanos(life.blocked_nanos[kind as usize]);
@@ -751,6 +765,7 @@ fn thread_views(report: &Report) -> Vec<ThreadView> {
             ready_nanos: nanos(life.ready_nanos),
             blocked_nanos: BlockedView::new(of),
             blocked_unseen_nanos: nanos(life.unseen_nanos),
+            waited_for: waited_for((thread.pid, thread.tid)),
             samples: life.samples,
             rank: about.rank,
             pole: about.pole.map(|pole| Handle::Pole(pole).to_string()),
@@ -761,10 +776,23 @@ fn thread_views(report: &Report) -> Vec<ThreadView> {
     lives.iter().zip(importance).map(view).collect()
 }
 
+impl WaitedForView {
+    fn new(other: &WaitedFor<'_>) -> Self {
+        WaitedForView {
+            tid: other.tid,
+            name: other.name.map(str::to_owned),
+            relation: other.relation.as_str(),
+            evidence: other.evidence.as_str(),
+            nanos: nanos(other.nanos),
+        }
+    }
+}
+
 impl BlockedView {
     fn new(of: impl Fn(WaitKind) -> i64) -> Self {
         BlockedView {
             lock: of(WaitKind::Lock),
+            join: of(WaitKind::Join),
             disk: of(WaitKind::Disk),
             network: of(WaitKind::Network),
             sleep: of(WaitKind::Sleep),
@@ -873,7 +901,7 @@ impl CalleeView {
                 .collect(),
             answers: callee.answers,
             samples: callee.samples.len() as u64,
-            weight_nanos: nanos(callee.samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum()),
+            weight_nanos: weight(report, &callee.samples),
             top_frames: top_frames(report, &functions, &callee.samples, &[]),
             waits: callee.waits.iter().take(most).map(|sum| WaitView::new(report, sum)).collect(),
             text: report.callee_words(&callee),
@@ -881,7 +909,46 @@ impl CalleeView {
     }
 }
 
+/// What samples stand for.
+fn weight(report: &Report, samples: &[u32]) -> i64 {
+    nanos(samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum())
+}
+
+impl BlockedByView {
+    /// Whom these waits were for; at most so many functions and waits of each.
+    fn new(report: &Report, sum: &WaitSum<'_>, most: usize) -> Option<Self> {
+        let blocked = report.blocked_by(sum);
+        let text = report.blocked_by_words(sum, &blocked)?;
+        let BlockedBy { list, one_of } = blocked;
+        let thread = |blocker| {
+            let text = report.blocker_words(sum.wait, &blocker);
+            let Blocker { pid, tid, name, evidence, nanos, samples, waits, .. } = blocker;
+            let mut functions = report.top_functions(&samples);
+            functions.truncate(most);
+            BlockerView {
+                pid,
+                tid,
+                name: name.map(str::to_owned),
+                evidence: evidence.as_str(),
+                nanos,
+                samples: samples.len() as u64,
+                weight_nanos: weight(report, &samples),
+                top_frames: top_frames(report, &functions, &samples, &[]),
+                waits: waits.iter().take(most).map(|sum| WaitView::new(report, sum)).collect(),
+                text,
+            }
+        };
+        Some(BlockedByView {
+            relation: sum.relation?.as_str(),
+            threads: list.into_iter().map(thread).collect(),
+            one_of: one_of.map(|(nanos, threads)| OneOfView { threads, nanos }),
+            text,
+        })
+    }
+}
+
 impl WaitView {
+    /// These waits, without whom they were for.
     pub(super) fn new(report: &Report, sum: &WaitSum<'_>) -> Self {
         let wait = sum.wait;
         let places = sum.places.iter().map(|place| PlaceView { file: place.file.to_owned(), line: place.line, nanos: place.nanos });
@@ -894,6 +961,7 @@ impl WaitView {
             nanos: sum.nanos,
             threads: sum.threads as u64,
             places: places.take(PLACES_MAX).collect(),
+            blocked_by: None,
         }
     }
 }

@@ -25,7 +25,7 @@ fn deploy() -> Report {
 }
 
 fn not_blocked() -> Value {
-    json!({ "lock": 0, "disk": 0, "network": 0, "sleep": 0, "page_fault": 0, "child": 0, "pipe": 0, "other": 0 })
+    json!({ "lock": 0, "join": 0, "disk": 0, "network": 0, "sleep": 0, "page_fault": 0, "child": 0, "pipe": 0, "other": 0 })
 }
 
 /// States by samples, in milliseconds.
@@ -80,7 +80,7 @@ fn poles_say_what_they_save_and_why_they_are_long() {
             "saves_own_nanos": [55 * MS, 55 * MS], "saves_with_those_before_nanos": [55 * MS, 55 * MS], "evidence": "declared",
             "states": estimated(2, 53),
             "reason": { "code": "waits", "text": "96 % unaccounted, 3 % on-CPU", "function": null, "mostly_in": null },
-            "callee": null, "contains": null, "limited_by": null, "resource": null,
+            "callee": null, "blocked_by": null, "contains": null, "limited_by": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
             "samples": 2, "weight_nanos": 2 * MS, "few_samples": true,
         })

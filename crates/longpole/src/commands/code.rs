@@ -21,6 +21,9 @@ const CANDIDATES_SHOWN: usize = 8;
 /// Lines named for a function.
 const LINES_SHOWN: usize = 3;
 
+/// Other threads named for a thread, of those that it waited for.
+const OTHERS_SHOWN: usize = 3;
+
 /// Kinds of waits named for a thread.
 const KINDS_SHOWN: usize = 3;
 
@@ -326,6 +329,21 @@ pub(crate) fn threads(setting: &Setting, arguments: &ThreadsArguments) -> Result
     }
 }
 
+/// `lock held by flush 93.1ms`, in the words of what the other thread was.
+fn waited_for(thread: &view::ThreadView, other: &view::WaitedForView, unit: TimeUnit) -> String {
+    let who = match &other.name {
+        Some(name) => fit(name, 20),
+        None if other.tid == thread.pid => "the main thread".to_owned(),
+        None => format!("thread {}", other.tid),
+    };
+    let nanos = format!("{}{}", unit.show(other.nanos), if other.evidence == "inferred" { " (inferred)" } else { "" });
+    match other.relation {
+        "holds" => format!("lock held by {who} {nanos}"),
+        "ends" => format!("until {who} ended {nanos}"),
+        _ => format!("until woken by {who} {nanos}"),
+    }
+}
+
 fn threads_text(view: &view::ThreadsView, limit: usize, style: Style) -> String {
     if view.threads.is_empty() {
         return format!("{} has no threads: they come with the profile\n", view.recording);
@@ -382,6 +400,10 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
             right(&unit.show(blocked), 9),
             style.faint(&[kinds.join(", "), works].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; "))
         ));
+        if names_poles && !thread.waited_for.is_empty() {
+            let others: Vec<String> = thread.waited_for.iter().take(OTHERS_SHOWN).map(|other| waited_for(thread, other, unit)).collect();
+            out.push(style.faint(&format!("  {}", fit(&others.join(", "), WIDTH - 2))));
+        }
     }
     out
 }

@@ -156,7 +156,8 @@ fn text_of_spans(view: &view::SpansView, style: Style) -> String {
 /// What a kind of wait means.
 fn blocked_on(kind: &str) -> &'static str {
     match kind {
-        "lock" => "on a lock or another thread",
+        "lock" => "on a lock, or until another thread goes on",
+        "join" => "until another thread ends",
         "disk" => "on a file",
         "network" => "on a socket",
         "sleep" => "for time to pass",
@@ -193,8 +194,8 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
     [peak, grows, cpu, faults, seen, storage].into_iter().flatten().map(|line| format!("  {line}")).collect()
 }
 
-/// Functions of a process that is called.
-const CALLEE_FRAMES_SHOWN: usize = 5;
+/// Functions of a process that is called, or of a thread that is waited for.
+const OTHERS_FRAMES_SHOWN: usize = 5;
 
 /// How long, in which call, in which function, and where that stands; below it the lines, where there are several.
 pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit) -> Vec<String> {
@@ -235,20 +236,52 @@ fn callee_lines(callee: &view::CalleeView, style: Style) -> Vec<String> {
     if callee.answers {
         return out;
     }
-    let longest = callee.waits.iter().map(|wait| wait.nanos).chain([callee.weight_nanos]).max().unwrap_or_default();
-    let unit = TimeUnit::of(longest);
-    for wait in callee.waits.iter().take(CALLEE_FRAMES_SHOWN) {
-        out.extend(wait_lines(wait, unit));
+    out.extend(meanwhile_lines(&callee.waits, (callee.samples, callee.weight_nanos), &callee.top_frames, style));
+    out
+}
+
+/// What somebody else waited for, and ran: samples, and what they stand for.
+fn meanwhile_lines(waits: &[view::WaitView], on_cpu: (u64, i64), frames: &[view::TopFrameView], style: Style) -> Vec<String> {
+    let (samples, weight_nanos) = on_cpu;
+    let unit = TimeUnit::of(waits.iter().map(|wait| wait.nanos).chain([weight_nanos]).max().unwrap_or_default());
+    let mut out: Vec<String> = waits.iter().take(OTHERS_FRAMES_SHOWN).flat_map(|wait| wait_lines(wait, unit)).collect();
+    if samples > 0 {
+        out.push(format!("  {}  {:16}  {}", right(&unit.show(weight_nanos), 9), "on-CPU", counted(samples, "sample", "samples")));
     }
-    if callee.samples > 0 {
-        let samples = counted(callee.samples, "sample", "samples");
-        out.push(format!("  {}  {:16}  {samples}", right(&unit.show(callee.weight_nanos), 9), "on-CPU"));
-    }
-    for frame in callee.top_frames.iter().take(CALLEE_FRAMES_SHOWN).filter(|frame| frame.self_nanos > 0) {
+    for frame in frames.iter().take(OTHERS_FRAMES_SHOWN).filter(|frame| frame.self_nanos > 0) {
         let function = fit(&function_words(&frame.function, frame.runtime), WIDTH - 36);
         out.push(format!("  {}  {:16}  in {} {function}", right(&unit.show(frame.self_nanos), 9), "", style.handle(&frame.handle)));
     }
     out
+}
+
+/// The threads that the longest of these waits for others was for, and what each did meanwhile.
+fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
+    let Some(blocked) = waits.iter().find_map(|wait| wait.blocked_by.as_ref()) else { return Vec::new() };
+    let mut out = Vec::new();
+    for thread in &blocked.threads {
+        let name = thread.name.as_ref().map(|name| format!("{} ", fit(name, 30))).unwrap_or_default();
+        let known = if thread.evidence == "futex" { "the lock itself names it" } else { "inferred from who ran when the wait was over" };
+        let known = if blocked.relation == "ends" && thread.evidence == "futex" { "the thread that is to end" } else { known };
+        out.push(format!("  thread {name}(tid {}) for {}, {known}; meanwhile:", thread.tid, duration(thread.nanos)));
+        out.extend(meanwhile_lines(&thread.waits, (thread.samples, thread.weight_nanos), &thread.top_frames, style));
+    }
+    if let Some(one_of) = blocked.one_of {
+        out.push(format!("  one of {} threads, for {}: nothing says which", one_of.threads, duration(one_of.nanos)));
+    }
+    out
+}
+
+/// What the threads were that it waited for, and in which function it did.
+fn blocker_title(waits: &[view::WaitView], style: Style) -> String {
+    let wait = waits.iter().find(|wait| wait.blocked_by.is_some());
+    let title = match wait.and_then(|wait| wait.blocked_by.as_ref()).map(|blocked| blocked.relation) {
+        Some("holds") => "HELD BY",
+        Some("ends") => "UNTIL THE END OF",
+        _ => "WOKEN BY",
+    };
+    let function = wait.and_then(|wait| wait.function.as_deref()).map(|function| format!("  for {}", fit(function, 60)));
+    format!("{}{}", style.strong(title), style.faint(&function.unwrap_or_default()))
 }
 
 /// How the states are known.
@@ -400,7 +433,18 @@ fn text(view: &view::SpanView, style: Style) -> String {
         out.push(String::new());
         out.push(style.strong("WAITS"));
         let unit = TimeUnit::of(view.waits.iter().map(|wait| wait.nanos).max().unwrap_or_default());
-        out.extend(view.waits.iter().flat_map(|wait| wait_lines(wait, unit)));
+        for wait in &view.waits {
+            out.extend(wait_lines(wait, unit));
+            if let Some(blocked) = &wait.blocked_by {
+                out.push(style.faint(&format!("  {:9}  {}", "", fit(&blocked.text, WIDTH - 13))));
+            }
+        }
+        let blockers = blocker_lines(&view.waits, style);
+        if !blockers.is_empty() {
+            out.push(String::new());
+            out.push(blocker_title(&view.waits, style));
+            out.extend(blockers);
+        }
     }
     if let Some(callee) = &view.callee {
         out.push(String::new());

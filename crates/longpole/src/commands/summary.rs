@@ -341,7 +341,12 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
         let names = [mostly_in, function];
         let room = terminal::WIDTH - indent;
         let beside = limit.as_ref().map_or(0, |limit| "; ".len() + limit.chars().count());
+        let why = match pole.blocked_by.as_ref().map(|blocked| format!("{why}; {}", blocked.text)) {
+            Some(with_whom) if with_whom.chars().count() <= room => with_whom,
+            _ => why,
+        };
         let mut below = |text: &str| line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
+        let is_said = pole.blocked_by.as_ref().is_none_or(|blocked| why.ends_with(&blocked.text));
         match limit {
             // On one line where both fit.
             Some(limit) if least_width(&why, &names) + beside <= room => {
@@ -354,6 +359,9 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
                 parts.iter().for_each(|part| below(part));
                 limit.iter().for_each(|limit| below(limit));
             }
+        }
+        if let Some(blocked) = pole.blocked_by.as_ref().filter(|_| !is_said) {
+            below(&fit(&blocked.text, room));
         }
         // Where it waits for somebody who tells nothing, what is to be fixed is there.
         if let Some(text) = pole.callee.as_ref().and_then(|callee| callee.text.as_ref()).filter(|_| pole.states.blocked_nanos.network > 0) {

@@ -24,7 +24,7 @@ export function Waits({ waits }: { readonly waits: Span['waits'] }) {
           </tr>
         </thead>
         <tbody>
-          {waits.map(({ kind, syscall, function: name, nanos, places }, index) => (
+          {waits.map(({ kind, syscall, function: name, nanos, places, blockedBy }, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: waits may be alike, and the list never changes
             <tr key={index}>
               <td className={css.number}>{formatDuration(nanos)}</td>
@@ -47,6 +47,7 @@ export function Waits({ waits }: { readonly waits: Span['waits'] }) {
                     {places.length > 1 && ` (${formatShare(there / nanos)})`}
                   </small>
                 ))}
+                {blockedBy !== null && <div className={css.muted}>{blockedBy}</div>}
               </td>
             </tr>
           ))}

@@ -74,6 +74,7 @@ export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly po
       )}
       {after}
       {pole.fewSamples && pole.samples > 0 && ` (only ${counted(pole.samples, 'sample')})`}
+      {pole.blockedBy !== null && `; ${pole.blockedBy}`}
       {pole.limitedBy !== null && <Limit limit={pole.limitedBy} actions={actions} />}
     </>
   );
