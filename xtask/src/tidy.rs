@@ -73,6 +73,7 @@ const MAY_SLEEP: &[&str] = &[
     "crates/longpole-capture/src/drain.rs",
     "crates/longpole-capture/tests/recorder.rs",
     "crates/longpole/tests/stories/account_for_the_time.rs",
+    "crates/longpole/tests/stories/name_who_holds_a_lock.rs",
 ];
 
 /// Hosts of package registries, split so that this very file does not name one.
