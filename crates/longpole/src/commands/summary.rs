@@ -193,7 +193,13 @@ const LIMIT_WIDTH: usize = 28;
 /// Kinds of waits in the header.
 const KINDS_SHOWN: usize = 3;
 
+/// Where the time of the path went, with as many kinds of waits as the line has room for.
 fn path_line(view: &view::SummaryView, style: Style) -> String {
+    let fits = |kinds: &usize| path_text(view, *kinds, Style::plain()).chars().count() <= terminal::WIDTH;
+    path_text(view, (1..=KINDS_SHOWN).rev().find(fits).unwrap_or(0), style)
+}
+
+fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
     let wall = view.wall_nanos;
     let states = &view.states;
     let mut text = format!("{}      ", style.faint("path"));
@@ -214,12 +220,14 @@ fn path_line(view: &view::SummaryView, style: Style) -> String {
             .into_iter()
             .chain([("not seen", states.blocked_unseen_nanos)])
             .filter(|(_, nanos)| nanos.saturating_mul(100) >= wall && *nanos > 0)
-            .take(KINDS_SHOWN)
             .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, wall)))
             .collect();
         if !blocked.is_empty() {
             let all = states.blocked_nanos.sum() + states.blocked_unseen_nanos;
-            let _ = write!(text, "  blocked {} ({})", percent(all, wall), blocked.join(", "));
+            let _ = write!(text, "  blocked {}", percent(all, wall));
+        }
+        if !blocked.is_empty() && kinds > 0 {
+            let _ = write!(text, " ({})", blocked[..kinds.min(blocked.len())].join(", "));
         }
         path_part(&mut text, "awaiting", states.awaiting_nanos, wall);
         path_part(&mut text, "remote", states.remote_nanos, wall);
