@@ -319,7 +319,7 @@ pub enum Body<'a> {
     Sample(SampleRecord<'a>),
     /// A mapping.
     Map(MapRecord<'a>),
-    /// A thread has a name, by itself or by executing a program.
+    /// The thread of the record has a name, given to it or by executing a program.
     Comm {
         /// The name.
         name: &'a [u8],
@@ -367,9 +367,9 @@ pub enum Body<'a> {
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Process that was running; 0 where the kernel could not tell.
+    /// Process that was running, or that has a name now; 0 where the kernel could not tell.
     pub pid: u32,
-    /// Thread that was running; 0 where the kernel could not tell.
+    /// Its thread; 0 where the kernel could not tell.
     pub tid: u32,
     /// CLOCK_MONOTONIC.
     pub time: u64,
@@ -427,7 +427,7 @@ impl<'a> RawRecord<'a> {
             &[]
         };
         let raw = RawEventRecord::new(kind, self.misc, RawData::Single(self.body), info);
-        let CommonData { pid, tid, timestamp, cpu, .. } = raw.common_data().map_err(|_| short)?;
+        let CommonData { mut pid, mut tid, timestamp, cpu, .. } = raw.common_data().map_err(|_| short)?;
         let body = match raw.parse().map_err(|_| short)? {
             EventRecord::Sample(sample) => {
                 let abi = word_at(SAMPLE_CHAIN_OFFSET + 8 + chain.len()).ok_or(short)?;
@@ -476,6 +476,8 @@ impl<'a> RawRecord<'a> {
             }
             EventRecord::Comm(comm) => {
                 let RawData::Single(name) = comm.name else { return Err(short) };
+                // A thread may name another one; behind the record stands who did it.
+                (pid, tid) = (Some(comm.pid), Some(comm.tid));
                 Body::Comm { name, exec: comm.is_execve }
             }
             EventRecord::Fork(fork) => {
@@ -591,8 +593,9 @@ mod tests {
         let fork = Bytes::default().u32(200).u32(100).u32(200).u32(101).u64(5_000).who().record(7, 0);
         let body = only(&fork, Source::Tracker).unwrap().body;
         assert_eq!(body, Body::Fork { pid: 200, tid: 200, parent_pid: 100, parent_tid: 101 });
-        let exec = Bytes::default().u32(200).u32(200).raw(b"sh\0\0\0\0\0\0").who().record(3, 0x2000);
-        assert_eq!(only(&exec, Source::Tracker).unwrap().body, Body::Comm { name: b"sh", exec: true });
+        let exec = Bytes::default().u32(200).u32(201).raw(b"sh\0\0\0\0\0\0").who().record(3, 0x2000);
+        let exec = only(&exec, Source::Tracker).unwrap();
+        assert_eq!((exec.pid, exec.tid, exec.body), (200, 201, Body::Comm { name: b"sh", exec: true }), "not of who named it");
         let out = Bytes::default().who().record(14, 0x2000 | 0x4000);
         assert_eq!(only(&out, Source::Sampler).unwrap().body, Body::SwitchOut { preempted: true });
         let lost = Bytes::default().u64(9).who().record(13, 0);
