@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::{
-    CaptureMode, Evidence as LinkEvidence, Monotonic, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind,
+    Evidence as LinkEvidence, Monotonic, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind,
 };
 
 use crate::blockers::{Blockers, Evidence as BlockerEvidence, Relation, Seen, Who};
@@ -583,10 +583,10 @@ impl Report {
         self.recording.spans.iter().map(|s| s.trace_id).collect::<HashSet<_>>().len()
     }
 
-    /// Whether processes were looked at that ran before and after.
+    /// Whether processes were looked at that ran before and after. What other tools recorded cost no recorder of ours.
     pub fn is_attached(&self) -> bool {
         let run = &self.recording.run;
-        run.end.is_some() && run.exit.is_none() && run.mode != CaptureMode::Imported
+        run.end.is_some() && run.exit.is_none() && run.recorder_cost.is_some()
     }
 
     /// What a reader of the forest and of the savings must know.

@@ -2,7 +2,7 @@
 
 use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
-use longpole_model::{Attribute, AttributeValue, Attributes, text};
+use longpole_model::{Attribute, AttributeValue, Attributes, RecorderCost, text};
 use serde_json::{Value, json};
 
 use super::*;
@@ -354,6 +354,9 @@ fn a_source_stands_line_by_line_and_says_whether_it_is_the_one_that_ran() {
 fn what_was_looked_at_for_a_while_says_what_it_did() {
     let mut recording = text::parse(NAPS).unwrap();
     recording.run.exit = None;
+    let of_others = SummaryView::new("r6", &Report::new(recording.clone()));
+    assert!(of_others.attached.is_none(), "a file that another tool wrote");
+    recording.run.recorder_cost = Some(RecorderCost { cpu_nanos: 1, rss_bytes_max: 1 });
     let attached = SummaryView::new("r7", &Report::new(recording)).attached.unwrap();
     assert_eq!((attached.pid, attached.waits[0].nanos, attached.waits[0].threads), (Some(1), 38 * MS, 1));
 }
