@@ -104,8 +104,9 @@ const TIED_SHARE_MIN: f64 = 0.95;
 /// the frames of Python are read late, when the thread answers another request already.
 const WRONG_SHARE_MAX: f64 = 0.05;
 
-/// Least share of a route's flame graph that its function must have.
-const OWN_SHARE_MIN: f64 = 0.8;
+/// Least share of a route's flame graph that its function must have: nine tenths of its time by construction, less what was sampled where
+/// the frames of Python were not read near enough in time, which is counted.
+const OWN_SHARE_MIN: f64 = 0.7;
 
 /// Requests of both routes at a time: 10 × 2 × 40 ms.
 const ROUNDS: usize = 10;
