@@ -254,7 +254,7 @@ fn what_the_future_wrote_is_refused_by_its_version() {
     let recording = ended();
     writer.write_segments(&recording, &summary(&recording)).unwrap();
     let sealed = last(&store);
-    fs::write(sealed.directory.join("format"), "longpole recording 5\n").unwrap();
+    fs::write(sealed.directory.join("format"), "longpole recording 6\n").unwrap();
     let refused = [sealed.read().map(drop), sealed.table_files().map(drop), sealed.replay().map(drop)];
     for error in refused.map(Result::unwrap_err) {
         let path = sealed.directory.display();

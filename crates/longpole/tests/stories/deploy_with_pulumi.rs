@@ -393,8 +393,9 @@ fn what_pulumi_writes_and_sends_by_itself_comes_in_whole() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
     let stack = Stack::of(&sandbox, "by-itself", &pulumi, "small");
-    let spans_of = |summary: &Value| {
-        assert_eq!(complaints(summary), Vec::<&Value>::new());
+    let spans_of = |summary: &Value, may_miss_parents: bool| {
+        let complaints = complaints(summary).into_iter().filter(|it| !(may_miss_parents && it["code"] == "orphans"));
+        assert_eq!(complaints.collect::<Vec<_>>(), Vec::<&Value>::new());
         let again = summary["quality"].as_array().unwrap().iter().find(|q| q["code"] == "spans_duplicate");
         (summary["spans"].as_u64().unwrap(), again.map_or(0, |q| q["count"].as_u64().unwrap_or(1)))
     };
@@ -408,15 +409,15 @@ fn what_pulumi_writes_and_sends_by_itself_comes_in_whole() {
     let convert = ["convert-trace", "--otel", "--ignore-log-spans=false", file.to_str().unwrap()];
     stack.succeeds_with(&[("PULUMI_DEBUG_COMMANDS", "true"), ("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)], &convert);
     let sent = reader.ends().spans.len() as u64;
-    assert_eq!(spans_of(&stack.imports(&file)), (sent, 0));
+    assert_eq!(spans_of(&stack.imports(&file), false), (sent, 0));
 
     // A stream has each finish, and the last annotation of each is this one. A post is one finish. How many come differs by run:
-    // plug-ins end without sending their last.
+    // plug-ins end without sending their last, which may be the parent of others.
     for (scheme, path, mark) in [("tcp", "", &b"_schema:Timespan"[..]), ("http", "/api/v1/spans", b"POST /api/v1/spans HTTP/1.1\r\n")] {
         let collector = Collector::start(&sandbox, scheme);
         let tee = Tee::before(if scheme == "tcp" { collector.appdash.trim_start_matches("tcp://") } else { &collector.address });
         up(&format!("{scheme}://{}{path}", tee.address));
-        let (spans, again) = spans_of(&collector.ends().summary);
+        let (spans, again) = spans_of(&collector.ends().summary, true);
         let said = tee.count(mark) as u64;
         assert!(spans > 40, "{scheme}: {spans}");
         assert_eq!(spans + again, said, "{scheme}");
