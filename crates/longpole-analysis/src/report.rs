@@ -753,28 +753,28 @@ impl Report {
         samples
     }
 
-    /// Waits of these nodes and of everything below them, ascending; without nodes, of the whole run. Workers that wait for work, and
-    /// threads of which nobody knows what they work for, wait for no node.
+    /// Waits of these nodes and of everything below them, ascending; without nodes, of the whole run. Of a process that sends no spans, those
+    /// of all its threads. Workers that wait for work, and threads of which nobody knows what they work for, wait for no node.
     pub fn waits_below(&self, roots: Option<&[usize]>) -> Vec<u32> {
         let nodes = roots.unwrap_or(&[0]).iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end());
-        let mut waits: Vec<u32> =
-            nodes.flat_map(|node| self.waits.of_node(node)).filter(|wait| !wait.is_rest).map(|wait| wait.wait).collect();
-        waits.sort_unstable();
-        waits
+        let nodes: Vec<usize> = nodes.collect();
+        let mut is_below = vec![false; self.recording.waits.len()];
+        for wait in nodes.iter().flat_map(|&node| self.waits.of_node(node)).filter(|wait| !wait.is_rest) {
+            is_below[wait.wait as usize] = true;
+        }
+        let with_spans = self.processes_with_spans();
+        let process = |node: usize| self.forest.process(&self.recording, node).map(|process| process.pid);
+        let without: HashSet<u32> = nodes.into_iter().filter(|&node| self.is_process(node)).filter_map(process).collect();
+        for (i, idle) in waits::idle(&self.recording).into_iter().enumerate() {
+            let wait = &self.recording.waits[i];
+            is_below[i] |= !idle && without.contains(&wait.pid) && !with_spans.contains(&wait.pid) && !callees::is_accept(wait);
+        }
+        self.all_waits().filter(|&wait| is_below[wait as usize]).collect()
     }
 
-    /// The waits of the whole run that say what work waits for: those of its nodes, and of processes that send no spans all but those
-    /// of workers that wait for work, and of servers to be called. Ascending.
-    pub fn waits_of_work(&self) -> Vec<u32> {
-        let mut is_of_work = vec![false; self.recording.waits.len()];
-        self.waits_below(None).into_iter().for_each(|wait| is_of_work[wait as usize] = true);
-        let is_span = |node: &usize| !self.is_process(*node);
+    fn processes_with_spans(&self) -> HashSet<u32> {
         let process = |node: usize| self.forest.process(&self.recording, node).map(|process| process.pid);
-        let with_spans: HashSet<u32> = (0..self.forest.len()).filter(is_span).filter_map(process).collect();
-        for ((wait, idle), is_of_work) in self.recording.waits.iter().zip(waits::idle(&self.recording)).zip(&mut is_of_work) {
-            *is_of_work |= !idle && !callees::is_accept(wait) && !with_spans.contains(&wait.pid);
-        }
-        self.all_waits().filter(|&wait| is_of_work[wait as usize]).collect()
+        (0..self.forest.len()).filter(|&node| !self.is_process(node)).filter_map(process).collect()
     }
 
     /// The link of a sample.
@@ -1002,7 +1002,10 @@ impl Report {
         let (mut named, mut mostly_in) = (None, None);
         // Of a profile that is sums nobody knows which of them was on the path.
         let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == i64::MIN);
-        let (code, mut text) = if (self.recording.samples.is_empty() || are_untimed) && !states.is_exact() {
+        // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
+        let waited = percent_of(states.blocked_nanos.iter().sum(), own) > WAITING_PERCENT;
+        let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !waited);
+        let (code, mut text) = if has_no_samples && !states.is_exact() {
             (ReasonCode::NoSamples, if are_untimed { "no samples with a time" } else { "no samples" }.to_owned())
         } else if few && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
             (ReasonCode::FewSamples, self.too_short(pole).to_owned())

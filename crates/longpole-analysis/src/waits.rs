@@ -357,8 +357,29 @@ wait 10..90ms pid 2 tid 4 lock m;get
         let states = crate::Report::new(text::parse(&one).unwrap()).node_states(build);
         let millis = [states.on_cpu_nanos, states.blocked_nanos[WaitKind::Network as usize], states.unaccounted_nanos, states.cpu_nanos];
         assert_eq!((millis.map(|nanos| nanos / 1_000_000), states.sum()), ([21, 78, 1, 21], 100_000_000));
-        // What is only partly theirs is in no flame graph.
-        assert!(report.waits_below(None).is_empty());
+        // What is only partly a span's is in no flame graph; what threads of a process without spans wait for is the process's.
+        let whose = |wait: &u32| report.recording().waits[*wait as usize].pid;
+        assert_eq!(report.waits_below(None).iter().map(whose).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(report.waits_below(Some(&[build])).len(), 2);
+    }
+
+    #[test]
+    fn a_program_that_only_waits_has_no_samples_and_an_answer() {
+        let text = "\
+run x 0..500ms
+process lock 0..500ms pid 1
+cpu 0..1ms pid 1 tid 1
+cpu 0..1ms pid 1 tid 2
+cpu 499..500ms pid 1 tid 1
+wait 1..499ms pid 1 tid 2 sleep m;write_all
+wait 1..499ms pid 1 tid 1 lock m;update
+";
+        let mut recording = text::parse(text).unwrap();
+        recording.run.rate_hz = 999;
+        let report = crate::Report::new(recording);
+        let pole = report.poles().first().unwrap();
+        let reason = report.reason(pole);
+        assert!(reason.text.contains("99 %"), "{}", reason.text);
     }
 
     #[test]

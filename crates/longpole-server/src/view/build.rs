@@ -192,7 +192,7 @@ impl AttachedView {
         let blocked_unseen_nanos = sum(|it| it.blocked_unseen_nanos);
         let blocked_nanos = threads.iter().fold(BlockedView::default(), |all, it| all.plus(&it.blocked_nanos));
         threads.retain(|thread| thread.rank < ATTACHED_MAX);
-        let waits = report.whole_waits(report.waits_of_work().into_iter());
+        let waits = report.whole_waits(report.waits_below(None).into_iter());
         Some(AttachedView {
             pid: report.recording().run.root_pid,
             threads_seen: seen,
@@ -634,7 +634,12 @@ impl FrameView {
             self_nanos: nanos(function.weight.self_nanos),
             waits: ran_in.waits,
             waited_nanos: nanos(ran_in.waited_nanos),
-            waited_for: report.waits_with(index).iter().take(FRAME_WAITS_MAX).map(|sum| WaitView::new(report, sum)).collect(),
+            waited_for: report
+                .waits_with(index)
+                .iter()
+                .take(FRAME_WAITS_MAX)
+                .map(|sum| WaitView { blocked_by: BlockedByView::new(report, sum, POLE_FRAMES_MAX), ..WaitView::new(report, sum) })
+                .collect(),
             lines: report.lines_of(index).iter().take(FRAME_LINES_MAX).map(LineView::new).collect(),
             spans: ran_in
                 .nodes
@@ -699,7 +704,6 @@ impl TopView {
         let waits = match (options.time, options.all_threads) {
             (FlameTime::OnCpu, _) => Vec::new(),
             (_, true) => report.all_waits().collect(),
-            (_, false) if nodes.is_none() => report.waits_of_work(),
             (_, false) => report.waits_below(nodes),
         };
         let is_seen = |wait: &u32| report.recording().waits[*wait as usize].stack.is_some();

@@ -7,7 +7,7 @@ use longpole_server::view;
 
 use super::flame::time_of;
 use super::recording::{Setting, chosen, in_order, is_handle, load, own_name, print, print_json};
-use super::span::{none_chosen, wait_lines};
+use super::span::{blocker_lines, blocker_title, none_chosen, wait_lines};
 use crate::args::{Format, FrameArguments, ThreadsArguments, TopArguments};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, cut, duration, fit, function_words, pad, percent, right};
@@ -236,6 +236,10 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
         out.push_str(&style.strong("WAITS\n"));
         let unit = TimeUnit::of(view.waited_for.iter().map(|wait| wait.nanos).max().unwrap_or_default());
         view.waited_for.iter().flat_map(|wait| wait_lines(wait, unit)).for_each(|line| out.push_str(&format!("{line}\n")));
+        let blockers = blocker_lines(&view.waited_for, style);
+        if !blockers.is_empty() {
+            out.push_str(&format!("{}\n{}\n", blocker_title(&view.waited_for, style), blockers.join("\n")));
+        }
         out.push('\n');
     }
     if view.spans.is_empty() {

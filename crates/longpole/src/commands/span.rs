@@ -256,15 +256,17 @@ fn meanwhile_lines(waits: &[view::WaitView], on_cpu: (u64, i64), frames: &[view:
 }
 
 /// The threads that the longest of these waits for others was for, and what each did meanwhile.
-fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
+pub(crate) fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
     let Some(blocked) = waits.iter().find_map(|wait| wait.blocked_by.as_ref()) else { return Vec::new() };
     let mut out = Vec::new();
     for thread in &blocked.threads {
         let name = thread.name.as_ref().map(|name| format!("{} ", fit(name, 30))).unwrap_or_default();
         let known = if thread.evidence == "futex" { "the lock itself names it" } else { "inferred from who ran when the wait was over" };
         let known = if blocked.relation == "ends" && thread.evidence == "futex" { "the thread that is to end" } else { known };
-        out.push(format!("  thread {name}(tid {}) for {}, {known}; meanwhile:", thread.tid, duration(thread.nanos)));
-        out.extend(meanwhile_lines(&thread.waits, (thread.samples, thread.weight_nanos), &thread.top_frames, style));
+        let did = meanwhile_lines(&thread.waits, (thread.samples, thread.weight_nanos), &thread.top_frames, style);
+        let meanwhile = if did.is_empty() { "; what it did meanwhile was not seen" } else { "; meanwhile:" };
+        out.push(format!("  thread {name}(tid {}) for {}, {known}{meanwhile}", thread.tid, duration(thread.nanos)));
+        out.extend(did);
     }
     if let Some(one_of) = blocked.one_of {
         out.push(format!("  one of {} threads, for {}: nothing says which", one_of.threads, duration(one_of.nanos)));
@@ -273,7 +275,7 @@ fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
 }
 
 /// What the threads were that it waited for, and in which function it did.
-fn blocker_title(waits: &[view::WaitView], style: Style) -> String {
+pub(crate) fn blocker_title(waits: &[view::WaitView], style: Style) -> String {
     let wait = waits.iter().find(|wait| wait.blocked_by.is_some());
     let title = match wait.and_then(|wait| wait.blocked_by.as_ref()).map(|blocked| blocked.relation) {
         Some("holds") => "HELD BY",
