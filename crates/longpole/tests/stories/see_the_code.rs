@@ -357,7 +357,7 @@ const PAUSES: &str = "import time
 
 def pause():
     x = 0
-    for i in range(40000): x = (x * 31 + i) % 1000003
+    for i in range(200000): x = (x * 31 + i) % 1000003
     time.sleep(0.02)
     y = x + 1
     time.sleep(0.04)
