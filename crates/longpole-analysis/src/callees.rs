@@ -13,8 +13,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use longpole_model::{AttributeValue, Monotonic, Recording, Span, SpanKind, Timestamp, Wait};
 
-use crate::waits;
-
 /// What a key says of the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -153,7 +151,8 @@ pub(crate) fn is_accept(wait: &Wait) -> bool {
 }
 
 impl Servers {
-    pub(crate) fn of(recording: &Recording, origin: Timestamp) -> Servers {
+    /// `idle` says which waits are those of workers for work.
+    pub(crate) fn of(recording: &Recording, origin: Timestamp, idle: &[bool]) -> Servers {
         let pids: HashSet<u32> = recording.processes.iter().filter(|it| !it.listens.is_empty()).map(|it| it.pid).collect();
         let mut out = Servers::default();
         if pids.is_empty() {
@@ -165,7 +164,6 @@ impl Servers {
                 out.samples.entry(sample.pid).or_default().push((at, i as u32));
             }
         }
-        let idle = waits::idle(recording);
         for (i, wait) in recording.waits.iter().enumerate() {
             let is_work = pids.contains(&wait.pid) && !idle[i] && !is_accept(wait);
             if let (true, Some(from), Some(to)) = (is_work, offset(wait.start), offset(wait.end)) {

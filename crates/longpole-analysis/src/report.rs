@@ -708,7 +708,7 @@ impl Report {
                 }
             }
         }
-        threads::importance(&self.recording, lives, &in_pole)
+        threads::importance(&self.recording, self.waits.idle(), lives, &in_pole)
     }
 
     /// Where the time of a node went, by what it and its descendants did; sums to its duration.
@@ -757,24 +757,9 @@ impl Report {
     /// of all its threads. Workers that wait for work, and threads of which nobody knows what they work for, wait for no node.
     pub fn waits_below(&self, roots: Option<&[usize]>) -> Vec<u32> {
         let nodes = roots.unwrap_or(&[0]).iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end());
-        let nodes: Vec<usize> = nodes.collect();
-        let mut is_below = vec![false; self.recording.waits.len()];
-        for wait in nodes.iter().flat_map(|&node| self.waits.of_node(node)).filter(|wait| !wait.is_rest) {
-            is_below[wait.wait as usize] = true;
-        }
-        let with_spans = self.processes_with_spans();
-        let process = |node: usize| self.forest.process(&self.recording, node).map(|process| process.pid);
-        let without: HashSet<u32> = nodes.into_iter().filter(|&node| self.is_process(node)).filter_map(process).collect();
-        for (i, idle) in waits::idle(&self.recording).into_iter().enumerate() {
-            let wait = &self.recording.waits[i];
-            is_below[i] |= !idle && without.contains(&wait.pid) && !with_spans.contains(&wait.pid) && !callees::is_accept(wait);
-        }
-        self.all_waits().filter(|&wait| is_below[wait as usize]).collect()
-    }
-
-    fn processes_with_spans(&self) -> HashSet<u32> {
-        let process = |node: usize| self.forest.process(&self.recording, node).map(|process| process.pid);
-        (0..self.forest.len()).filter(|&node| !self.is_process(node)).filter_map(process).collect()
+        let mut waits: Vec<u32> = nodes.flat_map(|node| self.waits.whole_of_node(node)).copied().collect();
+        waits.sort_unstable();
+        waits
     }
 
     /// The link of a sample.
@@ -938,14 +923,14 @@ impl Report {
                 }
             }
         }
-        let is_in = |wait: &Wait| wait.stack.is_some_and(|stack| holds.get(stack.0 as usize).copied().unwrap_or(false));
-        for wait in self.recording.waits.iter().filter(|wait| is_in(wait)) {
+        for wait in self.waits_on(&holds).map(|wait| &self.recording.waits[wait as usize]) {
             out.waits += 1;
             out.waited_nanos = out.waited_nanos.saturating_add(wait.nanos());
         }
         out.unlinked_waited_nanos = out.waited_nanos;
         for node in 0..self.forest.len() {
-            for wait in self.waits.of_node(node).iter().map(|wait| &self.recording.waits[wait.wait as usize]).filter(|wait| is_in(wait)) {
+            let waits = self.waits.whole_of_node(node).iter().map(|&wait| &self.recording.waits[wait as usize]);
+            for wait in waits.filter(|wait| is_on(&holds, wait)) {
                 let sum = sums.entry(node).or_insert_with(|| none(node));
                 sum.waited_nanos = sum.waited_nanos.saturating_add(wait.nanos());
                 out.unlinked_waited_nanos = out.unlinked_waited_nanos.saturating_sub(wait.nanos());
@@ -1096,9 +1081,12 @@ impl Report {
 
     /// The waits in which a function occurs, longest first.
     pub fn waits_with(&self, function: usize) -> Vec<WaitSum<'_>> {
-        let holds = self.functions.stacks_with(&self.recording, function);
-        let is_in = |wait: &Wait| wait.stack.is_some_and(|stack| holds.get(stack.0 as usize).copied().unwrap_or(false));
-        self.whole_waits(self.all_waits().filter(|&wait| is_in(&self.recording.waits[wait as usize])))
+        self.whole_waits(self.waits_on(&self.functions.stacks_with(&self.recording, function)))
+    }
+
+    /// The waits whose stack is one of these.
+    fn waits_on(&self, stacks: &[bool]) -> impl Iterator<Item = u32> {
+        self.all_waits().filter(|&wait| is_on(stacks, &self.recording.waits[wait as usize]))
     }
 
     /// These waits from start to end, longest first, as time of threads.
@@ -1148,7 +1136,8 @@ impl Report {
         let mut out = BlockedBy::default();
         let Some(relation) = sum.relation else { return out };
         let seen = Seen { recording: &self.recording, timelines: &self.timelines, origin: self.origin() };
-        let mut found: HashMap<(u32, u32), (BlockerEvidence, Vec<(i64, i64)>)> = HashMap::new();
+        type Stretches = Vec<(i64, i64)>;
+        let mut found: HashMap<(u32, u32), (BlockerEvidence, Stretches)> = HashMap::new();
         for part in &sum.parts {
             let wait = &self.recording.waits[part.wait as usize];
             for held in self.blockers().parts(&seen, wait) {
@@ -1232,8 +1221,7 @@ impl Report {
     /// Whom each thread waited for, by process and thread, longest first; of the [`TOLD_WAITS_MAX`] longest waits. Workers that wait for
     /// work wait for nobody.
     pub fn threads_waited_for(&self) -> HashMap<(u32, u32), Vec<WaitedFor<'_>>> {
-        let idle = waits::idle(&self.recording);
-        let waits = self.recording.waits.iter().zip(idle).filter(|(_, idle)| !idle).map(|(wait, _)| wait);
+        let waits = self.recording.waits.iter().zip(self.waits.idle()).filter(|(_, idle)| !**idle).map(|(wait, _)| wait);
         let told = waits.filter_map(|wait| Some((wait, self.blockers().relation(wait)?)));
         let mut told: Vec<(&Wait, Relation)> = told.collect();
         told.sort_by_key(|(wait, _)| (std::cmp::Reverse(wait.nanos()), wait.start, wait.tid));
@@ -1328,7 +1316,7 @@ impl Report {
         let schedule = self.replay.schedule();
         let stretches = callees::joined(nodes.iter().map(|&node| (schedule.start[node], schedule.end[node])).collect());
         let pids: HashSet<u32> = processes.iter().map(|&it| self.recording.processes[it].pid).collect();
-        let servers = self.servers.get_or_init(|| Servers::of(&self.recording, self.origin()));
+        let servers = self.servers.get_or_init(|| Servers::of(&self.recording, self.origin(), self.waits.idle()));
         let (samples, waits) = servers.meanwhile(&pids, &stretches);
         let part = |(wait, from, to): (u32, i64, i64)| PartOfWait { wait, from, to, nanos: to - from };
         // Several threads may wait at the same time, and a call does not become longer by that.
@@ -1456,6 +1444,11 @@ impl Report {
 fn computes(states: &States) -> bool {
     let (busy, runnable) = (percent_of(states.on_cpu_nanos, states.own()), percent_of(states.runnable_nanos, states.own()));
     busy >= BUSY_PERCENT || (busy > WAITING_PERCENT && busy + runnable >= BUSY_PERCENT)
+}
+
+/// Whether the stack of a wait is one of these, of all stacks.
+fn is_on(stacks: &[bool], wait: &Wait) -> bool {
+    wait.stack.is_some_and(|stack| stacks.get(stack.0 as usize).copied().unwrap_or(false))
 }
 
 /// What it was blocked for longest, and how long, where that was seen of most of the time in which it was on no CPU.

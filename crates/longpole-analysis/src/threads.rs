@@ -12,8 +12,6 @@ use std::collections::HashMap;
 
 use longpole_model::{Monotonic, Recording, WaitKind};
 
-use crate::waits;
-
 /// Poles whose threads are looked for.
 pub const POLES_MAX: usize = 16;
 
@@ -67,11 +65,16 @@ struct InPoles {
 }
 
 /// What makes each of these threads matter. They are taken in turns by how much they work in poles, run, wait for locks, and by their
-/// longest waits, so that none of these crowds out the others.
-pub(crate) fn importance(recording: &Recording, lives: &[ThreadLife], in_pole: &HashMap<(u32, u32, usize), u64>) -> Vec<Importance> {
+/// longest waits, so that none of these crowds out the others. `idle` says which waits are those of workers.
+pub(crate) fn importance(
+    recording: &Recording,
+    idle: &[bool],
+    lives: &[ThreadLife],
+    in_pole: &HashMap<(u32, u32, usize), u64>,
+) -> Vec<Importance> {
     let mut locks: HashMap<(u32, u32), u64> = HashMap::new();
     let mut longest: HashMap<(u32, u32), u64> = HashMap::new();
-    for (wait, idle) in recording.waits.iter().zip(waits::idle(recording)) {
+    for (wait, &idle) in recording.waits.iter().zip(idle) {
         if idle {
             continue;
         }

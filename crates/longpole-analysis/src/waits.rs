@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 use longpole_model::stack::LocationKind;
 use longpole_model::{ContextRecord, Evidence, Frame, Location, LossKind, Recording, Runtime, SampleLink, StackId, Wait, WaitKind};
 
+use crate::callees::is_accept;
 use crate::journal::Journals;
 use crate::own_code::{self, Whose};
 use crate::rest::{self, Rest};
@@ -220,22 +221,33 @@ pub(crate) struct NodeWait {
 #[derive(Debug, Default)]
 pub(crate) struct NodeWaits {
     of_node: HashMap<usize, Vec<NodeWait>>,
+    /// The waits that belong to it as a whole, as threads spent them.
+    whole: HashMap<usize, Vec<u32>>,
+    idle: Vec<bool>,
 }
 
 impl NodeWaits {
-    /// Gives the waits to the nodes: by the recording's links, and where nothing was open to the node of their process.
+    /// Gives the waits to the nodes: by the recording's links, and where nothing was open to the node of their process. A process without
+    /// spans has those of all its threads, but it rests only while all that do its work wait.
     pub(crate) fn of(recording: &Recording, forest: &Forest) -> NodeWaits {
         let idle = idle(recording);
         let telling = telling(recording, &idle);
         let origin = forest.run_range().start;
+        let with_spans: HashSet<u32> = recording.spans.iter().filter_map(|span| span.pid).collect();
         let mut of_node: HashMap<usize, Vec<NodeWait>> = HashMap::new();
+        let mut whole: HashMap<usize, Vec<u32>> = HashMap::new();
         for (i, (wait, link)) in recording.waits.iter().zip(&recording.wait_links).enumerate() {
             let (Some(start), Some(end)) = (recording.clock.to_unix(wait.start), recording.clock.to_unix(wait.end)) else { continue };
+            let process = || forest.process_at(wait.pid, start).and_then(|p| forest.node_of_process(p));
             let node = match (link.span, link.evidence) {
                 (Some((trace, span)), _) => forest.node_of_id(recording, trace, span),
-                (None, Evidence::None) if telling[i] => forest.process_at(wait.pid, start).and_then(|p| forest.node_of_process(p)),
+                (None, Evidence::None) if telling[i] => process(),
                 (None, _) => None,
             };
+            let is_of_process = !idle[i] && !is_accept(wait) && !with_spans.contains(&wait.pid);
+            if let Some(node) = node.or_else(|| if is_of_process { process() } else { None }) {
+                whole.entry(node).or_default().push(i as u32);
+            }
             if let Some(node) = node {
                 let (from, to) = (start.nanos_since(origin), end.nanos_since(origin));
                 of_node.entry(node).or_default().push(NodeWait { from, to, wait: i as u32, is_rest: false });
@@ -245,12 +257,22 @@ impl NodeWaits {
             of_node.entry(node).or_default().push(wait);
         }
         of_node.values_mut().for_each(|waits| waits.sort_by_key(|wait| (wait.from, wait.wait)));
-        NodeWaits { of_node }
+        NodeWaits { of_node, whole, idle }
     }
 
     /// Those of a node; of a process that rested also the parts of waits.
     pub(crate) fn of_node(&self, node: usize) -> &[NodeWait] {
         self.of_node.get(&node).map_or(&[], |waits| waits)
+    }
+
+    /// Those that belong to a node as a whole, by their place in `recording.waits`.
+    pub(crate) fn whole_of_node(&self, node: usize) -> &[u32] {
+        self.whole.get(&node).map_or(&[], |waits| waits)
+    }
+
+    /// Which waits are those of workers for work, in the order of the waits.
+    pub(crate) fn idle(&self) -> &[bool] {
+        &self.idle
     }
 }
 
