@@ -1,8 +1,14 @@
 //! The page: installed from its lock file, checked, built into `web/dist`.
 
+use std::path::Path;
+use std::time::SystemTime;
+
 use anyhow::{Context, Result, ensure};
 
 use crate::{need, root, run_in};
+
+/// What in `web/` the page is not made of, but makes.
+const MADE: [&str; 3] = ["dist", "node_modules", ".tsbuild"];
 
 /// Installs what `web/package-lock.json` names, unless that very file was installed already.
 pub(crate) fn install() -> Result<()> {
@@ -17,10 +23,35 @@ pub(crate) fn install() -> Result<()> {
     std::fs::write(installed, lock).context("failed to note what was installed")
 }
 
-/// Builds the page.
+/// Builds the page, unless nothing of it changed since: what is written anew makes cargo embed it and link the shipped binary again,
+/// which takes minutes.
 pub(crate) fn build() -> Result<()> {
     install()?;
-    run_in(&root().join("web"), "npm", &["run", "build"], &[])
+    let web = root().join("web");
+    let built = web.join("node_modules/.longpole-built");
+    let is_newer = |built| changed(&web).is_ok_and(|changed| changed < built);
+    if web.join("dist/index.html").exists() && std::fs::metadata(&built).and_then(|it| it.modified()).is_ok_and(is_newer) {
+        return Ok(());
+    }
+    run_in(&web, "npm", &["run", "build"], &[])?;
+    std::fs::write(built, "").context("failed to note when the page was built")
+}
+
+/// When one of the files that the page is made of was last written, or one was added or removed.
+fn changed(dir: &Path) -> std::io::Result<SystemTime> {
+    let mut last = SystemTime::UNIX_EPOCH;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if MADE.iter().any(|made| name == *made) {
+            continue;
+        }
+        last = last.max(entry.metadata()?.modified()?);
+        if entry.file_type()?.is_dir() {
+            last = last.max(changed(&entry.path())?);
+        }
+    }
+    Ok(last)
 }
 
 /// Type check, imports, lint and unit tests of the page.
