@@ -14,7 +14,7 @@ pub(crate) fn measure(longpole: &str) -> Result<()> {
     std::fs::create_dir_all(&dir).context("failed to make a temporary folder")?;
     let (perf, samply) = (peers::find("perf"), peers::find("samply"));
     let loads = [
-        ("two busy threads", ["spin", "700"]),
+        ("two busy threads", ["spin", "2000"]),
         ("a byte passed to and fro", ["switch", "40000"]),
         ("200 threads that work for 0.1 ms and sleep for 30", ["burst", "60"]),
     ];

@@ -47,7 +47,17 @@ fn recording() -> Result<Recording> {
             if turn % 10 == 1 {
                 let syscall = String::new();
                 let context = longpole_model::ContextRecord::Absent;
-                recording.waits.push(Wait { pid: PID, tid, start: left, end, kind: WaitKind::Network, syscall, stack: None, context });
+                recording.waits.push(Wait {
+                    pid: PID,
+                    tid,
+                    start: left,
+                    end,
+                    kind: WaitKind::Network,
+                    syscall,
+                    stack: None,
+                    context,
+                    futex: None,
+                });
             }
         }
         for place in 0..SPANS_PER_REQUEST {
