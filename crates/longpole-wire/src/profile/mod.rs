@@ -8,6 +8,7 @@
 
 mod folded;
 mod otlp;
+mod parts;
 mod pprof;
 
 use std::collections::{BTreeMap, HashMap};

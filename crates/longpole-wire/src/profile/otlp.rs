@@ -11,12 +11,12 @@
 
 use std::collections::HashMap;
 
-use longpole_model::stack::{LocationKind, Runtime};
+use longpole_model::stack::Runtime;
 use longpole_model::time::Timestamp;
-use longpole_model::{AbsAddr, Frame, LocationId, Mapping, MappingId, SpanId, SpanLabel, TraceId, VirtOffset};
+use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
-use super::pprof::{each, hex, list, message, number};
-use super::{Numbers, Profile, ProfileSample, ValueType, push_location};
+use super::parts::{self, Function, MappedAt, each, hex, list, message, number, two_numbers};
+use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
 use crate::protobuf::{Field, Reader, Value};
 
@@ -162,20 +162,6 @@ struct Tables<'a> {
     stacks: Vec<Reader<'a>>,
     known_mappings: HashMap<u64, MappedAt>,
     known_locations: HashMap<u64, LocationId>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Function {
-    name: u64,
-    system_name: u64,
-    file: u64,
-}
-
-#[derive(Clone, Copy)]
-struct MappedAt {
-    mapping: MappingId,
-    start: u64,
-    file_offset: u64,
 }
 
 /// A pair of the dictionary.
@@ -465,15 +451,7 @@ impl<'a> Tables<'a> {
     }
 
     fn value_type(&self, at: Reader<'_>) -> Result<ValueType, DecodeError> {
-        let (mut name, mut unit) = (0, 0);
-        each(at, |reader, it| {
-            match it.number {
-                1 => name = number(reader, it)?,
-                2 => unit = number(reader, it)?,
-                _ => {}
-            }
-            Ok(())
-        })?;
+        let (name, unit) = two_numbers(at)?;
         Ok(ValueType { name: self.text(name, at)?, unit: self.text(unit, at)? })
     }
 
@@ -568,12 +546,7 @@ impl<'a> Tables<'a> {
         let build_id = self.said(&attributes, b"process.executable.build_id.gnu", found)?;
         let build_id = hex(&String::from_utf8_lossy(build_id.unwrap_or_default()));
         let path = self.text(path, found)?;
-        let known = profile.mappings.iter().find(|known| known.path == path && known.build_id == build_id).map(|known| known.id);
-        let mapping = known.unwrap_or_else(|| {
-            let id = MappingId(profile.mappings.len() as u32);
-            profile.mappings.push(Mapping { id, path, build_id });
-            id
-        });
+        let mapping = parts::mapping(profile, path, build_id);
         let mapped = MappedAt { mapping, start, file_offset };
         self.known_mappings.insert(index, mapped);
         Ok(mapped)
@@ -607,46 +580,17 @@ impl<'a> Tables<'a> {
             (1.., None) => Some(self.mapping(mapping, found, profile)?),
             _ => None,
         };
-        let kind = match mapped {
-            Some(mapped) if address > 0 => LocationKind::Code {
-                mapping: mapped.mapping,
-                address: VirtOffset(address.wrapping_sub(mapped.start).wrapping_add(mapped.file_offset)),
-            },
-            _ => LocationKind::Named { runtime: runtime.unwrap_or(Runtime::Other), address: (address > 0).then_some(AbsAddr(address)) },
-        };
-        if frames.is_empty() {
-            let path = mapped.and_then(|mapped| profile.mappings.get(mapped.mapping.0 as usize)).map_or("", |mapping| &mapping.path);
-            let function = match &kind {
-                LocationKind::Code { address, .. } => format!("{}+{address}", path.rsplit('/').next().unwrap_or_default()),
-                _ => format!("[unmapped {}]", AbsAddr(address)),
-            };
-            frames.push(Frame { function, file: String::new(), line: 0, reason: Some(NO_NAME.to_owned()) });
-        }
-        let location = push_location(profile, kind, frames);
+        let location = parts::location(profile, mapped, runtime.unwrap_or(Runtime::Other), address, frames);
         self.known_locations.insert(index, location);
         Ok(location)
     }
 
     fn frame(&self, at: Reader<'_>) -> Result<Frame, DecodeError> {
-        let (mut function, mut line) = (0, 0);
-        each(at, |reader, it| {
-            match it.number {
-                1 => function = number(reader, it)?,
-                2 => line = number(reader, it)?,
-                _ => {}
-            }
-            Ok(())
-        })?;
+        let (function, line) = two_numbers(at)?;
         let known = *entry(&self.functions, "function_table", function, at)?;
-        let name = self.text(if known.name > 0 { known.name } else { known.system_name }, at)?;
-        let reason = name.is_empty().then(|| NO_NAME.to_owned());
-        let function = if name.is_empty() { "[unnamed]".to_owned() } else { name };
-        Ok(Frame { function, file: self.text(known.file, at)?, line: u32::try_from(line).unwrap_or(0), reason })
+        Ok(parts::frame(self.text(known.shown(), at)?, self.text(known.file, at)?, line))
     }
 }
-
-/// Why a frame has no name.
-const NO_NAME: &str = "the profile has no name for it";
 
 /// Whether an entry says nothing: ids of zeroes and numbers of nothing say nothing either.
 fn is_nothing(at: Reader<'_>) -> bool {

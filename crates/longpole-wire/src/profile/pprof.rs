@@ -10,11 +10,12 @@
 
 use std::collections::HashMap;
 
-use longpole_model::stack::{LocationKind, Runtime};
+use longpole_model::stack::Runtime;
 use longpole_model::time::Timestamp;
-use longpole_model::{AbsAddr, Frame, LocationId, Mapping, MappingId, SpanId, SpanLabel, TraceId, VirtOffset};
+use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
-use super::{Numbers, Profile, ProfileSample, ValueType, push_location};
+use super::parts::{self, Function, MappedAt, each, hex, list, message, number, two_numbers};
+use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
 use crate::protobuf::{Field, Reader, Value};
 
@@ -59,20 +60,6 @@ struct Tables<'a> {
     functions: HashMap<u64, Function>,
     mappings: HashMap<u64, MappedAt>,
     locations: HashMap<u64, LocationId>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Function {
-    name: u64,
-    system_name: u64,
-    file: u64,
-}
-
-#[derive(Clone, Copy)]
-struct MappedAt {
-    mapping: MappingId,
-    start: u64,
-    file_offset: u64,
 }
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
@@ -121,43 +108,6 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
     Ok(profile)
 }
 
-pub(super) fn each<'a>(
-    mut reader: Reader<'a>,
-    mut take: impl FnMut(&Reader<'a>, Field<'a>) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
-    while let Some(field) = reader.next()? {
-        take(&reader, field)?;
-    }
-    Ok(())
-}
-
-pub(super) fn message<'a>(reader: &Reader<'a>, field: Field<'a>, name: &'static str) -> Result<Reader<'a>, DecodeError> {
-    match field.value {
-        Value::Bytes(inner) => Ok(inner.named(name)),
-        _ => Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
-    }
-}
-
-pub(super) fn number(reader: &Reader<'_>, field: Field<'_>) -> Result<u64, DecodeError> {
-    match field.value {
-        Value::Varint(number) => Ok(number),
-        _ => Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
-    }
-}
-
-/// Adds a number of a list, or several that are packed.
-pub(super) fn list(reader: &Reader<'_>, field: Field<'_>, into: &mut Vec<u64>) -> Result<(), DecodeError> {
-    match field.value {
-        Value::Bytes(mut packed) => {
-            while let Some(number) = packed.next_packed()? {
-                into.push(number);
-            }
-        }
-        _ => into.push(number(reader, field)?),
-    }
-    Ok(())
-}
-
 impl<'a> Tables<'a> {
     fn text(&self, index: u64, at: Reader<'_>) -> Result<String, DecodeError> {
         let text = usize::try_from(index).ok().and_then(|index| self.texts.get(index));
@@ -170,15 +120,7 @@ impl<'a> Tables<'a> {
     }
 
     fn value_type(&self, at: Reader<'a>) -> Result<ValueType, DecodeError> {
-        let (mut name, mut unit) = (0, 0);
-        each(at, |reader, it| {
-            match it.number {
-                1 => name = number(reader, it)?,
-                2 => unit = number(reader, it)?,
-                _ => {}
-            }
-            Ok(())
-        })?;
+        let (name, unit) = two_numbers(at)?;
         Ok(ValueType { name: self.text(name, at)?, unit: self.text(unit, at)? })
     }
 
@@ -212,12 +154,7 @@ impl<'a> Tables<'a> {
             Ok(())
         })?;
         let (path, build_id) = (self.text(path, at)?, hex(&self.text(build_id, at)?));
-        let known = profile.mappings.iter().find(|known| known.path == path && known.build_id == build_id).map(|known| known.id);
-        let mapping = known.unwrap_or_else(|| {
-            let id = MappingId(profile.mappings.len() as u32);
-            profile.mappings.push(Mapping { id, path, build_id });
-            id
-        });
+        let mapping = parts::mapping(profile, path, build_id);
         self.mappings.insert(id, MappedAt { mapping, start, file_offset });
         Ok(())
     }
@@ -238,45 +175,16 @@ impl<'a> Tables<'a> {
             0 => None,
             index => Some(*self.mappings.get(&index).ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: "mapping", index }))?),
         };
-        let kind = match mapped {
-            // Where in the binary it is, as far as the profile says: by its offset in the file.
-            Some(mapped) if address > 0 => LocationKind::Code {
-                mapping: mapped.mapping,
-                address: VirtOffset(address.wrapping_sub(mapped.start).wrapping_add(mapped.file_offset)),
-            },
-            _ => LocationKind::Named { runtime: Runtime::Other, address: (address > 0).then_some(AbsAddr(address)) },
-        };
-        if frames.is_empty() {
-            let path = mapped.and_then(|mapped| profile.mappings.get(mapped.mapping.0 as usize)).map_or("", |mapping| &mapping.path);
-            let place = match &kind {
-                LocationKind::Code { address, .. } => format!("{}+{address}", path.rsplit('/').next().unwrap_or_default()),
-                _ => format!("[unmapped {}]", AbsAddr(address)),
-            };
-            let reason = Some("the profile has no name for it".to_owned());
-            frames.push(Frame { function: place, file: String::new(), line: 0, reason });
-        }
-        let location = push_location(profile, kind, frames);
+        let location = parts::location(profile, mapped, Runtime::Other, address, frames);
         self.locations.insert(id, location);
         Ok(())
     }
 
     fn frame(&self, at: Reader<'a>) -> Result<Frame, DecodeError> {
-        let (mut function, mut line) = (0, 0);
-        each(at, |reader, it| {
-            match it.number {
-                1 => function = number(reader, it)?,
-                2 => line = number(reader, it)?,
-                _ => {}
-            }
-            Ok(())
-        })?;
+        let (function, line) = two_numbers(at)?;
         let known = self.functions.get(&function).copied();
         let known = known.ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: "function", index: function }))?;
-        let name = if known.name > 0 { known.name } else { known.system_name };
-        let name = self.text(name, at)?;
-        let reason = name.is_empty().then(|| "the profile has no name for it".to_owned());
-        let function = if name.is_empty() { "[unnamed]".to_owned() } else { name };
-        Ok(Frame { function, file: self.text(known.file, at)?, line: u32::try_from(line).unwrap_or(0), reason })
+        Ok(parts::frame(self.text(known.shown(), at)?, self.text(known.file, at)?, line))
     }
 
     fn sample(&self, at: Reader<'a>, profile: &mut Profile, numbers: &mut Numbers) -> Result<(), DecodeError> {
@@ -365,13 +273,4 @@ fn span_ids(text: &str) -> Vec<SpanId> {
     let mut ids: Vec<SpanId> = text.parse().ok().into_iter().chain(decimal()).collect();
     ids.dedup();
     ids
-}
-
-/// The bytes of a text in hex; none where it is something else, as build ids of Go are.
-pub(super) fn hex(text: &str) -> Vec<u8> {
-    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
-    match digits {
-        Some(digits) if digits.len() % 2 == 0 => digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect(),
-        _ => Vec::new(),
-    }
 }
