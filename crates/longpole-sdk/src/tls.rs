@@ -69,10 +69,14 @@ fn certificates(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     if found.is_empty() { Err(format!("{path} holds no certificate")) } else { Ok(found) }
 }
 
+/// A host without the brackets that an address of IPv6 has in an endpoint.
+fn bare(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
 /// The name that the certificate of a host must be for.
 fn name_of(host: &str) -> Result<ServerName<'static>, String> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    ServerName::try_from(bare.to_owned()).map_err(|_| format!("{host} is no name that a certificate can have"))
+    ServerName::try_from(bare(host).to_owned()).map_err(|_| format!("{host} is no name that a certificate can have"))
 }
 
 /// A client of HTTP that speaks TLS where an address begins with `https`.
@@ -194,7 +198,7 @@ mod grpc {
             Box::pin(async move {
                 let host = uri.host().unwrap_or_default();
                 let name = name_of(host).map_err(io::Error::other)?;
-                let bare = host.trim_start_matches('[').trim_end_matches(']');
+                let bare = bare(host);
                 let plain = TcpStream::connect((bare, uri.port_u16().unwrap_or(PORT))).await?;
                 plain.set_nodelay(true)?;
                 Ok(TokioIo::new(connector.connect(name, plain).await?))
