@@ -32,6 +32,9 @@ const UNLOCKED_MAX: Duration = Duration::from_secs(60);
 /// How often the directory is looked into. A thread makes its journal with its first span, and has 8,192 entries until it is found.
 const LISTING_NANOS: u64 = 20_000_000;
 
+/// How long after a change the directory is listed again, whatever its time says.
+const SETTLED: Duration = Duration::from_millis(100);
+
 /// How soon a journal with news is looked at again: it is full after 10 ms at 800,000 entries a second.
 const LOOK_NANOS: u64 = 10_000_000;
 
@@ -188,6 +191,8 @@ pub(crate) struct Journals {
     time_namespace: u64,
     open: Vec<Open>,
     next_listing: u64,
+    /// When something was last added to the directory or removed from it, if it was listed since, and wholly.
+    listed: Option<SystemTime>,
     strangers: HashSet<OsString>,
     /// Entries that may be taken now, and since when.
     allowance: u64,
@@ -210,6 +215,7 @@ impl Journals {
             directory,
             open: Vec::new(),
             next_listing: 0,
+            listed: None,
             strangers: HashSet::new(),
             allowance: ENTRIES_AT_ONCE,
             allowed_at: 0,
@@ -233,7 +239,7 @@ impl Journals {
             self.allowance = self.allowance.saturating_add(earned as u64).min(ENTRIES_AT_ONCE);
             self.allowed_at = now;
         }
-        let mut has_new = now >= self.next_listing && self.list(now);
+        let mut has_new = now >= self.next_listing && self.has_changed(now) && self.list(now);
         self.look_at_open(now, is_last, has_new, out);
         // Those that were looked at last are closed, so there are descriptors for what is left.
         has_new = is_last;
@@ -264,6 +270,17 @@ impl Journals {
         self.open = open;
     }
 
+    /// Whether it may hold something that it did not when it was last listed. Most programs make no journal.
+    fn has_changed(&mut self, now: u64) -> bool {
+        self.next_listing = now + LISTING_NANOS;
+        let changed = fs::metadata(&self.directory).and_then(|meta| meta.modified()).ok();
+        // What is added within one tick of the kernel's clock after a listing bears the same time.
+        let is_old = |changed: SystemTime| SystemTime::now().duration_since(changed).is_ok_and(|age| age > SETTLED);
+        let is_known = changed.is_some() && changed == self.listed;
+        self.listed = changed.filter(|changed| is_old(*changed));
+        !is_known
+    }
+
     /// Opens what is new in the directory; whether there was something.
     fn list(&mut self, now: u64) -> bool {
         self.next_listing = now + LISTING_NANOS;
@@ -275,15 +292,18 @@ impl Journals {
                 continue;
             }
             if self.open.len() >= OPEN_MAX || count >= LISTED_MAX {
+                self.listed = None;
                 break;
             }
             count += 1;
             let opened = self.open_file(&entry);
             if matches!(&opened, Err(error) if is_out_of_descriptors(error)) {
+                self.listed = None;
                 break;
             }
             if fs::remove_file(entry.path()).is_err() {
                 if self.strangers.len() >= STRANGERS_MAX {
+                    self.listed = None;
                     break;
                 }
                 self.strangers.insert(name);
