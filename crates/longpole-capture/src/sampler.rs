@@ -484,12 +484,18 @@ impl Processor {
                 protection: libc::PROT_EXEC as u32,
                 path: &map.path,
             };
-            let code = self.binaries.load(pid, &record, &mut self.out);
-            self.pythons.mapped(pid, now, &record, &code);
-            self.jit.mapped(pid, now, &record);
-            self.published.mapped(pid, now, &record, &code);
+            let code = self.loaded(pid, now, &record);
             self.map(pid, now, &record, Some(code));
         }
+    }
+
+    /// The code of a mapping that a process made; also what is to be read of it besides is known from now on.
+    fn loaded(&mut self, pid: u32, time: u64, map: &MapRecord<'_>) -> Code {
+        let code = self.binaries.load(pid, map, &mut self.out);
+        self.pythons.mapped(pid, time, map, &code);
+        self.jit.mapped(pid, time, map);
+        self.published.mapped(pid, time, map, &code);
+        code
     }
 
     /// Goes on without records: looks at the tree itself, until the hand-over is closed.
@@ -718,13 +724,7 @@ impl Processor {
                     self.waits.switched(pid, tid, record.time(), blocked);
                 }
                 let code = match (source, record.decode(*source)) {
-                    (Source::Tracker, Ok(Record { pid, time, body: Body::Map(map), .. })) => {
-                        let code = self.binaries.load(pid, &map, &mut self.out);
-                        self.pythons.mapped(pid, time, &map, &code);
-                        self.jit.mapped(pid, time, &map);
-                        self.published.mapped(pid, time, &map, &code);
-                        Some(code)
-                    }
+                    (Source::Tracker, Ok(Record { pid, time, body: Body::Map(map), .. })) => Some(self.loaded(pid, time, &map)),
                     (Source::Tracker, Ok(record)) => {
                         self.pythons.arrived(&record);
                         self.published.arrived(&record);
@@ -897,8 +897,15 @@ impl Processor {
         let thread = self.tree.thread(pid, tid, time, &mut self.out);
         let (Some(thread), Some(registers)) = (thread, sample.registers) else { return Found::Context(ContextRecord::Absent) };
         let own = span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint);
-        match self.published.thread_offset(pid, time).filter(|_| own == ContextRecord::Absent) {
-            Some(offset) => otel_thread::find(sample.stack, registers.sp, thread.id_inside(tid), offset, &mut thread.thread_pointer),
+        self.or_of_another((pid, tid, time), own, sample.stack, registers.sp)
+    }
+
+    /// What our SDK published; where that is nothing, what another one did.
+    fn or_of_another(&mut self, (pid, tid, time): (u32, u32, u64), own: ContextRecord, stack: &[u8], sp: u64) -> Found {
+        let offset = self.published.thread_offset(pid, time).filter(|_| own == ContextRecord::Absent);
+        let Some(offset) = offset else { return Found::Context(own) };
+        match self.tree.thread(pid, tid, time, &mut self.out) {
+            Some(thread) => otel_thread::find(stack, sp, thread.id_inside(tid), offset, &mut thread.thread_pointer),
             None => Found::Context(own),
         }
     }
@@ -935,14 +942,7 @@ impl Processor {
         let Sleeper { pid, since, at, kind, syscall, place, stack, context, .. } = sleeper;
         let asleep = When::Asleep { since, end, at };
         // The thread sleeps: what its stack leads to is as it was all the time.
-        let other = self.published.thread_offset(pid, since).filter(|_| context == ContextRecord::Absent);
-        let thread = other.and_then(|offset| Some((offset, self.tree.thread(pid, tid, since, &mut self.out)?)));
-        let context = match thread {
-            Some((offset, thread)) => {
-                otel_thread::find(&stack, place.1, thread.id_inside(tid), offset, &mut thread.thread_pointer).or_absent()
-            }
-            None => context,
-        };
+        let context = self.or_of_another((pid, tid, since), context, &stack, place.1).or_absent();
         let stack = (!stack.is_empty()).then(|| {
             let space = self.tree.space(pid).map(Arc::clone).unwrap_or_default();
             let read = |address, into: &mut [u8]| read_memory(pid, address, into).is_ok_and(|read| read == into.len());

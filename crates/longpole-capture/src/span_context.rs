@@ -36,11 +36,10 @@ pub fn find(dump: &[u8], sp: u64, tid: u32, hint: &mut Option<u64>) -> ContextRe
     // The first address at or above the stack pointer that is a multiple of 16.
     let first = (sp.wrapping_neg() % ALIGNMENT as u64) as usize;
     let Some(aligned) = dump.get(first..) else { return ContextRecord::Absent };
-    for (i, line) in aligned.chunks_exact(ALIGNMENT).enumerate() {
-        // Half of the magic is one comparison; `read` compares all of it.
-        if line.first_chunk::<8>() != MAGIC.first_chunk::<8>() {
-            continue;
-        }
+    let (lines, _) = aligned.as_chunks::<ALIGNMENT>();
+    // As one number each, a line is compared at once: most samples have no record, and all of their bytes are looked at.
+    let magic = u128::from_ne_bytes(MAGIC);
+    for (i, _) in lines.iter().enumerate().filter(|(_, line)| u128::from_ne_bytes(**line) == magic) {
         let at = first + i * ALIGNMENT;
         if let Some(found) = read(dump, at, tid) {
             *hint = sp.checked_add(at as u64);
