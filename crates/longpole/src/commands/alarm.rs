@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use longpole_model::sink::SinkError;
-use longpole_model::{Observation, ObservationSink};
+use longpole_model::{Loss, LossKind, Observation, ObservationSink};
+use longpole_store::RecordingWriter;
 
 use super::run::say;
 
@@ -19,8 +20,15 @@ impl Alarm {
         }
     }
 
-    pub(super) fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    /// What is to be said of observations that did not get into the log. The space for it is there, also on a disk that is full.
+    pub(super) fn unwritten(&self, writer: &RecordingWriter) -> Option<Observation> {
+        if !self.0.load(Ordering::Relaxed) {
+            return None;
+        }
+        writer.release_reserve();
+        let lost = writer.wal().lost();
+        let detail = "samples, switches, waits and the like, while the log could not be written";
+        (lost > 0).then(|| Observation::Loss(Loss::new(LossKind::NotWritten, lost, detail)))
     }
 
     /// A sink that raises it.

@@ -14,7 +14,7 @@ use longpole_wire::redact::Redactor;
 
 use super::alarm::Alarm;
 use super::recording::{Setting, print, print_json};
-use super::run::{identity, new_run, not_written, now, own_cost, say};
+use super::run::{identity, new_run, not_sealed, now, own_cost, say};
 use super::summary;
 use crate::args::{AttachArguments, Format};
 use crate::failure::{self, Failure, Kind};
@@ -66,12 +66,8 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let end = now();
     let sampled = recorder.finish();
     let trouble = sampled.not_kept_reason.map(|reason| anyhow::anyhow!("failed to write the log: {reason}"));
-    if alarm.is_raised() {
-        writer.release_reserve();
-        let lost = writer.wal().lost();
-        if lost > 0 {
-            observe(not_written(lost))?;
-        }
+    if let Some(unwritten) = alarm.unwritten(&writer) {
+        observe(unwritten)?;
     }
     if let Some(cost) = own_cost() {
         observe(Observation::RecorderCost(cost))?;
@@ -86,7 +82,7 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
         Format::Json => print_json(&view)?,
         Format::Text => print(&summary::summary(&view, setting.style()))?,
     }
-    match trouble.or(unwritten.map(|error| anyhow::Error::new(error).context("failed to seal it, and its log stays"))) {
+    match trouble.or(unwritten.map(not_sealed)) {
         Some(error) => Err(error),
         None => Ok(()),
     }

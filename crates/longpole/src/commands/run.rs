@@ -33,7 +33,7 @@ use longpole_server::limits::FORWARD_TIMEOUT;
 use longpole_server::receive::{Encoding, Keep, KeepError, Receiver, ReceiverHandle, ReceiverOptions, Signal};
 use longpole_server::redacting::RedactingSink;
 use longpole_server::view;
-use longpole_store::{RecordingWriter, WalError, WalObservationSink, WalWriter};
+use longpole_store::{RecordingWriter, StoreError, WalError, WalObservationSink, WalWriter};
 use longpole_wire::otlp;
 use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
@@ -358,13 +358,9 @@ impl Recorded {
         if let Some(reason) = sampled.not_kept_reason {
             self.trouble.get_or_insert(anyhow::anyhow!("failed to write the log: {reason}"));
         }
-        if self.alarm.is_raised() {
-            self.writer.release_reserve();
+        if let Some(unwritten) = self.alarm.unwritten(&self.writer) {
             self.sink = self.writer.wal().observation_sink();
-            let lost = self.writer.wal().lost();
-            if lost > 0 {
-                self.observe(not_written(lost));
-            }
+            self.observe(unwritten);
         }
         let receiver = self.receiver.take();
         if let (Some(receiver), Some(started)) = (&receiver, self.started)
@@ -387,9 +383,7 @@ impl Recorded {
         let (report, unwritten) = longpole_server::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
         let view = view::SummaryView::new(name.to_string(), &report);
         write_summary(setting, arguments, &view)?;
-        if let Some(error) =
-            self.trouble.or(unwritten.map(|error| anyhow::Error::new(error).context("failed to seal it, and its log stays")))
-        {
+        if let Some(error) = self.trouble.or(unwritten.map(not_sealed)) {
             return Err(error);
         }
         if arguments.open {
@@ -478,9 +472,9 @@ fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::Summa
     std::fs::write(&arguments.summary, text).with_context(|| format!("failed to write the summary to {}", arguments.summary))
 }
 
-/// What is said of observations that did not get into the log.
-pub(super) fn not_written(count: u64) -> Observation {
-    Observation::Loss(Loss::new(LossKind::NotWritten, count, "samples, switches, waits and the like, while the log could not be written"))
+/// A recording whose segments could not be written.
+pub(super) fn not_sealed(error: StoreError) -> anyhow::Error {
+    anyhow::Error::new(error).context("failed to seal it, and its log stays")
 }
 
 /// Keeps request bodies in the log.
