@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use longpole_analysis::report::FlameTime;
 use longpole_server::forward::ForwardTarget;
 use longpole_server::forward::target::{self, Folders, TargetError};
 
@@ -355,6 +356,30 @@ pub(crate) struct SpansArguments {
     pub(crate) trace: Option<String>,
 }
 
+/// Which time of threads is meant.
+#[derive(Debug, Args)]
+pub(crate) struct TimeArguments {
+    /// Blocked time in place of time on a CPU: where threads waited for 5 ms and longer
+    #[arg(long, conflicts_with = "wall")]
+    off_cpu: bool,
+    /// Both: time on a CPU and blocked time
+    #[arg(long)]
+    wall: bool,
+    /// Of the whole run: also what threads wait for that work for no span, idle workers among them
+    #[arg(long, conflicts_with_all = ["span", "name", "trace"])]
+    pub(crate) all_threads: bool,
+}
+
+impl TimeArguments {
+    pub(crate) fn time(&self) -> FlameTime {
+        match (self.off_cpu, self.wall) {
+            (true, _) => FlameTime::OffCpu,
+            (_, true) => FlameTime::Wall,
+            _ => FlameTime::OnCpu,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct FlameArguments {
     /// Recording: `r7`, `7`, `last` or a tag; a file: `./up.trace`; or the handle of a span of the last one
@@ -362,15 +387,8 @@ pub(crate) struct FlameArguments {
     pub(crate) recording: String,
     #[command(flatten)]
     pub(crate) spans: SpansArguments,
-    /// Blocked time in place of time on a CPU: where threads waited for 5 ms and longer
-    #[arg(long, conflicts_with = "wall")]
-    pub(crate) off_cpu: bool,
-    /// Both: time on a CPU and blocked time
-    #[arg(long)]
-    pub(crate) wall: bool,
-    /// Of the whole run: also what threads wait for that work for no span, idle workers among them
-    #[arg(long, conflicts_with_all = ["span", "name", "trace"])]
-    pub(crate) all_threads: bool,
+    #[command(flatten)]
+    pub(crate) time: TimeArguments,
     /// Leave out boxes below this share of the whole, in percent; 0.5 in text, in a picture what is too narrow to be seen
     #[arg(long, value_name = "PERCENT")]
     pub(crate) min: Option<f64>,
@@ -404,15 +422,8 @@ pub(crate) struct TopArguments {
     /// By the time in them and what they call, in place of that in themselves
     #[arg(long)]
     pub(crate) total: bool,
-    /// Blocked time in place of time on a CPU: where threads waited for 5 ms and longer
-    #[arg(long, conflicts_with = "wall")]
-    pub(crate) off_cpu: bool,
-    /// Both: time on a CPU and blocked time
-    #[arg(long)]
-    pub(crate) wall: bool,
-    /// Of the whole run: also what threads wait for that work for no span, idle workers among them
-    #[arg(long, conflicts_with_all = ["span", "name", "trace"])]
-    pub(crate) all_threads: bool,
+    #[command(flatten)]
+    pub(crate) time: TimeArguments,
     /// Also functions that only start the program or a thread and call it, and the loops of interpreters
     #[arg(long)]
     pub(crate) all_functions: bool,

@@ -470,12 +470,7 @@ impl SpanView {
             links: span.map(|span| span.links.iter().map(|l| SpanLinkView::new(l, report)).collect()).unwrap_or_default(),
             states: report.node_states(index).into(),
             states_with_descendants: report.node_states_with_descendants(index).into(),
-            waits: report
-                .node_waits(index)
-                .into_iter()
-                .take(SPAN_WAITS_MAX)
-                .map(|sum| WaitView { blocked_by: BlockedByView::new(report, &sum, POLE_FRAMES_MAX), ..WaitView::new(report, &sum) })
-                .collect(),
+            waits: report.node_waits(index).into_iter().take(SPAN_WAITS_MAX).map(|sum| WaitView::with_blockers(report, &sum)).collect(),
             callee: CalleeView::new(report, &[index], SPAN_FRAMES_MAX),
             samples: SpanSamplesView { own: own.len() as u64, with_descendants, links: report.link_counts(own.iter().copied()).into() },
             few_samples,
@@ -634,12 +629,7 @@ impl FrameView {
             self_nanos: nanos(function.weight.self_nanos),
             waits: ran_in.waits,
             waited_nanos: nanos(ran_in.waited_nanos),
-            waited_for: report
-                .waits_with(index)
-                .iter()
-                .take(FRAME_WAITS_MAX)
-                .map(|sum| WaitView { blocked_by: BlockedByView::new(report, sum, POLE_FRAMES_MAX), ..WaitView::new(report, sum) })
-                .collect(),
+            waited_for: report.waits_with(index).iter().take(FRAME_WAITS_MAX).map(|sum| WaitView::with_blockers(report, sum)).collect(),
             lines: report.lines_of(index).iter().take(FRAME_LINES_MAX).map(LineView::new).collect(),
             spans: ran_in
                 .nodes
@@ -967,6 +957,11 @@ impl WaitView {
             places: places.take(PLACES_MAX).collect(),
             blocked_by: None,
         }
+    }
+
+    /// These waits, and whom they were for.
+    pub(super) fn with_blockers(report: &Report, sum: &WaitSum<'_>) -> Self {
+        WaitView { blocked_by: BlockedByView::new(report, sum, POLE_FRAMES_MAX), ..WaitView::new(report, sum) }
     }
 }
 

@@ -112,7 +112,7 @@ impl SpansView {
                 max_nanos,
             },
             states,
-            waits: waits.iter().take(SPAN_WAITS_MAX).map(|sum| WaitView::new(report, sum)).collect(),
+            waits: waits.iter().take(SPAN_WAITS_MAX).map(|sum| WaitView::with_blockers(report, sum)).collect(),
             savings,
             samples: samples.len() as u64,
             top_frames: top_frames(report, &functions, &samples, &[]),

@@ -5,9 +5,8 @@ use longpole_analysis::own_code::Whose;
 use longpole_analysis::{Handle, Report};
 use longpole_server::view;
 
-use super::flame::time_of;
 use super::recording::{Setting, chosen, in_order, is_handle, load, own_name, print, print_json};
-use super::span::{blocker_lines, blocker_title, none_chosen, wait_lines};
+use super::span::{none_chosen, waits_section};
 use crate::args::{Format, FrameArguments, ThreadsArguments, TopArguments};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, cut, duration, fit, function_words, pad, percent, right};
@@ -34,8 +33,8 @@ pub(crate) fn top(setting: &Setting, arguments: &TopArguments) -> Result<()> {
     let options = view::TopOptions {
         by_total: arguments.total,
         limit: arguments.limit,
-        time: time_of(arguments.off_cpu, arguments.wall),
-        all_threads: arguments.all_threads,
+        time: arguments.time.time(),
+        all_threads: arguments.time.all_threads,
         all_functions: arguments.all_functions,
     };
     let none = || none_chosen(&name, chosen.unwrap_or(view::Chosen::Handle("")));
@@ -232,16 +231,7 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
         out.push_str(&format!("{waited} blocked in it and what it calls, {}\n", counted(view.waits, "wait", "waits")));
     }
     out.push('\n');
-    if !view.waited_for.is_empty() {
-        out.push_str(&style.strong("WAITS\n"));
-        let unit = TimeUnit::of(view.waited_for.iter().map(|wait| wait.nanos).max().unwrap_or_default());
-        view.waited_for.iter().flat_map(|wait| wait_lines(wait, unit)).for_each(|line| out.push_str(&format!("{line}\n")));
-        let blockers = blocker_lines(&view.waited_for, style);
-        if !blockers.is_empty() {
-            out.push_str(&format!("{}\n{}\n", blocker_title(&view.waited_for, style), blockers.join("\n")));
-        }
-        out.push('\n');
-    }
+    waits_section(&view.waited_for, style).iter().for_each(|line| out.push_str(&format!("{line}\n")));
     if view.spans.is_empty() {
         return out + &unlinked(view);
     }

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use longpole_analysis::report::FlameTime;
 use longpole_server::export::Selection;
 use longpole_server::view;
 
@@ -26,21 +25,21 @@ const INDENT_MAX: usize = 30;
 pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()> {
     let (chosen, recording) = chosen(&arguments.spans, &arguments.recording);
     let (name, report) = load(setting, recording)?;
-    let time = time_of(arguments.off_cpu, arguments.wall);
+    let time = arguments.time.time();
     let output = arguments.output.as_deref();
     let format = arguments.format.unwrap_or_else(|| by_name(output));
-    if chosen.is_some() && arguments.all_threads {
+    if chosen.is_some() && arguments.time.all_threads {
         return Err(Failure::new(Kind::Usage, "--all-threads shows the whole run: a span has its own threads only").into());
     }
     if format == FlameFormat::Folded {
         let selection = match chosen {
-            None => Selection::of_run(time, arguments.all_threads),
+            None => Selection::of_run(time, arguments.time.all_threads),
             Some(chosen) => Selection::of_spans(&report, chosen, time).ok_or_else(|| none_chosen(&name, chosen))?,
         };
         return export::write_to(&report, longpole_server::export::Format::Folded, &selection, output);
     }
     let view = match chosen {
-        None => view::FlameView::of_run(&name, &report, time, arguments.all_threads),
+        None => view::FlameView::of_run(&name, &report, time, arguments.time.all_threads),
         Some(chosen) => view::FlameView::of_spans(&name, &report, chosen, time).ok_or_else(|| none_chosen(&name, chosen))?,
     };
     let written = match (format, output) {
@@ -60,15 +59,6 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
     match output {
         None => print(&written),
         Some(_) => export::to_output(output, false, |out| Ok(out.write_all(written.as_bytes())?)),
-    }
-}
-
-/// The time that two flags say.
-pub(crate) fn time_of(off_cpu: bool, wall: bool) -> FlameTime {
-    match (off_cpu, wall) {
-        (true, _) => FlameTime::OffCpu,
-        (_, true) => FlameTime::Wall,
-        _ => FlameTime::OnCpu,
     }
 }
 

@@ -116,13 +116,8 @@ fn text_of_spans(view: &view::SpansView, style: Style) -> String {
             out.push(format!("  {name:20} {}  {share}  {}", right(&unit.show(nanos), 9), style.faint(meaning)));
         }
     }
-    if !view.waits.is_empty() {
-        out.push(String::new());
-        out.push(style.strong("WAITS"));
-        let unit = TimeUnit::of(view.waits.iter().map(|wait| wait.nanos).max().unwrap_or_default());
-        out.extend(view.waits.iter().flat_map(|wait| wait_lines(wait, unit)));
-    }
     out.push(String::new());
+    out.extend(waits_section(&view.waits, style));
     let unit = TimeUnit::of(view.savings.saves_if_zero_nanos[1]);
     let known = if view.savings.evidence == "declared" { "declared" } else { "inferred" };
     out.push(format!("{} (what they waited for is {known})", style.strong("SAVES")));
@@ -197,6 +192,29 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
 /// Functions of a process that is called, or of a thread that is waited for.
 const OTHERS_FRAMES_SHOWN: usize = 5;
 
+/// What was waited for and for whom, with an empty line behind; nothing where there are no waits.
+pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<String> {
+    if waits.is_empty() {
+        return Vec::new();
+    }
+    let mut out = vec![style.strong("WAITS")];
+    let unit = TimeUnit::of(waits.iter().map(|wait| wait.nanos).max().unwrap_or_default());
+    for wait in waits {
+        out.extend(wait_lines(wait, unit));
+        if let Some(blocked) = &wait.blocked_by {
+            out.push(style.faint(&format!("  {:9}  {}", "", fit(&blocked.text, WIDTH - 13))));
+        }
+    }
+    out.push(String::new());
+    let blockers = blocker_lines(waits, style);
+    if !blockers.is_empty() {
+        out.push(blocker_title(waits, style));
+        out.extend(blockers);
+        out.push(String::new());
+    }
+    out
+}
+
 /// How long, in which call, in which function, and where that stands; below it the lines, where there are several.
 pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit) -> Vec<String> {
     let call = wait.syscall.as_deref().unwrap_or(wait.kind);
@@ -256,7 +274,7 @@ fn meanwhile_lines(waits: &[view::WaitView], on_cpu: (u64, i64), frames: &[view:
 }
 
 /// The threads that the longest of these waits for others was for, and what each did meanwhile.
-pub(crate) fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
+fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
     let Some(blocked) = waits.iter().find_map(|wait| wait.blocked_by.as_ref()) else { return Vec::new() };
     let mut out = Vec::new();
     for thread in &blocked.threads {
@@ -275,7 +293,7 @@ pub(crate) fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<Strin
 }
 
 /// What the threads were that it waited for, and in which function it did.
-pub(crate) fn blocker_title(waits: &[view::WaitView], style: Style) -> String {
+fn blocker_title(waits: &[view::WaitView], style: Style) -> String {
     let wait = waits.iter().find(|wait| wait.blocked_by.is_some());
     let title = match wait.and_then(|wait| wait.blocked_by.as_ref()).map(|blocked| blocked.relation) {
         Some("holds") => "HELD BY",
@@ -431,29 +449,13 @@ fn text(view: &view::SpanView, style: Style) -> String {
     }
     out.push(String::new());
     out.extend(state_lines(view, style));
-    if !view.waits.is_empty() {
-        out.push(String::new());
-        out.push(style.strong("WAITS"));
-        let unit = TimeUnit::of(view.waits.iter().map(|wait| wait.nanos).max().unwrap_or_default());
-        for wait in &view.waits {
-            out.extend(wait_lines(wait, unit));
-            if let Some(blocked) = &wait.blocked_by {
-                out.push(style.faint(&format!("  {:9}  {}", "", fit(&blocked.text, WIDTH - 13))));
-            }
-        }
-        let blockers = blocker_lines(&view.waits, style);
-        if !blockers.is_empty() {
-            out.push(String::new());
-            out.push(blocker_title(&view.waits, style));
-            out.extend(blockers);
-        }
-    }
+    out.push(String::new());
+    out.extend(waits_section(&view.waits, style));
     if let Some(callee) = &view.callee {
-        out.push(String::new());
         out.push(style.strong("CALLS"));
         out.extend(callee_lines(callee, style));
+        out.push(String::new());
     }
-    out.push(String::new());
     let savings = &view.savings;
     let of_pole = view.pole.as_ref().map(|pole| (pole, pole.saves_if_zero_nanos));
     let unit = TimeUnit::of(of_pole.map_or(savings.saves_if_zero_nanos, |(_, saves)| saves)[1]);
