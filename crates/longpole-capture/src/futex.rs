@@ -27,6 +27,9 @@ const LOCKED_WITH_WAITERS: u32 = 2;
 /// that inherit priority hold the owner in the word.
 const PLAIN_KINDS: u32 = 0b11 | 128 | 256 | 512;
 
+/// Above every number of a thread: `PID_MAX_LIMIT` of Linux.
+const THREADS_MAX: u32 = 1 << 22;
+
 /// A call that waits at a futex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Call {
@@ -62,6 +65,8 @@ impl Call {
     /// of a number whether a thread of the process has it.
     pub(crate) fn futex(&self, tid: u32, memory: &[u8], is_thread: impl Fn(u32) -> bool) -> (Futex, bool) {
         let at = |place: usize| Some(u32::from_ne_bytes(*memory.get(place..)?.first_chunk()?));
+        // Most words are no number of a thread, and to ask takes longer than to read them.
+        let is_thread = |number: u32| (1..THREADS_MAX).contains(&number) && is_thread(number);
         let named = |number: u32| Some(number).filter(|number| is_thread(*number));
         let futex = |holder| Futex { address: AbsAddr(self.address), holder };
         let Some(word) = at(0) else { return (futex(None), false) };

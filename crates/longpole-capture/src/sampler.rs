@@ -590,7 +590,7 @@ impl Processor {
             if self.out.dirty {
                 due = due.min(self.next_flush);
             }
-            let dues = [self.waits.next_due(), self.usages.next_due(), self.published.next_due()];
+            let dues = [self.waits.next_look(), self.usages.next_due(), self.published.next_due()];
             due = dues.into_iter().flatten().fold(due, u64::min);
             let mut patience = Duration::from_nanos(due.saturating_sub(now));
             if self.tree.waits_for_exec() {

@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 
 use longpole_model::{ContextRecord, Futex, WaitKind};
 
@@ -26,6 +27,9 @@ use crate::sys::perf::{monotonic_nanos, realtime_nanos, thread_cpu_nanos};
 /// Waits shorter than this are not looked at.
 pub(crate) const THRESHOLD_NANOS: u64 = 5_000_000;
 
+/// How much later the first of several may be looked at.
+const GATHER_NANOS: u64 = 500_000;
+
 /// Most bytes of a stack that are copied.
 const STACK_BYTES: usize = 16 << 10;
 
@@ -33,16 +37,22 @@ const STACK_BYTES: usize = 16 << 10;
 const RECORD_BYTES: usize = 64;
 
 /// Which part of a CPU looks may take on average: at 7 to 60 µs each these are 300 to 3,000 a second.
-const LOOKS_PART: u64 = 50;
+const LOOKS_PART: i64 = 50;
 
 /// What they may take at once: some hundred threads that fall asleep together.
-const LOOKS_NANOS_AT_ONCE: u64 = 10_000_000;
+const LOOKS_NANOS_AT_ONCE: i64 = 10_000_000;
+
+/// What gathers once it is used up: ten looks.
+const LOOKS_NANOS_GATHERED: i64 = 250_000;
 
 /// Most stacks that are held at a time: 32 MB.
 const HELD_MAX: usize = 2_000;
 
 /// Descriptors of a `poll` that are asked what they are.
 const POLLED_MAX: usize = 8;
+
+/// Most bytes of the line of `/proc/PID/task/TID/syscall`: nine numbers.
+const LINE_BYTES_MAX: usize = 256;
 
 /// Most bytes of a file of `/proc`.
 const PROC_BYTES_MAX: u64 = 4096;
@@ -103,24 +113,30 @@ struct FutexSeen {
     deadline: Option<u64>,
 }
 
-/// Time on a CPU that may be spent on looks, in nanoseconds.
+/// Time on a CPU that may be spent on looks, in nanoseconds. A look is begun while there is some, and may owe more than that.
 #[derive(Debug)]
 struct Allowance {
-    nanos: u64,
+    nanos: i64,
     earned_until: u64,
 }
 
 impl Allowance {
     fn is_there(&mut self, now: u64) -> bool {
-        let earned = now.saturating_sub(self.earned_until) / LOOKS_PART;
+        let earned = now.saturating_sub(self.earned_until).cast_signed() / LOOKS_PART;
         // What is less than a nanosecond is earned next time.
-        self.earned_until += earned * LOOKS_PART;
+        self.earned_until += (earned * LOOKS_PART).cast_unsigned();
         self.nanos = self.nanos.saturating_add(earned).min(LOOKS_NANOS_AT_ONCE);
         self.nanos > 0
     }
 
     fn spend(&mut self, nanos: u64) {
-        self.nanos = self.nanos.saturating_sub(nanos);
+        self.nanos = self.nanos.saturating_sub_unsigned(nanos);
+    }
+
+    /// When to ask again: now while there is some, else when there is enough for several looks.
+    fn is_there_at(&self) -> u64 {
+        let missing = if self.nanos > 0 { 0 } else { LOOKS_NANOS_GATHERED - self.nanos };
+        self.earned_until.saturating_add(missing.saturating_mul(LOOKS_PART).cast_unsigned())
     }
 }
 
@@ -171,8 +187,13 @@ impl Waits {
         self.switches.remove(&tid);
     }
 
+    /// When to look next. Those who fell asleep one after the other are looked at together: to be woken takes as long as a look.
+    pub(crate) fn next_look(&mut self) -> Option<u64> {
+        self.next_due().map(|due| (due + GATHER_NANOS).max(self.allowance.is_there_at()))
+    }
+
     /// When somebody is to be looked at next.
-    pub(crate) fn next_due(&mut self) -> Option<u64> {
+    fn next_due(&mut self) -> Option<u64> {
         while let Some(Reverse((due, pid, tid, since))) = self.due.peek().copied() {
             // A thread that sleeps ten thousand times a second is not to wake the recorder as often.
             match self.switches.get_mut(&tid).filter(|last| last.is_due) {
@@ -296,9 +317,11 @@ impl Asleep {
         Some(Asleep { number, arguments, sp: hex()?, ip: hex()? })
     }
 
-    fn read(pid: u32, tid: u32) -> Result<Option<Asleep>, Refused> {
-        match read_proc(&format!("/proc/{pid}/task/{tid}/syscall")) {
-            Ok(line) => Ok(Asleep::parse(&line)),
+    /// What the open file of a thread says now.
+    fn read(syscall: &fs::File) -> Result<Option<Asleep>, Refused> {
+        let mut line = [0; LINE_BYTES_MAX];
+        match syscall.read_at(&mut line, 0) {
+            Ok(read) => Ok(std::str::from_utf8(&line[..read]).ok().and_then(Asleep::parse)),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(Refused),
             Err(_) => Ok(None),
         }
@@ -396,7 +419,12 @@ struct Seen {
 
 /// Looks at a thread that sleeps since then; `None` where it runs, or ran meanwhile.
 fn look((pid, tid, since): (u32, u32, u64), hint: Option<u64>) -> Result<Option<Seen>, Refused> {
-    let Some(asleep) = Asleep::read(pid, tid)? else { return Ok(None) };
+    let syscall = match fs::File::open(format!("/proc/{pid}/task/{tid}/syscall")) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Err(Refused),
+        Err(_) => return Ok(None),
+    };
+    let Some(asleep) = Asleep::read(&syscall)? else { return Ok(None) };
     let mut stack = vec![0; STACK_BYTES];
     let copied = read_memory(pid, asleep.sp, &mut stack).unwrap_or(0);
     stack.truncate(copied);
@@ -408,23 +436,29 @@ fn look((pid, tid, since): (u32, u32, u64), hint: Option<u64>) -> Result<Option<
         _ => span_context::find(&stack, asleep.sp, tid, &mut None),
     };
     let call = (asleep.number == libc::SYS_futex).then(|| Call::of(&asleep.arguments)).flatten();
-    let futex = call.map(|call| look_at_futex((pid, tid, since), &call));
-    match Asleep::read(pid, tid)? {
+    let futex = call.map(|call| look_at_futex((pid, tid, since), &call, (asleep.sp, &stack)));
+    match Asleep::read(&syscall)? {
         Some(after) if after == asleep => Ok(Some(Seen { asleep, stack, context, futex })),
         _ => Ok(None),
     }
 }
 
-/// Reads what the futex says, and how long it is waited at.
-fn look_at_futex((pid, tid, since): (u32, u32, u64), call: &Call) -> FutexSeen {
+/// Reads what the futex says, and how long it is waited at. `stack` is what lies above the stack pointer.
+fn look_at_futex((pid, tid, since): (u32, u32, u64), call: &Call, (sp, stack): (u64, &[u8])) -> FutexSeen {
     let mut word = [0; futex::WORD_BYTES];
     let read = read_memory(pid, call.address, &mut word).unwrap_or(0);
     let is_thread = |number: u32| fs::exists(format!("/proc/{pid}/task/{number}")).unwrap_or(false);
     let (futex, is_join) = call.futex(tid, &word[..read], is_thread);
-    let mut timeout = [0; futex::TIMEOUT_BYTES];
-    let has_end = call.timeout != 0 && read_memory(pid, call.timeout, &mut timeout).is_ok_and(|read| read == timeout.len());
+    let timeout = (call.timeout != 0).then(|| {
+        // It nearly always lies on the stack.
+        let on_stack = call.timeout.checked_sub(sp).and_then(|at| stack.get(usize::try_from(at).ok()?..)?.first_chunk().copied());
+        on_stack.or_else(|| {
+            let mut timeout = [0; futex::TIMEOUT_BYTES];
+            read_memory(pid, call.timeout, &mut timeout).is_ok_and(|read| read == timeout.len()).then_some(timeout)
+        })
+    });
     let ahead = || realtime_nanos().saturating_sub(monotonic_nanos());
-    let deadline = has_end.then(|| call.deadline(&timeout, since, ahead())).flatten();
+    let deadline = timeout.flatten().and_then(|timeout| call.deadline(&timeout, since, ahead()));
     FutexSeen { futex, is_join, deadline }
 }
 
@@ -566,9 +600,12 @@ mod tests {
         let mut allowance = Allowance { nanos: LOOKS_NANOS_AT_ONCE, earned_until: 0 };
         let mut looks = |now: u64| {
             let one = |_: &u64| allowance.is_there(now).then(|| allowance.spend(10_000)).is_some();
-            (0..100_000).take_while(one).count() as u64
+            (0..100_000).take_while(one).count() as i64
         };
         assert_eq!(looks(0), LOOKS_NANOS_AT_ONCE / 10_000);
-        assert_eq!((1..=1_000).map(|millis| looks(millis * 1_000_000)).sum::<u64>(), 1_000_000_000 / LOOKS_PART / 10_000);
+        let a_second = 1_000_000_000 / LOOKS_PART / 10_000;
+        assert_eq!((1..=1_000).map(|millis| looks(millis * 1_000_000)).sum::<i64>(), a_second);
+        // Asked more often than a look takes to be earned, it allows no more.
+        assert_eq!((1..=100_000).map(|times| looks(1_000_000_000 + times * 10_000)).sum::<i64>(), a_second);
     }
 }
