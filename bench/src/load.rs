@@ -20,15 +20,16 @@ const BETWEEN_BURSTS: Duration = Duration::from_millis(30);
 /// File to which the program writes the wall time at which its work ended, for `answer`.
 pub(crate) const END_FILE: &str = "LONGPOLE_BENCH_END_FILE";
 
-/// Runs a load: `spin N` burns N million steps on each of two threads; `switch N` passes a byte to and fro N times; `burst N` has two
-/// hundred threads work for some tenths of a millisecond and sleep, N times. Says at its end how long that took.
+/// Runs a load: `one N` burns N million steps on one thread, `spin N` on each of two; `switch N` passes a byte to and fro N times;
+/// `burst N` has two hundred threads work for some tenths of a millisecond and sleep, N times. Says at its end how long that took.
 pub(crate) fn run(kind: &str, amount: u64) -> Result<()> {
     let start = Instant::now();
     match kind {
-        "spin" => spin(amount),
+        "one" => spin(1, amount),
+        "spin" => spin(2, amount),
         "switch" => switch(amount)?,
         "burst" => burst(amount),
-        _ => bail!("load is `spin`, `switch` or `burst`"),
+        _ => bail!("load is `one`, `spin`, `switch` or `burst`"),
     }
     println!("{OWN_NANOS}{}", start.elapsed().as_nanos());
     count_cpu();
@@ -50,12 +51,12 @@ fn count_cpu() {
     CPU_NANOS.fetch_add(nanos, Ordering::Relaxed);
 }
 
-fn spin(millions: u64) {
+fn spin(threads: u64, millions: u64) {
     let work = move |seed| {
         std::hint::black_box(burn(seed, millions * 1_000_000));
         count_cpu();
     };
-    let threads: Vec<_> = (0..2u64).map(|seed| std::thread::spawn(move || work(seed))).collect();
+    let threads: Vec<_> = (0..threads).map(|seed| std::thread::spawn(move || work(seed))).collect();
     for thread in threads {
         // A panic of a worker has printed itself; the figure is worthless then, and the process fails with it.
         thread.join().expect("a worker burned to its end");
@@ -65,7 +66,7 @@ fn spin(millions: u64) {
 fn burst(times: u64) {
     let work = move |seed| {
         for _ in 0..times {
-            std::hint::black_box(burn(seed, 100_000));
+            std::hint::black_box(burn(std::hint::black_box(seed), 60_000));
             std::thread::park_timeout(BETWEEN_BURSTS);
         }
         count_cpu();

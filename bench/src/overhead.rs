@@ -1,5 +1,5 @@
-//! What sampling costs the program: wall and CPU time at 999 Hz beside perf and samply, on a CPU-bound program, on one that switches, and on one of
-//! many threads.
+//! What sampling costs the program: wall and CPU time at 999 Hz beside perf and samply, on a CPU-bound program of one thread and of two, on one
+//! that switches, and on one of many threads.
 
 use anyhow::{Context, Result};
 
@@ -14,6 +14,7 @@ pub(crate) fn measure(longpole: &str) -> Result<()> {
     std::fs::create_dir_all(&dir).context("failed to make a temporary folder")?;
     let (perf, samply) = (peers::find("perf"), peers::find("samply"));
     let loads = [
+        ("a busy thread", ["one", "2000"]),
         ("two busy threads", ["spin", "2000"]),
         ("a byte passed to and fro", ["switch", "40000"]),
         ("200 threads that work for 0.1 ms and sleep for 30", ["burst", "60"]),
