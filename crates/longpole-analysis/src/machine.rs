@@ -64,7 +64,7 @@ impl ThreadTime {
             && !recording.samples.is_empty()
         {
             let mut detail = format!(
-                "{} of {} on a CPU was in the kernel, which is not sampled: no code of it is shown, and in estimates it counts as unaccounted",
+                "{} of {} on a CPU was in the kernel, which is not sampled: no code of it is shown, and where states are estimated (≈) it is in `unaccounted`",
                 seconds(self.unsampled_nanos),
                 seconds(self.on_cpu_nanos)
             );
@@ -75,7 +75,7 @@ impl ThreadTime {
         }
         if self.ready_nanos * 100 > wall_nanos.unsigned_abs() * WORTH_SAYING_PERCENT {
             let detail = format!(
-                "threads were runnable for {} and had no CPU, because others had it: in estimates that counts as unaccounted, and savings may be less",
+                "threads were runnable for {} and had no CPU, because others had it: where states are estimated (≈) that is in `unaccounted`, and what a pole saves may be less",
                 seconds(self.ready_nanos)
             );
             notes.push(Note { code: "cpu_busy", count: 1, detail });
