@@ -859,6 +859,16 @@ impl Report {
         self.lines(&[function], &samples, &waits).pop().unwrap_or_default()
     }
 
+    /// The functions that were seen at this line of a file, which may be named without its folders; by total weight.
+    pub fn functions_at(&self, file: &str, line: u32) -> Vec<usize> {
+        let is_file = |path: &str| path.strip_suffix(file).is_some_and(|folder| folder.is_empty() || folder.ends_with('/'));
+        let in_file = (0..self.functions.list.len()).filter(|&i| is_file(&self.functions.list[i].file)).collect::<Vec<usize>>();
+        let (samples, waits): (Vec<u32>, Vec<u32>) = (self.all_samples().collect(), self.all_waits().collect());
+        let lines = self.lines(&in_file, &samples, &waits);
+        let has_line = |lines: &Vec<LineWeight>| lines.iter().any(|it| it.line == line);
+        in_file.into_iter().zip(lines).filter(|(_, lines)| has_line(lines)).map(|(function, _)| function).collect()
+    }
+
     /// All waits of the recording.
     pub fn all_waits(&self) -> impl Iterator<Item = u32> + use<> {
         0..self.recording.waits.len() as u32

@@ -436,8 +436,8 @@ pub(crate) struct TopArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FrameArguments {
-    /// Handle: `f12`; or a name, or its end: `shop::index_words`, `index_words`
-    #[arg(value_name = "HANDLE|NAME")]
+    /// Handle: `f12`; or a name, or its end: `shop::index_words`, `index_words`; or a line of it: `work.py:23`
+    #[arg(value_name = "HANDLE|NAME|FILE:LINE")]
     pub(crate) handle: String,
     /// Recording: `r7`, `7`, `last` or a tag; or a file: `./up.trace`
     #[arg(default_value = "last")]

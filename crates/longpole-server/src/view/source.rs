@@ -102,16 +102,45 @@ impl SourceView {
             total_nanos: nanos(function.weight.total_nanos),
             self_nanos: nanos(function.weight.self_nanos),
             waited_nanos: nanos(waited),
-            lines: around(&hot, &found.lines),
+            lines: around(&hot, &function.function, &found.lines),
             truncated,
         })
     }
 }
 
-/// The lines with time and those around them; without a text those with time alone.
-fn around(hot: &[LineWeight], text: &[String]) -> Vec<SourceLineView> {
+/// How far above its first line with time the head of a function is looked for.
+const HEAD_LINES_MAX: usize = 400;
+
+/// Words that stand before a call, and before no definition.
+const OF_CALLS: [&str; 9] = ["return", "await", "yield", "new", "throw", "in", "not", "and", "or"];
+
+/// The line on which a function of this name begins, above one of its lines: the nearest that stands further out and says a word (`def`,
+/// `fn`, a type) and the name. `None` where there is none, as for closures and generated code.
+fn head(function: &str, first: u32, text: &[String]) -> Option<u32> {
+    let name = function.rsplit("::").next()?.split(['<', '(']).next()?.rsplit(['.', ' ']).next().filter(|name| !name.is_empty())?;
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let defines = |line: &str| {
+        line.match_indices(name).any(|(at, _)| {
+            let (before, behind) = (&line[..at], &line[at + name.len()..]);
+            let word = before.trim_end().rsplit(|c| !is_word(c)).next().unwrap_or_default();
+            !before.ends_with(is_word) && !behind.starts_with(is_word) && !word.is_empty() && !OF_CALLS.contains(&word)
+        })
+    };
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let first = (first as usize).checked_sub(1)?;
+    let inside = depth(text.get(first)?);
+    let mut above = text[..first].iter().enumerate().rev().take(HEAD_LINES_MAX);
+    above.find(|(_, line)| depth(line) < inside && defines(line)).and_then(|(at, _)| u32::try_from(at + 1).ok())
+}
+
+/// The head of the function, the lines with time and those around them; without a text those with time alone.
+fn around(hot: &[LineWeight], function: &str, text: &[String]) -> Vec<SourceLineView> {
     let mut lines: BTreeMap<u32, LineWeight> = BTreeMap::new();
     if !text.is_empty() {
+        let first = hot.iter().map(|it| it.line).filter(|line| *line > 0).min();
+        if let Some(line) = first.and_then(|first| head(function, first, text)) {
+            lines.insert(line, LineWeight { line, ..LineWeight::default() });
+        }
         let last = u32::try_from(text.len()).unwrap_or(u32::MAX);
         for it in hot.iter().filter(|it| it.line <= last) {
             for line in it.line.saturating_sub(CONTEXT_LINES).max(1)..=it.line.saturating_add(CONTEXT_LINES).min(last) {
@@ -205,4 +234,33 @@ fn binary_of(report: &Report, index: usize) -> Option<String> {
     let location = list.iter().find(|location| location.frames.iter().any(is_of))?;
     let LocationKind::Code { mapping, .. } = &location.kind else { return None };
     recording.mappings.get(mapping.0 as usize).map(|mapping| mapping.path.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head_of(function: &str, first: u32, text: &str) -> Option<u32> {
+        head(function, first, &text.lines().map(str::to_owned).collect::<Vec<String>>())
+    }
+
+    #[test]
+    fn the_head_of_a_function_is_found_in_several_languages() {
+        let python = "import time\n\ndef nap(s):\n    time.sleep(s)\n\ndef work(n):\n    for i in range(n):\n        nap(i)\n";
+        assert_eq!(head_of("work", 8, python), Some(6));
+        assert_eq!(head_of("Worker.nap", 4, python), Some(3));
+        let rust = "impl Bundle {\n    pub fn pack(&self) -> Size {\n        self.pack_all();\n        pack(2)\n    }\n}\n";
+        assert_eq!(head_of("<shop::Bundle as Pack>::pack", 4, rust), Some(2));
+        assert_eq!(head_of("shop::Bundle::pack::{{closure}}", 4, rust), None);
+        let c = "static int other(void)\n{\n\treturn work(1);\n}\n\nint work(int n)\n{\n\twhile (n--)\n\t\tspin();\n}\n";
+        assert_eq!(head_of("work", 9, c), Some(6));
+        assert_eq!(head_of("spin", 9, c), None);
+    }
+
+    #[test]
+    fn a_line_that_the_file_does_not_have_has_no_head() {
+        assert_eq!(head_of("work", 0, "def work():\n"), None);
+        assert_eq!(head_of("work", 9, "def work():\n"), None);
+        assert_eq!(head_of("", 1, "def work():\n"), None);
+    }
 }

@@ -63,21 +63,7 @@ fn top_text(view: &view::TopView, style: Style) -> String {
         });
         return out + &left_out(view, style);
     }
-    let unit = TimeUnit::of(view.functions.iter().map(|f| f.total_nanos).max().unwrap_or_default());
-    out.push_str(&style.faint(&format!("{}  {}  {}  function\n", right("self", 9), right("share", 5), right("total", 9))));
-    for function in &view.functions {
-        let place = place(&function.file, function.line);
-        let room = WIDTH.saturating_sub(30 + function.handle.len() + place.chars().count()).max(20);
-        out.push_str(&format!(
-            "{}  {}  {}  {} {}{}\n",
-            right(&unit.show(function.self_nanos), 9),
-            right(&percent(function.self_nanos, view.weight_nanos), 5),
-            right(&unit.show(function.total_nanos), 9),
-            style.handle(&function.handle),
-            fit(&function_words(&function.function, function.runtime), room),
-            style.faint(&place)
-        ));
-    }
+    function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| out.push_str(&format!("{row}\n")));
     if view.truncated > 0 {
         out.push_str(&style.faint(&format!("… {} more (--limit 0)\n", count(view.truncated as u64))));
     }
@@ -86,6 +72,26 @@ fn top_text(view: &view::TopView, style: Style) -> String {
         out.push_str(&style.faint(&format!("… {hidden} that only start threads, call others or interpret (--all-functions)\n")));
     }
     out + &left_out(view, style)
+}
+
+/// Functions as rows of a table, with its head; shares are of `weight_nanos`.
+pub(super) fn function_rows(functions: &[view::TopFrameView], weight_nanos: i64, style: Style) -> Vec<String> {
+    let unit = TimeUnit::of(functions.iter().map(|function| function.total_nanos).max().unwrap_or_default());
+    let head = style.faint(&format!("{}  {}  {}  function", right("self", 9), right("share", 5), right("total", 9)));
+    let row = |function: &view::TopFrameView| {
+        let place = place(&function.file, function.line);
+        let room = WIDTH.saturating_sub(30 + function.handle.len() + place.chars().count()).max(20);
+        format!(
+            "{}  {}  {}  {} {}{}",
+            right(&unit.show(function.self_nanos), 9),
+            right(&percent(function.self_nanos, weight_nanos), 5),
+            right(&unit.show(function.total_nanos), 9),
+            style.handle(&function.handle),
+            fit(&function_words(&function.function, function.runtime), room),
+            style.faint(&place)
+        )
+    };
+    [head].into_iter().chain(functions.iter().map(row)).collect()
 }
 
 /// What of the whole run's waits is not shown, and how to see it.
@@ -129,12 +135,15 @@ fn no_function(recording: &str, what: &str) -> Failure {
     Failure::new(Kind::NotFound, format!("there is no function {what} in {recording}")).hint(hint)
 }
 
-/// The handle of the function that is meant, by handle or by name.
+/// The handle of the function that is meant, by handle, by name, or by file and line.
 fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
     if is_handle(text) {
         return Ok(text.to_owned());
     }
-    let mut found = report.functions().named(text);
+    let mut found = match text.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?))) {
+        Some((file, line)) => report.functions_at(file, line),
+        None => report.functions().named(text),
+    };
     // What people wrote is what they ask for; of code that was copied to several places, what has a line.
     let list = &report.functions().list;
     let ways: [&dyn Fn(usize) -> bool; 2] = [&|index| list[index].whose == Whose::Program, &|index| list[index].line > 0];

@@ -64,13 +64,17 @@ fn spans_of_name(setting: &Setting, arguments: &SpanArguments, (recording, repor
     let (exact, similar) = report.names_like(name);
     let Some(exact) = exact else {
         let failure = Failure::new(Kind::NotFound, format!("there is no span called “{name}” in {recording}"));
-        let hint = if similar.is_empty() {
-            format!("{} tree {recording} shows the names", own_name())
+        let hint = if !similar.is_empty() {
+            similar_names(&similar)
+        } else if let [function, ..] = report.functions().named(name)[..] {
+            format!(
+                "there is a function {}: {} frame {}",
+                quoted(&report.functions().list[function].function),
+                own_name(),
+                Handle::Function(function)
+            )
         } else {
-            let list: Vec<String> = similar.iter().take(NAMES_SHOWN).map(|name| quoted(name)).collect();
-            let more = similar.len().saturating_sub(NAMES_SHOWN);
-            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-            format!("names like it: {}{more}", list.join(", "))
+            format!("{} tree {recording} shows the names", own_name())
         };
         return Err(failure.hint(hint).into());
     };
@@ -83,6 +87,13 @@ fn spans_of_name(setting: &Setting, arguments: &SpanArguments, (recording, repor
         Format::Text => print(&text_of_spans(&view, setting.style()))?,
     }
     Ok(None)
+}
+
+fn similar_names(names: &[&str]) -> String {
+    let list: Vec<String> = names.iter().take(NAMES_SHOWN).map(|name| quoted(name)).collect();
+    let more = names.len().saturating_sub(NAMES_SHOWN);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!("names like it: {}{more}", list.join(", "))
 }
 
 /// Names that are told where none is meant exactly.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use longpole_server::view;
 
+use super::code::function_rows;
 use super::recording::own_name;
 use crate::terminal::{self, Style, TimeUnit, count, counted, cut, duration, end_of, fit, pad, percent, range, right};
 
@@ -35,7 +36,8 @@ pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
     }
     if !view.functions.is_empty() {
         line(&mut out, "");
-        function_table(&mut out, view, style);
+        line(&mut out, &style.strong("HOT FUNCTIONS"));
+        function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| line(&mut out, row));
     } else if view.poles.is_empty() {
         line(&mut out, "");
         line(&mut out, "No long poles: no span and no process of this run has time of its own on the critical path.");
@@ -99,7 +101,8 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     }
     if !view.functions.is_empty() {
         line(&mut out, "");
-        function_table(&mut out, view, style);
+        line(&mut out, &style.strong("HOT FUNCTIONS"));
+        function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| line(&mut out, row));
     }
     if !attached.waits.is_empty() {
         line(&mut out, "");
@@ -251,7 +254,7 @@ fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
             format!("{}  {:.1} operations in flight on average, {} at the peak", style.faint("parallel"), parallel.mean, parallel.peak);
         if parallel.span_nanos > 0 {
             let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
-            let _ = write!(text, "; what waits for what allows {most:.1}");
+            let _ = write!(text, "; with CPUs for all, the order of the work would allow {most:.1}");
         }
         text
     })
@@ -416,29 +419,9 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
         let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
         let what = format!("of {} on-CPU in {} ", pole.handle, frame.handle);
         let room = terminal::WIDTH - LABEL_WIDTH - 5 - what.chars().count();
-        format!("{}{share} {what}{}", style.faint(&label), fit(&frame.function, room))
+        format!("{}{share} {what}{}", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
     });
     lines.collect()
-}
-
-/// The functions with most time in themselves, each with what share of all samples that is.
-fn function_table(out: &mut String, view: &view::SummaryView, style: Style) {
-    let unit = TimeUnit::of(view.functions.iter().map(|function| function.total_nanos).max().unwrap_or_default());
-    let handle_width = view.functions.iter().map(|function| function.handle.len()).max().unwrap_or(2);
-    let name_width = terminal::WIDTH - handle_width - 1 - 3 * 12;
-    let head = [pad("HOT FUNCTIONS", handle_width + 1 + name_width), right("self", 12), right("share", 12), right("total", 12)];
-    line(out, &style.strong(&head.concat()));
-    for function in &view.functions {
-        let text = format!(
-            "{} {}{}{}{}",
-            style.handle(&pad(&function.handle, handle_width)),
-            pad(&terminal::function_words(&function.function, function.runtime), name_width),
-            style.strong(&right(&unit.show(function.self_nanos), 12)),
-            right(&percent(function.self_nanos, view.weight_nanos), 12),
-            right(&unit.show(function.total_nanos), 12),
-        );
-        line(out, &text);
-    }
 }
 
 /// Least width of the names, so that the head of the table fits above them.

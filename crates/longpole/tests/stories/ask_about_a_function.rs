@@ -1,8 +1,8 @@
-//! Story: somebody knows the names of her own functions and of her operations, and asks about them by name.
+//! Story: somebody knows the names of her own functions and of her operations, and asks about them by name, or by file and line.
 //! Guarantees: a function that only ever waited is found, with the lines at which it waits; its source stands beside the times of its
-//! lines, and is said to be another one where it was changed since; lists name what people wrote and not what starts it; several
-//! spans of a name are answered together; a name that fits several things is answered by what fits; a program that was given as text
-//! does not fill a list.
+//! lines and below its head, and is said to be another one where it was changed since; lists name what people wrote and not what starts
+//! it; several spans of a name are answered together; a name that fits several things is answered by what fits; a program that was given
+//! as text does not fill a list.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -71,7 +71,16 @@ fn a_function_is_found_by_its_name_with_its_waits_and_its_source() {
     let lines: Vec<u64> = wait["places"].as_array().unwrap().iter().map(|place| place["line"].as_u64().unwrap()).collect();
     assert_eq!(lines, [line_of("sleep(0.3)"), line_of("sleep(0.1)")], "{frame}");
 
+    let place = format!("program.py:{}", line_of("sleep(0.1)"));
+    let at = json(longpole(&store).args(["frame", &place, "--format", "json"]));
+    assert_eq!(at["handle"], frame["handle"], "{place}");
+    let asked = longpole(&store).args(["span", "nap"]).output().unwrap();
+    let hint = format!("frame {}", frame["handle"].as_str().unwrap());
+    assert!(String::from_utf8_lossy(&asked.stderr).contains(&hint), "a function is no span: {asked:?}");
+
     let source = json(longpole(&store).args(["frame", "nap", "--source", "--format", "json"]));
+    let first = &source["lines"][0];
+    assert_eq!((first["line"].as_u64(), first["text"].as_str()), (Some(line_of("def nap")), Some("def nap(long):")), "{source}");
     assert_eq!((&source["state"], source["path"].as_str()), (&"read".into(), file.to_str()), "{source}");
     let hot = |line: &&serde_json::Value| line["waited_nanos"].as_u64().unwrap() > 0;
     let texts: Vec<&str> =
