@@ -198,7 +198,7 @@ mod grpc {
             Box::pin(async move {
                 let host = uri.host().unwrap_or_default();
                 let name = name_of(host).map_err(io::Error::other)?;
-                let bare = bare(host);
+                let bare = super::bare(host);
                 let plain = TcpStream::connect((bare, uri.port_u16().unwrap_or(PORT))).await?;
                 plain.set_nodelay(true)?;
                 Ok(TokioIo::new(connector.connect(name, plain).await?))
