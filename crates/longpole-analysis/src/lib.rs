@@ -55,6 +55,7 @@ pub mod threads;
 mod threads_of_spans;
 mod timelines;
 pub mod trace_tree;
+mod unawaited;
 pub mod usage;
 pub mod waits;
 pub mod wall_profile;

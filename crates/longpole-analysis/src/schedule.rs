@@ -21,6 +21,7 @@ use crate::engine;
 use crate::pipeline;
 use crate::resources::{self, Resources};
 use crate::trace_tree::Forest;
+use crate::unawaited::unawaited;
 
 /// "No node".
 pub(crate) const NONE: u32 = u32::MAX;
@@ -166,6 +167,10 @@ impl Schedule {
             end_host[i] = if waits_for_it { until } else { NONE };
         }
 
+        let mut unawaited = unawaited(recording, forest);
+        unawaited.retain(|&node| end_host[node] == parent[node]);
+        unawaited.iter().for_each(|&node| end_host[node] = NONE);
+
         let mut end_by_chance = vec![false; count];
         for (waiting, busy) in pipeline::waits(recording, forest, &start, &end) {
             end_host[busy] = waiting as u32;
@@ -185,7 +190,7 @@ impl Schedule {
         }
         let links = waited_for.into_iter().map(|(_, other)| other).collect();
 
-        let cover = cover(forest, &start, &end, &end_host);
+        let cover = cover(forest, &start, &end, (&end_host, &unawaited));
         let mut schedule = Schedule {
             start,
             end,
@@ -555,8 +560,8 @@ impl StartedUnder {
     }
 }
 
-/// Where the children of each node are: those of the tree, and deeper ones that outlived their parents.
-fn cover(forest: &Forest, start: &[i64], end: &[i64], end_host: &[u32]) -> Cover {
+/// Where the children of each node are that it can have waited for: those of the tree, and deeper ones that outlived their parents.
+fn cover(forest: &Forest, start: &[i64], end: &[i64], (end_host, unawaited): (&[u32], &[usize])) -> Cover {
     let mut overhanging: HashMap<u32, Vec<usize>> = HashMap::new();
     for (i, &host) in end_host.iter().enumerate().skip(1) {
         if host != NONE && forest.nodes[i].parent() != Some(host as usize) {
@@ -567,7 +572,7 @@ fn cover(forest: &Forest, start: &[i64], end: &[i64], end_host: &[u32]) -> Cover
     let mut children = Vec::new();
     for node in 0..forest.len() {
         children.clear();
-        children.extend(forest.children(node));
+        children.extend(forest.children(node).filter(|child| unawaited.binary_search(child).is_err()));
         if let Some(more) = overhanging.get(&(node as u32)) {
             children.extend_from_slice(more);
             children.sort_by_key(|&i| start[i]);

@@ -1,0 +1,175 @@
+//! Processes that nobody waited for when they ended: they ran beside the process that started them.
+//!
+//! ```text
+//! parent     ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓┤     ▓ on a CPU
+//!   helper       ├──────────────────┤                 the parent was busy: without it the parent ends when it did
+//! parent     ▓▓▓▓▓····················▓▓▓▓▓▓▓▓▓▓▓▓┤    · blocked
+//!   command      ├──────────────────┤                 its end let the parent go on
+//! ```
+//!
+//! Whoever has something below it is taken to wait for that, and the last to end would be on the critical path. Of a process the switch
+//! records tell: where no thread of the parent was blocked when the child ended, for something that the end of a child can bring about, the
+//! parent did not wait for it. Where that is not known the child is waited for, as everywhere.
+
+use std::collections::HashMap;
+
+use longpole_model::{CpuSlice, Monotonic, Recording, Wait, WaitKind};
+
+use crate::trace_tree::{Forest, NodeSource};
+
+/// A process closes its pipes before it has ended, so who reads them may run that long before.
+const CLOSED_BEFORE_NANOS: u64 = 20_000_000;
+
+/// Who was released by the end of a process has a CPU after that time, at most; who asks again and again has noticed.
+const RELEASED_WITHIN_NANOS: u64 = 60_000_000;
+
+/// Of a child that lived longer a parent that was blocked for less than this, or for less than that part of a shorter life, hardly waited.
+const WAITED_NANOS_MIN: u64 = 20_000_000;
+const WAITED_PART: u64 = 4;
+
+/// Gaps of a thread that are looked at for one end. A thread that has more of them in [`CLOSED_BEFORE_NANOS`] waits for nothing long.
+const GAPS_MAX: usize = 64;
+
+/// The nodes of processes whose parent, a process too, did not wait for their end.
+pub(crate) fn unawaited(recording: &Recording, forest: &Forest) -> Vec<usize> {
+    if recording.cpu_slices.is_empty() {
+        return Vec::new();
+    }
+    let parent_of = |node: usize| {
+        let parent = forest.nodes[node].parent()?;
+        let is_process = !matches!(forest.nodes[parent].source(), NodeSource::Span(_));
+        forest.process(recording, parent).filter(|_| is_process)
+    };
+    let children: Vec<(usize, Monotonic, u64, u32)> = (1..forest.len())
+        .filter_map(|node| {
+            let NodeSource::Process(number) = forest.nodes[node].source() else { return None };
+            let child = &recording.processes[number];
+            let end = child.end?;
+            Some((node, end, end.nanos_since(child.start), parent_of(node)?.pid))
+        })
+        .collect();
+    let mut threads: HashMap<u32, Threads<'_>> = children.iter().map(|&(.., pid)| (pid, Threads::default())).collect();
+    for slice in &recording.cpu_slices {
+        if let Some(threads) = threads.get_mut(&slice.pid) {
+            threads.of(slice.tid).slices.push(slice);
+        }
+    }
+    for wait in &recording.waits {
+        if let Some(threads) = threads.get_mut(&wait.pid) {
+            threads.of(wait.tid).waits.push(wait);
+        }
+    }
+    threads.values_mut().for_each(Threads::sort);
+    children.into_iter().filter(|&(_, end, life, pid)| threads[&pid].do_not_wait(end, life)).map(|(node, ..)| node).collect()
+}
+
+/// Those of one process.
+#[derive(Default)]
+struct Threads<'a>(HashMap<u32, ThreadRows<'a>>);
+
+/// What one thread did, by time.
+#[derive(Default)]
+struct ThreadRows<'a> {
+    slices: Vec<&'a CpuSlice>,
+    waits: Vec<&'a Wait>,
+}
+
+impl<'a> Threads<'a> {
+    fn of(&mut self, tid: u32) -> &mut ThreadRows<'a> {
+        self.0.entry(tid).or_default()
+    }
+
+    fn sort(&mut self) {
+        for rows in self.0.values_mut() {
+            rows.slices.sort_by_key(|slice| slice.start);
+            rows.waits.sort_by_key(|wait| wait.start);
+        }
+    }
+
+    /// Whether it is known of all that they did not wait for a child that ended then, after such a life.
+    fn do_not_wait(&self, end: Monotonic, life: u64) -> bool {
+        let ran_before = |rows: &&ThreadRows<'_>| rows.slices.first().is_some_and(|first| first.start <= end);
+        let mut known = self.0.values().filter(ran_before).peekable();
+        known.peek().is_some() && known.all(|rows| !rows.may_wait(end, life))
+    }
+}
+
+impl ThreadRows<'_> {
+    fn may_wait(&self, end: Monotonic, life: u64) -> bool {
+        let begun = self.slices.partition_point(|slice| slice.start <= end);
+        (0..begun).rev().take(GAPS_MAX).any(|place| {
+            let (slice, next) = (self.slices[place], self.slices.get(place + 1));
+            let (from, to) = (slice.end, next.map_or(Monotonic(u64::MAX), |next| next.start));
+            if slice.preempted || from > end || to.0.saturating_add(CLOSED_BEFORE_NANOS) < end.0 {
+                return false;
+            }
+            match self.kind_of_wait(from) {
+                Some(WaitKind::Child) => true,
+                // Whom a thread of the same process lets go on waits for that one, which has a wait of its own.
+                Some(WaitKind::Lock | WaitKind::Join | WaitKind::Disk | WaitKind::PageFault) => false,
+                Some(_) => to.0 <= end.0.saturating_add(RELEASED_WITHIN_NANOS),
+                None => to.nanos_since(from) >= WAITED_NANOS_MIN.min(life / WAITED_PART),
+            }
+        })
+    }
+
+    /// What the wait that began then was for, if it was looked at.
+    fn kind_of_wait(&self, from: Monotonic) -> Option<WaitKind> {
+        let place = self.waits.binary_search_by_key(&from, |wait| wait.start).ok()?;
+        Some(self.waits[place].kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Report;
+    use longpole_model::text;
+
+    /// Poles as `name on-path low-high`, in milliseconds.
+    #[track_caller]
+    fn check(rows: &str, expected: &[&str]) {
+        const RUN: &str = "run work 0..2000ms\nprocess helper 100..1000ms pid 2 under 1\n";
+        let report = Report::new(text::parse(&format!("{RUN}{rows}")).unwrap());
+        let millis = |nanos: i64| nanos / 1_000_000;
+        let poles = report.poles().iter().map(|pole| {
+            let zero = pole.savings.if_zero;
+            format!("{} {} {}-{}", pole.name, millis(pole.on_path_nanos), millis(zero.low_nanos), millis(zero.high_nanos))
+        });
+        assert_eq!(poles.collect::<Vec<String>>(), expected);
+    }
+
+    const BESIDE: &[&str] = &["work 2000 2000-2000"];
+    const WAITED_FOR: &[&str] = &["work 1100 2000-2000", "helper 900 900-900"];
+
+    #[test]
+    fn what_runs_beside_a_busy_parent_is_not_on_the_critical_path() {
+        check("cpu 0..2000ms pid 1 tid 1", BESIDE);
+        // It had to leave its CPU when the helper ended, and was blocked at other times.
+        check("cpu 0..400ms pid 1 tid 1\ncpu 500..990ms pid 1 tid 1 preempted\ncpu 1010..2000ms pid 1 tid 1", BESIDE);
+        // Its threads wait for each other, and for a moment for something unknown.
+        let threads = "cpu 0..100ms pid 1 tid 1\nwait 100..1900ms pid 1 tid 1 join m\ncpu 1900..2000ms pid 1 tid 1\n\
+                       cpu 100..998ms pid 1 tid 3\ncpu 1002..1900ms pid 1 tid 3";
+        check(threads, BESIDE);
+    }
+
+    #[test]
+    fn whose_end_may_have_let_the_parent_go_on_is() {
+        check("cpu 0..100ms pid 1 tid 1\ncpu 1000..2000ms pid 1 tid 1", WAITED_FOR);
+        for kind in ["child", "pipe"] {
+            check(&format!("cpu 0..100ms pid 1 tid 1\nwait 100..1001ms pid 1 tid 1 {kind} m\ncpu 1001..2000ms pid 1 tid 1"), WAITED_FOR);
+            // Its output ended before it did.
+            check(&format!("cpu 0..100ms pid 1 tid 1\nwait 100..990ms pid 1 tid 1 {kind} m\ncpu 990..2000ms pid 1 tid 1"), WAITED_FOR);
+        }
+        // For several children, of which another one is the last.
+        check("cpu 0..100ms pid 1 tid 1\nwait 100..1900ms pid 1 tid 1 child m\ncpu 1900..2000ms pid 1 tid 1", WAITED_FOR);
+        // Nobody knows what the parent did.
+        check("cpu 0..2000ms pid 2 tid 2", WAITED_FOR);
+    }
+
+    #[test]
+    fn who_goes_on_much_later_was_not_released_by_it() {
+        let on = |to: u32| format!("cpu 0..100ms pid 1 tid 1\nwait 100..{to}ms pid 1 tid 1 sleep m\ncpu {to}..2000ms pid 1 tid 1");
+        check(&on(1050), WAITED_FOR);
+        check(&on(1500), BESIDE);
+    }
+}
