@@ -9,7 +9,8 @@
 //!
 //! Whoever has something below it is taken to wait for that, and the last to end would be on the critical path. Of a process the switch
 //! records tell: where no thread of the parent was blocked when the child ended, for something that the end of a child can bring about, the
-//! parent did not wait for it. Where that is not known the child is waited for, as everywhere.
+//! parent did not wait for it. Of a process whose main thread waits for the end of another thread, that one alone counts: for it the process
+//! waits. Where nothing of this is known the child is waited for, as everywhere.
 
 use std::collections::HashMap;
 
@@ -26,6 +27,9 @@ const RELEASED_WITHIN_NANOS: u64 = 60_000_000;
 /// Of a child that lived longer a parent that was blocked for less than this, or for less than that part of a shorter life, hardly waited.
 const WAITED_NANOS_MIN: u64 = 20_000_000;
 const WAITED_PART: u64 = 4;
+
+/// Threads that wait for the end of the next one; programs of more are not seen.
+const JOINS_MAX: usize = 16;
 
 /// Gaps of a thread that are looked at for one end. A thread that has more of them in [`CLOSED_BEFORE_NANOS`] waits for nothing long.
 const GAPS_MAX: usize = 64;
@@ -60,7 +64,7 @@ pub(crate) fn unawaited(recording: &Recording, forest: &Forest) -> Vec<usize> {
         }
     }
     threads.values_mut().for_each(Threads::sort);
-    children.into_iter().filter(|&(_, end, life, pid)| threads[&pid].do_not_wait(end, life)).map(|(node, ..)| node).collect()
+    children.into_iter().filter(|&(_, end, life, pid)| threads[&pid].do_not_wait(pid, end, life)).map(|(node, ..)| node).collect()
 }
 
 /// Those of one process.
@@ -86,15 +90,32 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// Whether it is known of all that they did not wait for a child that ended then, after such a life.
-    fn do_not_wait(&self, end: Monotonic, life: u64) -> bool {
+    /// Whether it is known of all that count that they did not wait for a child that ended then, after such a life.
+    fn do_not_wait(&self, pid: u32, end: Monotonic, life: u64) -> bool {
+        if let Some(joined) = self.joined(pid, end) {
+            return !joined.may_wait(end, life);
+        }
         let ran_before = |rows: &&ThreadRows<'_>| rows.slices.first().is_some_and(|first| first.start <= end);
         let mut known = self.0.values().filter(ran_before).peekable();
         known.peek().is_some() && known.all(|rows| !rows.may_wait(end, life))
     }
+
+    /// The thread for whose end the main thread waits then, maybe by way of others.
+    fn joined(&self, pid: u32, at: Monotonic) -> Option<&ThreadRows<'a>> {
+        let next = |tid: &u32| self.0.get(tid)?.joins(at).filter(|joined| self.0.contains_key(joined));
+        let last = std::iter::successors(next(&pid), next).take(JOINS_MAX).last()?;
+        self.0.get(&last)
+    }
 }
 
 impl ThreadRows<'_> {
+    /// The thread for whose end this one waits at that moment.
+    fn joins(&self, at: Monotonic) -> Option<u32> {
+        let begun = self.waits.partition_point(|wait| wait.start <= at);
+        let wait = self.waits[..begun].last().filter(|wait| wait.kind == WaitKind::Join && wait.end > at)?;
+        wait.futex?.holder
+    }
+
     fn may_wait(&self, end: Monotonic, life: u64) -> bool {
         let begun = self.slices.partition_point(|slice| slice.start <= end);
         (0..begun).rev().take(GAPS_MAX).any(|place| {
@@ -164,6 +185,20 @@ mod tests {
         check("cpu 0..100ms pid 1 tid 1\nwait 100..1900ms pid 1 tid 1 child m\ncpu 1900..2000ms pid 1 tid 1", WAITED_FOR);
         // Nobody knows what the parent did.
         check("cpu 0..2000ms pid 2 tid 2", WAITED_FOR);
+    }
+
+    #[test]
+    fn of_threads_that_counts_whose_end_the_main_thread_waits_for() {
+        let joins = |tid: u32| {
+            format!(
+                "cpu 0..100ms pid 1 tid 1\nwait 100..1900ms pid 1 tid 1 join at 0x10 holder {tid} m\ncpu 1900..2000ms pid 1 tid 1\n\
+                 cpu 100..1900ms pid 1 tid 3\n\
+                 cpu 100..110ms pid 1 tid 4\nwait 110..1000ms pid 1 tid 4 pipe m\ncpu 1000..1001ms pid 1 tid 4"
+            )
+        };
+        check(&joins(3), BESIDE);
+        check(&joins(4), WAITED_FOR);
+        check(&joins(9), WAITED_FOR);
     }
 
     #[test]
