@@ -44,6 +44,9 @@ const BUSY_PERCENT: i64 = 60;
 /// From this share of its own time on it is said that a busy pole did not get the CPUs it could have used.
 const RUNNABLE_PERCENT: i64 = 10;
 
+/// From this share of its own time on it is said of a busy pole, too, what it waits for.
+const BESIDE_PERCENT: i64 = 15;
+
 /// Up to this share of its own time a pole is said to wait.
 const WAITING_PERCENT: i64 = 20;
 
@@ -1013,7 +1016,10 @@ impl Report {
                 Some(hot) => format!("{busy} % on-CPU{lacking}, most of it in {}", self.named_words(hot)),
                 None => format!("{busy} % on-CPU{lacking}, spread over many functions"),
             };
-            (ReasonCode::OnCpu, text)
+            // What it waits for beside that may be the better thing to mend.
+            let waits = told_wait(&states).filter(|(_, nanos)| percent_of(*nanos, own) >= BESIDE_PERCENT);
+            let beside = waits.map(|_| format!("; {}", self.off_cpu_words(pole, &states).0)).unwrap_or_default();
+            (ReasonCode::OnCpu, text + &beside)
         } else {
             let (rest, waiting) = self.off_cpu_words(pole, &states);
             named = waiting;

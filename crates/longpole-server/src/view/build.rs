@@ -201,7 +201,7 @@ impl AttachedView {
             ready_nanos,
             blocked_nanos,
             blocked_unseen_nanos,
-            waits: waits.iter().take(ATTACHED_MAX).map(|sum| WaitView::new(report, sum)).collect(),
+            waits: waits.iter().take(ATTACHED_MAX).map(|sum| WaitView::with_blockers(report, sum)).collect(),
         })
     }
 }

@@ -9,7 +9,7 @@ use super::recording::{Setting, chosen, in_order, is_handle, load, own_name, pri
 use super::span::{none_chosen, waits_section};
 use crate::args::{Format, FrameArguments, ThreadsArguments, TopArguments};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, cut, duration, fit, function_words, pad, percent, right};
+use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, cut, duration, fit, fold, function_words, pad, percent, right};
 
 /// Spans listed for a function.
 const SPANS_SHOWN: usize = 20;
@@ -130,6 +130,11 @@ pub(crate) fn frame(setting: &Setting, arguments: &FrameArguments) -> Result<()>
     }
 }
 
+fn no_line(recording: &str, file: &str, line: u32) -> Failure {
+    let hint = format!("`{} frame NAME {recording} --source` shows the lines of a function at which something was", own_name());
+    Failure::new(Kind::NotFound, format!("nothing was seen at line {line} of {file} in {recording}")).hint(hint)
+}
+
 fn no_function(recording: &str, what: &str) -> Failure {
     let hint = format!("`{} top {recording} --wall` lists functions with their handles", own_name());
     Failure::new(Kind::NotFound, format!("there is no function {what} in {recording}")).hint(hint)
@@ -140,7 +145,8 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
     if is_handle(text) {
         return Ok(text.to_owned());
     }
-    let mut found = match text.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?))) {
+    let place = text.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    let mut found = match place {
         Some((file, line)) => report.functions_at(file, line),
         None => report.functions().named(text),
     };
@@ -157,6 +163,7 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
         format!("{} {}{}", Handle::Function(index), fit(&function.function, 60), place(&function.file, function.line))
     };
     match &found[..] {
+        [] if let Some((file, line)) = place => Err(no_line(recording, file, line).into()),
         [] => Err(no_function(recording, &format!("called “{text}”")).into()),
         [one] => Ok(Handle::Function(*one).to_string()),
         several => {
@@ -403,9 +410,12 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
             right(&unit.show(blocked), 9),
             style.faint(&[kinds.join(", "), works].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; "))
         ));
-        if names_poles && !thread.waited_for.is_empty() {
-            let others: Vec<String> = thread.waited_for.iter().take(OTHERS_SHOWN).map(|other| waited_for(thread, other, unit)).collect();
-            out.push(style.faint(&format!("  {}", fit(&others.join(", "), WIDTH - 2))));
+        // What is a hundredth of the longest of them tells nothing.
+        let most = thread.waited_for.first().map_or(0, |other| other.nanos);
+        let others = thread.waited_for.iter().take(OTHERS_SHOWN).filter(|other| other.nanos.saturating_mul(100) > most);
+        let others: Vec<String> = others.map(|other| waited_for(thread, other, unit)).collect();
+        if !others.is_empty() {
+            out.extend(fold(&others.join(", "), WIDTH - 2).iter().map(|part| style.faint(&format!("  {part}"))));
         }
     }
     out

@@ -15,7 +15,7 @@ use longpole_store::Store;
 
 use super::exec;
 use super::import;
-use super::recording::{Setting, TemporaryStore, load_stored, resolve};
+use super::recording::{Setting, TemporaryStore, load_stored, own_name, resolve};
 use super::run::say;
 use super::span::not_found;
 use crate::args::{CodeArguments, ConvertArguments, ConvertTraceArguments, ExportArguments, ExportFormat, OutputArguments, ProfileOf};
@@ -82,7 +82,7 @@ pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
             Kind::Usage,
             "the environment keeps spans from being sent: OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER or the sampler",
         );
-        return Err(failure.hint("longpole doctor says which").into());
+        return Err(failure.hint(format!("{} doctor says which", own_name())).into());
     };
     for spans in recording.spans.chunks(SPANS_PER_REQUEST) {
         forward::send_once(target.clone(), spans, SEND_MAX).context("failed to send the spans")?;

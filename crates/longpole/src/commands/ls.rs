@@ -7,7 +7,7 @@ use longpole_store::prune::{self, Candidate, Policy};
 use longpole_store::{ErrorKind, RecordingState, StoreError};
 
 use super::doctor::megabytes;
-use super::recording::{Setting, print, print_json, resolve};
+use super::recording::{Setting, own_name, print, print_json, resolve};
 use super::run::now;
 use super::summary::fit_command;
 use crate::args::{Format, ListArguments, PruneArguments, RemoveArguments, TagArguments};
@@ -101,7 +101,9 @@ pub(crate) fn tag(setting: &Setting, arguments: &TagArguments) -> Result<()> {
     if arguments.remove {
         let has = store.list()?.iter().any(|recording| recording.name == name && recording.tags.contains(tag));
         if !has {
-            return Err(Failure::new(Kind::NotFound, format!("{name} has no tag {tag}")).hint("longpole ls shows them").into());
+            return Err(Failure::new(Kind::NotFound, format!("{name} has no tag {tag}"))
+                .hint(format!("{} ls shows them", own_name()))
+                .into());
         }
         store.untag(tag)?;
         return print(&format!("{name} is no longer {tag}\n"));

@@ -51,7 +51,8 @@ impl Setting {
 pub(crate) fn resolve(store: &Store, text: &str) -> Result<RecordingName> {
     store.resolve(text).and_then(|name| store.recording(name).map(|_| name)).map_err(|error| {
         let kind = if error.kind() == ErrorKind::NotFound { Kind::NotFound } else { Kind::Failed };
-        let hint = if text == "last" { "make a recording: longpole run -- CMD" } else { "longpole ls lists them" };
+        let own = own_name();
+        let hint = if text == "last" { format!("make a recording: {own} run -- CMD") } else { format!("{own} ls lists them") };
         Failure::new(kind, format!("failed to {error}")).hint(hint).into()
     })
 }

@@ -16,7 +16,7 @@ const ATTRIBUTES_SHOWN: usize = 24;
 /// The failure for a handle that names nothing.
 pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
     Failure::new(Kind::NotFound, format!("there is no span {handle} in {recording}"))
-        .hint(format!("longpole tree {recording} lists s1, s2, …; longpole poles {recording} lists p1, p2, …"))
+        .hint(format!("{own} tree {recording} lists s1, s2, …; {own} poles {recording} lists p1, p2, …", own = own_name()))
 }
 
 /// The failure for spans of which there are none.
@@ -25,7 +25,8 @@ pub(crate) fn none_chosen(recording: &str, chosen: view::Chosen<'_>) -> Failure 
         view::Chosen::Handle(handle) => not_found(recording, handle),
         view::Chosen::Name(_) | view::Chosen::Trace(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}"))
             .hint(format!(
-                "longpole tree {recording} shows the names; longpole span HANDLE {recording} --format json says the trace of a span"
+                "{own} tree {recording} shows the names; {own} span HANDLE {recording} --format json says the trace of a span",
+                own = own_name()
             )),
     }
 }
@@ -286,15 +287,16 @@ fn meanwhile_lines(waits: &[view::WaitView], on_cpu: (u64, i64), frames: &[view:
 
 /// The threads that the longest of these waits for others was for, and what each did meanwhile.
 fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
-    let Some(blocked) = waits.iter().find_map(|wait| wait.blocked_by.as_ref()) else { return Vec::new() };
+    let Some((wait, blocked)) = waits.iter().find_map(|wait| Some((wait, wait.blocked_by.as_ref()?))) else { return Vec::new() };
     let mut out = Vec::new();
     for thread in &blocked.threads {
         let name = thread.name.as_ref().map(|name| format!("{} ", fit(name, 30))).unwrap_or_default();
+        let waiting = if wait.threads > 1 { format!(" of {} threads' waits, added up", wait.threads) } else { String::new() };
         let known = if thread.evidence == "futex" { "the lock itself names it" } else { "inferred from who ran when the wait was over" };
         let known = if blocked.relation == "ends" && thread.evidence == "futex" { "the thread that is to end" } else { known };
         let did = meanwhile_lines(&thread.waits, (thread.samples, thread.weight_nanos), &thread.top_frames, style);
         let meanwhile = if did.is_empty() { "; what it did meanwhile was not seen" } else { "; meanwhile:" };
-        out.push(format!("  thread {name}(tid {}) for {}, {known}{meanwhile}", thread.tid, duration(thread.nanos)));
+        out.push(format!("  thread {name}(tid {}) for {}{waiting}, {known}{meanwhile}", thread.tid, duration(thread.nanos)));
         out.extend(did);
     }
     if let Some(one_of) = blocked.one_of {
@@ -319,7 +321,7 @@ fn blocker_title(waits: &[view::WaitView], style: Style) -> String {
 fn how_known(states: &view::StatesView) -> &'static str {
     match (states.evidence, states.exact) {
         ("journal", true) => "exact: journals of its threads, and switch records",
-        ("inferred", true) => "exact, if its process has no other work: one thread, and switch records",
+        ("inferred", true) => "exact, if its process has no other work: switch records; of several threads those count that do the work",
         ("samples", _) => "≈ an estimate, from samples and from waits that were looked at",
         _ => "incomplete: records of a journal or of switches were lost",
     }
@@ -473,7 +475,7 @@ fn text(view: &view::SpanView, style: Style) -> String {
     out.push(format!(
         "{} ({})",
         style.strong("SAVES"),
-        if savings.evidence == "declared" { "what it waited for is declared" } else { "what it waited for is inferred" }
+        if savings.evidence == "declared" { "what it waited for is declared, if anything" } else { "what it waited for is inferred" }
     ));
     if let Some((pole, saves)) = of_pole {
         out.push(format!(

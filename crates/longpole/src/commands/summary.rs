@@ -6,7 +6,7 @@ use longpole_server::view;
 
 use super::code::function_rows;
 use super::recording::own_name;
-use crate::terminal::{self, Style, TimeUnit, count, counted, cut, duration, end_of, fit, pad, percent, range, right};
+use crate::terminal::{self, Style, TimeUnit, count, counted, cut, duration, end_of, fit, fold, pad, percent, range, right};
 
 /// Poles in the answer; `longpole poles` has the rest.
 const POLES_SHOWN: usize = 6;
@@ -106,10 +106,10 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     }
     if !attached.waits.is_empty() {
         line(&mut out, "");
-        line(&mut out, &style.strong("WAITS"));
-        let unit = TimeUnit::of(attached.waits.iter().map(|wait| wait.nanos).max().unwrap_or_default());
-        let shown = attached.waits.iter().take(ATTACHED_SHOWN);
-        shown.flat_map(|wait| super::span::wait_lines(wait, unit)).for_each(|text| line(&mut out, &text));
+        let shown = &attached.waits[..attached.waits.len().min(ATTACHED_SHOWN)];
+        let mut section = super::span::waits_section(shown, style);
+        section.truncate(section.len() - 1);
+        section.iter().for_each(|text| line(&mut out, text));
     }
     if !attached.threads.is_empty() {
         line(&mut out, "");
@@ -418,8 +418,8 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
         let label = std::mem::replace(&mut label, " ".repeat(LABEL_WIDTH));
         let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
         let what = format!("of {} on-CPU in {} ", pole.handle, frame.handle);
-        let room = terminal::WIDTH - LABEL_WIDTH - 5 - what.chars().count();
-        format!("{}{share} {what}{}", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
+        let room = terminal::WIDTH - LABEL_WIDTH - 5 - what.chars().count() - " itself".len();
+        format!("{}{share} {what}{} itself", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
     });
     lines.collect()
 }
@@ -451,7 +451,7 @@ fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
         view.quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q, view.samples), terminal::WIDTH * 2)).collect();
     let more = view.quality.len().saturating_sub(QUALITY_SHOWN);
     if more > 0 {
-        texts.push(format!("{more} more (longpole show {} --format json)", view.recording));
+        texts.push(format!("{more} more ({} show {} --format json)", own_name(), view.recording));
     }
     let ranges = view.poles.iter().any(|p| p.saves_if_zero_nanos[0] != p.saves_if_zero_nanos[1]);
     if ranges {
@@ -484,24 +484,6 @@ fn quality_words(item: &view::QualityView, samples: u64) -> String {
         (n, true) => format!("{what} ×{}", count(n)),
         (n, false) => format!("{what} ×{}: {}", count(n), item.detail),
     }
-}
-
-/// Breaks a text at spaces into lines of at most `width` characters.
-fn fold(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        let used = lines[last].chars().count();
-        if used > 0 && used + 1 + word.chars().count() > width {
-            lines.push(fit(word, width));
-        } else {
-            if used > 0 {
-                lines[last].push(' ');
-            }
-            lines[last].push_str(word);
-        }
-    }
-    lines
 }
 
 fn next_line(view: &view::SummaryView, style: Style) -> String {
