@@ -145,8 +145,8 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
     if is_handle(text) {
         return Ok(text.to_owned());
     }
-    let place = text.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
-    let mut found = match place {
+    let at = text.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    let mut found = match at {
         Some((file, line)) => report.functions_at(file, line),
         None => report.functions().named(text),
     };
@@ -163,7 +163,7 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
         format!("{} {}{}", Handle::Function(index), fit(&function.function, 60), place(&function.file, function.line))
     };
     match &found[..] {
-        [] if let Some((file, line)) = place => Err(no_line(recording, file, line).into()),
+        [] if let Some((file, line)) = at => Err(no_line(recording, file, line).into()),
         [] => Err(no_function(recording, &format!("called “{text}”")).into()),
         [one] => Ok(Handle::Function(*one).to_string()),
         several => {
