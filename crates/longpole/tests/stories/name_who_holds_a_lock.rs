@@ -375,7 +375,9 @@ fn perform() {
         said("want_news", info_span!("want_news"), &mut || assert!(want_news(&news)));
         writer.join().unwrap();
 
-        let mut ender = Some(thread("ender", || drop(black_box(end_late()))));
+        let mut ender = Some(thread("ender", || {
+            black_box(end_late());
+        }));
         said("want_end", info_span!("want_end"), &mut || assert!(want_end(ender.take().unwrap())));
     });
 }

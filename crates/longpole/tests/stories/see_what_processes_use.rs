@@ -1,7 +1,8 @@
 //! Story: somebody's build or script, without any OpenTelemetry, is slow or eats the machine's memory, and they want to know who.
 //! Guarantees: each process is there with its end, its CPU time, its peak of memory and the bytes that it read and wrote itself, within
 //! a few percent of what the program did by construction; one that grows all the time is named in the answer; a run without spans is
-//! answered by its processes and their functions; the same holds for a plain user; what may not be seen is said, and is not zero.
+//! answered by its processes and their functions; a process that ran beside the work and that nobody waited for is not what to fix; the
+//! same holds for a plain user; what may not be seen is said, and is not zero.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -10,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::see_the_code::can_sample;
 use crate::support::{Sandbox, json, longpole, plain_user, role, skip};
 
 /// Tells a role of this binary what to do, and where it may write.
@@ -64,6 +66,18 @@ fn crunch() {
     crunch_numbers(millis.to_str().unwrap().parse::<u64>().unwrap() * 1_000_000);
 }
 
+/// Works for a second beside a helper that ends long before, then waits for another one; played by a process of its own.
+#[test]
+fn work_beside_a_helper() {
+    if std::env::var_os(PLAY).is_none() {
+        return;
+    }
+    let mut helper = Command::new("sleep").arg("0.6").spawn().unwrap();
+    crunch_numbers(1_000_000_000);
+    helper.wait().unwrap();
+    assert!(Command::new("env").args(["sleep", "0.4"]).status().unwrap().success());
+}
+
 /// A shell that runs a role as a child and ends badly after it.
 fn shell_of(function: &str) -> Vec<String> {
     let script = "\"$@\" > /dev/null; sh -c 'exit 3'; exit 7";
@@ -86,7 +100,7 @@ fn check_growth(answer: &str, ask: &dyn Fn(&[&str]) -> Command) {
     let name = grower["name"].as_str().unwrap();
     // The rest is the test binary itself: its code and its own data.
     let peak = figure(grower, "peak_resident_bytes");
-    assert!(peak >= GROWN && peak < GROWN + 25e6, "{peak} of {GROWN}: {grower}");
+    assert!((GROWN..GROWN + 25e6).contains(&peak), "{peak} of {GROWN}: {grower}");
     assert!(within(figure(grower, "written_bytes"), GROWN, 0.02), "{grower}");
     assert!(grower["cpu_nanos"].as_f64().unwrap() > 0.95 * (STEPS as f64) * STEP_NANOS as f64, "{grower}");
     let (from, to) = (grower["usage"]["grows"]["from_bytes"].as_f64().unwrap(), grower["usage"]["grows"]["to_bytes"].as_f64().unwrap());
@@ -170,6 +184,25 @@ fn a_program_without_spans_is_answered_by_its_functions() {
     let process = &only["processes"][0];
     assert_eq!((only["processes"].as_array().unwrap().len(), process["exit"]["code"].as_u64()), (1, Some(0)), "{only}");
     assert!(within(process["cpu_nanos"].as_f64().unwrap(), 400e6, 0.25), "{process}");
+}
+
+#[test]
+fn a_helper_that_ran_beside_the_work_is_not_what_to_fix() {
+    let story = "a helper that ran beside the work is not what to fix";
+    if !can_sample(story) {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let command = role("see_what_processes_use::work_beside_a_helper");
+    let run = longpole(&store).args(["run", "--"]).args(command).env(PLAY, "1").stdin(Stdio::null()).output().unwrap();
+    let answer = String::from_utf8(run.stderr).unwrap();
+    assert!(run.status.success(), "{answer}");
+    let view = json(longpole(&store).args(["poles", "--limit", "0", "--format", "json"]));
+    let poles = view["poles"].as_array().unwrap();
+    let saved: f64 = poles.iter().filter(|pole| pole["name"] == "sleep").map(|pole| pole["saves_if_zero_nanos"][1].as_f64().unwrap()).sum();
+    // Of the two only the one that was waited for: 0.4 s, and neither 0.6 nor 1.0.
+    assert!((0.35e9..0.5e9).contains(&saved), "{saved}: {answer}");
 }
 
 /// A program that closes itself to everybody but root, works, and ends.
