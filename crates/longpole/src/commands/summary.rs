@@ -254,7 +254,7 @@ fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
             format!("{}  {:.1} operations in flight on average, {} at the peak", style.faint("parallel"), parallel.mean, parallel.peak);
         if parallel.span_nanos > 0 {
             let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
-            let _ = write!(text, "; its order would allow {most:.1} on any machine");
+            let _ = write!(text, "; what waits for what would allow {most:.1}");
         }
         text
     })
