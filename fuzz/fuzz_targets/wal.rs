@@ -1,4 +1,5 @@
-//! The log of a recording: replayed and put together.
+//! The log of a recording: replayed and put together. SQLite is linked, which defines a name twice that the sanitizer finds: run it with
+//! `ASAN_OPTIONS=detect_odr_violation=0`.
 #![no_main]
 
 #[path = "../../crates/longpole-store/tests/log/oracle.rs"]
