@@ -98,7 +98,7 @@ fn limit_of(view: &Value, answer: &str, resource: &str) -> String {
     );
     // A command that is to be copied is as long as it is.
     let fits = |line: &&str| line.chars().count() <= 100 || line.contains(" --store ");
-    assert!(lines.iter().all(|line| fits(line)), "a line is too long:\n{answer}");
+    assert!(lines.iter().all(fits), "a line is too long:\n{answer}");
     name.to_owned()
 }
 
