@@ -3,6 +3,7 @@
 //! The command line and the server print the same numbers because both ask here. Nodes, poles and functions are indices;
 //! [`Handle`] spells them for people: `s1` is node 0, `p1` the first pole, `f1` the function with the largest total.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
@@ -43,6 +44,9 @@ const BUSY_PERCENT: i64 = 60;
 
 /// From this share of its own time on it is said that a busy pole did not get the CPUs it could have used.
 const RUNNABLE_PERCENT: i64 = 10;
+
+/// Samples in which it is looked for what threads begin with; those that wait are known by their waits.
+const ENTRY_SAMPLES_MAX: usize = 1 << 20;
 
 /// From this share of its own time on it is said of a busy pole, too, what it waits for.
 const BESIDE_PERCENT: i64 = 15;
@@ -402,6 +406,8 @@ pub struct Report {
     figures: OnceLock<Vec<ProcessFigures>>,
     servers: OnceLock<Servers>,
     blockers: OnceLock<Blockers>,
+    /// The function that each thread begins with, by process and thread.
+    entries: OnceLock<HashMap<(u32, u32), usize>>,
     path_states: States,
     in_flight: InFlight,
     deployment: Option<DeploymentTime>,
@@ -465,6 +471,7 @@ impl Report {
             figures: OnceLock::new(),
             servers: OnceLock::new(),
             blockers: OnceLock::new(),
+            entries: OnceLock::new(),
             path_states: States::default(),
             in_flight,
             deployment: None,
@@ -1211,12 +1218,30 @@ impl Report {
         (samples, self.sums_of_waits(waits.into_iter(), |parts| parts.iter().map(|part| part.nanos).sum()))
     }
 
-    /// What a thread is called, where that is not what its process is called.
+    /// What a thread is called, where that is not what its process is called; else the function that it begins with.
     fn thread_name(&self, pid: u32, tid: u32) -> Option<&str> {
         let thread = self.recording.threads.iter().rev().find(|thread| (thread.pid, thread.tid) == (pid, tid))?;
         let process = self.recording.processes.iter().rev().find(|process| process.pid == pid);
         let is_own = !thread.name.is_empty() && process.is_none_or(|process| process.name != thread.name);
-        is_own.then_some(thread.name.as_str())
+        if is_own { Some(&thread.name) } else { self.entry_function(pid, tid) }
+    }
+
+    /// The outermost function of the program's own of a thread that is not the main one: what was given to be run in it. `None` where it
+    /// was never seen in one.
+    pub fn entry_function(&self, pid: u32, tid: u32) -> Option<&str> {
+        let entries = self.entries.get_or_init(|| {
+            let mut entries: HashMap<(u32, u32), usize> = HashMap::new();
+            let waits = self.recording.waits.iter().filter_map(|wait| Some((wait.pid, wait.tid, wait.stack?)));
+            let samples = self.recording.samples.iter().take(ENTRY_SAMPLES_MAX).map(|sample| (sample.pid, sample.tid, sample.stack));
+            for (pid, tid, stack) in waits.chain(samples).filter(|(pid, tid, _)| pid != tid) {
+                if let Entry::Vacant(unknown) = entries.entry((pid, tid)) {
+                    let mut functions = self.functions.of_stack(&self.recording, stack).rev();
+                    functions.find(|&function| self.functions.list[function].whose == Whose::Program).map(|entry| unknown.insert(entry));
+                }
+            }
+            entries
+        });
+        entries.get(&(pid, tid)).map(|&function| self.functions.list[function].function.as_str())
     }
 
     /// When it was, from the start of the run.

@@ -881,6 +881,8 @@ pub struct ThreadView {
     pub tid: u32,
     /// What the thread is called.
     pub name: String,
+    /// The outermost function of the program's own in it, where it is not the main thread.
+    pub entry: Option<String>,
     /// How long it lived.
     pub nanos: i64,
     /// On a CPU.
@@ -910,7 +912,7 @@ pub struct ThreadView {
 pub struct WaitedForView {
     /// The thread.
     pub tid: u32,
-    /// What it is called, where it has a name of its own.
+    /// What it is called, where it has a name of its own; else the function that it begins with.
     pub name: Option<String>,
     /// `holds` (the lock), `ends` (was to), `wakes` (no lock was held).
     pub relation: &'static str,

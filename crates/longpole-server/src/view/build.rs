@@ -754,6 +754,7 @@ fn thread_views(report: &Report) -> Vec<ThreadView> {
             process: programs.get(&thread.pid).map_or_else(String::new, |name| (*name).to_owned()),
             tid: thread.tid,
             name: thread.name.clone(),
+            entry: report.entry_function(thread.pid, thread.tid).map(str::to_owned),
             nanos: nanos(life.nanos),
             on_cpu_nanos: nanos(life.on_cpu_nanos),
             ready_nanos: nanos(life.ready_nanos),

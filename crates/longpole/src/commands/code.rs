@@ -382,10 +382,10 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
         right("blocked", 9)
     ))];
     for thread in threads.iter().filter(|thread| limit == 0 || thread.rank < limit) {
-        let name = if thread.name == thread.process || thread.name.is_empty() {
-            thread.process.clone()
-        } else {
-            format!("{} › {}", thread.process, thread.name)
+        let own = Some(&thread.name).filter(|name| !name.is_empty() && **name != thread.process);
+        let name = match own.or(thread.entry.as_ref()) {
+            Some(name) => format!("{} › {name}", thread.process),
+            None => thread.process.clone(),
         };
         let blocked = thread.blocked_nanos.sum() + thread.blocked_unseen_nanos;
         let mut kinds: Vec<String> = thread
