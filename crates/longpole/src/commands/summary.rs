@@ -35,9 +35,7 @@ pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
         line(&mut out, &text);
     }
     if !view.functions.is_empty() {
-        line(&mut out, "");
-        line(&mut out, &style.strong("HOT FUNCTIONS"));
-        function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| line(&mut out, row));
+        function_table(&mut out, view, style);
     } else if view.poles.is_empty() {
         line(&mut out, "");
         line(&mut out, "No long poles: no span and no process of this run has time of its own on the critical path.");
@@ -100,15 +98,14 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
         line(&mut out, &text);
     }
     if !view.functions.is_empty() {
-        line(&mut out, "");
-        line(&mut out, &style.strong("HOT FUNCTIONS"));
-        function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| line(&mut out, row));
+        function_table(&mut out, view, style);
     }
     if !attached.waits.is_empty() {
         line(&mut out, "");
         let shown = &attached.waits[..attached.waits.len().min(ATTACHED_SHOWN)];
         let mut section = super::span::waits_section(shown, style);
-        section.truncate(section.len() - 1);
+        // The empty line behind it comes with what follows.
+        section.pop();
         section.iter().for_each(|text| line(&mut out, text));
     }
     if !attached.threads.is_empty() {
@@ -422,6 +419,13 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
         format!("{}{share} {what}{} itself", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
     });
     lines.collect()
+}
+
+/// The functions with most time in themselves, below an empty line.
+fn function_table(out: &mut String, view: &view::SummaryView, style: Style) {
+    line(out, "");
+    line(out, &style.strong("HOT FUNCTIONS"));
+    function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| line(out, row));
 }
 
 /// Least width of the names, so that the head of the table fits above them.
