@@ -7,6 +7,8 @@
 //! The walk itself is framehop's: call frame information of `.eh_frame` where a binary has it, frame pointers where not.
 //! No file is opened here and no memory of another process is read.
 
+mod aligned;
+
 use std::fmt;
 use std::io::{Read, Seek};
 use std::ops::Range;
@@ -18,7 +20,7 @@ use framehop::{CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocate
 use gimli::UnwindSection as _;
 use longpole_model::{AbsAddr, CodeAddress, MappingId, VirtOffset};
 use object::elf::{self, PF_X};
-use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
+use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use object::{Architecture, BinaryFormat, RelocationFlags, RelocationTarget, SectionKind, SegmentFlags, SymbolIndex};
 
 use crate::python::{PythonSymbols, Version};
@@ -45,6 +47,8 @@ const CHANGES_PER_CACHE: u64 = 60_000;
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 type Bytes = Arc<[u8]>;
+type EndianSlice<'b> = gimli::EndianSlice<'b, gimli::LittleEndian>;
+type EhFrame<'b> = gimli::EhFrame<EndianSlice<'b>>;
 
 /// Why a binary is of no use for unwinding, as a lower-case fragment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +89,10 @@ pub struct Binary {
     /// Where handlers of signals return to, by the addresses the file states: the code that asks the kernel to go on where
     /// the signal came.
     signal_returns: Vec<Range<u64>>,
+    /// Functions that align the stack and keep in a register where it was.
+    aligned: Vec<Range<u64>>,
+    /// What is called before all else and at the end: two pieces of code that are written by hand, without unwind information.
+    init: [Range<u64>; 2],
     /// Where the program starts: code that nothing calls.
     entry: u64,
     python: Option<PythonSymbols>,
@@ -103,12 +111,21 @@ impl fmt::Debug for Binary {
 impl Binary {
     /// Where the function begins that holds this address, by the addresses the file states.
     fn function_start(&self, address: u64) -> Option<u64> {
+        self.entry_of(address, |_, _, entry| Some(entry.initial_address()))
+    }
+
+    /// Takes from the entry of the unwind information that covers this address what is wanted of it.
+    fn entry_of<T>(
+        &self,
+        address: u64,
+        take: impl FnOnce(&EhFrame<'_>, &gimli::BaseAddresses, &gimli::FrameDescriptionEntry<EndianSlice<'_>>) -> Option<T>,
+    ) -> Option<T> {
         let (table, frames) = (self.eh_frame_hdr.as_ref()?, self.eh_frame.as_ref()?);
         let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(table.addresses.start).set_eh_frame(frames.addresses.start);
         let parsed = gimli::EhFrameHdr::new(&table.bytes, gimli::LittleEndian).parse(&bases, 8).ok()?;
-        let section = gimli::EhFrame::new(&frames.bytes, gimli::LittleEndian);
-        let entry = parsed.table()?.fde_for_address(&section, &bases, address, gimli::EhFrame::cie_from_offset).ok()?;
-        Some(entry.initial_address())
+        let section = EhFrame::new(&frames.bytes, gimli::LittleEndian);
+        let entry = parsed.table()?.fde_for_address(&section, &bases, address, EhFrame::cie_from_offset).ok()?;
+        take(&section, &bases, &entry)
     }
 
     /// Reads headers, build id and unwind sections; only those ranges of the file are read.
@@ -160,6 +177,8 @@ impl Binary {
             got: range(".got"),
             eh_frame_hdr: section(".eh_frame_hdr"),
             signal_returns: eh_frame.as_ref().map(signal_returns).unwrap_or_default(),
+            aligned: eh_frame.as_ref().map(|section| aligned::functions(&file, section)).unwrap_or_default(),
+            init: [".init", ".fini"].map(|name| range(name).unwrap_or_default()),
             entry: file.entry(),
             python: python_symbols(&file),
             thread_context: thread_variable(&file),
@@ -268,11 +287,11 @@ fn signal_returns(eh_frame: &Section) -> Vec<Range<u64>> {
         return found;
     }
     let bases = gimli::BaseAddresses::default().set_eh_frame(eh_frame.addresses.start);
-    let section = gimli::EhFrame::new(&eh_frame.bytes, gimli::LittleEndian);
+    let section = EhFrame::new(&eh_frame.bytes, gimli::LittleEndian);
     let mut entries = section.entries(&bases);
     while let Ok(Some(entry)) = entries.next() {
         let gimli::CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(entry) = partial.parse(gimli::EhFrame::cie_from_offset) else { continue };
+        let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { continue };
         if entry.cie().is_signal_trampoline() && found.len() < SIGNAL_RETURNS_MAX {
             found.push(entry.initial_address()..entry.end_address());
         }
@@ -319,7 +338,7 @@ fn python_symbols<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>) 
 }
 
 /// Whether the table of names holds this one: a look at its bytes, which is faster than going through the symbols.
-fn has_dynamic_name<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>, name: &str) -> bool {
+fn has_dynamic_name<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, name: &str) -> bool {
     let section = file.section_by_name(".dynstr").filter(|names| names.size() <= NAMES_BYTES_MAX);
     let Some(names) = section.and_then(|section| section.data().ok()) else { return false };
     let wanted = name.as_bytes();
@@ -509,7 +528,7 @@ impl AddressSpace {
 
     /// Where an address lies. Give the address to look up, not a return address.
     pub fn locate(&self, address: AbsAddr) -> Place {
-        self.region(address).map_or(Place::Unknown, |region| region.place(address))
+        place(self.region(address), address)
     }
 
     fn region(&self, address: AbsAddr) -> Option<&Region> {
@@ -528,27 +547,29 @@ impl Region {
 
     /// Where the function begins that holds this address, as the unwind information has it.
     fn function_start(&self, address: AbsAddr) -> Option<u64> {
-        let Code::Mapped { binary: Some(binary), .. } = &self.code else { return None };
-        Some(binary.function_start(address.0.wrapping_sub(self.bias))?.wrapping_add(self.bias))
+        Some(self.binary()?.function_start(address.0.wrapping_sub(self.bias))?.wrapping_add(self.bias))
     }
 
     /// Whether this is where the kernel started the program or its loader, so that there is no caller.
     fn is_entry(&self, address: AbsAddr) -> bool {
-        match &self.code {
-            Code::Mapped { binary: Some(binary), .. } => {
-                address.0.wrapping_sub(self.bias).wrapping_sub(binary.entry) < ENTRY_BYTES && binary.entry != 0
-            }
-            Code::Mapped { binary: None, .. } | Code::Anonymous => false,
-        }
+        let stated = address.0.wrapping_sub(self.bias);
+        self.binary().is_some_and(|binary| stated.wrapping_sub(binary.entry) < ENTRY_BYTES && binary.entry != 0)
     }
 
     fn is_signal_return(&self, address: AbsAddr) -> bool {
+        let stated = address.0.wrapping_sub(self.bias);
+        self.binary().is_some_and(|binary| binary.signal_returns.iter().any(|range| range.contains(&stated)))
+    }
+
+    fn is_init(&self, address: AbsAddr) -> bool {
+        let stated = address.0.wrapping_sub(self.bias);
+        self.binary().is_some_and(|binary| binary.init.iter().any(|range| range.contains(&stated)))
+    }
+
+    fn binary(&self) -> Option<&Binary> {
         match &self.code {
-            Code::Mapped { binary: Some(binary), .. } => {
-                let stated = address.0.wrapping_sub(self.bias);
-                binary.signal_returns.iter().any(|range| range.contains(&stated))
-            }
-            Code::Mapped { binary: None, .. } | Code::Anonymous => false,
+            Code::Mapped { binary, .. } => binary.as_deref(),
+            Code::Anonymous => None,
         }
     }
 }
@@ -564,6 +585,8 @@ pub struct Registers {
     pub fp: u64,
     /// Link register; 0 on machines without one.
     pub lr: u64,
+    /// rbx, in which few functions keep where the stack was before they aligned it; 0 on other machines, and where it is not known.
+    pub bx: u64,
 }
 
 /// One entry of an unwound stack.
@@ -709,7 +732,7 @@ impl StackWalker {
         mut read: impl FnMut(u64, &mut [u8]) -> bool,
     ) -> StackEnd {
         let asked = stack.len() as u32;
-        let registers = |fp| Registers { ip, sp, fp, lr: 0 };
+        let registers = |fp| Registers { ip, sp, fp, ..Registers::default() };
         let mut end = self.walk(space, &registers(NO_FRAME_POINTER), stack, asked, frames);
         let Some(innermost) = frames.last().copied().filter(|_| end != StackEnd::Root) else { return end };
         let mut candidates: Vec<(bool, u64)> = frame_pointers(space, sp, stack)
@@ -802,12 +825,35 @@ fn walk(
     let mut native = native_registers(space, registers);
     let mut at = FrameAddress::from_instruction_pointer(registers.ip);
     let leaf = AbsAddr(registers.ip);
-    frames.push(Frame { address: CodeAddress::Instruction(leaf), place: space.locate(leaf), sp: registers.sp });
+    let mut region = space.region(leaf);
+    frames.push(Frame { address: CodeAddress::Instruction(leaf), place: place(region, leaf), sp: registers.sp });
+    // While the kernel takes back what a handler interrupted, the instruction pointer is behind the call.
+    let behind_call = AbsAddr(leaf.0.saturating_sub(1));
+    let mut returns_from_signal = region.is_some_and(|region| region.is_signal_return(leaf) || region.is_signal_return(behind_call));
     loop {
+        if returns_from_signal {
+            let Some(interrupted) = interrupted_registers(native.sp(), &mut read) else {
+                return StackEnd::Deeper { copied_bytes: asked_bytes };
+            };
+            let ip = AbsAddr(interrupted.ip);
+            region = space.region(ip);
+            frames.push(Frame { address: CodeAddress::Instruction(ip), place: place(region, ip), sp: interrupted.sp });
+            let copied = registers.sp..registers.sp.saturating_add(stack.len() as u64);
+            if !copied.contains(&interrupted.sp) {
+                return StackEnd::OtherStack;
+            }
+            native = native_registers(space, &interrupted);
+            at = FrameAddress::from_instruction_pointer(interrupted.ip);
+        }
         let before = native;
-        let caller = match space.unwinder.unwind_frame(at, &mut native, cache, &mut read) {
+        let aligned = aligned::caller(space, region, (frames, frame_pointer(&native)), registers, &mut read);
+        let unwound = match &aligned {
+            Some(_) => Ok(None),
+            None => space.unwinder.unwind_frame(at, &mut native, cache, &mut read),
+        };
+        let caller = match unwound {
             Ok(Some(caller)) => caller,
-            Ok(None) | Err(_) if let Some(caller) = beyond_trampoline(space, frames, &before, &mut read) => {
+            Ok(None) | Err(_) if let Some(caller) = aligned.or_else(|| beyond_word(space, (region, frames), &before, &mut read)) => {
                 native = native_registers(space, &caller);
                 caller.ip
             }
@@ -817,17 +863,18 @@ fn walk(
         };
         let mut address = CodeAddress::Return(AbsAddr(caller));
         let mut caller = caller;
-        let mut region = space.region(address.for_lookup());
+        let of = std::mem::replace(&mut region, space.region(address.for_lookup()));
         // framehop takes a function without unwind information for one that has saved nothing yet, if it is the innermost.
         if region.is_none()
-            && let Some(linked) = by_frame_pointer(space, &before, &mut read)
+            && let Some(linked) =
+                beyond_word(space, (of, frames), &before, &mut read).or_else(|| by_frame_pointer(space, &before, &mut read))
         {
             native = native_registers(space, &linked);
             caller = linked.ip;
             address = CodeAddress::Return(AbsAddr(caller));
             region = space.region(address.for_lookup());
         }
-        let Some(region) = region else {
+        let Some(known) = region else {
             if is_entry(space, frames) {
                 return StackEnd::Root;
             }
@@ -837,25 +884,31 @@ fn walk(
         if frames.len() + 1 >= FRAMES_MAX {
             return StackEnd::TooMany;
         }
-        frames.push(Frame { address, place: region.place(address.for_lookup()), sp: native.sp() });
+        returns_from_signal = known.is_signal_return(address.for_lookup());
+        if returns_from_signal {
+            // Nobody has called it: the kernel has a handler return to its first instruction.
+            address = CodeAddress::Instruction(AbsAddr(caller));
+        }
+        frames.push(Frame { address, place: known.place(address.for_lookup()), sp: native.sp() });
         at = match FrameAddress::from_return_address(caller) {
             Some(next) => next,
             None => return StackEnd::Root,
         };
-        if region.is_signal_return(address.for_lookup()) {
-            let Some(interrupted) = interrupted_registers(native.sp(), &mut read) else {
-                return StackEnd::Deeper { copied_bytes: asked_bytes };
-            };
-            let ip = AbsAddr(interrupted.ip);
-            frames.push(Frame { address: CodeAddress::Instruction(ip), place: space.locate(ip), sp: interrupted.sp });
-            let copied = registers.sp..registers.sp.saturating_add(stack.len() as u64);
-            if !copied.contains(&interrupted.sp) {
-                return StackEnd::OtherStack;
-            }
-            native = native_registers(space, &interrupted);
-            at = FrameAddress::from_instruction_pointer(interrupted.ip);
-        }
     }
+}
+
+fn place(region: Option<&Region>, address: AbsAddr) -> Place {
+    region.map_or(Place::Unknown, |region| region.place(address))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn frame_pointer(native: &framehop::UnwindRegsNative) -> u64 {
+    native.bp()
+}
+
+#[cfg(target_arch = "aarch64")]
+fn frame_pointer(native: &framehop::UnwindRegsNative) -> u64 {
+    native.fp()
 }
 
 /// The caller by the frame pointer, where that leads to a saved one and a return address into code.
@@ -864,41 +917,39 @@ fn by_frame_pointer(
     native: &framehop::UnwindRegsNative,
     read: &mut impl FnMut(u64) -> Result<u64, ()>,
 ) -> Option<Registers> {
-    #[cfg(target_arch = "x86_64")]
-    let fp = native.bp();
-    #[cfg(target_arch = "aarch64")]
-    let fp = native.fp();
+    let fp = frame_pointer(native);
     if fp < native.sp() || !fp.is_multiple_of(8) {
         return None;
     }
     let (saved, ip) = (read(fp).ok()?, read(fp.checked_add(8)?).ok()?);
     space.region(AbsAddr(ip.checked_sub(1)?))?;
-    Some(Registers { ip, sp: fp.checked_add(16)?, fp: saved, lr: 0 })
+    Some(Registers { ip, sp: fp.checked_add(16)?, fp: saved, ..Registers::default() })
 }
 
-/// The caller of a piece of code that was made at run time, has no frame pointer and only calls on: CPython has one for each
-/// function when it is asked to help perf. It lowers the stack pointer by a word, calls, and returns. What gives it away is a
-/// return address where it then must be.
+/// The caller of a piece of code without unwind information that lowers the stack pointer by a word, calls on, and returns. What gives
+/// it away is a return address where it then must be. There are two of the kind: what a binary has in `.init` and `.fini`, and code that
+/// was made at run time and has no frame pointer: CPython has one for each function when it is asked to help perf.
 #[cfg(target_arch = "x86_64")]
-fn beyond_trampoline(
+fn beyond_word(
     space: &AddressSpace,
-    frames: &[Frame],
+    (region, frames): (Option<&Region>, &[Frame]),
     native: &framehop::UnwindRegsNative,
     read: &mut impl FnMut(u64) -> Result<u64, ()>,
 ) -> Option<Registers> {
-    let is_called = frames.len() > 1 && frames.last().is_some_and(|frame| frame.place == Place::Anonymous);
-    if !is_called {
+    let last = frames.last()?;
+    let is_trampoline = frames.len() > 1 && last.place == Place::Anonymous;
+    if !is_trampoline && !region.is_some_and(|region| region.is_init(last.address.for_lookup())) {
         return None;
     }
     let ip = read(native.sp().checked_add(8)?).ok()?;
     let is_code = matches!(space.region(AbsAddr(ip.checked_sub(1)?))?.code, Code::Mapped { .. });
-    is_code.then_some(Registers { ip, sp: native.sp().checked_add(16)?, fp: native.bp(), lr: 0 })
+    is_code.then_some(Registers { ip, sp: native.sp().checked_add(16)?, fp: native.bp(), ..Registers::default() })
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn beyond_trampoline(
+fn beyond_word(
     _space: &AddressSpace,
-    _frames: &[Frame],
+    _of: (Option<&Region>, &[Frame]),
     _native: &framehop::UnwindRegsNative,
     _read: &mut impl FnMut(u64) -> Result<u64, ()>,
 ) -> Option<Registers> {
@@ -913,7 +964,7 @@ fn is_entry(space: &AddressSpace, frames: &[Frame]) -> bool {
 /// whose machine context starts at byte 40 (r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip).
 fn interrupted_registers(sp: u64, read: &mut impl FnMut(u64) -> Result<u64, ()>) -> Option<Registers> {
     let mut saved = |offset: u64| read(sp.checked_add(offset)?).ok();
-    Some(Registers { ip: saved(168)?, sp: saved(160)?, fp: saved(120)?, lr: 0 })
+    Some(Registers { ip: saved(168)?, sp: saved(160)?, fp: saved(120)?, bx: saved(128)?, lr: 0 })
 }
 
 fn end_of_error(error: framehop::Error, sp: u64, copied: usize, asked_bytes: u32) -> StackEnd {
@@ -994,7 +1045,7 @@ mod tests {
         let mut space = AddressSpace::new();
         space.map(AbsAddr(0x40_0000)..AbsAddr(0x50_0000), 0, Code::Anonymous);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let registers = Registers { ip: 0x40_1000, sp: SP, fp: SP + 16, lr: 0 };
+        let registers = Registers { ip: 0x40_1000, sp: SP, fp: SP + 16, ..Registers::default() };
         let mut frames = Vec::new();
         let end = StackWalker::new().walk(&space, &registers, &bytes, asked_bytes, &mut frames);
         let addresses = frames.iter().map(|f| match f.address {
@@ -1037,7 +1088,7 @@ mod tests {
         let walk = |saved_fp: u64| {
             let words = [1, 2, saved_fp, 0x40_2000, 7, 0x41_3000, 3, 4, 0, 0x41_4000];
             let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
-            let registers = Registers { ip: 0x42_0000, sp: SP, fp: SP + 16, lr: 0 };
+            let registers = Registers { ip: 0x42_0000, sp: SP, fp: SP + 16, ..Registers::default() };
             let mut frames = Vec::new();
             let end = StackWalker::new().walk(&space, &registers, &bytes, 80, &mut frames);
             let places: Vec<u64> = frames.iter().map(|frame| frame.address.for_lookup().0).collect();
@@ -1096,7 +1147,8 @@ mod tests {
                 let code = Code::Mapped { mapping: MappingId(0), binary: Some(Arc::new(binary)) };
                 space.map(AbsAddr(0x40_0000)..AbsAddr(0x50_0000), random() % 0x10_0000, code);
                 for _ in 0..20 {
-                    let registers = Registers { ip: 0x40_0000 + random() % 0x10_0000, sp: SP, fp: SP + random() % 5000, lr: 0x40_0010 };
+                    let (ip, fp, bx) = (0x40_0000 + random() % 0x10_0000, SP + random() % 5000, SP + random() % 5000);
+                    let registers = Registers { ip, sp: SP, fp, lr: 0x40_0010, bx };
                     walker.walk(&space, &registers, &stack, 4096, &mut frames);
                     assert!(frames.len() <= FRAMES_MAX);
                 }

@@ -29,6 +29,7 @@ mod register {
     pub(super) const SP: u64 = 7;
     pub(super) const IP: u64 = 8;
     pub(super) const LR: Option<u64> = None;
+    pub(super) const BX: Option<u64> = Some(1);
     /// rbx, rbp, r12 to r15.
     pub(super) const KEPT: [u64; 6] = [1, 6, 20, 21, 22, 23];
 }
@@ -38,6 +39,7 @@ mod register {
     pub(super) const SP: u64 = 31;
     pub(super) const IP: u64 = 32;
     pub(super) const LR: Option<u64> = Some(30);
+    pub(super) const BX: Option<u64> = None;
     /// x19 to x29.
     pub(super) const KEPT: [u64; 11] = [19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29];
 }
@@ -439,6 +441,7 @@ impl<'a> RawRecord<'a> {
                         sp: regs.get(register::SP)?,
                         fp: regs.get(register::FP)?,
                         lr: register::LR.map_or(Some(0), |number| regs.get(number))?,
+                        bx: register::BX.and_then(|number| regs.get(number)).unwrap_or(0),
                     })
                 });
                 let (stack, stack_room) = match sample.user_stack {

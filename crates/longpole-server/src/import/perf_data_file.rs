@@ -58,8 +58,9 @@ const PERF_MAP_BYTES_MAX: u64 = 256 << 20;
 /// Most mappings with code of one program: Linux allows it so many of all kinds, unless it is told to allow more.
 const MAPS_MAX: u32 = 65_530;
 
-/// Numbers of registers as perf counts them: frame pointer, stack pointer, instruction pointer, link register.
-const REGISTERS: (u32, u32, u32, Option<u32>) = if cfg!(target_arch = "aarch64") { (29, 31, 32, Some(30)) } else { (6, 7, 8, None) };
+/// Numbers of registers as perf counts them: frame pointer, stack pointer, instruction pointer, link register, rbx.
+const REGISTERS: (u32, u32, u32, Option<u32>, Option<u32>) =
+    if cfg!(target_arch = "aarch64") { (29, 31, 32, Some(30), None) } else { (6, 7, 8, None, Some(1)) };
 
 /// The recording that such a file holds. `written` is when the file was: the end of the recording, where it does not say that itself.
 pub(super) fn recording<R: Read + Seek>(path: &Path, input: R, written: Timestamp) -> Result<Recording, FileError> {
@@ -457,9 +458,9 @@ impl Import {
             } else if !self.same_machine {
                 Some(Cut::OtherMachine)
             } else {
-                let (fp, sp, ip, lr) = REGISTERS;
+                let (fp, sp, ip, lr, bx) = REGISTERS;
                 let get = |number| registers.get(number).unwrap_or(0);
-                let registers = Registers { ip: get(ip), sp: get(sp), fp: get(fp), lr: lr.map_or(0, get) };
+                let registers = Registers { ip: get(ip), sp: get(sp), fp: get(fp), lr: lr.map_or(0, get), bx: bx.map_or(0, get) };
                 let asked = self.events[sample.event].stack_bytes;
                 let end = self.walker.walk(&space, &registers, sample.stack, asked, &mut self.frames);
                 spots.extend(self.frames.iter().map(|frame| match frame.place {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::see_the_code::{Samples, ask, can_sample, of_runtime, rows, the_shares_are_right, took};
+use crate::see_the_code::{Entry, Samples, ask, can_sample, of_runtime, rows, the_shares_are_right, took};
 use crate::support::{Sandbox, json, longpole, skip};
 
 /// Burns CPU in functions with known names and says what each took by the clock of its thread.
@@ -117,6 +117,61 @@ double in_library(double seconds) {
     return cpu() - start;
 }
 "#;
+
+/// Has functions found at their first call, and takes signals, most of the time.
+const BY_HAND: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+static double cpu(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+__attribute__((noinline)) double bind_all(char *binder, double seconds) {
+    double start = cpu();
+    while (cpu() < start + seconds) {
+        void *loaded = dlopen(binder, RTLD_LAZY | RTLD_LOCAL);
+        int (*call_all)(void) = loaded ? dlsym(loaded, "call_all") : NULL;
+        if (!call_all || call_all() == 0 || dlclose(loaded)) return -1;
+    }
+    return cpu() - start;
+}
+
+static volatile sig_atomic_t taken;
+static void take(int number) { taken = number; }
+
+__attribute__((noinline)) double signal_itself(double seconds) {
+    double start = cpu();
+    while (cpu() < start + seconds)
+        for (int i = 0; i < 500; i++) raise(SIGUSR1);
+    return cpu() - start;
+}
+
+int main(int argc, char **argv) {
+    signal(SIGUSR1, take);
+    /* What calls this is bound at its first use too. */
+    printf("bind_all %f\n", bind_all(argv[1], 0.6));
+    printf("signal_itself %f\n", signal_itself(0.4));
+    return 0;
+}
+"#;
+
+/// A library with many functions, and one that calls each of them.
+fn many_functions_and_their_caller() -> (String, String) {
+    use std::fmt::Write as _;
+    let (mut many, mut calls, mut declared) = (String::new(), "0".to_owned(), String::new());
+    for number in 1..3000 {
+        writeln!(many, "int f{number}(void) {{ return {number}; }}").unwrap();
+        writeln!(declared, "int f{number}(void);").unwrap();
+        write!(calls, " + f{number}()").unwrap();
+    }
+    (many, format!("{declared}int call_all(void) {{ return {calls}; }}\n"))
+}
 
 /// Compiles; `None` where there is no such compiler.
 fn compiled(sandbox: &Sandbox, compiler: &str, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
@@ -252,4 +307,34 @@ fn many_and_short_threads_and_processes_are_all_there() {
         let tolerance = 5.0 * expected.sqrt() + expected * 0.05;
         assert!((found - expected).abs() <= tolerance, "{what}: {found} samples in {function}, {expected} expected\n{}", samples.dump());
     }
+}
+
+#[test]
+fn what_has_its_frame_laid_out_by_hand_is_seen_through() {
+    const STORY: &str = "what_has_its_frame_laid_out_by_hand_is_seen_through";
+    if !can_sample(STORY) {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let (many, caller) = many_functions_and_their_caller();
+    let Some(many) = compiled(&sandbox, "cc", "many.so", &many, &["-shared", "-fPIC", "-fomit-frame-pointer"]) else {
+        return skip(STORY, "there is no cc");
+    };
+    let lazy = ["-shared", "-fPIC", "-fplt", "-Wl,-z,lazy,--no-as-needed", "-fomit-frame-pointer", many.to_str().unwrap()];
+    let binder = compiled(&sandbox, "cc", "binder.so", &caller, &lazy).unwrap();
+    let program = compiled(&sandbox, "cc", "by_hand", BY_HAND, &["-ldl", "-fomit-frame-pointer"]).unwrap();
+    let store = sandbox.path("store");
+    let took = recorded(&store, &program, &[binder.to_str().unwrap()]);
+    let samples = Samples::of(ask(&store));
+    stacks_go_up_to_main(&samples, &took, "by hand");
+    let resolves = |stack: &[Entry]| of_runtime(stack, "").windows(2).any(|pair| pair[0].function == "call_all" && is_resolver(pair[1]));
+    assert!(samples.with(resolves) >= 100, "{}", samples.dump());
+    let cut = samples.with(|stack| stack.iter().any(|entry| entry.kind == "cut"));
+    assert!(cut <= 1, "{cut} are cut off\n{}", samples.dump());
+}
+
+/// Whether this is what the loader has called in place of a function that it has not bound yet.
+fn is_resolver(entry: &Entry) -> bool {
+    entry.function.starts_with("_dl_runtime_resolve")
+        || Path::new(&entry.binary).file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-"))
 }

@@ -110,7 +110,7 @@ fn lines_of(program: &str, function: &str) -> std::ops::RangeInclusive<u64> {
 /// One entry of a stack.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    kind: String,
+    pub(crate) kind: String,
     runtime: String,
     /// Path of its binary.
     pub(crate) binary: String,

@@ -111,6 +111,12 @@ fn quality<'a>(summary: &'a Value, code: &str) -> Option<&'a str> {
     summary["quality"].as_array().unwrap().iter().find(|note| note["code"] == code)?["detail"].as_str()
 }
 
+/// How often a thing was missing.
+fn count(summary: &Value, code: &str) -> u64 {
+    let notes = summary["quality"].as_array().unwrap().iter().filter(|note| note["code"] == code);
+    notes.map(|note| note["count"].as_u64().unwrap()).sum()
+}
+
 #[test]
 fn the_kernel_is_seen_below_the_function_that_called_it() {
     let story = "the_kernel_is_seen_below_the_function_that_called_it";
@@ -119,8 +125,8 @@ fn the_kernel_is_seen_below_the_function_that_called_it() {
     let store = sandbox.path("store");
     let (stdout, summary) = record(&mut longpole(&store), &sandbox.path("summary"), &program);
     assert_eq!((&summary["mode"], quality(&summary, "kernel_time")), (&Value::from("perf"), None), "{summary}");
-    let unwind_failed = quality(&summary, "stacks_unwind_failed");
-    assert_eq!(unwind_failed, None, "{summary}");
+    let unwind_failed = count(&summary, "stacks_unwind_failed");
+    assert!(unwind_failed <= summary["samples"].as_u64().unwrap() / 100, "{summary}");
     let stacks = stacks(|query| json(longpole(&store).args(["sql", query, "--format", "json"])));
     let (seen, counted) = (weight(&stacks, in_kernel), counted(&stdout));
     assert!((seen - counted).abs() < 0.15 * counted + 0.03, "the kernel counted {counted} s, samples say {seen} s");
