@@ -22,7 +22,7 @@ use crate::sys::perf::{Ready, WaitSet, block_signals_of_this_thread, monotonic_n
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
 /// What gathers before the other side is woken, if nothing of it is urgent: batches, or their bytes.
-const BATCHES_GATHERED: usize = 4;
+const BATCHES_GATHERED: usize = 2;
 const BYTES_GATHERED: usize = 1 << 20;
 
 /// A buffer larger than this is not used again: one burst must not be paid for until the end.
@@ -31,6 +31,11 @@ const BUFFER_BYTES_KEPT: usize = 1 << 20;
 /// How long a wait may last while records come: bounds how late what lies in a ring that is not full enough to wake is seen. Who
 /// falls asleep is to be looked at before it wakes.
 const WAIT_BUSY_MILLIS: i32 = 5;
+
+/// How long it may last where records come and nobody has fallen asleep for a while: whoever does next is seen a little later, and
+/// programs that only work are disturbed half as often.
+const WAIT_CALM_MILLIS: i32 = 10;
+const CALM_AFTER_NANOS: u64 = 100_000_000;
 
 /// How long a wait may last while nothing comes: this part of the time since the last records, within these bounds.
 const WAIT_IDLE_PART: u64 = 4;
@@ -188,11 +193,14 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
     let mut owed = false;
     let mut is_urgent = false;
     let mut last_records = monotonic_nanos();
+    let mut last_urgent = last_records;
     loop {
-        let idle_millis = (monotonic_nanos() - last_records) / 1_000_000;
+        let now = monotonic_nanos();
+        let idle_millis = (now - last_records) / 1_000_000;
+        let busy_millis = if now - last_urgent < CALM_AFTER_NANOS { WAIT_BUSY_MILLIS } else { WAIT_CALM_MILLIS };
         let patience = (idle_millis / WAIT_IDLE_PART).min(WAIT_IDLE_MILLIS_MAX) as i32;
         let patience = patience.min(journals.as_ref().and_then(Journals::patience_millis).unwrap_or(i32::MAX));
-        set.wait(if owed { WAIT_BUSY_MILLIS } else { patience.max(WAIT_BUSY_MILLIS) });
+        set.wait(if owed { busy_millis } else { patience.max(busy_millis) });
         batch.is_last = set.ready(0) != Ready::No;
         let mut called = None;
         for (place, stream) in streams.iter().enumerate() {
@@ -220,6 +228,9 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
         let has_records = !batch.bytes.is_empty();
         if has_records {
             last_records = batch.before;
+        }
+        if is_urgent {
+            last_urgent = batch.before;
         }
         // What was urgent is dealt with once it is known to be complete.
         batch.is_urgent = was_urgent || is_urgent;

@@ -26,8 +26,8 @@ const ENDED_MAX: usize = 4_096;
 /// Most bytes of a command line that are kept.
 const ARGUMENTS_BYTES_MAX: u64 = 64 << 10;
 
-/// How long a process may take to lay out its arguments after its exec.
-const EXEC_PATIENCE_NANOS: u64 = 50_000_000;
+/// How long a process may take to lay out its arguments after its exec: a busy machine lets it wait in the middle of that.
+const EXEC_PATIENCE_NANOS: u64 = 1_000_000_000;
 
 /// One thread that lives.
 pub(crate) struct Thread {

@@ -894,9 +894,13 @@ impl Processor {
 
     /// What the thread had published, as the copied stack tells: by our SDK, else by another one.
     fn context(&mut self, (pid, tid, time): (u32, u32, u64), sample: &SampleRecord<'_>) -> Found {
+        let may_publish = self.tree.space(pid).is_none_or(|space| space.may_publish_context());
         let thread = self.tree.thread(pid, tid, time, &mut self.out);
         let (Some(thread), Some(registers)) = (thread, sample.registers) else { return Found::Context(ContextRecord::Absent) };
-        let own = span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint);
+        let own = match may_publish {
+            true => span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint),
+            false => ContextRecord::Absent,
+        };
         self.or_of_another((pid, tid, time), own, sample.stack, registers.sp)
     }
 

@@ -10,9 +10,6 @@
 
 use longpole_model::{ContextRecord, SpanId, TraceId};
 
-/// First bytes of a record.
-const MAGIC: [u8; 16] = [0x9c, 0x4c, 0x4f, 0x4e, 0x47, 0x50, 0x4f, 0x4c, 0x45, 0x2d, 0x43, 0x54, 0x58, 0x31, 0xf3, 0xa7];
-
 /// The layout this reader knows.
 const VERSION: u32 = 1;
 
@@ -38,7 +35,7 @@ pub fn find(dump: &[u8], sp: u64, tid: u32, hint: &mut Option<u64>) -> ContextRe
     let Some(aligned) = dump.get(first..) else { return ContextRecord::Absent };
     let (lines, _) = aligned.as_chunks::<ALIGNMENT>();
     // As one number each, a line is compared at once: most samples have no record, and all of their bytes are looked at.
-    let magic = u128::from_ne_bytes(MAGIC);
+    let magic = u128::from_ne_bytes(ContextRecord::MAGIC);
     for (i, _) in lines.iter().enumerate().filter(|(_, line)| u128::from_ne_bytes(**line) == magic) {
         let at = first + i * ALIGNMENT;
         if let Some(found) = read(dump, at, tid) {
@@ -52,7 +49,7 @@ pub fn find(dump: &[u8], sp: u64, tid: u32, hint: &mut Option<u64>) -> ContextRe
 /// What the record at this place says; `None` where none of this thread and version lies there whole.
 fn read(dump: &[u8], at: usize, tid: u32) -> Option<ContextRecord> {
     let record = dump.get(at..)?.first_chunk::<RECORD_BYTES>()?;
-    if record[..16] != MAGIC || word(record, 16) != VERSION || word(record, 20) != tid {
+    if record[..16] != ContextRecord::MAGIC || word(record, 16) != VERSION || word(record, 20) != tid {
         return None;
     }
     // The low bit of the sequence, whichever end of the eight bytes it is in.
@@ -151,7 +148,7 @@ mod tests {
             let mut dump = dump;
             if planted && at < dump.len() {
                 let end = dump.len().min(at + 16);
-                dump[at..end].copy_from_slice(&MAGIC[..end - at]);
+                dump[at..end].copy_from_slice(&ContextRecord::MAGIC[..end - at]);
             }
             let mut hint = hint;
             find(&dump, sp, 4711, &mut hint);

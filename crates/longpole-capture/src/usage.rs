@@ -3,10 +3,10 @@
 //! ```text
 //! fork   exec                                                         exit            reaped
 //!  |------|--r--r--r--r---r----r-----r-------r--------r- … ------r-----|-- r (no memory) --|
-//!         0  1  2  3  4   5    6     8       10 ms             each 64th of its age        how it ended
+//!         0  1  2  3  4   5    6     8       10 ms             each 32nd of its age        how it ended
 //! ```
-//! Nothing tells of growing memory, so it has to be asked for. What is kept grows with the logarithm of a process's life (600
-//! readings in the first hour, 200 more in a day), the kernel's own record of the peak catches what lies between two readings, and a
+//! Nothing tells of growing memory, so it has to be asked for. What is kept grows with the logarithm of a process's life (300
+//! readings in the first hour, 100 more in a day), the kernel's own record of the peak catches what lies between two readings, and a
 //! process that did not run is not read. All readings together may take a 200th of one CPU.
 //!
 //! How a process ended is its parent's to know; since Linux 6.15 the kernel also tells everybody who has a descriptor of it, once it is
@@ -27,11 +27,11 @@ const MILLI: u64 = 1_000_000;
 const FORK_PATIENCE_NANOS: u64 = 20 * MILLI;
 
 /// Longest pause while a process is young, and the part of its age that it is then.
-const YOUNG_PAUSE_MAX_NANOS: u64 = 20 * MILLI;
+const YOUNG_PAUSE_MAX_NANOS: u64 = 50 * MILLI;
 const YOUNG_PART: u64 = 4;
 
 /// Later a pause is this part of its age.
-const OLD_PART: u64 = 64;
+const OLD_PART: u64 = 32;
 
 /// Readings take this part of one CPU at most.
 const CPU_PART: i64 = 200;
@@ -358,7 +358,7 @@ mod tests {
             count
         };
         let second = 1_000 * MILLI;
-        assert_eq!([10 * MILLI, second, 60 * second, 3_600 * second, 86_400 * second].map(readings), [8, 63, 325, 589, 794]);
+        assert_eq!([10 * MILLI, second, 60 * second, 3_600 * second, 86_400 * second].map(readings), [8, 37, 167, 300, 403]);
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub enum ContextRecord {
     },
 }
 
+impl ContextRecord {
+    /// First bytes of a record.
+    pub const MAGIC: [u8; 16] = *b"\x9cLONGPOLE-CTX1\xf3\xa7";
+}
+
 /// A stretch in which one span, or none, was the current one of a thread, as the thread's journal says: exact. The stretches of a
 /// thread follow each other without a gap as long as its journal is whole; where there is none, nothing is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

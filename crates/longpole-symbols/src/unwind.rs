@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use framehop::{CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module, Unwinder as _, UnwinderNative};
 use gimli::UnwindSection as _;
-use longpole_model::{AbsAddr, CodeAddress, MappingId, VirtOffset};
+use longpole_model::{AbsAddr, CodeAddress, ContextRecord, MappingId, VirtOffset};
 use object::elf::{self, PF_X};
 use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use object::{Architecture, BinaryFormat, RelocationFlags, RelocationTarget, SectionKind, SegmentFlags, SymbolIndex};
@@ -97,6 +97,7 @@ pub struct Binary {
     entry: u64,
     python: Option<PythonSymbols>,
     thread_context: Option<ThreadVariable>,
+    may_publish_context: bool,
     // The last module made of this binary. A binary that is not position independent lies at the same addresses in every
     // process; then its index (for those without `.eh_frame_hdr`) is built once.
     last_module: Mutex<Option<Module<Bytes>>>,
@@ -182,6 +183,7 @@ impl Binary {
             entry: file.entry(),
             python: python_symbols(&file),
             thread_context: thread_variable(&file),
+            may_publish_context: may_publish_context(&file),
             eh_frame,
             debug_frame,
             last_module: Mutex::new(None),
@@ -201,6 +203,11 @@ impl Binary {
     /// Where each thread has the variable of OpenTelemetry's thread context, if the binary defines it.
     pub fn thread_context(&self) -> Option<&ThreadVariable> {
         self.thread_context.as_ref()
+    }
+
+    /// Whether a thread may have a context record because of this binary.
+    pub fn may_publish_context(&self) -> bool {
+        self.may_publish_context
     }
 
     /// Where in the process an address that the file states lies, by a mapping that starts at `start` with the byte of the file at
@@ -359,6 +366,19 @@ pub struct ThreadVariable {
     pub word: Option<u64>,
 }
 
+/// Largest initial image of thread-local storage that is looked through.
+const THREAD_IMAGE_BYTES_MAX: u64 = 1 << 20;
+
+/// Whether the storage that each thread is given begins with a context record in it, as `docs/formats/span-context.md` asks for.
+fn may_publish_context<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> bool {
+    let holds = |section: object::Section<'d, '_, R>| {
+        let is_large = section.size() > THREAD_IMAGE_BYTES_MAX;
+        is_large || section.data().is_ok_and(|image| image.windows(ContextRecord::MAGIC.len()).any(|bytes| bytes == ContextRecord::MAGIC))
+    };
+    // One without a table of sections does not say.
+    file.sections().next().is_none() || file.sections().filter(|section| section.kind() == SectionKind::Tls).any(holds)
+}
+
 fn thread_variable<'d>(file: &object::File<'d, &'d ReadCache<impl Read + Seek>>) -> Option<ThreadVariable> {
     if !has_dynamic_name(file, THREAD_CONTEXT) {
         return None;
@@ -451,13 +471,14 @@ pub enum Place {
 pub struct AddressSpace {
     /// Sorted by start, disjoint.
     regions: Vec<Region>,
+    may_publish_context: bool,
     unwinder: UnwinderNative<Bytes, MayAllocateDuringUnwind>,
 }
 
 impl Default for AddressSpace {
     fn default() -> Self {
         CHANGES.fetch_add(1, Ordering::Relaxed);
-        AddressSpace { regions: Vec::new(), unwinder: UnwinderNative::new() }
+        AddressSpace { regions: Vec::new(), may_publish_context: false, unwinder: UnwinderNative::new() }
     }
 }
 
@@ -518,12 +539,21 @@ impl AddressSpace {
     }
 
     fn insert(&mut self, region: Region) {
+        self.may_publish_context |= match &region.code {
+            Code::Mapped { binary, .. } => binary.as_ref().is_none_or(|binary| binary.may_publish_context),
+            Code::Anonymous => false,
+        };
         let at = self.regions.partition_point(|r| r.range.start < region.range.start);
         if let Code::Mapped { binary: Some(binary), .. } = &region.code {
             self.unwinder.add_module(binary.module(region.range.clone(), region.bias));
             CHANGES.fetch_add(1, Ordering::Relaxed);
         }
         self.regions.insert(at, region);
+    }
+
+    /// Whether threads may have a context record: a binary has said so, or one could not be read.
+    pub fn may_publish_context(&self) -> bool {
+        self.may_publish_context
     }
 
     /// Where an address lies. Give the address to look up, not a return address.

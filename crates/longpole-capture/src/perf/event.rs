@@ -263,7 +263,7 @@ fn open_with(
 ) -> Result<Vec<Stream>, Failure> {
     let mut streams = Vec::with_capacity(2 * cpus.len());
     for &cpu in cpus {
-        let wakeup_bytes = sampler_pages * page_bytes() / 4;
+        let wakeup_bytes = sampler_pages * page_bytes() * 3 / 8;
         let sampler = loop {
             let error = match open_event(&sampler_attribute(wanted, wakeup_bytes), target.first(), cpu) {
                 Ok(event) => break Some(event),

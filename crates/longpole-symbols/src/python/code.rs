@@ -22,6 +22,9 @@ const LINES_BYTES_MAX: u64 = 1 << 20;
 /// Most bytes of the instructions of one code object.
 const INSTRUCTIONS_BYTES_MAX: u64 = 16 << 20;
 
+/// How often what should be the first code object may be something else before the layout is held to be another one.
+const STRANGE_MAX: u32 = 20;
+
 /// Number of a code object among those of its interpreter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeId(pub u32);
@@ -64,6 +67,8 @@ pub struct Codes {
     list: Vec<Arc<Code>>,
     /// `PyCode_Type`, once one of its objects was seen.
     code_type: Option<u64>,
+    /// How often the first one was none.
+    strange: u32,
 }
 
 impl Codes {
@@ -125,7 +130,13 @@ impl Codes {
                 let name = copies.word(memory, kind.wrapping_add(layout.type_name))?;
                 let is_code = copies.get(memory, name, 5)? == b"code\0";
                 self.code_type = is_code.then_some(kind);
-                if is_code { Ok(()) } else { Err(Trouble::UnknownLayout(layout.version)) }
+                self.strange += u32::from(!is_code);
+                match is_code {
+                    true => Ok(()),
+                    // Something else has taken the place of a frame meanwhile.
+                    false if self.strange < STRANGE_MAX => Err(Trouble::Torn),
+                    false => Err(Trouble::UnknownLayout(layout.version)),
+                }
             }
         }
     }

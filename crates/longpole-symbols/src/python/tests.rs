@@ -299,8 +299,12 @@ fn objects_of_another_build_are_not_taken_for_code() {
     let at = image.bytes.windows(5).position(|bytes| bytes == b"code\0").unwrap();
     image.bytes[at] = b'm';
     let mut interpreter = Interpreter::attach(&image, BASE, Version::three(11)).unwrap();
-    let outcome = shown(&mut interpreter, &mut Codes::default(), &image);
-    assert_eq!(outcome, Err(Trouble::UnknownLayout(Version::three(11))));
+    let mut codes = Codes::default();
+    let mut look = || shown(&mut interpreter, &mut codes, &image);
+    // Once or twice it may be a frame whose place something else has taken.
+    assert_eq!(look(), Err(Trouble::Torn));
+    let last = (0..30).map(|_| look()).find(|outcome| *outcome != Err(Trouble::Torn));
+    assert_eq!(last, Some(Err(Trouble::UnknownLayout(Version::three(11)))));
 }
 
 #[test]
