@@ -1,8 +1,8 @@
 //! Functions of the kernel: where it was when a thread was sampled, and what its functions are called.
 //!
-//! The kernel's call chain comes with the sample, as addresses. Their names stand in `/proc/kallsyms`, which takes some 50 ms of a CPU to
-//! read: it is read once, at the end of the recording or when it has lasted a while, and never while a short command runs. Until then
-//! a function is told by its address, and its name follows.
+//! The kernel's call chain comes with the sample, as addresses. Their names stand in a long list, which is read at the end of the recording
+//! or when it has lasted a while, and never while a short command runs. Until then a function is told by its address, and its name
+//! follows.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,14 +10,9 @@ use std::io::Read;
 use longpole_model::{AbsAddr, Loss, LossKind, Runtime, WaitKind};
 use longpole_symbols::kernel::KernelSymbols;
 
+use crate::kernel_list::{KernelList, LIST};
 use crate::perf::record::KernelChain;
 use crate::stacks::{Cut, Name, NumberMap, Out, ProgramId, Spot, Stacks};
-
-/// Where a kernel tells its symbols.
-const LIST: &str = "/proc/kallsyms";
-
-/// Most bytes of the list: that of a kernel with every driver loaded has 15 MB.
-const LIST_BYTES_MAX: u64 = 256 << 20;
 
 /// What is called a function whose name is not known.
 const NAMELESS: &str = "[kernel]";
@@ -48,6 +43,9 @@ enum Hidden {
 /// The kernel under the programs of a recording.
 pub(crate) struct Kernel {
     names: Names,
+    list: KernelList,
+    /// Whether the names are those of a copy, which lacks what has come since it was made.
+    is_copy: bool,
     /// Entries of a chain beyond which the kernel does not tell.
     depth_max: usize,
     known: NumberMap<u64, Spot>,
@@ -56,8 +54,8 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub(crate) fn new(depth_max: usize) -> Kernel {
-        Kernel { names: Names::Unread, depth_max, known: NumberMap::default(), nameless: 0 }
+    pub(crate) fn new(depth_max: usize, list: KernelList) -> Kernel {
+        Kernel { names: Names::Unread, list, is_copy: false, depth_max, known: NumberMap::default(), nameless: 0 }
     }
 
     /// Finds out whether names are hidden: by the first line, so that it costs nothing.
@@ -92,18 +90,32 @@ impl Kernel {
     }
 
     fn spot(&mut self, address: u64, stacks: &mut Stacks) -> Spot {
-        let Names::Read(symbols) = &self.names else {
+        if !matches!(self.names, Names::Read(_)) {
             return Spot::Unmapped { program: PROGRAM, address: AbsAddr(address) };
-        };
+        }
+        self.read(&[address]);
+        let Names::Read(symbols) = &self.names else { return stacks.name(name(NAMELESS)) };
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
         *self.known.entry(address).or_insert_with(|| stacks.name(name(symbols.name(address).unwrap_or(NAMELESS))))
     }
 
-    fn read(&mut self) {
-        if let Names::Unread = self.names {
-            self.names = match read_list() {
+    /// Sees to it that names are read, those of these addresses among them.
+    fn read(&mut self, addresses: &[u64]) {
+        if let Names::Unread = self.names
+            && let Some(copy) = self.list.copy()
+        {
+            (self.names, self.is_copy) = (Names::Read(copy), true);
+        }
+        let lacks = match &self.names {
+            Names::Unread => true,
+            Names::Read(symbols) => self.is_copy && addresses.iter().any(|address| symbols.name(*address).is_none()),
+            Names::Hidden(_) => false,
+        };
+        if lacks {
+            self.is_copy = false;
+            self.names = match self.list.read() {
                 Some(symbols) if !symbols.is_empty() => Names::Read(symbols),
                 Some(_) => Names::Hidden(Hidden::Zeros),
                 None => Names::Hidden(Hidden::NoList),
@@ -113,7 +125,7 @@ impl Kernel {
 
     /// What a thread waits for that left its CPU here, and the system call it is in.
     pub(crate) fn wait(&mut self, chain: &[u64]) -> (WaitKind, String) {
-        self.read();
+        self.read(chain);
         let Names::Read(symbols) = &self.names else { return (WaitKind::Other, String::new()) };
         let names: Vec<&str> = chain.iter().filter_map(|address| symbols.name(*address)).collect();
         let call = names.iter().find_map(|name| CALLS.iter().find_map(|prefix| name.strip_prefix(prefix)));
@@ -122,10 +134,11 @@ impl Kernel {
 
     /// Names what was told by address, if there is such.
     pub(crate) fn name(&mut self, stacks: &mut Stacks, out: &mut Out) {
-        if stacks.unmapped(PROGRAM).is_empty() {
+        let addresses = stacks.unmapped(PROGRAM);
+        if addresses.is_empty() {
             return;
         }
-        self.read();
+        self.read(&addresses);
         let of = |address: AbsAddr| match &self.names {
             Names::Read(symbols) => symbols.name(address.0).unwrap_or(NAMELESS),
             Names::Unread | Names::Hidden(_) => NAMELESS,
@@ -195,15 +208,9 @@ fn name(function: &str) -> Name {
     Name { runtime: Runtime::Kernel, function: function.to_owned(), file: String::new(), line: 0 }
 }
 
-fn read_list() -> Option<KernelSymbols> {
-    let mut bytes = Vec::new();
-    File::open(LIST).ok()?.take(LIST_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Some(KernelSymbols::parse(&bytes))
-}
-
 /// Whether names of the kernel's functions can be read; if not, what hides them.
 pub fn can_name_functions() -> Result<(), &'static str> {
-    let mut kernel = Kernel::new(usize::MAX);
+    let mut kernel = Kernel::new(usize::MAX, KernelList::default());
     kernel.probe();
     match kernel.names {
         Names::Hidden(Hidden::Zeros) => Err("kernel.kptr_restrict hides them from who has not CAP_SYSLOG"),

@@ -19,6 +19,7 @@ pub mod jit_names;
 pub mod journal;
 pub mod journals;
 mod kernel;
+mod kernel_list;
 mod living;
 mod maps;
 pub mod otel;

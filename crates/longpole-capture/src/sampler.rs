@@ -31,6 +31,7 @@ use crate::jit::Jit;
 use crate::journals::Journals;
 use crate::kernel::Kernel;
 pub use crate::kernel::can_name_functions;
+use crate::kernel_list::KernelList;
 use crate::living::{self, Living, MappedCode};
 use crate::maps::Binaries;
 pub use crate::maps::OpenBinary;
@@ -174,7 +175,7 @@ impl Recorder {
         before: impl FnOnce(&mut Processor),
     ) -> Result<Recorder, Refused> {
         let handover = Arc::new(Handover::default());
-        let mut processor = Processor::new(pid, options.clock, 0, options.remove_perf_maps, Out::new(sink));
+        let mut processor = Processor::new(pid, options.clock, 0, options, Out::new(sink));
         processor.tree.sees_switches = false;
         processor.anchor();
         before(&mut processor);
@@ -205,7 +206,7 @@ impl Recorder {
         let (stopped, stop) = std::io::pipe()
             .map_err(|_| Refused { reason: "too many open files".to_owned(), remedy: "raise the limit: ulimit -n 4096".to_owned() })?;
         let handover = Arc::new(Handover::default());
-        let mut processor = Processor::new(pid, clock, rate_hz, options.remove_perf_maps, Out::new(sink));
+        let mut processor = Processor::new(pid, clock, rate_hz, options, Out::new(sink));
         processor.deeper = deeper;
         let mode = match kernel {
             Ok(()) => {
@@ -420,7 +421,7 @@ struct Processor {
 }
 
 impl Processor {
-    fn new(root: u32, clock: SampleClock, rate_hz: u32, remove_perf_maps: bool, out: Out) -> Processor {
+    fn new(root: u32, clock: SampleClock, rate_hz: u32, options: &Options, out: Out) -> Processor {
         Processor {
             out,
             tree: ProcessTree::new(root),
@@ -428,9 +429,9 @@ impl Processor {
             stacks: Stacks::default(),
             walker: StackWalker::new(),
             pythons: Pythons::new(),
-            jit: Jit::new(remove_perf_maps),
+            jit: Jit::new(options.remove_perf_maps),
             published: Published::default(),
-            kernel: Kernel::new(chain_depth_max()),
+            kernel: Kernel::new(chain_depth_max(), KernelList::new(options.cache.clone())),
             stats: Stats::default(),
             losses: Losses::default(),
             torn: NumberMap::default(),

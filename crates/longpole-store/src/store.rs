@@ -111,6 +111,11 @@ impl Store {
         Ok(Store { root, catalog: Arc::new(catalog) })
     }
 
+    /// Where what is slow to find out may be kept. Nobody misses it when it is gone.
+    pub fn cache(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+
     /// Begins a recording. It is seen by others from now on, and taken for dead when the writer is dropped unsealed.
     pub fn create(&self, run: &Run) -> Result<RecordingWriter, StoreError> {
         let (name, directory, lock, wal) =

@@ -37,7 +37,63 @@ struct Function {
     name: (u32, u16),
 }
 
+/// What [`KernelSymbols::to_bytes`] begins with; the last byte is the version.
+const MAGIC: [u8; 8] = *b"LPKERNL\x01";
+
+/// Bytes of a function in what [`KernelSymbols::to_bytes`] makes.
+const ENTRY_BYTES: usize = 16;
+
+/// Modules, as the kernel calls them, whose functions come and go while it runs.
+const PASSING: [&str; 3] = [" [bpf]", " [__builtin__ftrace]", " [__builtin__kprobes]"];
+
 impl KernelSymbols {
+    /// All that stay as long as the kernel runs, to be read again by [`from_bytes`](Self::from_bytes) of the same longpole.
+    ///
+    /// Little-endian: magic; how many functions (u64); of each its start (u64), where its name starts (u32) and how long it is (u16),
+    /// two zeroes; the names.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let (mut entries, mut names, mut count) = (Vec::new(), String::new(), 0u64);
+        for function in &self.functions {
+            let name = self.text(*function).unwrap_or_default();
+            if PASSING.iter().any(|module| name.ends_with(module)) {
+                continue;
+            }
+            entries.extend(function.start.to_le_bytes());
+            // The names are no longer than before.
+            entries.extend((names.len() as u32).to_le_bytes());
+            entries.extend(function.name.1.to_le_bytes());
+            entries.extend([0; 2]);
+            names.push_str(name);
+            count += 1;
+        }
+        [&MAGIC[..], &count.to_le_bytes(), &entries, names.as_bytes()].concat()
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) made; `None` where it is something else, or damaged.
+    pub fn from_bytes(bytes: Vec<u8>) -> Option<KernelSymbols> {
+        let (count, rest) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<8>()?;
+        let count = usize::try_from(u64::from_le_bytes(*count)).ok().filter(|count| *count <= FUNCTIONS_MAX)?;
+        let (entries, names) = rest.split_at_checked(count.checked_mul(ENTRY_BYTES)?)?;
+        let names = String::from_utf8(names.to_vec()).ok()?;
+        let mut functions: Vec<Function> = Vec::with_capacity(count);
+        for entry in entries.as_chunks::<ENTRY_BYTES>().0 {
+            let (start, rest) = entry.split_first_chunk::<8>()?;
+            let (at, rest) = rest.split_first_chunk::<4>()?;
+            let (length, _) = rest.split_first_chunk::<2>()?;
+            let function = Function { start: u64::from_le_bytes(*start), name: (u32::from_le_bytes(*at), u16::from_le_bytes(*length)) };
+            if functions.last().is_some_and(|last| last.start >= function.start) {
+                return None;
+            }
+            functions.push(function);
+        }
+        Some(KernelSymbols { functions, names })
+    }
+
+    fn text(&self, function: Function) -> Option<&str> {
+        let (at, bytes) = function.name;
+        self.names.get(at as usize..at as usize + usize::from(bytes))
+    }
+
     /// Reads a list. What is no line of it is left out.
     pub fn parse(list: &[u8]) -> KernelSymbols {
         let mut lines: Vec<(u64, &[u8])> = list.split(|byte| *byte == b'\n').filter_map(line).take(FUNCTIONS_MAX).collect();
@@ -61,9 +117,8 @@ impl KernelSymbols {
     /// The function at an address, with its module in brackets.
     pub fn name(&self, address: u64) -> Option<&str> {
         let after = self.functions.partition_point(|function| function.start <= address);
-        let Function { start, name: (at, bytes) } = *self.functions.get(after.checked_sub(1)?)?;
-        let name = self.names.get(at as usize..at as usize + usize::from(bytes))?;
-        (address - start < FUNCTION_BYTES_MAX).then_some(name)
+        let function = *self.functions.get(after.checked_sub(1)?)?;
+        self.text(function).filter(|_| address - function.start < FUNCTION_BYTES_MAX)
     }
 }
 
@@ -118,6 +173,26 @@ ffffffffc0000010 t hook\t[nf_tables]
         let hidden = b"0000000000000000 T _text\n0000000000000000 t do_read\n";
         assert!(KernelSymbols::parse(hidden).is_empty());
         assert_eq!(KernelSymbols::parse(hidden).name(0), None);
+    }
+
+    #[test]
+    fn what_stays_is_kept_as_bytes_and_nothing_else_is_taken_for_it() {
+        let text = [LIST, b"ffffffffc0000100 t bpf_prog_1\t[bpf]\n"].concat();
+        let symbols = KernelSymbols::parse(&text);
+        assert_eq!(symbols.name(0xffff_ffff_c000_0108), Some("bpf_prog_1 [bpf]"));
+        let bytes = symbols.to_bytes();
+        assert_eq!(KernelSymbols::from_bytes(bytes.clone()), Some(KernelSymbols::parse(LIST)));
+        for length in 0..bytes.len() - 60 {
+            assert_eq!(KernelSymbols::from_bytes(bytes[..length].to_vec()), None, "{length}");
+        }
+        // Whatever a byte becomes, no name is looked for outside.
+        for place in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 0x41;
+            if let Some(symbols) = KernelSymbols::from_bytes(damaged) {
+                symbols.name(0xffff_ffff_8100_0098);
+            }
+        }
     }
 
     proptest! {

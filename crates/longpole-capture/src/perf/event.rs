@@ -65,11 +65,21 @@ pub struct Options {
     pub kernel: bool,
     /// Where programs put the journals of their spans ([`JournalDirectory`](crate::journals::JournalDirectory)).
     pub journals: Option<PathBuf>,
+    /// Where what is slow to read and stays until the next boot is kept: the kernel's list of its functions.
+    pub cache: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { rate_hz: 999, clock: SampleClock::CpuClock, stack_bytes: 16 << 10, remove_perf_maps: false, kernel: true, journals: None }
+        Options {
+            rate_hz: 999,
+            clock: SampleClock::CpuClock,
+            stack_bytes: 16 << 10,
+            remove_perf_maps: false,
+            kernel: true,
+            journals: None,
+            cache: None,
+        }
     }
 }
 

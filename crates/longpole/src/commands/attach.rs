@@ -37,7 +37,7 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let (traceparent, _) = identity()?;
     let writer = store.create(&new_run(command, traceparent, arguments.rate)).context("failed to create a recording")?;
     let mut sink = writer.wal().observation_sink();
-    let options = Options { rate_hz: arguments.rate, ..Options::default() };
+    let options = Options { rate_hz: arguments.rate, cache: Some(store.cache()), ..Options::default() };
     let alarm = Alarm::default();
     let begun = begin(pid, &options, || Box::new(alarm.before(RedactingSink::new(writer.wal().observation_sink()))));
     let (recorder, refused) = match begun {
