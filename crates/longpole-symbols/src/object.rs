@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::cmp::Reverse;
 use std::io::{self, Read, Seek, SeekFrom};
 
+use gimli::UnwindSection as _;
 use object::read::elf::{FileHeader, Rela};
 use object::{
     CompressionFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, ReadCache, ReadRef, SymbolIndex, SymbolKind,
@@ -127,6 +128,29 @@ impl<'d> Binary<'d> {
             self.inflatable.set(left);
         }
         content.decompress().map_err(|_| Reason::MalformedElf)
+    }
+
+    /// Where the functions begin that hold these addresses, as far as the unwind information tells: it has an entry for each function,
+    /// and stripping leaves it alone.
+    pub(crate) fn function_starts(&self, addresses: &[u64]) -> Vec<Option<u64>> {
+        self.starts_by_unwind_information(addresses).unwrap_or_else(|| vec![None; addresses.len()])
+    }
+
+    fn starts_by_unwind_information(&self, addresses: &[u64]) -> Option<Vec<Option<u64>>> {
+        let content = |name: &str| {
+            let address = self.file.section_by_name(name)?.address();
+            self.section(name).ok().map(|bytes| (address, bytes))
+        };
+        let ((table_at, table), (entries_at, entries)) = (content(".eh_frame_hdr")?, content(".eh_frame")?);
+        let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(table_at).set_eh_frame(entries_at);
+        let address_bytes = if self.file.is_64() { 8 } else { 4 };
+        let parsed = gimli::EhFrameHdr::new(&table, self.endian()).parse(&bases, address_bytes).ok()?;
+        let (table, section) = (parsed.table()?, gimli::EhFrame::new(&entries, self.endian()));
+        let start = |address: &u64| {
+            let entry = table.fde_for_address(&section, &bases, *address, gimli::EhFrame::cie_from_offset).ok()?;
+            Some(entry.initial_address())
+        };
+        Some(addresses.iter().map(start).collect())
     }
 
     /// Whether the table names any function.

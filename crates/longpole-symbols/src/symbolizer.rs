@@ -39,7 +39,8 @@ impl Symbolizer {
     /// Names addresses of a binary, in any order.
     ///
     /// It is made for all addresses of a binary at once: the cost is that of reading the binary, and then little for each.
-    /// An address without a name gets one frame that says where it is, `libfoo.so+0x12ab`, and why it has no name.
+    /// An address without a name gets one frame that says where its function begins, `libfoo.so+0x12ab`, and why it has no name; where
+    /// nothing tells functions apart, it says where the address is.
     pub fn resolve(&self, mapping: &Mapping, addresses: &[VirtOffset]) -> Resolved {
         let mut sorted: Vec<u64> = addresses.iter().map(|address| address.0).collect();
         sorted.sort_unstable();
@@ -138,8 +139,10 @@ impl Symbolizer {
 
         let unnamed = trouble.as_ref().unwrap_or(&Reason::NoSymbol);
         let file_name = Path::new(&mapping.path).file_name().map_or(Cow::Borrowed("[unknown]"), |name| name.to_string_lossy());
-        let frames = found.lines.into_iter().zip(symbols).zip(addresses).map(|((lines, symbol), address)| {
-            let place = || format!("{file_name}+{}", VirtOffset(*address));
+        let lacks_name = found.lines.iter().zip(&symbols).any(|(lines, symbol)| lines.is_empty() && symbol.is_none());
+        let starts = main.filter(|_| lacks_name).map(|main| main.function_starts(addresses)).unwrap_or_default();
+        let frames = found.lines.into_iter().zip(symbols).zip(addresses).enumerate().map(|(at, ((lines, symbol), address))| {
+            let place = || format!("{file_name}+{}", VirtOffset(starts.get(at).copied().flatten().unwrap_or(*address)));
             frames_of(lines, symbol, place, unnamed)
         });
         (frames.collect(), trouble)

@@ -2,9 +2,12 @@
 
 use std::io::{self, Cursor};
 use std::path::Path;
+use std::sync::Arc;
 
+use longpole_model::AbsAddr;
 use longpole_model::address::VirtOffset;
 use longpole_model::stack::{Mapping, MappingId};
+use longpole_symbols::unwind::{AddressSpace, Binary, Code, Registers, StackWalker};
 use longpole_symbols::{Files, ReadSeek, Symbolizer};
 
 /// The same bytes at every path: the binary is its own debug file too.
@@ -16,8 +19,30 @@ impl Files for Everywhere {
     }
 }
 
-/// Every address gets a frame, and a frame without a name says why.
+/// Where the binary lies, and where a stack.
+const START: u64 = 0x40_0000;
+const STACK: u64 = 0x7ffc_0000_0000;
+
+/// Walks from anywhere in the binary, over words that point into it and at each other.
+fn unwind(bytes: &[u8]) {
+    let Ok(binary) = Binary::read(Cursor::new(bytes)) else { return };
+    let mut space = AddressSpace::new();
+    let code = Code::Mapped { mapping: MappingId(0), binary: Some(Arc::new(binary)) };
+    space.map(AbsAddr(START)..AbsAddr(START + 0x10_0000), 0, code);
+    let word = |i: u64| if i.is_multiple_of(3) { STACK + i * 8 + 64 } else { START + i * 0x133 % 0x4000 };
+    let stack: Vec<u8> = (0..256).flat_map(|i| word(i).to_le_bytes()).collect();
+    let mut walker = StackWalker::new();
+    let mut frames = Vec::new();
+    for ip in (0..0x2000).step_by(0x41).chain(0x100..0x120) {
+        let registers = Registers { ip: START + ip, sp: STACK, fp: STACK + 16, lr: START + 8, bx: STACK + ip % 512 };
+        walker.walk(&space, &registers, &stack, 4096, &mut frames);
+        assert!(!frames.is_empty());
+    }
+}
+
+/// Every address gets a frame, and a frame without a name says why. A stack can be walked through it.
 pub(crate) fn elf_dwarf(bytes: &[u8]) {
+    unwind(bytes);
     let symbolizer = Symbolizer::new(Box::new(Everywhere(bytes.to_vec())));
     let mapping = Mapping { id: MappingId(0), path: "/src/hash".into(), build_id: Vec::new() };
     // The code of the fixtures, the start of the file, and the ends of the address space.

@@ -148,6 +148,11 @@ impl Samples {
         Samples(rows(&stacks).map(|row| (stack(&row[0]), row[1].as_u64().unwrap())).collect())
     }
 
+    /// Each stack, root first, and how many samples have it.
+    pub(crate) fn stacks(&self) -> impl Iterator<Item = (&[Entry], u64)> {
+        self.0.iter().map(|(stack, count)| (stack.as_slice(), *count))
+    }
+
     pub(crate) fn count(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
