@@ -913,6 +913,14 @@ impl Report {
         hot.filter(|_| in_own.saturating_mul(2) < all).map(|function| Named { function, mostly_in: None })
     }
 
+    /// `most of it (402.4ms) in index_words (mostly in hash_one)`: of the CPU time that these samples stand for.
+    fn most_words(&self, named: Named, samples: &[u32]) -> String {
+        let holds = self.functions.stacks_with(&self.recording, named.function);
+        let samples = samples.iter().map(|&sample| &self.recording.samples[sample as usize]);
+        let nanos: u64 = samples.filter(|sample| holds.get(sample.stack.0 as usize) == Some(&true)).map(|sample| sample.weight_nanos).sum();
+        format!("most of it ({}) in {}", time_words(i64::try_from(nanos).unwrap_or(i64::MAX)), self.named_words(named))
+    }
+
     /// `index_words (mostly in hash_one)`.
     fn named_words(&self, named: Named) -> String {
         let name = |function: usize| self.functions.list[function].function.as_str();
@@ -1020,7 +1028,7 @@ impl Report {
             let hot = hot();
             (named, mostly_in) = (hot.map(|hot| name(hot.function)), hot.and_then(|hot| hot.mostly_in).map(name).map(without_types));
             let text = match hot {
-                Some(hot) => format!("{busy} % on-CPU{lacking}, most of it in {}", self.named_words(hot)),
+                Some(hot) => format!("{busy} % on-CPU{lacking}, {}", self.most_words(hot, &samples)),
                 None => format!("{busy} % on-CPU{lacking}, spread over many functions"),
             };
             // What it waits for beside that may be the better thing to mend.
@@ -1034,7 +1042,7 @@ impl Report {
                 let hot = if waiting.is_none() && !few { hot() } else { None };
                 named = waiting.or(hot.map(|hot| name(hot.function)));
                 mostly_in = hot.and_then(|hot| hot.mostly_in).map(name).map(without_types);
-                let most = hot.map(|hot| format!(", most of it in {}", self.named_words(hot))).unwrap_or_default();
+                let most = hot.map(|hot| format!(", {}", self.most_words(hot, &samples))).unwrap_or_default();
                 (ReasonCode::Mixed, format!("{busy} % on-CPU{most}; {rest}"))
             } else if waiting.is_some() {
                 (ReasonCode::Waits, rest)
@@ -1589,11 +1597,11 @@ mod tests {
             (reason.code.as_str(), reason.text)
         };
         let busy = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;build;hash\n";
-        assert_eq!(reason(busy), ("on_cpu", "95 % on-CPU, most of it in hash".to_owned()));
+        assert_eq!(reason(busy), ("on_cpu", "95 % on-CPU, most of it (95.0ms) in hash".to_owned()));
         let waits = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x4 pid 1 [build] main\n";
         assert_eq!(reason(waits), ("waits", "96 % unaccounted, 4 % on-CPU".to_owned()));
         let mixed = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] main;hash\n";
-        assert_eq!(reason(mixed), ("mixed", "40 % on-CPU, most of it in hash; 60 % unaccounted".to_owned()));
+        assert_eq!(reason(mixed), ("mixed", "40 % on-CPU, most of it (40.0ms) in hash; 60 % unaccounted".to_owned()));
         assert_eq!(reason("run x 0..100ms\n  build 0..100ms\n").0, "no_samples");
         assert_eq!(reason("run x 0..9ms\n  build 0..9ms svc pid 1\nsample 1ms pid 1 [build] main\n").0, "few_samples");
         let loops = "run x 0..100ms\n  post 0..50ms svc pid 1\n  post 50..100ms svc pid 1\nsample 0ms pid 1 main\n";
@@ -1636,12 +1644,12 @@ sample 82ms x3 pid 2 tid 2 main;answer
         };
         let text = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;index_words;std::hash_one;std::write\n";
         let found = reason(text);
-        assert_eq!(found.text, "95 % on-CPU, most of it in index_words (mostly in std::write)");
+        assert_eq!(found.text, "95 % on-CPU, most of it (95.0ms) in index_words (mostly in std::write)");
         assert_eq!((found.function.as_deref(), found.mostly_in.as_deref()), (Some("index_words"), Some("std::write")));
         let spread = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] tokio::run;a\nsample 40ms x40 pid 1 [build] tokio::run;b\nsample 80ms x15 pid 1 [build] tokio::run;c\n";
         assert_eq!(reason(spread).text, "95 % on-CPU, spread over many functions");
         let nothing_own = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] std::rt;std::write\n";
-        assert_eq!(reason(nothing_own).text, "95 % on-CPU, most of it in std::write");
+        assert_eq!(reason(nothing_own).text, "95 % on-CPU, most of it (95.0ms) in std::write");
     }
 
     #[test]
@@ -1649,7 +1657,7 @@ sample 82ms x3 pid 2 tid 2 main;answer
         let report =
             report("run x 0..100ms\n  outer 0..100ms svc pid 1\n    inner 0..60ms svc pid 1\nsample 62ms x30 pid 1 [outer] main;hash\n");
         let pole = report.poles().iter().find(|pole| pole.name == "outer").unwrap();
-        assert_eq!(report.reason(pole).text, "of its own 40.0ms: 75 % on-CPU, most of it in hash");
+        assert_eq!(report.reason(pole).text, "of its own 40.0ms: 75 % on-CPU, most of it (30.0ms) in hash");
     }
 
     #[test]

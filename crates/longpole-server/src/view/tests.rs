@@ -88,7 +88,7 @@ fn poles_say_what_they_save_and_why_they_are_long() {
     let second = &poles["poles"][1];
     assert_eq!(
         second["reason"],
-        json!({ "code": "on_cpu", "text": "75 % on-CPU, most of it in block", "function": "block", "mostly_in": null })
+        json!({ "code": "on_cpu", "text": "75 % on-CPU, most of it (30.0ms) in block", "function": "block", "mostly_in": null })
     );
     assert_eq!(second["top_frames"][0], function("f2", "block", "src/hash.rs", 7, 30, 30 * MS));
     assert_eq!(poles["poles"][2]["reason"]["code"], "few_samples");

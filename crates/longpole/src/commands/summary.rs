@@ -406,7 +406,7 @@ fn fit_reason(mut reason: String, names: &[Option<&str>], width: usize) -> Strin
 /// Functions named of a process.
 const FUNCTIONS_SHOWN: usize = 3;
 
-/// The functions in which a pole is on CPUs most, with their shares of that.
+/// The functions in which a pole is on CPUs most, with their shares of that and its time.
 fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
     let mut frames: Vec<&view::TopFrameView> = pole.top_frames.iter().filter(|frame| frame.self_nanos > 0).collect();
     frames.sort_by_key(|frame| std::cmp::Reverse(frame.self_nanos));
@@ -414,7 +414,8 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
     let lines = frames.into_iter().take(FUNCTIONS_SHOWN).map(|frame| {
         let label = std::mem::replace(&mut label, " ".repeat(LABEL_WIDTH));
         let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
-        let what = format!("of {} on-CPU in {} ", pole.handle, frame.handle);
+        let time = terminal::duration(frame.self_nanos);
+        let what = format!("{} of {} on-CPU in {} ", right(&time, 7), pole.handle, frame.handle);
         let room = terminal::WIDTH - LABEL_WIDTH - 5 - what.chars().count() - " itself".len();
         format!("{}{share} {what}{} itself", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
     });
