@@ -146,9 +146,11 @@ fn text_of_spans(view: &view::SpansView, style: Style) -> String {
     out.push(style.faint(&format!("  {}  {}  span", right("duration", 9), right("at", 9))));
     for span in view.spans.iter().take(SPANS_SHOWN) {
         let failed = if span.error { style.warning("  failed") } else { String::new() };
-        let start = duration(span.start_nanos);
+        // One that was under way before the recording began starts before it.
+        let sign = if span.start_nanos < 0 { "" } else { "+" };
+        let start = format!("{sign}{}", duration(span.start_nanos));
         let (length, handle) = (right(&unit.show(span.duration_nanos), 9), style.handle(&span.handle));
-        out.push(format!("  {length}  {}  {handle} {}{failed}", right(&format!("+{start}"), 9), style.faint(&fit(&span.service, 30))));
+        out.push(format!("  {length}  {}  {handle} {}{failed}", right(&start, 9), style.faint(&fit(&span.service, 30))));
     }
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated;
     if more > 0 {
