@@ -12,7 +12,11 @@ pub(crate) static TABLE: Table = Table::new(
     &[
         column("location_id", Kind::Number, "Its location."),
         column("inline_depth", Kind::Number, "0 for the innermost inlined function, and so on outwards to the called one."),
-        column("function", Kind::Text, "Demangled name; for an address without one, `name.so+0x12ab`; for a cut, `[reason]`."),
+        column(
+            "function",
+            Kind::Text,
+            "Demangled name; for code without one, `name.so+0x12ab`: where its function begins, if unwind information tells, else the address; for a cut, `[reason]`.",
+        ),
         optional("file", Kind::Text, "Source file."),
         optional("line", Kind::Number, "Source line."),
         optional("reason", Kind::Text, "Why there is no function name."),

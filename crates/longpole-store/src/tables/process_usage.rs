@@ -9,7 +9,7 @@ use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
     "process_usage",
-    "One row per reading of what a process had used, by time: often while it is young, then at each 64th of its age, and not while it did not run. All but the memory counts from its fork.",
+    "One row per reading of what a process had used, by time: often while it is young, then at each 32nd of its age, and not while it did not run. All but the memory counts from its fork.",
     &[
         column("pid", Kind::Number, "Process."),
         optional("time_unix_nano", Kind::Nanos, "When it was read, by the wall clock; NULL where the recorder read no clock."),
