@@ -5,12 +5,16 @@
 //!   helper       ├──────────────────┤                 the parent was busy: without it the parent ends when it did
 //! parent     ▓▓▓▓▓····················▓▓▓▓▓▓▓▓▓▓▓▓┤    · blocked
 //!   command      ├──────────────────┤                 its end let the parent go on
+//! parent     ▓▓▓▓▓····················▓▓▓▓▓·········▓▓▓┤    it waited for the command, and then for the end of the thread
+//!   thread   ───▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓┤       without the command the thread ends when it did
+//!   command      ├──────────────────┤
 //! ```
 //!
 //! Whoever has something below it is taken to wait for that, and the last to end would be on the critical path. Of a process the switch
 //! records tell: where no thread of the parent was blocked when the child ended, for something that the end of a child can bring about, the
 //! parent did not wait for it. Of a process whose main thread waits for the end of another thread, that one alone counts: for it the process
-//! waits. Where nothing of this is known the child is waited for, as everywhere.
+//! waits. It also waits for the thread alone where it does so after the child has ended, if the thread was there before the child and
+//! nothing that the main thread did meanwhile let it go on. Where nothing of this is known the child is waited for, as everywhere.
 
 use std::collections::HashMap;
 
@@ -28,6 +32,9 @@ const RELEASED_WITHIN_NANOS: u64 = 60_000_000;
 const WAITED_NANOS_MIN: u64 = 20_000_000;
 const WAITED_PART: u64 = 4;
 
+/// How long before a thread goes on it may have been let, and how far apart the end of a wait for a thread and that of the thread may be.
+const WAKE_NANOS: u64 = 10_000_000;
+
 /// Threads that wait for the end of the next one; programs of more are not seen.
 const JOINS_MAX: usize = 16;
 
@@ -44,12 +51,12 @@ pub(crate) fn unawaited(recording: &Recording, forest: &Forest) -> Vec<usize> {
         let is_process = !matches!(forest.nodes[parent].source(), NodeSource::Span(_));
         forest.process(recording, parent).filter(|_| is_process)
     };
-    let children: Vec<(usize, Monotonic, u64, u32)> = (1..forest.len())
+    let children: Vec<(usize, Child, u32)> = (1..forest.len())
         .filter_map(|node| {
             let NodeSource::Process(number) = forest.nodes[node].source() else { return None };
             let child = &recording.processes[number];
             let end = child.end?;
-            Some((node, end, end.nanos_since(child.start), parent_of(node)?.pid))
+            Some((node, Child { start: child.start, end, life: end.nanos_since(child.start) }, parent_of(node)?.pid))
         })
         .collect();
     let mut threads: HashMap<u32, Threads<'_>> = children.iter().map(|&(.., pid)| (pid, Threads::default())).collect();
@@ -63,8 +70,24 @@ pub(crate) fn unawaited(recording: &Recording, forest: &Forest) -> Vec<usize> {
             threads.of(wait.tid).waits.push(wait);
         }
     }
+    for thread in &recording.threads {
+        if let Some(threads) = threads.get_mut(&thread.pid)
+            && let Some(end) = thread.end
+        {
+            threads.of(thread.tid).lived = Some((thread.start, end));
+        }
+    }
     threads.values_mut().for_each(Threads::sort);
-    children.into_iter().filter(|&(_, end, life, pid)| threads[&pid].do_not_wait(pid, end, life)).map(|(node, ..)| node).collect()
+    let runs_beside = |threads: &Threads<'_>, pid, child| threads.do_not_wait(pid, child) || threads.wait_for_a_thread(pid, child);
+    children.into_iter().filter(|&(_, child, pid)| runs_beside(&threads[&pid], pid, child)).map(|(node, ..)| node).collect()
+}
+
+/// A process whose parent may have waited for it.
+#[derive(Clone, Copy)]
+struct Child {
+    start: Monotonic,
+    end: Monotonic,
+    life: u64,
 }
 
 /// Those of one process.
@@ -76,6 +99,8 @@ struct Threads<'a>(HashMap<u32, ThreadRows<'a>>);
 struct ThreadRows<'a> {
     slices: Vec<&'a CpuSlice>,
     waits: Vec<&'a Wait>,
+    /// When it began and ended, if it did.
+    lived: Option<(Monotonic, Monotonic)>,
 }
 
 impl<'a> Threads<'a> {
@@ -91,13 +116,37 @@ impl<'a> Threads<'a> {
     }
 
     /// Whether it is known of all that count that they did not wait for a child that ended then, after such a life.
-    fn do_not_wait(&self, pid: u32, end: Monotonic, life: u64) -> bool {
+    fn do_not_wait(&self, pid: u32, Child { end, life, .. }: Child) -> bool {
         if let Some(joined) = self.joined(pid, end) {
             return !joined.may_wait(end, life);
         }
         let ran_before = |rows: &&ThreadRows<'_>| rows.slices.first().is_some_and(|first| first.start <= end);
         let mut known = self.0.values().filter(ran_before).peekable();
         known.peek().is_some() && known.all(|rows| !rows.may_wait(end, life))
+    }
+
+    /// Whether the main thread waited, after the child had ended, for the end of a thread that was there before the child, and that
+    /// neither waited for the child itself nor for what the main thread did after it.
+    fn wait_for_a_thread(&self, pid: u32, child: Child) -> bool {
+        let Some(main) = self.0.get(&pid) else { return false };
+        let after = main.waits.partition_point(|wait| wait.start < child.end);
+        main.waits[after..].iter().any(|wait| {
+            let is_long = wait.kind == WaitKind::Join && wait.end.nanos_since(wait.start) >= WAITED_NANOS_MIN;
+            let Some(joined) = Some(wait).filter(|_| is_long).and_then(|wait| self.ended_with(pid, wait)) else { return false };
+            let was_there = joined.lived.is_some_and(|(start, _)| start <= child.start);
+            let others = || self.0.iter().filter(|(tid, _)| **tid != pid).map(|(_, rows)| rows);
+            was_there && !joined.may_wait(child.end, child.life) && !others().any(|rows| rows.is_let_on(main, (child.end, wait.start)))
+        })
+    }
+
+    /// The thread whose end ended this wait, where it can only have been one.
+    fn ended_with(&self, pid: u32, wait: &Wait) -> Option<&ThreadRows<'a>> {
+        if let Some(tid) = wait.futex.and_then(|futex| futex.holder) {
+            return self.0.get(&tid);
+        }
+        let ended = |rows: &&ThreadRows<'_>| rows.lived.is_some_and(|(_, end)| end.0.abs_diff(wait.end.0) <= WAKE_NANOS);
+        let mut ended = self.0.iter().filter(|(tid, _)| **tid != pid).map(|(_, rows)| rows).filter(ended);
+        ended.next().filter(|_| ended.next().is_none())
     }
 
     /// The thread for whose end the main thread waits then, maybe by way of others.
@@ -131,6 +180,17 @@ impl ThreadRows<'_> {
                 Some(_) => to.0 <= end.0.saturating_add(RELEASED_WITHIN_NANOS),
                 None => to.nanos_since(from) >= WAITED_NANOS_MIN.min(life / WAITED_PART),
             }
+        })
+    }
+
+    /// Whether it was blocked for long within this time, and `main` may have let it go on: it was on a CPU shortly before.
+    fn is_let_on(&self, main: &ThreadRows<'_>, (from, to): (Monotonic, Monotonic)) -> bool {
+        let gaps = self.slices.windows(2).filter(|pair| !pair[0].preempted).map(|pair| (pair[0].end, pair[1].start));
+        let gaps = gaps.filter(|(start, end)| *start < to && *end > from && end.nanos_since(*start) >= WAITED_NANOS_MIN);
+        let by_others = |start| matches!(self.kind_of_wait(start), Some(WaitKind::Sleep | WaitKind::Disk | WaitKind::PageFault));
+        gaps.filter(|(start, _)| !by_others(*start)).any(|(_, end)| {
+            let first = main.slices.partition_point(|slice| slice.end.0.saturating_add(WAKE_NANOS) <= end.0);
+            main.slices[first..].first().is_some_and(|slice| slice.start <= end)
         })
     }
 
@@ -199,6 +259,28 @@ mod tests {
         check(&joins(3), BESIDE);
         check(&joins(4), WAITED_FOR);
         check(&joins(9), WAITED_FOR);
+    }
+
+    #[test]
+    fn a_thread_that_ends_later_hides_what_was_waited_for_before() {
+        let runs = |thread: &str, main: &str| {
+            format!(
+                "thread t 50..1900ms pid 1 tid 3\n\
+                 cpu 0..100ms pid 1 tid 1\nwait 100..1001ms pid 1 tid 1 child m\n{main}wait 1100..1900ms pid 1 tid 1 join m\n\
+                 cpu 1901..2000ms pid 1 tid 1\n{thread}"
+            )
+        };
+        let busy = "cpu 1001..1100ms pid 1 tid 1\n";
+        check(&runs("cpu 50..1900ms pid 1 tid 3", busy), BESIDE);
+        // It was asleep, or waited for another thread while the main one was blocked.
+        check(&runs("cpu 50..60ms pid 1 tid 3\nwait 60..1090ms pid 1 tid 3 sleep t\ncpu 1090..1900ms pid 1 tid 3", busy), BESIDE);
+        check(&runs("cpu 50..60ms pid 1 tid 3\nwait 60..1500ms pid 1 tid 3 lock t\ncpu 1500..1900ms pid 1 tid 3", busy), BESIDE);
+        // What the main thread did after the child may have let it go on; or it waited for the child itself.
+        check(&runs("cpu 50..60ms pid 1 tid 3\nwait 60..1050ms pid 1 tid 3 lock t\ncpu 1050..1900ms pid 1 tid 3", busy), WAITED_FOR);
+        check(&runs("cpu 50..60ms pid 1 tid 3\nwait 60..1000ms pid 1 tid 3 pipe t\ncpu 1000..1900ms pid 1 tid 3", busy), WAITED_FOR);
+        // It began after the child.
+        let late = runs("cpu 150..1900ms pid 1 tid 3", busy).replace("thread t 50", "thread t 150");
+        check(&late, WAITED_FOR);
     }
 
     #[test]
