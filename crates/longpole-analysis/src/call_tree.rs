@@ -444,9 +444,14 @@ impl Functions {
     /// have it in their name. By total weight.
     pub fn named(&self, name: &str) -> Vec<usize> {
         let find = |is: &dyn Fn(&str) -> bool| -> Vec<usize> { (0..self.list.len()).filter(|&i| is(&self.list[i].function)).collect() };
-        let ends = |function: &str| function.strip_suffix(name).is_some_and(|module| module.ends_with([':', '.', '/']));
-        let ways: [&dyn Fn(&str) -> bool; 3] = [&|function| function == name, &ends, &|function| function.contains(name)];
+        let called = |function: &str| Functions::is_called(function, name);
+        let ways: [&dyn Fn(&str) -> bool; 3] = [&|function| function == name, &called, &|function| function.contains(name)];
         ways.into_iter().map(find).find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
+    /// Whether a function is called so, in whatever module.
+    pub fn is_called(function: &str, name: &str) -> bool {
+        function.strip_suffix(name).is_some_and(|module| module.is_empty() || module.ends_with([':', '.', '/']))
     }
 
     /// For each stack of the recording whether the function occurs in it.

@@ -1039,9 +1039,9 @@ impl Report {
             let (rest, waiting) = self.off_cpu_words(pole, &states);
             named = waiting;
             if busy > WAITING_PERCENT {
-                let hot = if waiting.is_none() && !few { hot() } else { None };
+                let hot = if few { None } else { hot() };
                 named = waiting.or(hot.map(|hot| name(hot.function)));
-                mostly_in = hot.and_then(|hot| hot.mostly_in).map(name).map(without_types);
+                mostly_in = hot.filter(|_| waiting.is_none()).and_then(|hot| hot.mostly_in).map(name).map(without_types);
                 let most = hot.map(|hot| format!(", {}", self.most_words(hot, &samples))).unwrap_or_default();
                 (ReasonCode::Mixed, format!("{busy} % on-CPU{most}; {rest}"))
             } else if waiting.is_some() {

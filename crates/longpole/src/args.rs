@@ -21,7 +21,7 @@ const EXAMPLES: &str = "Examples:
 
 /// What do I fix first, and what do I gain? Traces and profiles of any command, joined.
 #[derive(Debug, Parser)]
-#[command(name = "longpole", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "longpole", version, about, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Where recordings are kept [default: $XDG_DATA_HOME/longpole]
     #[arg(long, global = true, value_name = "DIR", env = crate::env_vars::STORE)]

@@ -1,6 +1,7 @@
 //! `top`, `frame`, `threads`: the code of a recording, by function and by thread.
 
 use anyhow::Result;
+use longpole_analysis::call_tree::Functions;
 use longpole_analysis::own_code::Whose;
 use longpole_analysis::{Handle, Report};
 use longpole_server::view;
@@ -162,18 +163,21 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
         let function = &report.functions().list[index];
         format!("{} {}{}", Handle::Function(index), fit(&function.function, 60), place(&function.file, function.line))
     };
+    let several = |what: &str| {
+        let mut list: Vec<String> = found.iter().take(CANDIDATES_SHOWN).map(words).collect();
+        if found.len() > CANDIDATES_SHOWN {
+            list.push(format!("… {} more", found.len() - CANDIDATES_SHOWN));
+        }
+        let failure = Failure::new(Kind::NotFound, what.to_owned());
+        Err(failure.hint(format!("say which by its handle:\n      {}", list.join("\n      "))).into())
+    };
+    let is_called = |index: usize| at.is_some() || Functions::is_called(&list[index].function, text);
     match &found[..] {
         [] if let Some((file, line)) = at => Err(no_line(recording, file, line).into()),
         [] => Err(no_function(recording, &format!("called “{text}”")).into()),
-        [one] => Ok(Handle::Function(*one).to_string()),
-        several => {
-            let mut list: Vec<String> = several.iter().take(CANDIDATES_SHOWN).map(words).collect();
-            if several.len() > CANDIDATES_SHOWN {
-                list.push(format!("… {} more", several.len() - CANDIDATES_SHOWN));
-            }
-            let failure = Failure::new(Kind::NotFound, format!("{} functions of {recording} fit “{text}”", several.len()));
-            Err(failure.hint(format!("say which by its handle:\n      {}", list.join("\n      "))).into())
-        }
+        [one] if is_called(*one) || list[*one].whose == Whose::Program => Ok(Handle::Function(*one).to_string()),
+        [_] => several(&format!("no function of {recording} is called “{text}”; one has it in its name")),
+        all => several(&format!("{} functions of {recording} fit “{text}”", all.len())),
     }
 }
 
@@ -216,8 +220,8 @@ fn source_text(view: &view::SourceView, style: Style) -> String {
     if view.truncated > 0 {
         out.push_str(&style.faint(&format!("… {} more with less time\n", counted(view.truncated as u64, "line", "lines"))));
     }
-    let what = if has_waits { "total and waited" } else { "total" };
-    out.push_str(&style.faint(&format!("self: time on CPUs on the line itself; {what}: with what it calls from there\n")));
+    let (what, limit) = if has_waits { ("total and waited", "; of waits below 5 ms few are seen") } else { ("total", "") };
+    out.push_str(&style.faint(&format!("self: time on CPUs on the line itself; {what}: with what it calls from there{limit}\n")));
     out
 }
 

@@ -246,7 +246,9 @@ fn path_part(text: &mut String, name: &str, nanos: i64, wall: i64) {
 
 fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
     let parallel = &view.parallelism;
-    (parallel.peak > 0).then(|| {
+    // One process after the other says nothing of the threads in them.
+    let says_something = parallel.peak > 1 || (parallel.peak > 0 && view.spans > 0);
+    says_something.then(|| {
         let mut text =
             format!("{}  {:.1} operations in flight on average, {} at the peak", style.faint("parallel"), parallel.mean, parallel.peak);
         if parallel.span_nanos > 0 {
