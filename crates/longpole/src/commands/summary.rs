@@ -399,7 +399,10 @@ fn fit_reason(mut reason: String, names: &[Option<&str>], width: usize) -> Strin
         let beyond = reason.chars().count().saturating_sub(width);
         if beyond > 0 {
             let left = name.chars().count().saturating_sub(beyond).max(FUNCTION_WIDTH_MIN);
-            reason = reason.replacen(name, &end_of(name, left), 1);
+            let end = end_of(name, left);
+            // Whole modules or none of them.
+            let whole = end.split_once("::").map(|(_, rest)| format!("…{rest}")).filter(|_| left < name.chars().count());
+            reason = reason.replacen(name, &whole.unwrap_or(end), 1);
         }
     }
     reason
