@@ -102,7 +102,7 @@ const TIED_SHARE_MIN: f64 = 0.95;
 
 /// Most samples of a function that may be tied to another route. The links are right then, and the functions are not: on a busy machine
 /// the frames of Python are read late, when the thread answers another request already.
-const WRONG_SHARE_MAX: f64 = 0.05;
+const WRONG_SHARE_MAX: f64 = 0.1;
 
 /// Least share of a route's flame graph that its function must have: nine tenths of its time by construction, less what was sampled where
 /// the frames of Python were not read near enough in time, which is counted.
