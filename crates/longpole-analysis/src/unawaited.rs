@@ -56,7 +56,7 @@ pub(crate) fn unawaited(recording: &Recording, forest: &Forest) -> Vec<usize> {
             let NodeSource::Process(number) = forest.nodes[node].source() else { return None };
             let child = &recording.processes[number];
             let end = child.end?;
-            Some((node, Child { start: child.start, end, life: end.nanos_since(child.start) }, parent_of(node)?.pid))
+            Some((node, Child { start: child.start, end }, parent_of(node)?.pid))
         })
         .collect();
     let mut threads: HashMap<u32, Threads<'_>> = children.iter().map(|&(.., pid)| (pid, Threads::default())).collect();
@@ -77,8 +77,11 @@ pub(crate) fn unawaited(recording: &Recording, forest: &Forest) -> Vec<usize> {
             threads.of(thread.tid).lived = Some((thread.start, end));
         }
     }
-    threads.values_mut().for_each(Threads::sort);
-    let runs_beside = |threads: &Threads<'_>, pid, child| threads.do_not_wait(pid, child) || threads.wait_for_a_thread(pid, child);
+    for (pid, threads) in &mut threads {
+        threads.sort();
+        threads.joins = threads.joins_of_main(*pid);
+    }
+    let runs_beside = |threads: &Threads<'_>, pid, child| threads.do_not_wait(pid, child) || threads.wait_for_a_thread(child);
     children.into_iter().filter(|&(_, child, pid)| runs_beside(&threads[&pid], pid, child)).map(|(node, ..)| node).collect()
 }
 
@@ -87,12 +90,31 @@ pub(crate) fn unawaited(recording: &Recording, forest: &Forest) -> Vec<usize> {
 struct Child {
     start: Monotonic,
     end: Monotonic,
-    life: u64,
+}
+
+impl Child {
+    fn life(self) -> u64 {
+        self.end.nanos_since(self.start)
+    }
 }
 
 /// Those of one process.
 #[derive(Default)]
-struct Threads<'a>(HashMap<u32, ThreadRows<'a>>);
+struct Threads<'a> {
+    by_id: HashMap<u32, ThreadRows<'a>>,
+    /// Long waits of the main thread for the end of another one, by time.
+    joins: Vec<Join>,
+}
+
+/// A long wait of the main thread for the end of another one.
+struct Join {
+    start: Monotonic,
+    /// The thread that it waited for, and since when that one was there.
+    tid: u32,
+    there_since: Monotonic,
+    /// Up to when the main thread may have let go on a thread that had been blocked for long before this wait.
+    let_on_until: Monotonic,
+}
 
 /// What one thread did, by time.
 #[derive(Default)]
@@ -105,55 +127,77 @@ struct ThreadRows<'a> {
 
 impl<'a> Threads<'a> {
     fn of(&mut self, tid: u32) -> &mut ThreadRows<'a> {
-        self.0.entry(tid).or_default()
+        self.by_id.entry(tid).or_default()
     }
 
     fn sort(&mut self) {
-        for rows in self.0.values_mut() {
+        for rows in self.by_id.values_mut() {
             rows.slices.sort_by_key(|slice| slice.start);
             rows.waits.sort_by_key(|wait| wait.start);
         }
     }
 
     /// Whether it is known of all that count that they did not wait for a child that ended then, after such a life.
-    fn do_not_wait(&self, pid: u32, Child { end, life, .. }: Child) -> bool {
+    fn do_not_wait(&self, pid: u32, child: Child) -> bool {
+        let end = child.end;
         if let Some(joined) = self.joined(pid, end) {
-            return !joined.may_wait(end, life);
+            return !joined.may_wait(child);
         }
         let ran_before = |rows: &&ThreadRows<'_>| rows.slices.first().is_some_and(|first| first.start <= end);
-        let mut known = self.0.values().filter(ran_before).peekable();
-        known.peek().is_some() && known.all(|rows| !rows.may_wait(end, life))
+        let mut known = self.by_id.values().filter(ran_before).peekable();
+        known.peek().is_some() && known.all(|rows| !rows.may_wait(child))
     }
 
     /// Whether the main thread waited, after the child had ended, for the end of a thread that was there before the child, and that
     /// neither waited for the child itself nor for what the main thread did after it.
-    fn wait_for_a_thread(&self, pid: u32, child: Child) -> bool {
-        let Some(main) = self.0.get(&pid) else { return false };
-        let after = main.waits.partition_point(|wait| wait.start < child.end);
-        main.waits[after..].iter().any(|wait| {
-            let is_long = wait.kind == WaitKind::Join && wait.end.nanos_since(wait.start) >= WAITED_NANOS_MIN;
-            let Some(joined) = Some(wait).filter(|_| is_long).and_then(|wait| self.ended_with(pid, wait)) else { return false };
-            let was_there = joined.lived.is_some_and(|(start, _)| start <= child.start);
-            let others = || self.0.iter().filter(|(tid, _)| **tid != pid).map(|(_, rows)| rows);
-            was_there && !joined.may_wait(child.end, child.life) && !others().any(|rows| rows.is_let_on(main, (child.end, wait.start)))
+    fn wait_for_a_thread(&self, child: Child) -> bool {
+        let after = self.joins.partition_point(|join| join.start < child.end);
+        self.joins[after..].iter().any(|join| {
+            let is_its_own = join.there_since <= child.start && join.let_on_until <= child.end;
+            is_its_own && !self.by_id[&join.tid].may_wait(child)
         })
     }
 
-    /// The thread whose end ended this wait, where it can only have been one.
-    fn ended_with(&self, pid: u32, wait: &Wait) -> Option<&ThreadRows<'a>> {
-        if let Some(tid) = wait.futex.and_then(|futex| futex.holder) {
-            return self.0.get(&tid);
+    fn joins_of_main(&self, pid: u32) -> Vec<Join> {
+        let Some(main) = self.by_id.get(&pid) else { return Vec::new() };
+        let is_join = |wait: &&&Wait| wait.kind == WaitKind::Join && wait.end.nanos_since(wait.start) >= WAITED_NANOS_MIN;
+        let joins = main.waits.iter().filter(is_join).filter_map(|wait| {
+            let tid = self.ended_with(pid, wait)?;
+            let (there_since, _) = self.by_id.get(&tid)?.lived?;
+            Some(Join { start: wait.start, tid, there_since, let_on_until: Monotonic(0) })
+        });
+        let mut joins: Vec<Join> = joins.collect();
+        if joins.is_empty() {
+            return joins;
         }
-        let ended = |rows: &&ThreadRows<'_>| rows.lived.is_some_and(|(_, end)| end.0.abs_diff(wait.end.0) <= WAKE_NANOS);
-        let mut ended = self.0.iter().filter(|(tid, _)| **tid != pid).map(|(_, rows)| rows).filter(ended);
+        let others = self.by_id.iter().filter(|(tid, _)| **tid != pid).map(|(_, rows)| rows);
+        let mut let_on: Vec<(Monotonic, Monotonic)> = others.flat_map(|rows| rows.let_on_by(main)).collect();
+        let_on.sort_unstable();
+        let (mut next, mut until) = (0, Monotonic(0));
+        for join in &mut joins {
+            while let Some((_, end)) = let_on.get(next).filter(|(blocked, _)| *blocked < join.start) {
+                (next, until) = (next + 1, until.max(*end));
+            }
+            join.let_on_until = until;
+        }
+        joins
+    }
+
+    /// The thread whose end ended this wait, where it can only have been one.
+    fn ended_with(&self, pid: u32, wait: &Wait) -> Option<u32> {
+        if let Some(tid) = wait.futex.and_then(|futex| futex.holder) {
+            return Some(tid);
+        }
+        let ended = |rows: &ThreadRows<'_>| rows.lived.is_some_and(|(_, end)| end.0.abs_diff(wait.end.0) <= WAKE_NANOS);
+        let mut ended = self.by_id.iter().filter(|(tid, rows)| **tid != pid && ended(rows)).map(|(tid, _)| *tid);
         ended.next().filter(|_| ended.next().is_none())
     }
 
     /// The thread for whose end the main thread waits then, maybe by way of others.
     fn joined(&self, pid: u32, at: Monotonic) -> Option<&ThreadRows<'a>> {
-        let next = |tid: &u32| self.0.get(tid)?.joins(at).filter(|joined| self.0.contains_key(joined));
+        let next = |tid: &u32| self.by_id.get(tid)?.joins(at).filter(|joined| self.by_id.contains_key(joined));
         let last = std::iter::successors(next(&pid), next).take(JOINS_MAX).last()?;
-        self.0.get(&last)
+        self.by_id.get(&last)
     }
 }
 
@@ -165,7 +209,8 @@ impl ThreadRows<'_> {
         wait.futex?.holder
     }
 
-    fn may_wait(&self, end: Monotonic, life: u64) -> bool {
+    fn may_wait(&self, child: Child) -> bool {
+        let end = child.end;
         let begun = self.slices.partition_point(|slice| slice.start <= end);
         (0..begun).rev().take(GAPS_MAX).any(|place| {
             let (slice, next) = (self.slices[place], self.slices.get(place + 1));
@@ -178,19 +223,19 @@ impl ThreadRows<'_> {
                 // Whom a thread of the same process lets go on waits for that one, which has a wait of its own.
                 Some(WaitKind::Lock | WaitKind::Join | WaitKind::Disk | WaitKind::PageFault) => false,
                 Some(_) => to.0 <= end.0.saturating_add(RELEASED_WITHIN_NANOS),
-                None => to.nanos_since(from) >= WAITED_NANOS_MIN.min(life / WAITED_PART),
+                None => to.nanos_since(from) >= WAITED_NANOS_MIN.min(child.life() / WAITED_PART),
             }
         })
     }
 
-    /// Whether it was blocked for long within this time, and `main` may have let it go on: it was on a CPU shortly before.
-    fn is_let_on(&self, main: &ThreadRows<'_>, (from, to): (Monotonic, Monotonic)) -> bool {
+    /// When it was blocked for long, and `main` may have let it go on: it was on a CPU shortly before.
+    fn let_on_by(&self, main: &ThreadRows<'_>) -> impl Iterator<Item = (Monotonic, Monotonic)> {
         let gaps = self.slices.windows(2).filter(|pair| !pair[0].preempted).map(|pair| (pair[0].end, pair[1].start));
-        let gaps = gaps.filter(|(start, end)| *start < to && *end > from && end.nanos_since(*start) >= WAITED_NANOS_MIN);
+        let gaps = gaps.filter(|(start, end)| end.nanos_since(*start) >= WAITED_NANOS_MIN);
         let by_others = |start| matches!(self.kind_of_wait(start), Some(WaitKind::Sleep | WaitKind::Disk | WaitKind::PageFault));
-        gaps.filter(|(start, _)| !by_others(*start)).any(|(_, end)| {
+        gaps.filter(move |(start, _)| !by_others(*start)).filter(|(_, end)| {
             let first = main.slices.partition_point(|slice| slice.end.0.saturating_add(WAKE_NANOS) <= end.0);
-            main.slices[first..].first().is_some_and(|slice| slice.start <= end)
+            main.slices.get(first).is_some_and(|slice| slice.start <= *end)
         })
     }
 
