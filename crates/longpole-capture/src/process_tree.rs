@@ -29,6 +29,11 @@ const ARGUMENTS_BYTES_MAX: u64 = 64 << 10;
 /// How long a process may take to lay out its arguments after its exec: a busy machine lets it wait in the middle of that.
 const EXEC_PATIENCE_NANOS: u64 = 1_000_000_000;
 
+/// Shortest pause between two looks for them, and the part of the time since the exec that it is later: a program of another user never
+/// tells everything.
+const EXEC_PAUSE_NANOS: u64 = 1_000_000;
+const EXEC_PAUSE_PART: u64 = 8;
+
 /// One thread that lives.
 pub(crate) struct Thread {
     pid: u32,
@@ -66,6 +71,8 @@ struct Exec {
     name: Arc<str>,
     executable: String,
     arguments: Vec<String>,
+    /// When it is looked at next.
+    due: u64,
     /// Whether what `/proc` says now is still about this exec.
     is_latest: bool,
     /// Whether its record had its turn.
@@ -239,8 +246,8 @@ impl ProcessTree {
             earlier.is_latest = false;
         }
         let name = String::from_utf8_lossy(name).into();
-        let mut exec = Exec { pid, time, name, executable: String::new(), arguments: Vec::new(), is_latest, seen: false };
-        exec.read();
+        let mut exec = Exec { pid, time, name, executable: String::new(), arguments: Vec::new(), due: time, is_latest, seen: false };
+        exec.read(time);
         self.execs.push(exec);
     }
 
@@ -248,7 +255,7 @@ impl ProcessTree {
     pub(crate) fn tell_execs(&mut self, now: u64, out: &mut Out) {
         let mut i = 0;
         while let Some(exec) = self.execs.get_mut(i) {
-            exec.read();
+            exec.read(now);
             let is_done = !exec.is_latest || exec.is_complete() || now > exec.time.saturating_add(EXEC_PATIENCE_NANOS);
             if exec.seen && is_done {
                 self.execs.remove(i).tell(out);
@@ -258,9 +265,9 @@ impl ProcessTree {
         }
     }
 
-    /// Whether some program has not laid out its arguments yet, as far as is known.
-    pub(crate) fn waits_for_exec(&self) -> bool {
-        self.execs.iter().any(|e| e.is_latest && !e.is_complete())
+    /// When a program is to be looked at that has not laid out its arguments yet, as far as is known.
+    pub(crate) fn next_exec(&self) -> Option<u64> {
+        self.execs.iter().filter(|exec| exec.is_latest && !exec.is_complete()).map(|exec| exec.due).min()
     }
 
     /// A thread has another name.
@@ -347,10 +354,11 @@ impl Exec {
         !self.arguments.is_empty() && !self.executable.is_empty()
     }
 
-    fn read(&mut self) {
-        if !self.is_latest || self.is_complete() {
+    fn read(&mut self, now: u64) {
+        if !self.is_latest || self.is_complete() || now < self.due {
             return;
         }
+        self.due = now + EXEC_PAUSE_NANOS.max(now.saturating_sub(self.time) / EXEC_PAUSE_PART);
         if let Ok(path) = fs::read_link(format!("/proc/{}/exe", self.pid)) {
             self.executable = path.to_string_lossy().into_owned();
         }

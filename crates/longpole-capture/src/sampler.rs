@@ -60,9 +60,6 @@ const FLUSH_NANOS: u64 = 100_000_000;
 /// How long the kernel's functions go without names: reading them takes as much of a CPU as sampling two busy threads does in two seconds.
 const KERNEL_NAMES_NANOS: u64 = 30_000_000_000;
 
-/// How soon a program that had not laid out its arguments is looked at again.
-const EXEC_RETRY: Duration = Duration::from_millis(1);
-
 /// How old what is known of mappings may be when a thread falls asleep, where no records tell of them.
 const MAPS_NANOS: u64 = 100_000_000;
 
@@ -591,13 +588,9 @@ impl Processor {
             if self.out.dirty {
                 due = due.min(self.next_flush);
             }
-            let dues = [self.waits.next_look(), self.usages.next_due(), self.published.next_due()];
+            let dues = [self.waits.next_look(), self.usages.next_due(), self.published.next_due(), self.tree.next_exec()];
             due = dues.into_iter().flatten().fold(due, u64::min);
-            let mut patience = Duration::from_nanos(due.saturating_sub(now));
-            if self.tree.waits_for_exec() {
-                patience = patience.min(EXEC_RETRY);
-            }
-            match handover.take(patience) {
+            match handover.take(Duration::from_nanos(due.saturating_sub(now))) {
                 Taken::Batch(batch) => {
                     let is_last = batch.is_last;
                     self.accept(batch, handover);
@@ -898,10 +891,8 @@ impl Processor {
         let may_publish = self.tree.space(pid).is_none_or(|space| space.may_publish_context());
         let thread = self.tree.thread(pid, tid, time, &mut self.out);
         let (Some(thread), Some(registers)) = (thread, sample.registers) else { return Found::Context(ContextRecord::Absent) };
-        let own = match may_publish {
-            true => span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint),
-            false => ContextRecord::Absent,
-        };
+        let own =
+            if may_publish { span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint) } else { ContextRecord::Absent };
         self.or_of_another((pid, tid, time), own, sample.stack, registers.sp)
     }
 
