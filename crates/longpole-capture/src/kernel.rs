@@ -93,12 +93,23 @@ impl Kernel {
         if !matches!(self.names, Names::Read(_)) {
             return Spot::Unmapped { program: PROGRAM, address: AbsAddr(address) };
         }
+        if let Some(spot) = self.known.get(&address) {
+            return *spot;
+        }
         self.read(&[address]);
-        let Names::Read(symbols) = &self.names else { return stacks.name(name(NAMELESS)) };
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
-        *self.known.entry(address).or_insert_with(|| stacks.name(name(symbols.name(address).unwrap_or(NAMELESS))))
+        let spot = stacks.name(name(self.function(address)));
+        self.known.insert(address, spot);
+        spot
+    }
+
+    fn function(&self, address: u64) -> &str {
+        match &self.names {
+            Names::Read(symbols) => symbols.name(address).unwrap_or(NAMELESS),
+            Names::Unread | Names::Hidden(_) => NAMELESS,
+        }
     }
 
     /// Sees to it that names are read, those of these addresses among them.
@@ -139,11 +150,7 @@ impl Kernel {
             return;
         }
         self.read(&addresses);
-        let of = |address: AbsAddr| match &self.names {
-            Names::Read(symbols) => symbols.name(address.0).unwrap_or(NAMELESS),
-            Names::Unread | Names::Hidden(_) => NAMELESS,
-        };
-        stacks.name_unmapped(PROGRAM, |address| Some(name(of(address))), out);
+        stacks.name_unmapped(PROGRAM, |address| Some(name(self.function(address.0))), out);
     }
 
     /// What got no name since this was asked last.

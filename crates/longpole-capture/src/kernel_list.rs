@@ -35,16 +35,12 @@ impl KernelList {
 
     /// The copy, if there is one of this boot and these modules.
     pub(crate) fn copy(&self) -> Option<KernelSymbols> {
-        let mut bytes = Vec::new();
-        File::open(self.path()?).ok()?.take(LIST_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-        KernelSymbols::from_bytes(bytes)
+        KernelSymbols::from_bytes(&bytes_of(&self.path()?)?)
     }
 
     /// Reads the list and keeps a copy. A copy that cannot be made is none: it would only have saved time.
     pub(crate) fn read(&self) -> Option<KernelSymbols> {
-        let mut bytes = Vec::new();
-        File::open(LIST).ok()?.take(LIST_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-        let symbols = KernelSymbols::parse(&bytes);
+        let symbols = KernelSymbols::parse(&bytes_of(Path::new(LIST))?);
         if let Some(path) = self.path().filter(|_| !symbols.is_empty()) {
             keep(&path, &symbols).ok();
         }
@@ -52,6 +48,7 @@ impl KernelList {
     }
 
     fn path(&self) -> Option<PathBuf> {
+        let folder = self.folder.as_ref()?;
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         // Without modules there is no such file.
         let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
@@ -61,8 +58,14 @@ impl KernelList {
             let words: Vec<&str> = module.split_whitespace().collect();
             [0, 1, 5].map(|place| words.get(place)).hash(&mut hash);
         }
-        Some(self.folder.as_ref()?.join(format!("{PREFIX}{}-{:016x}", boot.trim(), hash.finish())))
+        Some(folder.join(format!("{PREFIX}{}-{:016x}", boot.trim(), hash.finish())))
     }
+}
+
+fn bytes_of(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(LIST_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Writes the copy for its user alone, and takes away those of earlier boots.

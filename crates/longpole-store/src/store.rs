@@ -288,6 +288,11 @@ impl RecordingWriter {
         self.name
     }
 
+    /// The store it is in.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// Its directory.
     pub fn directory(&self) -> &Path {
         &self.directory

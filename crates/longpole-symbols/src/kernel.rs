@@ -70,7 +70,7 @@ impl KernelSymbols {
     }
 
     /// Reads what [`to_bytes`](Self::to_bytes) made; `None` where it is something else, or damaged.
-    pub fn from_bytes(bytes: Vec<u8>) -> Option<KernelSymbols> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<KernelSymbols> {
         let (count, rest) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<8>()?;
         let count = usize::try_from(u64::from_le_bytes(*count)).ok().filter(|count| *count <= FUNCTIONS_MAX)?;
         let (entries, names) = rest.split_at_checked(count.checked_mul(ENTRY_BYTES)?)?;
@@ -181,15 +181,15 @@ ffffffffc0000010 t hook\t[nf_tables]
         let symbols = KernelSymbols::parse(&text);
         assert_eq!(symbols.name(0xffff_ffff_c000_0108), Some("bpf_prog_1 [bpf]"));
         let bytes = symbols.to_bytes();
-        assert_eq!(KernelSymbols::from_bytes(bytes.clone()), Some(KernelSymbols::parse(LIST)));
+        assert_eq!(KernelSymbols::from_bytes(&bytes), Some(KernelSymbols::parse(LIST)));
         for length in 0..bytes.len() - 60 {
-            assert_eq!(KernelSymbols::from_bytes(bytes[..length].to_vec()), None, "{length}");
+            assert_eq!(KernelSymbols::from_bytes(&bytes[..length]), None, "{length}");
         }
         // Whatever a byte becomes, no name is looked for outside.
         for place in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[place] ^= 0x41;
-            if let Some(symbols) = KernelSymbols::from_bytes(damaged) {
+            if let Some(symbols) = KernelSymbols::from_bytes(&damaged) {
                 symbols.name(0xffff_ffff_8100_0098);
             }
         }

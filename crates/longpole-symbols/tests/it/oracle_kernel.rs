@@ -7,8 +7,8 @@ use longpole_symbols::kernel::KernelSymbols;
 /// place of a copy.
 pub(crate) fn kernel_symbols(bytes: &[u8]) {
     let symbols = KernelSymbols::parse(bytes);
-    let copy = KernelSymbols::from_bytes(symbols.to_bytes()).unwrap();
-    let found = KernelSymbols::from_bytes(bytes.to_vec()).unwrap_or_default();
+    let copy = KernelSymbols::from_bytes(&symbols.to_bytes()).unwrap();
+    let found = KernelSymbols::from_bytes(bytes).unwrap_or_default();
     let text = String::from_utf8_lossy(bytes).replace('\t', " ");
     for address in (0..0x4000).step_by(0x35).chain([0xffff_ffff_8126_f0a0, 0xffff_ffff_c04a_1010, u64::MAX]) {
         if let Some(name) = symbols.name(address) {

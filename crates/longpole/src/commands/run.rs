@@ -165,8 +165,6 @@ fn start(
 /// A recording that is being made.
 struct Recorded {
     writer: RecordingWriter,
-    /// Where the recorder may keep what is slow to find out.
-    cache: PathBuf,
     receiver: Option<ReceiverHandle>,
     /// Where programs put the journals of their spans.
     journals: Option<JournalDirectory>,
@@ -195,7 +193,6 @@ impl Recorded {
         let sink = writer.wal().observation_sink();
         Ok(Recorded {
             writer,
-            cache: store.cache(),
             receiver: None,
             journals: None,
             traceparent,
@@ -277,7 +274,7 @@ impl Recorded {
         };
         let remove_perf_maps = !arguments.jit.is_empty();
         let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
-        let cache = Some(self.cache.clone());
+        let cache = Some(self.writer.store().cache());
         let options = sampler::Options { rate_hz: arguments.rate, clock, remove_perf_maps, journals, cache, ..sampler::Options::default() };
         let sink = || -> Box<dyn ObservationSink> {
             let sink = self.alarm.before(self.writer.wal().observation_sink());
