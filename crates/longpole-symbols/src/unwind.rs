@@ -730,7 +730,7 @@ impl StackWalker {
     }
 }
 
-/// Bytes above the stack pointer in which the frame of the innermost function with a frame pointer is looked for.
+/// Bytes in which the innermost function with a frame pointer is looked for, from where its frame begins.
 const FRAME_POINTER_WITHIN: usize = 2048;
 
 /// No address of any stack. Zero would be the end of a chain of frame pointers, and so a root.
@@ -749,10 +749,11 @@ impl StackWalker {
     ///                          ^ what is looked for
     /// ```
     ///
-    /// The code in front of the true return address calls the function whose frame it is, if it says which; `read` fills the bytes
-    /// from the memory of the process, or says that it cannot. Where it does not say, the saved word must lead further up the stack, as
-    /// in a chain of frame pointers; where it names another function, an earlier call has left the pair behind. The first place
-    /// from which the walk comes to its root is taken, else the one from which it comes furthest.
+    /// The code in front of the true return address is a call, of the function whose frame it is, if it says which; `read` fills the
+    /// bytes from the memory of the process, or says that it cannot. Where it names another function, an earlier call has left the
+    /// pair behind. Where it does not say, the saved word mostly leads further up the stack, as in a chain of frame pointers; the
+    /// outermost function with a frame pointer saved a word of any kind. The first place from which the walk comes to its root is
+    /// taken, else the one from which it comes furthest.
     pub fn walk_asleep(
         &mut self,
         space: &AddressSpace,
@@ -765,13 +766,17 @@ impl StackWalker {
         let registers = |fp| Registers { ip, sp, fp, ..Registers::default() };
         let mut end = self.walk(space, &registers(NO_FRAME_POINTER), stack, asked, frames);
         let Some(innermost) = frames.last().copied().filter(|_| end != StackEnd::Root) else { return end };
-        let mut candidates: Vec<(bool, u64)> = frame_pointers(space, sp, stack)
-            .filter_map(|(at, leads_up, returns)| match calls(space, returns, &innermost, &mut read) {
-                Some(calls) => calls.then_some((false, at)),
-                None => leads_up.then_some((true, at)),
+        // Those whose code says so first, and what only may be last.
+        let callee = innermost.address.for_lookup();
+        let callee = space.region(callee).and_then(|region| region.function_start(callee));
+        let mut candidates: Vec<(u8, u64)> = frame_pointers(space, (sp, stack), innermost.sp)
+            .filter_map(|(at, leads_up, returns)| match called(space, returns, &mut read) {
+                Called::Function(start) if callee.is_some() => (callee == Some(start)).then_some((0, at)),
+                Called::Function(_) | Called::Somebody => Some((if leads_up { 1 } else { 2 }, at)),
+                Called::Unknown => leads_up.then_some((1, at)),
+                Called::Nobody => None,
             })
             .collect();
-        // Those whose code says so first.
         candidates.sort_unstable();
         let mut tried = Vec::new();
         for (_, fp) in candidates.into_iter().take(FRAME_POINTERS_MAX) {
@@ -788,13 +793,28 @@ impl StackWalker {
     }
 }
 
-/// Whether the code in front of a return address calls the function of this frame; `None` where it does not say whom it calls.
-fn calls(space: &AddressSpace, returns: u64, callee: &Frame, read: &mut impl FnMut(u64, &mut [u8]) -> bool) -> Option<bool> {
-    let mut code = [0; 6];
-    if !cfg!(target_arch = "x86_64") || !read(returns.checked_sub(6)?, &mut code) {
-        return None;
+/// Whom the code in front of an address calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Called {
+    /// The function that starts there.
+    Function(u64),
+    /// It is a call that does not say whose, or of a stub of the linker, which jumps to a function.
+    Somebody,
+    /// There is no call, so no return address either.
+    Nobody,
+    /// The code cannot be read.
+    Unknown,
+}
+
+/// Bytes of the longest call whose length its first bytes tell: `call [register + register * scale + disp32]`.
+const CALL_BYTES_MAX: usize = 7;
+
+fn called(space: &AddressSpace, returns: u64, read: &mut impl FnMut(u64, &mut [u8]) -> bool) -> Called {
+    let mut code = [0; CALL_BYTES_MAX];
+    if !cfg!(target_arch = "x86_64") || !returns.checked_sub(CALL_BYTES_MAX as u64).is_some_and(|start| read(start, &mut code)) {
+        return Called::Unknown;
     }
-    let [c0, c1, d0, d1, d2, d3] = code;
+    let [_, c0, c1, d0, d1, d2, d3] = code;
     let operand = returns.wrapping_add_signed(i32::from_le_bytes([d0, d1, d2, d3]).into());
     let target = match (c0, c1) {
         // call rel32
@@ -802,25 +822,45 @@ fn calls(space: &AddressSpace, returns: u64, callee: &Frame, read: &mut impl FnM
         // call [rip + rel32]: the global offset table
         (0xff, 0x15) => {
             let mut slot = [0; 8];
-            read(operand, &mut slot).then(|| u64::from_le_bytes(slot))?
+            if !read(operand, &mut slot) {
+                return Called::Somebody;
+            }
+            u64::from_le_bytes(slot)
         }
-        // All others name a register or a place on the stack or in an object.
-        _ => return None,
+        _ if calls_by_register(&code) => return Called::Somebody,
+        _ => return Called::Nobody,
     };
-    let start_of = |address: AbsAddr| space.region(address)?.function_start(address);
-    // A stub of the linker is no function, and jumps to one.
-    let start = start_of(AbsAddr(target)).filter(|start| *start == target)?;
-    Some(start == start_of(callee.address.for_lookup())?)
+    let start = space.region(AbsAddr(target)).and_then(|region| region.function_start(AbsAddr(target)));
+    if start == Some(target) { Called::Function(target) } else { Called::Somebody }
 }
 
-/// Where a frame pointer may have been saved below a return address: the place, whether the saved word leads further up, and the
-/// return address.
-fn frame_pointers<'a>(space: &'a AddressSpace, sp: u64, stack: &'a [u8]) -> impl Iterator<Item = (u64, bool, u64)> + 'a {
-    let words = stack[..stack.len().min(FRAME_POINTER_WITHIN)].chunks_exact(8);
+/// Whether these bytes end in a call of what a register holds or points to: `ff /2`, in each of its lengths.
+fn calls_by_register(code: &[u8; CALL_BYTES_MAX]) -> bool {
+    // Bits of the second byte: how long the displacement is, 2 for a call, the register; register 4 stands for one byte more.
+    let is_call = |bytes: usize, displacement: u8, has_scale: bool| {
+        let at = CALL_BYTES_MAX - bytes;
+        let (opcode, operand) = (code[at], code[at + 1]);
+        let is_plain = displacement == 3 || has_scale == (operand & 7 == 4);
+        opcode == 0xff && operand >> 6 == displacement && operand >> 3 & 7 == 2 && is_plain
+    };
+    is_call(2, 3, false)
+        || is_call(2, 0, false)
+        || is_call(3, 0, true)
+        || is_call(3, 1, false)
+        || is_call(4, 1, true)
+        || is_call(6, 2, false)
+        || is_call(7, 2, true)
+}
+
+/// Where a frame pointer may have been saved below a return address, from `above` on: the place, whether the saved word leads further
+/// up, and the return address.
+fn frame_pointers<'a>(space: &'a AddressSpace, (sp, stack): (u64, &'a [u8]), above: u64) -> impl Iterator<Item = (u64, bool, u64)> + 'a {
+    let skipped = usize::try_from(above.saturating_sub(sp)).unwrap_or(usize::MAX).min(stack.len());
+    let words = stack[skipped..stack.len().min(skipped.saturating_add(FRAME_POINTER_WITHIN))].chunks_exact(8);
     let words = words.map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
     let pairs = words.clone().zip(words.skip(1)).enumerate();
     pairs.filter_map(move |(place, (saved, returns))| {
-        let at = sp.checked_add(place as u64 * 8)?;
+        let at = sp.checked_add(skipped as u64)?.checked_add(place as u64 * 8)?;
         let leads_up = saved == 0 || (saved > at && saved - at < DEEPER_BYTES_MAX && saved % 8 == 0);
         (returns != 0 && space.region(AbsAddr(returns - 1)).is_some()).then_some((at, leads_up, returns))
     })
@@ -1187,5 +1227,30 @@ mod tests {
                 bytes[at] = byte;
             }
         }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn calls_by_a_register_are_known_by_their_bytes() {
+        let ends_in = |code: &[u8]| {
+            let mut bytes = [0x90; CALL_BYTES_MAX];
+            bytes[CALL_BYTES_MAX - code.len()..].copy_from_slice(code);
+            calls_by_register(&bytes)
+        };
+        // call rax; call r12; call [rbx]; call [rbx + 8]; call [r12 + 8]; call [rbx + 0x1000]; call [rax + rcx * 8 + 0x1000]; call [rsp]
+        let calls: [&[u8]; 8] = [
+            &[0xff, 0xd0],
+            &[0x41, 0xff, 0xd4],
+            &[0xff, 0x13],
+            &[0xff, 0x53, 0x08],
+            &[0x41, 0xff, 0x54, 0x24, 0x08],
+            &[0xff, 0x93, 0, 0x10, 0, 0],
+            &[0xff, 0x94, 0xc8, 0, 0x10, 0, 0],
+            &[0xff, 0x14, 0x24],
+        ];
+        assert_eq!(calls.map(ends_in), [true; 8]);
+        // jmp rax; push [rbx]; inc eax; nothing
+        let others: [&[u8]; 4] = [&[0xff, 0xe0], &[0xff, 0x33], &[0xff, 0xc0], &[]];
+        assert_eq!(others.map(ends_in), [false; 4]);
     }
 }
