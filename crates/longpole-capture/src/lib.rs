@@ -7,6 +7,7 @@
 //! This is the one room with system calls. All of them stand in `sys` and in the reader of the kernel's ring; nothing
 //! unsafe leaves those files. It never prints, and it ends the process only where it is asked to, in [`child::exit_like`].
 
+mod allowance;
 pub mod attach;
 pub mod child;
 mod dozes;

@@ -18,6 +18,7 @@ use std::io::{self, Read};
 
 use longpole_model::{Exit, IoBytes, Loss, LossKind, Monotonic, Observation, ProcessMemory, ProcessUsage};
 
+use crate::allowance::Allowance;
 use crate::stacks::{NumberMap, Out};
 use crate::sys::perf::{exit_of, monotonic_nanos, open_files_limit, open_process, process_cpu_nanos, thread_cpu_nanos};
 
@@ -33,11 +34,11 @@ const YOUNG_PART: u64 = 4;
 /// Later a pause is this part of its age.
 const OLD_PART: u64 = 32;
 
-/// Readings take this part of one CPU at most.
-const CPU_PART: i64 = 200;
+/// Which part of a CPU readings may take.
+const READING_PART: i64 = 200;
 
-/// How far readings may run ahead of that: some fifty in a burst, as many processes start at once.
-const CREDIT_MAX_NANOS: i64 = 2_000_000;
+/// What they may take at once: some fifty in a burst, as many processes start at once.
+const NANOS_AT_ONCE: i64 = 2_000_000;
 
 /// How long the end of a process is asked after, for one that nobody reaps.
 const STATUS_PATIENCE_NANOS: u64 = 2_000 * MILLI;
@@ -73,9 +74,7 @@ pub(crate) struct Usages {
     ended: Vec<Ended>,
     handles: usize,
     handles_max: usize,
-    /// CPU time that readings may take now, and when it was counted last.
-    credit_nanos: i64,
-    counted: u64,
+    allowance: Allowance,
     /// Processes whose bytes may not be seen, since it was last told.
     io_refused: u64,
 }
@@ -88,8 +87,7 @@ impl Usages {
             ended: Vec::new(),
             handles: 0,
             handles_max: open_files_limit() / HANDLES_PART,
-            credit_nanos: CREDIT_MAX_NANOS,
-            counted: 0,
+            allowance: Allowance::new(READING_PART, NANOS_AT_ONCE),
             io_refused: 0,
         }
     }
@@ -147,21 +145,15 @@ impl Usages {
 
     /// When something is to be looked at next.
     pub(crate) fn next_due(&self) -> Option<u64> {
-        let read = self.dues.first().map(|(due, _)| match self.credit_nanos {
-            ..=0 => (*due).max(self.counted.saturating_add(CPU_PART.unsigned_abs() * (1 + self.credit_nanos.unsigned_abs()))),
-            _ => *due,
-        });
+        let read = self.dues.first().map(|(due, _)| self.allowance.there_at(1).max(*due));
         self.ended.iter().map(|it| it.due).chain(read).min()
     }
 
     /// Reads those whose turn it is, and asks how others ended.
     pub(crate) fn look(&mut self, now: u64, out: &mut Out) {
-        let earned = i64::try_from(now.saturating_sub(self.counted)).unwrap_or(i64::MAX) / CPU_PART;
-        self.credit_nanos = self.credit_nanos.saturating_add(earned).min(CREDIT_MAX_NANOS);
-        self.counted = now;
-        while self.credit_nanos > 0
-            && let Some((due, pid)) = self.dues.first().copied()
+        while let Some((due, pid)) = self.dues.first().copied()
             && due <= now
+            && self.allowance.is_there(now)
         {
             self.read(pid, out);
         }
@@ -209,8 +201,7 @@ impl Usages {
         self.dues.remove(&(living.due, pid));
         living.due = now + wait;
         self.dues.insert((living.due, pid));
-        let spent = thread_cpu_nanos().saturating_sub(before);
-        self.credit_nanos = self.credit_nanos.saturating_sub_unsigned(spent);
+        self.allowance.spend(thread_cpu_nanos().saturating_sub(before));
     }
 
     /// Asks how processes ended that have ended.
@@ -411,18 +402,18 @@ mod tests {
     }
 
     #[test]
-    fn readings_have_a_budget_and_a_stranger_is_no_trouble() {
+    fn readings_have_an_allowance_and_a_stranger_is_no_trouble() {
         let (mut out, _) = testing::out(false);
         let mut usages = Usages::new();
         usages.execed(u32::MAX, 0);
         usages.execed(std::process::id(), 0);
-        usages.credit_nanos = -5;
-        usages.counted = 10;
+        usages.allowance.spend(NANOS_AT_ONCE.unsigned_abs() + 4);
         assert_eq!(usages.next_due(), Some(MILLI));
-        usages.credit_nanos = -MILLI.cast_signed();
-        assert_eq!(usages.next_due(), Some(10 + 200 * (MILLI + 1)));
-        usages.look(10 + 200 * (MILLI + 1), &mut out);
-        assert!(usages.credit_nanos <= 1);
+        usages.allowance.spend(MILLI);
+        let due = READING_PART.unsigned_abs() * (MILLI + 5);
+        assert_eq!(usages.next_due(), Some(due));
+        usages.look(due, &mut out);
+        assert!(usages.next_due().is_some_and(|next| next > due), "one was read, and owes for it");
         usages.compare(monotonic_nanos(), std::iter::once(std::process::id()));
         assert_eq!(usages.living.len(), 1);
     }

@@ -18,6 +18,7 @@ use std::os::unix::fs::FileExt;
 
 use longpole_model::{ContextRecord, Futex, WaitKind};
 
+use crate::allowance::Allowance;
 use crate::futex::{self, Call};
 use crate::span_context;
 use crate::stacks::NumberMap;
@@ -113,33 +114,6 @@ struct FutexSeen {
     deadline: Option<u64>,
 }
 
-/// Time on a CPU that may be spent on looks, in nanoseconds. A look is begun while there is some, and may owe more than that.
-#[derive(Debug)]
-struct Allowance {
-    nanos: i64,
-    earned_until: u64,
-}
-
-impl Allowance {
-    fn is_there(&mut self, now: u64) -> bool {
-        let earned = now.saturating_sub(self.earned_until).cast_signed() / LOOKS_PART;
-        // What is less than a nanosecond is earned next time.
-        self.earned_until += (earned * LOOKS_PART).cast_unsigned();
-        self.nanos = self.nanos.saturating_add(earned).min(LOOKS_NANOS_AT_ONCE);
-        self.nanos > 0
-    }
-
-    fn spend(&mut self, nanos: u64) {
-        self.nanos = self.nanos.saturating_sub_unsigned(nanos);
-    }
-
-    /// When to ask again: now while there is some, else when there is enough for several looks.
-    fn is_there_at(&self) -> u64 {
-        let missing = if self.nanos > 0 { 0 } else { LOOKS_NANOS_GATHERED - self.nanos };
-        self.earned_until.saturating_add(missing.saturating_mul(LOOKS_PART).cast_unsigned())
-    }
-}
-
 /// Who is blocked, and who was looked at.
 #[derive(Debug)]
 pub(crate) struct Waits {
@@ -164,7 +138,7 @@ impl Waits {
             looks: NumberMap::default(),
             held: 0,
             due: BinaryHeap::new(),
-            allowance: Allowance { nanos: LOOKS_NANOS_AT_ONCE, earned_until: 0 },
+            allowance: Allowance::new(LOOKS_PART, LOOKS_NANOS_AT_ONCE),
             skipped: 0,
             refused: 0,
         }
@@ -189,7 +163,7 @@ impl Waits {
 
     /// When to look next. Those who fell asleep one after the other are looked at together: to be woken takes as long as a look.
     pub(crate) fn next_look(&mut self) -> Option<u64> {
-        self.next_due().map(|due| (due + GATHER_NANOS).max(self.allowance.is_there_at()))
+        self.next_due().map(|due| (due + GATHER_NANOS).max(self.allowance.there_at(LOOKS_NANOS_GATHERED)))
     }
 
     /// When somebody is to be looked at next.
@@ -593,19 +567,5 @@ mod tests {
             waits.switched(1, 7, time, true);
         }
         assert_eq!((waits.due.len(), waits.next_due()), (1, Some(4_000 + THRESHOLD_NANOS)));
-    }
-
-    #[test]
-    fn looks_take_no_more_than_their_part_of_a_cpu() {
-        let mut allowance = Allowance { nanos: LOOKS_NANOS_AT_ONCE, earned_until: 0 };
-        let mut looks = |now: u64| {
-            let one = |_: &u64| allowance.is_there(now).then(|| allowance.spend(10_000)).is_some();
-            (0..100_000).take_while(one).count() as i64
-        };
-        assert_eq!(looks(0), LOOKS_NANOS_AT_ONCE / 10_000);
-        let a_second = 1_000_000_000 / LOOKS_PART / 10_000;
-        assert_eq!((1..=1_000).map(|millis| looks(millis * 1_000_000)).sum::<i64>(), a_second);
-        // Asked more often than a look takes to be earned, it allows no more.
-        assert_eq!((1..=100_000).map(|times| looks(1_000_000_000 + times * 10_000)).sum::<i64>(), a_second);
     }
 }

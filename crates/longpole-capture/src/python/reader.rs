@@ -1,4 +1,4 @@
-//! The thread that reads interpreters, again and again, within its budget.
+//! The thread that reads interpreters, again and again, within its allowance.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,15 @@ use longpole_symbols::python::{CodeId, Codes, Interpreter, Memory, ThreadRead, T
 
 use super::history::{History, SeenStack};
 use super::threads::Threads;
+use crate::allowance::Allowance;
 use crate::sys::parts::ProcessMemory;
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, prefer_this_thread, thread_cpu_nanos};
 
-/// Share of one CPU that reading may take: one in so many.
-const BUDGET_SHARE: u64 = 50;
+/// Which part of a CPU reading may take.
+const READING_PART: i64 = 50;
 
 /// What it may take beyond that at once: a program that starts has hundreds of functions that were never read.
-const BUDGET_SAVED_NANOS_MAX: i64 = 20_000_000;
+const READING_NANOS_AT_ONCE: i64 = 20_000_000;
 
 /// How long after a look the next one comes, while something changes: what ran in between is known from samples.
 const PERIOD_NANOS: u64 = 2_000_000;
@@ -114,12 +115,14 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
     let mut watched: Vec<Watched> = Vec::new();
     let mut reads: Vec<ThreadRead> = Vec::new();
     let mut still = 0u32;
-    let mut budget = Budget::new(monotonic_nanos());
+    let mut allowance = Allowance::new(READING_PART, READING_NANOS_AT_ONCE);
     loop {
         let putting_off = u64::from(still / STILL_LOOKS) + 1;
-        let period = (PERIOD_NANOS * putting_off).min(PERIOD_NANOS_MAX).max(budget.wait_nanos());
+        let now = monotonic_nanos();
+        let may_hurry = allowance.is_there(now);
+        let period = (PERIOD_NANOS * putting_off).min(PERIOD_NANOS_MAX).max(allowance.there_at(1).saturating_sub(now));
         let patience = (!watched.is_empty()).then_some(Duration::from_nanos(period));
-        let Some(orders) = wait(shared, patience, budget.wait_nanos() == 0) else { break };
+        let Some(orders) = wait(shared, patience, may_hurry) else { break };
         for order in orders {
             watched.retain(|it| it.order.pid != order.pid);
             watched.push(Watched::new(order));
@@ -138,38 +141,13 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
             }
         });
         still = if changed { 0 } else { still.saturating_add(1) };
-        budget.spend(thread_cpu_nanos().saturating_sub(before), monotonic_nanos());
+        allowance.spend(thread_cpu_nanos().saturating_sub(before));
         publish_living(shared, &watched);
     }
     thread_cpu_nanos()
 }
 
-/// CPU time that may be taken.
-struct Budget {
-    /// What has not been taken of what was earned; below 0 what was taken beyond it.
-    saved_nanos: i64,
-    /// When it was reckoned up last.
-    at: u64,
-}
-
-impl Budget {
-    fn new(now: u64) -> Budget {
-        Budget { saved_nanos: BUDGET_SAVED_NANOS_MAX, at: now }
-    }
-
-    /// How long to wait until nothing is owed.
-    fn wait_nanos(&self) -> u64 {
-        self.saved_nanos.min(0).unsigned_abs().saturating_mul(BUDGET_SHARE)
-    }
-
-    fn spend(&mut self, nanos: u64, now: u64) {
-        let earned = now.saturating_sub(self.at) / BUDGET_SHARE;
-        self.at = now;
-        self.saved_nanos = self.saved_nanos.saturating_add_unsigned(earned).min(BUDGET_SAVED_NANOS_MAX).saturating_sub_unsigned(nanos);
-    }
-}
-
-/// Waits for the next look, or for orders; `None` when it is over. What is urgent comes at once where the budget allows it.
+/// Waits for the next look, or for orders; `None` when it is over. What is urgent comes at once where it may.
 fn wait(shared: &Shared, patience: Option<Duration>, may_hurry: bool) -> Option<Vec<Order>> {
     let state = shared.lock();
     let idle = |state: &mut State| state.orders.is_empty() && !state.is_over && !(state.is_urgent && may_hurry);
@@ -289,24 +267,4 @@ fn identify(codes: &mut Codes, memory: &dyn Memory, interpreter: &mut Interprete
     let new = thread.frames.len().saturating_sub(thread.kept);
     let identified = |(place, frame)| codes.identify(memory, interpreter, frame, place >= new);
     thread.frames.iter().enumerate().map(identified).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reading_takes_no_more_than_its_share_whatever_a_look_costs() {
-        for look_nanos in [5_000, 100_000, 2_000_000, 30_000_000] {
-            let mut budget = Budget::new(0);
-            let (mut now, mut spent) = (0, 0);
-            while now < 60_000_000_000 {
-                now += PERIOD_NANOS.max(budget.wait_nanos()) + look_nanos;
-                spent += look_nanos;
-                budget.spend(look_nanos, now);
-            }
-            let share = spent.saturating_sub(BUDGET_SAVED_NANOS_MAX.unsigned_abs()) as f64 / now as f64;
-            assert!(share * BUDGET_SHARE as f64 <= 1.05, "{look_nanos}: {share}");
-        }
-    }
 }
