@@ -25,6 +25,7 @@ use longpole_model::{
 use longpole_symbols::python::{Memory, Part};
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
 
+use crate::allowance::Allowance;
 use crate::dozes::{Doze, Dozes};
 use crate::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
 use crate::jit::Jit;
@@ -49,7 +50,7 @@ use crate::sys::parts::{ProcessMemory, read_memory};
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, realtime_nanos, thread_cpu_nanos};
 use crate::usage::Usages;
 use crate::waits::{Sleeper, Waits};
-use crate::watch::{Change, Watch};
+use crate::watch::{self, Change, Watch};
 
 /// How often both clocks are read, and losses told.
 const ANCHOR_NANOS: u64 = 1_000_000_000;
@@ -509,28 +510,33 @@ impl Processor {
                 }
             }
         };
+        let mut allowance = Allowance::new(watch::LOOKS_PART, watch::LOOKS_NANOS_AT_ONCE);
         loop {
             let before = thread_cpu_nanos();
-            let now = monotonic_nanos();
-            for change in watch.look(now) {
-                self.changed(now, change);
-            }
+            self.look_at_tree(&mut watch);
             look_at_journals(false, &mut self.out);
             self.keep_up(true);
-            let pause = Watch::pause(thread_cpu_nanos().saturating_sub(before));
+            allowance.spend(thread_cpu_nanos().saturating_sub(before));
+            let now = monotonic_nanos();
+            let owed_until = if allowance.is_there(now) { now } else { allowance.there_at(1) };
+            let pause = owed_until.saturating_sub(now).clamp(watch::PAUSE_NANOS, watch::PAUSE_NANOS_MAX);
             if let Taken::Closed = handover.take(Duration::from_nanos(pause)) {
                 break;
             }
         }
-        let now = monotonic_nanos();
-        for change in watch.look(now) {
-            self.changed(now, change);
-        }
+        self.look_at_tree(&mut watch);
         look_at_journals(true, &mut self.out);
         for (pid, tid, totals) in watch.totals() {
             self.out.give(Observation::ThreadTotals { pid, tid, totals });
         }
         self.end()
+    }
+
+    fn look_at_tree(&mut self, watch: &mut Watch) {
+        let now = monotonic_nanos();
+        for change in watch.look() {
+            self.changed(now, change);
+        }
     }
 
     /// Deals with what a look at the tree found.
@@ -546,12 +552,12 @@ impl Processor {
                 }
                 (*pid, *tid, Body::Exit { pid: *pid, tid: *tid })
             }
-            Change::Asleep { pid, tid } => {
-                self.waits.switched(*pid, *tid, time, true);
+            Change::Asleep { pid, tid, since } => {
+                self.waits.switched(*pid, *tid, *since, true);
                 return self.map_again(*pid, time, time.saturating_sub(MAPS_NANOS));
             }
             Change::Awake { pid, tid, until } => {
-                self.waits.switched(*pid, *tid, time, false);
+                self.waits.switched(*pid, *tid, *until, false);
                 if let Some(sleeper) = self.waits.over(*tid, time) {
                     self.map_again(*pid, time, sleeper.at);
                     let end = sleeper.at.max(*until);

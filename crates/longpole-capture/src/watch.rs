@@ -3,12 +3,14 @@
 //! ```text
 //! look      |        |        |        |        |        |      every few milliseconds, as often as a fiftieth of a CPU pays for
 //! thread         ├=======..............................====┤    began and ended between two looks
-//! slices         1            2        2        2       3      the scheduler's count of its turns: unchanged, it slept throughout
-//! wait                        |-----------------|              from the first look that found it asleep to the last
+//! turns          1            1        1        1       2      as the scheduler counts them: unchanged, it slept throughout
+//! wait                  |-----------------------------|        less than a look's distance longer than it was found asleep
 //! ```
 //!
-//! What lived only between two looks is not seen, and times are those of the looks. What the scheduler has counted of a thread (time
-//! on a CPU, time in which it waited for one) is exact, as of the last look.
+//! What lived only between two looks is not seen. What the scheduler has counted of a thread (time on a CPU, time in which it waited for
+//! one) is exact, as of the last look; so what is left of the time between two looks is sleep. It is added to the wait that was seen
+//! at one of them, halves of it where there was one at each: a wait that no look met goes to its neighbour, and their sum is right.
+//! Of a thread that runs, the kernel counts from one tick to the next (1 to 10 ms): so much the end of a wait may be too late.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,15 +19,19 @@ use longpole_model::ThreadTotals;
 
 use crate::living::Living;
 use crate::stacks::NumberMap;
+use crate::sys::perf::monotonic_nanos;
 
 /// Shortest time between two looks.
 pub(crate) const PAUSE_NANOS: u64 = 5_000_000;
 
 /// Longest time between two looks, however large the tree.
-const PAUSE_NANOS_MAX: u64 = 1_000_000_000;
+pub(crate) const PAUSE_NANOS_MAX: u64 = 1_000_000_000;
 
-/// The part of a CPU that looks may take: one in so many.
-const CPU_PART: u64 = 50;
+/// Which part of a CPU looks may take.
+pub(crate) const LOOKS_PART: i64 = 50;
+
+/// What they may take at once: the binaries of a program that starts are read once.
+pub(crate) const LOOKS_NANOS_AT_ONCE: i64 = 50_000_000;
 
 /// Most processes that are watched: what has more is no command.
 const PROCESSES_MAX: usize = 4_096;
@@ -41,9 +47,9 @@ pub(crate) enum Change {
     Began { pid: u32, tid: u32 },
     /// A thread has another name.
     Named { pid: u32, tid: u32, name: String },
-    /// A thread sleeps since it was looked at last, or longer.
-    Asleep { pid: u32, tid: u32 },
-    /// A thread that slept has run since: it slept up to this time at least.
+    /// A thread sleeps.
+    Asleep { pid: u32, tid: u32, since: u64 },
+    /// A thread that slept has run since.
     Awake { pid: u32, tid: u32, until: u64 },
     /// A thread is gone, the last of its process or not; with what was counted of it last.
     Ended { pid: u32, tid: u32, totals: Option<ThreadTotals> },
@@ -65,8 +71,9 @@ struct KnownThread {
     schedule: Option<Schedule>,
     /// What was counted of it before the recording began.
     before: ThreadTotals,
-    /// Whether it slept when it was looked at, and when it was last seen to.
-    asleep: Option<u64>,
+    /// When it was looked at last, and whether it slept.
+    looked: u64,
+    is_asleep: bool,
 }
 
 /// What `schedstat` says of a thread: `ON-CPU-NANOS WAITING-NANOS TURNS`.
@@ -108,13 +115,8 @@ impl Watch {
         Watch { root: tree.first().map_or(0, |root| root.pid), known }
     }
 
-    /// How long to wait for the next look after one that took so long.
-    pub(crate) fn pause(spent_nanos: u64) -> u64 {
-        spent_nanos.saturating_mul(CPU_PART).clamp(PAUSE_NANOS, PAUSE_NANOS_MAX)
-    }
-
     /// Looks at all of them.
-    pub(crate) fn look(&mut self, now: u64) -> Vec<Change> {
+    pub(crate) fn look(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut pids: Vec<u32> = self.known.keys().copied().collect();
         // Parents come before what they made: the numbers of processes grow, but for their wrapping around, where a child waits a look.
@@ -122,7 +124,7 @@ impl Watch {
         let mut next = 0;
         while let Some(pid) = pids.get(next).copied() {
             next += 1;
-            let Some(children) = self.look_at(pid, now, &mut changes) else { continue };
+            let Some(children) = self.look_at(pid, &mut changes) else { continue };
             for child in children {
                 if self.known.contains_key(&child) || self.known.len() >= PROCESSES_MAX {
                     continue;
@@ -141,7 +143,7 @@ impl Watch {
     }
 
     /// Looks at one process; its children, where it lives.
-    fn look_at(&mut self, pid: u32, now: u64, changes: &mut Vec<Change>) -> Option<Vec<u32>> {
+    fn look_at(&mut self, pid: u32, changes: &mut Vec<Change>) -> Option<Vec<u32>> {
         let known = self.known.get_mut(&pid)?;
         let stat = Stat::of_process(pid).filter(|stat| stat.start == known.start && !stat.has_ended());
         let Some(stat) = stat else {
@@ -158,7 +160,7 @@ impl Watch {
             known.program = stat.program;
             known.name = stat.name.clone();
             for (tid, thread) in &mut known.threads {
-                thread.wake(pid, *tid, changes);
+                thread.wake(pid, *tid, thread.looked, changes);
                 thread.name.clone_from(&stat.name);
             }
             changes.push(Change::Executed { pid, name: stat.name.clone() });
@@ -181,7 +183,7 @@ impl Watch {
                 // Until it takes another one it has the name of who made it.
                 KnownThread { name: of_process, ..KnownThread::default() }
             });
-            thread.look(pid, tid, now, changes);
+            thread.look(pid, tid, changes);
             children.extend(children_of(pid, tid));
         }
         let gone: Vec<u32> = known.threads.keys().copied().filter(|tid| !alive.contains(tid)).collect();
@@ -200,37 +202,42 @@ impl Watch {
 }
 
 impl KnownThread {
-    fn look(&mut self, pid: u32, tid: u32, now: u64, changes: &mut Vec<Change>) {
+    fn look(&mut self, pid: u32, tid: u32, changes: &mut Vec<Change>) {
         let schedule = Schedule::read(pid, tid);
-        if schedule.is_some() && schedule == self.schedule {
+        let now = monotonic_nanos();
+        let (before, looked) = (std::mem::replace(&mut self.schedule, schedule), std::mem::replace(&mut self.looked, now));
+        if schedule.is_some() && schedule == before && self.is_asleep {
             // It has not run since; nothing else can be different.
-            if self.asleep.is_some() {
-                self.asleep = Some(now);
-                return;
-            }
-        } else {
-            self.wake(pid, tid, changes);
-            self.schedule = schedule;
+            return;
         }
-        let Some(stat) = Stat::read(&format!("/proc/{pid}/task/{tid}/stat")) else { return };
-        if stat.name != self.name {
+        let stat = Stat::read(&format!("/proc/{pid}/task/{tid}/stat"));
+        let is_asleep = schedule.is_some() && stat.as_ref().is_some_and(Stat::is_asleep);
+        let slept = match (before, schedule) {
+            (Some(before), Some(schedule)) => (now - looked).saturating_sub(schedule.awake_nanos().saturating_sub(before.awake_nanos())),
+            _ => 0,
+        };
+        let share = if self.is_asleep && is_asleep { slept / 2 } else { slept };
+        self.wake(pid, tid, looked + share, changes);
+        if let Some(stat) = stat
+            && stat.name != self.name
+        {
             self.name.clone_from(&stat.name);
-            changes.push(Change::Named { pid, tid, name: stat.name.clone() });
+            changes.push(Change::Named { pid, tid, name: stat.name });
         }
-        if stat.is_asleep() && schedule.is_some() {
-            self.asleep = Some(now);
-            changes.push(Change::Asleep { pid, tid });
+        if is_asleep {
+            self.is_asleep = true;
+            changes.push(Change::Asleep { pid, tid, since: now - share });
         }
     }
 
-    fn wake(&mut self, pid: u32, tid: u32, changes: &mut Vec<Change>) {
-        if let Some(until) = self.asleep.take() {
+    fn wake(&mut self, pid: u32, tid: u32, until: u64, changes: &mut Vec<Change>) {
+        if std::mem::take(&mut self.is_asleep) {
             changes.push(Change::Awake { pid, tid, until });
         }
     }
 
     fn end(mut self, pid: u32, tid: u32, changes: &mut Vec<Change>) {
-        self.wake(pid, tid, changes);
+        self.wake(pid, tid, self.looked, changes);
         changes.push(Change::Ended { pid, tid, totals: self.totals() });
     }
 
@@ -245,6 +252,11 @@ impl KnownThread {
 }
 
 impl Schedule {
+    /// How long it ran, or could have.
+    fn awake_nanos(&self) -> u64 {
+        self.totals.on_cpu_nanos.saturating_add(self.totals.ready_nanos)
+    }
+
     fn read(pid: u32, tid: u32) -> Option<Schedule> {
         Schedule::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?)
     }
@@ -307,7 +319,6 @@ impl Stat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::perf::monotonic_nanos;
     use std::io::Write;
     use std::process::{Command, Stdio};
 
@@ -322,15 +333,10 @@ mod tests {
         assert_eq!((Schedule::parse("0 0 0\n"), Schedule::parse("1 2"), Schedule::parse("a b c")), (None, None, None));
     }
 
-    #[test]
-    fn a_pause_is_paid_for_by_what_looking_costs() {
-        assert_eq!([0, 100_000, 1_000_000, 1_000_000_000].map(Watch::pause), [PAUSE_NANOS, PAUSE_NANOS, 50_000_000, PAUSE_NANOS_MAX]);
-    }
-
     /// Looks until something is so; all that changed up to then.
     fn until(watch: &mut Watch, all: &mut Vec<Change>, is_so: impl Fn(&[Change]) -> bool) {
         while !is_so(all) {
-            all.extend(watch.look(monotonic_nanos()));
+            all.extend(watch.look());
             std::thread::yield_now();
         }
     }
@@ -347,7 +353,7 @@ mod tests {
         }
         let mut watch = Watch::new(pid);
         let mut all = Vec::new();
-        assert_eq!(watch.look(monotonic_nanos()), []);
+        assert_eq!(watch.look(), []);
         shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Executed { name, .. } if name == "sleep")));
         let child = all.iter().find_map(|change| if let Change::Forked { pid, .. } = change { Some(*pid) } else { None }).unwrap();
