@@ -561,6 +561,11 @@ impl AddressSpace {
         place(self.region(address), address)
     }
 
+    /// Whether a function begins there, or the program a few instructions before.
+    fn begins_near(&self, address: AbsAddr) -> bool {
+        self.region(address).is_some_and(|region| region.is_entry(address) || region.function_start(address) == Some(address.0))
+    }
+
     fn region(&self, address: AbsAddr) -> Option<&Region> {
         let after = self.regions.partition_point(|r| r.range.start <= address.0);
         after.checked_sub(1).map(|i| &self.regions[i]).filter(|r| address.0 < r.range.end)
@@ -766,17 +771,18 @@ impl StackWalker {
         let registers = |fp| Registers { ip, sp, fp, ..Registers::default() };
         let mut end = self.walk(space, &registers(NO_FRAME_POINTER), stack, asked, frames);
         let Some(innermost) = frames.last().copied().filter(|_| end != StackEnd::Root) else { return end };
-        // Those whose code says so first, and what only may be last.
         let callee = innermost.address.for_lookup();
         let callee = space.region(callee).and_then(|region| region.function_start(callee));
         let mut candidates: Vec<(u8, u64)> = frame_pointers(space, (sp, stack), innermost.sp)
             .filter_map(|(at, leads_up, returns)| match called(space, returns, &mut read) {
                 Called::Function(start) if callee.is_some() => (callee == Some(start)).then_some((0, at)),
-                Called::Function(_) | Called::Somebody => Some((if leads_up { 1 } else { 2 }, at)),
-                Called::Unknown => leads_up.then_some((1, at)),
                 Called::Nobody => None,
+                _ if space.begins_near(AbsAddr(returns)) => Some((3, at)),
+                _ => Some((if leads_up { 1 } else { 2 }, at)),
             })
             .collect();
+        // Those whose code says so first. Last those at the beginning of a function or of the program: mostly pointers to it, and what
+        // calls `main` is no function with a frame pointer.
         candidates.sort_unstable();
         let mut tried = Vec::new();
         for (_, fp) in candidates.into_iter().take(FRAME_POINTERS_MAX) {
