@@ -155,7 +155,8 @@ impl Watch {
             }
             return None;
         };
-        let has_executed = stat.program != known.program;
+        // In the middle of an exec, and of its end, it has no code.
+        let has_executed = stat.program != known.program && stat.program.0 != 0;
         if has_executed {
             known.program = stat.program;
             known.name = stat.name.clone();

@@ -140,7 +140,8 @@ fn is_recorded(mut run: Command, view: impl Fn() -> Command, sandbox: &Sandbox, 
         "SELECT w.kind, w.syscall, w.duration_nanos / 1e9 AS seconds, k.location_ids FROM waits w LEFT JOIN stacks k ON k.stack_id = w.stack_id",
     );
     let frames = ask("SELECT location_id, function, reason FROM frames");
-    assert!(frames.iter().all(|frame| frame["reason"].is_null()), "a stack that does not lead to its root: {frames:?}");
+    let broken = |frame: &&Value| frame["function"].as_str().unwrap().starts_with('[');
+    assert_eq!(frames.iter().find(broken), None, "a stack that does not lead to its root");
     for (kind, function, seconds) in [("sleep", "take_a_nap", 0.3), ("pipe", "read_a_pipe", 0.3), ("child", "wait_for_a_child", 0.4)] {
         let named = |wait: &&Value| {
             let ids = wait["location_ids"].as_array().cloned().unwrap_or_default();
