@@ -13,6 +13,7 @@
 //! next round has begun: by then every record that is older than this round's beginning has been read.
 
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 use std::io::PipeWriter;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -61,7 +62,8 @@ const FLUSH_NANOS: u64 = 100_000_000;
 /// How long the kernel's functions go without names: reading them takes as much of a CPU as sampling two busy threads does in two seconds.
 const KERNEL_NAMES_NANOS: u64 = 30_000_000_000;
 
-/// How old what is known of mappings may be when a thread falls asleep, where no records tell of them.
+/// How old what is known of mappings may be when a thread falls asleep, where no records tell of them. While a program is young, and
+/// loads its libraries, less: as old as the program was when they were read.
 const MAPS_NANOS: u64 = 100_000_000;
 
 /// How often the threads of a process that makes new ones all the time are listed.
@@ -410,8 +412,8 @@ struct Processor {
     next_anchor: u64,
     next_flush: u64,
     kernel_names_due: u64,
-    /// When what each process has mapped was last read, where no records tell.
-    mapped_at: NumberMap<u32, u64>,
+    /// When what each process has mapped was first and last read since its exec, where no records tell.
+    mapped_at: NumberMap<u32, (u64, u64)>,
     // Kept for their memory.
     frames: Vec<Frame>,
     locations: Vec<LocationId>,
@@ -554,7 +556,8 @@ impl Processor {
             }
             Change::Asleep { pid, tid, since } => {
                 self.waits.switched(*pid, *tid, *since, true);
-                return self.map_again(*pid, time, time.saturating_sub(MAPS_NANOS));
+                let may_be_old = self.mapped_at.get(pid).map_or(0, |(first, last)| MAPS_NANOS.min(last - first));
+                return self.map_again(*pid, time, time.saturating_sub(may_be_old));
             }
             Change::Awake { pid, tid, until } => {
                 self.waits.switched(*pid, *tid, *until, false);
@@ -572,16 +575,19 @@ impl Processor {
         self.count_usage(&record);
         self.record(&record, None);
         if let Change::Executed { pid, .. } = change {
-            self.map_again(pid, time, u64::MAX);
+            self.mapped_at.remove(&pid);
+            self.map_again(pid, time, time);
         }
     }
 
     /// Reads what a process has mapped, if that was last read before `since`.
     fn map_again(&mut self, pid: u32, now: u64, since: u64) {
-        if self.mapped_at.get(&pid).is_some_and(|at| *at >= since) {
-            return;
-        }
-        self.mapped_at.insert(pid, now);
+        let (_, last) = match self.mapped_at.entry(pid) {
+            Entry::Occupied(known) if known.get().1 >= since => return,
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert((now, now)),
+        };
+        *last = now;
         self.found_code(pid, now, &living::maps_of(pid));
     }
 
