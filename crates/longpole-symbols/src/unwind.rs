@@ -272,8 +272,8 @@ impl Binary {
 /// without unwind information.
 const ENTRY_BYTES: u64 = 64;
 
-/// Most places that handlers return to: there is one in a C library.
-const SIGNAL_RETURNS_MAX: usize = 16;
+/// Most functions of one kind: where handlers return to there is one in a C library, of those that align their stack nine in a loader.
+const FUNCTIONS_MAX: usize = 16;
 
 /// Largest `.eh_frame` that is looked through for them: a C library has 0.2 MB, a program with one built in some more.
 const SIGNAL_SEARCH_BYTES_MAX: usize = 8 << 20;
@@ -285,21 +285,31 @@ const SIGNAL_AUGMENTATIONS: [&[u8]; 2] = [b"zRS\0", b"zSR\0"];
 ///
 /// Only the C library has it, so a look for the bytes of the mark comes first: it spares all others the walk over thousands of entries.
 fn signal_returns(eh_frame: &Section) -> Vec<Range<u64>> {
-    let mut found = Vec::new();
     // On other machines the kernel lays out the frame such that it reads as any other.
     if !cfg!(target_arch = "x86_64") || eh_frame.bytes.len() > SIGNAL_SEARCH_BYTES_MAX {
-        return found;
+        return Vec::new();
     }
     if !eh_frame.bytes.windows(4).any(|four| four[0] == b'z' && SIGNAL_AUGMENTATIONS.contains(&four)) {
-        return found;
+        return Vec::new();
     }
+    functions_where(eh_frame, |_, _, entry| entry.cie().is_signal_trampoline())
+}
+
+/// The functions whose entry of the unwind information is such, by the addresses the file states: the first [`FUNCTIONS_MAX`].
+fn functions_where(
+    eh_frame: &Section,
+    is_such: impl Fn(&EhFrame<'_>, &gimli::BaseAddresses, &gimli::FrameDescriptionEntry<EndianSlice<'_>>) -> bool,
+) -> Vec<Range<u64>> {
+    let mut found = Vec::new();
     let bases = gimli::BaseAddresses::default().set_eh_frame(eh_frame.addresses.start);
     let section = EhFrame::new(&eh_frame.bytes, gimli::LittleEndian);
     let mut entries = section.entries(&bases);
-    while let Ok(Some(entry)) = entries.next() {
+    while found.len() < FUNCTIONS_MAX
+        && let Ok(Some(entry)) = entries.next()
+    {
         let gimli::CieOrFde::Fde(partial) = entry else { continue };
         let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { continue };
-        if entry.cie().is_signal_trampoline() && found.len() < SIGNAL_RETURNS_MAX {
+        if is_such(&section, &bases, &entry) {
             found.push(entry.initial_address()..entry.end_address());
         }
     }
@@ -922,14 +932,16 @@ fn walk(
             at = FrameAddress::from_instruction_pointer(interrupted.ip);
         }
         let before = native;
-        let aligned = aligned::caller(space, region, (frames, frame_pointer(&native)), registers, &mut read);
-        let unwound = match &aligned {
-            Some(_) => Ok(None),
+        let unwound = match aligned::caller(space, region, (frames, frame_pointer(&native)), registers, &mut read) {
+            Some(caller) => {
+                native = native_registers(space, &caller);
+                Ok(Some(caller.ip))
+            }
             None => space.unwinder.unwind_frame(at, &mut native, cache, &mut read),
         };
         let caller = match unwound {
             Ok(Some(caller)) => caller,
-            Ok(None) | Err(_) if let Some(caller) = aligned.or_else(|| beyond_word(space, (region, frames), &before, &mut read)) => {
+            Ok(None) | Err(_) if let Some(caller) = beyond_word(space, (region, frames), &before, &mut read) => {
                 native = native_registers(space, &caller);
                 caller.ip
             }

@@ -10,13 +10,11 @@
 
 use std::ops::Range;
 
-use gimli::{
-    CallFrameInstruction, CfaRule, CieOrFde, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection as _, UnwindTableRow,
-};
+use gimli::{CallFrameInstruction, CfaRule, Register, RegisterRule, UnwindContext, UnwindTableRow};
 use longpole_model::AbsAddr;
 use object::read::{Object as _, ObjectSymbol as _, ReadRef};
 
-use super::{AddressSpace, Binary, EhFrame, Frame, Region, Registers, Section, has_dynamic_name};
+use super::{AddressSpace, Binary, Frame, Region, Registers, Section, functions_where, has_dynamic_name};
 
 /// rbx, as DWARF numbers the registers of x86-64.
 const RBX: Register = Register(3);
@@ -29,25 +27,14 @@ const LOADER_STATE: &str = "_rtld_global";
 
 /// Finds these functions in the loader, by the addresses the file states; in all other binaries there are none.
 pub(super) fn functions<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, eh_frame: &Section) -> Vec<Range<u64>> {
-    let mut found = Vec::new();
     if !cfg!(target_arch = "x86_64") || !eh_frame.bytes.windows(2).any(|two| two == COUNTS_FROM_RBX) || !is_loader(file) {
-        return found;
+        return Vec::new();
     }
-    let bases = gimli::BaseAddresses::default().set_eh_frame(eh_frame.addresses.start);
-    let section = EhFrame::new(&eh_frame.bytes, LittleEndian);
-    let mut entries = section.entries(&bases);
-    while let Ok(Some(entry)) = entries.next() {
-        let CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { continue };
-        let mut instructions = entry.instructions(&section, &bases);
-        while let Ok(Some(instruction)) = instructions.next() {
-            if matches!(instruction, CallFrameInstruction::DefCfaRegister { register: RBX }) {
-                found.push(entry.initial_address()..entry.end_address());
-                break;
-            }
-        }
-    }
-    found
+    functions_where(eh_frame, |section, bases, entry| {
+        let mut instructions = entry.instructions(section, bases);
+        std::iter::from_fn(|| instructions.next().ok().flatten())
+            .any(|instruction| matches!(instruction, CallFrameInstruction::DefCfaRegister { register: RBX }))
+    })
 }
 
 fn is_loader<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> bool {
