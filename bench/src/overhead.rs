@@ -31,6 +31,9 @@ pub(crate) fn measure(longpole: &str) -> Result<()> {
                 "perf record, dwarf",
                 words(&[perf, "record", "-q", "-F", "999", "--call-graph", "dwarf,16384", "-o", &path("dwarf.data"), "--"]),
             ));
+            // The least that exact states can cost here: the kernel's record of each switch, and not one sample.
+            let switches = ["record", "-q", "-e", "dummy:u", "--switch-events", "-o", &path("switches.data"), "--"];
+            tools.push(("perf, switches only", words(&[&[perf.as_str()], &switches[..]].concat())));
         }
         if let Some(samply) = &samply {
             tools.push(("samply record", words(&[samply, "record", "-s", "-r", "999", "-o", &path("profile.json.gz"), "--"])));

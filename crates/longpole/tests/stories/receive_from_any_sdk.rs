@@ -230,12 +230,10 @@ fn programs_of_every_language_in_one_command_stand_under_one_root() {
 fn who_outlives_the_command_is_named() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
-    // It ends when its input does, which is when this story lets go of it.
-    let mut run = longpole(&store)
-        .args(["run", "--summary", "none", "--", "sh", "-c", "exec 3<&0; cat <&3 >/dev/null 2>&1 & sh -c 'exit 0'"])
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    // The command ends once it runs; it ends when its input does, which is when this story lets go of it.
+    let command = "exec 3<&0; cat <&3 >/dev/null 2>&1 & while [ \"$name\" != cat ]; do read -r name </proc/$!/comm; done";
+    let mut run =
+        longpole(&store).args(["run", "--summary", "none", "--", "sh", "-c", command]).stdin(std::process::Stdio::piped()).spawn().unwrap();
     let input = run.stdin.take();
     assert!(run.wait().unwrap().success());
     drop(input);
