@@ -604,12 +604,12 @@ impl Report {
         self.forest.notes.iter().chain(self.replay.notes())
     }
 
-    /// Everything that is missing or doubtful: losses of the recording, what samples cannot show, then notes.
+    /// Everything that is missing or doubtful: what of the machine bears upon all times, losses of the recording, then notes.
     pub fn quality(&self) -> Vec<Note> {
         let losses = self.recording.losses.iter();
         let losses = losses.map(|l| Note { code: l.kind.as_str(), count: l.count, detail: l.detail.clone() });
         let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall_nanos());
-        losses.chain(unseen).chain(self.notes().cloned()).collect()
+        unseen.into_iter().chain(losses).chain(self.notes().cloned()).collect()
     }
 
     /// What the node is called.

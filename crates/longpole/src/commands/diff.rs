@@ -60,6 +60,7 @@ fn text(view: &DiffView, style: Style) -> String {
         out.push(style.faint(&format!("… {} more, together {} (--limit 0)", rest.operations, signed(all, rest.delta_nanos))));
     }
     out.push(style.faint("Δ is time of the critical path; all of them sum to the difference of the runs"));
+    out.push(style.faint("two runs of one command differ too: record it twice to see by how much"));
     out.join("\n") + "\n"
 }
 

@@ -428,8 +428,10 @@ fn state_lines(view: &view::SpanView, style: Style) -> Vec<String> {
             style.faint("of all threads together")
         ));
     }
-    if view.children > 0 && all.exact != own.exact {
-        out.push(style.faint(&format!("  with descendants: {}", how_known(all))));
+    if view.children > 0 {
+        let known = if all.exact == own.exact { String::new() } else { format!("; {}", how_known(all)) };
+        let meaning = "each moment once: on-CPU if anybody is, else runnable, else blocked";
+        out.push(style.faint(&format!("  with descendants: {meaning}{known}")));
     }
     out
 }
