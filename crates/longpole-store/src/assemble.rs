@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, HashMap, HashSet, hash_map::Entry};
 use std::net::SocketAddr;
 
 use longpole_model::process::{CpuSlice, Process, Thread, ThreadTotals};
+use longpole_model::run::CaptureMode;
 use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
-use longpole_model::time::{Clock, ClockAnchor, Monotonic};
+use longpole_model::time::{Clock, ClockAnchor, Monotonic, Timestamp};
 use longpole_model::{
     Attributes, Exit, Loss, LossKind, Observation, ProcessUsage, Recording, Resource, Run, Sample, Span, SpanEvent, SpanId, SpanIndex,
     TraceId, Wait,
@@ -326,6 +327,9 @@ impl Assembler {
         self.people.place_listens();
         self.people.place_resources();
         self.people.place_idents();
+        if let (CaptureMode::Refused { .. }, Some(end)) = (&self.run.mode, self.run.end) {
+            self.people.end_by(end, &clock);
+        }
         let Population { mut processes, mut threads, .. } = self.people;
         processes.sort_by_key(|process| process.start);
         threads.sort_by_key(|thread| thread.start);
@@ -451,6 +455,15 @@ impl Population {
         main.name = name;
         if begins {
             main.start = time;
+        }
+    }
+
+    /// Where ends were found by looking, the last look comes after the run: what it found had ended by then.
+    fn end_by(&mut self, end: Timestamp, clock: &Clock) {
+        let ends = self.processes.iter_mut().map(|process| &mut process.end);
+        for at in ends.chain(self.threads.iter_mut().map(|thread| &mut thread.end)).flatten() {
+            let late = clock.to_unix(*at).map_or(0, |at| at.nanos_since(end));
+            at.0 = at.0.saturating_sub(late.max(0).cast_unsigned());
         }
     }
 

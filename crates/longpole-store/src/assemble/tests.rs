@@ -1,5 +1,4 @@
 use longpole_model::run::{CaptureMode, Exit, RecorderCost};
-use longpole_model::time::Timestamp;
 use longpole_model::{AbsAddr, ContextRecord, Runtime, VirtOffset};
 use proptest::prelude::*;
 
@@ -372,4 +371,23 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_the_last_look_found_to_have_ended_had_ended_with_the_run() {
+    let clock = ClockAnchor { unix: Timestamp(1_000_000), monotonic: Monotonic(0), bracket_nanos: 0 };
+    let ends = |mode| {
+        let recording = assemble([
+            Observation::Clock(clock),
+            Observation::RunStarted { pid: 10, start: Timestamp(1_000_000), mode },
+            Observation::ProcessStarted { pid: 10, parent_pid: None, time: Monotonic(0) },
+            Observation::ProcessStarted { pid: 20, parent_pid: Some(10), time: Monotonic(100) },
+            Observation::ProcessExited { pid: 20, time: Monotonic(400) },
+            Observation::ProcessExited { pid: 10, time: Monotonic(530) },
+            Observation::RunEnded { end: Timestamp(1_000_500), exit: Exit::Code(0), cpu_nanos: None },
+        ]);
+        recording.processes.iter().map(|process| process.end.unwrap().0).collect::<Vec<_>>()
+    };
+    assert_eq!(ends(CaptureMode::Refused { reason: "a filter".to_owned() }), [500, 400]);
+    assert_eq!(ends(CaptureMode::Perf), [530, 400], "a record is exact");
 }

@@ -164,6 +164,20 @@ fn without_samples_there_are_processes_totals_and_waits() {
     is_recorded(run, || longpole(&store), &sandbox, &program);
 }
 
+/// Its last process ends with the command, and is seen to have ended by the look that comes after that.
+#[test]
+fn who_ends_last_is_the_pole() {
+    let sandbox = Sandbox::new();
+    let summary = sandbox.path("summary");
+    let mut run = longpole(&sandbox.path("store"));
+    refuse(&mut run, &[libc::SYS_perf_event_open], libc::EPERM);
+    run.args(["run", "--summary-format", "json", "--summary"]).arg(&summary).args(["--", "sh", "-c", "sleep 0.3; true"]);
+    assert!(run.stdin(Stdio::null()).status().unwrap().success());
+    let summary: Value = serde_json::from_slice(&std::fs::read(&summary).unwrap()).unwrap();
+    let first = &summary["poles"][0];
+    assert!(first["name"] == "sleep" && first["reason"]["text"].as_str().unwrap().contains("asleep"), "{summary}");
+}
+
 /// Neither the samples nor the one call that reads the memory of another process, and nobody privileged.
 #[test]
 fn a_plain_user_behind_a_stricter_filter_loses_nothing_more() {
