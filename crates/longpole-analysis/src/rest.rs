@@ -11,6 +11,9 @@
 //! until its end or longer. It rests for what one of the threads waits for that do its work: the fewest that together ran
 //! [`WORK_SHARE_PERCENT`] of its time on CPUs; of several for what comes from outside before what other threads have to do. Where none of
 //! these was looked at, or all wait for work, another thread stands for the process, but for no span of it: it may wait for anything.
+//!
+//! Where nobody recorded switches, the scheduler has counted what each thread ran in all, and who works is taken for busy but in the
+//! waits that were looked at.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -48,20 +51,28 @@ pub(crate) fn rests(recording: &Recording, pids: &HashSet<u32>, idle: &[bool]) -
     }
     let mut out = Vec::new();
     for (pid, waits) in waits {
-        let Some(slices) = slices.get_mut(&pid) else { continue };
-        let workers = workers(slices);
-        slices.sort_by_key(|slice| (slice.tid, slice.start));
-        of_process(recording, &busy(slices), &waits, &workers, &mut out);
+        let (busy, workers) = match slices.get_mut(&pid) {
+            Some(slices) => {
+                slices.sort_by_key(|slice| (slice.tid, slice.start));
+                (busy(slices), workers(slices.iter().map(|slice| (slice.tid, slice.end.nanos_since(slice.start)))))
+            }
+            None => {
+                let counted = recording.threads.iter().filter(|thread| thread.pid == pid);
+                let workers = workers(counted.filter_map(|thread| Some((thread.tid, thread.totals?.on_cpu_nanos))));
+                (but_in_waits(recording, pid, &waits, &workers), workers)
+            }
+        };
+        of_process(recording, &busy, &waits, &workers, &mut out);
     }
     out.sort_by_key(|rest| (rest.from, rest.wait));
     out
 }
 
 /// The fewest threads that ran most of the time.
-fn workers(slices: &[&CpuSlice]) -> HashSet<u32> {
+fn workers(times: impl Iterator<Item = (u32, u64)>) -> HashSet<u32> {
     let mut ran: HashMap<u32, u64> = HashMap::new();
-    for slice in slices {
-        *ran.entry(slice.tid).or_default() += slice.end.nanos_since(slice.start);
+    for (tid, nanos) in times {
+        *ran.entry(tid).or_default() += nanos;
     }
     let all: u64 = ran.values().sum();
     let mut ran: Vec<(u32, u64)> = ran.into_iter().collect();
@@ -83,6 +94,26 @@ fn busy(slices: &[&CpuSlice]) -> Vec<(Monotonic, Monotonic)> {
         // The last one of all ended because the recording did.
         busy.push((slice.start, next.map_or(slice.end, |next| next.start.max(slice.end))));
     }
+    joined(busy)
+}
+
+/// When one of these threads was alive and not in one of these waits, which stand by start.
+fn but_in_waits(recording: &Recording, pid: u32, waits: &[u32], workers: &HashSet<u32>) -> Vec<(Monotonic, Monotonic)> {
+    let mut busy = Vec::new();
+    for thread in recording.threads.iter().filter(|thread| thread.pid == pid && workers.contains(&thread.tid)) {
+        let end = thread.end.unwrap_or(Monotonic(u64::MAX));
+        let mut from = thread.start;
+        let own = waits.iter().map(|wait| &recording.waits[*wait as usize]).filter(|wait| wait.tid == thread.tid);
+        for wait in own.filter(|wait| wait.start >= thread.start && wait.start <= end) {
+            busy.push((from, wait.start.max(from)));
+            from = from.max(wait.end);
+        }
+        busy.push((from, end.max(from)));
+    }
+    joined(busy)
+}
+
+fn joined(mut busy: Vec<(Monotonic, Monotonic)>) -> Vec<(Monotonic, Monotonic)> {
     busy.sort_unstable();
     let mut joined: Vec<(Monotonic, Monotonic)> = Vec::new();
     for (from, to) in busy {
@@ -175,5 +206,24 @@ cpu 80..90ms pid 1 tid 8
     #[test]
     fn another_process_does_not_count() {
         check(&format!("{TWO}cpu 30..40ms pid 2 tid 2\nwait 10..60ms pid 1 tid 7 disk m\n"), &["20..60 disk"]);
+    }
+
+    #[test]
+    fn where_only_totals_are_known_who_works_is_busy_but_in_its_waits() {
+        let lines = "run x 0..100ms\nthread main 0..100ms pid 1 tid 1\nthread helper 0..100ms pid 1 tid 7\n\
+                     wait 20..60ms pid 1 tid 1 lock m\nwait 0..90ms pid 1 tid 7 sleep m\n";
+        let rests_of = |totals: [u64; 2]| -> Vec<(u64, u64, bool)> {
+            let mut recording = text::parse(lines).unwrap();
+            for (thread, on_cpu_nanos) in recording.threads.iter_mut().zip(totals) {
+                thread.totals = Some(longpole_model::ThreadTotals { on_cpu_nanos, ready_nanos: 0 });
+            }
+            let idle = crate::waits::idle(&recording);
+            let millis = |at: Monotonic| at.nanos_since(text::ORIGIN_MONOTONIC) / 1_000_000;
+            let found = rests(&recording, &HashSet::from([1]), &idle);
+            found.iter().map(|rest| (millis(rest.from), millis(rest.to), rest.works)).collect()
+        };
+        assert_eq!(rests_of([900, 1]), [(20, 60, true)], "the helper runs next to nothing");
+        assert_eq!(rests_of([500, 500]), [(20, 60, true)], "both work, and both are blocked");
+        assert_eq!(rests_of([0, 0]), [], "nothing was counted");
     }
 }

@@ -161,7 +161,7 @@ pub(crate) fn idle(recording: &Recording) -> Vec<bool> {
 fn workers(recording: &Recording) -> HashSet<(u32, u32)> {
     let mut threads: HashMap<u32, HashMap<u32, u64>> = HashMap::new();
     for thread in &recording.threads {
-        threads.entry(thread.pid).or_default().entry(thread.tid).or_default();
+        *threads.entry(thread.pid).or_default().entry(thread.tid).or_default() += thread.totals.map_or(0, |totals| totals.on_cpu_nanos);
     }
     for slice in &recording.cpu_slices {
         *threads.entry(slice.pid).or_default().entry(slice.tid).or_default() += slice.end.nanos_since(slice.start);
@@ -280,7 +280,8 @@ impl NodeWaits {
 /// open there, if the thread is one of these, or the process.
 fn rests(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(usize, NodeWait)> {
     let is_whole = !recording.losses.iter().any(|loss| loss.kind == LossKind::SamplesLost && loss.count > 0);
-    if !is_whole || recording.cpu_slices.is_empty() {
+    let has_times = !recording.cpu_slices.is_empty() || recording.threads.iter().any(|thread| thread.totals.is_some());
+    if !is_whole || !has_times {
         return Vec::new();
     }
     let one_works: HashSet<u32> = workers(recording).into_iter().map(|(pid, _)| pid).collect();

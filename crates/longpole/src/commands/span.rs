@@ -56,8 +56,14 @@ pub(crate) fn span(setting: &Setting, arguments: &SpanArguments) -> Result<()> {
     let view = view::SpanView::new(&name, &report, &handle).ok_or_else(|| not_found(&name, &handle))?;
     match arguments.format {
         Format::Json => print_json(&view),
-        Format::Text => print(&text(&view, setting.style())),
+        Format::Text => print(&text(&view, sees_cpus(&report), setting.style())),
     }
+}
+
+/// Whether anything tells when a thread was on a CPU.
+fn sees_cpus(report: &Report) -> bool {
+    let recording = report.recording();
+    !recording.samples.is_empty() || !recording.cpu_slices.is_empty() || !recording.current_spans.is_empty()
 }
 
 /// Prints all spans of a name; the handle of the span where only one is called so.
@@ -380,11 +386,15 @@ fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'static str)> {
 }
 
 /// The states that occurred: of the span itself, and with its descendants where it has some.
-fn state_lines(view: &view::SpanView, style: Style) -> Vec<String> {
+fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) -> Vec<String> {
     let (own, all) = (&view.states, &view.states_with_descendants);
     let whole = view.duration_nanos;
     let unit = TimeUnit::of(whole.max(all.cpu_nanos));
-    let missing = if own.evidence == "samples" { "short waits, runnable, or not seen" } else { "no record says what it did" };
+    let missing = match own.evidence {
+        _ if !sees_cpus => "on a CPU, runnable, or short waits: nothing tells",
+        "samples" => "short waits, runnable, or not seen",
+        _ => "no record says what it did",
+    };
     let mut rows = vec![
         ("on-CPU".to_owned(), own.on_cpu_nanos, all.on_cpu_nanos, "running code of its own"),
         ("runnable".to_owned(), own.runnable_nanos, all.runnable_nanos, "ready, and others had the CPUs"),
@@ -413,7 +423,9 @@ fn state_lines(view: &view::SpanView, style: Style) -> Vec<String> {
     }
     for (i, (name, own, all, meaning)) in rows.into_iter().enumerate() {
         // A state that never was takes no room, but on-CPU is what one looks for.
-        if i == 0 || own > 0 || all > 0 && view.children > 0 {
+        if i == 0 && !sees_cpus {
+            out.push(format!("  {name:20} {}  {}", right("not known", 9), style.faint("no samples, and no records of switches")));
+        } else if i == 0 || own > 0 || all > 0 && view.children > 0 {
             out.push(format!("  {name:20} {}  {}", columns(cell(own), cell(all)), style.faint(meaning)));
         }
     }
@@ -436,7 +448,7 @@ fn state_lines(view: &view::SpanView, style: Style) -> Vec<String> {
     out
 }
 
-fn text(view: &view::SpanView, style: Style) -> String {
+fn text(view: &view::SpanView, sees_cpus: bool, style: Style) -> String {
     let mut out = Vec::new();
     out.push(format!(
         "{}  {}  {}  {}",
@@ -465,7 +477,7 @@ fn text(view: &view::SpanView, style: Style) -> String {
         out.push(style.warning(&format!("error: {}", fit(&view.status.message, 80))));
     }
     out.push(String::new());
-    out.extend(state_lines(view, style));
+    out.extend(state_lines(view, sees_cpus, style));
     out.push(String::new());
     out.extend(waits_section(&view.waits, style));
     if let Some(callee) = &view.callee {
