@@ -1018,8 +1018,14 @@ impl Report {
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
         let waited = percent_of(states.blocked_nanos.iter().sum(), own) > WAITING_PERCENT;
         let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !waited);
+        // What it waits for beside its work may be the better thing to mend.
+        let beside = told_wait(&states).filter(|(_, nanos)| percent_of(*nanos, own) >= BESIDE_PERCENT);
+        let beside = || beside.map(|_| self.off_cpu_words(pole, &states));
         let (code, mut text) = if has_no_samples && !states.is_exact() {
-            (ReasonCode::NoSamples, if are_untimed { "no samples with a time" } else { "no samples" }.to_owned())
+            let missing = if are_untimed { "no samples with a time" } else { "no samples" };
+            let beside = beside();
+            named = beside.as_ref().and_then(|(_, function)| *function);
+            (ReasonCode::NoSamples, beside.map_or_else(|| missing.to_owned(), |(words, _)| format!("{words}; of the rest {missing}")))
         } else if few && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
             (ReasonCode::FewSamples, self.too_short(pole).to_owned())
         } else if computes && few {
@@ -1031,10 +1037,7 @@ impl Report {
                 Some(hot) => format!("{busy} % on-CPU{lacking}, {}", self.most_words(hot, &samples)),
                 None => format!("{busy} % on-CPU{lacking}, spread over many functions"),
             };
-            // What it waits for beside that may be the better thing to mend.
-            let waits = told_wait(&states).filter(|(_, nanos)| percent_of(*nanos, own) >= BESIDE_PERCENT);
-            let beside = waits.map(|_| format!("; {}", self.off_cpu_words(pole, &states).0)).unwrap_or_default();
-            (ReasonCode::OnCpu, text + &beside)
+            (ReasonCode::OnCpu, text + &beside().map(|(words, _)| format!("; {words}")).unwrap_or_default())
         } else {
             let (rest, waiting) = self.off_cpu_words(pole, &states);
             named = waiting;
