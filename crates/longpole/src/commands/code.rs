@@ -46,6 +46,10 @@ pub(crate) fn top(setting: &Setting, arguments: &TopArguments) -> Result<()> {
     }
 }
 
+/// Of what has no sample.
+pub(super) const NO_SAMPLE: &str =
+    "No sample of a CPU fell into it: it waited (--off-cpu), it was shorter than the sampling period, or its process was not sampled.\n";
+
 fn top_text(view: &view::TopView, style: Style) -> String {
     let what = [&view.span, &view.name, &view.trace_id].into_iter().flatten().next();
     let what = what.map_or_else(String::new, |what| format!("{}  ", fit(what, 60)));
@@ -57,11 +61,7 @@ fn top_text(view: &view::TopView, style: Style) -> String {
     let all = format!("{} {of}, all threads together", duration(view.weight_nanos));
     let mut out = format!("{}{counted_words}  {}  {}\n", style.handle(&what), style.faint(&all), style.faint(&view.recording));
     if view.functions.is_empty() {
-        out.push_str(if view.time == "off_cpu" {
-            "No wait of 5 ms or longer was seen in it, idle workers left out.\n"
-        } else {
-            "No sample of a CPU fell into it: it waited, it was shorter than the sampling period, or its process was not sampled.\n"
-        });
+        out.push_str(if view.time == "off_cpu" { "No wait of 5 ms or longer was seen in it, idle workers left out.\n" } else { NO_SAMPLE });
         return out + &left_out(view, style);
     }
     function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| out.push_str(&format!("{row}\n")));
@@ -174,6 +174,10 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
     let is_called = |index: usize| at.is_some() || Functions::is_called(&list[index].function, text);
     match &found[..] {
         [] if let Some((file, line)) = at => Err(no_line(recording, file, line).into()),
+        [] if report.recording().samples.is_empty() => {
+            let hint = format!("no samples were taken, so only functions that waited are known: {} top {recording} --off-cpu", own_name());
+            Err(Failure::new(Kind::NotFound, format!("there is no function called “{text}” in {recording}")).hint(hint).into())
+        }
         [] => Err(no_function(recording, &format!("called “{text}”")).into()),
         [one] if is_called(*one) || list[*one].whose == Whose::Program => Ok(Handle::Function(*one).to_string()),
         [_] => several(&format!("no function of {recording} is called “{text}”; one has it in its name")),
@@ -219,6 +223,11 @@ fn source_text(view: &view::SourceView, style: Style) -> String {
     }
     if view.truncated > 0 {
         out.push_str(&style.faint(&format!("… {} more with less time\n", counted(view.truncated as u64, "line", "lines"))));
+    }
+    let on_lines: i64 = view.lines.iter().map(|line| line.self_nanos).sum();
+    let on_none = view.self_nanos.saturating_sub(on_lines);
+    if view.truncated == 0 && on_none.saturating_mul(100) > view.self_nanos {
+        out.push_str(&style.faint(&format!("{}  of its own are on no line that is known\n", right(&unit.show(on_none), 9))));
     }
     let (what, limit) = if has_waits { ("total and waited", "; of waits below 5 ms few are seen") } else { ("total", "") };
     out.push_str(&style.faint(&format!("self: time on CPUs on the line itself; {what}: with what it calls from there{limit}\n")));

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use longpole_server::export::Selection;
 use longpole_server::view;
 
+use super::code::NO_SAMPLE;
 use super::export;
 use super::flame_svg;
 use super::recording::{Setting, chosen, load, own_name, print, print_json};
@@ -103,9 +104,7 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
         return out;
     }
     if view.samples == 0 {
-        out.push_str(
-            "No sample of a CPU fell into it: it waited, it was shorter than the sampling period, or its process was not sampled.\n",
-        );
+        out.push_str(NO_SAMPLE);
         return out;
     }
     let whole = view.weight_nanos.max(1);
