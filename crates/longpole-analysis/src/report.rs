@@ -1017,13 +1017,16 @@ impl Report {
         let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == i64::MIN);
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
         let waited = percent_of(states.blocked_nanos.iter().sum(), own) > WAITING_PERCENT;
-        let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !waited);
+        let is_told = waited && (self.recording.run.rate_hz > 0 || told_wait(&states).is_some());
+        let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !is_told);
         // What it waits for beside its work may be the better thing to mend.
-        let beside = told_wait(&states).filter(|(_, nanos)| percent_of(*nanos, own) >= BESIDE_PERCENT);
-        let beside = || beside.map(|_| self.off_cpu_words(pole, &states));
+        let beside = |told: Option<(WaitKind, i64)>| {
+            let counts = told.filter(|(_, nanos)| percent_of(*nanos, own) >= BESIDE_PERCENT);
+            counts.map(|wait| self.wait_words(pole, wait, own))
+        };
         let (code, mut text) = if has_no_samples && !states.is_exact() {
             let missing = if are_untimed { "no samples with a time" } else { "no samples" };
-            let beside = beside();
+            let beside = beside(states.longest_wait());
             named = beside.as_ref().and_then(|(_, function)| *function);
             (ReasonCode::NoSamples, beside.map_or_else(|| missing.to_owned(), |(words, _)| format!("{words}; of the rest {missing}")))
         } else if few && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
@@ -1037,7 +1040,7 @@ impl Report {
                 Some(hot) => format!("{busy} % on-CPU{lacking}, {}", self.most_words(hot, &samples)),
                 None => format!("{busy} % on-CPU{lacking}, spread over many functions"),
             };
-            (ReasonCode::OnCpu, text + &beside().map(|(words, _)| format!("; {words}")).unwrap_or_default())
+            (ReasonCode::OnCpu, text + &beside(told_wait(&states)).map(|(words, _)| format!("; {words}")).unwrap_or_default())
         } else {
             let (rest, waiting) = self.off_cpu_words(pole, &states);
             named = waiting;
@@ -1069,12 +1072,8 @@ impl Report {
         let own = states.own();
         let percent = |nanos: i64| percent_of(nanos, own);
         let seen: i64 = states.blocked_nanos.iter().sum();
-        if let Some((kind, nanos)) = told_wait(states) {
-            let sum = self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind);
-            let function = sum.as_ref().and_then(|sum| self.waiting_function(sum.wait));
-            let whose = function.map(|function| format!(", in {function}")).unwrap_or_default();
-            let word = sum.map_or_else(|| wait_word(kind), |sum| sum.word());
-            return (format!("{} % {word}{whose}", percent(nanos)), function);
+        if let Some(wait) = told_wait(states) {
+            return self.wait_words(pole, wait, own);
         }
         let parts = [
             (states.unaccounted_nanos, "unaccounted"),
@@ -1086,6 +1085,15 @@ impl Report {
         ];
         let (nanos, word) = parts.into_iter().max_by_key(|(nanos, _)| *nanos).unwrap_or_default();
         (format!("{} % {word}", percent(nanos)), None)
+    }
+
+    /// What a pole waited for, so long of its own time, and the function that waited.
+    fn wait_words(&self, pole: &Pole, (kind, nanos): (WaitKind, i64), own: i64) -> (String, Option<&str>) {
+        let sum = self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind);
+        let function = sum.as_ref().and_then(|sum| self.waiting_function(sum.wait));
+        let whose = function.map(|function| format!(", in {function}")).unwrap_or_default();
+        let word = sum.map_or_else(|| wait_word(kind), |sum| sum.word());
+        (format!("{} % {word}{whose}", percent_of(nanos, own)), function)
     }
 
     /// The waits of these nodes while they were on the path, longest first, each with how long it was in the way.
