@@ -33,7 +33,7 @@ fn unwind(bytes: &[u8]) {
     let stack: Vec<u8> = (0..256).flat_map(|i| word(i).to_le_bytes()).collect();
     let mut walker = StackWalker::new();
     let mut frames = Vec::new();
-    for ip in (0..0x2000).step_by(0x41).chain(0x100..0x120) {
+    for ip in (0..0x2000).step_by(0x101).chain((0x100..0x120).step_by(3)) {
         let registers = Registers { ip: START + ip, sp: STACK, fp: STACK + 16, lr: START + 8, bx: STACK + ip % 512 };
         walker.walk(&space, &registers, &stack, 4096, &mut frames);
         assert!(!frames.is_empty());
