@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::{
-    Evidence as LinkEvidence, Monotonic, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind,
+    CaptureMode, Evidence as LinkEvidence, Monotonic, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind,
 };
 
 use crate::blockers::{Blockers, Evidence as BlockerEvidence, Relation, Seen, Who};
@@ -1017,7 +1017,8 @@ impl Report {
         let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == i64::MIN);
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
         let waited = percent_of(states.blocked_nanos.iter().sum(), own) > WAITING_PERCENT;
-        let is_told = waited && (self.recording.run.rate_hz > 0 || told_wait(&states).is_some());
+        let was_sampled = !matches!(self.recording.run.mode, CaptureMode::Refused { .. } | CaptureMode::Off);
+        let is_told = waited && (was_sampled || told_wait(&states).is_some());
         let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !is_told);
         // What it waits for beside its work may be the better thing to mend.
         let beside = |told: Option<(WaitKind, i64)>| {
