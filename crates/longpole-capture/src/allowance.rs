@@ -26,6 +26,11 @@ impl Allowance {
         self.nanos > 0
     }
 
+    /// How long to wait until there is some.
+    pub(crate) fn wait_nanos(&mut self, now: u64) -> u64 {
+        if self.is_there(now) { 0 } else { self.there_at(1).saturating_sub(now) }
+    }
+
     pub(crate) fn spend(&mut self, nanos: u64) {
         self.nanos = self.nanos.saturating_sub_unsigned(nanos);
     }

@@ -1,8 +1,8 @@
 //! The kernel's list of its functions, `/proc/kallsyms`, and a copy of it that is good until the next boot.
 //!
 //! The kernel takes some 50 ms of a CPU to spell the list, which is more than all else that a short recording takes. So what was read
-//! is kept in a folder of the user's, and read from there, in a few milliseconds, as long as the machine runs and has the same modules. What comes and
-//! goes meanwhile (BPF programs, trampolines) is not kept: who meets an address that the copy does not know reads the list.
+//! is kept in a folder of the user's, and read from there, in a few milliseconds, as long as the machine runs and has the same modules.
+//! What comes and goes meanwhile (BPF programs, trampolines) is not kept: who meets an address that the copy does not know reads the list.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

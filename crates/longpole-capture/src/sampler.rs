@@ -519,9 +519,7 @@ impl Processor {
             look_at_journals(false, &mut self.out);
             self.keep_up(true);
             allowance.spend(thread_cpu_nanos().saturating_sub(before));
-            let now = monotonic_nanos();
-            let owed_until = if allowance.is_there(now) { now } else { allowance.there_at(1) };
-            let pause = owed_until.saturating_sub(now).clamp(watch::PAUSE_NANOS, watch::PAUSE_NANOS_MAX);
+            let pause = allowance.wait_nanos(monotonic_nanos()).clamp(watch::PAUSE_NANOS, watch::PAUSE_NANOS_MAX);
             if let Taken::Closed = handover.take(Duration::from_nanos(pause)) {
                 break;
             }

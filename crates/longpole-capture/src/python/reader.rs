@@ -118,11 +118,10 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
     let mut allowance = Allowance::new(READING_PART, READING_NANOS_AT_ONCE);
     loop {
         let putting_off = u64::from(still / STILL_LOOKS) + 1;
-        let now = monotonic_nanos();
-        let may_hurry = allowance.is_there(now);
-        let period = (PERIOD_NANOS * putting_off).min(PERIOD_NANOS_MAX).max(allowance.there_at(1).saturating_sub(now));
+        let owed = allowance.wait_nanos(monotonic_nanos());
+        let period = (PERIOD_NANOS * putting_off).min(PERIOD_NANOS_MAX).max(owed);
         let patience = (!watched.is_empty()).then_some(Duration::from_nanos(period));
-        let Some(orders) = wait(shared, patience, may_hurry) else { break };
+        let Some(orders) = wait(shared, patience, owed == 0) else { break };
         for order in orders {
             watched.retain(|it| it.order.pid != order.pid);
             watched.push(Watched::new(order));
