@@ -460,10 +460,11 @@ impl Population {
 
     /// Where ends were found by looking, the last look comes after the run: what it found had ended by then.
     fn end_by(&mut self, end: Timestamp, clock: &Clock) {
-        let ends = self.processes.iter_mut().map(|process| &mut process.end);
-        for at in ends.chain(self.threads.iter_mut().map(|thread| &mut thread.end)).flatten() {
+        let lives = self.processes.iter_mut().map(|process| (process.start, &mut process.end));
+        for (start, life_end) in lives.chain(self.threads.iter_mut().map(|thread| (thread.start, &mut thread.end))) {
+            let Some(at) = life_end else { continue };
             let late = clock.to_unix(*at).map_or(0, |at| at.nanos_since(end));
-            at.0 = at.0.saturating_sub(late.max(0).cast_unsigned());
+            *at = Monotonic(at.0.saturating_sub(late.max(0).cast_unsigned())).max(start);
         }
     }
 
