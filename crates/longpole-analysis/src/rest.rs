@@ -18,7 +18,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use longpole_model::{ContextRecord, CpuSlice, Monotonic, Recording, Wait};
+use longpole_model::{ContextRecord, CpuSlice, Monotonic, Recording, Thread, Wait};
 
 use crate::timelines::blocked_rank;
 
@@ -57,9 +57,10 @@ pub(crate) fn rests(recording: &Recording, pids: &HashSet<u32>, idle: &[bool]) -
                 (busy(slices), workers(slices.iter().map(|slice| (slice.tid, slice.end.nanos_since(slice.start)))))
             }
             None => {
-                let counted = recording.threads.iter().filter(|thread| thread.pid == pid);
-                let workers = workers(counted.filter_map(|thread| Some((thread.tid, thread.totals?.on_cpu_nanos))));
-                (but_in_waits(recording, pid, &waits, &workers), workers)
+                let threads: Vec<&Thread> = recording.threads.iter().filter(|thread| thread.pid == pid).collect();
+                let workers = workers(threads.iter().filter_map(|thread| Some((thread.tid, thread.totals?.on_cpu_nanos))));
+                let working = threads.into_iter().filter(|thread| workers.contains(&thread.tid));
+                (but_in_waits(recording, working, &waits), workers)
             }
         };
         of_process(recording, &busy, &waits, &workers, &mut out);
@@ -98,9 +99,9 @@ fn busy(slices: &[&CpuSlice]) -> Vec<(Monotonic, Monotonic)> {
 }
 
 /// When one of these threads was alive and not in one of these waits, which stand by start.
-fn but_in_waits(recording: &Recording, pid: u32, waits: &[u32], workers: &HashSet<u32>) -> Vec<(Monotonic, Monotonic)> {
+fn but_in_waits<'a>(recording: &Recording, threads: impl Iterator<Item = &'a Thread>, waits: &[u32]) -> Vec<(Monotonic, Monotonic)> {
     let mut busy = Vec::new();
-    for thread in recording.threads.iter().filter(|thread| thread.pid == pid && workers.contains(&thread.tid)) {
+    for thread in threads {
         let end = thread.end.unwrap_or(Monotonic(u64::MAX));
         let mut from = thread.start;
         let own = waits.iter().map(|wait| &recording.waits[*wait as usize]).filter(|wait| wait.tid == thread.tid);

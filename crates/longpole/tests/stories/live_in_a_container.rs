@@ -139,7 +139,7 @@ fn is_recorded(mut run: Command, view: impl Fn() -> Command, sandbox: &Sandbox, 
     let waits = ask(
         "SELECT w.kind, w.syscall, w.duration_nanos / 1e9 AS seconds, k.location_ids FROM waits w LEFT JOIN stacks k ON k.stack_id = w.stack_id",
     );
-    let frames = ask("SELECT location_id, function, reason FROM frames");
+    let frames = ask("SELECT location_id, function FROM frames");
     let broken = |frame: &&Value| frame["function"].as_str().unwrap().starts_with('[');
     assert_eq!(frames.iter().find(broken), None, "a stack that does not lead to its root");
     for (kind, function, seconds) in [("sleep", "take_a_nap", 0.3), ("pipe", "read_a_pipe", 0.3), ("child", "wait_for_a_child", 0.4)] {
