@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io::PipeReader;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +37,9 @@ const WAIT_BUSY_MILLIS: i32 = 5;
 /// programs that only work are disturbed half as often.
 const WAIT_CALM_MILLIS: i32 = 10;
 const CALM_AFTER_NANOS: u64 = 100_000_000;
+
+/// How long it may last while the other side hurries.
+const WAIT_HURRIED_MILLIS: i32 = 1;
 
 /// How long a wait may last while nothing comes: this part of the time since the last records, within these bounds.
 const WAIT_IDLE_PART: u64 = 4;
@@ -81,6 +85,8 @@ pub(crate) struct Handover {
     waiting: Mutex<Waiting>,
     came: Condvar,
     taken: Condvar,
+    /// Until when what comes is wanted sooner than else.
+    hurry_until: AtomicU64,
 }
 
 /// What [`Handover::take`] brings.
@@ -163,6 +169,11 @@ impl Handover {
         }
     }
 
+    /// Until when what comes is wanted sooner than else.
+    pub(crate) fn hurry(&self, until: u64) {
+        self.hurry_until.store(until, Ordering::Relaxed);
+    }
+
     /// Says that one of the two sides is gone.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
@@ -197,7 +208,13 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
     loop {
         let now = monotonic_nanos();
         let idle_millis = (now - last_records) / 1_000_000;
-        let busy_millis = if now - last_urgent < CALM_AFTER_NANOS { WAIT_BUSY_MILLIS } else { WAIT_CALM_MILLIS };
+        let busy_millis = if now < handover.hurry_until.load(Ordering::Relaxed) {
+            WAIT_HURRIED_MILLIS
+        } else if now - last_urgent < CALM_AFTER_NANOS {
+            WAIT_BUSY_MILLIS
+        } else {
+            WAIT_CALM_MILLIS
+        };
         let patience = (idle_millis / WAIT_IDLE_PART).min(WAIT_IDLE_MILLIS_MAX) as i32;
         let patience = patience.min(journals.as_ref().and_then(Journals::patience_millis).unwrap_or(i32::MAX));
         set.wait(if owed { busy_millis } else { patience.max(busy_millis) });

@@ -47,7 +47,7 @@ use crate::process_tree::ProcessTree;
 use crate::python::{Native, Pythons, When};
 use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
-use crate::sys::parts::{ProcessMemory, read_memory};
+use crate::sys::parts::ProcessMemory;
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, realtime_nanos, thread_cpu_nanos};
 use crate::usage::Usages;
 use crate::waits::{Sleeper, Waits};
@@ -537,6 +537,9 @@ impl Processor {
         for change in watch.look() {
             self.changed(now, change);
         }
+        let mapped_at = std::mem::take(&mut self.mapped_at);
+        self.walk_sleepers(|pid| mapped_at.get(&pid).map(|(_, last)| *last));
+        self.mapped_at = mapped_at;
     }
 
     /// Deals with what a look at the tree found.
@@ -612,6 +615,7 @@ impl Processor {
                 Taken::Closed => break,
             }
             self.keep_up(handover.is_empty());
+            handover.hurry(self.waits.hurry_until());
         }
         self.end()
     }
@@ -637,6 +641,18 @@ impl Processor {
             self.out.flush();
             self.next_flush = now + FLUSH_NANOS;
         }
+    }
+
+    /// Walks the stacks of those who sleep, up to the time until which is known what their process has mapped.
+    fn walk_sleepers(&mut self, known_until: impl Fn(u32) -> Option<u64>) {
+        let (tree, walker) = (&self.tree, &mut self.walker);
+        self.waits.walk(|sleeper| {
+            let is_known = known_until(sleeper.pid).is_some_and(|until| sleeper.since <= until);
+            if is_known {
+                sleeper.walk(walker, tree.space(sleeper.pid));
+            }
+            is_known
+        });
     }
 
     /// Has more of each stack copied, if that is possible.
@@ -762,6 +778,7 @@ impl Processor {
                 Some(Err(_)) | None => self.losses.undecodable += 1,
             }
         }
+        self.walk_sleepers(|_| Some(horizon));
         let oldest = pending.iter().map(|p| p.batch).min().unwrap_or(number + 1);
         while self.first_batch < oldest {
             self.first_batch += 1;
@@ -943,23 +960,21 @@ impl Processor {
     }
 
     /// A wait that was looked at is over.
-    fn wait(&mut self, tid: u32, sleeper: Sleeper, end: u64) {
+    fn wait(&mut self, tid: u32, mut sleeper: Sleeper, end: u64) {
         let futex = sleeper.futex_until(end);
-        let Sleeper { pid, since, at, kind, syscall, place, stack, context, .. } = sleeper;
+        sleeper.walk(&mut self.walker, self.tree.space(sleeper.pid));
+        let Sleeper { pid, since, at, kind, syscall, place, stack, context, walked, .. } = sleeper;
         let asleep = When::Asleep { since, end, at };
         // The thread sleeps: what its stack leads to is as it was all the time.
         let context = self.or_of_another((pid, tid, since), context, &stack, place.1).or_absent();
-        let stack = (!stack.is_empty()).then(|| {
-            let space = self.tree.space(pid).map(Arc::clone).unwrap_or_default();
-            let read = |address, into: &mut [u8]| read_memory(pid, address, into).is_ok_and(|read| read == into.len());
-            let end = self.walker.walk_asleep(&space, place, &stack, &mut self.frames, read);
+        let stack = walked.map(|(frames, end)| {
             let cut = (end != StackEnd::Root).then_some(Cut::Walk(end));
-            let native = Native { frames: &self.frames, stack: &stack, sp: place.1, kept: &[], is_whole: cut.is_none() };
+            let native = Native { frames: &frames, stack: &stack, sp: place.1, kept: &[], is_whole: cut.is_none() };
             let program = self.jit.program(pid);
             let of_native = |frame: &Frame| native_spot(frame, program);
             if !self.pythons.mix((pid, tid, asleep), &native, &mut self.stacks, of_native, cut, &mut self.spots) {
                 self.spots.clear();
-                self.spots.extend(self.frames.iter().map(of_native).chain(cut.map(Spot::Cut)));
+                self.spots.extend(frames.iter().map(of_native).chain(cut.map(Spot::Cut)));
             }
             number(&self.spots, &mut self.locations, &mut self.stacks, &mut self.out)
         });

@@ -15,8 +15,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use longpole_model::{ContextRecord, Futex, WaitKind};
+use longpole_symbols::unwind::{AddressSpace, Frame, StackEnd, StackWalker};
 
 use crate::allowance::Allowance;
 use crate::futex::{self, Call};
@@ -27,6 +29,17 @@ use crate::sys::perf::{monotonic_nanos, realtime_nanos, thread_cpu_nanos};
 
 /// Waits shorter than this are not looked at.
 pub(crate) const THRESHOLD_NANOS: u64 = 5_000_000;
+
+/// Waits that are longer are missed only where the recorder did not come to it.
+const SEEN_NANOS: u64 = 20_000_000;
+
+/// So much shorter ones are, of a thread that was seen to wait for a disk, for a while: one call waits for many blocks, one after the
+/// other, and most of these waits are short.
+const DISK_THRESHOLD_NANOS: u64 = 500_000;
+const DISK_NANOS: u64 = 20_000_000;
+
+/// How long, after such a look, the end of that wait is not to be missed.
+const DISK_HURRY_NANOS: u64 = 100_000_000;
 
 /// How much later the first of several may be looked at.
 const GATHER_NANOS: u64 = 500_000;
@@ -66,6 +79,25 @@ struct Switch {
     blocked: bool,
     /// Whether a time to look at it is set, for this switch or for an earlier one.
     is_due: bool,
+    /// It waits for a disk, or did last when it was looked at, up to some time after that.
+    on_disk: OnDisk,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnDisk {
+    No,
+    Now,
+    Until(u64),
+}
+
+impl Switch {
+    /// How long it is to be blocked until it is looked at.
+    fn threshold_nanos(&self) -> u64 {
+        match self.on_disk {
+            OnDisk::Until(until) if self.time < until => DISK_THRESHOLD_NANOS,
+            _ => THRESHOLD_NANOS,
+        }
+    }
 }
 
 /// A wait that was long enough to be looked at.
@@ -77,7 +109,7 @@ struct Look {
     seen: Option<Sleeper>,
 }
 
-/// A thread as it sleeps. Its stack stays bytes until the wait is over: by then all mappings that it may lead through are known.
+/// A thread as it sleeps. Its stack stays bytes until all mappings that it may lead through are known.
 #[derive(Debug)]
 pub(crate) struct Sleeper {
     pub(crate) pid: u32,
@@ -93,9 +125,22 @@ pub(crate) struct Sleeper {
     pub(crate) stack: Vec<u8>,
     pub(crate) context: ContextRecord,
     futex: Option<FutexSeen>,
+    /// Where the stack leads, as soon as it was walked.
+    pub(crate) walked: Option<(Vec<Frame>, StackEnd)>,
 }
 
 impl Sleeper {
+    /// Walks the stack, if there is one and that was not done. What it needs besides is read from the process, if that lives.
+    pub(crate) fn walk(&mut self, walker: &mut StackWalker, space: Option<&Arc<AddressSpace>>) {
+        if self.walked.is_some() || self.stack.is_empty() {
+            return;
+        }
+        let read = |address, into: &mut [u8]| read_memory(self.pid, address, into).is_ok_and(|read| read == into.len());
+        let mut frames = Vec::new();
+        let end = walker.walk_asleep(space.unwrap_or(&Arc::default()), self.place, &self.stack, &mut frames, read);
+        self.walked = Some((frames, end));
+    }
+
     /// The futex that it waited at until then; none where its time ran out: then nobody woke it, unless the futex names who should have.
     pub(crate) fn futex_until(&self, end: u64) -> Option<Futex> {
         let has_run_out = |seen: &FutexSeen| seen.deadline.is_some_and(|deadline| deadline <= end);
@@ -122,9 +167,12 @@ pub(crate) struct Waits {
     looks: NumberMap<u32, VecDeque<Look>>,
     /// Stacks that are held.
     held: usize,
+    /// Threads whose stack is held and was not walked.
+    unwalked: Vec<u32>,
     /// When to look at whom, and since when it must still be blocked then; one for a thread at most, that of its first sleep of late.
     due: BinaryHeap<Reverse<(u64, u32, u32, u64)>>,
     allowance: Allowance,
+    hurry_until: u64,
     /// Waits that were not looked at, because there were too many, or too late, because the recorder did not come to it.
     pub(crate) skipped: u64,
     /// Threads that may not be looked at.
@@ -137,8 +185,10 @@ impl Waits {
             switches: NumberMap::default(),
             looks: NumberMap::default(),
             held: 0,
+            unwalked: Vec::new(),
             due: BinaryHeap::new(),
             allowance: Allowance::new(LOOKS_PART, LOOKS_NANOS_AT_ONCE),
+            hurry_until: 0,
             skipped: 0,
             refused: 0,
         }
@@ -146,14 +196,32 @@ impl Waits {
 
     /// A record of a switch has come, maybe not in the order of time.
     pub(crate) fn switched(&mut self, pid: u32, tid: u32, time: u64, blocked: bool) {
-        let last = self.switches.entry(tid).or_insert(Switch { time: 0, blocked: false, is_due: false });
+        let last = self.switches.entry(tid).or_insert(Switch { time: 0, blocked: false, is_due: false, on_disk: OnDisk::No });
         if time < last.time {
             return;
         }
-        (last.time, last.blocked) = (time, blocked);
-        if blocked && !std::mem::replace(&mut last.is_due, true) {
-            self.due.push(Reverse((time + THRESHOLD_NANOS, pid, tid, time)));
+        let since = std::mem::replace(&mut last.time, time);
+        let was_blocked = std::mem::replace(&mut last.blocked, blocked);
+        if was_blocked && !blocked && time - since >= SEEN_NANOS {
+            let looks = self.looks.entry(tid).or_default();
+            if looks.back().is_none_or(|look| look.since != since) {
+                looks.push_back(Look { since, seen: None });
+            }
         }
+        if last.on_disk == OnDisk::Now {
+            last.on_disk = OnDisk::Until(time + DISK_NANOS);
+        }
+        if let OnDisk::Until(until) = last.on_disk {
+            self.hurry_until = self.hurry_until.max(until);
+        }
+        if blocked && !std::mem::replace(&mut last.is_due, true) {
+            self.due.push(Reverse((time + last.threshold_nanos(), pid, tid, time)));
+        }
+    }
+
+    /// Until when records are wanted soon, because somebody may fall asleep for a short time that is of interest.
+    pub(crate) fn hurry_until(&self) -> u64 {
+        self.hurry_until
     }
 
     /// A thread is gone.
@@ -174,7 +242,7 @@ impl Waits {
                 Some(last) if last.blocked && last.time == since => return Some(due),
                 Some(last) if last.blocked => {
                     self.due.pop();
-                    self.due.push(Reverse((last.time + THRESHOLD_NANOS, pid, tid, last.time)));
+                    self.due.push(Reverse((last.time + last.threshold_nanos(), pid, tid, last.time)));
                 }
                 last => {
                     last.into_iter().for_each(|last| last.is_due = false);
@@ -206,9 +274,14 @@ impl Waits {
                         if futex.is_some_and(|seen| seen.is_join) {
                             kind = WaitKind::Join;
                         }
+                        if kind == WaitKind::Disk {
+                            self.hurry_until = self.hurry_until.max(now + DISK_HURRY_NANOS);
+                            self.switches.entry(tid).and_modify(|last| last.on_disk = OnDisk::Now);
+                        }
                         let (at, place) = (monotonic_nanos(), (asleep.ip, asleep.sp));
-                        seen = Some(Sleeper { pid, since, at, kind, syscall, place, stack, context, futex });
+                        seen = Some(Sleeper { pid, since, at, kind, syscall, place, stack, context, futex, walked: None });
                         self.held += 1;
+                        self.unwalked.push(tid);
                         has_looked = true;
                     }
                     // It runs again, and its record is on the way.
@@ -233,6 +306,16 @@ impl Waits {
             }
         }
         has_looked
+    }
+
+    /// Shows those that sleep to `walk`, which is to walk their stack, as long as it says that it cannot yet: whoever ends as soon as it
+    /// wakes is to be walked while it lives.
+    pub(crate) fn walk(&mut self, mut walk: impl FnMut(&mut Sleeper) -> bool) {
+        let looks = &mut self.looks;
+        self.unwalked.retain(|tid| {
+            let sleeper = looks.get_mut(tid).and_then(|looks| looks.back_mut()?.seen.as_mut());
+            sleeper.is_some_and(|sleeper| !walk(sleeper))
+        });
     }
 
     /// What was seen of the wait that ends now, in the order of time.
@@ -523,8 +606,18 @@ mod tests {
         waits.look(u64::MAX / 4, |_| None);
         assert!(waits.looks.is_empty() && waits.next_due().is_none());
         let (kind, context, stack) = (WaitKind::Lock, ContextRecord::Absent, Vec::new());
-        let sleeper =
-            |since, at| Sleeper { pid: 1, since, at, kind, syscall: "futex", place: (0, 0), stack: stack.clone(), context, futex: None };
+        let sleeper = |since, at| Sleeper {
+            pid: 1,
+            since,
+            at,
+            kind,
+            syscall: "futex",
+            place: (0, 0),
+            stack: stack.clone(),
+            context,
+            futex: None,
+            walked: None,
+        };
         let seen = |since, at| Look { since, seen: Some(sleeper(since, at)) };
         waits.looks.entry(7).or_default().extend([seen(1_000, 1_500), seen(2_500, 2_900), seen(3_000, 9_000)]);
         waits.held = 3;
@@ -545,7 +638,7 @@ mod tests {
         let seen = |futex, deadline| Some(FutexSeen { futex, is_join: false, deadline });
         let sleeper = |futex| {
             let (kind, context) = (WaitKind::Lock, ContextRecord::Absent);
-            Sleeper { pid: 1, since: 0, at: 5, kind, syscall: "futex", place: (0, 0), stack: Vec::new(), context, futex }
+            Sleeper { pid: 1, since: 0, at: 5, kind, syscall: "futex", place: (0, 0), stack: Vec::new(), context, futex, walked: None }
         };
         assert_eq!(sleeper(seen(futex, None)).futex_until(100), Some(futex));
         assert_eq!(sleeper(seen(futex, Some(101))).futex_until(100), Some(futex));
@@ -567,5 +660,21 @@ mod tests {
             waits.switched(1, 7, time, true);
         }
         assert_eq!((waits.due.len(), waits.next_due()), (1, Some(4_000 + THRESHOLD_NANOS)));
+    }
+
+    #[test]
+    fn who_was_seen_to_wait_for_a_disk_is_looked_at_sooner_for_a_while() {
+        let mut waits = Waits::new();
+        waits.switched(1, 7, 100, true);
+        waits.switches.get_mut(&7).unwrap().on_disk = OnDisk::Now;
+        let woken = 50_000_000;
+        waits.switched(1, 7, woken, false);
+        assert_eq!((waits.next_due(), waits.hurry_until()), (None, woken + DISK_NANOS));
+        waits.switched(1, 7, woken + 1_000, true);
+        assert_eq!(waits.next_due(), Some(woken + 1_000 + DISK_THRESHOLD_NANOS));
+        waits.switched(1, 7, woken + 2_000, false);
+        let later = woken + DISK_NANOS;
+        waits.switched(1, 7, later, true);
+        assert_eq!((waits.next_due(), waits.hurry_until()), (Some(later + THRESHOLD_NANOS), later));
     }
 }

@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::hint::black_box;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -51,6 +53,8 @@ fn role() {
         "anonymous" => role_anonymous(),
         "signal" => role_signal(),
         "waits" => role_waits(),
+        "disk" => role_disk(),
+        "naps" => role_naps(),
         "kernel" => role_kernel(),
         "dozes" => role_dozes(),
         "grows" => role_grows(),
@@ -204,6 +208,55 @@ fn role_waits() {
     poll_a_socket();
     wait_for_a_child();
     burn_leaf(thread_cpu() + 20 * MILLI);
+}
+
+/// Threads that sleep for as long as waits of services last.
+fn role_naps() {
+    let naps = |number: u64| {
+        for millis in [6, 9, 14, 20, 30, 45, 70] {
+            std::thread::sleep(std::time::Duration::from_millis(millis));
+            burn_leaf(thread_cpu() + number * MILLI / 2);
+        }
+    };
+    std::thread::scope(|scope| (0..4).for_each(|number| drop(scope.spawn(move || naps(number)))));
+}
+
+const READS: u32 = 6;
+
+/// Reads a file again and again, past the page cache, where the file system lets it.
+fn role_disk() {
+    const BYTES: usize = 128 << 20;
+    let path = Path::new(&std::env::var_os(FACTS).unwrap()).with_extension("file");
+    let mut options = fs::OpenOptions::new();
+    let opened = options.read(true).write(true).create(true).truncate(true).custom_flags(libc::O_DIRECT).open(&path);
+    let mut memory = vec![7; BYTES + 4096];
+    let aligned = memory.as_ptr().align_offset(4096);
+    let block = &mut memory[aligned..][..BYTES];
+    let Some(file) = opened.ok().filter(|file| file.write_all_at(block, 0).is_ok()) else { return };
+    for number in 0..READS {
+        read_from_disk(number, &file, block);
+    }
+}
+
+/// Asks for a large block, which takes some CPU time, and waits for it, which takes none.
+#[inline(never)]
+fn read_from_disk(number: u32, file: &fs::File, block: &mut [u8]) {
+    // SAFETY: a structure of numbers.
+    let mut request: libc::iocb = unsafe { std::mem::zeroed() };
+    request.aio_fildes = file.as_raw_fd() as u32;
+    (request.aio_buf, request.aio_nbytes) = (block.as_mut_ptr().addr() as u64, block.len() as u64);
+    let (mut queue, mut event) = (0_u64, [0_u64; 4]);
+    // SAFETY: room for one `struct io_event`, and the block outlives the request, which is waited for.
+    unsafe {
+        assert_eq!(libc::syscall(libc::SYS_io_setup, 1, &mut queue), 0);
+        assert_eq!(libc::syscall(libc::SYS_io_submit, queue, 1, &&mut request), 1);
+        around(&format!("disk-{number}"), || {
+            assert_eq!(libc::syscall(libc::SYS_io_getevents, queue, 1, 1, &mut event, std::ptr::null::<u8>()), 1);
+        });
+        assert_eq!(libc::syscall(libc::SYS_io_destroy, queue), 0);
+    }
+    assert_eq!(event[2], block.len() as u64);
+    black_box(());
 }
 
 /// Has the kernel write zeros and random numbers, most of the time.
@@ -668,6 +721,10 @@ impl Recorded {
         })
     }
 
+    fn waits(&self) -> impl Iterator<Item = &Wait> {
+        self.all.iter().filter_map(|o| if let Observation::Wait(wait) = o { Some(wait) } else { None })
+    }
+
     fn slices(&self) -> impl Iterator<Item = &CpuSlice> {
         self.all.iter().filter_map(|o| match o {
             Observation::CpuSlice(slice) => Some(slice),
@@ -795,7 +852,7 @@ fn time_in_the_kernel_stands_under_the_function_that_asked_for_it() {
 #[test]
 fn waits_have_a_kind_a_length_and_the_function_that_waits() {
     let recorded = record_role("waits");
-    let waits: Vec<&Wait> = recorded.all.iter().filter_map(|o| if let Observation::Wait(wait) = o { Some(wait) } else { None }).collect();
+    let waits: Vec<&Wait> = recorded.waits().collect();
     let scripted = [
         ("sleep", WaitKind::Sleep, "take_a_nap"),
         ("lock", WaitKind::Lock, "wait_for_the_lock"),
@@ -821,11 +878,70 @@ fn waits_have_a_kind_a_length_and_the_function_that_waits() {
     assert_eq!(recorded.stats.waits, waits.len() as u64);
 }
 
+/// Whoever is blocked for a short time is seen if the recorder has a CPU by then: of others that want one there may be many, for a while.
+fn right_once_of_three(mut attempt: impl FnMut() -> Result<(), String>) {
+    let wrong: Vec<String> = (0..3).map_while(|_| attempt().err()).collect();
+    assert!(wrong.len() < 3, "{}", wrong.join("\n"));
+}
+
+/// Of the time in which threads were blocked for more than 5 ms at once.
+#[test]
+fn who_is_blocked_for_long_is_seen_with_its_stack() {
+    right_once_of_three(|| {
+        let (seen, blocked, unseen) = seen_of_naps();
+        assert!(blocked > 500 * MILLI, "{blocked}");
+        (seen * 100 >= blocked * 95).then_some(()).ok_or(format!("{seen} of {blocked}; not seen:\n{unseen}"))
+    });
+}
+
+/// How long threads were blocked for more than 5 ms at once, how long of it was seen with a stack, and what was not.
+fn seen_of_naps() -> (u64, u64, String) {
+    let recorded = record_role("naps");
+    let mut slices: Vec<&CpuSlice> = recorded.slices().collect();
+    slices.sort_by_key(|slice| (slice.tid, slice.start));
+    let with_stack: BTreeSet<(u32, u64)> = recorded.waits().filter(|w| w.stack.is_some()).map(|w| (w.tid, w.start.0)).collect();
+    let (mut blocked, mut seen, mut unseen) = (0, 0, String::new());
+    for pair in slices.windows(2) {
+        let (out, back) = (pair[0], pair[1]);
+        let nanos = back.start.nanos_since(out.end);
+        if out.tid != back.tid || out.preempted || nanos <= 5 * MILLI {
+            continue;
+        }
+        blocked += nanos;
+        match with_stack.contains(&(out.tid, out.end.0)) {
+            true => seen += nanos,
+            false => writeln!(unseen, "thread {}: {nanos}", out.tid).unwrap(),
+        }
+    }
+    (seen, blocked, unseen)
+}
+
+#[test]
+fn waits_for_a_disk_are_what_the_program_measured() {
+    right_once_of_three(seen_of_disk);
+}
+
+fn seen_of_disk() -> Result<(), String> {
+    let recorded = record_role("disk");
+    if !recorded.facts.contains_key("disk-0") {
+        println!("skipped: the file system of {} reads and writes nothing past the page cache", std::env::temp_dir().display());
+        return Ok(());
+    }
+    let in_reading =
+        |wait: &&Wait| wait.stack.is_some_and(|stack| recorded.functions_of(stack).iter().any(|f| f.contains("read_from_disk")));
+    let of_disk = recorded.waits().filter(|wait| wait.kind == WaitKind::Disk && wait.syscall == "io_getevents").filter(in_reading);
+    let seen: u64 = of_disk.map(|wait| wait.nanos()).sum();
+    let measured = (0..READS).map(|number| recorded.fact(&format!("disk-{number}"))).sum::<u64>() as f64;
+    let listed: String = recorded.waits().map(|wait| format!("{} {:?} {}\n", wait.nanos(), wait.kind, wait.syscall)).collect();
+    let is_right = (measured * 0.98 - 1e6..=measured + 1e6).contains(&(seen as f64));
+    is_right.then_some(()).ok_or(format!("waits {seen}, the program measured {measured}\n{listed}"))
+}
+
 /// Waits too short to be looked at: some have a kind and a stack, where the kernel may be looked into.
 #[test]
 fn short_waits_have_stacks_now_and_then() {
     let recorded = record_role("dozes");
-    let waits: Vec<&Wait> = recorded.all.iter().filter_map(|o| if let Observation::Wait(wait) = o { Some(wait) } else { None }).collect();
+    let waits: Vec<&Wait> = recorded.waits().collect();
     let short = |kind: WaitKind, function: &str| {
         let named = |wait: &&&Wait| wait.stack.is_some_and(|stack| recorded.functions_of(stack).iter().any(|f| f.contains(function)));
         waits.iter().filter(|wait| wait.nanos() < 5 * MILLI && wait.kind == kind).filter(named).count()
