@@ -143,7 +143,7 @@ impl Codes {
 }
 
 /// Bytes of a code object up to and with the last field that is read.
-fn head_bytes(layout: &Layout) -> u64 {
+pub(super) fn head_bytes(layout: &Layout) -> u64 {
     let instructions = if layout.instructions_are_inline { 0 } else { layout.code_instructions };
     let offsets = [layout.code_name, layout.code_file, layout.code_lines, layout.code_first_line, layout.object_size, instructions];
     offsets.into_iter().max().unwrap_or(0) + 8

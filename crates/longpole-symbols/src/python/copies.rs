@@ -35,7 +35,18 @@ pub(super) struct Copies {
     parts: Vec<Part>,
     bytes: Vec<u8>,
     by_address: HashMap<u64, usize>,
+    /// Parts that hold several objects.
+    blocks: Vec<usize>,
+    /// Parts in front of this one need not be copied any more.
+    fetched: usize,
 }
+
+/// Memory is there or not in pages of so many bytes, or of a multiple.
+const PAGE_BYTES: u64 = 4096;
+
+/// Bytes below an object that are copied with it where others are expected there. Each cache line of them is taken from the CPU that wrote
+/// it, so a page would cost more than the calls that it saves.
+const BELOW_BYTES: u64 = 1024;
 
 impl Copies {
     /// Forgets everything: another look begins.
@@ -43,6 +54,8 @@ impl Copies {
         self.parts.clear();
         self.bytes.clear();
         self.by_address.clear();
+        self.blocks.clear();
+        self.fetched = 0;
     }
 
     /// Says that these bytes are probably needed.
@@ -53,34 +66,67 @@ impl Copies {
     }
 
     fn add(&mut self, address: u64, bytes: u64) -> Option<usize> {
-        let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= PART_BYTES_MAX)?;
-        let place = self.bytes.len()..self.bytes.len() + bytes;
-        self.bytes.resize(place.end, 0);
-        let number = self.parts.len();
-        self.parts.push(Part { address, place, is_there: false });
+        let number = self.push(address, bytes)?;
         // Where the same is expected twice, the copy that was made first counts.
         self.by_address.entry(address).or_insert(number);
         Some(number)
     }
 
-    /// Copies what is expected.
+    fn push(&mut self, address: u64, bytes: u64) -> Option<usize> {
+        let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= PART_BYTES_MAX)?;
+        let place = self.bytes.len()..self.bytes.len() + bytes;
+        self.bytes.resize(place.end, 0);
+        let number = self.parts.len();
+        self.parts.push(Part { address, place, is_there: false });
+        Some(number)
+    }
+
+    /// Copies what is expected and was not copied.
     pub(super) fn fetch(&mut self, memory: &dyn Memory) -> Result<(), Trouble> {
-        memory.copy(&mut self.parts, &mut self.bytes)
+        let first = std::mem::replace(&mut self.fetched, self.parts.len());
+        memory.copy(self.parts.get_mut(first..).unwrap_or_default(), &mut self.bytes)
+    }
+
+    /// Where bytes lie that have been copied.
+    fn find(&self, address: u64, length: usize) -> Option<Range<usize>> {
+        let within = |number: &usize| {
+            let part = self.parts.get(*number).filter(|part| part.is_there)?;
+            let start = part.place.start.checked_add(usize::try_from(address.checked_sub(part.address)?).ok()?)?;
+            let end = start.checked_add(length)?;
+            (end <= part.place.end).then_some(start..end)
+        };
+        self.by_address.get(&address).and_then(within).or_else(|| self.blocks.iter().rev().find_map(within))
+    }
+
+    /// Whether these bytes have been copied.
+    pub(super) fn has(&self, address: u64, bytes: u64) -> bool {
+        usize::try_from(bytes).is_ok_and(|length| self.find(address, length).is_some())
+    }
+
+    /// Copies an object that was not, and what lies below it in its page.
+    pub(super) fn fetch_with_those_below(&mut self, memory: &dyn Memory, address: u64, bytes: u64) -> Result<(), Trouble> {
+        let below = (address % PAGE_BYTES).min(BELOW_BYTES);
+        if self.has(address, bytes) || self.parts.len() >= PARTS_MAX {
+            return Ok(());
+        }
+        let block = self.push(address - below, bytes.saturating_add(below));
+        self.blocks.extend(block);
+        self.fetch(memory)
     }
 
     /// Bytes at an address: those of the copy, or copied now. Bytes that are not there are torn: a pointer led nowhere.
     pub(super) fn get(&mut self, memory: &dyn Memory, address: u64, bytes: u64) -> Result<&[u8], Trouble> {
         let length = usize::try_from(bytes).map_err(|_| Trouble::Torn)?;
-        let copied = self.by_address.get(&address).map(|number| &self.parts[*number]);
-        if let Some(part) = copied.filter(|part| part.is_there && part.place.len() >= length) {
-            return Ok(&self.bytes[part.place.start..part.place.start + length]);
+        if let Some(place) = self.find(address, length) {
+            return Ok(&self.bytes[place]);
         }
         if address == 0 || self.parts.len() >= PARTS_MAX {
             return Err(Trouble::Torn);
         }
         let number = self.add(address, bytes).ok_or(Trouble::Torn)?;
         self.by_address.insert(address, number);
-        memory.copy(&mut self.parts[number..], &mut self.bytes)?;
+        self.fetched = number;
+        self.fetch(memory)?;
         let part = &self.parts[number];
         if part.is_there { Ok(&self.bytes[part.place.clone()]) } else { Err(Trouble::Torn) }
     }

@@ -1,5 +1,6 @@
 //! Threads and frames.
 
+use super::code::head_bytes;
 use super::copies::{Copies, Memory, int, word};
 use super::layout::{Current, DEBUG_OFFSETS_BYTES, Entry, Instruction, Layout};
 use super::{Trouble, Version};
@@ -16,8 +17,14 @@ const FRAMES_MAX: usize = 1024;
 /// Most frames, shims and threads of one look: what refers to itself must not keep us busy.
 const STEPS_MAX: u32 = 1 << 16;
 
-/// A thread that stood still for so many looks is only glanced at: whether its frame is still the same one.
-const LOOKS_UNTIL_STILL: u32 = 4;
+/// A thread that ran in the same calls for so many looks is only glanced at: whether its innermost frames are still the same ones.
+const LOOKS_UNTIL_STILL: u32 = 2;
+
+/// Frames that a glance sees.
+const GLANCED_AT: usize = 4;
+
+/// How far below a frame its caller's may lie, if they are on the same stack of frames.
+const FRAME_BYTES_MAX: u64 = 1024;
 
 /// One glance in so many is a whole look all the same: a thread may have come back to where it was by another way.
 const WHOLE_LOOK_EVERY: u64 = 8;
@@ -46,7 +53,8 @@ pub struct ThreadRead {
     pub native: Option<u64>,
     /// Its frames, leaf first.
     pub frames: Vec<FrameRead>,
-    /// Whether nothing seems to have changed since the last look; then `frames` are those of that look.
+    /// Whether nothing seems to have changed since the last look, the instruction that the first one is at included; then `frames` are those
+    /// of that look.
     pub is_still: bool,
     /// How many of the last frames were there at the last look: their code objects have been kept alive by them.
     pub kept: usize,
@@ -60,6 +68,13 @@ struct KnownThread {
     current: u64,
     cframe: u64,
     looks_still: u32,
+}
+
+impl KnownThread {
+    /// How many frames a glance sees: of one that runs, functions that others call too are not enough to know it by.
+    fn glanced_at(&self) -> usize {
+        if self.read.is_still { 1 } else { GLANCED_AT }
+    }
 }
 
 /// Reads one interpreter again and again.
@@ -130,7 +145,6 @@ impl Interpreter {
     /// Expects that everything is where it was at the last look. The order is that in which it is copied: first what points.
     fn expect(&mut self) {
         let layout = &self.layout;
-        let whole = self.looks.is_multiple_of(WHOLE_LOOK_EVERY);
         self.copies.expect(self.runtime.wrapping_add(layout.runtime_interpreters), 8);
         for interpreter in &self.interpreters {
             self.copies.expect(interpreter.wrapping_add(layout.interpreter_threads), 8);
@@ -143,11 +157,10 @@ impl Interpreter {
             {
                 self.copies.expect(thread.cframe.wrapping_add(frame), 8);
             }
-            let frames = if thread.looks_still >= LOOKS_UNTIL_STILL && !whole { 1 } else { thread.read.frames.len() };
             if thread.current != 0 && thread.read.frames.first().is_none_or(|frame| frame.address != thread.current) {
                 self.copies.expect(thread.current, frame_bytes(layout));
             }
-            for frame in thread.read.frames.iter().take(frames) {
+            for frame in thread.read.frames.iter().take(thread.glanced_at()) {
                 self.copies.expect(frame.address, frame_bytes(layout));
             }
         }
@@ -205,21 +218,32 @@ impl Interpreter {
     /// The frames of a thread whose innermost one is `current`.
     fn read_thread(&mut self, memory: &dyn Memory, current: u64, thread: &mut KnownThread) -> Result<(), Trouble> {
         let may_be_still = thread.current == current && thread.looks_still >= LOOKS_UNTIL_STILL;
-        if may_be_still && !self.looks.is_multiple_of(WHOLE_LOOK_EVERY) {
-            let leaf = thread.read.frames.first().copied();
-            let now = if current == 0 { None } else { self.leaf(memory, current)? };
-            if leaf == now {
-                thread.read.is_still = true;
-                thread.read.kept = thread.read.frames.len();
-                return Ok(());
-            }
+        if may_be_still
+            && !self.looks.is_multiple_of(WHOLE_LOOK_EVERY)
+            && let Some(leaf) = self.glance(memory, current, &thread.read.frames)?
+        {
+            thread.read.is_still = thread.read.frames.first().copied() == leaf;
+            thread.read.kept = thread.read.frames.len();
+            leaf.into_iter().for_each(|leaf| thread.read.frames[0] = leaf);
+            return Ok(());
         }
+        for frame in thread.read.frames.iter().skip(thread.glanced_at()) {
+            self.copies.expect(frame.address, frame_bytes(&self.layout));
+        }
+        self.copies.fetch(memory)?;
         let mut frames = Vec::with_capacity(thread.read.frames.len() + 4);
         let is_whole = self.read_frames(memory, current, &mut frames)?;
-        let is_still = frames == thread.read.frames && thread.current == current;
+        let is_same = thread.current == current && are_same(&frames, &thread.read.frames);
+        let is_still = is_same && frames.first() == thread.read.frames.first();
         let is_kept = |(now, before): &(&FrameRead, &FrameRead)| (now.address, now.code) == (before.address, before.code);
         thread.read.kept = frames.iter().rev().zip(thread.read.frames.iter().rev()).take_while(is_kept).count();
-        thread.looks_still = if is_still { thread.looks_still.saturating_add(1) } else { 0 };
+        // Whoever reads the code of these frames asks for it.
+        let new = frames.len() - thread.read.kept;
+        for frame in &frames[..new] {
+            self.copies.expect(frame.code, head_bytes(&self.layout));
+        }
+        self.copies.fetch(memory)?;
+        thread.looks_still = if is_same { thread.looks_still.saturating_add(1) } else { 0 };
         thread.current = current;
         thread.read.frames = frames;
         thread.read.is_still = is_still;
@@ -227,21 +251,34 @@ impl Interpreter {
         Ok(())
     }
 
-    /// The first frame with code, if the very first has.
-    fn leaf(&mut self, memory: &dyn Memory, address: u64) -> Result<Option<FrameRead>, Trouble> {
-        let (frame, _) = self.frame(memory, address)?;
-        Ok(frame)
+    /// Whether the frames are these still, as far as they were expected. Brings the innermost one as it is now, if there is one, or `None` where
+    /// they are others.
+    fn glance(&mut self, memory: &dyn Memory, current: u64, before: &[FrameRead]) -> Result<Option<Option<FrameRead>>, Trouble> {
+        let mut seen: Vec<FrameRead> = Vec::new();
+        let mut address = current;
+        while address != 0 && seen.len() <= before.len() && (seen.is_empty() || self.copies.has(address, frame_bytes(&self.layout))) {
+            let (frame, previous) = self.frame(memory, address)?;
+            seen.extend(frame.map(|frame| FrameRead { begins_call: before.get(seen.len()).is_some_and(|it| it.begins_call), ..frame }));
+            address = previous;
+        }
+        let is_same = seen.len() <= before.len() && are_same(&seen, &before[..seen.len()]) && (address != 0 || seen.len() == before.len());
+        Ok(is_same.then(|| seen.first().copied()))
     }
 
     /// Follows the frames to the root; whether it was reached.
     fn read_frames(&mut self, memory: &dyn Memory, mut address: u64, frames: &mut Vec<FrameRead>) -> Result<bool, Trouble> {
         let mut steps = 0;
+        let mut inner = None;
         while address != 0 {
             // A shim stands between two calls, so there are never more of them than of frames.
             steps += 1;
             if frames.len() >= FRAMES_MAX || steps > 2 * FRAMES_MAX {
                 return Ok(false);
             }
+            if inner.is_some_and(|inner: u64| inner.checked_sub(address).is_some_and(|bytes| bytes <= FRAME_BYTES_MAX)) {
+                self.copies.fetch_with_those_below(memory, address, frame_bytes(&self.layout))?;
+            }
+            inner = Some(address);
             let (frame, previous) = self.frame(memory, address)?;
             match frame {
                 Some(frame) => frames.push(frame),
@@ -289,6 +326,15 @@ impl Interpreter {
         }
         Ok((Some(FrameRead { address, code, instruction, begins_call }), previous))
     }
+}
+
+/// Whether these are the same calls: of the innermost frame the instruction may be another.
+fn are_same(frames: &[FrameRead], before: &[FrameRead]) -> bool {
+    let is_same = |(place, (now, before)): (usize, (&FrameRead, &FrameRead))| {
+        let instruction = if place == 0 { before.instruction } else { now.instruction };
+        FrameRead { instruction, ..*now } == *before
+    };
+    frames.len() == before.len() && frames.iter().zip(before).enumerate().all(is_same)
 }
 
 /// Bytes of a thread state up to and with the last field that is read.
