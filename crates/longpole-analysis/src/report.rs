@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::{
-    CaptureMode, Evidence as LinkEvidence, Monotonic, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind,
+    Evidence as LinkEvidence, Monotonic, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind,
 };
 
 use crate::blockers::{Blockers, Evidence as BlockerEvidence, Relation, Seen, Who};
@@ -1017,7 +1017,7 @@ impl Report {
         let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == i64::MIN);
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
         let waited = percent_of(states.blocked_nanos.iter().sum(), own) > WAITING_PERCENT;
-        let was_sampled = !matches!(self.recording.run.mode, CaptureMode::Refused { .. } | CaptureMode::Off);
+        let was_sampled = self.recording.run.rate_hz > 0 || !self.recording.samples.is_empty();
         let is_told = waited && (was_sampled || told_wait(&states).is_some());
         let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !is_told);
         // What it waits for beside its work may be the better thing to mend.
@@ -1030,7 +1030,7 @@ impl Report {
             let beside = beside(states.longest_wait());
             named = beside.as_ref().and_then(|(_, function)| *function);
             (ReasonCode::NoSamples, beside.map_or_else(|| missing.to_owned(), |(words, _)| format!("{words}; of the rest {missing}")))
-        } else if few && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
+        } else if few && was_sampled && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
             (ReasonCode::FewSamples, self.too_short(pole).to_owned())
         } else if computes && few {
             (ReasonCode::OnCpu, format!("{busy} % on-CPU{lacking}, too few samples to say where"))

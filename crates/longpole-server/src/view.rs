@@ -370,7 +370,7 @@ pub struct SummaryView {
     pub host: String,
     /// `user`, `off` or `refused`.
     pub mode: String,
-    /// Samples a second that were asked for.
+    /// Samples a second that were asked for; 0 without sampling.
     pub rate_hz: u32,
     /// Processes seen.
     pub processes: u64,

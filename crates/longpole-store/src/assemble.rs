@@ -189,6 +189,9 @@ impl Assembler {
                 self.run.root_pid = Some(pid);
                 self.people.root_pid = Some(pid);
                 self.run.start = start;
+                if matches!(mode, CaptureMode::Refused { .. }) {
+                    self.run.rate_hz = 0;
+                }
                 self.run.mode = mode;
             }
             Observation::RunEnded { end, exit, cpu_nanos } => {

@@ -203,15 +203,17 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
     let wall = view.wall_nanos;
     let states = &view.states;
     let mut text = format!("{}      ", style.faint("path"));
-    if view.rate_hz == 0 && view.samples == 0 && !states.exact {
+    let sees_cpus = view.rate_hz > 0 || view.samples > 0 || states.exact;
+    let all_blocked = states.blocked_nanos.sum() + states.blocked_unseen_nanos;
+    if !sees_cpus && all_blocked == 0 {
         let _ = write!(text, "no samples, so on-CPU time is not known");
     } else if view.mode == "imported" {
         let _ = write!(text, "no samples with a time, so on-CPU time along the path is not known");
     } else {
-        if view.mode == "refused" {
-            let _ = write!(text, "on-CPU not known");
-        } else {
+        if sees_cpus {
             let _ = write!(text, "on-CPU {}", percent(states.on_cpu_nanos, wall));
+        } else {
+            let _ = write!(text, "on-CPU not known");
         }
         path_part(&mut text, "runnable", states.runnable_nanos, wall);
         let blocked: Vec<String> = states
@@ -223,8 +225,7 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
             .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, wall)))
             .collect();
         if !blocked.is_empty() {
-            let all = states.blocked_nanos.sum() + states.blocked_unseen_nanos;
-            let _ = write!(text, "  blocked {}", percent(all, wall));
+            let _ = write!(text, "  blocked {}", percent(all_blocked, wall));
         }
         if !blocked.is_empty() && kinds > 0 {
             let _ = write!(text, " ({})", blocked[..kinds.min(blocked.len())].join(", "));
@@ -468,7 +469,14 @@ fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
         texts.push("a saving is a range where what an operation waited for is not declared (span links) but inferred".to_owned());
     }
     if texts.is_empty() {
-        texts.push(if view.rate_hz > 0 { "nothing lost".to_owned() } else { "nothing lost; no samples were asked for".to_owned() });
+        let text = match (view.rate_hz, view.spans + view.samples + view.processes) {
+            (1.., _) => "nothing lost",
+            (0, 1..) => "nothing lost; no samples were asked for",
+            (0, 0) => {
+                "nothing was recorded: no span came, and no samples were asked for; without --no-profile there are processes, code and waits"
+            }
+        };
+        texts.push(text.to_owned());
     }
     let mut out = Vec::new();
     for text in texts {

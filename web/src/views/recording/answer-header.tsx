@@ -71,7 +71,7 @@ function Facts({ summary }: { readonly summary: Summary }) {
       <li>
         <b>{counted(summary.spans, 'span')}</b> in {counted(summary.traces, 'trace')}
       </li>
-      {summary.rateHz > 0 && summary.mode !== 'refused' && (
+      {summary.rateHz > 0 && (
         <li>
           <b>{counted(summary.samples, 'sample')}</b> at {summary.rateHz} Hz
         </li>
