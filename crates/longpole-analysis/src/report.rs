@@ -39,6 +39,12 @@ use crate::waits::{self, NodeWait, NodeWaits};
 /// Below so many samples a flame graph says that they are few.
 pub const FEW_SAMPLES: u64 = 20;
 
+/// Waits shorter than this are looked at now and then.
+const SHORT_WAIT_NANOS: u64 = 5_000_000;
+
+/// Fewer of them say nothing of the others.
+const SHORT_WAITS_MIN: usize = 3;
+
 /// From this share of its own time a pole is called busy.
 const BUSY_PERCENT: i64 = 60;
 
@@ -1085,7 +1091,27 @@ impl Report {
             (states.runnable_nanos, "runnable, others had the CPUs"),
         ];
         let (nanos, word) = parts.into_iter().max_by_key(|(nanos, _)| *nanos).unwrap_or_default();
-        (format!("{} % {word}", percent(nanos)), None)
+        let told = Some(nanos).filter(|nanos| *nanos == states.blocked_unseen_nanos).and_then(|_| self.short_wait_words(pole));
+        match told {
+            Some((words, function)) => (format!("{} % blocked, {words}", percent(nanos)), function),
+            None => (format!("{} % {word}", percent(nanos)), None),
+        }
+    }
+
+    /// What most of those short waits of a pole were for that were looked at, which are few of all.
+    fn short_wait_words(&self, pole: &Pole) -> Option<(String, Option<&str>)> {
+        let sums = self.waits_on_path(&pole.nodes);
+        let is_short = |part: &&PartOfWait| self.recording.waits[part.wait as usize].nanos() < SHORT_WAIT_NANOS;
+        let count = |sum: &WaitSum<'_>| sum.parts.iter().filter(is_short).count();
+        let all: usize = sums.iter().map(count).sum();
+        let most = sums.iter().max_by_key(|sum| count(sum))?;
+        let seen = count(most);
+        if seen < SHORT_WAITS_MIN || seen * 2 <= all {
+            return None;
+        }
+        let function = self.waiting_function(most.wait);
+        let whose = function.map(|function| format!(", in {function}")).unwrap_or_default();
+        Some((format!("for short times: {seen} of {all} waits looked at were {}{whose}", most.word()), function))
     }
 
     /// What a pole waited for, so long of its own time, and the function that waited.

@@ -41,6 +41,9 @@ const DISK_NANOS: u64 = 20_000_000;
 /// How long, after such a look, the end of that wait is not to be missed.
 const DISK_HURRY_NANOS: u64 = 100_000_000;
 
+/// So long a thread has been blocked for short times when it is looked at whatever the time: what most of them are for is known by some.
+const UNSEEN_NANOS: u64 = 20_000_000;
+
 /// How much later the first of several may be looked at.
 const GATHER_NANOS: u64 = 500_000;
 
@@ -81,6 +84,8 @@ struct Switch {
     is_due: bool,
     /// It waits for a disk, or did last when it was looked at, up to some time after that.
     on_disk: OnDisk,
+    /// How long it was blocked since it was looked at last.
+    unseen_nanos: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +99,7 @@ impl Switch {
     /// How long it is to be blocked until it is looked at.
     fn threshold_nanos(&self) -> u64 {
         match self.on_disk {
+            _ if self.unseen_nanos >= UNSEEN_NANOS => 0,
             OnDisk::Until(until) if self.time < until => DISK_THRESHOLD_NANOS,
             _ => THRESHOLD_NANOS,
         }
@@ -196,16 +202,20 @@ impl Waits {
 
     /// A record of a switch has come, maybe not in the order of time.
     pub(crate) fn switched(&mut self, pid: u32, tid: u32, time: u64, blocked: bool) {
-        let last = self.switches.entry(tid).or_insert(Switch { time: 0, blocked: false, is_due: false, on_disk: OnDisk::No });
+        let last =
+            self.switches.entry(tid).or_insert(Switch { time: 0, blocked: false, is_due: false, on_disk: OnDisk::No, unseen_nanos: 0 });
         if time < last.time {
             return;
         }
         let since = std::mem::replace(&mut last.time, time);
         let was_blocked = std::mem::replace(&mut last.blocked, blocked);
-        if was_blocked && !blocked && time - since >= SEEN_NANOS {
-            let looks = self.looks.entry(tid).or_default();
-            if looks.back().is_none_or(|look| look.since != since) {
-                looks.push_back(Look { since, seen: None });
+        let look = self.looks.get(&tid).and_then(|looks| looks.back()).filter(|look| look.since == since);
+        if was_blocked && !blocked {
+            // Whoever had woken and slept again was looked at in vain.
+            let was_seen = look.and_then(|look| look.seen.as_ref()).is_some_and(|sleeper| sleeper.at <= time);
+            last.unseen_nanos = if was_seen { 0 } else { last.unseen_nanos.saturating_add(time - since) };
+            if look.is_none() && time - since >= SEEN_NANOS {
+                self.looks.entry(tid).or_default().push_back(Look { since, seen: None });
             }
         }
         if last.on_disk == OnDisk::Now {
@@ -276,7 +286,9 @@ impl Waits {
                         }
                         if kind == WaitKind::Disk {
                             self.hurry_until = self.hurry_until.max(now + DISK_HURRY_NANOS);
-                            self.switches.entry(tid).and_modify(|last| last.on_disk = OnDisk::Now);
+                        }
+                        if let Some(last) = self.switches.get_mut(&tid) {
+                            last.on_disk = if kind == WaitKind::Disk { OnDisk::Now } else { OnDisk::No };
                         }
                         let (at, place) = (monotonic_nanos(), (asleep.ip, asleep.sp));
                         seen = Some(Sleeper { pid, since, at, kind, syscall, place, stack, context, futex, walked: None });
@@ -667,7 +679,7 @@ mod tests {
         let mut waits = Waits::new();
         waits.switched(1, 7, 100, true);
         waits.switches.get_mut(&7).unwrap().on_disk = OnDisk::Now;
-        let woken = 50_000_000;
+        let woken = 15_000_000;
         waits.switched(1, 7, woken, false);
         assert_eq!((waits.next_due(), waits.hurry_until()), (None, woken + DISK_NANOS));
         waits.switched(1, 7, woken + 1_000, true);
@@ -676,5 +688,17 @@ mod tests {
         let later = woken + DISK_NANOS;
         waits.switched(1, 7, later, true);
         assert_eq!((waits.next_due(), waits.hurry_until()), (Some(later + THRESHOLD_NANOS), later));
+    }
+
+    #[test]
+    fn who_is_blocked_again_and_again_for_short_times_is_looked_at_at_once_now_and_then() {
+        let mut waits = Waits::new();
+        let mut now = 0;
+        while now < 2 * UNSEEN_NANOS {
+            waits.switched(1, 7, now, true);
+            assert_eq!(waits.next_due(), Some(now + if now < UNSEEN_NANOS { THRESHOLD_NANOS } else { 0 }));
+            now += 1_000_000;
+            waits.switched(1, 7, now, false);
+        }
     }
 }

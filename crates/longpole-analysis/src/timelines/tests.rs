@@ -350,5 +350,11 @@ cpu 95..100ms pid 1
     let starved = shares.replace("0..30ms pid 1 preempted", "0..3ms pid 1 preempted");
     assert_eq!(reason(&starved), "waits: 92 % runnable, others had the CPUs, 8 % on-CPU");
     assert_eq!(reason(&shares.replace("0..30ms pid 1 preempted", "0..90ms pid 1")), "on_cpu: 95 % on-CPU, too few samples to say where");
-    assert_eq!(reason(&shares.replace(" preempted", "")), "mixed: 35 % on-CPU; 65 % blocked, on what was not looked at");
+    let blocked = shares.replace(" preempted", "");
+    assert_eq!(reason(&blocked), "mixed: 35 % on-CPU; 65 % blocked, on what was not looked at");
+    let two = blocked + "wait 31..32ms pid 1 disk main;save\nwait 41..42ms pid 1 disk main;save\n";
+    assert_eq!(reason(&two), "mixed: 35 % on-CPU; 63 % blocked, on what was not looked at", "two say nothing of the others");
+    let four = two + "wait 51..52ms pid 1 disk main;save\nwait 61..62ms pid 1 sleep main;rest\n";
+    let told = "mixed: 35 % on-CPU; 61 % blocked, for short times: 3 of 4 waits looked at were blocked on the disk, in save";
+    assert_eq!(reason(&four), told);
 }

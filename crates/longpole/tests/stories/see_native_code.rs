@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::see_the_code::{Entry, Samples, ask, can_sample, of_runtime, rows, the_shares_are_right, took};
 use crate::support::{Sandbox, json, longpole, skip};
 
@@ -347,4 +349,38 @@ fn what_has_its_frame_laid_out_by_hand_is_seen_through() {
 fn is_resolver(entry: &Entry) -> bool {
     entry.function.starts_with("_dl_runtime_resolve")
         || Path::new(&entry.binary).file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-"))
+}
+
+/// Waits of 1 ms, one after the other.
+const SLEEPER: &str = r#"
+#include <time.h>
+__attribute__((noinline)) static void poll_often(void) {
+    struct timespec millisecond = { 0, 1000000 };
+    for (int i = 0; i < 400; i++) nanosleep(&millisecond, 0);
+    __asm__ volatile("");
+}
+int main(void) { poll_often(); return 0; }
+"#;
+
+/// Each of them is too short for all to be looked at.
+#[test]
+fn what_is_waited_for_again_and_again_is_named() {
+    if !can_sample("what_is_waited_for_again_and_again_is_named") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let Some(program) = compiled(&sandbox, "cc", "sleeper", SLEEPER, &[]) else {
+        return skip("what_is_waited_for_again_and_again_is_named", "there is no cc");
+    };
+    let summary = sandbox.path("summary");
+    let mut run = longpole(&sandbox.path("store"));
+    run.args(["run", "--summary-format", "json", "--summary"]).arg(&summary).arg("--").arg(program);
+    assert!(run.stdin(Stdio::null()).status().unwrap().success());
+    let summary: Value = serde_json::from_slice(&std::fs::read(&summary).unwrap()).unwrap();
+    let pole = &summary["poles"][0];
+    let text = pole["reason"]["text"].as_str().unwrap();
+    assert!(text.contains("blocked, for short times: ") && text.contains(" looked at were asleep, in poll_often"), "{summary}");
+    let nanos = |state: &Value| state.as_f64().unwrap();
+    let (unseen, asleep) = (&pole["states"]["blocked_unseen_nanos"], &pole["states"]["blocked_nanos"]["sleep"]);
+    assert!(nanos(unseen) > nanos(asleep) && nanos(asleep) > 0.0, "what was not looked at is not guessed: {summary}");
 }
