@@ -29,8 +29,9 @@ const WAKE_NANOS: i64 = 10_000_000;
 /// A thread that waits at the same futex again so soon did not get the lock.
 const RETRY_NANOS: u64 = 100_000;
 
-/// Nobody is looked at earlier in its wait: until then a futex that names somebody was not read.
-const LOOK_NANOS: u64 = 5_000_000;
+/// So long a wait has lasted when it is looked at, if it lasts so long: what its futex says, it said then. Of shorter waits some are looked at
+/// earlier, and their futexes are not asked.
+pub(crate) const LOOK_NANOS: u64 = 5_000_000;
 
 /// What another thread was for a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

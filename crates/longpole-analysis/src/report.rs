@@ -15,7 +15,7 @@ use longpole_model::{
     Evidence as LinkEvidence, Monotonic, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind,
 };
 
-use crate::blockers::{Blockers, Evidence as BlockerEvidence, Relation, Seen, Who};
+use crate::blockers::{Blockers, Evidence as BlockerEvidence, LOOK_NANOS, Relation, Seen, Who};
 use crate::bridge;
 use crate::call_tree::{CallTree, Frames, FunctionWeight, Functions, LineWeight};
 use crate::callees::{self, Servers};
@@ -39,10 +39,7 @@ use crate::waits::{self, NodeWait, NodeWaits};
 /// Below so many samples a flame graph says that they are few.
 pub const FEW_SAMPLES: u64 = 20;
 
-/// Waits shorter than this are looked at now and then.
-const SHORT_WAIT_NANOS: u64 = 5_000_000;
-
-/// Fewer of them say nothing of the others.
+/// Fewer short waits than this say nothing of the others.
 const SHORT_WAITS_MIN: usize = 3;
 
 /// From this share of its own time a pole is called busy.
@@ -1101,7 +1098,7 @@ impl Report {
     /// What most of those short waits of a pole were for that were looked at, which are few of all.
     fn short_wait_words(&self, pole: &Pole) -> Option<(String, Option<&str>)> {
         let sums = self.waits_on_path(&pole.nodes);
-        let is_short = |part: &&PartOfWait| self.recording.waits[part.wait as usize].nanos() < SHORT_WAIT_NANOS;
+        let is_short = |part: &&PartOfWait| self.recording.waits[part.wait as usize].nanos() < LOOK_NANOS;
         let count = |sum: &WaitSum<'_>| sum.parts.iter().filter(is_short).count();
         let all: usize = sums.iter().map(count).sum();
         let most = sums.iter().max_by_key(|sum| count(sum))?;

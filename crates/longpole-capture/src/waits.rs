@@ -27,14 +27,14 @@ use crate::stacks::NumberMap;
 use crate::sys::parts::read_memory;
 use crate::sys::perf::{monotonic_nanos, realtime_nanos, thread_cpu_nanos};
 
-/// Waits shorter than this are not looked at.
+/// Waits shorter than this are not looked at, but for those of a thread that waits for a disk, or for short times again and again.
 pub(crate) const THRESHOLD_NANOS: u64 = 5_000_000;
 
 /// Waits that are longer are missed only where the recorder did not come to it.
 const SEEN_NANOS: u64 = 20_000_000;
 
-/// So much shorter ones are, of a thread that was seen to wait for a disk, for a while: one call waits for many blocks, one after the
-/// other, and most of these waits are short.
+/// The same of a thread that was seen to wait for a disk, for a while: one call waits for many blocks, one after the other, and most of these
+/// waits are short.
 const DISK_THRESHOLD_NANOS: u64 = 500_000;
 const DISK_NANOS: u64 = 20_000_000;
 
@@ -84,7 +84,7 @@ struct Switch {
     is_due: bool,
     /// It waits for a disk, or did last when it was looked at, up to some time after that.
     on_disk: OnDisk,
-    /// How long it was blocked since it was looked at last.
+    /// How long it was blocked in all since it was looked at last.
     unseen_nanos: u64,
 }
 
@@ -178,6 +178,7 @@ pub(crate) struct Waits {
     /// When to look at whom, and since when it must still be blocked then; one for a thread at most, that of its first sleep of late.
     due: BinaryHeap<Reverse<(u64, u32, u32, u64)>>,
     allowance: Allowance,
+    /// Until when records are wanted soon.
     hurry_until: u64,
     /// Waits that were not looked at, because there were too many, or too late, because the recorder did not come to it.
     pub(crate) skipped: u64,
@@ -209,8 +210,8 @@ impl Waits {
         }
         let since = std::mem::replace(&mut last.time, time);
         let was_blocked = std::mem::replace(&mut last.blocked, blocked);
-        let look = self.looks.get(&tid).and_then(|looks| looks.back()).filter(|look| look.since == since);
         if was_blocked && !blocked {
+            let look = self.looks.get(&tid).and_then(|looks| looks.back()).filter(|look| look.since == since);
             // Whoever had woken and slept again was looked at in vain.
             let was_seen = look.and_then(|look| look.seen.as_ref()).is_some_and(|sleeper| sleeper.at <= time);
             last.unseen_nanos = if was_seen { 0 } else { last.unseen_nanos.saturating_add(time - since) };
@@ -295,6 +296,13 @@ impl Waits {
                         self.held += 1;
                         self.unwalked.push(tid);
                         has_looked = true;
+                        if at < since + THRESHOLD_NANOS
+                            && let Some(last) = self.switches.get_mut(&tid)
+                        {
+                            // If it lasts, what it is then is to be known: who holds a lock may be another by that time.
+                            last.is_due = true;
+                            self.due.push(Reverse((since + THRESHOLD_NANOS, pid, tid, since)));
+                        }
                     }
                     // It runs again, and its record is on the way.
                     Ok(None) => continue,
@@ -313,7 +321,8 @@ impl Waits {
             }
             let looks = self.looks.entry(tid).or_default();
             match looks.back_mut().filter(|look| look.since == since) {
-                Some(look) => look.seen = seen,
+                Some(look) if seen.is_some() => self.held -= usize::from(std::mem::replace(&mut look.seen, seen).is_some()),
+                Some(_) => {}
                 None => looks.push_back(Look { since, seen }),
             }
         }

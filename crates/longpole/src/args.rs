@@ -359,7 +359,7 @@ pub(crate) struct SpansArguments {
 /// Which time of threads is meant.
 #[derive(Debug, Args)]
 pub(crate) struct TimeArguments {
-    /// Blocked time in place of time on a CPU: where threads waited for 5 ms and longer
+    /// Blocked time in place of time on a CPU: where threads waited, for 5 ms and longer and now and then for less
     #[arg(long, conflicts_with = "wall")]
     off_cpu: bool,
     /// Both: time on a CPU and blocked time
@@ -567,7 +567,7 @@ pub(crate) struct CodeArguments {
     /// Time on a CPU only: what folded has where nothing is said
     #[arg(long, conflicts_with_all = ["off_cpu", "wall"])]
     pub(crate) on_cpu: bool,
-    /// Blocked time only: where threads waited for 5 ms and longer
+    /// Blocked time only: where threads waited, for 5 ms and longer and now and then for less
     #[arg(long, conflicts_with = "wall")]
     pub(crate) off_cpu: bool,
     /// Both: what the other formats have where nothing is said

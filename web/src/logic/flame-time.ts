@@ -12,7 +12,7 @@ export const FLAME_TIME_WORDS: readonly { readonly time: FlameTime; readonly lab
   {
     time: 'off_cpu',
     label: 'blocked',
-    explanation: `where threads waited, for ${WAIT_LEAST} or longer; threads that wait for work are left out`,
+    explanation: `where threads waited, for ${WAIT_LEAST} or longer and now and then for less; threads that wait for work are left out`,
   },
   { time: 'wall', label: 'both', explanation: 'where code was running, and where threads waited' },
 ];
@@ -26,7 +26,7 @@ export function numberInWords(flame: Flame): string {
 /** What a graph is made of: samples by how they were tied to spans, and waits. */
 export function madeOfInWords(flame: Flame): string {
   const waits = flame.samples - linkedSamples(flame.links);
-  const waitsInWords = `${counted(waits, 'wait')} of ${WAIT_LEAST} or longer`;
+  const waitsInWords = `${counted(waits, 'wait')} that ${waits === 1 ? 'was' : 'were'} seen`;
   if (flame.time === 'off_cpu') return waitsInWords;
   return waits > 0 ? `${linksInWords(flame.links)}; ${waitsInWords}` : linksInWords(flame.links);
 }

@@ -240,8 +240,8 @@ it('a flame graph says what it is made of', () => {
     return [numberInWords(flame), madeOfInWords(flame)].map(plain);
   };
   expect(words('on_cpu')).toEqual(['2,874 samples', '2,874 samples: 2,874 by the span’s own record']);
-  expect(words('off_cpu')).toEqual(['2 waits', '2 waits of 5 ms or longer']);
-  expect(words('wall')).toEqual(['2,876 samples and waits', '2,874 samples: 2,874 by the span’s own record; 2 waits of 5 ms or longer']);
+  expect(words('off_cpu')).toEqual(['2 waits', '2 waits that were seen']);
+  expect(words('wall')).toEqual(['2,876 samples and waits', '2,874 samples: 2,874 by the span’s own record; 2 waits that were seen']);
 });
 
 it('recordings are found by command, answer and handle', () => {

@@ -85,7 +85,7 @@ fn head(view: &FlameView, unit: TimeUnit) -> String {
 
 fn notes(view: &FlameView, left_out: u64) -> String {
     let of = match view.time {
-        "off_cpu" => counted(view.samples, "wait of 5 ms and longer", "waits of 5 ms and longer"),
+        "off_cpu" => counted(view.samples, "wait that was seen", "waits that were seen"),
         "wall" => counted(view.samples, "sample or wait", "samples and waits"),
         _ => counted(view.samples, "sample", "samples"),
     };
