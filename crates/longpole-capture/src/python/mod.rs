@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Nothing is asked of the interpreter, and it is never stopped. The thread that reads exists only once a process has mapped an
-//! interpreter, and takes no more than a twenty-fifth of a CPU.
+//! interpreter, and takes no more than a sixteenth of a CPU.
 
 mod history;
 mod mix;

