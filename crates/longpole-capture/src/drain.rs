@@ -43,7 +43,7 @@ const WAIT_HURRIED_MILLIS: i32 = 1;
 
 /// How long a wait may last while nothing comes: this part of the time since the last records, within these bounds.
 const WAIT_IDLE_PART: u64 = 4;
-const WAIT_IDLE_MILLIS_MAX: u64 = 100;
+const WAIT_IDLE_MILLIS_MAX: u64 = 20;
 
 /// How long to leave the rings alone after a round that only the tracker called for: each of its records wakes, and the half
 /// dozen that a fork and its exec make come within a fraction of a millisecond.

@@ -372,6 +372,7 @@ struct Losses {
     out_of_reach: u64,
     undecodable: u64,
     waits_skipped: u64,
+    long_waits_skipped: u64,
     waits_refused: u64,
     cut: NumberMap<Cut, u64>,
 }
@@ -705,6 +706,7 @@ impl Processor {
             self.journaled.clear();
         }
         self.losses.waits_skipped = std::mem::take(&mut self.waits.skipped);
+        self.losses.long_waits_skipped = std::mem::take(&mut self.waits.skipped_long);
         self.losses.waits_refused = std::mem::take(&mut self.waits.refused);
         for loss in std::mem::take(&mut self.losses)
             .told()
@@ -1086,7 +1088,12 @@ impl Losses {
         tell(
             LossKind::WaitsNotSeen,
             self.waits_skipped,
-            "threads that slept while the recorder was busy, or more at once than may be looked at",
+            "5 to 20 ms long, over before the recorder looked, or more at once than may be looked at",
+        );
+        tell(
+            LossKind::WaitsNotSeen,
+            self.long_waits_skipped,
+            "longer than 20 ms, while the recorder was busy, or more at once than may be looked at",
         );
         tell(
             LossKind::WaitsNotSeen,

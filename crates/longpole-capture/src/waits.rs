@@ -30,8 +30,8 @@ use crate::sys::perf::{monotonic_nanos, realtime_nanos, thread_cpu_nanos};
 /// Waits shorter than this are not looked at, but for those of a thread that waits for a disk, or for short times again and again.
 pub(crate) const THRESHOLD_NANOS: u64 = 5_000_000;
 
-/// Waits that are longer are missed only where the recorder did not come to it.
-const SEEN_NANOS: u64 = 20_000_000;
+/// Waits that are longer are missed only where the recorder did not come to it; shorter ones may be over before the records of their beginning came.
+const LONG_NANOS: u64 = 20_000_000;
 
 /// The same of a thread that was seen to wait for a disk, for a while: one call waits for many blocks, one after the other, and most of these
 /// waits are short.
@@ -111,8 +111,8 @@ impl Switch {
 struct Look {
     /// When the thread was switched out.
     since: u64,
-    /// What was seen; `None` as long as it was not looked at, because there are too many.
-    seen: Option<Sleeper>,
+    /// What was seen, oldest first: once, and once more if that was early; nothing as long as it was not looked at, because there are too many.
+    seen: Vec<Sleeper>,
 }
 
 /// A thread as it sleeps. Its stack stays bytes until all mappings that it may lead through are known.
@@ -180,8 +180,10 @@ pub(crate) struct Waits {
     allowance: Allowance,
     /// Until when records are wanted soon.
     hurry_until: u64,
-    /// Waits that were not looked at, because there were too many, or too late, because the recorder did not come to it.
+    /// Waits that were not looked at, because there were too many, or too late, because the recorder did not come to it: those below
+    /// [`LONG_NANOS`], and the others.
     pub(crate) skipped: u64,
+    pub(crate) skipped_long: u64,
     /// Threads that may not be looked at.
     pub(crate) refused: u64,
 }
@@ -197,6 +199,7 @@ impl Waits {
             allowance: Allowance::new(LOOKS_PART, LOOKS_NANOS_AT_ONCE),
             hurry_until: 0,
             skipped: 0,
+            skipped_long: 0,
             refused: 0,
         }
     }
@@ -213,10 +216,10 @@ impl Waits {
         if was_blocked && !blocked {
             let look = self.looks.get(&tid).and_then(|looks| looks.back()).filter(|look| look.since == since);
             // Whoever had woken and slept again was looked at in vain.
-            let was_seen = look.and_then(|look| look.seen.as_ref()).is_some_and(|sleeper| sleeper.at <= time);
+            let was_seen = look.and_then(|look| look.seen.first()).is_some_and(|sleeper| sleeper.at <= time);
             last.unseen_nanos = if was_seen { 0 } else { last.unseen_nanos.saturating_add(time - since) };
-            if look.is_none() && time - since >= SEEN_NANOS {
-                self.looks.entry(tid).or_default().push_back(Look { since, seen: None });
+            if look.is_none() && time - since >= LONG_NANOS {
+                self.looks.entry(tid).or_default().push_back(Look { since, seen: Vec::new() });
             }
         }
         if last.on_disk == OnDisk::Now {
@@ -321,9 +324,9 @@ impl Waits {
             }
             let looks = self.looks.entry(tid).or_default();
             match looks.back_mut().filter(|look| look.since == since) {
-                Some(look) if seen.is_some() => self.held -= usize::from(std::mem::replace(&mut look.seen, seen).is_some()),
-                Some(_) => {}
-                None => looks.push_back(Look { since, seen }),
+                // The earlier one stays: should this wait turn out to have been over by now, it is what was seen of it.
+                Some(look) => look.seen.extend(seen),
+                None => looks.push_back(Look { since, seen: seen.into_iter().collect() }),
             }
         }
         has_looked
@@ -334,8 +337,8 @@ impl Waits {
     pub(crate) fn walk(&mut self, mut walk: impl FnMut(&mut Sleeper) -> bool) {
         let looks = &mut self.looks;
         self.unwalked.retain(|tid| {
-            let sleeper = looks.get_mut(tid).and_then(|looks| looks.back_mut()?.seen.as_mut());
-            sleeper.is_some_and(|sleeper| !walk(sleeper))
+            let seen = looks.get_mut(tid).and_then(|looks| Some(&mut looks.back_mut()?.seen));
+            seen.is_some_and(|seen| !seen.iter_mut().all(&mut walk))
         });
     }
 
@@ -345,23 +348,23 @@ impl Waits {
         let mut last = None;
         while looks.front().is_some_and(|look| look.since < time) {
             last = looks.pop_front();
-            self.held -= usize::from(last.as_ref().is_some_and(|look| look.seen.is_some()));
+            self.held -= last.as_ref().map_or(0, |look| look.seen.len());
         }
         if looks.is_empty() {
             self.looks.remove(&tid);
         }
-        let Look { since, seen } = last?;
+        let Look { since, mut seen } = last?;
         // Looked at when this wait was over, it was in a later one whose beginning was not known yet.
-        let seen = seen.filter(|sleeper| sleeper.at <= time);
-        if seen.is_none() && time - since >= THRESHOLD_NANOS {
-            self.skipped += 1;
+        seen.retain(|sleeper| sleeper.at <= time);
+        if seen.is_empty() && time - since >= THRESHOLD_NANOS {
+            *if time - since < LONG_NANOS { &mut self.skipped } else { &mut self.skipped_long } += 1;
         }
-        seen
+        seen.pop()
     }
 
     /// What is not over when the recording ends.
     pub(crate) fn rest(&mut self) -> Vec<(u32, Sleeper)> {
-        let last = |(tid, mut looks): (u32, VecDeque<Look>)| Some((tid, looks.pop_back()?.seen?));
+        let last = |(tid, mut looks): (u32, VecDeque<Look>)| Some((tid, looks.pop_back()?.seen.pop()?));
         std::mem::take(&mut self.looks).into_iter().filter_map(last).collect()
     }
 }
@@ -639,7 +642,7 @@ mod tests {
             futex: None,
             walked: None,
         };
-        let seen = |since, at| Look { since, seen: Some(sleeper(since, at)) };
+        let seen = |since, at| Look { since, seen: vec![sleeper(since, at)] };
         waits.looks.entry(7).or_default().extend([seen(1_000, 1_500), seen(2_500, 2_900), seen(3_000, 9_000)]);
         waits.held = 3;
         assert!(waits.over(7, 900).is_none(), "an earlier wait");
@@ -647,9 +650,18 @@ mod tests {
         assert_eq!(waits.over(7, 2_950).map(|sleeper| sleeper.since), Some(2_500));
         assert!(waits.over(7, 8_000).is_none(), "it was looked at after this wait was over");
         assert_eq!((waits.skipped, waits.held), (0, 0), "and it was short");
-        waits.looks.entry(7).or_default().push_back(Look { since: 10_000, seen: None });
+        waits.looks.entry(7).or_default().push_back(Look { since: 10_000, seen: Vec::new() });
         assert!(waits.over(7, 10_000 + THRESHOLD_NANOS).is_none());
-        assert_eq!(waits.skipped, 1);
+        waits.looks.entry(7).or_default().push_back(Look { since: 10_000, seen: Vec::new() });
+        assert!(waits.over(7, 10_000 + LONG_NANOS).is_none());
+        assert_eq!((waits.skipped, waits.skipped_long), (1, 1));
+        for (end, at) in [(70_000, 60_000), (50_000, 30_000)] {
+            let seen = vec![sleeper(20_000, 30_000), sleeper(20_000, 60_000)];
+            waits.looks.entry(7).or_default().push_back(Look { since: 20_000, seen });
+            waits.held = 2;
+            assert_eq!(waits.over(7, end).map(|sleeper| sleeper.at), Some(at), "the last look that was in time");
+            assert_eq!(waits.held, 0);
+        }
         assert!(waits.rest().is_empty());
     }
 
