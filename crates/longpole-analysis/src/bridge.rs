@@ -44,9 +44,6 @@ const APART_NANOS: i64 = 50_000_000;
 /// Which of the two is inside the other is known, but for the whole microseconds of Zipkin's times.
 const ROUNDED_NANOS: i64 = 2_000;
 
-/// What is left when each was given to the closest may have been given away crosswise: then one of them sticks out so much.
-const CROSSWISE_NANOS: i64 = 5_000_000;
-
 /// A legacy root may stick out of the command's span by this much: it is started before, and finished after.
 const COVER_SLACK_NANOS: i64 = 10_000_000;
 
@@ -177,7 +174,8 @@ fn pairs(spans: &[Span], legacy: &[usize]) -> Vec<(usize, usize)> {
         for side in [&mut left, &mut right] {
             side.sort_by_key(|&i| (spans[i].start, spans[i].trace_id, spans[i].span_id));
         }
-        for window in [window(kind, ROUNDED_NANOS), window(kind, CROSSWISE_NANOS)] {
+        // What is left when each was given to the closest may have been given away crosswise: then one of them sticks out.
+        for window in [window(kind, ROUNDED_NANOS), window(kind, APART_NANOS)] {
             let list = |side: &[usize]| -> Vec<Seen> { side.iter().map(|&i| seen(&spans[i])).collect() };
             let pairs = pairing::pair(&list(&left), &list(&right), &window);
             out.extend(pairs.iter().map(|&(l, r)| (left[l], right[r])));

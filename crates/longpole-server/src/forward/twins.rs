@@ -310,4 +310,30 @@ mod tests {
         assert_eq!(twins.old(many.collect()).len(), 5);
         assert_eq!(twins.finish().len(), TWINS_WAITING_MAX);
     }
+
+    #[test]
+    fn what_was_given_away_crosswise_before_the_rest_came_is_not_handed_on_twice() {
+        let is_call = |span: &Span| span.name.ends_with("ResourceProvider/Create");
+        let (mut old, mut new): (Vec<Span>, Vec<Span>) = Default::default();
+        for came in as_it_came(SMALL) {
+            match came {
+                Came::Old(spans) => old.extend(spans.into_iter().filter(is_call)),
+                Came::New(spans) => new.extend(spans.into_iter().filter(|span| is_call(span) && span.service_name() == COMMAND)),
+            }
+        }
+        let at = |span: &Span, number: u64, [start, end]: [i64; 2]| {
+            let [start, end] = [start, end].map(|millis| span.start.plus_nanos(millis * 1_000_000));
+            Span { span_id: SpanId::new(number.to_be_bytes()).unwrap(), start, end, ..span.clone() }
+        };
+        new[0].start = old[0].start;
+        // Of the second call only the new tracer's span is here when the first one's old span looks for a partner.
+        let came = [
+            Came::Old(vec![at(&old[0], 1, [0, 60])]),
+            Came::New(vec![at(&new[0], 4, [21, 40])]),
+            Came::Old(vec![at(&old[0], 2, [20, 41])]),
+            Came::New(vec![at(&new[0], 3, [1, 59])]),
+        ];
+        let ids: Vec<SpanId> = handed_on(came).iter().map(|span| span.span_id).collect();
+        assert_eq!(ids, [4, 3_u64].map(|number| SpanId::new(number.to_be_bytes()).unwrap()));
+    }
 }
