@@ -1088,7 +1088,7 @@ impl Report {
             (states.runnable_nanos, "runnable, others had the CPUs"),
         ];
         let (nanos, word) = parts.into_iter().max_by_key(|(nanos, _)| *nanos).unwrap_or_default();
-        let told = Some(nanos).filter(|nanos| *nanos == states.blocked_unseen_nanos).and_then(|_| self.short_wait_words(pole));
+        let told = if nanos == states.blocked_unseen_nanos { self.short_wait_words(pole) } else { None };
         match told {
             Some((words, function)) => (format!("{} % blocked, {words}", percent(nanos)), function),
             None => (format!("{} % {word}", percent(nanos)), None),
