@@ -418,7 +418,7 @@ impl<'a, 'd> Debug<'a, 'd> {
                 lines.push(Line { name, file, line });
                 (file, line) = (paths.path(link.call_file)?, link.call_line);
             }
-            if chain.is_empty() && line > 0 {
+            if chain.is_empty() && row.is_some() {
                 lines.push(Line { name: None, file, line });
             }
             all.push(lines);
@@ -453,7 +453,8 @@ impl<'a, 'd> Debug<'a, 'd> {
                 None => next = addresses.partition_point(|wanted| *wanted < address),
                 Some((start, file, line)) if start >= code_start => {
                     while next < addresses.len() && addresses[next] < address {
-                        found[next] = Some((file, line));
+                        // Code that no line is the source of, as where two are merged, keeps the file of whatever stands before it.
+                        found[next] = (line > 0).then_some((file, line));
                         next += 1;
                     }
                 }

@@ -1,7 +1,7 @@
 //! Addresses to frames.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use longpole_model::address::VirtOffset;
@@ -145,7 +145,9 @@ impl Symbolizer {
             let place = || format!("{file_name}+{}", VirtOffset(starts.get(at).copied().flatten().unwrap_or(*address)));
             frames_of(lines, symbol, place, unnamed)
         });
-        (frames.collect(), trouble)
+        let mut frames: Vec<Vec<Frame>> = frames.collect();
+        complete_files(&mut frames);
+        (frames, trouble)
     }
 }
 
@@ -208,6 +210,44 @@ fn frames_of(lines: Vec<Line>, symbol: Option<Symbol>, place: impl Fn() -> Strin
     frames.collect()
 }
 
+/// Where no line is known of an address, its function's file is that of the function's other addresses, if these agree: else one
+/// function would be two.
+fn complete_files(frames: &mut [Vec<Frame>]) {
+    let all = || frames.iter().flatten();
+    let lack: HashSet<&str> = all().filter(|frame| frame.file.is_empty()).map(|frame| frame.function.as_str()).collect();
+    let mut files: HashMap<String, Option<String>> = HashMap::new();
+    for frame in all().filter(|frame| !frame.file.is_empty() && lack.contains(frame.function.as_str())) {
+        let known = files.entry(frame.function.clone()).or_insert_with(|| Some(frame.file.clone()));
+        if known.as_ref().is_some_and(|file| *file != frame.file) {
+            *known = None;
+        }
+    }
+    for frame in frames.iter_mut().flatten().filter(|frame| frame.file.is_empty()) {
+        if let Some(Some(file)) = files.get(&frame.function) {
+            frame.file.clone_from(file);
+        }
+    }
+}
+
 fn nameless(function: String, reason: &Reason) -> Frame {
     Frame { function, file: String::new(), line: 0, reason: Some(reason.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_line_is_of_its_functions_file_where_that_is_one() {
+        let frame = |function: &str, file: &str, line| Frame { function: function.into(), file: file.into(), line, reason: None };
+        let mut frames = vec![
+            vec![frame("compress", "", 0)],
+            vec![frame("index", "slice.rs", 7), frame("compress", "bundle.rs", 9), frame("drop", "a.rs", 1)],
+            vec![frame("compress", "bundle.rs", 10), frame("drop", "b.rs", 2)],
+            vec![frame("drop", "", 0), frame("main", "", 0)],
+        ];
+        complete_files(&mut frames);
+        assert_eq!(frames[0], [frame("compress", "bundle.rs", 0)]);
+        assert_eq!(frames[3], [frame("drop", "", 0), frame("main", "", 0)]);
+    }
 }
