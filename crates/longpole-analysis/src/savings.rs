@@ -35,8 +35,9 @@
 //! - *Slots.* Where the number in flight has a ceiling, the replay is repeated with slots, see `slots`; the range spans both
 //!   readings, and a note says so. That holds for declared children too: their links do not tell of slots.
 //!
-//! The end of a parent waited for all its children that ended before it. The end of a process in a pipeline waited for the one
-//! that ran (`pipeline`), or, at the low end, for nothing.
+//! The end of a parent waited for all its children that ended before it. The part of a pipeline that was blocked on a pipe is shorter by
+//! as much as the part that it waited for, as far as it did (`pipeline`). Where nothing is known of pipes, the end of a process waited for
+//! the one that ran, or, at the low end, for nothing.
 //!
 //! A true schedule in which each start waited for the last thing that ended before it, and for whatever else had ended,
 //! lies between the two rules, for all arithmetic is sums, maxima and minima: monotone. How well the rules do on schedules
@@ -257,6 +258,8 @@ struct Step {
     opens_pool: bool,
     /// An end that may not have waited for anything: the part of a pipeline that seemed to.
     by_chance: bool,
+    /// The end of what was blocked on a pipe.
+    stalls: bool,
 }
 
 /// The part of the schedule that changes of some nodes can reach.
@@ -283,6 +286,13 @@ struct Part {
     step_of: Vec<u32>,
     /// The times of the recording itself, which every replay begins with.
     recorded: Times,
+}
+
+impl Step {
+    /// Whether it is an end that is not only due so long after another one, but also so long after its own start.
+    fn lasts_alone(&self, bound: Bound) -> bool {
+        self.stalls || self.by_chance && bound == Bound::Low
+    }
 }
 
 impl Part {
@@ -467,6 +477,10 @@ impl Replay {
                 self.chance[c] = !serial && s.start[c] - s.end[s.ended[last] as usize] > limit[host];
             }
         }
+        // Who is at the other end of a pipe is told by the order in which they started.
+        for &node in s.stalls.keys() {
+            self.ordered[s.parent[node] as usize] = true;
+        }
         self.pools = slots::find(recording, forest, s, &started_under, &limit);
         for (i, pool) in self.pools.iter().enumerate() {
             self.pools_of.entry(pool.host).or_default().push(i);
@@ -528,12 +542,23 @@ impl Replay {
         let node = event as usize / 2;
         let slot = slots[node];
         let entry = |i: usize| s.ended[i] as usize;
-        let mut step =
-            Step { waits: Waits::Host, slot, worker: 0, last: NONE, before: NONE, gap: 0, own: 0, opens_pool: false, by_chance: false };
+        let mut step = Step {
+            waits: Waits::Host,
+            slot,
+            worker: 0,
+            last: NONE,
+            before: NONE,
+            gap: 0,
+            own: 0,
+            opens_pool: false,
+            by_chance: false,
+            stalls: false,
+        };
         if event % 2 == 1 {
             step.waits = Waits::End;
             step.worker = slot;
             step.by_chance = s.end_by_chance[node];
+            step.stalls = s.stalls.contains_key(&node);
             let position = s.position[node];
             if position != NONE && position as usize > s.ended_base(s.end_host[node] as usize) {
                 step.before = slots[entry(position as usize - 1)];
@@ -665,7 +690,7 @@ impl Replay {
         Some(match step.waits {
             Waits::End => {
                 let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
-                let by_itself = step.by_chance && bound == Bound::Low && times.end[slot] > last + work[worker].apply(step.gap, step.own);
+                let by_itself = step.lasts_alone(bound) && times.end[slot] > last + work[worker].apply(step.gap, step.own);
                 if by_itself { Waited::Start(slot) } else { latest() }
             }
             Waits::Host if slot == 0 => return None,
@@ -714,6 +739,15 @@ impl Replay {
         Saving { low_nanos: (end - latest).max(0), high_nanos: (end - earliest).max(0) }
     }
 
+    /// How much less a node is blocked on pipes, because whom it waits for takes less time.
+    fn stalls_less(&self, part: &Part, work: &[Work], node: usize) -> i64 {
+        let less = |(busy, nanos): &(usize, i64)| match part.slots[*busy] {
+            NONE => 0,
+            slot => nanos - work[slot as usize].apply(*nanos, *nanos),
+        };
+        self.schedule.stalls.get(&node).map_or(0, |stalls| stalls.iter().map(less).sum())
+    }
+
     /// Gives every event from this step on its new time. With the durations of a walk before, jobs that share slots are
     /// scheduled anew when their pool opens.
     fn walk(&self, part: &Part, work: &[Work], bound: Bound, from: usize, times: &mut Times, durations: Option<&[i64]>) {
@@ -729,9 +763,11 @@ impl Replay {
                 Waits::End => {
                     let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
                     let mut at = last + done();
-                    if step.by_chance && bound == Bound::Low {
+                    if step.lasts_alone(bound) {
                         let node = part.nodes[slot] as usize;
-                        at = at.max(since + work[worker].apply(s.end[node] - s.start[node], s.own_total(node)));
+                        let alone =
+                            since + work[worker].apply(s.end[node] - s.start[node] - self.stalls_less(part, work, node), s.own_total(node));
+                        at = if step.last == NONE { alone } else { at.max(alone) };
                     }
                     times.end[slot] = at;
                     times.latest[slot] = if step.before == NONE { at } else { at.max(times.latest[step.before as usize]) };

@@ -13,12 +13,12 @@
 //! child that starts before its parent is anchored at the first ancestor that had started.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use longpole_model::Recording;
 
 use crate::engine;
-use crate::pipeline;
+use crate::pipeline::Pipelines;
 use crate::resources::{self, Resources};
 use crate::trace_tree::Forest;
 use crate::unawaited::unawaited;
@@ -119,6 +119,8 @@ pub(crate) struct Schedule {
     pub(crate) declares: Vec<bool>,
     /// Whether the end of the node is only guessed to have waited for another one's, see `pipeline`.
     pub(crate) end_by_chance: Vec<bool>,
+    /// For nodes that were blocked on a pipe: time that is shorter if the work of another node is, see `pipeline`.
+    pub(crate) stalls: BTreeMap<usize, Vec<(usize, i64)>>,
     link_base: Vec<u32>,
     links: Vec<u32>,
     ended_base: Vec<u32>,
@@ -172,9 +174,10 @@ impl Schedule {
         unawaited.iter().for_each(|&node| end_host[node] = NONE);
 
         let mut end_by_chance = vec![false; count];
-        for (waiting, busy) in pipeline::waits(recording, forest, &start, &end) {
-            end_host[busy] = waiting as u32;
-            end_by_chance[waiting] = true;
+        let Pipelines { ends, stalls } = Pipelines::new(recording, forest, &start, &end);
+        for wait in ends {
+            end_host[wait.busy] = wait.waiting as u32;
+            end_by_chance[wait.waiting] = wait.by_chance;
         }
 
         let waited_for = declared(recording, forest, &start, &end);
@@ -202,6 +205,7 @@ impl Schedule {
             order: Vec::new(),
             declares,
             end_by_chance,
+            stalls,
             link_base,
             links,
             ended_base: Vec::new(),

@@ -513,9 +513,12 @@ impl Reader {
         let end = end.ok_or_else(|| "a wait needs an end".to_owned())?;
         let (mut pid, mut tid, mut kind) = (1u32, None, WaitKind::Other);
         let (mut address, mut holder) = (None, None);
+        let mut syscall = "";
         while let Some(word) = words.next() {
             if let Some(known) = WaitKind::from_code(word) {
                 kind = known;
+            } else if word == "in" {
+                syscall = words.next().ok_or_else(|| "`in` needs a system call".to_owned())?;
             } else if word == "at" {
                 let hex = words.next().and_then(|value| u64::from_str_radix(value.strip_prefix("0x")?, 16).ok());
                 address = Some(hex.map(AbsAddr).ok_or_else(|| "`at` needs an address such as 0x7f10".to_owned())?);
@@ -540,7 +543,7 @@ impl Reader {
             start: monotonic(start),
             end: monotonic(end),
             kind,
-            syscall: String::new(),
+            syscall: syscall.to_owned(),
             stack,
             context: published,
             futex: address.map(|address| Futex { address, holder }),

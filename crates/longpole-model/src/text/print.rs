@@ -260,6 +260,9 @@ fn print_waits(recording: &Recording, out: &mut String) {
     for wait in &recording.waits {
         let range = |at: Monotonic| moment(offset(at));
         let _ = write!(out, "wait {}..{} pid {} tid {} {}", range(wait.start), range(wait.end), wait.pid, wait.tid, wait.kind.as_str());
+        if !wait.syscall.is_empty() {
+            let _ = write!(out, " in {}", wait.syscall);
+        }
         if let Some(Futex { address, holder }) = wait.futex {
             let _ = write!(out, " at {address}");
             holder.iter().for_each(|tid| out.push_str(&format!(" holder {tid}")));

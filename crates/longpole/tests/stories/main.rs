@@ -13,6 +13,7 @@ mod deploy_with_pulumi;
 mod exec_in_a_script;
 mod fill_the_disk;
 mod find_the_long_pole;
+mod find_the_slow_part_of_a_pipeline;
 mod follow_a_checkout;
 mod hand_on_to_anybody;
 mod hand_the_code_on;
