@@ -1165,13 +1165,17 @@ impl Report {
         self.sums_of_waits(waits.map(whole), |parts| parts.iter().fold(0, |sum: i64, part| sum.saturating_add(part.nanos)))
     }
 
-    /// Waits of one kind in one function are one; `length` says how long several are together.
+    /// Waits of one kind in one call of one function are one; `length` says how long several are together.
     fn sums_of_waits(&self, waits: impl Iterator<Item = PartOfWait>, length: impl Fn(&[PartOfWait]) -> i64) -> Vec<WaitSum<'_>> {
-        let mut groups: HashMap<(WaitKind, Option<Relation>, Option<usize>), Vec<PartOfWait>> = HashMap::new();
+        type Group<'a> = (WaitKind, &'a str, Option<Relation>, Option<usize>);
+        let mut groups: HashMap<Group<'_>, Vec<PartOfWait>> = HashMap::new();
         for part in waits {
             let wait = &self.recording.waits[part.wait as usize];
             let relation = self.blockers().relation(wait);
-            groups.entry((wait.kind, relation, self.waiting(wait).map(|(function, _)| function))).or_default().push(part);
+            groups
+                .entry((wait.kind, wait.syscall.as_str(), relation, self.waiting(wait).map(|(function, _)| function)))
+                .or_default()
+                .push(part);
         }
         let sum = |parts: Vec<PartOfWait>| {
             let wait = |part: &PartOfWait| &self.recording.waits[part.wait as usize];
@@ -1543,7 +1547,8 @@ fn told_wait(states: &States) -> Option<(WaitKind, i64)> {
 
 /// Whole percent, 0 of nothing.
 fn percent_of(part: i64, whole: i64) -> i64 {
-    (i128::from(part) * 100 / i128::from(whole.max(1))) as i64
+    let whole = i128::from(whole.max(1));
+    ((i128::from(part) * 100 + whole / 2) / whole) as i64
 }
 
 fn labels(recording: &Recording, forest: &Forest) -> Labels {
@@ -1667,7 +1672,7 @@ sample 82ms x3 pid 2 tid 2 main;answer
         let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.wait.kind, sum.nanos / 1_000_000)).collect();
         assert_eq!(waits, [(WaitKind::Sleep, 67)]);
         let pole = report.poles().iter().find(|pole| pole.name == "validate").unwrap();
-        assert_eq!(report.reason(pole).text, "98 % blocked on the network, in recv");
+        assert_eq!(report.reason(pole).text, "99 % blocked on the network, in recv");
         assert_eq!(report.callee_words(&report.callee(&pole.nodes).unwrap()).unwrap(), "in process bank (pid 2): asleep, in look_up");
     }
 

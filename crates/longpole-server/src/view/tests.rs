@@ -79,7 +79,7 @@ fn poles_say_what_they_save_and_why_they_are_long() {
             "on_path_nanos": 55 * MS, "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
             "saves_own_nanos": [55 * MS, 55 * MS], "saves_with_those_before_nanos": [55 * MS, 55 * MS], "evidence": "declared",
             "states": estimated(2, 53),
-            "reason": { "code": "waits", "text": "96 % unaccounted, 3 % on-CPU", "function": null, "mostly_in": null },
+            "reason": { "code": "waits", "text": "96 % unaccounted, 4 % on-CPU", "function": null, "mostly_in": null },
             "callee": null, "blocked_by": null, "contains": null, "limited_by": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
             "samples": 2, "weight_nanos": 2 * MS, "few_samples": true,

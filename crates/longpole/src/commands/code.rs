@@ -401,16 +401,13 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
             None => thread.process.clone(),
         };
         let blocked = thread.blocked_nanos.sum() + thread.blocked_unseen_nanos;
-        let mut kinds: Vec<String> = thread
-            .blocked_nanos
-            .parts()
-            .into_iter()
-            .take(KINDS_SHOWN)
+        let parts = thread.blocked_nanos.parts();
+        let others: i64 = parts.iter().skip(KINDS_SHOWN).map(|(_, nanos)| nanos).sum();
+        let shown = parts.into_iter().take(KINDS_SHOWN).chain([("others", others), ("not seen", thread.blocked_unseen_nanos)]);
+        let kinds: Vec<String> = shown
+            .filter(|(_, nanos)| nanos * 100 >= blocked && *nanos > 0)
             .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, blocked)))
             .collect();
-        if thread.blocked_unseen_nanos * 10 > blocked {
-            kinds.push(format!("not seen {}", percent(thread.blocked_unseen_nanos, blocked)));
-        }
         let works = thread.pole.as_ref().filter(|_| names_poles).map(|pole| format!("works in {pole}")).unwrap_or_default();
         let id = format!(" {}", thread.tid);
         let named = format!("{}{id}", fit(&name, 30 - id.len()));

@@ -212,18 +212,26 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
 /// Functions of a process that is called, or of a thread that is waited for.
 const OTHERS_FRAMES_SHOWN: usize = 5;
 
+/// Waits that are shorter than this part of the longest are only counted.
+const SHORT_PART: i64 = 1000;
+
 /// What was waited for and for whom, with an empty line behind; nothing where there are no waits.
 pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<String> {
     if waits.is_empty() {
         return Vec::new();
     }
     let mut out = vec![style.strong("WAITS")];
-    let unit = TimeUnit::of(waits.iter().map(|wait| wait.nanos).max().unwrap_or_default());
-    for wait in waits {
+    let longest = waits.iter().map(|wait| wait.nanos).max().unwrap_or_default();
+    let unit = TimeUnit::of(longest);
+    let (shown, short): (Vec<_>, Vec<_>) = waits.iter().partition(|wait| wait.nanos * SHORT_PART >= longest);
+    for wait in shown {
         out.extend(wait_lines(wait, unit));
         if let Some(blocked) = &wait.blocked_by {
             out.push(style.faint(&format!("  {:9}  {}", "", fit(&blocked.text, WIDTH - 13))));
         }
+    }
+    if !short.is_empty() {
+        out.push(style.faint(&format!("  {:9}  … {} more, each less than a thousandth of the longest", "", short.len())));
     }
     out.push(String::new());
     let blockers = blocker_lines(waits, style);
@@ -237,7 +245,7 @@ pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<Strin
 
 /// How long, in which call, in which function, and where that stands; below it the lines, where there are several.
 pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit) -> Vec<String> {
-    let call = wait.syscall.as_deref().unwrap_or(wait.kind);
+    let call = wait.syscall.clone().unwrap_or_else(|| wait.kind.replace('_', " "));
     let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_owned();
     let several = wait.places.len() > 1;
     let place = match (name(&wait.file), wait.line) {

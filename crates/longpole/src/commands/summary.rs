@@ -459,7 +459,7 @@ fn pole_name(pole: &view::PoleView) -> String {
 fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     let label = |index: usize| if index == 0 { style.faint("quality") + "   " } else { " ".repeat(10) };
     let mut texts: Vec<String> =
-        view.quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q, view.samples), terminal::WIDTH * 2)).collect();
+        view.quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q, view.samples), terminal::WIDTH * 4)).collect();
     let more = view.quality.len().saturating_sub(QUALITY_SHOWN);
     if more > 0 {
         texts.push(format!("{more} more ({} show {} --format json)", own_name(), view.recording));
