@@ -1058,7 +1058,13 @@ impl Report {
                 (ReasonCode::Waits, rest)
             } else {
                 let after = self.event_before_wait(pole).map(|event| format!(", after “{event}”")).unwrap_or_default();
-                (ReasonCode::Waits, format!("{rest}, {busy} % on-CPU{after}"))
+                (
+                    ReasonCode::Waits,
+                    match busy {
+                        0 => format!("{rest}{after}"),
+                        busy => format!("{rest}, {busy} % on-CPU{after}"),
+                    },
+                )
             }
         };
         // Shares of what it does between the operations that it calls, and not of it as a whole, are said to be so.

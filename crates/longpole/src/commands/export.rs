@@ -167,6 +167,11 @@ fn write(name: &str, report: &Report, format: ExportFormat, output: &OutputArgum
         // A whole recording is not made of a report.
         ExportFormat::Lpole => return Ok(()),
     };
+    if !holds_code && report.recording().spans.is_empty() && !report.recording().samples.is_empty() {
+        say(&format!(
+            "longpole: there is no span in {name}, so the file holds none; its code: --to pprof, firefox, speedscope, folded or chrome\n"
+        ));
+    }
     write_to(report, format_out, &selection, output.output.as_deref())
 }
 

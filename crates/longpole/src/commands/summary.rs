@@ -11,6 +11,9 @@ use crate::terminal::{self, Style, TimeUnit, count, counted, cut, duration, end_
 /// Poles in the answer; `longpole poles` has the rest.
 const POLES_SHOWN: usize = 6;
 
+/// A pole matters that is on the path for this part of the run, or would save as much.
+const POLE_PART: i64 = 200;
+
 /// Lines of the data-quality part; the page and `--format json` have the rest.
 const QUALITY_SHOWN: usize = 6;
 
@@ -41,8 +44,9 @@ pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
         line(&mut out, "No long poles: no span and no process of this run has time of its own on the critical path.");
     } else {
         line(&mut out, "");
-        pole_table(&mut out, &view.poles, view.poles.len().min(POLES_SHOWN), style);
-        let more = view.poles.len().saturating_sub(POLES_SHOWN) + view.truncated.poles;
+        let shown = poles_shown(view);
+        pole_table(&mut out, &view.poles, shown, style);
+        let more = view.poles.len() - shown + view.truncated.poles;
         if more > 0 {
             line(&mut out, &style.faint(&format!("     … {more} more ({} poles {} --limit 0)", own_name(), view.recording)));
         }
@@ -118,7 +122,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     }
     if view.spans > 0 && !view.poles.is_empty() {
         line(&mut out, "");
-        pole_table(&mut out, &view.poles, view.poles.len().min(POLES_SHOWN), style);
+        pole_table(&mut out, &view.poles, poles_shown(view), style);
     }
     line(&mut out, "");
     for text in quality_lines(view, style) {
@@ -293,6 +297,12 @@ const LABEL_WIDTH: usize = 10;
 
 /// Characters of a pole's service.
 const SERVICE_WIDTH: usize = 16;
+
+/// Poles in the answer: those behind the last that matters are only counted.
+fn poles_shown(view: &view::SummaryView) -> usize {
+    let matters = |pole: &view::PoleView| pole.on_path_nanos.max(pole.saves_if_zero_nanos[1]) >= view.wall_nanos / POLE_PART;
+    view.poles.iter().take(POLES_SHOWN).rposition(matters).map_or(1, |last| last + 1).min(view.poles.len())
+}
 
 /// Numbers of a pole: on the path, saved at nothing, at half, and with all poles above it.
 const COLUMNS: usize = 4;
