@@ -218,6 +218,7 @@ impl Side {
 /// What is recorded of processes that may be parts of a pipeline, by process id and time.
 struct Rows<'a> {
     slices: HashMap<u32, Vec<&'a CpuSlice>>,
+    /// Of main threads.
     waits: HashMap<u32, Vec<&'a Wait>>,
 }
 
@@ -226,7 +227,8 @@ impl<'a> Rows<'a> {
         let nodes = groups.iter().flat_map(|group| group.iter());
         let pids: HashSet<u32> = nodes.filter_map(|&node| Some(forest.process(recording, node)?.pid)).collect();
         let mut rows = Rows { slices: HashMap::new(), waits: HashMap::new() };
-        for wait in recording.waits.iter().filter(|wait| pids.contains(&wait.pid)) {
+        // Helper threads may sit in a read for long, as one that waits for a token of `make`.
+        for wait in recording.waits.iter().filter(|wait| wait.tid == wait.pid && pids.contains(&wait.pid)) {
             if wait.kind == WaitKind::Pipe {
                 rows.slices.entry(wait.pid).or_default();
             }
