@@ -657,7 +657,8 @@ pub enum StackEnd {
     },
     /// The copy is shorter than asked, because memory was not there, and the walk left it.
     NotResident,
-    /// The next frame would lie below the last one, or nowhere near the stack.
+    /// The next frame would lie below the last one, or nowhere near the stack. A program that goes on on another stack (rustc does, where recursion is deep)
+    /// ends so, too.
     Astray,
     /// The return address is in no code of the process.
     NotCode,
@@ -685,7 +686,7 @@ impl fmt::Display for StackEnd {
             }
             StackEnd::Deeper { copied_bytes } => write!(f, "stack is deeper than the {copied_bytes} bytes that were copied"),
             StackEnd::NotResident => f.write_str("part of the stack could not be copied"),
-            StackEnd::Astray => f.write_str("the next frame is not on the stack: no unwind information and no frame pointer"),
+            StackEnd::Astray => f.write_str("the next frame is not here: on another stack, or no unwind information and no frame pointer"),
             StackEnd::NotCode => f.write_str("the return address is not in code: no unwind information and no frame pointer"),
             StackEnd::OtherStack => f.write_str("the signal handler runs on a stack of its own"),
             StackEnd::TooMany => write!(f, "more than {FRAMES_MAX} frames"),
