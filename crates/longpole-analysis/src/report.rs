@@ -1058,13 +1058,8 @@ impl Report {
                 (ReasonCode::Waits, rest)
             } else {
                 let after = self.event_before_wait(pole).map(|event| format!(", after “{event}”")).unwrap_or_default();
-                (
-                    ReasonCode::Waits,
-                    match busy {
-                        0 => format!("{rest}{after}"),
-                        busy => format!("{rest}, {busy} % on-CPU{after}"),
-                    },
-                )
+                let on_cpu = if busy > 0 { format!(", {busy} % on-CPU") } else { String::new() };
+                (ReasonCode::Waits, format!("{rest}{on_cpu}{after}"))
             }
         };
         // Shares of what it does between the operations that it calls, and not of it as a whole, are said to be so.

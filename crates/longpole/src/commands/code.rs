@@ -405,7 +405,7 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
         let others: i64 = parts.iter().skip(KINDS_SHOWN).map(|(_, nanos)| nanos).sum();
         let shown = parts.into_iter().take(KINDS_SHOWN).chain([("others", others), ("not seen", thread.blocked_unseen_nanos)]);
         let kinds: Vec<String> = shown
-            .filter(|(_, nanos)| nanos * 100 >= blocked && *nanos > 0)
+            .filter(|(_, nanos)| *nanos >= blocked / 100 && *nanos > 0)
             .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, blocked)))
             .collect();
         let works = thread.pole.as_ref().filter(|_| names_poles).map(|pole| format!("works in {pole}")).unwrap_or_default();

@@ -223,7 +223,7 @@ pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<Strin
     let mut out = vec![style.strong("WAITS")];
     let longest = waits.iter().map(|wait| wait.nanos).max().unwrap_or_default();
     let unit = TimeUnit::of(longest);
-    let (shown, short): (Vec<_>, Vec<_>) = waits.iter().partition(|wait| wait.nanos * SHORT_PART >= longest);
+    let (shown, short): (Vec<_>, Vec<_>) = waits.iter().partition(|wait| wait.nanos >= longest / SHORT_PART);
     for wait in shown {
         out.extend(wait_lines(wait, unit));
         if let Some(blocked) = &wait.blocked_by {
