@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod attack;
 mod bench;
 mod demo;
 mod dist;
@@ -25,6 +26,7 @@ const HELP: &str = "cargo xtask TASK
   demo            build longpole and its example, record the example, say what to fix first
   test            everything: Rust, stories, browser; ends with what was skipped and why
   check [--quick] what a change must pass: format, lints, tidy, dependencies, generated files, then `test`
+  attack [NAME] [--binary PATH]  the attacks of SECURITY.md, as root and as a plain user, under two umasks, with and without HOME
   tidy            the house rules: arrows between rooms, unsafe files, paths in comments
   web             build the page into web/dist
   bench [NAME…]   the measured claims, with their peers in the same run
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::demo(),
         ["test"] => test::test(),
         ["check", rest @ ..] => test::check(rest == ["--quick"]),
+        ["attack", rest @ ..] => attack::attack(rest),
         ["tidy"] => tidy::report(),
         ["web"] => web::build(),
         ["bench", names @ ..] => bench::bench(names),

@@ -39,9 +39,14 @@ impl Drop for Sandbox {
     }
 }
 
+/// The binary under test: the one just built, or the one that `cargo xtask attack --binary` names.
+pub(crate) fn binary() -> PathBuf {
+    std::env::var_os("LONGPOLE_STORY_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_longpole").into(), PathBuf::from)
+}
+
 /// The binary under test with a store of the story's own, in an environment without anything of the developer's.
 pub(crate) fn longpole(store: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longpole"));
+    let mut command = Command::new(binary());
     command.arg("--store").arg(store);
     clean(&mut command);
     command
@@ -115,7 +120,7 @@ pub(crate) fn plain_user(sandbox: &Sandbox, story: &str) -> Option<PlainUser> {
     let bin = sandbox.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
     std::fs::set_permissions(&sandbox.dir, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-    std::fs::copy(env!("CARGO_BIN_EXE_longpole"), bin.join("longpole")).unwrap();
+    std::fs::copy(binary(), bin.join("longpole")).unwrap();
     Some(PlainUser { bin, becomes: is_root })
 }
 

@@ -1,0 +1,1 @@
+//! Line 7: a file of others panics, lies, or takes all memory.

@@ -1,0 +1,1 @@
+//! Line 1: another user reads what was recorded.

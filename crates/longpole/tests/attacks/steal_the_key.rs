@@ -1,0 +1,1 @@
+//! Line 6: another user reads the key of the page.

@@ -1,0 +1,1 @@
+//! Line 8: the wall clock is set while a command runs.
