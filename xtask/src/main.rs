@@ -7,11 +7,13 @@
 mod attack;
 mod bench;
 mod demo;
+mod deny;
 mod dist;
 mod need;
 mod peers;
 mod pictures;
 mod pulumi;
+mod sanitize;
 mod test;
 mod tidy;
 mod web;
@@ -27,6 +29,7 @@ const HELP: &str = "cargo xtask TASK
   test            everything: Rust, stories, browser; ends with what was skipped and why
   check [--quick] what a change must pass: format, lints, tidy, dependencies, generated files, then `test`
   attack [NAME] [--binary PATH]  the attacks of SECURITY.md, as root and as a plain user, under two umasks, with and without HOME
+  sanitize        the files with unsafe code under AddressSanitizer, and under Miri where it is installed
   tidy            the house rules: arrows between rooms, unsafe files, paths in comments
   web             build the page into web/dist
   bench [NAME…]   the measured claims, with their peers in the same run
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         ["test"] => test::test(),
         ["check", rest @ ..] => test::check(rest == ["--quick"]),
         ["attack", rest @ ..] => attack::attack(rest),
+        ["sanitize"] => sanitize::sanitize(),
         ["tidy"] => tidy::report(),
         ["web"] => web::build(),
         ["bench", names @ ..] => bench::bench(names),

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::demo::target_dir;
-use crate::{need, pulumi, root, run, run_in, tidy, web};
+use crate::{deny, need, pulumi, root, run, run_in, tidy, web};
 
 /// Rust tests and stories, tidy, the page's checks, and the story in a real browser.
 pub(crate) fn test() -> Result<()> {
@@ -24,6 +24,7 @@ pub(crate) fn test() -> Result<()> {
     if let Err(why) = need::perf() {
         skip(&skips, "stories of perf.data", &format!("no perf: {why}"))?;
     }
+    deny::deny(|what, why| skip(&skips, what, why))?;
     let target = target_dir();
     let needs = [
         ("find the long pole in the browser", "LONGPOLE_CHROMIUM", need::chromium()),
@@ -56,11 +57,6 @@ pub(crate) fn check(quick: bool) -> Result<()> {
     run("cargo", &["fmt", "--all", "--check"])?;
     tidy::report()?;
     run("cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
-    if need::answers("cargo-deny") {
-        run("cargo", &["deny", "--offline", "check", "licenses", "bans", "sources"])?;
-    } else {
-        eprintln!("xtask: skipped the licences and sources of dependencies: `cargo install cargo-deny` is not there");
-    }
     if quick { Ok(()) } else { test() }
 }
 

@@ -1,0 +1,46 @@
+//! The files with `unsafe`, run where their mistakes show: under Miri what touches memory only, under AddressSanitizer what calls the
+//! kernel. Both need a nightly toolchain, which the tests of everybody do not ask for.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::demo::target_dir;
+use crate::{need, root, run_in};
+
+/// What Miri can run of the unsafe files: a package, and the tests by the beginning of their names. Miri knows no perf events, no
+/// `process_vm_readv` and no `fork`, so `capture::sys` is left to AddressSanitizer.
+const UNDER_MIRI: [(&str, &str); 2] = [("longpole-capture", "perf::ring"), ("longpole-sdk", "thread_context")];
+
+/// The packages whose tests run under AddressSanitizer: every crate with an unsafe file.
+const UNDER_ADDRESS_SANITIZER: [&str; 2] = ["longpole-capture", "longpole-sdk"];
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Runs what can run here, and says what cannot.
+pub(crate) fn sanitize() -> Result<()> {
+    if !has(&["+nightly", "--version"]) {
+        bail!("a sanitizer needs a nightly toolchain: `rustup toolchain install nightly --component miri`");
+    }
+    let dir = target_dir().join("sanitize");
+    let dir = dir.to_string_lossy();
+    for package in UNDER_ADDRESS_SANITIZER {
+        let args = ["+nightly", "test", "-p", package, "--lib", "--tests", "--target", TARGET, "--target-dir", &dir];
+        // The recorder leaves its event descriptors and maps to the end of the process; leaks are not what this looks for.
+        run_in(&root(), "cargo", &args, &[("RUSTFLAGS", "-Zsanitizer=address"), ("ASAN_OPTIONS", "detect_leaks=0")])?;
+    }
+    if !has(&["+nightly", "miri", "--version"]) {
+        eprintln!("xtask: skipped Miri: `rustup component add --toolchain nightly miri` is not there");
+        return Ok(());
+    }
+    for (package, tests) in UNDER_MIRI {
+        let args = ["+nightly", "miri", "test", "-p", package, "--lib", tests];
+        run_in(&root(), "cargo", &args, &[("MIRIFLAGS", "-Zmiri-disable-isolation")])?;
+    }
+    Ok(())
+}
+
+fn has(args: &[&str]) -> bool {
+    let answer = Command::new("cargo").args(args).output();
+    need::answers("rustup") && answer.is_ok_and(|out| out.status.success())
+}
