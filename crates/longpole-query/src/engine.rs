@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -15,20 +16,26 @@ use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
-use datafusion::sql::parser::Statement;
 
 use crate::error::{self, QueryError};
 use crate::schema::{VIEWS, View};
-use crate::sql::Limits;
+use crate::sql::{self, Limits};
 
 /// Threads of the engine, and partitions of a plan. Recordings are small; a command may be running beside.
 const THREADS: usize = 2;
 
+/// Name of all of them.
+pub const THREAD_NAME: &str = "longpole-query";
+
 /// Threads that wait for files.
 const FILE_THREADS: usize = 4;
 
-/// Planning walks deep statements recursively.
-const STACK_BYTES: usize = 8 << 20;
+/// Planning walks a plan recursively, and so does dropping it, by up to 50 KB for each step of the deepest statement
+/// ([`sql::STATEMENT_DEPTH_MAX`]). Only what is touched takes memory.
+const STACK_BYTES: usize = 256 << 20;
+
+/// How often the caller looks whether a statement takes too long or too much.
+const LOOK: Duration = Duration::from_millis(5);
 
 const CATALOG: &str = "longpole";
 
@@ -50,31 +57,63 @@ pub(crate) struct Answer {
 }
 
 /// Runs a statement on threads of its own, so that it works and ends wherever it is called from.
-pub(crate) fn run(sources: Vec<Source>, statement: Statement, limits: &Limits) -> Result<Answer, QueryError> {
+pub(crate) fn run(sources: Vec<Source>, statement: &str, limits: &Limits) -> Result<Answer, QueryError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .max_blocking_threads(FILE_THREADS)
-        .thread_name("longpole-query")
+        .thread_name(THREAD_NAME)
         .thread_stack_size(STACK_BYTES)
         .enable_time()
         .build()
         .map_err(|error| QueryError::Engine { message: format!("start its threads: {error}") })?;
     let (sender, receiver) = mpsc::sync_channel(1);
-    let task_limits = limits.clone();
+    let (statement, task_limits) = (statement.to_owned(), limits.clone());
+    let task = runtime.spawn(async move { answer(sources, &statement, &task_limits).await });
     runtime.spawn(async move {
+        let answered = task.await.unwrap_or_else(|end| Err(QueryError::Engine { message: words_of(end) }));
         // The receiver is gone where the time was up.
-        let _ = sender.send(answer(sources, statement, &task_limits).await);
+        let _ = sender.send(answered);
     });
-    let answered = receiver.recv_timeout(limits.timeout);
+    let answered = wait(&receiver, limits);
     // Whatever still runs is dropped at its next pause; nobody waits for it.
     runtime.shutdown_background();
-    answered.unwrap_or_else(|error| match error {
-        RecvTimeoutError::Timeout => Err(QueryError::Timeout { timeout: limits.timeout }),
-        RecvTimeoutError::Disconnected => Err(QueryError::Engine { message: "the engine gave up".into() }),
-    })
+    answered
 }
 
-async fn answer(sources: Vec<Source>, statement: Statement, limits: &Limits) -> Result<Answer, QueryError> {
+/// Waits for the answer, as long as it may take, and while the process grows no more than it may. The engine counts what its
+/// operators hold; a value, a list or a plan that grows to no end is in nobody's count but the system's.
+fn wait(receiver: &mpsc::Receiver<Result<Answer, QueryError>>, limits: &Limits) -> Result<Answer, QueryError> {
+    let begun = Instant::now();
+    let resident_max = resident_bytes().map(|bytes| bytes.saturating_add(limits.memory_bytes.saturating_mul(2)));
+    loop {
+        let Some(left) = limits.timeout.checked_sub(begun.elapsed()) else { return Err(QueryError::Timeout { timeout: limits.timeout }) };
+        match receiver.recv_timeout(left.min(LOOK)) {
+            Ok(answered) => return answered,
+            Err(RecvTimeoutError::Disconnected) => return Err(QueryError::Engine { message: "the engine gave up".into() }),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if resident_max.zip(resident_bytes()).is_some_and(|(max, now)| now > max) {
+            return Err(QueryError::Memory { memory_bytes: limits.memory_bytes });
+        }
+    }
+}
+
+/// Memory of this process that is in RAM; `None` where the system does not tell it as Linux does.
+fn resident_bytes() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
+}
+
+/// How the task ended that gave no answer: by a panic of the engine.
+fn words_of(end: tokio::task::JoinError) -> String {
+    let panic = end.try_into_panic().unwrap_or_else(|_| Box::new("it was cancelled"));
+    let words = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("the engine failed: {}", words.unwrap_or("it does not say why"))
+}
+
+async fn answer(sources: Vec<Source>, statement: &str, limits: &Limits) -> Result<Answer, QueryError> {
+    let statement = sql::parse(statement)?;
     let context = context(&sources, limits).await.map_err(|error| error::running(&error, limits.memory_bytes))?;
     let state = context.state();
     let references = state.resolve_table_references(&statement).map_err(|error| error::planning(&error))?;

@@ -43,6 +43,22 @@ pub enum QueryError {
         /// What the engine says.
         message: String,
     },
+    /// The statement is longer than any person writes.
+    #[error("run a statement of {bytes} bytes: {bytes_max} at most")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// The statement is nested, or chained, deeper than the engine can follow.
+    #[error("run a statement that is {depth} operators, brackets or queries deep: {depth_max} at most")]
+    TooDeep {
+        /// Its depth.
+        depth: usize,
+        /// The limit.
+        depth_max: usize,
+    },
     /// It took too long.
     #[error("answer within {} s", timeout.as_secs_f64())]
     Timeout {
@@ -86,7 +102,9 @@ impl QueryError {
             | QueryError::Table { .. }
             | QueryError::Column { .. }
             | QueryError::Statement { .. } => QueryErrorKind::Usage,
-            QueryError::Timeout { .. } | QueryError::Memory { .. } => QueryErrorKind::Limit,
+            QueryError::TooLong { .. } | QueryError::TooDeep { .. } | QueryError::Timeout { .. } | QueryError::Memory { .. } => {
+                QueryErrorKind::Limit
+            }
             QueryError::Store(_) | QueryError::Engine { .. } => QueryErrorKind::Failed,
         }
     }

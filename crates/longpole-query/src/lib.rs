@@ -15,12 +15,14 @@
 
 #![forbid(unsafe_code)]
 
+mod depth;
 mod engine;
 pub mod error;
 pub mod schema;
 pub mod sql;
 pub mod value;
 
+pub use engine::THREAD_NAME;
 pub use error::{QueryError, QueryErrorKind};
 pub use sql::{Column, Limits, SqlResult, sql};
 pub use value::Value;

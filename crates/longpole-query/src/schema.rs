@@ -158,8 +158,13 @@ This page is generated from the code: `LONGPOLE_UPDATE_DOCS=1 cargo test -p long
 `longpole sql 'SELECT …'` takes one statement: SELECT, EXPLAIN, SHOW or DESCRIBE. Tables and columns are only ever added. The
 same tables lie as Parquet files in the recording's directory (`segments/*.parquet`), for DuckDB, Spark, ClickHouse or pandas.
 
+A statement has at most 1 MiB of text, 4,096 operators, brackets and queries within each other or in a row, 60 s (`--timeout`),
+512 MiB for sorts, joins and aggregates, a GiB in all, 10,000 rows and 128 MiB of values in its answer. One that needs more ends with an
+error; its process is its own, so not even one that overflows a stack does more.
+
 - Times are whole nanoseconds: since the Unix epoch where the name says `unix`, of CLOCK_MONOTONIC where it says `monotonic`.
   `to_timestamp_nanos(start_time_unix_nano)` shows a date.
+  Where the wall clock was set during a run, times are told as if it had not been; `losses` says so.
 - Ids are bytes, shown as lower-case hex. Compare them with `span_id = X'00f067aa0ba902b7'`, or as text with
   `encode(span_id, 'hex') = '00f067aa0ba902b7'`.
 - Attributes are maps of text to text: `attributes['http.route']`, a number with `CAST(attributes['retries'] AS BIGINT)`. The

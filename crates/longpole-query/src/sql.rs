@@ -2,19 +2,31 @@
 
 use std::time::Duration;
 
-use datafusion::sql::parser::{DFParser, Statement};
+use datafusion::sql::parser::{DFParserBuilder, ParserInput, Statement};
 use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 use longpole_store::StoredRecording;
 
+use crate::depth;
 use crate::engine::{self, Source};
 use crate::error::{self, QueryError};
-use crate::value::{Value, type_name, value_at};
+use crate::value::{Value, ValueError, type_name, value_at};
+
+/// Longest statement: longer than what any person writes, and a program that lists values has room for ten thousands of them.
+pub const STATEMENT_BYTES_MAX: usize = 1 << 20;
+
+/// Deepest statement, in operators, brackets and queries: what the engine follows on the stack that it has here, several times over.
+pub const STATEMENT_DEPTH_MAX: usize = 4_096;
 
 /// What a statement may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Memory of sorts, joins and aggregates, and again of the result. Nothing is spilled to disk.
+    /// Memory of sorts, joins and aggregates, and again of the result. Nothing is spilled to disk. Whatever else takes memory, such
+    /// as one huge value or the plan itself, ends with the same error once the process has grown by twice as much.
     pub memory_bytes: usize,
+    /// Memory of the values that are given back.
+    pub result_bytes: usize,
     /// Rows of the result; more are cut off, and the result says so.
     pub rows: usize,
     /// Time, from planning to the last row.
@@ -22,9 +34,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Half a GiB, 10,000 rows, one minute.
+    /// Half a GiB, an eighth of a GiB of values, 10,000 rows, one minute.
     fn default() -> Self {
-        Limits { memory_bytes: 512 << 20, rows: 10_000, timeout: Duration::from_secs(60) }
+        Limits { memory_bytes: 512 << 20, result_bytes: 128 << 20, rows: 10_000, timeout: Duration::from_secs(60) }
     }
 }
 
@@ -53,7 +65,9 @@ pub struct SqlResult {
 /// It blocks until the answer is there, and may be called from anywhere; in an async program, from a thread for blocking
 /// work.
 pub fn sql(recordings: &[StoredRecording], statement: &str, limits: &Limits) -> Result<SqlResult, QueryError> {
-    let statement = parse(statement)?;
+    if statement.len() > STATEMENT_BYTES_MAX {
+        return Err(QueryError::TooLong { bytes: statement.len(), bytes_max: STATEMENT_BYTES_MAX });
+    }
     let sources = recordings
         .iter()
         .map(|recording| Ok(Source { recording: recording.name.to_string(), files: recording.table_files()? }))
@@ -64,18 +78,29 @@ pub fn sql(recordings: &[StoredRecording], statement: &str, limits: &Limits) -> 
     let columns = columns.map(|field| Column { name: field.name().clone(), kind: type_name(field.data_type()) }).collect();
     let count: usize = answer.batches.iter().map(|batch| batch.num_rows()).sum();
     let mut rows = Vec::with_capacity(count.min(limits.rows));
+    let mut bytes_left = limits.result_bytes;
     for batch in &answer.batches {
         for row in 0..batch.num_rows().min(limits.rows - rows.len()) {
-            let cells = batch.columns().iter().map(|column| value_at(column, row));
-            rows.push(cells.collect::<Result<Vec<_>, _>>().map_err(|error| QueryError::Engine { message: error.to_string() })?);
+            let cells = batch.columns().iter().map(|column| value_at(column, row, &mut bytes_left));
+            rows.push(cells.collect::<Result<Vec<_>, _>>().map_err(|error| match error {
+                ValueError::TooLarge => QueryError::Memory { memory_bytes: limits.result_bytes },
+                ValueError::Unreadable(message) => QueryError::Engine { message },
+            })?);
         }
     }
     Ok(SqlResult { columns, rows, truncated: count > limits.rows })
 }
 
-/// The one statement of a text, if it is one that only reads.
-fn parse(text: &str) -> Result<Statement, QueryError> {
-    let mut statements = DFParser::parse_sql(text).map_err(|error| error::planning(&error))?;
+/// The one statement of a text, if it is one that only reads. To be called where there is stack for the deepest one.
+pub(crate) fn parse(text: &str) -> Result<Statement, QueryError> {
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location();
+    let tokens = tokens.map_err(|error| QueryError::Statement { message: format!("sql parser error: {error}") })?;
+    let depth = depth::of(&tokens);
+    if depth > STATEMENT_DEPTH_MAX {
+        return Err(QueryError::TooDeep { depth, depth_max: STATEMENT_DEPTH_MAX });
+    }
+    let parser = DFParserBuilder::new(ParserInput::Tokens(tokens)).build();
+    let mut statements = parser.and_then(|mut parser| parser.parse_statements()).map_err(|error| error::planning(&error))?;
     let statement = match (statements.pop_front(), statements.len()) {
         (Some(statement), 0) => statement,
         (None, _) => return Err(QueryError::Statement { message: "it is empty".into() }),

@@ -88,8 +88,30 @@ pub(crate) fn type_name(kind: &DataType) -> String {
     }
 }
 
-/// The value of one row of a column.
-pub(crate) fn value_at(column: &dyn Array, row: usize) -> Result<Value, ArrowError> {
+/// Why a value was not read.
+#[derive(Debug)]
+pub(crate) enum ValueError {
+    /// The values read so far take all the memory there is for them.
+    TooLarge,
+    /// The engine cannot show it.
+    Unreadable(String),
+}
+
+impl From<ArrowError> for ValueError {
+    fn from(error: ArrowError) -> Self {
+        ValueError::Unreadable(error.to_string())
+    }
+}
+
+/// Takes memory from what is left of it.
+fn take(bytes: usize, bytes_left: &mut usize) -> Result<(), ValueError> {
+    *bytes_left = bytes_left.checked_sub(bytes).ok_or(ValueError::TooLarge)?;
+    Ok(())
+}
+
+/// The value of one row of a column. What it takes is taken from `bytes_left`, before it is.
+pub(crate) fn value_at(column: &dyn Array, row: usize, bytes_left: &mut usize) -> Result<Value, ValueError> {
+    take(size_of::<Value>(), bytes_left)?;
     if column.is_null(row) {
         return Ok(Value::Null);
     }
@@ -110,41 +132,50 @@ pub(crate) fn value_at(column: &dyn Array, row: usize) -> Result<Value, ArrowErr
         DataType::Float16 => Value::Float(column.as_primitive::<Float16Type>().value(row).into()),
         DataType::Float32 => Value::Float(column.as_primitive::<Float32Type>().value(row).into()),
         DataType::Float64 => Value::Float(column.as_primitive::<Float64Type>().value(row)),
-        DataType::Utf8 => Value::Text(column.as_string::<i32>().value(row).to_owned()),
-        DataType::LargeUtf8 => Value::Text(column.as_string::<i64>().value(row).to_owned()),
-        DataType::Utf8View => Value::Text(column.as_string_view().value(row).to_owned()),
-        DataType::Binary => hex(column.as_binary::<i32>().value(row)),
-        DataType::LargeBinary => hex(column.as_binary::<i64>().value(row)),
-        DataType::BinaryView => hex(column.as_binary_view().value(row)),
-        DataType::FixedSizeBinary(_) => hex(column.as_fixed_size_binary().value(row)),
-        DataType::List(_) => list(&column.as_list::<i32>().value(row))?,
-        DataType::LargeList(_) => list(&column.as_list::<i64>().value(row))?,
-        DataType::FixedSizeList(_, _) => list(&column.as_fixed_size_list().value(row))?,
+        DataType::Utf8 => text(column.as_string::<i32>().value(row), bytes_left)?,
+        DataType::LargeUtf8 => text(column.as_string::<i64>().value(row), bytes_left)?,
+        DataType::Utf8View => text(column.as_string_view().value(row), bytes_left)?,
+        DataType::Binary => hex(column.as_binary::<i32>().value(row), bytes_left)?,
+        DataType::LargeBinary => hex(column.as_binary::<i64>().value(row), bytes_left)?,
+        DataType::BinaryView => hex(column.as_binary_view().value(row), bytes_left)?,
+        DataType::FixedSizeBinary(_) => hex(column.as_fixed_size_binary().value(row), bytes_left)?,
+        DataType::List(_) => list(&column.as_list::<i32>().value(row), bytes_left)?,
+        DataType::LargeList(_) => list(&column.as_list::<i64>().value(row), bytes_left)?,
+        DataType::FixedSizeList(_, _) => list(&column.as_fixed_size_list().value(row), bytes_left)?,
         DataType::Map(_, _) => {
             let pairs = column.as_map().value(row);
             let (keys, values) = (pairs.column(0), pairs.column(1));
-            let pair = |at| Ok((value_at(keys, at)?.to_string(), value_at(values, at)?));
-            Value::Map((0..pairs.len()).map(pair).collect::<Result<_, ArrowError>>()?)
+            let mut pair = |at| Ok((value_at(keys, at, bytes_left)?.to_string(), value_at(values, at, bytes_left)?));
+            Value::Map((0..pairs.len()).map(&mut pair).collect::<Result<_, ValueError>>()?)
         }
         DataType::Struct(fields) => {
             let columns = column.as_struct();
-            let pair = |(at, name): (usize, &str)| Ok((name.to_owned(), value_at(columns.column(at), row)?));
+            let mut pair = |(at, name): (usize, &str)| {
+                take(name.len(), bytes_left)?;
+                Ok((name.to_owned(), value_at(columns.column(at), row, bytes_left)?))
+            };
             let names = fields.iter().map(|field| field.name().as_str()).enumerate();
-            Value::Map(names.map(pair).collect::<Result<_, ArrowError>>()?)
+            Value::Map(names.map(&mut pair).collect::<Result<_, ValueError>>()?)
         }
         DataType::Dictionary(_, _) => {
             let dictionary = column.as_any_dictionary();
-            value_at(dictionary.values().as_ref(), dictionary.normalized_keys()[row])?
+            value_at(dictionary.values().as_ref(), dictionary.normalized_keys()[row], bytes_left)?
         }
-        _ => Value::Text(array_value_to_string(column, row)?),
+        _ => text(&array_value_to_string(column, row)?, bytes_left)?,
     })
 }
 
-fn list(values: &dyn Array) -> Result<Value, ArrowError> {
-    Ok(Value::List((0..values.len()).map(|at| value_at(values, at)).collect::<Result<_, _>>()?))
+fn text(text: &str, bytes_left: &mut usize) -> Result<Value, ValueError> {
+    take(text.len(), bytes_left)?;
+    Ok(Value::Text(text.to_owned()))
 }
 
-fn hex(bytes: &[u8]) -> Value {
+fn list(values: &dyn Array, bytes_left: &mut usize) -> Result<Value, ValueError> {
+    Ok(Value::List((0..values.len()).map(|at| value_at(values, at, bytes_left)).collect::<Result<_, ValueError>>()?))
+}
+
+fn hex(bytes: &[u8], bytes_left: &mut usize) -> Result<Value, ValueError> {
+    take(2 * bytes.len(), bytes_left)?;
     let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
-    Value::Text(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect())
+    Ok(Value::Text(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()))
 }
