@@ -456,8 +456,14 @@ pub(crate) struct SqlArguments {
     /// Recording: `r7`, `7`, `last` or a tag
     #[arg(long, default_value = "last")]
     pub(crate) recording: String,
+    /// How long the answer may take
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::units::duration)]
+    pub(crate) timeout: Duration,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+    /// Answer in this process, and end it when standard input ends: how `sql` calls itself
+    #[arg(long, hide = true)]
+    pub(crate) is_worker: bool,
 }
 
 #[derive(Debug, Args)]

@@ -29,6 +29,8 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::run(&setting, arguments),
         Command::Exec(arguments) => commands::exec::exec(arguments),
         Command::Attach(arguments) => commands::attach::attach(&setting, arguments),
+        // Its answer comes from a process of its own, and so does its exit code.
+        Command::Sql(arguments) => commands::sql::sql(&setting, arguments),
         command => {
             own_traces::begin(setting.tracing_level);
             let code = look(&setting, command);
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
 fn look(setting: &Setting, command: &Command) -> ExitCode {
     let _whole = tracing::info_span!("longpole").entered();
     let done = match command {
-        Command::Run(_) | Command::Exec(_) | Command::Attach(_) => Ok(()),
+        Command::Run(_) | Command::Exec(_) | Command::Attach(_) | Command::Sql(_) => Ok(()),
         Command::Open(arguments) => commands::open::open(setting, arguments),
         Command::Show(arguments) => commands::show::show(setting, arguments),
         Command::Poles(arguments) => commands::show::poles(setting, arguments),
@@ -53,7 +55,6 @@ fn look(setting: &Setting, command: &Command) -> ExitCode {
         Command::Frame(arguments) => commands::code::frame(setting, arguments),
         Command::Processes(arguments) => commands::processes::processes(setting, arguments),
         Command::Threads(arguments) => commands::code::threads(setting, arguments),
-        Command::Sql(arguments) => commands::sql::sql(setting, arguments),
         Command::Diff(arguments) => commands::diff::diff(setting, arguments),
         Command::Import(arguments) => commands::import::import(setting, arguments),
         Command::Export(arguments) => commands::export::export(setting, arguments),

@@ -1,35 +1,152 @@
 //! `sql`: a read-only question to one recording.
+//!
+//! ```text
+//! longpole sql 'SELECT …' ── starts itself ──► longpole sql --is-worker: asks the engine, prints the rows
+//!        │◄─────────────── how it ended ──────────────┘
+//! ```
+//!
+//! A statement may need more memory in one piece than the system gives, or more stack, and then the process that runs it is gone: no
+//! limit inside of it can promise otherwise. So it runs in a process of its own, and this one says what became of it.
 
-use anyhow::Result;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
 use longpole_query::{Limits, QueryErrorKind, SqlResult, Value};
 use serde_json::json;
 
 use super::recording::{Setting, load_stored, print, print_json, resolve};
+use super::run::say;
 use crate::args::{Format, SqlArguments};
-use crate::failure::{Failure, Kind};
+use crate::failure::{self, Failure, Kind};
+use crate::own_traces;
 use crate::terminal::{counted, fit, pad, printable, right};
 
 /// Widest cell of a text table; JSON has all.
 const CELL_MAX: usize = 60;
 
+const HINT: &str = "ask for less: a WHERE, a LIMIT or an aggregate; --timeout gives an answer more time";
+
 /// Runs the query and prints its rows.
-pub(crate) fn sql(setting: &Setting, arguments: &SqlArguments) -> Result<()> {
+pub(crate) fn sql(setting: &Setting, arguments: &SqlArguments) -> ExitCode {
+    let code = |done: Result<ExitCode>| done.unwrap_or_else(|error| ExitCode::from(failure::report(&error)));
+    if arguments.is_worker {
+        end_with_standard_input();
+        silence_panics_of_the_engine();
+        return code(answer(setting, arguments).map(|()| ExitCode::SUCCESS));
+    }
+    own_traces::begin(setting.tracing_level);
+    let code = tracing::info_span!("longpole").in_scope(|| code(ask(setting, arguments)));
+    own_traces::end();
+    code
+}
+
+/// Starts the worker, and ends as it ended.
+fn ask(setting: &Setting, arguments: &SqlArguments) -> Result<ExitCode> {
     let store = setting.open_store()?;
     let name = resolve(&store, &arguments.recording)?;
     if !matches!(store.recording(name)?.state, longpole_store::RecordingState::Sealed { .. }) {
         // A recording whose recorder was killed has no tables before somebody looked at it.
         load_stored(&store, &arguments.recording)?;
     }
-    let result = longpole_query::sql(&[store.recording(name)?], &arguments.query, &Limits::default()).map_err(|error| {
-        let kind = if error.kind() == QueryErrorKind::Usage { Kind::Usage } else { Kind::Failed };
-        Failure::new(kind, format!("failed to {error}"))
-            .hint("tables and columns: longpole sql 'SHOW TABLES', longpole sql 'DESCRIBE spans'; other recordings: --recording r7")
+    let format = arguments.format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    let mut worker = Command::new(own_program()?)
+        .arg("--store")
+        .arg(&setting.store)
+        .args(["sql", "--is-worker", "--format", &format, "--recording", &name.to_string()])
+        .args(["--timeout", &format!("{}us", arguments.timeout.as_micros()), "--", &arguments.query])
+        // How it ended is all that is told of it.
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("failed to start a process for the query")?;
+    // It ends when this is closed, as it is when we are killed.
+    let alive = worker.stdin.take();
+    let mut words = Vec::new();
+    worker.stderr.take().map(|mut stderr| stderr.read_to_end(&mut words)).transpose().context("failed to read from the query's process")?;
+    let ended = worker.wait().context("failed to wait for the query's process")?;
+    drop(alive);
+    let words = String::from_utf8_lossy(&words);
+    match (ended.code().and_then(|code| u8::try_from(code).ok()), own_words(&words)) {
+        (Some(0), _) => {
+            say(&words);
+            Ok(ExitCode::SUCCESS)
+        }
+        // It may have said what was wrong, and run out of memory before it could end.
+        (code, Some(own)) => {
+            say(own);
+            Ok(ExitCode::from(code.unwrap_or(Kind::Failed.exit_code())))
+        }
+        (_, None) => Err(Failure::new(Kind::Failed, format!("failed to {}", end_words(ended, &words))).hint(HINT).into()),
+    }
+}
+
+/// What the worker itself said. A thread of the engine may have run out of memory just before, and the standard library says so first.
+fn own_words(words: &str) -> Option<&str> {
+    const BEGIN: &str = "longpole: ";
+    if words.starts_with(BEGIN) { Some(words) } else { words.find(&format!("\n{BEGIN}")).map(|at| &words[at + 1..]) }
+}
+
+/// This very program, also where its file was replaced meanwhile.
+fn own_program() -> Result<PathBuf> {
+    let by_the_kernel = PathBuf::from("/proc/self/exe");
+    if by_the_kernel.exists() { Ok(by_the_kernel) } else { std::env::current_exe().context("failed to find the own program") }
+}
+
+/// What the end of a worker means that gave no answer. The standard library says on standard error what it ends a process for.
+fn end_words(ended: ExitStatus, words: &str) -> String {
+    if words.contains("overflowed its stack") {
+        "run the statement: it is deeper than the engine can follow".to_owned()
+    } else if words.contains("memory allocation of") {
+        "run the statement: it needs more memory at once than the system gives".to_owned()
+    } else {
+        format!("run the statement: its process ended by itself ({ended}), as it does when the system is out of memory")
+    }
+}
+
+/// Ends this process when whoever started it is gone: nobody waits for the answer.
+fn end_with_standard_input() {
+    std::thread::spawn(|| {
+        let mut stdin = std::io::stdin().lock();
+        std::io::copy(&mut stdin, &mut std::io::sink()).ok();
+        #[expect(clippy::exit, reason = "the engine may be busy, and does not ask whether it is to go on")]
+        std::process::exit(i32::from(Kind::Failed.exit_code()));
+    });
+}
+
+/// A panic of the engine is an error of the statement, and told as one.
+fn silence_panics_of_the_engine() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().name() != Some(longpole_query::THREAD_NAME) {
+            usual(panic);
+        }
+    }));
+}
+
+/// What the worker does.
+fn answer(setting: &Setting, arguments: &SqlArguments) -> Result<()> {
+    let store = setting.open_store()?;
+    let name = resolve(&store, &arguments.recording)?;
+    let limits = Limits { timeout: arguments.timeout, ..Limits::default() };
+    let result = longpole_query::sql(&[store.recording(name)?], &arguments.query, &limits).map_err(|error| {
+        let (kind, hint) = match error.kind() {
+            QueryErrorKind::Usage => (Kind::Usage, TABLES_HINT),
+            QueryErrorKind::Limit => (Kind::Failed, HINT),
+            QueryErrorKind::Failed => (Kind::Failed, TABLES_HINT),
+        };
+        Failure::new(kind, format!("failed to {error}")).hint(hint)
     })?;
     match arguments.format {
         Format::Json => print_json(&json(&result)),
         Format::Text => print(&table(&result)),
     }
 }
+
+const TABLES_HINT: &str = "tables and columns: longpole sql 'SHOW TABLES', longpole sql 'DESCRIBE spans'; other recordings: --recording r7";
 
 fn json(result: &SqlResult) -> serde_json::Value {
     let columns: Vec<_> = result.columns.iter().map(|c| json!({ "name": c.name, "type": c.kind })).collect();
