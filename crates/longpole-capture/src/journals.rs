@@ -13,8 +13,8 @@ use std::time::{Duration, SystemTime};
 
 use longpole_model::{Loss, LossKind, Monotonic, Observation};
 
+use crate::clocks;
 use crate::journal::{Header, Journal, Refusal};
-use crate::sampler::clock_anchor;
 use crate::sys::perf::monotonic_nanos;
 
 /// Where the journals of a recording lie: memory, where the machine has a file system of it.
@@ -420,7 +420,7 @@ impl Journals {
         if !differ(self.time_namespace, header.time_namespace) {
             return Ok(0);
         }
-        let own = clock_anchor();
+        let own = clocks::anchor();
         let of_own = own.monotonic.0.wrapping_sub(own.unix.unix_nanos().cast_unsigned());
         Ok(of_own.wrapping_sub(header.monotonic.wrapping_sub(header.unix)))
     }

@@ -10,6 +10,7 @@
 mod allowance;
 pub mod attach;
 pub mod child;
+pub mod clocks;
 mod dozes;
 mod drain;
 pub mod error;

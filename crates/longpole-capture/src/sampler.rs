@@ -20,13 +20,14 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use longpole_model::{
-    AbsAddr, CaptureMode, ClockAnchor, CodeAddress, ContextRecord, LocationId, Loss, LossKind, Monotonic, Observation, ObservationSink,
-    Sample, StackId, Timestamp, Wait,
+    AbsAddr, CaptureMode, CodeAddress, ContextRecord, LocationId, Loss, LossKind, Monotonic, Observation, ObservationSink, Sample, StackId,
+    Wait,
 };
 use longpole_symbols::python::{Memory, Part};
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
 
 use crate::allowance::Allowance;
+use crate::clocks::Clocks;
 use crate::dozes::{Doze, Dozes};
 use crate::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
 use crate::jit::Jit;
@@ -48,7 +49,7 @@ use crate::python::{Native, Pythons, When};
 use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
 use crate::sys::parts::ProcessMemory;
-use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, realtime_nanos, thread_cpu_nanos};
+use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, thread_cpu_nanos};
 use crate::usage::Usages;
 use crate::waits::{Sleeper, Waits};
 use crate::watch::{self, Change, Watch};
@@ -71,9 +72,6 @@ const LISTINGS_MAX: usize = 3;
 
 /// Threads with a journal that are remembered: 1 MB. Who is forgotten has torn records counted as lost that are not.
 const JOURNALED_MAX: usize = 1 << 16;
-
-/// How often the clocks are read for one anchor; the narrowest bracket wins.
-const BRACKETS: usize = 8;
 
 /// What a recording came to.
 #[derive(Debug, Default)]
@@ -313,26 +311,6 @@ pub fn can_read_memory(pid: u32) -> Result<(), String> {
     }
 }
 
-/// Reads both clocks, as close together as can be had.
-pub fn clock_anchor() -> ClockAnchor {
-    let mut narrowest: Option<ClockAnchor> = None;
-    for _ in 0..BRACKETS {
-        let before = monotonic_nanos();
-        let unix = realtime_nanos();
-        let after = monotonic_nanos();
-        let width = after.saturating_sub(before);
-        let anchor = ClockAnchor {
-            monotonic: Monotonic(before + width / 2),
-            unix: Timestamp::from_unix_nanos(unix),
-            bracket_nanos: u32::try_from(width).unwrap_or(u32::MAX),
-        };
-        if narrowest.is_none_or(|best| anchor.bracket_nanos < best.bracket_nanos) {
-            narrowest = Some(anchor);
-        }
-    }
-    narrowest.unwrap_or(ClockAnchor { monotonic: Monotonic(0), unix: Timestamp(0), bracket_nanos: u32::MAX })
-}
-
 /// Samples since more of each stack was copied, and how many of them are deeper even so.
 #[derive(Debug, Default)]
 struct Depths {
@@ -410,6 +388,7 @@ struct Processor {
     pending: Vec<Pending>,
     /// Beginning of the last round.
     horizon: u64,
+    clocks: Clocks,
     next_anchor: u64,
     next_flush: u64,
     kernel_names_due: u64,
@@ -449,6 +428,7 @@ impl Processor {
             first_batch: 0,
             pending: Vec::new(),
             horizon: 0,
+            clocks: Clocks::begin().0,
             next_anchor: 0,
             next_flush: 0,
             kernel_names_due: monotonic_nanos() + KERNEL_NAMES_NANOS,
@@ -634,6 +614,10 @@ impl Processor {
         if self.depths.call_for_more() {
             self.go_deeper();
         }
+        let out = &mut self.out;
+        self.clocks.look(|observation| {
+            out.give(observation);
+        });
         if now >= self.next_anchor {
             self.usages.compare(now, self.tree.pids());
             self.anchor();
@@ -690,9 +674,11 @@ impl Processor {
 
     /// Reads the clocks and tells what was lost since it was last told.
     fn anchor(&mut self) {
-        let anchor = clock_anchor();
+        let out = &mut self.out;
+        let anchor = self.clocks.anchor(|observation| {
+            out.give(observation);
+        });
         self.next_anchor = anchor.monotonic.0 + ANCHOR_NANOS;
-        self.out.give(Observation::Clock(anchor));
         if anchor.monotonic.0 >= self.kernel_names_due {
             self.kernel.name(&mut self.stacks, &mut self.out);
             self.stats.waits += self.dozes.tell(&mut self.kernel, &mut self.out);
@@ -1150,14 +1136,6 @@ impl Weigher {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_anchor_is_narrow_and_between_now_and_now() {
-        let before = monotonic_nanos();
-        let anchor = clock_anchor();
-        assert!(before <= anchor.monotonic.0 && anchor.monotonic.0 <= monotonic_nanos());
-        assert!(anchor.unix.0 > 1_600_000_000_000_000_000);
-    }
 
     #[test]
     fn a_sample_of_the_cpu_clock_weighs_its_period() {

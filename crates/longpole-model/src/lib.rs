@@ -10,6 +10,7 @@
 
 pub mod address;
 pub mod attribute;
+pub mod clock_steps;
 pub mod id;
 pub mod list;
 pub mod loss;
@@ -33,6 +34,7 @@ pub mod wait;
 
 pub use address::{AbsAddr, CodeAddress, VirtOffset};
 pub use attribute::{Attribute, AttributeValue, Attributes};
+pub use clock_steps::{ClockStep, Eras, Placed};
 pub use id::{SpanId, TraceId};
 pub use list::List;
 pub use loss::{Loss, LossKind};

@@ -240,6 +240,13 @@ impl SpanSink for SpanBatch {
 pub enum Observation {
     /// A reading of both clocks.
     Clock(ClockAnchor),
+    /// The machine was suspended: the wall clock went on, and the monotonic one stood still.
+    Slept {
+        /// When it was found out.
+        time: Monotonic,
+        /// For how long.
+        nanos: u64,
+    },
     /// A binary was seen for the first time.
     Mapping(Mapping),
     /// A location was seen for the first time.
@@ -413,7 +420,7 @@ pub enum Observation {
     },
     /// The command was reaped.
     RunEnded {
-        /// When, by the wall clock.
+        /// When: its start and the time since, by the monotonic clock.
         end: Timestamp,
         /// How.
         exit: Exit,
@@ -424,7 +431,7 @@ pub enum Observation {
     RunUsage(RunUsage),
     /// The recording ended, and the command, which it had not started, went on.
     RunLeft {
-        /// When, by the wall clock.
+        /// When: its start and the time since, by the monotonic clock.
         end: Timestamp,
     },
     /// What recording cost.

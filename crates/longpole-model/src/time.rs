@@ -57,6 +57,13 @@ pub struct ClockAnchor {
     pub bracket_nanos: u32,
 }
 
+impl ClockAnchor {
+    /// CLOCK_REALTIME − CLOCK_MONOTONIC: changes only where the wall clock is set, or the machine sleeps.
+    pub fn offset_nanos(&self) -> i64 {
+        self.unix.0.saturating_sub(i64::try_from(self.monotonic.0).unwrap_or(i64::MAX))
+    }
+}
+
 /// The mapping from monotonic to wall time: anchors in order of their monotonic time.
 ///
 /// Between two anchors the offset is interpolated; before the first and after the last it is theirs.
@@ -64,9 +71,6 @@ pub struct ClockAnchor {
 pub struct Clock {
     anchors: Vec<ClockAnchor>,
 }
-
-/// A change of (REALTIME − MONOTONIC) between two anchors above this is a step of the wall clock: slewing moves both.
-pub const CLOCK_STEP_NANOS: i64 = 1_000_000;
 
 impl Clock {
     /// A clock of these anchors, in any order.
@@ -80,18 +84,14 @@ impl Clock {
         &self.anchors
     }
 
-    fn offset_nanos(anchor: &ClockAnchor) -> i64 {
-        anchor.unix.0.saturating_sub(i64::try_from(anchor.monotonic.0).unwrap_or(i64::MAX))
-    }
-
     /// Wall time of a monotonic time; `None` without an anchor.
     pub fn to_unix(&self, at: Monotonic) -> Option<Timestamp> {
         let next = self.anchors.partition_point(|a| a.monotonic <= at);
         let offset = match (next.checked_sub(1).map(|i| &self.anchors[i]), self.anchors.get(next)) {
             (None, None) => return None,
-            (Some(only), None) | (None, Some(only)) => Self::offset_nanos(only),
+            (Some(only), None) | (None, Some(only)) => only.offset_nanos(),
             (Some(before), Some(after)) => {
-                let (a, b) = (Self::offset_nanos(before), Self::offset_nanos(after));
+                let (a, b) = (before.offset_nanos(), after.offset_nanos());
                 let span = after.monotonic.nanos_since(before.monotonic).max(1);
                 let done = at.nanos_since(before.monotonic);
                 let moved = i128::from(b.saturating_sub(a)) * i128::from(done) / i128::from(span);
@@ -100,15 +100,6 @@ impl Clock {
             }
         };
         Some(Timestamp(i64::try_from(at.0).unwrap_or(i64::MAX).saturating_add(offset)))
-    }
-
-    /// The largest jump of the wall clock between neighbouring anchors, where it is above [`CLOCK_STEP_NANOS`].
-    pub fn step_nanos(&self) -> Option<i64> {
-        self.anchors
-            .windows(2)
-            .map(|pair| Self::offset_nanos(&pair[1]).saturating_sub(Self::offset_nanos(&pair[0])))
-            .max_by_key(|step| step.unsigned_abs())
-            .filter(|step| step.unsigned_abs() > CLOCK_STEP_NANOS.unsigned_abs())
     }
 }
 
@@ -151,15 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_the_wall_clock_is_noticed() {
-        assert_eq!(Clock::new(vec![anchor(0, 0), anchor(10, 11)]).step_nanos(), None);
-        assert_eq!(Clock::new(vec![anchor(0, 0), anchor(10, 5_000_010)]).step_nanos(), Some(5_000_000));
-    }
-
-    #[test]
     fn clocks_at_the_ends_of_time_do_not_overflow() {
         let clock = Clock::new(vec![anchor(0, i64::MIN), anchor(u64::MAX, i64::MAX), anchor(5, i64::MAX)]);
-        assert_eq!(clock.step_nanos(), Some(i64::MAX));
         assert!(clock.to_unix(Monotonic(u64::MAX - 1)).is_some());
     }
 }

@@ -127,6 +127,10 @@ fn assemble(
             Frame::Loss(loss) => assembler.loss(loss),
         }
     }
+    let eras = assembler.eras();
+    if !eras.is_one() {
+        resource_events.iter_mut().for_each(|event: &mut longpole_model::ResourceEvent| event.time = eras.place(event.time));
+    }
     let mut recording = assembler.finish();
     drop(step);
     stop()?;

@@ -35,6 +35,7 @@ const UNDEFINED_STACK: &str = "the recording lacks the definition of this stack"
 /// Shown in place of an address whose binary the recorder could not write.
 const UNDEFINED_MAPPING: &str = "the recording lacks the binary of this address";
 
+mod clock_steps;
 mod journals;
 
 /// A recording under construction. Its spans are packed: there may be a million of them.
@@ -42,6 +43,8 @@ mod journals;
 pub struct Assembler {
     run: Run,
     anchors: Vec<ClockAnchor>,
+    /// When it was found out that the machine had slept, and for how long.
+    sleeps: Vec<(Monotonic, u64)>,
     spans: PackedSpans,
     span_index: SpanIndex,
     duplicates: u64,
@@ -73,6 +76,7 @@ impl Assembler {
             people: Population { root_pid: run.root_pid, ..Population::default() },
             run,
             anchors: Vec::new(),
+            sleeps: Vec::new(),
             spans: PackedSpans::default(),
             span_index: SpanIndex::default(),
             duplicates: 0,
@@ -152,6 +156,7 @@ impl Assembler {
     pub fn observe(&mut self, observation: Observation) {
         match observation {
             Observation::Clock(anchor) => self.anchors.push(anchor),
+            Observation::Slept { time, nanos } => self.sleeps.push((time, nanos)),
             Observation::Mapping(mapping) => self.define_mapping(mapping),
             Observation::Location { id, kind } => self.define_location(id, kind),
             Observation::Named { id, runtime, address, function, file, line } => {
@@ -316,11 +321,7 @@ impl Assembler {
         }
         self.place_span_events();
         self.replace_in_stacks();
-        let clock = Clock::new(std::mem::take(&mut self.anchors));
-        if let Some(step) = clock.step_nanos() {
-            let detail = format!("the wall clock was moved by {step} ns while the command ran; times of spans move with it");
-            self.loss(Loss::new(LossKind::ClockStepped, 1, detail));
-        }
+        let clock = self.undo_steps();
         self.samples.sort_by_key(|sample| sample.time);
         self.cpu_slices.sort_by_key(|slice| slice.start);
         self.waits.sort_by_key(|wait| wait.start);

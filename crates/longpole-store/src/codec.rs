@@ -56,6 +56,7 @@ mod tag {
     pub(super) const PROCESS_RESOURCE: u8 = 27;
     pub(super) const THREAD_IDENT: u8 = 28;
     pub(super) const FUTEX_WAIT: u8 = 29;
+    pub(super) const SLEPT: u8 = 30;
 }
 
 pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
@@ -215,6 +216,11 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
             put_u64(out, anchor.monotonic.0);
             put_i64(out, anchor.unix.unix_nanos());
             put_u32(out, anchor.bracket_nanos);
+        }
+        Observation::Slept { time, nanos } => {
+            out.push(tag::SLEPT);
+            put_u64(out, time.0);
+            put_u64(out, *nanos);
         }
         Observation::Mapping(mapping) => {
             out.push(tag::MAPPING);
@@ -750,6 +756,7 @@ impl<'a> Decoder<'a> {
             tag::CLOCK => {
                 Observation::Clock(ClockAnchor { monotonic: self.monotonic()?, unix: self.timestamp()?, bracket_nanos: self.u32()? })
             }
+            tag::SLEPT => Observation::Slept { time: self.monotonic()?, nanos: self.u64()? },
             tag::MAPPING => {
                 Observation::Mapping(Mapping { id: MappingId(self.u32()?), path: self.text()?, build_id: self.bytes()?.to_vec() })
             }

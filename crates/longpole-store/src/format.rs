@@ -24,8 +24,8 @@ pub const CATALOG_VERSION: u32 = 2;
 pub const RECORDING_VERSION: u32 = 5;
 
 /// Version of the write-ahead log's bytes. Version 1 had no observations above 16, version 2 none above 19, version 3 none above 23,
-/// version 4 none above 28.
-pub const WAL_VERSION: u32 = 5;
+/// version 4 none above 28, version 5 none above 29.
+pub const WAL_VERSION: u32 = 6;
 
 /// Name of the file that holds the version of a recording's directory.
 pub(crate) const FILE_NAME: &str = "format";

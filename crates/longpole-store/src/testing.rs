@@ -323,6 +323,7 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
     let tid = || prop_oneof![0..6u32, any::<u32>()];
     prop_oneof![
         anchor().prop_map(Observation::Clock),
+        (monotonic(), any::<u64>()).prop_map(|(time, nanos)| Observation::Slept { time, nanos }),
         (0..4u32, text(), vec(any::<u8>(), 0..20)).prop_map(|(id, path, build_id)| Observation::Mapping(Mapping {
             id: MappingId(id),
             path,

@@ -214,6 +214,11 @@ pub(crate) fn realtime_nanos() -> u64 {
     clock_nanos(libc::CLOCK_REALTIME)
 }
 
+/// CLOCK_BOOTTIME, which goes on while the machine sleeps; `None` where there is no such clock.
+pub(crate) fn boottime_nanos() -> Option<u64> {
+    clock_nanos_of(libc::CLOCK_BOOTTIME)
+}
+
 /// CPU time of the calling thread, user and system.
 pub(crate) fn thread_cpu_nanos() -> u64 {
     clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID)

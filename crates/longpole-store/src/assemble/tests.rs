@@ -346,6 +346,30 @@ fn losses_of_one_kind_and_reason_add_up_and_a_stepped_clock_is_one() {
     assert_eq!(kinds, [(LossKind::SamplesLost, 5), (LossKind::ClockStepped, 1)]);
 }
 
+#[test]
+fn what_was_read_after_the_wall_clock_was_set_is_moved_back_and_said() {
+    const SECOND: i64 = 1_000_000_000;
+    let anchor = |second: i64, off: i64| {
+        let monotonic = Monotonic((second * SECOND).cast_unsigned());
+        Observation::Clock(ClockAnchor { monotonic, unix: Timestamp((second + off) * SECOND), bracket_nanos: 1 })
+    };
+    let mut assembler = Assembler::new(Run { start: Timestamp(10 * SECOND), ..testing::begun() });
+    for seen in [anchor(10, 0), anchor(11, 0), anchor(12, 3_600), anchor(20, 3_600)] {
+        assembler.observe(seen);
+    }
+    assembler.span(testing::span(1, 1, 0, (13 + 3_600) * SECOND));
+    let recording = assembler.finish();
+    assert_eq!((recording.spans[0].start, recording.spans[0].end), (Timestamp(13 * SECOND), Timestamp(13 * SECOND + 10)));
+    assert_eq!(recording.clock.to_unix(Monotonic(20_000_000_000)), Some(Timestamp(20 * SECOND)));
+    let words = "the wall clock was set forward by 1h00m00s, 2.0 s after the start; times read off it later are corrected";
+    assert_eq!(recording.losses, [Loss::new(LossKind::ClockStepped, 1, words)]);
+
+    let slept = Observation::Slept { time: Monotonic(12_000_000_000), nanos: 3_600_000_000_000 };
+    let recording = assemble([anchor(10, 0), anchor(11, 0), slept, anchor(12, 3_600)]);
+    assert!(recording.losses[0].detail.starts_with("the machine slept for 1h00m00s, "), "{:?}", recording.losses);
+    assert_eq!(recording.losses.len(), 1);
+}
+
 proptest! {
     #[test]
     fn whatever_is_observed_every_number_refers_to_a_row(observations in prop::collection::vec(testing::observation(), 0..60)) {

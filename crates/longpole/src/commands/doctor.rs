@@ -210,7 +210,7 @@ fn said(version: &str) -> &str {
 
 /// Whether clocks are cheap to read and agree.
 fn clock() -> Check {
-    let anchor = sampler::clock_anchor();
+    let anchor = longpole_capture::clocks::anchor();
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_else(|| "unknown".to_owned());
     let text = format!("clock source {source}; wall time and monotonic time are read {} apart", duration(anchor.bracket_nanos.into()));
     if anchor.bracket_nanos > CLOCK_BRACKET_NANOS_MAX {
