@@ -1,7 +1,7 @@
 //! `attach -p PID`: look at processes that run already, for a while.
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use longpole_capture::attach::{self, Absent, Running};
@@ -14,7 +14,7 @@ use longpole_wire::redact::Redactor;
 
 use super::alarm::Alarm;
 use super::recording::{Setting, print, print_json};
-use super::run::{identity, new_run, not_sealed, now, own_cost, say};
+use super::run::{Moment, identity, new_run, not_sealed, own_cost, say};
 use super::summary;
 use crate::args::{AttachArguments, Format};
 use crate::failure::{self, Failure, Kind};
@@ -48,9 +48,9 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
             return Err(failure.into());
         }
     };
-    let start = now();
+    let start = Moment::now();
     let mut observe = |observation| sink.observe(observation).and_then(|()| sink.flush()).context("failed to write the log");
-    observe(Observation::RunStarted { pid, start, mode: recorder.mode() })?;
+    observe(Observation::RunStarted { pid, start: start.wall, mode: recorder.mode() })?;
     let until = match arguments.duration {
         Some(seconds) => format!("for {seconds} s"),
         None => "until Ctrl-C".to_owned(),
@@ -63,7 +63,7 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
         observe(Observation::Loss(Loss::new(LossKind::ProfilingRefused, 1, reason)))?;
     }
     attach::wait_for_end(pid, arguments.duration.map(Duration::from_secs_f64));
-    let end = now();
+    let end = start.later(Instant::now());
     let sampled = recorder.finish();
     let trouble = sampled.not_kept_reason.map(|reason| anyhow::anyhow!("failed to write the log: {reason}"));
     if let Some(unwritten) = alarm.unwritten(&writer) {

@@ -11,20 +11,18 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use longpole_capture::child::{self, GatedChild};
 use longpole_capture::{inject, signals};
-use longpole_model::{
-    Attribute, AttributeValue, Attributes, Exit, Resource, Scope, Span, SpanId, SpanKind, Status, StatusCode, TimeRange, Timestamp,
-};
+use longpole_model::{Attribute, AttributeValue, Attributes, Exit, Resource, Scope, Span, SpanId, SpanKind, Status, StatusCode, TimeRange};
 use longpole_server::forward::{self, ForwardTarget};
 use longpole_server::receive::Signal;
 use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
 
-use super::run::{forward_targets, not_started, now, say};
+use super::run::{Moment, forward_targets, not_started, say};
 use crate::args::{ExecArguments, Kind};
 use crate::env_vars;
 
@@ -105,7 +103,7 @@ struct OpenSpan {
     context: TraceParent,
     parent: Option<SpanId>,
     trace_state: String,
-    start: Timestamp,
+    start: Moment,
 }
 
 impl OpenSpan {
@@ -115,11 +113,11 @@ impl OpenSpan {
         // A parent that is not recorded has children that are not.
         context.flags = inherited.map_or(FLAG_SAMPLED, |parent| parent.flags);
         let trace_state = inherited.and_then(|_| std::env::var("TRACESTATE").ok()).unwrap_or_default();
-        Ok(OpenSpan { context, parent: inherited.map(|parent| parent.span_id), trace_state, start: now() })
+        Ok(OpenSpan { context, parent: inherited.map(|parent| parent.span_id), trace_state, start: Moment::now() })
     }
 
     fn end(self, arguments: &ExecArguments, ended: Result<Exit, String>, pid: Option<u32>) -> Span {
-        let end = now();
+        let end = self.start.later(Instant::now());
         let mut words: Vec<String> = arguments.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         Redactor::default().arguments(&mut words);
         let command = words.first().cloned().unwrap_or_default();
@@ -141,7 +139,7 @@ impl OpenSpan {
         }
         attributes.0.extend(arguments.attrs.iter().map(|(key, text)| attribute(key, text)));
         let name = arguments.name.clone().unwrap_or_else(|| command.rsplit('/').next().unwrap_or_default().to_owned());
-        let range = TimeRange { start: self.start, end: end.max(self.start) };
+        let range = TimeRange { start: self.start.wall, end };
         Span {
             parent_span_id: self.parent,
             trace_state: self.trace_state.into(),

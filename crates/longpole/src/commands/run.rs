@@ -16,10 +16,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use longpole_capture::child::{self, RunningChild};
+use longpole_capture::clocks::Clocks;
 use longpole_capture::error::LaunchError;
 use longpole_capture::jit_names::{self, JitNames};
 use longpole_capture::journals::JournalDirectory;
@@ -83,7 +84,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
         }
     };
     let exit = info_span!("command").in_scope(|| child.wait());
-    let ended = now();
+    let ended = Instant::now();
     let trouble = match (recorded, trouble) {
         (Some(recorded), _) => {
             let used = (child.cpu_nanos(), child.usage(), child.last_usage().filter(|_| recorder.is_some()));
@@ -143,6 +144,25 @@ pub(super) fn now() -> Timestamp {
         .map_or(Timestamp(0), |since| Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)))
 }
 
+/// A moment on both clocks: from there on the time is the wall clock's of then and what the monotonic clock counted since, so that a
+/// duration is one also where somebody sets the wall clock meanwhile.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) wall: Timestamp,
+    at: Instant,
+}
+
+impl Moment {
+    pub(super) fn now() -> Self {
+        Moment { wall: now(), at: Instant::now() }
+    }
+
+    /// A later moment.
+    pub(super) fn later(self, at: Instant) -> Timestamp {
+        self.wall.plus_nanos(i64::try_from(at.saturating_duration_since(self.at).as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
 /// Puts the command behind its gate, attaches the recorder, opens the gate.
 fn start(
     arguments: &RunArguments,
@@ -154,11 +174,14 @@ fn start(
         return Ok((gated.release()?, None));
     };
     let (recorder, mode) = recorded.sample(arguments, gated.pid());
+    if recorder.is_none() {
+        recorded.watch_clocks();
+    }
     let pid = gated.pid();
-    let start = now();
+    let start = Moment::now();
     let child = gated.release()?;
     recorded.started = Some((start, pid));
-    recorded.observe(Observation::RunStarted { pid, start, mode });
+    recorded.observe(Observation::RunStarted { pid, start: start.wall, mode });
     Ok((child, recorder))
 }
 
@@ -172,7 +195,9 @@ struct Recorded {
     /// The span of the user's own trace under which the run stands.
     parent: Option<SpanId>,
     /// When the command was released, and its pid.
-    started: Option<(Timestamp, u32)>,
+    started: Option<(Moment, u32)>,
+    /// Where no recorder watches them.
+    clocks: Option<Clocks>,
     /// What the recorder tells; its own clone of the log's sink goes to the sampler.
     sink: WalObservationSink,
     /// Says at once what cannot be written.
@@ -198,6 +223,7 @@ impl Recorded {
             traceparent,
             parent,
             started: None,
+            clocks: None,
             sink,
             alarm: Alarm::default(),
             trouble: None,
@@ -298,6 +324,12 @@ impl Recorded {
         }
     }
 
+    fn watch_clocks(&mut self) {
+        let (clocks, anchor) = Clocks::begin();
+        self.clocks = Some(clocks);
+        self.observe(anchor);
+    }
+
     fn observe(&mut self, observation: Observation) {
         if let Err(error) = self.sink.observe(observation).and_then(|()| self.sink.flush()) {
             self.alarm.raise(&error.0);
@@ -319,7 +351,8 @@ impl Recorded {
     }
 
     /// The run as a span, for those who get copies: theirs stand under it. Its arguments may be secret and are left out.
-    fn root_span(&self, arguments: &RunArguments, (start, pid): (Timestamp, u32), (exit, end): (&Exit, Timestamp)) -> Span {
+    fn root_span(&self, arguments: &RunArguments, (start, pid): (Moment, u32), (exit, end): (&Exit, Timestamp)) -> Span {
+        let start = start.wall;
         let program = arguments.argv().first().map(Path::new).and_then(|program| program.file_name());
         let name = program.map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
         let mut resource = Attributes::default();
@@ -349,10 +382,14 @@ impl Recorded {
         mut self,
         setting: &Setting,
         arguments: &RunArguments,
-        (exit, end): (Exit, Timestamp),
+        (exit, ended): (Exit, Instant),
         (cpu_nanos, usage, last): (Option<u64>, Option<RunUsage>, Option<ProcessUsage>),
         recorder: Option<sampler::Recorder>,
     ) -> Result<()> {
+        let end = self.started.map_or_else(now, |(start, _)| start.later(ended));
+        if let Some(mut clocks) = self.clocks.take() {
+            clocks.anchor(|observation| self.observe(observation));
+        }
         // What the sampler lost is in the log; its binaries are still open, also those that were deleted meanwhile.
         let sampled = info_span!("finish sampling").in_scope(|| recorder.map(sampler::Recorder::finish)).unwrap_or_default();
         drop(self.journals.take());
