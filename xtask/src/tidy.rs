@@ -221,6 +221,12 @@ fn check_text(root: &Path, path: &str, text: &str, broken: &mut Vec<String>) {
     }
 }
 
+/// The one file of the binary that writes to a terminal: it escapes what it writes.
+const SCREEN: &str = "crates/longpole/src/screen.rs";
+
+/// What writes to a terminal past it.
+const PAST_THE_SCREEN: [&str; 6] = ["io::stdout", "io::stderr", "print!(", "println!(", "eprint!(", "eprintln!("];
+
 fn check_rust(root: &Path, path: &str, text: &str, broken: &mut Vec<String>) {
     let is_library = path.starts_with("crates/") && path.ends_with("src/lib.rs");
     let opens_unsafe = path.starts_with("crates/longpole-capture/") || path.starts_with("crates/longpole-sdk/");
@@ -240,6 +246,10 @@ fn check_rust(root: &Path, path: &str, text: &str, broken: &mut Vec<String>) {
         }
         if path.starts_with("crates/") && !path.contains("/examples/") && code.contains(&sleep) && !MAY_SLEEP.contains(&path) {
             broken.push(format!("{path}:{number}: waits for a time; wait for a condition"));
+        }
+        let writes = PAST_THE_SCREEN.iter().any(|call| code.contains(call));
+        if path.starts_with("crates/longpole/src/") && path != SCREEN && writes {
+            broken.push(format!("{path}:{number}: writes past the screen; names steer terminals: print, say or to_output"));
         }
         check_paths(root, path, number, comment, broken);
     }

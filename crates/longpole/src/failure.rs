@@ -1,6 +1,13 @@
 //! What can go wrong, as exit codes and words. Only this file and `main` print errors.
 
 use std::fmt;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Color};
+use crate::screen::{self, Screen, say};
+use crate::terminal::Style;
 
 /// What kind of failure it is: it decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +40,23 @@ pub(crate) struct Failure {
     pub(crate) kind: Kind,
     message: String,
     hint: Option<String>,
+    /// Lines below the hint.
+    list: Vec<String>,
 }
 
 impl Failure {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Failure { kind, message: message.into(), hint: None }
+        Failure { kind, message: message.into(), hint: None, list: Vec::new() }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// What the hint is about, a line each.
+    pub(crate) fn list(mut self, list: Vec<String>) -> Self {
+        self.list = list;
         self
     }
 }
@@ -55,12 +70,14 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// Prints what failed, its causes on the same line, and the hint on its own.
-#[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
 pub(crate) fn report(error: &anyhow::Error) -> u8 {
-    eprintln!("longpole: {error:#}");
+    say(format!("longpole: {error:#}"));
     let failure = error.downcast_ref::<Failure>();
     if let Some(hint) = failure.and_then(|f| f.hint.as_ref()) {
-        eprintln!("hint: {hint}");
+        say(format!("hint: {hint}"));
+    }
+    for line in failure.iter().flat_map(|f| &f.list) {
+        say(format!("      {line}"));
     }
     let refused = || {
         let denied = |cause: &(dyn std::error::Error + 'static)| {
@@ -69,4 +86,41 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
         if error.chain().any(denied) { Kind::NotPermitted } else { Kind::Failed }
     };
     failure.map_or_else(refused, |f| f.kind).exit_code()
+}
+
+/// What the command line says; what it says wrong, and help, is printed here.
+pub(crate) fn parse_arguments() -> Result<Arguments, ExitCode> {
+    let error = match Arguments::try_parse() {
+        Ok(arguments) => return Ok(arguments),
+        Err(error) => error,
+    };
+    // clap repeats words of the command line, such as the name of a file that begins with `--`, among lines and colours of its own.
+    let words: Vec<String> = std::env::args_os().map(|word| screen::printable(&word.to_string_lossy())).collect();
+    let is_plain = std::env::args_os().zip(&words).all(|(word, shown)| word == shown.as_str());
+    let error = if is_plain { Some(error) } else { Arguments::try_parse_from(words).err() };
+    let Some(error) = error else {
+        say("longpole: the command line holds characters that are no text");
+        return Err(ExitCode::from(Kind::Usage.exit_code()));
+    };
+    let style = if error.use_stderr() { Style::stderr(Color::Auto) } else { Style::stdout(Color::Auto) };
+    let rendered = if style.has_colour() { error.render().ansi().to_string() } else { error.render().to_string() };
+    let screen = Screen::of_usage(&rendered);
+    if error.use_stderr() {
+        screen::say_all(&screen);
+    } else if let Err(error) = screen::print(&screen) {
+        return Err(ExitCode::from(report(&error)));
+    }
+    Err(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Kind::Usage.exit_code())))
+}
+
+/// Prints a panic, which is a bug of ours, as every other text: its message may hold a name.
+pub(crate) fn print_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        say(format!("longpole: thread {} {}", thread.name().unwrap_or("without a name"), panic));
+        let backtrace = std::backtrace::Backtrace::capture();
+        if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+            screen::say_all(&backtrace.to_string().lines().collect());
+        }
+    }));
 }

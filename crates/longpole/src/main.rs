@@ -7,14 +7,13 @@ mod commands;
 mod env_vars;
 mod failure;
 mod own_traces;
+mod screen;
 mod terminal;
 mod units;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::args::{Arguments, Command};
+use crate::args::Command;
 use crate::commands::recording::Setting;
 
 /// Decoding and sealing allocate many small things; the system's allocator is half as fast at that.
@@ -22,7 +21,11 @@ use crate::commands::recording::Setting;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    failure::print_panics();
+    let arguments = match failure::parse_arguments() {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
     let setting = Setting::new(&arguments);
     match &arguments.command {
         // These end as their command ended, so they have exit codes of their own.

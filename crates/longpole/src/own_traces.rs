@@ -14,6 +14,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::TracingLevel;
+use crate::screen::LogLines;
 
 /// How long the collector is waited for at the end.
 const END_MAX: Duration = Duration::from_secs(2);
@@ -27,7 +28,7 @@ pub(crate) fn begin(level: Option<TracingLevel>) {
         _ => std::env::var(name).ok(),
     });
     // A step is one line, when it is over, with how long it took.
-    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_span_events(FmtSpan::CLOSE);
+    let logs = tracing_subscriber::fmt::layer().with_writer(|| LogLines).with_ansi(false).with_span_events(FmtSpan::CLOSE);
     let filter = EnvFilter::builder().parse_lossy(directives);
     // Nobody else installs one in this program.
     let _ = tracing_subscriber::registry().with(filter).with(spans).with(logs).try_init();

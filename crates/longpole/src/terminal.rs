@@ -1,9 +1,9 @@
-//! Numbers and words for people: durations, counts, widths, colour. Every text view goes through here.
-
-use std::io::IsTerminal;
+//! Numbers and words for people: durations, counts, widths, colour. Every text view is written with these; [`crate::screen`] shows it.
 
 use crate::args::Color;
 use crate::env_vars;
+use crate::screen::{self, Look, painted};
+pub(crate) use crate::screen::{printable, width};
 
 /// Widest line of any text view; narrower terminals fold it, wider ones are not filled, so that output is the same everywhere.
 pub(crate) const WIDTH: usize = 100;
@@ -22,12 +22,12 @@ pub(crate) struct Style {
 impl Style {
     /// For standard output.
     pub(crate) fn stdout(color: Color) -> Self {
-        Style { colour: wanted(color, std::io::stdout().is_terminal()) }
+        Style { colour: wanted(color, screen::stdout_is_terminal()) }
     }
 
     /// For standard error.
     pub(crate) fn stderr(color: Color) -> Self {
-        Style { colour: wanted(color, std::io::stderr().is_terminal()) }
+        Style { colour: wanted(color, screen::stderr_is_terminal()) }
     }
 
     /// Without colour: files.
@@ -35,24 +35,28 @@ impl Style {
         Style { colour: false }
     }
 
-    fn paint(self, code: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    pub(crate) fn has_colour(self) -> bool {
+        self.colour
+    }
+
+    fn paint(self, look: Look, text: &str) -> String {
+        if self.colour { painted(look, text) } else { text.to_owned() }
     }
 
     pub(crate) fn strong(self, text: &str) -> String {
-        self.paint("1", text)
+        self.paint(Look::Strong, text)
     }
 
     pub(crate) fn faint(self, text: &str) -> String {
-        self.paint("2", text)
+        self.paint(Look::Faint, text)
     }
 
     pub(crate) fn handle(self, text: &str) -> String {
-        self.paint("36", text)
+        self.paint(Look::Handle, text)
     }
 
     pub(crate) fn warning(self, text: &str) -> String {
-        self.paint("33", text)
+        self.paint(Look::Warning, text)
     }
 }
 
@@ -188,23 +192,8 @@ pub(crate) fn pad(text: &str, width: usize) -> String {
 
 /// Filled with spaces on the left; numbers are never cut.
 pub(crate) fn right(text: &str, width: usize) -> String {
-    let missing = width.saturating_sub(text.chars().count());
+    let missing = width.saturating_sub(screen::width(text));
     " ".repeat(missing) + text
-}
-
-/// Names come from other programs: what would move the cursor or change the terminal is spelled out, not sent.
-pub(crate) fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            c if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// The first line of a text that says something, with a mark where there are more: `python3 -c 'import os …`.
@@ -222,8 +211,8 @@ pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let last = lines.len() - 1;
-        let used = lines[last].chars().count();
-        if used > 0 && used + 1 + word.chars().count() > width {
+        let used = screen::width(&lines[last]);
+        if used > 0 && used + 1 + screen::width(word) > width {
             lines.push(fit(word, width));
         } else {
             if used > 0 {

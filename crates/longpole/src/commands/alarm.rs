@@ -16,7 +16,7 @@ pub(super) struct Alarm(Arc<AtomicBool>);
 impl Alarm {
     pub(super) fn raise(&self, error: &str) {
         if !self.0.swap(true, Ordering::Relaxed) {
-            say(&format!("longpole: failed to {error}; the command goes on, and what cannot be written is counted\n"));
+            say(format!("longpole: failed to {error}; the command goes on, and what cannot be written is counted"));
         }
     }
 

@@ -56,10 +56,10 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
         None => "until Ctrl-C".to_owned(),
     };
     let thread = if pid == asked { String::new() } else { format!(" (of which {asked} is a thread)") };
-    say(&format!("longpole: recording process {pid}{thread} and what it starts, {until}\n"));
+    say(format!("longpole: recording process {pid}{thread} and what it starts, {until}"));
     if let Some(refused) = refused {
         let reason = refused.to_words();
-        say(&format!("longpole: there will be no samples, only what /proc tells: {reason}\n"));
+        say(format!("longpole: there will be no samples, only what /proc tells: {reason}"));
         observe(Observation::Loss(Loss::new(LossKind::ProfilingRefused, 1, reason)))?;
     }
     attach::wait_for_end(pid, arguments.duration.map(Duration::from_secs_f64));

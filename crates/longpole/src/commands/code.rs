@@ -10,7 +10,8 @@ use super::recording::{Setting, chosen, in_order, is_handle, load, own_name, pri
 use super::span::{none_chosen, waits_section};
 use crate::args::{Format, FrameArguments, ThreadsArguments, TopArguments};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, cut, duration, fit, fold, function_words, pad, percent, right};
+use crate::screen::Screen;
+use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, cut, duration, fit, fold, function_words, pad, percent, right, width};
 
 /// Spans listed for a function.
 const SPANS_SHOWN: usize = 20;
@@ -48,9 +49,9 @@ pub(crate) fn top(setting: &Setting, arguments: &TopArguments) -> Result<()> {
 
 /// Of what has no sample.
 pub(super) const NO_SAMPLE: &str =
-    "No sample of a CPU fell into it: it waited (--off-cpu), it was shorter than the sampling period, or its process was not sampled.\n";
+    "No sample of a CPU fell into it: it waited (--off-cpu), it was shorter than the sampling period, or its process was not sampled.";
 
-fn top_text(view: &view::TopView, style: Style) -> String {
+fn top_text(view: &view::TopView, style: Style) -> Screen {
     let what = [&view.span, &view.name, &view.trace_id].into_iter().flatten().next();
     let what = what.map_or_else(String::new, |what| format!("{}  ", fit(what, 60)));
     let (counted_words, of) = match view.time {
@@ -59,20 +60,22 @@ fn top_text(view: &view::TopView, style: Style) -> String {
         _ => (counted(view.samples, "sample", "samples"), "of time on CPUs"),
     };
     let all = format!("{} {of}, all threads together", duration(view.weight_nanos));
-    let mut out = format!("{}{counted_words}  {}  {}\n", style.handle(&what), style.faint(&all), style.faint(&view.recording));
+    let mut out = Screen::of(format!("{}{counted_words}  {}  {}", style.handle(&what), style.faint(&all), style.faint(&view.recording)));
     if view.functions.is_empty() {
-        out.push_str(if view.time == "off_cpu" { "No wait of 5 ms or longer was seen in it, idle workers left out.\n" } else { NO_SAMPLE });
-        return out + &left_out(view, style);
+        out.line(if view.time == "off_cpu" { "No wait of 5 ms or longer was seen in it, idle workers left out." } else { NO_SAMPLE });
+        out.extend(left_out(view, style));
+        return out;
     }
-    function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| out.push_str(&format!("{row}\n")));
+    function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| out.line(row));
     if view.truncated > 0 {
-        out.push_str(&style.faint(&format!("… {} more (--limit 0)\n", count(view.truncated as u64))));
+        out.line(style.faint(&format!("… {} more (--limit 0)", count(view.truncated as u64))));
     }
     if view.hidden > 0 {
         let hidden = counted(view.hidden as u64, "function", "functions");
-        out.push_str(&style.faint(&format!("… {hidden} that only start threads, call others or interpret (--all-functions)\n")));
+        out.line(style.faint(&format!("… {hidden} that only start threads, call others or interpret (--all-functions)")));
     }
-    out + &left_out(view, style)
+    out.extend(left_out(view, style));
+    out
 }
 
 /// Functions as rows of a table, with its head; shares are of `weight_nanos`.
@@ -81,7 +84,7 @@ pub(super) fn function_rows(functions: &[view::TopFrameView], weight_nanos: i64,
     let head = style.faint(&format!("{}  {}  {}  function", right("self", 9), right("share", 5), right("total", 9)));
     let row = |function: &view::TopFrameView| {
         let place = place(&function.file, function.line);
-        let room = WIDTH.saturating_sub(30 + function.handle.len() + place.chars().count()).max(20);
+        let room = WIDTH.saturating_sub(30 + function.handle.len() + width(&place)).max(20);
         format!(
             "{}  {}  {}  {} {}{}",
             right(&unit.show(function.self_nanos), 9),
@@ -96,14 +99,13 @@ pub(super) fn function_rows(functions: &[view::TopFrameView], weight_nanos: i64,
 }
 
 /// What of the whole run's waits is not shown, and how to see it.
-fn left_out(view: &view::TopView, style: Style) -> String {
-    if view.left_out_waits == 0 {
-        return String::new();
-    }
-    style.faint(&format!(
-        "… {} of idle workers and of threads that work for no span (--all-threads)\n",
-        counted(view.left_out_waits, "wait", "waits")
-    ))
+fn left_out(view: &view::TopView, style: Style) -> Option<String> {
+    (view.left_out_waits > 0).then(|| {
+        style.faint(&format!(
+            "… {} of idle workers and of threads that work for no span (--all-threads)",
+            counted(view.left_out_waits, "wait", "waits")
+        ))
+    })
 }
 
 fn place(file: &str, line: u32) -> String {
@@ -169,7 +171,7 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
             list.push(format!("… {} more", found.len() - CANDIDATES_SHOWN));
         }
         let failure = Failure::new(Kind::NotFound, what.to_owned());
-        Err(failure.hint(format!("say which by its handle:\n      {}", list.join("\n      "))).into())
+        Err(failure.hint("say which by its handle:").list(list).into())
     };
     let is_called = |index: usize| at.is_some() || Functions::is_called(&list[index].function, text);
     match &found[..] {
@@ -186,16 +188,16 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
 }
 
 /// Prints the source of a function, line by line.
-fn source_text(view: &view::SourceView, style: Style) -> String {
-    let mut out = format!("{}  {}  {}\n", style.handle(&view.handle), style.strong(&fit(&view.function, 70)), style.faint(&view.recording));
+fn source_text(view: &view::SourceView, style: Style) -> Screen {
+    let function = fit(&view.function, 70);
+    let mut out = Screen::of(format!("{}  {}  {}", style.handle(&view.handle), style.strong(&function), style.faint(&view.recording)));
     let path = view.path.as_deref().unwrap_or(&view.file);
     if !path.is_empty() {
-        out.push_str(&style.faint(&format!("{path}\n")));
+        out.line(style.faint(path));
     }
     if let Some(detail) = &view.detail {
         let is_wrong = view.state != "read";
-        out.push_str(&if is_wrong { style.warning(detail) } else { style.faint(detail) });
-        out.push('\n');
+        out.line(if is_wrong { style.warning(detail) } else { style.faint(detail) });
     }
     if view.lines.is_empty() {
         return out;
@@ -203,53 +205,53 @@ fn source_text(view: &view::SourceView, style: Style) -> String {
     let unit = TimeUnit::of(view.lines.iter().map(|line| line.total_nanos.max(line.waited_nanos)).max().unwrap_or_default());
     let has_waits = view.lines.iter().any(|line| line.waited_nanos > 0);
     let waited = |text: String| if has_waits { format!("  {}", right(&text, 9)) } else { String::new() };
-    out.push_str(&style.faint(&format!("\n{}  {}{}\n", right("self", 9), right("total", 9), waited("waited".to_owned()))));
+    out.line("");
+    out.line(style.faint(&format!("{}  {}{}", right("self", 9), right("total", 9), waited("waited".to_owned()))));
     let show = |nanos: i64| if nanos > 0 { unit.show(nanos) } else { String::new() };
     let number_width = view.lines.iter().map(|line| line.line.to_string().len()).max().unwrap_or(1);
     let mut before = None;
     for line in &view.lines {
         if before.is_some_and(|before: u32| before + 1 < line.line) {
-            out.push_str(&style.faint("        ⋮\n"));
+            out.line(style.faint("        ⋮"));
         }
         before = Some(line.line);
         let numbers =
             format!("{}  {}{}", right(&show(line.self_nanos), 9), right(&show(line.total_nanos), 9), waited(show(line.waited_nanos)));
         let text = line.text.as_deref().unwrap_or_default().replace('\t', "    ");
         let number = right(&line.line.to_string(), number_width);
-        let room = WIDTH.saturating_sub(numbers.chars().count() + number_width + 4).max(20);
+        let room = WIDTH.saturating_sub(width(&numbers) + number_width + 4).max(20);
         let row = format!("{numbers}  {}  {}", style.faint(&number), cut(&text, room));
-        out.push_str(row.trim_end());
-        out.push('\n');
+        out.line(row.trim_end());
     }
     if view.truncated > 0 {
-        out.push_str(&style.faint(&format!("… {} more with less time\n", counted(view.truncated as u64, "line", "lines"))));
+        out.line(style.faint(&format!("… {} more with less time", counted(view.truncated as u64, "line", "lines"))));
     }
     let on_lines: i64 = view.lines.iter().map(|line| line.self_nanos).sum();
     let on_none = view.self_nanos.saturating_sub(on_lines);
     if view.truncated == 0 && on_none.saturating_mul(100) > view.self_nanos {
-        out.push_str(&style.faint(&format!("{}  of its own are on no line that is known\n", right(&unit.show(on_none), 9))));
+        out.line(style.faint(&format!("{}  of its own are on no line that is known", right(&unit.show(on_none), 9))));
     }
     let (what, limit) = if has_waits { ("total and waited", "; of waits below 5 ms few are seen") } else { ("total", "") };
-    out.push_str(&style.faint(&format!("self: time on CPUs on the line itself; {what}: with what it calls from there{limit}\n")));
+    out.line(style.faint(&format!("self: time on CPUs on the line itself; {what}: with what it calls from there{limit}")));
     out
 }
 
-fn frame_text(view: &view::FrameView, style: Style) -> String {
+fn frame_text(view: &view::FrameView, style: Style) -> Screen {
     let unit = TimeUnit::of(view.total_nanos);
-    let mut out = format!(
-        "{}  {}  {}\n",
+    let mut out = Screen::of(format!(
+        "{}  {}  {}",
         style.handle(&view.handle),
         style.strong(&function_words(&view.function, view.runtime)),
         style.faint(&view.recording)
-    );
+    ));
     if !view.file.is_empty() {
-        out.push_str(&style.faint(&format!("{}{}\n", view.file, lines_words(view))));
+        out.line(style.faint(&format!("{}{}", view.file, lines_words(view))));
     }
     if view.samples == 0 && view.waits > 0 {
-        out.push_str("no sample of a CPU fell into it: it only waited\n");
+        out.line("no sample of a CPU fell into it: it only waited");
     } else {
-        out.push_str(&format!(
-            "{} on a CPU in it and what it calls, {} in itself, {}\n",
+        out.line(format!(
+            "{} on a CPU in it and what it calls, {} in itself, {}",
             unit.show(view.total_nanos),
             unit.show(view.self_nanos),
             counted(view.samples, "sample", "samples")
@@ -257,26 +259,27 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
     }
     if view.waits > 0 {
         let waited = duration(view.waited_nanos);
-        out.push_str(&format!("{waited} blocked in it and what it calls, {}\n", counted(view.waits, "wait", "waits")));
+        out.line(format!("{waited} blocked in it and what it calls, {}", counted(view.waits, "wait", "waits")));
     }
-    out.push('\n');
-    waits_section(&view.waited_for, style).iter().for_each(|line| out.push_str(&format!("{line}\n")));
+    out.line("");
+    out.extend(waits_section(&view.waited_for, style));
     if view.spans.is_empty() {
-        return out + &unlinked(view);
+        out.append(&unlinked(view));
+        return out;
     }
     if view.operations.iter().any(|operation| operation.spans > 1) {
-        out.push_str(&style.strong("OPERATIONS IT RAN IN\n"));
+        out.line(style.strong("OPERATIONS IT RAN IN"));
         let unit = TimeUnit::of(view.operations.iter().map(|it| it.total_nanos).max().unwrap_or_default());
-        out.push_str(&style.faint(&format!(
-            "{}  {}  {}  {}  operation\n",
+        out.line(style.faint(&format!(
+            "{}  {}  {}  {}  operation",
             right("on-CPU", 9),
             right("share", 5),
             right("of its CPU", 10),
             right("spans", 6)
         )));
         for operation in view.operations.iter().take(SPANS_SHOWN) {
-            out.push_str(&format!(
-                "{}  {}  {}  {}  {}  {}\n",
+            out.line(format!(
+                "{}  {}  {}  {}  {}  {}",
                 right(&unit.show(operation.total_nanos), 9),
                 right(&percent(operation.total_nanos, view.total_nanos), 5),
                 right(&format!("{:.0}%", operation.share * 100.0), 10),
@@ -287,18 +290,18 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
         }
         let more = view.operations.len().saturating_sub(SPANS_SHOWN);
         if more > 0 {
-            out.push_str(&style.faint(&format!("… {more} more (--format json)\n")));
+            out.line(style.faint(&format!("… {more} more (--format json)")));
         }
-        out.push('\n');
+        out.line("");
     }
-    out.push_str(&style.strong("SPANS IT RAN IN\n"));
+    out.line(style.strong("SPANS IT RAN IN"));
     let unit = TimeUnit::of(view.spans.iter().map(|span| span.total_nanos.max(span.waited_nanos)).max().unwrap_or_default());
     let has_waits = view.waited_nanos > 0;
     let waited = |text: &str| if has_waits { format!("  {}", right(text, 9)) } else { String::new() };
-    out.push_str(&style.faint(&format!("{}{}  of its CPU  span\n", right("on-CPU", 9), waited("blocked"))));
+    out.line(style.faint(&format!("{}{}  of its CPU  span", right("on-CPU", 9), waited("blocked"))));
     for span in view.spans.iter().take(SPANS_SHOWN) {
-        out.push_str(&format!(
-            "{}{}  {}  {} {}  {}\n",
+        out.line(format!(
+            "{}{}  {}  {} {}  {}",
             right(&unit.show(span.total_nanos), 9),
             waited(&unit.show(span.waited_nanos)),
             right(&format!("{:.0}%", span.share * 100.0), 10),
@@ -307,12 +310,13 @@ fn frame_text(view: &view::FrameView, style: Style) -> String {
             style.faint(&fit(&span.service, 20))
         ));
     }
-    out.push_str(&style.faint("of its CPU: the share of the function in what the span itself, without child spans, ran\n"));
+    out.line(style.faint("of its CPU: the share of the function in what the span itself, without child spans, ran"));
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated.spans;
     if more > 0 {
-        out.push_str(&style.faint(&format!("… {more} more (--format json)\n")));
+        out.line(style.faint(&format!("… {more} more (--format json)")));
     }
-    out + &unlinked(view)
+    out.append(&unlinked(view));
+    out
 }
 
 /// `:12 (80%), :14 (20%)`: where it is when it is on a CPU or waits.
@@ -327,17 +331,17 @@ fn lines_words(view: &view::FrameView) -> String {
 }
 
 /// What of a function belongs to no span, or nobody can say to which.
-fn unlinked(view: &view::FrameView) -> String {
-    let mut out = String::new();
+fn unlinked(view: &view::FrameView) -> Screen {
+    let mut out = Screen::default();
     if view.unlinked_samples > 0 {
         let ambiguous = match view.ambiguous_samples {
             0 => String::new(),
             some => format!(", of which {} could belong to several", count(some)),
         };
-        out.push_str(&format!("{} of it belong to no span{ambiguous}\n", counted(view.unlinked_samples, "sample", "samples")));
+        out.line(format!("{} of it belong to no span{ambiguous}", counted(view.unlinked_samples, "sample", "samples")));
     }
     if view.unlinked_waited_nanos > 0 {
-        out.push_str(&format!("{} of its blocked time belong to no span\n", duration(view.unlinked_waited_nanos)));
+        out.line(format!("{} of its blocked time belong to no span", duration(view.unlinked_waited_nanos)));
     }
     out
 }
@@ -367,18 +371,18 @@ fn waited_for(thread: &view::ThreadView, other: &view::WaitedForView, unit: Time
     }
 }
 
-fn threads_text(view: &view::ThreadsView, limit: usize, style: Style) -> String {
+fn threads_text(view: &view::ThreadsView, limit: usize, style: Style) -> Screen {
     if view.threads.is_empty() {
-        return format!("{} has no threads: they come with the profile\n", view.recording);
+        return Screen::of(format!("{} has no threads: they come with the profile", view.recording));
     }
-    let mut out = thread_rows(&view.threads, limit, true, style).join("\n") + "\n";
+    let mut out: Screen = thread_rows(&view.threads, limit, true, style).into_iter().collect();
     let unit = TimeUnit::of(view.threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
     let hidden: Vec<_> = view.threads.iter().filter(|thread| limit != 0 && thread.rank >= limit).collect();
     if !hidden.is_empty() {
         let on_cpu = unit.show(hidden.iter().map(|thread| thread.on_cpu_nanos).sum());
         let in_poles = hidden.iter().filter(|thread| thread.pole.is_some()).count();
         let poles = if in_poles > 0 { format!("{in_poles} of them in long poles") } else { "none of them in a long pole".to_owned() };
-        out.push_str(&style.faint(&format!("… {} more, together {on_cpu} on-CPU, {poles} (--limit 0)\n", count(hidden.len() as u64))));
+        out.line(style.faint(&format!("… {} more, together {on_cpu} on-CPU, {poles} (--limit 0)", count(hidden.len() as u64))));
     }
     out
 }

@@ -5,7 +5,8 @@ use longpole_server::view::diff::{DiffView, DiffedView, OperationDiffView, State
 
 use super::recording::{Setting, load, print, print_json};
 use crate::args::{DiffArguments, Format};
-use crate::terminal::{Style, TimeUnit, WIDTH, duration, fit, pad, right};
+use crate::screen::Screen;
+use crate::terminal::{self, Style, TimeUnit, WIDTH, duration, fit, pad, right};
 
 /// States of an operation that are said; `--format json` has all that matter.
 const STATES_SHOWN: usize = 2;
@@ -27,7 +28,7 @@ pub(crate) fn diff(setting: &Setting, arguments: &DiffArguments) -> Result<()> {
     }
 }
 
-fn text(view: &DiffView, style: Style) -> String {
+fn text(view: &DiffView, style: Style) -> Screen {
     let mut out = Vec::new();
     let unit = TimeUnit::of(view.a.wall_nanos.max(view.b.wall_nanos));
     out.push(format!(
@@ -61,7 +62,7 @@ fn text(view: &DiffView, style: Style) -> String {
     }
     out.push(style.faint("Δ is time of the critical path; all of them sum to the difference of the runs"));
     out.push(style.faint("two runs of one command differ too: record it twice to see by how much"));
-    out.join("\n") + "\n"
+    out.into_iter().collect()
 }
 
 fn rows(out: &mut Vec<String>, view: &DiffView, style: Style) {
@@ -75,8 +76,8 @@ fn rows(out: &mut Vec<String>, view: &DiffView, style: Style) {
         .collect();
     let heads = ["Δ on path", "before", "after"];
     let width = |column: usize| {
-        let widest = cells.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-        widest.max(heads[column].chars().count())
+        let widest = cells.iter().map(|row| terminal::width(&row[column])).max().unwrap_or_default();
+        widest.max(terminal::width(heads[column]))
     };
     let widths = [width(0), width(1), width(2)];
     let fixed = widths.iter().map(|width| width + 2).sum::<usize>() + 2 * BAR_WIDTH + 1 + 2;

@@ -19,7 +19,8 @@ use serde::Serialize;
 use super::doctor_program;
 use super::recording::{Setting, print, print_json};
 use crate::args::{DoctorArguments, Format};
-use crate::terminal::{Style, counted, duration, pad, printable};
+use crate::screen::Screen;
+use crate::terminal::{Style, counted, duration, pad};
 
 /// Width of the names.
 const NAME_WIDTH: usize = 10;
@@ -71,13 +72,13 @@ pub(crate) fn doctor(setting: &Setting, arguments: &DoctorArguments) -> Result<(
     }
 }
 
-fn text(view: &DoctorView, style: Style) -> String {
-    let mut out = String::new();
+fn text(view: &DoctorView, style: Style) -> Screen {
+    let mut out = Screen::default();
     for check in &view.checks {
         let state = if check.state == "ok" { style.faint(&pad(check.state, 4)) } else { style.warning(&pad(check.state, 4)) };
-        out.push_str(&format!("{state}  {}  {}\n", pad(check.name, NAME_WIDTH), printable(&check.text)));
+        out.line(format!("{state}  {}  {}", pad(check.name, NAME_WIDTH), check.text));
         if let Some(remedy) = &check.remedy {
-            out.push_str(&format!("{}→ {}\n", " ".repeat(4 + 2 + NAME_WIDTH + 2), printable(remedy)));
+            out.line(format!("{}→ {}", " ".repeat(4 + 2 + NAME_WIDTH + 2), remedy));
         }
     }
     out

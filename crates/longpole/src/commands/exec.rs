@@ -42,7 +42,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     let wanted = target(&environment).and_then(|target| match OpenSpan::begin() {
         Ok(span) => Some((target, span)),
         Err(error) => {
-            say(&format!("longpole: there will be no span: {error:#}\n"));
+            say(format!("longpole: there will be no span: {error:#}"));
             None
         }
     });
@@ -64,7 +64,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     if let Some((target, span)) = wanted.filter(|(_, span)| span.context.flags & FLAG_SAMPLED != 0) {
         let span = span.end(arguments, ended.as_ref().map_err(ToString::to_string).copied(), pid);
         if let Err(error) = forward::send_once(target, &[span], SEND_MAX) {
-            say(&format!("longpole: the span was not sent: {error}\n"));
+            say(format!("longpole: the span was not sent: {error}"));
         }
     }
     match ended {

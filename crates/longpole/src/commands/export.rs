@@ -1,7 +1,7 @@
 //! `export`, `convert` and Pulumi's `convert-trace`: spans and code as a file for another tool.
 
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use super::run::say;
 use super::span::not_found;
 use crate::args::{CodeArguments, ConvertArguments, ConvertTraceArguments, ExportArguments, ExportFormat, OutputArguments, ProfileOf};
 use crate::failure::{Failure, Kind};
+use crate::screen::{self, Content};
 use crate::terminal::count;
 
 /// Spans in a request of `convert-trace --otel`: what batch processors send. gRPC servers refuse what is larger than 4 MiB.
@@ -87,7 +88,7 @@ pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
     for spans in recording.spans.chunks(SPANS_PER_REQUEST) {
         forward::send_once(target.clone(), spans, SEND_MAX).context("failed to send the spans")?;
     }
-    say(&format!("longpole: {} spans sent\n", count(recording.spans.len() as u64)));
+    say(format!("longpole: {} spans sent", count(recording.spans.len() as u64)));
     Ok(())
 }
 
@@ -149,7 +150,7 @@ fn write(name: &str, report: &Report, format: ExportFormat, output: &OutputArgum
         return Err(failure.hint("--to pprof --of spans has the wall time of spans").into());
     }
     if is_profile && of_spans && output.of.is_none() {
-        say(&format!("longpole: there is no code in {name}, so the profile is of the wall time of its spans\n"));
+        say(format!("longpole: there is no code in {name}, so the profile is of the wall time of its spans"));
     }
     let format_out = match format {
         ExportFormat::OtlpJson => export::Format::OtlpJson,
@@ -168,8 +169,8 @@ fn write(name: &str, report: &Report, format: ExportFormat, output: &OutputArgum
         ExportFormat::Lpole => return Ok(()),
     };
     if !holds_code && report.recording().spans.is_empty() && !report.recording().samples.is_empty() {
-        say(&format!(
-            "longpole: there is no span in {name}, so the file holds none; its code: --to pprof, firefox, speedscope, folded or chrome\n"
+        say(format!(
+            "longpole: there is no span in {name}, so the file holds none; its code: --to pprof, firefox, speedscope, folded or chrome"
         ));
     }
     write_to(report, format_out, &selection, output.output.as_deref())
@@ -196,32 +197,39 @@ fn selection(name: &str, report: &Report, code: &CodeArguments, format: ExportFo
 
 /// Writes a file, gzipped if its name says so, and says what is not in it.
 pub(super) fn write_to(report: &Report, format: export::Format, selection: &Selection, output: Option<&Path>) -> Result<()> {
-    use export::Format::{AppDash, OtlpProtobuf, Pprof, PprofOfSpans};
+    use export::Format::{AppDash, Folded, FoldedOfSpans, OtlpProtobuf, Pprof, PprofOfSpans};
     let is_gzip = matches!(format, Pprof | PprofOfSpans { .. });
     let gzips = !is_gzip && output.is_some_and(|path| path.to_string_lossy().ends_with(GZIPPED));
-    let is_binary = is_gzip || matches!(format, OtlpProtobuf | AppDash);
+    let content = match format {
+        _ if is_gzip || gzips => Content::Binary,
+        OtlpProtobuf | AppDash => Content::Binary,
+        Folded | FoldedOfSpans { .. } => Content::Text,
+        _ => Content::Json,
+    };
     let write = if gzips { export::write_gzipped } else { export::write };
-    say_losses(&to_output(output, is_binary, |out| Ok(write(report, format, selection, out)?))?);
+    say_losses(&to_output(output, content, |out| Ok(write(report, format, selection, out)?))?);
     Ok(())
 }
 
 fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
     let stored = store.recording(resolve(store, recording)?)?;
-    to_output(output, true, |out| Ok(stored.pack(out)?))
+    to_output(output, Content::Binary, |out| Ok(stored.pack(out)?))
 }
 
 /// Gives `fill` a place to write to: a file that takes its name only when it is whole, or standard output.
-pub(super) fn to_output<T>(output: Option<&Path>, is_binary: bool, fill: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+pub(super) fn to_output<T>(output: Option<&Path>, content: Content, fill: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    let refused = || Failure::new(Kind::Usage, "this format is not for a terminal").hint("-o FILE, or > FILE");
     let Some(path) = output else {
-        if is_binary && std::io::stdout().is_terminal() {
-            return Err(Failure::new(Kind::Usage, "this format is not for a terminal").hint("-o FILE, or > FILE").into());
-        }
-        return fill(&mut BufWriter::new(std::io::stdout().lock())).context("failed to write to standard output");
+        let mut out = BufWriter::new(screen::stdout_for(content).ok_or_else(refused)?);
+        let filled = fill(&mut out).and_then(|value| Ok(out.flush().map(|()| value)?));
+        return filled.context("failed to write to standard output");
     };
     let fail = || format!("failed to write {}", path.display());
     // A device or a pipe is written as it is; a file of this name is replaced at once, so that nobody reads half of it.
     if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
-        return fill(&mut BufWriter::new(File::create(path).with_context(fail)?)).with_context(fail);
+        let device = File::create(path).with_context(fail)?;
+        let mut out = BufWriter::new(screen::device_for(content, device).ok_or_else(refused)?);
+        return fill(&mut out).and_then(|value| Ok(out.flush().map(|()| value)?)).with_context(fail);
     }
     let mut partial = path.as_os_str().to_owned();
     partial.push(format!(".{}.partial", std::process::id()));
@@ -242,6 +250,6 @@ pub(super) fn to_output<T>(output: Option<&Path>, is_binary: bool, fill: impl Fn
 /// What is not in the file, on standard error.
 fn say_losses(losses: &[Loss]) {
     for loss in losses {
-        say(&format!("longpole: not in the file: {} × {}\n", count(loss.count), loss.detail));
+        say(format!("longpole: not in the file: {} × {}", count(loss.count), loss.detail));
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use longpole_server::export::Selection;
 use longpole_server::view;
 
@@ -14,6 +14,7 @@ use super::recording::{Setting, chosen, load, own_name, print, print_json};
 use super::span::{none_chosen, same_name_line};
 use crate::args::{FlameArguments, FlameFormat};
 use crate::failure::{Failure, Kind};
+use crate::screen::{self, Content, Screen};
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, fit, function_words, right};
 
 /// Smallest share of a box in text, in percent.
@@ -43,9 +44,10 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
         None => view::FlameView::of_run(&name, &report, time, arguments.time.all_threads),
         Some(chosen) => view::FlameView::of_spans(&name, &report, chosen, time).ok_or_else(|| none_chosen(&name, chosen))?,
     };
+    let content = if format == FlameFormat::Json { Content::Json } else { Content::Text };
     let written = match (format, output) {
         (FlameFormat::Json, None) => return print_json(&view),
-        (FlameFormat::Json, Some(_)) => serde_json::to_string_pretty(&view).context("failed to write JSON")?,
+        (FlameFormat::Json, Some(_)) => screen::json(&view)?,
         (FlameFormat::Svg, _) => flame_svg::svg(&view, arguments.min),
         (_, output) => {
             let style = if output.is_none() { setting.style() } else { Style::plain() };
@@ -53,13 +55,20 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
             // Where nobody knows whose a wait is, all of them say more than none.
             let of_nobody = chosen.is_none() && view.time == "off_cpu" && view.samples == 0 && view.left_out_waits > 0;
             let of_all = of_nobody.then(|| view::FlameView::of_run(&name, &report, time, true));
-            let remark = style.faint("Of all threads: which of them did the work of the program nobody knows.\n");
-            of_all.map_or_else(|| text(&view, min, style), |all| remark + &text(&all, min, style))
+            let mut screen = Screen::default();
+            if of_all.is_some() {
+                screen.line(style.faint("Of all threads: which of them did the work of the program nobody knows."));
+            }
+            screen.append(&text(of_all.as_ref().unwrap_or(&view), min, style));
+            if output.is_none() {
+                return print(&screen);
+            }
+            screen.as_str().to_owned()
         }
     };
     match output {
-        None => print(&written),
-        Some(_) => export::to_output(output, false, |out| Ok(out.write_all(written.as_bytes())?)),
+        None => screen::print_file(content, &written),
+        Some(_) => export::to_output(output, content, |out| Ok(out.write_all(written.as_bytes())?)),
     }
 }
 
@@ -73,7 +82,7 @@ fn by_name(output: Option<&Path>) -> FlameFormat {
     }
 }
 
-fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
+fn text(view: &view::FlameView, min_percent: f64, style: Style) -> Screen {
     let nodes = &view.nodes;
     let off_cpu = view.time == "off_cpu";
     let samples = match view.time {
@@ -81,36 +90,36 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
         "wall" => counted(view.samples, "sample or wait", "samples and waits"),
         _ => counted(view.samples, "sample", "samples"),
     };
-    let mut out = format!("{}  {samples}  {}", style.strong(&view.title), style.faint(&view.recording));
+    let mut head = format!("{}  {samples}  {}", style.strong(&view.title), style.faint(&view.recording));
     let links = &view.links;
     let is_of_spans = view.span.is_some() || view.name.is_some() || view.trace_id.is_some();
     if is_of_spans && links.inferred > 0 {
-        out.push_str(&format!("  ({} exact, {} inferred)", count(links.record + links.journal + links.label), count(links.inferred)));
+        head.push_str(&format!("  ({} exact, {} inferred)", count(links.record + links.journal + links.label), count(links.inferred)));
     }
     if view.few_samples {
-        out.push_str(&style.warning("  fewer than 20: a hint, not a measurement"));
+        head.push_str(&style.warning("  fewer than 20: a hint, not a measurement"));
     }
-    out.push('\n');
+    let mut out = Screen::of(head);
     if let Some(line) = view.same_name.as_ref().map(|all| same_name_line(&view.recording, all)) {
-        out.push_str(&format!("{line}\n"));
+        out.line(line);
     }
     if view.samples == 0 && off_cpu {
-        out.push_str("No wait of 5 ms or longer was seen in it, idle workers left out.\n");
-        out.push_str(&left_out(view, style));
+        out.line("No wait of 5 ms or longer was seen in it, idle workers left out.");
+        out.extend(left_out(view, style));
         if is_of_spans {
             let all = format!("{} flame {} --off-cpu --all-threads", own_name(), view.recording);
-            out.push_str(&style.faint(&format!("Waits of threads of which nobody knows what they work for: {all}\n")));
+            out.line(style.faint(&format!("Waits of threads of which nobody knows what they work for: {all}")));
         }
         return out;
     }
     if view.samples == 0 {
-        out.push_str(NO_SAMPLE);
+        out.line(NO_SAMPLE);
         return out;
     }
     let whole = view.weight_nanos.max(1);
     let unit = TimeUnit::of(whole);
     let bar_head = " ".repeat(BAR_WIDTH);
-    out.push_str(&style.faint(&format!("{}  {}  {} {bar_head}  function\n", right("total", 9), right("self", 9), right("share", 6))));
+    out.line(style.faint(&format!("{}  {}  {} {bar_head}  function", right("total", 9), right("self", 9), right("share", 6))));
     let share = |nanos: i64| nanos as f64 / whole as f64 * 100.0;
     let shown = Shown::new(view, |row| share(nodes.total_nanos[row]) >= min_percent, |row| share(nodes.self_nanos[row]) < min_percent);
     for line in shown.lines() {
@@ -118,7 +127,7 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
             Line::Row { row, depth } => (row, depth),
             Line::Folded { frames, depth } => {
                 let indent = " ".repeat(9 + 2 + 9 + 2 + 6 + 1 + BAR_WIDTH + 2 + depth.min(INDENT_MAX));
-                out.push_str(&style.faint(&format!("{indent}⋮ {} in between\n", counted(frames as u64, "frame", "frames"))));
+                out.line(style.faint(&format!("{indent}⋮ {} in between", counted(frames as u64, "frame", "frames"))));
                 continue;
             }
         };
@@ -128,8 +137,8 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
         let room = WIDTH - 9 - 2 - 9 - 2 - 6 - 1 - BAR_WIDTH - 2 - indent.len() - frame.handle.len() - 1;
         let own = if nodes.self_nanos[row] > 0 { unit.show(nodes.self_nanos[row]) } else { String::new() };
         let percent = share(nodes.total_nanos[row]);
-        out.push_str(&format!(
-            "{}  {}  {} {}  {indent}{} {}\n",
+        out.line(format!(
+            "{}  {}  {} {}  {indent}{} {}",
             right(&unit.show(nodes.total_nanos[row]), 9),
             right(&own, 9),
             right(&format!("{percent:.1}%"), 6),
@@ -139,17 +148,16 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> String {
         ));
     }
     if shown.hidden > 0 {
-        out.push_str(&style.faint(&format!("… {} boxes below {min_percent} % (--min 0)\n", shown.hidden)));
+        out.line(style.faint(&format!("… {} boxes below {min_percent} % (--min 0)", shown.hidden)));
     }
-    out + &left_out(view, style)
+    out.extend(left_out(view, style));
+    out
 }
 
 /// What of the whole run's waits is not shown, and how to see it.
-fn left_out(view: &view::FlameView, style: Style) -> String {
-    if view.left_out_waits == 0 {
-        return String::new();
-    }
-    style.faint(&format!("… {} of threads that work for no span (--all-threads)\n", counted(view.left_out_waits, "wait", "waits")))
+fn left_out(view: &view::FlameView, style: Style) -> Option<String> {
+    let waits = || counted(view.left_out_waits, "wait", "waits");
+    (view.left_out_waits > 0).then(|| style.faint(&format!("… {} of threads that work for no span (--all-threads)", waits())))
 }
 
 /// The name of a function; with its place where names alone say little, as those of scripts do.

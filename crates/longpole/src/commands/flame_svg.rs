@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use longpole_server::view::{FlameFrameView, FlameView};
 
+use crate::screen::{is_unsafe, printable};
 use crate::terminal::{TimeUnit, counted};
 
 /// Width of the picture, its margin, and the height of a row and of what stands above all rows, in pixels.
@@ -45,8 +46,10 @@ pub(super) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
         let name = frame.map_or(view.title.as_str(), |frame| frame.function.as_str());
         let percent = nodes.total_nanos[row] as f64 / whole * 100.0;
         let place = frame.map(|frame| place(frame, nodes.line[row])).unwrap_or_default();
+        // The second line is ours.
         let title = format!(
-            "{name}{place}\n{} and {percent:.1} % in it and what it calls, {} in itself",
+            "{}\n{} and {percent:.1} % in it and what it calls, {} in itself",
+            printable(&format!("{name}{place}")),
             unit.show(nodes.total_nanos[row]),
             unit.show(nodes.self_nanos[row])
         );
@@ -57,7 +60,7 @@ pub(super) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
             escaped(&title),
             ROW_PX - 1.0
         );
-        if let Some(text) = shortened(name, width) {
+        if let Some(text) = shortened(&printable(name), width) {
             let _ = write!(boxes, "<text x=\"{:.1}\" y=\"{}\">{}</text>", x + 3.0, y + 12.0, escaped(&text));
         }
         boxes.push_str("</g>\n");
@@ -68,8 +71,8 @@ pub(super) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH_PX} {height}\" width=\"{WIDTH_PX}\" height=\"{height}\" role=\"img\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
          <text class=\"head\" x=\"{MARGIN_PX}\" y=\"22\">{}</text>\n<text class=\"note\" x=\"{MARGIN_PX}\" y=\"40\">{}</text>\n{boxes}</svg>\n",
-        escaped(&head),
-        escaped(&head),
+        escaped(&printable(&head)),
+        escaped(&printable(&head)),
         escaped(&notes)
     )
 }
@@ -139,7 +142,7 @@ fn color(frame: Option<&FlameFrameView>, is_blocked: bool) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Text for XML, which has no place for control characters.
+/// Text for XML, which has no place for control characters: they are escaped as in the terminal.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -150,7 +153,7 @@ fn escaped(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\n' => out.push('\n'),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            control if control.is_control() => out.push('\u{fffd}'),
+            unsafe_character if is_unsafe(unsafe_character) => out.push_str(&printable(unsafe_character.encode_utf8(&mut [0; 4]))),
             other => out.push(other),
         }
     }
@@ -179,6 +182,6 @@ mod tests {
         assert_eq!(picture, svg(&view, None), "two pictures of one graph differ");
         let coarse = svg(&view, Some(50.0));
         assert!(!coarse.contains(">io") && coarse.contains("1 small box left out"), "{coarse}");
-        assert_eq!(escaped("a\u{1b}\u{0}b"), "a\u{fffd}\u{fffd}b");
+        assert_eq!(escaped("a\u{1b}\u{0}b"), "a\\x1b\\x00b");
     }
 }

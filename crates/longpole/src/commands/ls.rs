@@ -7,11 +7,12 @@ use longpole_store::prune::{self, Candidate, Policy};
 use longpole_store::{ErrorKind, RecordingState, StoreError};
 
 use super::doctor::megabytes;
-use super::recording::{Setting, own_name, print, print_json, resolve};
+use super::recording::{Setting, own_name, print, print_json, print_line, resolve};
 use super::run::now;
 use super::summary::fit_command;
 use crate::args::{Format, ListArguments, PruneArguments, RemoveArguments, TagArguments};
 use crate::failure::{Failure, Kind};
+use crate::screen::Screen;
 use crate::terminal::{TimeUnit, WIDTH, count, cut, duration, pad, range, right};
 
 /// Lists recordings, newest first, each with its answer.
@@ -23,11 +24,11 @@ pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
     }
     let style = setting.style();
     if view.recordings.is_empty() {
-        return print("No recordings yet. Make one: longpole run -- CMD\n");
+        return print_line("No recordings yet. Make one: longpole run -- CMD");
     }
     let head =
         format!("{:4}  {:11}  {:>8}  {:9}  {:>6}  {:COMMAND_WIDTH$}  first long pole", "", "started", "wall", "end", "spans", "command");
-    let mut out = style.strong(&head) + "\n";
+    let mut out = Screen::of(style.strong(&head));
     for row in &view.recordings {
         let answer = match (&row.answer, row.state.as_str()) {
             (None, "recording") => "still recording".to_owned(),
@@ -39,8 +40,8 @@ pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
         };
         let tags: String = row.tags.iter().map(|tag| format!("[{tag}] ")).collect();
         let answer = tags + &answer;
-        out.push_str(&format!(
-            "{}  {}  {}  {}  {}  {}  {}\n",
+        out.line(format!(
+            "{}  {}  {}  {}  {}  {}  {}",
             style.handle(&pad(&row.recording, 4)),
             style.faint(&when(&row.start_unix_nano)),
             right(&duration(row.wall_nanos), 8),
@@ -88,7 +89,7 @@ pub(crate) fn rm(setting: &Setting, arguments: &RemoveArguments) -> Result<()> {
     let names = arguments.recordings.iter().map(|name| resolve(&store, name)).collect::<Result<Vec<_>>>()?;
     for name in names {
         store.remove(name)?;
-        print(&format!("removed {name}\n"))?;
+        print_line(format!("removed {name}"))?;
     }
     Ok(())
 }
@@ -106,12 +107,12 @@ pub(crate) fn tag(setting: &Setting, arguments: &TagArguments) -> Result<()> {
                 .into());
         }
         store.untag(tag)?;
-        return print(&format!("{name} is no longer {tag}\n"));
+        return print_line(format!("{name} is no longer {tag}"));
     }
     let before = store.tag(name, tag).map_err(usage)?;
     match before.filter(|before| *before != name) {
-        None => print(&format!("{name} is {tag}\n")),
-        Some(before) => print(&format!("{name} is {tag}, which was {before}\n")),
+        None => print_line(format!("{name} is {tag}")),
+        Some(before) => print_line(format!("{name} is {tag}, which was {before}")),
     }
 }
 
@@ -143,12 +144,12 @@ pub(crate) fn prune(setting: &Setting, arguments: &PruneArguments) -> Result<()>
             store.remove(candidate.name)?;
         }
         freed += candidate.bytes;
-        print(&format!("{} {}\n", if arguments.dry_run { "would remove" } else { "removed" }, candidate.name))?;
+        print_line(format!("{} {}", if arguments.dry_run { "would remove" } else { "removed" }, candidate.name))?;
     }
     if !arguments.dry_run {
         journals::remove_stale();
     }
     let left = candidates.len() - gone.len();
     let word = if arguments.dry_run { "would be freed" } else { "freed" };
-    print(&format!("{} {word}; {left} of {} stay\n", megabytes(freed), candidates.len()))
+    print_line(format!("{} {word}; {left} of {} stay", megabytes(freed), candidates.len()))
 }

@@ -1,6 +1,5 @@
 //! `open`: the page on loopback.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -9,10 +8,11 @@ use longpole_server::Page;
 use longpole_server::seal;
 use longpole_store::RecordingName;
 
-use super::recording::{Setting, TemporaryStore, file, resolve};
+use super::recording::{Setting, TemporaryStore, file, print, resolve};
 use super::run;
 use crate::args::{OpenArguments, ViewTraceArguments};
 use crate::env_vars;
+use crate::screen::Screen;
 
 /// Serves the page until Ctrl-C.
 pub(crate) fn open(setting: &Setting, arguments: &OpenArguments) -> Result<()> {
@@ -43,7 +43,7 @@ fn serve_file(path: &Path, port: u16, browser: bool, label: &str) -> Result<()> 
 fn from_elsewhere(port: u16) -> String {
     let host = run::host();
     let host = if host.is_empty() { "HOST" } else { &host };
-    format!("There is no display here. Elsewhere: ssh -L {port}:127.0.0.1:{port} {host}, and open that address there.\n")
+    format!("There is no display here. Elsewhere: ssh -L {port}:127.0.0.1:{port} {host}, and open that address there.")
 }
 
 /// Serves the page on this recording until the process is asked to end.
@@ -51,13 +51,12 @@ pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool,
     let page = Page::start(store, name, port).with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
     let url = page.url_of(name);
     // The address is this command's output: it is what a script or a person needs, and it stands before anyone waits for it.
-    let mut out = std::io::stdout().lock();
     let no_display = browser && !env_vars::has_display();
-    let elsewhere = if no_display { from_elsewhere(page.address().port()) } else { String::new() };
     // In one piece: who reads the first line may be gone before there is another.
-    let said = format!("{label}  {url}\n{elsewhere}Ctrl-C ends it.\n");
-    out.write_all(said.as_bytes()).and_then(|()| out.flush()).context("failed to print the address")?;
-    drop(out);
+    let mut said = Screen::of(format!("{label}  {url}"));
+    said.extend(no_display.then(|| from_elsewhere(page.address().port())));
+    said.line("Ctrl-C ends it.");
+    print(&said).context("failed to print the address")?;
     if browser && !no_display {
         Command::new("xdg-open").arg(&url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
     }

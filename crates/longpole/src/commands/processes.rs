@@ -7,6 +7,7 @@ use longpole_server::view;
 use super::recording::{Setting, load, print, print_json};
 use super::summary::exit_words;
 use crate::args::{Format, RecordingArguments};
+use crate::screen::Screen;
 use crate::terminal::{Style, TimeUnit, WIDTH, count, cut, pad, right};
 
 /// Deepest indentation that still leaves room for names.
@@ -28,13 +29,13 @@ pub(crate) fn processes(setting: &Setting, arguments: &RecordingArguments) -> Re
     }
 }
 
-fn text(view: &view::ProcessesView, style: Style) -> String {
+fn text(view: &view::ProcessesView, style: Style) -> Screen {
     if view.processes.is_empty() {
-        return format!("{} has no processes: they come with the profile\n", view.recording);
+        return Screen::of(format!("{} has no processes: they come with the profile", view.recording));
     }
     let unit = TimeUnit::of(view.processes.iter().map(|process| process.duration_nanos).max().unwrap_or_default());
-    let mut out = style.strong(&format!(
-        "{}  {}  {}  {}  {}  {}  {}  exit\n",
+    let mut out = Screen::of(style.strong(&format!(
+        "{}  {}  {}  {}  {}  {}  {}  exit",
         pad("PROCESS", NAME_WIDTH),
         right("lived", 9),
         right("CPU", 9),
@@ -42,12 +43,12 @@ fn text(view: &view::ProcessesView, style: Style) -> String {
         right("read", 8),
         right("written", 8),
         right("faults", 7),
-    ));
+    )));
     let mut marks = Marks::default();
     // Of each level the process that was shown last.
     let mut above: Vec<&view::ProcessRowView> = Vec::new();
     for process in &view.processes {
-        out.push_str(&row(process, unit, &mut marks, style));
+        out.line(row(process, unit, &mut marks, style));
         above.truncate(process.depth as usize);
         // A fork that executed nothing has those of its parent.
         let is_copy = above.last().is_some_and(|parent| parent.arguments == process.arguments);
@@ -55,19 +56,19 @@ fn text(view: &view::ProcessesView, style: Style) -> String {
         let arguments = process.arguments.get(1..).unwrap_or_default().join(" ");
         if !arguments.is_empty() && !is_copy {
             let indent = indent(process) + 2;
-            out.push_str(&style.faint(&format!("{}{}\n", " ".repeat(indent), cut(&arguments, WIDTH - indent))));
+            out.line(style.faint(&format!("{}{}", " ".repeat(indent), cut(&arguments, WIDTH - indent))));
         }
     }
     let shown = view.processes.iter().filter_map(|process| process.usage.as_ref()?.peak_resident_bytes).max().unwrap_or(0);
     // A little more is what a process takes at its very end.
     if let Some(peak) = view.peak_resident_bytes.filter(|peak| *peak > shown.saturating_add(shown / 10)) {
-        out.push_str(&style.faint(&format!("one of them, which was not read then, had {} at its peak\n", bytes_words(peak))));
+        out.line(style.faint(&format!("one of them, which was not read then, had {} at its peak", bytes_words(peak))));
     }
     if view.processes.iter().all(|process| process.usage.is_none()) {
-        out.push_str(&style.faint("–  not seen: this recording has no readings of what processes use; older ones have none\n"));
+        out.line(style.faint("–  not seen: this recording has no readings of what processes use; older ones have none"));
         return out;
     }
-    out.push_str(&marks.explained(style));
+    out.append(&marks.explained(style));
     out
 }
 
@@ -80,13 +81,13 @@ struct Marks {
 }
 
 impl Marks {
-    fn explained(&self, style: Style) -> String {
+    fn explained(&self, style: Style) -> Screen {
         let lines = [
             (self.late, "≥  read last more than 20 ms before its end, so it may be more"),
             (self.unseen, "–  not seen: it ended before it was read, or it is another user's"),
             (self.faults, "faults are those that waited for storage"),
         ];
-        lines.iter().filter(|(said, _)| *said).map(|(_, line)| style.faint(&format!("{line}\n"))).collect()
+        lines.iter().filter(|(said, _)| *said).map(|(_, line)| style.faint(line)).collect()
     }
 }
 
@@ -118,7 +119,7 @@ fn row(process: &view::ProcessRowView, unit: TimeUnit, marks: &mut Marks, style:
     };
     let cpu = process.cpu_nanos;
     format!(
-        "{}  {}  {}  {}  {}  {}  {}  {exit}{}\n",
+        "{}  {}  {}  {}  {}  {}  {}  {exit}{}",
         pad(&format!("{name}{pid}"), NAME_WIDTH),
         right(&unit.show(process.duration_nanos), 9),
         right(&cpu.map_or_else(|| "–".to_owned(), |cpu| unit.show(i64::try_from(cpu).unwrap_or(i64::MAX))), 9),

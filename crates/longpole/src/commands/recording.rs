@@ -1,6 +1,5 @@
 //! What every command that looks at a recording shares: the store, the name, the report, and where output goes.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -14,6 +13,8 @@ use super::import;
 use crate::args::{Arguments, Color, SpansArguments, TracingLevel};
 use crate::env_vars;
 use crate::failure::{Failure, Kind};
+use crate::screen;
+pub(crate) use crate::screen::{print, print_json, print_line};
 use crate::terminal::Style;
 
 /// What the global flags say.
@@ -133,9 +134,17 @@ pub(crate) fn own_name() -> String {
     }
 }
 
-/// A word as a shell takes it.
+/// A word as a shell takes it; where it holds what cannot be shown, as bash and zsh do, so that it can be typed or pasted.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(&byte);
+    if word.contains(screen::is_unsafe) {
+        let shown = |c: char| match c {
+            '\'' | '\\' => format!("\\{c}"),
+            c if screen::is_unsafe(c) => c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
+            c => c.to_string(),
+        };
+        return format!("$'{}'", word.chars().map(shown).collect::<String>());
+    }
     if !word.is_empty() && word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
@@ -170,20 +179,4 @@ impl Drop for TemporaryStore {
         // What stays is in the folder that the system empties.
         std::fs::remove_dir_all(&self.root).ok();
     }
-}
-
-/// Writes to standard output; a reader that went away (`| head`) is a polite end, not an error.
-pub(crate) fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("failed to write to standard output"),
-    }
-}
-
-/// Prints a view as JSON, with a newline at its end.
-pub(crate) fn print_json(view: &impl serde::Serialize) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(view).context("failed to write JSON")?;
-    text.push('\n');
-    print(&text)
 }

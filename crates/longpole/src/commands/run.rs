@@ -44,6 +44,8 @@ use super::alarm::Alarm;
 use super::recording::Setting;
 use super::{open, summary};
 use crate::args::{self, EnvInject, Format, Jit, Redact, RunArguments, SampleClock};
+use crate::screen;
+pub(super) use crate::screen::say;
 use crate::terminal::Style;
 use crate::{env_vars, own_traces};
 
@@ -65,7 +67,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     let (mut recorded, trouble) = match Recorded::create(setting, arguments) {
         Ok(recorded) => (Some(recorded), None),
         Err(error) => {
-            say(&format!("longpole: nothing is recorded: {error:#}\n"));
+            say(format!("longpole: nothing is recorded: {error:#}"));
             (None, Some(error))
         }
     };
@@ -96,7 +98,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     };
     if let Some(error) = &trouble {
         if is_recorded {
-            say(&format!("longpole: the command ran, and its recording is not complete: {error:#}\n"));
+            say(format!("longpole: the command ran, and its recording is not complete: {error:#}"));
         }
         if arguments.strict && exit == Exit::Code(0) {
             return ExitCode::from(EXIT_OWN_FAILURE);
@@ -128,14 +130,8 @@ fn runtimes(arguments: &RunArguments) -> Vec<JitNames> {
 pub(super) fn not_started(error: &LaunchError) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(EXIT_OWN_FAILURE);
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    say(&format!("longpole: {error}{cause}\n"));
+    say(format!("longpole: {error}{cause}"));
     ExitCode::from(code)
-}
-
-/// Writes to standard error; where nobody reads it there is nobody to tell.
-pub(super) fn say(text: &str) {
-    use std::io::Write;
-    std::io::stderr().lock().write_all(text.as_bytes()).ok();
 }
 
 pub(super) fn now() -> Timestamp {
@@ -500,13 +496,18 @@ fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::Summa
     let to_stderr = arguments.summary == "stderr";
     let style = if to_stderr { Style::stderr(setting.color) } else { Style::plain() };
     let text = match arguments.summary_format {
-        Format::Text => summary::summary(view, style),
-        Format::Json => serde_json::to_string_pretty(view).context("failed to write JSON")? + "\n",
+        Format::Text if to_stderr => {
+            say("");
+            screen::say_all(&summary::summary(view, style));
+            return Ok(());
+        }
+        Format::Json if to_stderr => {
+            say("");
+            return screen::say_json(view);
+        }
+        Format::Text => summary::summary(view, style).as_str().to_owned(),
+        Format::Json => screen::json(view)?,
     };
-    if to_stderr {
-        say(&format!("\n{text}"));
-        return Ok(());
-    }
     std::fs::write(&arguments.summary, text).with_context(|| format!("failed to write the summary to {}", arguments.summary))
 }
 

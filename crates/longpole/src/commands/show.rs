@@ -6,6 +6,7 @@ use longpole_server::view;
 use super::recording::{Setting, load, print, print_json};
 use super::summary;
 use crate::args::{Format, PolesArguments, RecordingArguments};
+use crate::screen::Screen;
 
 /// The answer of a recording.
 pub(crate) fn show(setting: &Setting, arguments: &RecordingArguments) -> Result<()> {
@@ -28,14 +29,14 @@ pub(crate) fn poles(setting: &Setting, arguments: &PolesArguments) -> Result<()>
     if arguments.format == Format::Json {
         return print_json(&view);
     }
-    let mut out = String::new();
+    let mut out = Screen::default();
     if view.poles.is_empty() {
-        out.push_str("No long poles: nothing of this run has time of its own on the critical path.\n");
+        out.line("No long poles: nothing of this run has time of its own on the critical path.");
     } else {
         summary::pole_table(&mut out, &view.poles, view.poles.len(), setting.style());
     }
     if view.truncated.poles > 0 {
-        out.push_str(&format!("     … {} more (--limit 0)\n", view.truncated.poles));
+        out.line(format!("     … {} more (--limit 0)", view.truncated.poles));
     }
     print(&out)
 }

@@ -8,7 +8,8 @@ use longpole_server::view;
 use super::recording::{Setting, in_order, is_handle, load, own_name, print, print_json, quoted};
 use crate::args::{Format, SpanArguments};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, duration, fit, function_words, percent, range, right};
+use crate::screen::Screen;
+use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, duration, fit, function_words, percent, range, right, width};
 
 /// Attributes shown as text; `--format json` has all.
 const ATTRIBUTES_SHOWN: usize = 24;
@@ -109,7 +110,7 @@ const NAMES_SHOWN: usize = 8;
 /// Spans of a name that are listed.
 const SPANS_SHOWN: usize = 10;
 
-fn text_of_spans(view: &view::SpansView, style: Style) -> String {
+fn text_of_spans(view: &view::SpansView, style: Style) -> Screen {
     let services = fit(&view.services.join(", "), 30);
     let title = style.strong(&format!("{} ×{}", fit(&view.name, 60), count(view.count)));
     let mut out = vec![format!("{title}  {}  {}", style.faint(&services), style.faint(&view.recording))];
@@ -165,7 +166,7 @@ fn text_of_spans(view: &view::SpansView, style: Style) -> String {
     let handle = view.spans.first().map_or("", |span| span.handle.as_str());
     let (own, name) = (own_name(), quoted(&view.name));
     out.push(style.faint(&format!("one of them: {own} span {handle} {0}; the code of all: {own} flame {0} --name {name}", view.recording)));
-    out.join("\n") + "\n"
+    out.into_iter().collect()
 }
 
 /// What a kind of wait means.
@@ -255,7 +256,7 @@ pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit) -> Vec<String> {
         (file, line) => format!("  {file}:{line}"),
     };
     let threads = if wait.threads > 1 { format!("  ({} threads)", wait.threads) } else { String::new() };
-    let room = (WIDTH - 36).saturating_sub(place.chars().count() + threads.chars().count());
+    let room = (WIDTH - 36).saturating_sub(width(&place) + width(&threads));
     let whose = wait.function.as_deref().map(|function| format!("  in {}{place}", fit(function, room))).unwrap_or_default();
     let mut out = vec![format!("  {}  {call:16}{whose}{threads}", right(&unit.show(wait.nanos), 9))];
     if several {
@@ -362,7 +363,7 @@ fn frame_rows(frames: &[view::TopFrameView], style: Style) -> Vec<String> {
         };
         let file = frame.file.rsplit('/').next().unwrap_or_default();
         let place = if file.is_empty() { String::new() } else { format!("  {file}:{}", lines.join(", ")) };
-        let room = WIDTH.saturating_sub(26 + frame.handle.len() + place.chars().count()).max(20);
+        let room = WIDTH.saturating_sub(26 + frame.handle.len() + width(&place)).max(20);
         out.push(format!(
             "  {}  {}  {} {}{}",
             right(&unit.show(frame.self_nanos), 9),
@@ -456,7 +457,7 @@ fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) -> Vec<Stri
     out
 }
 
-fn text(view: &view::SpanView, sees_cpus: bool, style: Style) -> String {
+fn text(view: &view::SpanView, sees_cpus: bool, style: Style) -> Screen {
     let mut out = Vec::new();
     out.push(format!(
         "{}  {}  {}  {}",
@@ -576,7 +577,5 @@ fn text(view: &view::SpanView, sees_cpus: bool, style: Style) -> String {
             out.push(format!("  waited for, or linked to, {target}"));
         }
     }
-    let mut text = out.join("\n");
-    text.push('\n');
-    text
+    out.into_iter().collect()
 }

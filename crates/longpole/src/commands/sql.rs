@@ -22,7 +22,8 @@ use super::run::say;
 use crate::args::{Format, SqlArguments};
 use crate::failure::{self, Failure, Kind};
 use crate::own_traces;
-use crate::terminal::{counted, fit, pad, printable, right};
+use crate::screen::Screen;
+use crate::terminal::{self, counted, fit, pad, right};
 
 /// Widest cell of a text table; JSON has all.
 const CELL_MAX: usize = 60;
@@ -72,12 +73,12 @@ fn ask(setting: &Setting, arguments: &SqlArguments) -> Result<ExitCode> {
     let words = String::from_utf8_lossy(&words);
     match (ended.code().and_then(|code| u8::try_from(code).ok()), own_words(&words)) {
         (Some(0), _) => {
-            say(&words);
+            words.lines().for_each(say);
             Ok(ExitCode::SUCCESS)
         }
         // It may have said what was wrong, and run out of memory before it could end.
         (code, Some(own)) => {
-            say(own);
+            own.lines().for_each(say);
             Ok(ExitCode::from(code.unwrap_or(Kind::Failed.exit_code())))
         }
         (_, None) => Err(Failure::new(Kind::Failed, format!("failed to {}", end_words(ended, &words))).hint(HINT).into()),
@@ -173,26 +174,25 @@ fn json_value(value: &Value) -> serde_json::Value {
 }
 
 /// Columns as wide as their widest cell; numbers to the right.
-fn table(result: &SqlResult) -> String {
+fn table(result: &SqlResult) -> Screen {
     let cells: Vec<Vec<String>> =
         result.rows.iter().map(|row| row.iter().map(|value| fit(&value.to_string(), CELL_MAX)).collect()).collect();
     let width = |index: usize| {
-        let widest = cells.iter().map(|row| row[index].chars().count()).max().unwrap_or_default();
-        widest.max(result.columns[index].name.chars().count())
+        let widest = cells.iter().map(|row| terminal::width(&row[index])).max().unwrap_or_default();
+        widest.max(terminal::width(&result.columns[index].name))
     };
     let widths: Vec<usize> = (0..result.columns.len()).map(width).collect();
-    let mut out = String::new();
+    let mut out = Screen::default();
     let mut line = |texts: Vec<String>| {
-        out.push_str(texts.join("  ").trim_end());
-        out.push('\n');
+        out.line(texts.join("  ").trim_end());
     };
-    line(result.columns.iter().zip(&widths).map(|(column, width)| pad(&printable(&column.name), *width)).collect());
+    line(result.columns.iter().zip(&widths).map(|(column, width)| pad(&column.name, *width)).collect());
     line(widths.iter().map(|width| "-".repeat(*width)).collect());
     for (row, values) in cells.iter().zip(&result.rows) {
         line(row.iter().zip(values).zip(&widths).map(|((text, value), width)| cell(text, value, *width)).collect());
     }
     let more = if result.truncated { ", and there are more: LIMIT and OFFSET, or aggregates, give the rest" } else { "" };
-    out.push_str(&format!("{}{more}\n", counted(result.rows.len() as u64, "row", "rows")));
+    out.line(format!("{}{more}", counted(result.rows.len() as u64, "row", "rows")));
     out
 }
 

@@ -6,6 +6,7 @@ use longpole_server::view;
 
 use super::code::function_rows;
 use super::recording::own_name;
+use crate::screen::Screen;
 use crate::terminal::{self, Style, TimeUnit, count, counted, cut, duration, end_of, fit, fold, pad, percent, range, right};
 
 /// Poles in the answer; `longpole poles` has the rest.
@@ -18,11 +19,11 @@ const POLE_PART: i64 = 200;
 const QUALITY_SHOWN: usize = 6;
 
 /// The whole answer.
-pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
+pub(crate) fn summary(view: &view::SummaryView, style: Style) -> Screen {
     if let Some(attached) = &view.attached {
         return answer_of_attached(view, attached, style);
     }
-    let mut out = String::new();
+    let mut out = Screen::default();
     line(&mut out, &headline(view, style));
     // A profile that is sums has no path through time.
     if !is_profile(view) && (!view.poles.is_empty() || view.spans > 0 || view.samples > 0) {
@@ -61,7 +62,7 @@ pub(crate) fn summary(view: &view::SummaryView, style: Style) -> String {
     for text in quality_lines(view, style) {
         line(&mut out, &text);
     }
-    line(&mut out, &next_line(view, style));
+    out.extend(next_lines(view, style));
     out
 }
 
@@ -70,8 +71,8 @@ const ATTACHED_SHOWN: usize = 5;
 
 /// The answer of what ran before and after: what it did meanwhile. It did not end, so there is nothing that would have ended earlier,
 /// but for its requests, if it sends spans.
-fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, style: Style) -> String {
-    let mut out = String::new();
+fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, style: Style) -> Screen {
+    let mut out = Screen::default();
     let pid = attached.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
     let facts = [
         format!("looked at for {}", duration(view.wall_nanos)),
@@ -81,7 +82,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
         counted(view.samples, "sample", "samples"),
     ];
     let facts = facts.join("  ");
-    let used = "longpole    process  ".len() + view.recording.len() + pid.len() + 2 + facts.chars().count();
+    let used = "longpole    process  ".len() + view.recording.len() + pid.len() + 2 + terminal::width(&facts);
     let command = fit_command(&view.command, terminal::WIDTH.saturating_sub(used).max(12));
     let (longpole, recording) = (style.strong("longpole"), style.handle(&view.recording));
     line(&mut out, &format!("{longpole}  {recording}  process{pid} {command}  {facts}"));
@@ -128,13 +129,12 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     for text in quality_lines(view, style) {
         line(&mut out, &text);
     }
-    line(&mut out, &next_line(view, style));
+    out.extend(next_lines(view, style));
     out
 }
 
-fn line(out: &mut String, text: &str) {
-    out.push_str(text.trim_end());
-    out.push('\n');
+fn line(out: &mut Screen, text: &str) {
+    out.line(text.trim_end());
 }
 
 /// Whether it came from a file of sums: nobody saw when anything was.
@@ -163,7 +163,7 @@ fn headline(view: &view::SummaryView, style: Style) -> String {
         facts.push(counted(view.samples, "sample", "samples"));
     }
     let facts = facts.join("  ");
-    let room = terminal::WIDTH.saturating_sub("longpole  ".len() + view.recording.len() + 4 + facts.chars().count()).max(12);
+    let room = terminal::WIDTH.saturating_sub("longpole  ".len() + view.recording.len() + 4 + terminal::width(&facts)).max(12);
     format!("{}  {}  {}  {facts}", style.strong("longpole"), style.handle(&view.recording), fit_command(&view.command, room))
 }
 
@@ -308,7 +308,7 @@ fn poles_shown(view: &view::SummaryView) -> usize {
 const COLUMNS: usize = 4;
 
 /// The poles as a table, `shown` of them: a line of numbers each, and below it why it takes its time.
-pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usize, style: Style) {
+pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usize, style: Style) {
     let poles = &poles[..shown];
     let unit = |values: &mut dyn Iterator<Item = i64>| TimeUnit::of(values.max().unwrap_or_default());
     let with_those_before = |p: &view::PoleView| p.saves_with_those_before_nanos.unwrap_or(p.saves_if_zero_nanos);
@@ -322,7 +322,7 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
         .collect();
     let heads = ["on path", "saves(0)", "saves(½)", "+ all above"];
     let widths: Vec<usize> = (0..COLUMNS)
-        .map(|i| cells.iter().map(|row| row[i].chars().count()).chain([heads[i].chars().count()]).max().unwrap_or_default())
+        .map(|i| cells.iter().map(|row| terminal::width(&row[i])).chain([terminal::width(heads[i])]).max().unwrap_or_default())
         .collect();
     let handle_width = poles.iter().map(|p| p.handle.len()).max().unwrap_or(2);
     let fixed = handle_width + 3 + widths.iter().map(|w| w + 3).sum::<usize>();
@@ -332,7 +332,7 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
         let service = Some(p.service.as_str()).filter(|service| says_service && !service.is_empty());
         service.map_or_else(|| pole_name(p), |service| format!("{} · {}", pole_name(p), fit(service, SERVICE_WIDTH)))
     };
-    let longest = poles.iter().map(|p| name(p).chars().count()).max().unwrap_or_default();
+    let longest = poles.iter().map(|p| terminal::width(&name(p))).max().unwrap_or_default();
     let name_width = longest.clamp(NAME_WIDTH_MIN, terminal::WIDTH - fixed);
     let mut head = pad("LONG POLES", handle_width + 3 + name_width);
     heads.iter().zip(&widths).for_each(|(text, width)| head.extend(["   ", &right(text, *width)]));
@@ -361,9 +361,9 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
         let mostly_in = pole.reason.mostly_in.as_deref();
         let names = [mostly_in, function];
         let room = terminal::WIDTH - indent;
-        let beside = limit.as_ref().map_or(0, |limit| "; ".len() + limit.chars().count());
+        let beside = limit.as_ref().map_or(0, |limit| "; ".len() + terminal::width(limit));
         let why = match pole.blocked_by.as_ref().map(|blocked| format!("{why}; {}", blocked.text)) {
-            Some(with_whom) if with_whom.chars().count() <= room => with_whom,
+            Some(with_whom) if terminal::width(&with_whom) <= room => with_whom,
             _ => why,
         };
         let mut below = |text: &str| line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
@@ -376,7 +376,7 @@ pub(crate) fn pole_table(out: &mut String, poles: &[view::PoleView], shown: usiz
             limit => {
                 let short = fit_reason(why.clone(), &names, room);
                 // On two lines there is room for whole names.
-                let parts = if short.chars().count() <= room { vec![short] } else { fold(&why, room) };
+                let parts = if terminal::width(&short) <= room { vec![short] } else { fold(&why, room) };
                 parts.iter().for_each(|part| below(part));
                 limit.iter().for_each(|limit| below(limit));
             }
@@ -399,20 +399,20 @@ const FUNCTION_WIDTH_MIN: usize = 20;
 
 /// Characters that a reason cannot do without.
 fn least_width(reason: &str, names: &[Option<&str>]) -> usize {
-    let spare = |name: &str| name.chars().count().saturating_sub(FUNCTION_WIDTH_MIN);
-    reason.chars().count() - names.iter().flatten().map(|name| spare(name)).sum::<usize>()
+    let spare = |name: &str| terminal::width(name).saturating_sub(FUNCTION_WIDTH_MIN);
+    terminal::width(reason).saturating_sub(names.iter().flatten().map(|name| spare(name)).sum::<usize>())
 }
 
 /// A reason in so many characters, if it can be. What gives way in a long one is the beginning of the names of its functions, where
 /// their modules stand; of the first name first.
 fn fit_reason(mut reason: String, names: &[Option<&str>], width: usize) -> String {
     for name in names.iter().flatten() {
-        let beyond = reason.chars().count().saturating_sub(width);
+        let beyond = terminal::width(&reason).saturating_sub(width);
         if beyond > 0 {
-            let left = name.chars().count().saturating_sub(beyond).max(FUNCTION_WIDTH_MIN);
+            let left = terminal::width(name).saturating_sub(beyond).max(FUNCTION_WIDTH_MIN);
             let end = end_of(name, left);
             // Whole modules or none of them.
-            let whole = end.split_once("::").map(|(_, rest)| format!("…{rest}")).filter(|_| left < name.chars().count());
+            let whole = end.split_once("::").map(|(_, rest)| format!("…{rest}")).filter(|_| left < terminal::width(name));
             reason = reason.replacen(name, &whole.unwrap_or(end), 1);
         }
     }
@@ -432,14 +432,14 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
         let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
         let time = terminal::duration(frame.self_nanos);
         let what = format!("{} of {} on-CPU in {} ", right(&time, 7), pole.handle, frame.handle);
-        let room = terminal::WIDTH - LABEL_WIDTH - 5 - what.chars().count() - " itself".len();
+        let room = terminal::WIDTH - LABEL_WIDTH - 5 - terminal::width(&what) - " itself".len();
         format!("{}{share} {what}{} itself", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
     });
     lines.collect()
 }
 
 /// The functions with most time in themselves, below an empty line.
-fn function_table(out: &mut String, view: &view::SummaryView, style: Style) {
+fn function_table(out: &mut Screen, view: &view::SummaryView, style: Style) {
     line(out, "");
     line(out, &style.strong("HOT FUNCTIONS"));
     function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| line(out, row));
@@ -514,7 +514,7 @@ fn quality_words(item: &view::QualityView, samples: u64) -> String {
     }
 }
 
-fn next_line(view: &view::SummaryView, style: Style) -> String {
+fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     let (own, recording) = (own_name(), &view.recording);
     let mut next = Vec::new();
     if view.attached.is_some() {
@@ -545,8 +545,9 @@ fn next_line(view: &view::SummaryView, style: Style) -> String {
     }
     next.push(format!("{own} open {recording}"));
     // On one line where they fit, else on a line each.
-    let width = 7 + next.iter().map(|command| command.chars().count() + 3).sum::<usize>();
-    let gap = if width <= terminal::WIDTH { "   " } else { "\n          " };
+    let width = 7 + next.iter().map(|command| terminal::width(command) + 3).sum::<usize>();
     let next: Vec<String> = next.iter().map(|command| style.handle(command)).collect();
-    format!("{}      {}", style.faint("next"), next.join(gap))
+    let lines = if width <= terminal::WIDTH { vec![next.join("   ")] } else { next };
+    let label = |index: usize| if index == 0 { style.faint("next") + "      " } else { " ".repeat(LABEL_WIDTH) };
+    lines.iter().enumerate().map(|(index, line)| label(index) + line).collect()
 }

@@ -5,7 +5,8 @@ use longpole_server::view;
 
 use super::recording::{Setting, load, print, print_json};
 use crate::args::{Format, TreeArguments};
-use crate::terminal::{Style, TimeUnit, WIDTH, fit, right};
+use crate::screen::Screen;
+use crate::terminal::{Style, TimeUnit, WIDTH, fit, right, width};
 
 /// Deepest indentation that still leaves room for names; deeper rows say their level instead.
 const INDENT_MAX: usize = 20;
@@ -20,18 +21,14 @@ pub(crate) fn tree(setting: &Setting, arguments: &TreeArguments) -> Result<()> {
     }
 }
 
-fn text(view: &view::TreeView, arguments: &TreeArguments, style: Style) -> String {
+fn text(view: &view::TreeView, arguments: &TreeArguments, style: Style) -> Screen {
     let spans = &view.spans;
     let unit = TimeUnit::of(view.wall_nanos);
-    let mut out = String::new();
+    let mut out = Screen::default();
     let numbers = |start: &str, duration: &str, path: &str| format!("{}  {}  {}", right(start, 9), right(duration, 9), right(path, 9));
     let handle_width = spans.parent.len().to_string().len() + 1;
     let left = WIDTH - 3 * 9 - 2 * 2 - 2;
-    out.push_str(&style.strong(&format!(
-        "{}  {}\n",
-        crate::terminal::pad("SPAN OR PROCESS", left),
-        numbers("start", "duration", "on path")
-    )));
+    out.line(style.strong(&format!("{}  {}", crate::terminal::pad("SPAN OR PROCESS", left), numbers("start", "duration", "on path"))));
     let mut shown = 0;
     let mut hidden = 0;
     for row in 0..spans.parent.len() {
@@ -47,22 +44,22 @@ fn text(view: &view::TreeView, arguments: &TreeArguments, style: Style) -> Strin
         let marks = marks(spans.flags[row]);
         let handle = format!("{:handle_width$}", format!("s{}", row + 1));
         let words = format!("{indent}{name}{marks}");
-        let service_room = left.saturating_sub(handle_width + 1 + words.chars().count() + 2);
+        let service_room = left.saturating_sub(handle_width + 1 + width(&words) + 2);
         let named =
             if service_room >= 4 { format!("{words}  {}", fit(service, service_room)) } else { fit(&words, left - handle_width - 1) };
-        let padding = " ".repeat(left.saturating_sub(handle_width + 1 + named.chars().count()));
+        let padding = " ".repeat(left.saturating_sub(handle_width + 1 + width(&named)));
         let path = if spans.on_path_nanos[row] > 0 { unit.show(spans.on_path_nanos[row]) } else { String::new() };
-        out.push_str(&format!(
-            "{} {named}{padding}  {}\n",
+        out.line(format!(
+            "{} {named}{padding}  {}",
             style.handle(&handle),
             numbers(&unit.show(spans.start_nanos[row]), &unit.show(spans.duration_nanos[row]), &path)
         ));
     }
     if hidden > 0 {
-        out.push_str(&format!("… {hidden} more rows (--limit 0 --depth 0)\n"));
+        out.line(format!("… {hidden} more rows (--limit 0 --depth 0)"));
     }
     for note in &view.notes {
-        out.push_str(&style.warning(&format!("note: {} ×{} {}\n", note.code.replace('_', " "), note.count, note.detail)));
+        out.line(style.warning(&format!("note: {} ×{} {}", note.code.replace('_', " "), note.count, note.detail)));
     }
     out
 }
