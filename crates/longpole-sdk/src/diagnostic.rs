@@ -4,6 +4,25 @@ use std::io::Write;
 
 /// Writes one line to stderr. Whether stderr takes it is not our concern, unlike `eprintln!`, which panics.
 pub(crate) fn tell(text: &str) {
-    let line = format!("longpole-sdk: {text}\n");
+    let line = format!("longpole-sdk: {}\n", shown(text));
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// What a collector answered may be in it: a control sequence of it must not steer the terminal, and a line break forge a line.
+fn shown(text: &str) -> String {
+    let as_is = |c: char| c == '\\' || c == '"' || c == '\'';
+    text.chars().map(|c| if as_is(c) { c.to_string() } else { c.escape_debug().to_string() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_one_line_of_plain_text() {
+        assert_eq!(
+            shown("cannot \"send\" it's C:\\x – \x1b]0;t\x07\n\u{202e}"),
+            "cannot \"send\" it's C:\\x – \\u{1b}]0;t\\u{7}\\n\\u{202e}"
+        );
+    }
 }
