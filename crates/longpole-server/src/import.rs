@@ -40,6 +40,7 @@ use longpole_wire::{FileError, Limits, perf_data, profile, pulumi_payload};
 use tracing::info_span;
 
 use crate::seal::summary_row;
+use crate::source_file;
 
 mod perf_data_file;
 mod profile_file;
@@ -405,7 +406,9 @@ pub fn keep(store: &Store, contents: Contents) -> Result<(RecordingName, Report)
         Held::Packed(packed) => &packed.rest.run,
     };
     let writer = store.create(run)?;
-    match keep_as(&writer, contents) {
+    let marked = source_file::mark_foreign(writer.directory());
+    let marked = marked.map_err(|source| StoreError::Io { action: "mark", path: writer.directory().to_owned(), source });
+    match marked.and_then(|()| keep_as(&writer, contents)) {
         Ok(report) => Ok((writer.name(), report)),
         Err(error) => {
             // A recording without anything in it would be taken for a dead recorder's; what failed is what the caller has to know.

@@ -21,7 +21,7 @@ pub mod receive;
 pub mod redacting;
 pub mod seal;
 pub mod server;
-mod source_file;
+pub mod source_file;
 pub mod view;
 
 pub use server::Page;

@@ -19,6 +19,7 @@ use crate::api::{self, ApiError, Shelf};
 use crate::assets;
 use crate::guard::{self, Guard};
 use crate::limits::PAGE_CLOSE_MAX;
+use crate::source_file::SourceConsent;
 
 /// A page on loopback that is being served. Dropping it closes it.
 #[derive(Debug)]
@@ -32,14 +33,14 @@ pub struct Page {
 
 impl Page {
     /// Serves the store in this directory on 127.0.0.1; port 0 takes a free one. The report of `recording`, the one that
-    /// will be asked for first, is made meanwhile.
-    pub fn start(store: &Path, recording: RecordingName, port: u16) -> io::Result<Page> {
+    /// will be asked for first, is made meanwhile. Source files of recordings of others are read as far as `consent` goes.
+    pub fn start(store: &Path, recording: RecordingName, port: u16, consent: SourceConsent) -> io::Result<Page> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?;
         let address = listener.local_addr()?;
         let guard = Arc::new(Guard::new(address.port()).map_err(|error| io::Error::other(format!("no random bytes: {error}")))?);
         let url = format!("http://{address}/?token={}", guard.token());
-        let shelf = Arc::new(Shelf::new(store));
+        let shelf = Arc::new(Shelf::new(store, consent));
         let router = router(Arc::clone(&shelf), guard);
         let closing = Arc::new(Notify::new());
         let closed = Arc::clone(&closing);

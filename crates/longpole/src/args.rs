@@ -259,6 +259,8 @@ pub(crate) struct OpenArguments {
     /// Print the URL only
     #[arg(long)]
     pub(crate) no_browser: bool,
+    #[command(flatten)]
+    pub(crate) allow: SourceArguments,
 }
 
 #[derive(Debug, Args)]
@@ -445,8 +447,22 @@ pub(crate) struct FrameArguments {
     /// Its source, line by line: time on CPUs and waits of each
     #[arg(long)]
     pub(crate) source: bool,
+    /// With --source --format json: the text of the lines as well, not only their numbers
+    #[arg(long, requires = "source")]
+    pub(crate) source_text: bool,
+    #[command(flatten)]
+    pub(crate) allow: SourceArguments,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+}
+
+/// Which source files may be read.
+#[derive(Debug, Args)]
+pub(crate) struct SourceArguments {
+    /// Read source files below this folder also for a recording that was not made here; without it only those below the working
+    /// directory. May be given several times
+    #[arg(long, value_name = "DIR")]
+    pub(crate) allow_source: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use longpole_analysis::Report;
+use longpole_store::Store;
 
 use super::{Answer, ApiError, Shelf, json};
+use crate::source_file::{Origin, SourceAccess};
 use crate::view::{FrameView, SourceView};
 
 pub(super) async fn get(State(shelf): State<Arc<Shelf>>, Path((recording, handle)): Path<(String, String)>) -> Answer {
@@ -16,9 +19,15 @@ pub(super) async fn get(State(shelf): State<Arc<Shelf>>, Path((recording, handle
 }
 
 pub(super) async fn source(State(shelf): State<Arc<Shelf>>, Path((recording, handle)): Path<(String, String)>) -> Answer {
-    let view = move |name, report: &_| match SourceView::new(name, report, &handle) {
-        Some(view) => json(&view),
-        None => Err(ApiError::no_handle(name, &handle)),
+    let of = Arc::clone(&shelf);
+    let view = move |name, report: &Report| {
+        let stored = Store::open(&of.root)?.recording(name)?;
+        let origin = Origin::of(&stored, &report.recording().run);
+        let access = SourceAccess { origin, consent: of.consent.clone() };
+        match SourceView::new(name, report, &handle, Some(&access)) {
+            Some(view) => json(&view),
+            None => Err(ApiError::no_handle(name, &handle)),
+        }
     };
     shelf.view(&recording, view).await
 }

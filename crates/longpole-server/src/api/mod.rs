@@ -29,6 +29,7 @@ use tokio::sync::OnceCell;
 
 use crate::limits::REPORTS_MAX;
 use crate::seal::{self, SealError};
+use crate::source_file::SourceConsent;
 
 /// The routes. All are GET; axum answers HEAD by them, and everything else with 405.
 pub(crate) fn routes(shelf: Arc<Shelf>) -> Router {
@@ -152,6 +153,7 @@ fn json(view: &impl Serialize) -> Answer {
 /// the recording is still there is asked each time.
 pub(crate) struct Shelf {
     root: PathBuf,
+    consent: SourceConsent,
     reports: Mutex<VecDeque<Shelved>>,
 }
 
@@ -159,8 +161,8 @@ pub(crate) struct Shelf {
 type Shelved = (RecordingName, Arc<OnceCell<Arc<Report>>>);
 
 impl Shelf {
-    pub(crate) fn new(root: &FilePath) -> Self {
-        Shelf { root: root.to_owned(), reports: Mutex::default() }
+    pub(crate) fn new(root: &FilePath, consent: SourceConsent) -> Self {
+        Shelf { root: root.to_owned(), consent, reports: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Shelved>> {

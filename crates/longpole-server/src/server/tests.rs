@@ -109,7 +109,7 @@ fn get(page: &Page, path: &str) -> Answer {
 fn who_has_the_token_and_the_right_host_gets_in() {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0).unwrap();
+    let page = Page::start(&directory.0, name, 0, SourceConsent::default()).unwrap();
     let (port, token) = (page.address().port(), token(&page).to_owned());
     assert_eq!(token.len(), 32);
     assert_eq!(page.url(), format!("http://127.0.0.1:{port}/?token={token}"));
@@ -163,7 +163,7 @@ fn every_view_is_served_and_what_is_not_there_says_so() {
     let directory = Directory::new();
     let store = Store::open(&directory.0).unwrap();
     let name = write(&store);
-    let page = Page::start(&directory.0, name, 0).unwrap();
+    let page = Page::start(&directory.0, name, 0, SourceConsent::default()).unwrap();
     let view = |path: &str| {
         let answer = get(&page, path);
         assert_eq!(answer.status, 200, "{path}");
@@ -221,7 +221,7 @@ fn a_recording_is_refused_while_it_is_made_and_completed_when_its_recorder_died(
     let directory = Directory::new();
     let store = Store::open(&directory.0).unwrap();
     let writer = log(&store);
-    let page = Page::start(&directory.0, writer.name(), 0).unwrap();
+    let page = Page::start(&directory.0, writer.name(), 0, SourceConsent::default()).unwrap();
     assert_eq!(get(&page, "/api/recordings").json()["recordings"][0]["state"], "recording");
     let living = get(&page, "/api/recordings/r1");
     assert_eq!((living.status, living.code().as_str()), (409, "still_recording"));
@@ -271,6 +271,9 @@ fn sealing_that_is_interrupted_can_be_begun_again() {
 fn a_port_that_is_taken_is_an_error() {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0).unwrap();
-    assert_eq!(Page::start(&directory.0, name, page.address().port()).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    let page = Page::start(&directory.0, name, 0, SourceConsent::default()).unwrap();
+    assert_eq!(
+        Page::start(&directory.0, name, page.address().port(), SourceConsent::default()).unwrap_err().kind(),
+        io::ErrorKind::AddrInUse
+    );
 }

@@ -11,7 +11,7 @@ use longpole_model::stack::LocationKind;
 use serde::Serialize;
 
 use super::build::nanos;
-use crate::source_file;
+use crate::source_file::{self, SourceAccess, Unread};
 
 /// Lines with time that are shown, those with the most first: what has less is in the sum only.
 const HOT_LINES_MAX: usize = 60;
@@ -35,8 +35,8 @@ pub struct SourceView {
     pub file: String,
     /// Where it was found.
     pub path: Option<String>,
-    /// `read`; `changed` (read, and changed since: its lines may be others); `missing` (it is not on this machine); `unknown` (the
-    /// program does not say its lines).
+    /// `read`; `changed` (read, and changed since: its lines may be others); `missing` (it is not on this machine); `refused` (it
+    /// may not be read); `left_out` (nobody asked for its text); `unknown` (the program does not say its lines).
     pub state: &'static str,
     /// Why it is not simply read, for people.
     pub detail: Option<String>,
@@ -82,11 +82,15 @@ impl Found {
 }
 
 impl SourceView {
-    /// The source of the function of this handle; `None` where there is none. Reads the file.
-    pub fn new(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
+    /// The source of the function of this handle; `None` where there is none. Reads the file, as far as it may be read; without access
+    /// there are numbers only.
+    pub fn new(recording: impl Display, report: &Report, handle: &str, access: Option<&SourceAccess>) -> Option<Self> {
         let Handle::Function(index) = handle.parse().ok()? else { return None };
         let function = report.functions().list.get(index)?;
-        let found = find(report, index);
+        let found = match access {
+            Some(access) => find(report, index, access),
+            None => Found::nothing("left_out", "the text of its lines was not asked for".to_owned()),
+        };
         let mut hot = report.lines_of(index);
         let waited = report.nodes_with(index).waited_nanos;
         let truncated = hot.len().saturating_sub(HOT_LINES_MAX);
@@ -159,7 +163,7 @@ fn around(hot: &[LineWeight], function: &str, text: &[String]) -> Vec<SourceLine
     lines.into_values().filter(|it| it.line > 0).map(view).collect()
 }
 
-fn find(report: &Report, index: usize) -> Found {
+fn find(report: &Report, index: usize, access: &SourceAccess) -> Found {
     let (recording, function) = (report.recording(), &report.functions().list[index]);
     let file = function.file.as_str();
     if file.is_empty() {
@@ -185,15 +189,16 @@ fn find(report: &Report, index: usize) -> Found {
     let path = Path::new(file);
     let folder = Path::new(&recording.run.working_directory);
     let candidates = if path.is_absolute() { vec![path.to_owned()] } else { vec![folder.join(path), path.to_owned()] };
-    let source = match source_file::read(&candidates) {
+    let binary = binary_of(report, index).map(PathBuf::from);
+    let source = match source_file::read(candidates, binary, access) {
         Ok(source) => source,
-        Err(why) => return Found::nothing("missing", missing_words(report, file, &why)),
+        Err(Unread::Missing(why)) => return Found::nothing("missing", missing_words(report, file, &why)),
+        Err(Unread::Refused(why)) => return Found::nothing("refused", why),
     };
     let recorded = UNIX_EPOCH + Duration::from_nanos(u64::try_from(recording.run.start.unix_nanos()).unwrap_or(0));
-    let built = binary_of(report, index).and_then(|binary| source_file::changed(Path::new(&binary)));
     let detail = match source.changed {
         Some(changed) if changed > recorded => Some("it was changed since the recording: times may stand on other lines".to_owned()),
-        Some(changed) if built.is_some_and(|built| changed > built) => {
+        Some(changed) if source.binary_changed.is_some_and(|built| changed > built) => {
             Some("it was changed after the program was built: times may stand on other lines".to_owned())
         }
         _ => None,

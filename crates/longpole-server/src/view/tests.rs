@@ -6,6 +6,7 @@ use longpole_model::{Attribute, AttributeValue, Attributes, RecorderCost, text};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::source_file::{Origin, SourceAccess, SourceConsent};
 
 /// The engine creates a bundle, which computes, then a database, which waits for the bundle and then for the cloud.
 const DEPLOY: &str = "
@@ -327,7 +328,8 @@ fn spans_of_a_name_stand_together() {
 fn a_source_stands_line_by_line_and_says_whether_it_is_the_one_that_ran() {
     let file = std::env::temp_dir().join(format!("longpole-source-{}.rs", std::process::id()));
     let text = NAPS.replace("src/nap.rs", &file.display().to_string());
-    let source = |handle: &str| SourceView::new("r7", &Report::new(text::parse(&text).unwrap()), handle).unwrap();
+    let access = SourceAccess { origin: Origin::Own, consent: SourceConsent::default() };
+    let source = |handle: &str| SourceView::new("r7", &Report::new(text::parse(&text).unwrap()), handle, Some(&access)).unwrap();
     let report = Report::new(text::parse(&text).unwrap());
     let handle = |name: &str| longpole_analysis::Handle::Function(report.functions().named(name)[0]).to_string();
     let missing = source(&handle("nap"));
@@ -342,6 +344,13 @@ fn a_source_stands_line_by_line_and_says_whether_it_is_the_one_that_ran() {
     let before = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_600_000_000);
     std::fs::File::options().write(true).open(&file).unwrap().set_modified(before).unwrap();
     assert_eq!((source(&handle("nap")).state, source(&handle("nap")).detail), ("read", None));
+    let numbers = SourceView::new("r7", &report, &handle("nap"), None).unwrap();
+    assert_eq!((numbers.state, numbers.path, numbers.lines.len()), ("left_out", None, 2));
+    assert!(numbers.lines.iter().all(|line| line.text.is_none()));
+    let others = SourceAccess { origin: Origin::Others, consent: SourceConsent::default() };
+    let refused = SourceView::new("r7", &report, &handle("nap"), Some(&others)).unwrap();
+    assert!(refused.state == "refused" && refused.detail.unwrap().contains("--allow-source DIR"));
+    assert_eq!(refused.lines.len(), 2);
     assert_eq!(source(&handle("main")).state, "unknown");
     // What is no file is not opened.
     std::fs::remove_file(&file).unwrap();

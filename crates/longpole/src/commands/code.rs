@@ -4,11 +4,12 @@ use anyhow::Result;
 use longpole_analysis::call_tree::Functions;
 use longpole_analysis::own_code::Whose;
 use longpole_analysis::{Handle, Report};
+use longpole_server::source_file::{Origin, SourceAccess};
 use longpole_server::view;
 
-use super::recording::{Setting, chosen, in_order, is_handle, load, own_name, print, print_json};
+use super::recording::{Setting, chosen, file, in_order, is_handle, load, own_name, print, print_json, resolve, source_consent};
 use super::span::{none_chosen, waits_section};
-use crate::args::{Format, FrameArguments, ThreadsArguments, TopArguments};
+use crate::args::{Format, FrameArguments, SourceArguments, ThreadsArguments, TopArguments};
 use crate::failure::{Failure, Kind};
 use crate::screen::Screen;
 use crate::terminal::{Style, TimeUnit, WIDTH, count, counted, cut, duration, fit, fold, function_words, pad, percent, right, width};
@@ -120,7 +121,10 @@ pub(crate) fn frame(setting: &Setting, arguments: &FrameArguments) -> Result<()>
     let style = setting.style();
     let none = || no_function(&name, &handle);
     if arguments.source {
-        let view = view::SourceView::new(&name, &report, &handle).ok_or_else(none)?;
+        // What goes into a file or to another program has no text of this machine's files, unless somebody asks for it.
+        let reads = arguments.format == Format::Text || arguments.source_text;
+        let access = if reads { Some(source_access(setting, recording, &report, &arguments.allow)?) } else { None };
+        let view = view::SourceView::new(&name, &report, &handle, access.as_ref()).ok_or_else(none)?;
         return match arguments.format {
             Format::Json => print_json(&view),
             Format::Text => print(&source_text(&view, style)),
@@ -131,6 +135,18 @@ pub(crate) fn frame(setting: &Setting, arguments: &FrameArguments) -> Result<()>
         Format::Json => print_json(&view),
         Format::Text => print(&frame_text(&view, style)),
     }
+}
+
+/// Which of the files that a recording names may be read.
+fn source_access(setting: &Setting, recording: &str, report: &Report, allow: &SourceArguments) -> Result<SourceAccess> {
+    let origin = match file(recording) {
+        Some(_) => Origin::Others,
+        None => {
+            let store = setting.open_store()?;
+            Origin::of(&store.recording(resolve(&store, recording)?)?, &report.recording().run)
+        }
+    };
+    Ok(SourceAccess { origin, consent: source_consent(allow)? })
 }
 
 fn no_line(recording: &str, file: &str, line: u32) -> Failure {

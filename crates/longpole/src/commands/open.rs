@@ -6,37 +6,40 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 use longpole_server::Page;
 use longpole_server::seal;
+use longpole_server::source_file::SourceConsent;
 use longpole_store::RecordingName;
 
-use super::recording::{Setting, TemporaryStore, file, print, resolve};
+use super::recording::{Setting, TemporaryStore, file, print, resolve, source_consent};
 use super::run;
-use crate::args::{OpenArguments, ViewTraceArguments};
+use crate::args::{OpenArguments, SourceArguments, ViewTraceArguments};
 use crate::env_vars;
 use crate::screen::Screen;
 
 /// Serves the page until Ctrl-C.
 pub(crate) fn open(setting: &Setting, arguments: &OpenArguments) -> Result<()> {
     let browser = !arguments.no_browser;
+    let consent = source_consent(&arguments.allow)?;
     if let Some(path) = file(&arguments.recording) {
-        return serve_file(path, arguments.port, browser, &arguments.recording);
+        return serve_file(path, arguments.port, browser, &arguments.recording, consent);
     }
     let store = setting.open_store()?;
     let name = resolve(&store, &arguments.recording)?;
     // Read it once before the browser asks: a recording that cannot be read is an error here, not on the page.
     seal::load(&store, name, &|| false).with_context(|| format!("failed to read {name}"))?;
     drop(store);
-    serve(&setting.store, name, arguments.port, browser, &name.to_string())
+    serve(&setting.store, name, arguments.port, browser, &name.to_string(), consent)
 }
 
 /// What a Pulumi user types: a trace file in the browser.
 pub(crate) fn view_trace(arguments: &ViewTraceArguments) -> Result<()> {
-    serve_file(Path::new(&arguments.file), arguments.port, !arguments.no_browser, "Displaying trace at")
+    let consent = source_consent(&SourceArguments { allow_source: Vec::new() })?;
+    serve_file(Path::new(&arguments.file), arguments.port, !arguments.no_browser, "Displaying trace at", consent)
 }
 
 /// Serves the page on a file, which is kept no longer than that takes.
-fn serve_file(path: &Path, port: u16, browser: bool, label: &str) -> Result<()> {
+fn serve_file(path: &Path, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {
     let (store, name) = TemporaryStore::of_file(path)?;
-    serve(store.root(), name, port, browser, label)
+    serve(store.root(), name, port, browser, label, consent)
 }
 
 /// How the page is reached from a machine with a display.
@@ -47,8 +50,8 @@ fn from_elsewhere(port: u16) -> String {
 }
 
 /// Serves the page on this recording until the process is asked to end.
-pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool, label: &str) -> Result<()> {
-    let page = Page::start(store, name, port).with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
+pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {
+    let page = Page::start(store, name, port, consent).with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
     let url = page.url_of(name);
     // The address is this command's output: it is what a script or a person needs, and it stands before anyone waits for it.
     let no_display = browser && !env_vars::has_display();

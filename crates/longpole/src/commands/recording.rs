@@ -6,11 +6,12 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
 use longpole_server::seal;
+use longpole_server::source_file::SourceConsent;
 use longpole_server::view::Chosen;
 use longpole_store::{ErrorKind, RecordingName, Store};
 
 use super::import;
-use crate::args::{Arguments, Color, SpansArguments, TracingLevel};
+use crate::args::{Arguments, Color, SourceArguments, SpansArguments, TracingLevel};
 use crate::env_vars;
 use crate::failure::{Failure, Kind};
 use crate::screen;
@@ -114,6 +115,15 @@ pub(crate) fn is_handle(text: &str) -> bool {
 
 /// The store that the command line names.
 static NAMED_STORE: OnceLock<PathBuf> = OnceLock::new();
+
+/// Which source files the user lets recordings of others have.
+pub(crate) fn source_consent(allow: &SourceArguments) -> Result<SourceConsent> {
+    let (current, _) = env_vars::folders();
+    SourceConsent::new(&current, &allow.allow_source).map_err(|(folder, error)| {
+        let kind = if error.kind() == std::io::ErrorKind::NotFound { Kind::NotFound } else { Kind::Usage };
+        Failure::new(kind, format!("failed to allow source files below {}: {error}", folder.display())).into()
+    })
+}
 
 /// How the next command line has to call this program: by name where that finds it, else as it was called; with the store, where it is
 /// another one than usual.

@@ -41,11 +41,11 @@ use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
 use tracing::info_span;
 
 use super::alarm::Alarm;
-use super::recording::Setting;
+use super::recording::{Setting, source_consent};
 use super::{open, summary};
-use crate::args::{self, EnvInject, Format, Jit, Redact, RunArguments, SampleClock};
-use crate::screen;
+use crate::args::{self, EnvInject, Format, Jit, Redact, RunArguments, SampleClock, SourceArguments};
 pub(super) use crate::screen::say;
+use crate::screen::{self, Screen};
 use crate::terminal::Style;
 use crate::{env_vars, own_traces};
 
@@ -423,7 +423,8 @@ impl Recorded {
         if arguments.open {
             // The recording is the reader's now.
             drop(self.writer);
-            open::serve(&setting.store, name, 0, true, &name.to_string())?;
+            let consent = source_consent(&SourceArguments { allow_source: Vec::new() })?;
+            open::serve(&setting.store, name, 0, true, &name.to_string(), consent)?;
         }
         Ok(())
     }
@@ -497,14 +498,12 @@ fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::Summa
     let style = if to_stderr { Style::stderr(setting.color) } else { Style::plain() };
     let text = match arguments.summary_format {
         Format::Text if to_stderr => {
-            say("");
-            screen::say_all(&summary::summary(view, style));
+            let mut screen = Screen::of("");
+            screen.append(&summary::summary(view, style));
+            screen::say_all(&screen);
             return Ok(());
         }
-        Format::Json if to_stderr => {
-            say("");
-            return screen::say_json(view);
-        }
+        Format::Json if to_stderr => return screen::say_json(view),
         Format::Text => summary::summary(view, style).as_str().to_owned(),
         Format::Json => screen::json(view)?,
     };

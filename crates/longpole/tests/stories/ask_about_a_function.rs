@@ -78,7 +78,7 @@ fn a_function_is_found_by_its_name_with_its_waits_and_its_source() {
     let hint = format!("frame {}", frame["handle"].as_str().unwrap());
     assert!(String::from_utf8_lossy(&asked.stderr).contains(&hint), "a function is no span: {asked:?}");
 
-    let source = json(longpole(&store).args(["frame", "nap", "--source", "--format", "json"]));
+    let source = json(longpole(&store).args(["frame", "nap", "--source", "--source-text", "--format", "json"]));
     let first = &source["lines"][0];
     assert_eq!((first["line"].as_u64(), first["text"].as_str()), (Some(line_of("def nap")), Some("def nap(long):")), "{source}");
     assert_eq!((&source["state"], source["path"].as_str()), (&"read".into(), file.to_str()), "{source}");
