@@ -4,6 +4,7 @@
  */
 import type { Nanos } from '../base/brand';
 import { at, type Column } from '../base/column';
+import { shown } from '../base/shown';
 import {
   type Answer,
   type Attribute,
@@ -71,8 +72,9 @@ class Cursor {
     return new Cursor((value as Record<string, unknown>)[name], `${this.path}.${name}`);
   }
 
+  /** Every text of a document, and so every name, comes through here. */
   string(): string {
-    return typeof this.value === 'string' ? this.value : this.fail('a string');
+    return typeof this.value === 'string' ? shown(this.value) : this.fail('a string');
   }
 
   number(): number {
@@ -421,9 +423,17 @@ function attribute(cursor: Cursor): Attribute {
   return { key: cursor.field('key').string(), value: attributeValue(cursor.field('value')) };
 }
 
+/** The texts of a value, however deep they lie; the server limits how deep that is. */
+function shownValue(value: unknown): unknown {
+  if (typeof value === 'string') return shown(value);
+  if (Array.isArray(value)) return value.map(shownValue);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [shown(key), shownValue(inner)]));
+}
+
 function attributeValue(cursor: Cursor): AttributeValue {
   if (cursor.value === undefined) cursor.fail('a value');
-  return cursor.value as AttributeValue;
+  return shownValue(cursor.value) as AttributeValue;
 }
 
 function wait(cursor: Cursor): Wait {

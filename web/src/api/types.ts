@@ -359,7 +359,7 @@ export interface FrameSpan {
   readonly share: number;
 }
 
-export const SOURCE_STATES = ['read', 'changed', 'missing', 'unknown'] as const;
+export const SOURCE_STATES = ['read', 'changed', 'missing', 'refused', 'left_out', 'unknown'] as const;
 export type SourceState = (typeof SOURCE_STATES)[number];
 
 /** The lines of a function that have time, and those around them. */
