@@ -53,6 +53,8 @@ pub enum LossKind {
     RecorderKilled,
     /// The write-ahead log ends in a torn frame.
     WalTorn,
+    /// Places in the write-ahead log that were damaged after they were written; what stands behind them is here.
+    WalDamaged,
     /// What was seen and could not be written, as when the disk is full.
     NotWritten,
     /// The wall clock was stepped during the run.
@@ -77,7 +79,7 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 34] = [
+    pub const ALL: [LossKind; 35] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -102,6 +104,7 @@ impl LossKind {
         LossKind::ForwardFailed,
         LossKind::RecorderKilled,
         LossKind::WalTorn,
+        LossKind::WalDamaged,
         LossKind::NotWritten,
         LossKind::ClockStepped,
         LossKind::DrainTimedOut,
@@ -141,6 +144,7 @@ impl LossKind {
             LossKind::ForwardFailed => "forward_failed",
             LossKind::RecorderKilled => "recorder_killed",
             LossKind::WalTorn => "wal_torn",
+            LossKind::WalDamaged => "wal_damaged",
             LossKind::NotWritten => "not_written",
             LossKind::ClockStepped => "clock_stepped",
             LossKind::DrainTimedOut => "drain_timed_out",

@@ -22,6 +22,7 @@ const TITLES: Readonly<Record<string, string>> = {
   forward_failed: 'spans and other items not handed on to your own targets',
   recorder_killed: 'the recorder was killed',
   wal_torn: 'the write-ahead log ends in a torn frame',
+  wal_damaged: 'places in the write-ahead log that are damaged',
   not_written: 'things seen that could not be written',
   clock_stepped: 'the clock was set during the run',
   drain_timed_out: 'connections still open when the run ended',
@@ -57,7 +58,7 @@ export function allNotes(summary: Summary, treeNotes: readonly QualityNote[]): r
   return [...summary.quality, ...treeNotes.filter((note) => !known.has(note.code))];
 }
 
-const GRAVE: ReadonlySet<string> = new Set(['recorder_killed', 'profiling_refused', 'wal_torn', 'not_written']);
+const GRAVE: ReadonlySet<string> = new Set(['recorder_killed', 'profiling_refused', 'wal_torn', 'wal_damaged', 'not_written']);
 
 /** Notes that change how every number of the page has to be read, and are therefore said in the open. */
 export function graveNotes(notes: readonly QualityNote[]): readonly QualityNote[] {
