@@ -16,6 +16,7 @@ pub mod import;
 pub mod limits;
 mod listeners;
 mod loss_book;
+mod memory;
 mod peer;
 pub mod receive;
 pub mod redacting;

@@ -22,6 +22,7 @@ use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
 use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
+use crate::memory::{available_bytes, gibibytes, needed_bytes};
 use crate::view;
 
 /// Why a recording could not be sealed or read.
@@ -44,6 +45,25 @@ pub enum SealError {
     Headless {
         /// The recording.
         name: RecordingName,
+    },
+    /// It does not fit into memory.
+    #[error(
+        "{name} has {spans} spans and {samples} samples, which take about {} of memory to be reported on, and {} are free; where more is, it \
+         can be read{}", gibibytes(*needed), gibibytes(*free), if *is_sealed { "; `longpole sql` does not read it whole" } else { "" }
+    )]
+    TooLarge {
+        /// The recording.
+        name: RecordingName,
+        /// Its spans.
+        spans: u64,
+        /// Its samples.
+        samples: u64,
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+        /// Whether it has segments.
+        is_sealed: bool,
     },
     /// Its recorder lives.
     #[error("{name} is still being recorded")]
@@ -71,6 +91,7 @@ pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) 
     let stored = store.recording(name)?;
     match stored.state {
         RecordingState::Sealed { .. } => {
+            check_fits(name, stored.summary.spans, stored.summary.samples, true)?;
             let recording = info_span!("read").in_scope(|| stored.read())?;
             Ok(info_span!("report").in_scope(|| Report::new(recording)))
         }
@@ -83,6 +104,21 @@ pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) 
                 Ok(()) | Err(_) => Ok(report),
             }
         }
+    }
+}
+
+/// What takes no more than this is read without asking.
+const NEVER_TOO_LARGE_BYTES: u64 = 256 << 20;
+
+/// Refuses what would take more memory than there is.
+fn check_fits(name: RecordingName, spans: u64, samples: u64, is_sealed: bool) -> Result<(), SealError> {
+    let needed = needed_bytes(spans, samples);
+    if needed <= NEVER_TOO_LARGE_BYTES {
+        return Ok(());
+    }
+    match available_bytes() {
+        Some(free) if needed > free => Err(SealError::TooLarge { name, spans, samples, needed, free, is_sealed }),
+        _ => Ok(()),
     }
 }
 
@@ -131,6 +167,8 @@ fn assemble(
     if !eras.is_one() {
         resource_events.iter_mut().for_each(|event: &mut longpole_model::ResourceEvent| event.time = eras.place(event.time));
     }
+    // Packed they are a quarter of what they become now. What is in the log stays there.
+    check_fits(name, assembler.span_count(), assembler.sample_count(), false)?;
     let mut recording = assembler.finish();
     drop(step);
     stop()?;

@@ -113,6 +113,16 @@ impl Assembler {
         }
     }
 
+    /// How many spans there are so far.
+    pub fn span_count(&self) -> u64 {
+        self.spans.heads().len() as u64
+    }
+
+    /// How many samples there are so far.
+    pub fn sample_count(&self) -> u64 {
+        self.samples.len() as u64
+    }
+
     /// The one span that is named as a parent and has not come; `None` where all have, or several have not.
     pub fn caller(&self) -> Option<(TraceId, SpanId)> {
         let heads = self.spans.heads();

@@ -1,0 +1,58 @@
+//! Whether a recording fits into memory, asked before it is read: the kernel ends whoever takes too much, and others with them.
+
+use std::fs;
+use std::path::Path;
+
+/// What a span takes while a recording is read and reported on: 433 to 547 bytes measured with three attributes (400,000 spans in traces
+/// of ten, and in one trace).
+const SPAN_BYTES: u64 = 550;
+
+/// The same of a sample: itself, its link, its places in the indexes.
+const SAMPLE_BYTES: u64 = 150;
+
+/// What a report of so much takes, about.
+pub(crate) fn needed_bytes(spans: u64, samples: u64) -> u64 {
+    spans.saturating_mul(SPAN_BYTES).saturating_add(samples.saturating_mul(SAMPLE_BYTES))
+}
+
+/// What this process can still have: of the machine, with what can be swapped out, and of its control group.
+pub(crate) fn available_bytes() -> Option<u64> {
+    let machine = machine(&fs::read_to_string("/proc/meminfo").ok()?)?;
+    let group = fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| {
+        let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?.to_owned();
+        let root = Path::new("/sys/fs/cgroup");
+        // The limit of any group above holds as well. In a container the path may be one of the machine's, and the root is its own.
+        root.join(path).ancestors().take_while(|folder| folder.starts_with(root)).filter_map(of_group).min()
+    });
+    Some(group.map_or(machine, |group| group.min(machine)))
+}
+
+/// `MemAvailable` and `SwapFree` of `/proc/meminfo`.
+fn machine(text: &str) -> Option<u64> {
+    let kilobytes = |key: &str| text.lines().find_map(|line| line.strip_prefix(key))?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok();
+    Some((kilobytes("MemAvailable:")? + kilobytes("SwapFree:").unwrap_or_default()).saturating_mul(1024))
+}
+
+/// What a control group may still take; `None` where it has no limit.
+fn of_group(folder: &Path) -> Option<u64> {
+    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+}
+
+/// Bytes for people.
+pub(crate) fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_says_what_is_free() {
+        let text = "MemTotal:       24000000 kB\nMemFree:         1000000 kB\nMemAvailable:    3000000 kB\nSwapFree:        1000000 kB\n";
+        assert_eq!(machine(text), Some(4_096_000_000));
+        assert!(available_bytes().unwrap() > 0);
+        assert_eq!(gibibytes(needed_bytes(12_800_000, 0)), "6.6 GiB");
+    }
+}
