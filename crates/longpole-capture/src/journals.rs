@@ -88,7 +88,12 @@ impl JournalDirectory {
             let path = base.join(format!("{PREFIX}{pid}-{number}"));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
-                    let lock = File::create_new(path.join(LOCK)).and_then(|lock| Ok((lock.try_lock()?, lock).1));
+                    let lock = OpenOptions::new()
+                        .write(true)
+                        .create_new(true)
+                        .mode(0o600)
+                        .open(path.join(LOCK))
+                        .and_then(|lock| Ok((lock.try_lock()?, lock).1));
                     return lock.map(|lock| JournalDirectory { path: path.clone(), _lock: lock }).inspect_err(|_| {
                         // What stays is removed as stale by a later one.
                         let _ = fs::remove_dir_all(&path);

@@ -4,10 +4,10 @@
 //! is kept in a folder of the user's, and read from there, in a few milliseconds, as long as the machine runs and has the same modules.
 //! What comes and goes meanwhile (BPF programs, trampolines) is not kept: who meets an address that the copy does not know reads the list.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use longpole_symbols::kernel::KernelSymbols;
@@ -71,7 +71,7 @@ fn bytes_of(path: &Path) -> Option<Vec<u8>> {
 /// Writes the copy for its user alone, and takes away those of earlier boots.
 fn keep(path: &Path, symbols: &KernelSymbols) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for entry in fs::read_dir(folder)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
             fs::remove_file(entry.path()).ok();

@@ -1,7 +1,8 @@
 //! `export`, `convert` and Pulumi's `convert-trace`: spans and code as a file for another tool.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -213,11 +214,30 @@ pub(super) fn write_to(report: &Report, format: export::Format, selection: &Sele
 
 fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
     let stored = store.recording(resolve(store, recording)?)?;
-    to_output(output, Content::Binary, |out| Ok(stored.pack(out)?))
+    // A recording holds what its user's programs did; as a file it is as private as in the store.
+    to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.pack(out)?))
 }
 
 /// Gives `fill` a place to write to: a file that takes its name only when it is whole, or standard output.
 pub(super) fn to_output<T>(output: Option<&Path>, content: Content, fill: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    to_output_of(Access::Umask, output, content, fill)
+}
+
+/// Who can read a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Whoever the umask lets: the file is the user's own output, for another tool.
+    Umask,
+    /// Its user alone.
+    Owner,
+}
+
+fn to_output_of<T>(
+    access: Access,
+    output: Option<&Path>,
+    content: Content,
+    fill: impl FnOnce(&mut dyn Write) -> Result<T>,
+) -> Result<T> {
     let refused = || Failure::new(Kind::Usage, "this format is not for a terminal").hint("-o FILE, or > FILE");
     let Some(path) = output else {
         let mut out = BufWriter::new(screen::stdout_for(content).ok_or_else(refused)?);
@@ -234,7 +254,11 @@ pub(super) fn to_output<T>(output: Option<&Path>, content: Content, fill: impl F
     let mut partial = path.as_os_str().to_owned();
     partial.push(format!(".{}.partial", std::process::id()));
     let partial = PathBuf::from(partial);
-    let written = File::create(&partial).map_err(anyhow::Error::from).and_then(|file| {
+    let mode = if access == Access::Owner { 0o600 } else { 0o666 };
+    // What a process of this number left there, or a link that somebody else put there, is not written through.
+    std::fs::remove_file(&partial).ok();
+    let created = OpenOptions::new().write(true).create_new(true).mode(mode).open(&partial);
+    let written = created.map_err(anyhow::Error::from).and_then(|file| {
         let mut out = BufWriter::new(file);
         let value = fill(&mut out)?;
         out.flush()?;
