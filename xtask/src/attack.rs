@@ -90,7 +90,7 @@ impl Stage {
     fn new(tests: &Path, binary: &Path) -> Result<Self> {
         use std::os::unix::fs::PermissionsExt;
         let stage = Stage { dir: std::env::temp_dir().join(format!("longpole-attacks-{}", std::process::id())) };
-        for (name, mode) in [("", 0o755), ("home-mine", 0o700), ("home-plain", 0o777), ("tmp", 0o1777)] {
+        for (name, mode) in [("", 0o755), ("home-mine", 0o700), ("home-plain", 0o1777), ("tmp", 0o1777)] {
             let dir = stage.dir.join(name);
             std::fs::create_dir_all(&dir).with_context(|| format!("failed to make {}", dir.display()))?;
             std::fs::set_permissions(&dir, PermissionsExt::from_mode(mode)).context("failed to set permissions")?;

@@ -49,6 +49,7 @@ const HOMES: &[(&[&str], &[&str])] = &[
     (&["tonic"], &["longpole-server", "longpole-sdk"]),
     (&["object", "gimli", "addr2line", "framehop", "rustc-demangle", "cpp_demangle"], &["longpole-symbols"]),
     (&["libc", "perf-event-open-sys2", "linux-perf-event-reader"], &["longpole-capture", "longpole-sdk", "longpole-bench"]),
+    (&["rustix"], &["longpole-store"]),
     (&["ruzstd"], &["longpole-wire"]),
     (&["clap", "mimalloc", "jiff"], &["longpole"]),
     (&["anyhow"], &["longpole", "xtask", "longpole-bench"]),

@@ -4,18 +4,20 @@
 //! take the newest ones back but cannot damage the file. It is never checkpointed when a connection closes, because that
 //! would sync at the end of every `longpole run`; SQLite does it by itself every 1,000 pages.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use longpole_model::{Exit, Timestamp};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::error::StoreError;
+use crate::files;
 use crate::format::CATALOG_VERSION;
 use crate::name::RecordingName;
-use crate::store::SummaryRow;
+use crate::store::{SummaryRow, directory_of};
 
 /// How long to wait for another longpole's transaction; each takes about a millisecond.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,6 +47,9 @@ const CREATE_TAGS: &str = "
 
 const SELECT: &str = "SELECT number, state, directory, command_json, start_time_unix_nano, wall_nanos, exit_code, exit_signal,
     spans, samples, answer_json FROM recordings";
+
+/// The largest number that longpole can have given.
+const LARGEST: &str = "SELECT max(number) FROM recordings WHERE number BETWEEN 1 AND 4294967295";
 
 /// What the catalog itself knows of a recording's state; whether its recorder lives, only the lock knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,8 +81,6 @@ impl RowState {
 pub(crate) struct CatalogRow {
     pub(crate) name: RecordingName,
     pub(crate) state: RowState,
-    /// Relative to the root.
-    pub(crate) directory: PathBuf,
     pub(crate) summary: SummaryRow,
 }
 
@@ -106,8 +109,23 @@ impl Catalog {
     /// Opens the catalog; makes it if it is not there.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         let fail = |source: rusqlite::Error| catalog_error("open", path, source);
-        let mut connection = Connection::open(path).map_err(fail)?;
+        // SQLite would make it by the umask, and gives the files beside it the mode it has.
+        match files::create_new(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(StoreError::io("create", path)(error)),
+            _ => {}
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(fail)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
+        // A file that came from elsewhere may bring a schema of its own; nothing of it is to run here.
+        for (config, on) in [
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+            (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+            (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        ] {
+            connection.set_db_config(config, on).map_err(fail)?;
+        }
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
         match version(&connection).map_err(fail)? {
@@ -154,17 +172,26 @@ impl Catalog {
         found.map_err(|error| self.error("read", error))?.map(|row| self.decode(row)).transpose()
     }
 
-    /// Every row, the newest first.
-    pub(crate) fn rows(&self) -> Result<Vec<CatalogRow>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<RawRow>> {
-            self.connection().prepare(&format!("{SELECT} ORDER BY number DESC"))?.query_map([], raw_row)?.collect()
+    /// Whether a number has a row, whatever stands in it.
+    pub(crate) fn has(&self, name: RecordingName) -> Result<bool, StoreError> {
+        let found = self.connection().query_row("SELECT 1 FROM recordings WHERE number = ?1", [name.number()], |_| Ok(())).optional();
+        Ok(found.map_err(|error| self.error("read", error))?.is_some())
+    }
+
+    /// Every row, the newest first; of one that makes no sense, why.
+    pub(crate) fn rows(&self) -> Result<Vec<Result<CatalogRow, StoreError>>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<rusqlite::Result<RawRow>>> {
+            let connection = self.connection();
+            let mut question = connection.prepare(&format!("{SELECT} ORDER BY number DESC"))?;
+            question.query_map([], |row| Ok(raw_row(row)))?.collect()
         };
-        read().map_err(|error| self.error("read", error))?.into_iter().map(|row| self.decode(row)).collect()
+        let rows = read().map_err(|error| self.error("read", error))?;
+        Ok(rows.into_iter().map(|row| row.map_err(|error| self.error("read a row of", error)).and_then(|row| self.decode(row))).collect())
     }
 
     /// The newest recording.
     pub(crate) fn last(&self) -> Result<Option<RecordingName>, StoreError> {
-        let newest = self.connection().query_row("SELECT max(number) FROM recordings", [], |row| row.get::<_, Option<u32>>(0));
+        let newest = self.connection().query_row(LARGEST, [], |row| row.get::<_, Option<u32>>(0));
         Ok(newest.map_err(|error| self.error("read", error))?.map(RecordingName::new))
     }
 
@@ -232,7 +259,10 @@ impl Catalog {
         let read = || -> rusqlite::Result<Vec<(String, RecordingName)>> {
             let connection = self.connection();
             let mut question = connection.prepare("SELECT tag, number FROM tags ORDER BY tag")?;
-            question.query_map([], |row| Ok((row.get(0)?, RecordingName::new(row.get(1)?))))?.collect()
+            question
+                .query_map([], |row| Ok((row.get(0)?, RecordingName::new(row.get(1)?))))?
+                .filter(|row| !row.as_ref().is_err_and(is_of_value))
+                .collect()
         };
         read().map_err(|error| self.error("read", error))
     }
@@ -269,6 +299,10 @@ impl Catalog {
         let corrupt = |what: &str| StoreError::Corrupt { path: self.path.clone(), reason: format!("{what} of r{number} is not valid") };
         let name = u32::try_from(number).map(RecordingName::new).map_err(|_| corrupt("the number"))?;
         let command = serde_json::from_str(&row.command_json).map_err(|_| corrupt("the command"))?;
+        let directory = directory_of(name);
+        if Path::new(&row.directory) != directory {
+            return Err(corrupt(&format!("the directory {:?}, which is not {},", row.directory, directory.display())));
+        }
         let exit = match (row.exit_code, row.exit_signal) {
             (Some(code), _) => Some(Exit::Code(code)),
             (None, Some(signal)) => Some(Exit::Signal(signal)),
@@ -277,7 +311,6 @@ impl Catalog {
         Ok(CatalogRow {
             name,
             state: RowState::from_word(&row.state).ok_or_else(|| corrupt("the state"))?,
-            directory: row.directory.into(),
             summary: SummaryRow {
                 command,
                 start: Timestamp(row.start),
@@ -326,6 +359,12 @@ fn create(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     transaction.commit().map_err(fail)
 }
 
+/// Whether a value is not what longpole writes: damage of this row, and not of the file.
+fn is_of_value(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    matches!(error, FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..))
+}
+
 fn tagged(connection: &Connection, tag: &str) -> rusqlite::Result<Option<RecordingName>> {
     connection.query_row("SELECT number FROM tags WHERE tag = ?1", [tag], |row| row.get(0).map(RecordingName::new)).optional()
 }
@@ -333,7 +372,13 @@ fn tagged(connection: &Connection, tag: &str) -> rusqlite::Result<Option<Recordi
 /// One more than the largest number that was ever given.
 fn next_number(connection: &Connection) -> rusqlite::Result<u32> {
     let given = connection.query_row("SELECT seq FROM sqlite_sequence WHERE name = 'recordings'", [], |row| row.get::<_, u32>(0));
-    Ok(given.optional()?.unwrap_or(0).saturating_add(1))
+    match given.optional() {
+        // A number that longpole never gave.
+        Err(error) if is_of_value(&error) => {
+            Ok(connection.query_row(LARGEST, [], |row| row.get::<_, Option<u32>>(0))?.unwrap_or(0).saturating_add(1))
+        }
+        given => Ok(given?.unwrap_or(0).saturating_add(1)),
+    }
 }
 
 fn exit_columns(exit: Option<Exit>) -> (Option<i32>, Option<i32>) {

@@ -56,6 +56,16 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Somebody else owns it, or can change it.
+    #[error("trust {}: {reason}; {remedy}", path.display())]
+    NotOurs {
+        /// The file or folder.
+        path: PathBuf,
+        /// Whose it is, or who can write to it.
+        reason: String,
+        /// What to do about it.
+        remedy: String,
+    },
     /// A newer longpole wrote it.
     #[error(
         "read the {what} {}: it has format {found}, and this longpole reads up to {known}; a newer longpole can read it",
@@ -130,6 +140,8 @@ pub enum ErrorKind {
     Living,
     /// The file system: permission, space, a missing file.
     Environment,
+    /// It belongs to another user, or others can change it.
+    NotOurs,
     /// A newer longpole wrote it.
     Incompatible,
     /// Damaged data.
@@ -152,6 +164,7 @@ impl StoreError {
             StoreError::Wal(error) => error.kind(),
             StoreError::Segment { source, .. } if source.is::<io::Error>() => ErrorKind::Environment,
             StoreError::Segment { .. } | StoreError::Corrupt { .. } => ErrorKind::Corrupt,
+            StoreError::NotOurs { .. } => ErrorKind::NotOurs,
             StoreError::Newer { .. } => ErrorKind::Incompatible,
             StoreError::Name { .. } | StoreError::Tag { .. } => ErrorKind::Usage,
             StoreError::NotFound { .. } | StoreError::Empty { .. } => ErrorKind::NotFound,

@@ -14,6 +14,7 @@
 use std::path::Path;
 
 use crate::error::StoreError;
+use crate::files;
 
 /// Version of the catalog's tables.
 pub const CATALOG_VERSION: u32 = 2;
@@ -40,14 +41,33 @@ pub(crate) fn line() -> String {
 /// Says in the directory which version it has.
 pub(crate) fn write(directory: &Path) -> Result<(), StoreError> {
     let path = directory.join(FILE_NAME);
-    std::fs::write(&path, line()).map_err(StoreError::io("write", path))
+    files::write_new(&path, line().as_bytes()).map_err(StoreError::io("write", path))
 }
 
 /// Refuses a directory of a newer version, or one that does not say its version.
 pub(crate) fn check(directory: &Path) -> Result<(), StoreError> {
     let path = directory.join(FILE_NAME);
-    let text = std::fs::read_to_string(&path).map_err(StoreError::io("read", path.clone()))?;
+    let text = files::read_to_string(&path).map_err(StoreError::io("read", path.clone()))?;
     check_line(&text, directory)
+}
+
+/// The same before a log is read, which says its own version: a power cut can leave this file without its line.
+pub(crate) fn check_of_log(directory: &Path) -> Result<(), StoreError> {
+    if is_blank(directory) { Ok(()) } else { check(directory) }
+}
+
+/// Writes the line where a power cut took it.
+pub(crate) fn mend(directory: &Path) -> Result<(), StoreError> {
+    if !is_blank(directory) {
+        return Ok(());
+    }
+    let path = directory.join(FILE_NAME);
+    files::remove_all(&path).map_err(StoreError::io("remove", path))?;
+    write(directory)
+}
+
+fn is_blank(directory: &Path) -> bool {
+    files::read_to_string(&directory.join(FILE_NAME)).is_ok_and(|text| text.bytes().all(|byte| byte == 0))
 }
 
 /// Refuses the line of a newer version, and what is no such line; `path` is what it stands in.

@@ -7,7 +7,7 @@
 //! ```text
 //! <root>/catalog.sqlite              which recordings there are, and the line that `ls` shows of each
 //! <root>/recordings/r7/format        version of what follows
-//!                      lock          locked (flock) while the recorder lives
+//!                      lock          locked (flock) while the recorder lives; holds the id of the machine's boot
 //!                      seal.lock     locked while someone turns the log into segments
 //!                      wal/000001.wal      until it is sealed: what was acknowledged, in order
 //!                      segments/*.parquet  once it is sealed: one file per table
@@ -16,6 +16,8 @@
 //! What was acknowledged is never lost with the recorder: it is in the log before the append returns. Whoever opens the
 //! recording of a recorder that died finds the lock free, replays the log and seals it. Sealing can be interrupted
 //! anywhere and begun again.
+//!
+//! Everything is for the user who made it (0700, 0600). A store that another user owns, or can change, is refused.
 //!
 //! [`pack`] makes one file of a sealed recording, and reads it. [`prune`] says which recordings can go.
 //!
@@ -26,9 +28,11 @@
 #![forbid(unsafe_code)]
 
 pub mod assemble;
+mod boot;
 mod catalog;
 mod codec;
 pub mod error;
+mod files;
 pub mod format;
 pub mod name;
 mod order;
@@ -41,11 +45,13 @@ mod store;
 pub mod tables;
 #[cfg(test)]
 mod testing;
+mod trust;
+pub mod users;
 pub mod wal;
 
 pub use assemble::Assembler;
 pub use error::{ErrorKind, StoreError};
 pub use name::RecordingName;
 pub use packed::{PackedRecording, PackedSpans};
-pub use store::{RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow};
+pub use store::{Listing, RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow};
 pub use wal::{Frame, Replay, SyncPolicy, WalError, WalObservationSink, WalWriter};

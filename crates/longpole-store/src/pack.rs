@@ -10,7 +10,7 @@
 //! another set to nothing, so that a recording packs to the same bytes everywhere. Read is what any tar writes of such a directory.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use bytes::Bytes;
 use longpole_model::Recording;
 
 use crate::error::StoreError;
+use crate::files;
 use crate::format;
 use crate::seal;
 use crate::segment::Tables;
@@ -73,7 +74,7 @@ pub(crate) fn write(directory: &Path, out: &mut dyn Write) -> Result<(), StoreEr
         if table.may_be_absent() && !path.exists() {
             continue;
         }
-        let mut file = File::open(&path).map_err(StoreError::io("open", &path))?;
+        let mut file = files::open(&path).map_err(StoreError::io("open", &path))?;
         let length = file.metadata().map_err(StoreError::io("read", &path))?.len();
         out.write_all(&header(&format!("{SEGMENTS}{}", table.file_name()), length)).map_err(fail)?;
         let copied = io::copy(&mut Read::by_ref(&mut file).take(length), out).map_err(fail)?;

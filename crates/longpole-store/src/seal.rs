@@ -10,12 +10,12 @@
 //! ```
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use longpole_model::{Clock, Recording, Texts};
 
 use crate::error::StoreError;
+use crate::files;
 use crate::packed::PackedRecording;
 use crate::segment::{self, Tables};
 use crate::tables::spans::{SpanRows, Spans};
@@ -43,13 +43,9 @@ pub(crate) fn wal_file(directory: &Path) -> PathBuf {
     wal_directory(directory).join("000001.wal")
 }
 
-/// Removes a directory with all that is in it, if it is there.
+/// Removes a directory with all that is in it, if it is there; of a link in its place the link.
 pub(crate) fn remove_directory(path: &Path) -> Result<(), StoreError> {
-    match fs::remove_dir_all(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(StoreError::io("remove", path)(error)),
-    }
+    files::remove_all(path).map_err(StoreError::io("remove", path))
 }
 
 /// Step 1: writes every table where no reader looks.
@@ -66,7 +62,7 @@ fn write_partial_of(directory: &Path, recording: &Recording, spans: Spans<'_>) -
     check_consistent(recording, spans.len())?;
     let partial = directory.join(PARTIAL);
     remove_directory(&partial)?;
-    fs::create_dir(&partial).map_err(StoreError::io("create", &partial))?;
+    files::create_dir(&partial).map_err(StoreError::io("create", &partial))?;
     write_tables(&partial, recording, spans).inspect_err(|_| {
         // What was written of it is of no use, and the disk may be full of it. That it failed is what the caller has to know.
         let _ = remove_directory(&partial);

@@ -1,6 +1,5 @@
 //! Immutable files: one Parquet file per table of a recording.
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use parquet::file::reader::ChunkReader;
 use parquet::schema::types::ColumnPath;
 
 use crate::error::{Source, StoreError};
+use crate::files;
 use crate::format::RECORDING_VERSION;
 use crate::pack::Pack;
 use crate::tables::batch::{BadRows, Batch, Rows};
@@ -99,7 +99,7 @@ pub(crate) fn write_ranges(
 ) -> Result<(), StoreError> {
     let path = directory.join(table.file_name());
     let fail = |source: Source| StoreError::Segment { action: "write", table: table.name, path: path.clone(), source };
-    let file = File::create_new(&path).map_err(|source| fail(Box::new(source)))?;
+    let file = files::create_new(&path).map_err(|source| fail(Box::new(source)))?;
     let written = || -> Result<(), ParquetError> {
         let mut writer = ArrowWriter::try_new(file, Arc::clone(table.schema()), Some(properties(table, rows)?))?;
         for first in (0..rows).step_by(BATCH_ROWS) {
@@ -135,7 +135,7 @@ impl Tables<'_> {
 pub(crate) fn read(tables: Tables<'_>, table: &'static Table, take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
     let path = tables.path(table);
     match tables {
-        Tables::Directory(_) => match File::open(&path) {
+        Tables::Directory(_) => match files::open(&path) {
             Ok(file) => read_from(file, path, table, take),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && table.may_be_absent() => Ok(()),
             Err(source) => Err(StoreError::Segment { action: "read", table: table.name, path, source: Box::new(source) }),

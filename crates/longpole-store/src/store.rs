@@ -1,23 +1,27 @@
 //! The store: recordings by name.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longpole_model::{Exit, Loss, LossKind, Recording, Run, Timestamp};
+use longpole_model::{CaptureMode, Exit, Recording, Run, SpanId, Timestamp, TraceId};
 
+use crate::boot;
 use crate::catalog::{Catalog, CatalogRow, RowState};
 use crate::error::StoreError;
+use crate::files;
 use crate::format;
 use crate::name::RecordingName;
 use crate::pack;
 use crate::packed::PackedRecording;
 use crate::seal;
 use crate::tables;
-use crate::wal::{Replay, SyncPolicy, WalWriter};
+use crate::trust::Trust;
+use crate::wal::{AtEnd, Replay, SyncPolicy, WalWriter};
 
 const RECORDINGS: &str = "recordings";
+const CATALOG: &str = "catalog.sqlite";
 const LOCK: &str = "lock";
 const SEAL_LOCK: &str = "seal.lock";
 const RESERVE: &str = "reserve";
@@ -30,6 +34,16 @@ const RESERVE_BYTES: usize = 64 << 10;
 pub struct Store {
     root: PathBuf,
     catalog: Arc<Catalog>,
+    was_open: bool,
+}
+
+/// What is in a store.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The recordings, the newest first.
+    pub recordings: Vec<StoredRecording>,
+    /// Rows of the catalog that are no recordings, and why. [`Store::remove`] takes them away.
+    pub damaged: Vec<StoreError>,
 }
 
 /// What `ls` shows of a recording without opening it.
@@ -62,6 +76,28 @@ impl SummaryRow {
             spans: 0,
             samples: 0,
             answer_json: None,
+        }
+    }
+
+    /// What is left to say of a run whose description is damaged: what the catalog knows of it.
+    fn unknown_run(&self) -> Run {
+        Run {
+            command: self.command.clone(),
+            working_directory: String::new(),
+            host: String::new(),
+            cpus: 1,
+            version: String::new(),
+            trace_id: TraceId::new([0xff; TraceId::BYTES]).unwrap_or_else(|| unreachable!("not all zero")),
+            root_span_id: SpanId::new([0xff; SpanId::BYTES]).unwrap_or_else(|| unreachable!("not all zero")),
+            root_pid: None,
+            start: self.start,
+            end: None,
+            exit: None,
+            rate_hz: 0,
+            mode: CaptureMode::Off,
+            cpu_nanos: None,
+            usage: None,
+            recorder_cost: None,
         }
     }
 
@@ -102,13 +138,31 @@ impl RecordingState {
 }
 
 impl Store {
-    /// Opens the store in this directory; makes it if it is not there.
+    /// Opens the store in this directory; makes it if it is not there. Refuses one that another user owns or can change, and closes one
+    /// that others can read.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let root = root.into();
-        let recordings = root.join(RECORDINGS);
-        fs::create_dir_all(&recordings).map_err(StoreError::io("create", recordings))?;
-        let catalog = Catalog::open(&root.join("catalog.sqlite"))?;
-        Ok(Store { root, catalog: Arc::new(catalog) })
+        let trust = Trust::new()?;
+        let (root, was_open) = trust.open_root(&root.into(), RECORDINGS)?;
+        let catalog = root.join(CATALOG);
+        // SQLite gives the files beside the catalog the catalog's mode; older ones may be there.
+        for end in ["", "-wal", "-shm", "-journal"] {
+            trust.check_entry_if_there(&root.join(format!("{CATALOG}{end}")))?;
+        }
+        if was_open {
+            trust.close(&root)?;
+        }
+        let catalog = Catalog::open(&catalog)?;
+        Ok(Store { root, catalog: Arc::new(catalog), was_open })
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether other users could read the store until it was opened just now.
+    pub fn was_open(&self) -> bool {
+        self.was_open
     }
 
     /// Where what is slow to find out may be kept. Nobody misses it when it is gone.
@@ -120,14 +174,14 @@ impl Store {
     pub fn create(&self, run: &Run) -> Result<RecordingWriter, StoreError> {
         let (name, directory, lock, wal) =
             self.catalog.create(&SummaryRow::of_run(run), || self.largest_directory(), |name| self.prepare(name, run))?;
-        Ok(RecordingWriter { store: self.clone(), name, directory, wal, lock })
+        Ok(RecordingWriter { store: self.clone(), name, directory, wal, run: run.clone(), lock })
     }
 
     /// Makes the directory of a recording; `None` where there is one already, left by a catalog that was lost.
     fn prepare(&self, name: RecordingName, run: &Run) -> Result<Option<(PathBuf, Prepared)>, StoreError> {
-        let relative = Path::new(RECORDINGS).join(name.to_string());
+        let relative = directory_of(name);
         let directory = self.root.join(&relative);
-        match fs::create_dir(&directory) {
+        match files::create_dir(&directory) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
             Err(error) => return Err(StoreError::io("create", directory)(error)),
@@ -135,13 +189,14 @@ impl Store {
         let filled = || {
             format::write(&directory)?;
             let path = directory.join(LOCK);
-            let lock = File::create_new(&path).map_err(StoreError::io("create", &path))?;
+            let mut lock = files::create_new(&path).map_err(StoreError::io("create", &path))?;
+            lock.write_all(boot::line().as_bytes()).map_err(StoreError::io("write", &path))?;
             lock.try_lock().map_err(|error| StoreError::io("lock", &path)(error.into()))?;
             let wal_directory = seal::wal_directory(&directory);
-            fs::create_dir(&wal_directory).map_err(StoreError::io("create", wal_directory))?;
+            files::create_dir(&wal_directory).map_err(StoreError::io("create", wal_directory))?;
             let wal = WalWriter::create(&seal::wal_file(&directory), run, SyncPolicy::None)?;
             let reserve = directory.join(RESERVE);
-            fs::write(&reserve, vec![0; RESERVE_BYTES]).map_err(StoreError::io("write", reserve))?;
+            files::write_new(&reserve, &vec![0; RESERVE_BYTES]).map_err(StoreError::io("write", reserve))?;
             Ok((lock, wal))
         };
         match filled() {
@@ -167,15 +222,21 @@ impl Store {
         Ok(largest)
     }
 
-    /// Every recording, the newest first.
-    pub fn list(&self) -> Result<Vec<StoredRecording>, StoreError> {
-        let mut recordings = self.catalog.rows()?.into_iter().map(|row| self.stored(row)).collect::<Result<Vec<_>, _>>()?;
+    /// Every recording, the newest first. One that cannot be read does not hide the others.
+    pub fn list(&self) -> Result<Listing, StoreError> {
+        let mut listing = Listing::default();
+        for row in self.catalog.rows()? {
+            match row.and_then(|row| self.stored(row)) {
+                Ok(recording) => listing.recordings.push(recording),
+                Err(error) => listing.damaged.push(error),
+            }
+        }
         for (tag, name) in self.catalog.tags()? {
-            if let Some(recording) = recordings.iter_mut().find(|recording| recording.name == name) {
+            if let Some(recording) = listing.recordings.iter_mut().find(|recording| recording.name == name) {
                 recording.tags.push(tag);
             }
         }
-        Ok(recordings)
+        Ok(listing)
     }
 
     /// The name that `r7`, `7`, `last` or a tag means. Whether `r7` is there, [`Store::recording`] says.
@@ -215,15 +276,20 @@ impl Store {
         Ok(stored)
     }
 
-    /// Removes a recording with all its files. Refuses one that is being recorded; one that is being sealed is waited for.
+    /// Removes a recording with all its files. Refuses one that is being recorded; one that is being sealed is waited for. Where its files
+    /// lie follows from its number alone, so a row that is damaged goes as well.
     pub fn remove(&self, name: RecordingName) -> Result<(), StoreError> {
-        let stored = self.recording(name)?;
-        if stored.state == RecordingState::Recording {
+        if !self.catalog.has(name)? {
+            return Err(self.not_found(name));
+        }
+        let directory = self.root.join(directory_of(name));
+        let is_folder = fs::symlink_metadata(&directory).is_ok_and(|data| data.is_dir());
+        if is_folder && recorder_lives(&directory)? {
             return Err(StoreError::Living { action: "remove", name });
         }
         // Files first: a crash in between leaves a row that can be removed again, not files that no one knows of.
-        let _sealing = stored.lock_sealing()?;
-        seal::remove_directory(&stored.directory)?;
+        let _sealing = if is_folder { lock_sealing(&directory)? } else { None };
+        seal::remove_directory(&directory)?;
         self.catalog.remove(name)
     }
 
@@ -232,7 +298,8 @@ impl Store {
     }
 
     fn stored(&self, row: CatalogRow) -> Result<StoredRecording, StoreError> {
-        let directory = self.root.join(&row.directory);
+        let directory = self.root.join(directory_of(row.name));
+        Trust::new()?.check_entry_if_there(&directory)?;
         let state = match row.state {
             RowState::Recording if recorder_lives(&directory)? => RecordingState::Recording,
             RowState::Recording => RecordingState::Killed,
@@ -241,6 +308,11 @@ impl Store {
         };
         Ok(StoredRecording { store: self.clone(), name: row.name, state, summary: row.summary, tags: Vec::new(), directory })
     }
+}
+
+/// Where the files of a recording lie, relative to the root.
+pub(crate) fn directory_of(name: RecordingName) -> PathBuf {
+    Path::new(RECORDINGS).join(name.to_string())
 }
 
 /// Longest tag. Lists give it a column.
@@ -259,7 +331,7 @@ type Prepared = (RecordingName, PathBuf, File, WalWriter);
 /// other for the recorder.
 fn recorder_lives(directory: &Path) -> Result<bool, StoreError> {
     let path = directory.join(LOCK);
-    let file = match File::open(&path) {
+    let file = match files::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(StoreError::io("open", path)(error)),
@@ -278,6 +350,7 @@ pub struct RecordingWriter {
     name: RecordingName,
     directory: PathBuf,
     wal: WalWriter,
+    run: Run,
     /// Locked as long as this lives; the kernel lets go when the process dies, however it dies.
     lock: File,
 }
@@ -311,7 +384,7 @@ impl RecordingWriter {
 
     /// What the log holds so far.
     pub fn replay(&self) -> Result<Replay, StoreError> {
-        Ok(Replay::open(&seal::wal_file(&self.directory), false, None)?)
+        Ok(Replay::open(&seal::wal_file(&self.directory), &self.run, AtEnd::Sealing)?)
     }
 
     /// Seals: writes the segments, tells the catalog, removes the log. Nothing can be appended afterwards.
@@ -369,17 +442,13 @@ pub struct StoredRecording {
 impl StoredRecording {
     /// The frames of its log, in the order they were appended. For a recorder that died, a loss that says so comes last.
     pub fn replay(&self) -> Result<Replay, StoreError> {
+        format::check_of_log(&self.directory)?;
         let at_end = match self.state {
-            RecordingState::Killed => Some(Loss::new(
-                LossKind::RecorderKilled,
-                1,
-                "longpole ended before it could seal the recording; everything it had acknowledged is here",
-            )),
-            RecordingState::Recording | RecordingState::Sealed { .. } => None,
+            RecordingState::Recording => AtEnd::Living,
+            RecordingState::Killed => AtEnd::Killed(boot::since(&self.directory.join(LOCK))),
+            RecordingState::Sealed { .. } => AtEnd::Sealing,
         };
-        format::check(&self.directory)?;
-        let living = self.state == RecordingState::Recording;
-        Ok(Replay::open(&seal::wal_file(&self.directory), living, at_end)?)
+        Ok(Replay::open(&seal::wal_file(&self.directory), &self.summary.unknown_run(), at_end)?)
     }
 
     /// Seals the recording of a recorder that died. Where another process has done so meanwhile, that one's segments stay.
@@ -388,13 +457,14 @@ impl StoredRecording {
         if self.state == RecordingState::Recording {
             return Err(living());
         }
-        let _sealing = self.lock_sealing()?;
+        let _sealing = lock_sealing(&self.directory)?;
         match self.store.recording(self.name)?.state {
             RecordingState::Recording => return Err(living()),
             RecordingState::Sealed { .. } => return Ok(()),
             RecordingState::Killed => {}
         }
         let _ = fs::remove_file(self.directory.join(RESERVE));
+        format::mend(&self.directory)?;
         seal::write_partial(&self.directory, recording)?;
         seal::publish(&self.directory)?;
         self.store.catalog.seal(self.name, RowState::Killed, summary)?;
@@ -443,19 +513,19 @@ impl StoredRecording {
             RecordingState::Recording | RecordingState::Killed => Err(StoreError::NotSealed { name: self.name }),
         }
     }
+}
 
-    /// Waits until no one else seals or removes it.
-    fn lock_sealing(&self) -> Result<Option<File>, StoreError> {
-        let path = self.directory.join(SEAL_LOCK);
-        let file = match OpenOptions::new().create(true).append(true).open(&path) {
-            Ok(file) => file,
-            // The directory is gone: nothing to guard.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StoreError::io("open", path)(error)),
-        };
-        file.lock().map_err(StoreError::io("lock", path))?;
-        Ok(Some(file))
-    }
+/// Waits until no one else seals or removes the recording of this directory.
+fn lock_sealing(directory: &Path) -> Result<Option<File>, StoreError> {
+    let path = directory.join(SEAL_LOCK);
+    let file = match files::open_lock(&path) {
+        Ok(file) => file,
+        // The directory is gone: nothing to guard.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StoreError::io("open", path)(error)),
+    };
+    file.lock().map_err(StoreError::io("lock", path))?;
+    Ok(Some(file))
 }
 
 #[cfg(test)]

@@ -5,16 +5,18 @@
 //! recorder cannot take it back, and cannot tear it. A machine that loses power can; [`SyncPolicy::Batch`] guards
 //! against that at the price of an `fdatasync(2)`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longpole_model::{Loss, LossKind, Observation, ObservationSink, ResourceEvent, Run, sink::SinkError};
 
+use crate::boot::Since;
 use crate::codec::{self, Malformed};
 use crate::error::ErrorKind;
+use crate::files;
 use crate::format::WAL_VERSION;
 
 const MAGIC: [u8; 8] = *b"LPOLEWAL";
@@ -35,6 +37,14 @@ const BATCH_BYTES: usize = 64 << 10;
 /// then is refused, and the recorder counts it.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
+use self::search::{Header, Search, read_at};
+
+mod search;
+
+/// What the recorder may still say of a recording that has reached its limit: losses with their reasons, of which there are hundreds at
+/// the most.
+const LAST_WORDS_BYTES_MAX: u64 = 1 << 20;
+
 mod kind {
     pub(super) const RUN: u8 = 1;
     pub(super) const OTLP_PROTOBUF: u8 = 2;
@@ -43,6 +53,8 @@ mod kind {
     pub(super) const LOSS: u8 = 5;
     pub(super) const SPAN_EVENTS: u8 = 6;
     pub(super) const RESOURCE_EVENT: u8 = 7;
+    /// The largest.
+    pub(super) const LAST: u8 = RESOURCE_EVENT;
 }
 
 /// Why the log could not be written or read. The message completes "failed to …".
@@ -72,6 +84,14 @@ pub enum WalError {
         /// Length of the payload.
         bytes: usize,
     },
+    /// The recording may not grow any more.
+    #[error("append to the write-ahead log {}: the recording has reached its limit of {limit} bytes (--max-recording-bytes)", path.display())]
+    Full {
+        /// The log.
+        path: PathBuf,
+        /// How long it may become.
+        limit: u64,
+    },
     /// The file does not begin like a log.
     #[error("read {}: it is not a write-ahead log of longpole", path.display())]
     NotALog {
@@ -89,25 +109,15 @@ pub enum WalError {
         /// Its version.
         found: u32,
     },
-    /// A frame in the middle is damaged; what stands behind it cannot be trusted.
-    #[error("read the frame at offset {offset} of the write-ahead log {}: {reason}", path.display())]
-    Damaged {
-        /// The log.
-        path: PathBuf,
-        /// Where the frame begins.
-        offset: u64,
-        /// What is wrong with it.
-        reason: String,
-    },
 }
 
 impl WalError {
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            WalError::Io { .. } | WalError::Broken { .. } => ErrorKind::Environment,
+            WalError::Io { .. } | WalError::Broken { .. } | WalError::Full { .. } => ErrorKind::Environment,
             WalError::TooLarge { .. } => ErrorKind::Usage,
-            WalError::NotALog { .. } | WalError::Damaged { .. } => ErrorKind::Corrupt,
+            WalError::NotALog { .. } => ErrorKind::Corrupt,
             WalError::Newer { .. } => ErrorKind::Incompatible,
         }
     }
@@ -134,6 +144,12 @@ struct Shared {
     file: File,
     sync: SyncPolicy,
     tail: Mutex<Tail>,
+    /// How long the log may become.
+    limit: AtomicU64,
+    /// Whether something was refused because of it.
+    is_full: AtomicBool,
+    /// What may stand behind it, of the recorder's own.
+    beyond: AtomicU64,
     /// Bytes known to be on the disk.
     synced: Mutex<u64>,
     /// Observations that sinks took or refused and that are not in the log.
@@ -157,7 +173,7 @@ impl WalWriter {
     /// Creates the log of a run; the file must not exist.
     pub fn create(path: &Path, run: &Run, sync: SyncPolicy) -> Result<Self, WalError> {
         let fail = |source| WalError::Io { action: "create", path: path.to_owned(), source };
-        let file = OpenOptions::new().append(true).create_new(true).open(path).map_err(fail)?;
+        let file = files::create_log(path).map_err(fail)?;
         let mut payload = Vec::new();
         codec::put_run(&mut payload, run);
         let mut bytes = Vec::with_capacity(FILE_HEADER_BYTES + FRAME_HEADER_BYTES + payload.len());
@@ -173,6 +189,9 @@ impl WalWriter {
                 file,
                 sync,
                 tail: Mutex::new(tail),
+                limit: AtomicU64::new(u64::MAX),
+                is_full: AtomicBool::new(false),
+                beyond: AtomicU64::new(0),
                 synced: Mutex::new(0),
                 lost: AtomicU64::new(0),
             }),
@@ -230,6 +249,21 @@ impl WalWriter {
         }
     }
 
+    /// From now on nothing is appended that would make the log longer than this.
+    pub fn set_limit(&self, bytes: u64) {
+        self.shared.limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Lets the last words of the recorder in: how the command ended, and what is missing.
+    pub fn begin_end(&self) {
+        self.shared.beyond.store(LAST_WORDS_BYTES_MAX, Ordering::Relaxed);
+    }
+
+    /// The limit, where something was refused because of it.
+    pub fn reached_limit(&self) -> Option<u64> {
+        self.shared.is_full.load(Ordering::Relaxed).then(|| self.shared.limit.load(Ordering::Relaxed))
+    }
+
     /// How many observations were given to sinks and are not in the log: refused, or still waiting when their sink was dropped.
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
@@ -259,6 +293,12 @@ impl Shared {
         let mut tail = lock(&self.tail);
         if tail.broken {
             return Err(WalError::Broken { path: self.path.clone() });
+        }
+        let limit = self.limit.load(Ordering::Relaxed);
+        let beyond = if matches!(kind, kind::OBSERVATIONS | kind::LOSS) { self.beyond.load(Ordering::Relaxed) } else { 0 };
+        if tail.end + (FRAME_HEADER_BYTES + bytes) as u64 > limit.saturating_add(beyond) {
+            self.is_full.store(true, Ordering::Relaxed);
+            return Err(WalError::Full { path: self.path.clone(), limit });
         }
         if let Err(source) = write_all(&self.file, &mut slices) {
             // A frame that was written in part (the disk is full) must go before the next one can follow.
@@ -404,110 +444,226 @@ pub enum Frame {
     Loss(Loss),
 }
 
-/// The frames of a log, in the order they were appended. After an error it ends.
+/// What there is to say of a log's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtEnd {
+    /// Its recorder lives: a frame that is half there is under way, not torn.
+    Living,
+    /// Its recorder reads it itself.
+    Sealing,
+    /// Its recorder died.
+    Killed(Since),
+}
+
+/// The frames of a log, in the order they were appended. The first is the run, the one that was given where the log's own cannot be read.
+/// Frames that are damaged are passed over and counted: what is missing comes last. After an error it ends.
 #[derive(Debug)]
 pub struct Replay {
     path: PathBuf,
     reader: BufReader<File>,
+    /// Where the reader stands.
+    reader_at: u64,
     /// Where the next frame begins.
     offset: u64,
     /// Length of the file when it was opened.
     length: u64,
-    /// Whether the recorder lives: a frame that is half there is then under way, not torn.
-    living: bool,
-    /// Yielded after the last frame.
-    at_end: Option<Loss>,
-    done: bool,
+    /// What is said of the run where the log does not say it; gone once the run was said.
+    unknown: Option<Box<Run>>,
+    /// Whether that had to be said.
+    run_is_unknown: bool,
+    /// A frame that waits behind the run.
+    waiting: Option<Box<Frame>>,
+    at_end: AtEnd,
+    search: Search,
+    damage: Damage,
+    torn: Option<u64>,
+    /// Yielded behind the last frame, the first last.
+    missing: Option<Vec<Loss>>,
+}
+
+/// Damaged places, counted together: a log can have as many as it has bytes.
+#[derive(Debug, Default)]
+struct Damage {
+    places: u64,
+    bytes: u64,
+    first: u64,
 }
 
 /// What stands where the next frame should.
 enum Next {
     Frame(Box<Frame>),
-    Torn,
+    /// So many bytes that are whole and make no sense.
+    Senseless(u64),
+    /// Something that is no frame.
+    Broken,
+    /// The beginning of a frame that the recorder is writing.
+    UnderWay,
     End,
 }
 
 impl Replay {
-    /// Opens a log. `at_end` is yielded behind its last frame.
-    pub(crate) fn open(path: &Path, living: bool, at_end: Option<Loss>) -> Result<Self, WalError> {
+    /// Opens a log. `unknown` is what is said of the run where the log's own description is damaged.
+    pub(crate) fn open(path: &Path, unknown: &Run, at_end: AtEnd) -> Result<Self, WalError> {
         let fail = |source| WalError::Io { action: "open", path: path.to_owned(), source };
-        let file = File::open(path).map_err(fail)?;
+        let file = files::open(path).map_err(fail)?;
         let length = file.metadata().map_err(fail)?.len();
-        let mut reader = BufReader::with_capacity(64 << 10, file);
         let mut header = [0; FILE_HEADER_BYTES];
-        match reader.read_exact(&mut header) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(WalError::NotALog { path: path.to_owned() });
-            }
-            Err(error) => return Err(fail(error)),
-        }
-        let (magic, version) = header.split_at(MAGIC.len());
-        if magic != MAGIC {
-            return Err(WalError::NotALog { path: path.to_owned() });
-        }
-        let found = u32_at(version, 0);
-        if found > WAL_VERSION {
+        let there = read_at(&file, &mut header, 0).map_err(fail)?;
+        let mut replay = Replay {
+            path: path.to_owned(),
+            reader: BufReader::with_capacity(64 << 10, file),
+            reader_at: 0,
+            offset: FILE_HEADER_BYTES as u64,
+            length,
+            unknown: Some(Box::new(unknown.clone())),
+            run_is_unknown: false,
+            waiting: None,
+            at_end,
+            search: Search::new(length),
+            damage: Damage::default(),
+            torn: None,
+            missing: None,
+        };
+        let (magic, found) = (&header[..MAGIC.len()], u32_at(&header, MAGIC.len()));
+        let is_log = there == FILE_HEADER_BYTES && magic == MAGIC;
+        if is_log && (WAL_VERSION + 1..=WAL_VERSION + VERSIONS_AHEAD_MAX).contains(&found) {
             return Err(WalError::Newer { path: path.to_owned(), found });
         }
-        Ok(Replay { path: path.to_owned(), reader, offset: FILE_HEADER_BYTES as u64, length, living, at_end, done: false })
+        if !is_log || found > WAL_VERSION {
+            let is_blank = header[..there].iter().all(|byte| *byte == 0) || MAGIC.starts_with(&header[..there.min(MAGIC.len())]);
+            match replay.search.next_frame(replay.reader.get_ref(), 0).map_err(fail)? {
+                Some(at) => replay.pass_over(0, at),
+                // A power cut can leave a log that was made and has no byte yet.
+                None if is_blank => replay.offset = 0,
+                None => return Err(WalError::NotALog { path: path.to_owned() }),
+            }
+        }
+        Ok(replay)
     }
 
-    fn next_frame(&mut self) -> Result<Next, WalError> {
+    /// Counts what lies between as damaged.
+    fn pass_over(&mut self, from: u64, to: u64) {
+        if self.damage.places == 0 {
+            self.damage.first = from;
+        }
+        self.damage.places += 1;
+        self.damage.bytes += to - from;
+        self.offset = to;
+    }
+
+    /// The next frame that can be read.
+    fn next_frame(&mut self) -> Result<Option<Frame>, WalError> {
+        loop {
+            match self.look().map_err(|source| self.unread(source))? {
+                Next::Frame(frame) => return Ok(Some(*frame)),
+                Next::Senseless(bytes) => self.pass_over(self.offset, self.offset + bytes),
+                Next::End | Next::UnderWay => return Ok(None),
+                Next::Broken => {
+                    let found = self.search.next_frame(self.reader.get_ref(), self.offset + 1);
+                    match found.map_err(|source| self.unread(source))? {
+                        Some(at) => self.pass_over(self.offset, at),
+                        None => {
+                            self.torn = Some(self.offset);
+                            return Ok(None);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn unread(&self, source: io::Error) -> WalError {
+        WalError::Io { action: "read", path: self.path.clone(), source }
+    }
+
+    /// What stands at the offset, which moves on behind a frame.
+    fn look(&mut self) -> io::Result<Next> {
         let rest = self.length.saturating_sub(self.offset);
         if rest == 0 {
             return Ok(Next::End);
         }
+        let cut = if self.at_end == AtEnd::Living { Next::UnderWay } else { Next::Broken };
         if rest < FRAME_HEADER_BYTES as u64 {
-            return Ok(Next::Torn);
+            return Ok(cut);
         }
-        let fail = |source| WalError::Io { action: "read", path: self.path.clone(), source };
+        // Within what is buffered this costs nothing.
+        self.reader.seek_relative(self.offset.cast_signed() - self.reader_at.cast_signed())?;
+        self.reader_at = self.offset;
         let mut header = [0; FRAME_HEADER_BYTES];
-        self.reader.read_exact(&mut header).map_err(fail)?;
-        let (length, crc, kind) = (u32_at(&header, 0), u32_at(&header, 4), header[8]);
-        if u64::from(length) > rest - FRAME_HEADER_BYTES as u64 {
-            return Ok(Next::Torn);
+        self.reader.read_exact(&mut header)?;
+        self.reader_at += FRAME_HEADER_BYTES as u64;
+        let Header { length, crc, kind } = Header::of(&header);
+        if length > FRAME_BYTES_MAX as u64 {
+            return Ok(Next::Broken);
+        }
+        if length > rest - FRAME_HEADER_BYTES as u64 {
+            return Ok(cut);
+        }
+        if !self.search.may_spend(length) {
+            return Ok(Next::Broken);
         }
         let mut payload = vec![0; length as usize];
-        self.reader.read_exact(&mut payload).map_err(fail)?;
-        let is_last = u64::from(length) == rest - FRAME_HEADER_BYTES as u64;
+        self.reader.read_exact(&mut payload)?;
+        self.reader_at += length;
         if crc32c::crc32c_append(crc32c::crc32c(&[kind]), &payload) != crc {
-            // Some file systems show zeros behind what they had written when the power went.
-            let zeros = header == [0; FRAME_HEADER_BYTES] && self.rest_is_zero()?;
-            if is_last || zeros {
-                return Ok(Next::Torn);
+            self.search.spend(length);
+            return Ok(Next::Broken);
+        }
+        let bytes = FRAME_HEADER_BYTES as u64 + length;
+        match decode(kind, payload) {
+            // Only the first describes the run.
+            Ok(Frame::Run(_)) if self.unknown.is_none() => Ok(Next::Senseless(bytes)),
+            Ok(frame) => {
+                self.offset += bytes;
+                Ok(Next::Frame(Box::new(frame)))
             }
-            return Err(self.damaged("its checksum does not match".into()));
-        }
-        let frame = decode(kind, payload).map_err(|reason| self.damaged(reason))?;
-        let is_first = self.offset == FILE_HEADER_BYTES as u64;
-        if is_first != matches!(frame, Frame::Run(_)) {
-            return Err(self.damaged("the first frame, and only that, describes the run".into()));
-        }
-        self.offset += FRAME_HEADER_BYTES as u64 + u64::from(length);
-        Ok(Next::Frame(Box::new(frame)))
-    }
-
-    fn rest_is_zero(&mut self) -> Result<bool, WalError> {
-        let mut chunk = [0; 4096];
-        loop {
-            match self.reader.read(&mut chunk) {
-                Ok(0) => return Ok(true),
-                Ok(count) if chunk[..count].iter().all(|byte| *byte == 0) => {}
-                Ok(_) => return Ok(false),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(WalError::Io { action: "read", path: self.path.clone(), source }),
-            }
+            Err(_) => Ok(Next::Senseless(bytes)),
         }
     }
 
-    fn damaged(&self, reason: String) -> WalError {
-        WalError::Damaged { path: self.path.clone(), offset: self.offset, reason }
+    /// What is missing, the first last.
+    fn missing(&self) -> Vec<Loss> {
+        let mut missing = Vec::new();
+        if let AtEnd::Killed(since) = self.at_end {
+            let is_whole = self.damage.places == 0 && self.torn.is_none() && !self.run_is_unknown;
+            let detail = match since {
+                Since::SameBoot if is_whole => "longpole ended before it could seal the recording; everything it had acknowledged is here",
+                Since::OtherBoot => {
+                    "longpole or the machine stopped before the recording was sealed, and nothing was synced; what had reached the disk \
+                     is here, and the last of what was acknowledged may be missing"
+                }
+                _ => "longpole ended before it could seal the recording; what can be read of its log is here",
+            };
+            missing.push(Loss::new(LossKind::RecorderKilled, 1, detail));
+        }
+        if let Some(offset) = self.torn {
+            let bytes = self.length - offset;
+            missing.push(Loss::new(LossKind::WalTorn, 1, format!("the last {bytes} bytes, from offset {offset}, are not a whole frame")));
+        }
+        let Damage { places, bytes, first } = self.damage;
+        if places > 0 {
+            let detail = format!("{bytes} bytes of the log, the first of them at offset {first}, are damaged; what stands behind is here");
+            missing.push(Loss::new(LossKind::WalDamaged, places, detail));
+        }
+        if self.search.is_spent() {
+            let detail = "the log is so damaged that the search for what stands behind was given up";
+            missing.push(Loss::new(LossKind::WalDamaged, 1, detail));
+        }
+        if self.run_is_unknown {
+            let detail = "the log does not say what was run, where and when; the command and its start are those of the catalog";
+            missing.push(Loss::new(LossKind::WalDamaged, 1, detail));
+        }
+        missing
     }
+}
 
-    fn torn(&self) -> Loss {
-        let bytes = self.length - self.offset;
-        Loss::new(LossKind::WalTorn, 1, format!("the last {bytes} bytes, from offset {}, are not a whole frame", self.offset))
+impl Replay {
+    /// What is said of the run where the log does not say it. Asked for once.
+    fn take_unknown(&mut self) -> Option<Frame> {
+        self.unknown.take().map(|run| {
+            self.run_is_unknown = true;
+            Frame::Run(*run)
+        })
     }
 }
 
@@ -515,24 +671,41 @@ impl Iterator for Replay {
     type Item = Result<Frame, WalError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if !self.done {
+        if let Some(frame) = self.waiting.take() {
+            return Some(Ok(*frame));
+        }
+        if self.missing.is_none() {
             match self.next_frame() {
-                Ok(Next::Frame(frame)) => return Some(Ok(*frame)),
-                Ok(Next::Torn) if !self.living => {
-                    self.done = true;
-                    return Some(Ok(Frame::Loss(self.torn())));
+                Ok(Some(frame @ Frame::Run(_))) => {
+                    self.unknown = None;
+                    return Some(Ok(frame));
                 }
-                Ok(Next::Torn | Next::End) => self.done = true,
+                Ok(Some(frame)) => {
+                    // What stands first is the run, or damage took it.
+                    let Some(unknown) = self.take_unknown() else { return Some(Ok(frame)) };
+                    self.waiting = Some(Box::new(frame));
+                    return Some(Ok(unknown));
+                }
+                Ok(None) => {
+                    // A recorder that lives has not come to its first frame.
+                    let unknown = if self.at_end == AtEnd::Living { None } else { self.take_unknown() };
+                    self.missing = Some(self.missing());
+                    if let Some(unknown) = unknown {
+                        return Some(Ok(unknown));
+                    }
+                }
                 Err(error) => {
-                    self.done = true;
-                    self.at_end = None;
+                    self.missing = Some(Vec::new());
                     return Some(Err(error));
                 }
             }
         }
-        self.at_end.take().map(|loss| Ok(Frame::Loss(loss)))
+        self.missing.as_mut()?.pop().map(|loss| Ok(Frame::Loss(loss)))
     }
 }
+
+/// Versions of logs that are to come within the life of a program. A larger number is damage.
+const VERSIONS_AHEAD_MAX: u32 = 32;
 
 fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     let mut number = [0; 4];

@@ -19,6 +19,9 @@ const EXAMPLES: &str = "Examples:
   longpole diff r6 r7                  what changed, and where on the critical path
   longpole sql 'SELECT name, count(*) FROM spans GROUP BY name'";
 
+/// Far above what builds and deployments make: what grows beyond it is more often a mistake than wanted, and fills the disk.
+const RECORDING_BYTES_MAX: &str = "16GiB";
+
 /// What do I fix first, and what do I gain? Traces and profiles of any command, joined.
 #[derive(Debug, Parser)]
 #[command(name = "longpole", version, about, after_help = EXAMPLES)]
@@ -178,6 +181,9 @@ pub(crate) struct RunArguments {
     /// `http://HOST:9411/api/v1/spans` (Zipkin). May be given several times
     #[arg(long, value_name = "URL", value_parser = tracing_target)]
     pub(crate) tracing: Vec<ForwardTarget>,
+    /// What a recording may grow to, `500MiB` or `2GB`: what comes then is counted and not kept, and the command goes on
+    #[arg(long, value_name = "SIZE", default_value = RECORDING_BYTES_MAX, value_parser = crate::units::bytes)]
+    pub(crate) max_recording_bytes: u64,
     /// Exit with 125 where recording failed and the command did not
     #[arg(long)]
     pub(crate) strict: bool,
@@ -295,6 +301,9 @@ pub(crate) struct AttachArguments {
     /// Samples a second and CPU
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
+    /// What a recording may grow to, `500MiB` or `2GB`: what comes then is counted and not kept
+    #[arg(long, value_name = "SIZE", default_value = RECORDING_BYTES_MAX, value_parser = crate::units::bytes)]
+    pub(crate) max_recording_bytes: u64,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }

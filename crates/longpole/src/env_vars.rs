@@ -1,5 +1,6 @@
 //! Every environment variable that longpole itself reads. What the command is given stands in `longpole_capture::inject`.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// Where recordings are kept; `--store` wins.
@@ -29,16 +30,18 @@ pub(crate) fn folders() -> (PathBuf, Option<PathBuf>) {
     (std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")), directory("HOME"))
 }
 
-/// The store when neither flag nor variable names one: `$XDG_DATA_HOME/longpole`, `~/.local/share/longpole`, and on a
-/// machine without a home a folder of the user's own in the temporary directory.
-pub(crate) fn default_store() -> PathBuf {
-    if let Some(data) = directory("XDG_DATA_HOME") {
-        return data.join("longpole");
-    }
-    if let Some(home) = directory("HOME") {
-        return home.join(".local/share/longpole");
-    }
-    std::env::temp_dir().join("longpole")
+/// The store when neither flag nor variable names one: `$XDG_DATA_HOME/longpole`, or `.local/share/longpole` in the home that `HOME` or
+/// `/etc/passwd` names. Never a folder that others can write to.
+pub(crate) fn default_store() -> Option<PathBuf> {
+    let home = || directory("HOME").or_else(home_of_user);
+    directory("XDG_DATA_HOME").or_else(|| Some(home()?.join(".local/share"))).map(|data| data.join("longpole"))
+}
+
+fn home_of_user() -> Option<PathBuf> {
+    let user = longpole_store::users::Owner::current().ok()?;
+    // Those without a home have one in the file that is not there, or is another's.
+    let is_own = |home: &PathBuf| std::fs::metadata(home).is_ok_and(|data| data.is_dir() && data.uid() == user.uid);
+    longpole_store::users::home(user.uid).filter(is_own)
 }
 
 /// Whether a terminal with this environment wants colour at all.

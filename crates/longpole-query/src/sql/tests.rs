@@ -36,7 +36,7 @@ impl Stored {
 
     /// The recordings, the oldest first.
     fn all(&self) -> Vec<StoredRecording> {
-        let mut all = self.store.list().unwrap();
+        let mut all = self.store.list().unwrap().recordings;
         all.reverse();
         all
     }

@@ -103,7 +103,7 @@ impl From<StoreError> for ApiError {
             ErrorKind::Usage => ApiError::new(StatusCode::BAD_REQUEST, "bad_name", message),
             ErrorKind::NotFound => ApiError::new(StatusCode::NOT_FOUND, "recording_not_found", message),
             ErrorKind::Living => ApiError::new(StatusCode::CONFLICT, "still_recording", message),
-            ErrorKind::Environment | ErrorKind::Incompatible | ErrorKind::Corrupt | ErrorKind::Bug => {
+            ErrorKind::Environment | ErrorKind::NotOurs | ErrorKind::Incompatible | ErrorKind::Corrupt | ErrorKind::Bug => {
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", message)
             }
         }

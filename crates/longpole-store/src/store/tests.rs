@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use longpole_model::sink::ObservationSink;
-use longpole_model::{Clock, Observation, Span};
+use longpole_model::{Clock, Loss, LossKind, Observation, Span};
 use proptest::prelude::*;
 
 use super::*;
@@ -31,7 +31,7 @@ fn as_read(mut recording: Recording) -> Recording {
 }
 
 fn names(store: &Store) -> Vec<(String, &'static str)> {
-    store.list().unwrap().iter().map(|it| (it.name.to_string(), it.state.as_str())).collect()
+    store.list().unwrap().recordings.iter().map(|it| (it.name.to_string(), it.state.as_str())).collect()
 }
 
 fn last(store: &Store) -> StoredRecording {
@@ -42,7 +42,7 @@ fn last(store: &Store) -> StoredRecording {
 fn a_recording_is_begun_sealed_and_read() {
     let directory = Directory::new();
     let store = Store::open(directory.path()).unwrap();
-    assert_eq!(store.list().unwrap().len(), 0);
+    assert_eq!(store.list().unwrap().recordings.len(), 0);
     assert_eq!(store.resolve("last").unwrap_err().kind(), ErrorKind::NotFound);
 
     let writer = store.create(&testing::begun()).unwrap();
@@ -188,7 +188,7 @@ fn many_begin_at_once_in_a_store_that_is_not_there_yet() {
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(1..=40));
     let store = Store::open(&root).unwrap();
-    assert!(store.list().unwrap().iter().all(|it| it.state.as_str() == "sealed"));
+    assert!(store.list().unwrap().recordings.iter().all(|it| it.state.as_str() == "sealed"));
 }
 
 /// Runs the first `steps` of sealing, as a recorder that dies behind them.
@@ -333,7 +333,7 @@ fn files_that_are_gone_leave_a_row_that_can_be_removed() {
     fs::remove_dir_all(&found.directory).unwrap();
     assert_eq!(last(&store).replay().unwrap_err().kind(), ErrorKind::Environment);
     store.remove(found.name).unwrap();
-    assert!(store.list().unwrap().is_empty());
+    assert!(store.list().unwrap().recordings.is_empty());
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn a_tag_names_a_recording_until_it_moves_or_goes() {
     assert_eq!(store.tag(first, "baseline").unwrap(), None);
     assert_eq!(store.resolve("baseline").unwrap(), first);
     assert_eq!(store.tag(second, "baseline").unwrap(), Some(first));
-    assert_eq!(store.list().unwrap()[0].tags, ["baseline"]);
+    assert_eq!(store.list().unwrap().recordings[0].tags, ["baseline"]);
     for text in ["r7", "7", "last", "", "a b", "../x", "-x", &"x".repeat(65)] {
         assert_eq!(store.tag(first, text).unwrap_err().kind(), ErrorKind::Usage, "{text}");
     }

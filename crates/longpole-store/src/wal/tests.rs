@@ -10,7 +10,22 @@ use super::*;
 use crate::testing::{self, Directory};
 
 fn frames(path: &Path) -> Vec<Frame> {
-    Replay::open(path, false, None).unwrap().map(Result::unwrap).collect()
+    Replay::open(path, &unknown(), AtEnd::Sealing).unwrap().map(Result::unwrap).collect()
+}
+
+/// What is said where the log does not describe its run.
+fn unknown() -> Run {
+    Run { command: vec!["unknown".into()], ..testing::begun() }
+}
+
+fn not_described() -> Frame {
+    let detail = "the log does not say what was run, where and when; the command and its start are those of the catalog";
+    Frame::Loss(Loss::new(LossKind::WalDamaged, 1, detail))
+}
+
+fn damaged(places: u64, offset: u64, bytes: u64) -> Frame {
+    let detail = format!("{bytes} bytes of the log, the first of them at offset {offset}, are damaged; what stands behind is here");
+    Frame::Loss(Loss::new(LossKind::WalDamaged, places, detail))
 }
 
 fn torn(offset: u64, bytes: u64) -> Frame {
@@ -63,48 +78,117 @@ fn a_log_cut_anywhere_replays_its_whole_frames_and_says_what_is_torn() {
     let path = directory.path().join("log");
     let (sent, begins) = log_of_every_kind(&path);
     let whole = fs::read(&path).unwrap();
-    for length in FILE_HEADER_BYTES..=whole.len() {
+    for length in 0..=whole.len() {
         fs::write(&path, &whole[..length]).unwrap();
+        let is_headless = length < FILE_HEADER_BYTES;
+        let begins = if is_headless { &[0][..] } else { &begins[..] };
         let length = length as u64;
         let kept = begins.iter().filter(|begin| **begin <= length).count() - 1;
         let mut expected = sent[..kept].to_vec();
+        if kept == 0 {
+            // A power cut can leave a log without its first frame, even without a byte.
+            expected = vec![Frame::Run(unknown()), not_described()];
+        }
         if begins[kept] != length {
             expected.push(torn(begins[kept], length - begins[kept]));
         }
         assert_eq!(frames(&path), expected, "cut at {length}");
-        let living: Vec<_> = Replay::open(&path, true, None).unwrap().map(Result::unwrap).collect();
-        assert_eq!(living, sent[..kept], "a frame under way is not torn; cut at {length}");
-    }
-    for length in 0..FILE_HEADER_BYTES {
-        fs::write(&path, &whole[..length]).unwrap();
-        assert!(matches!(Replay::open(&path, false, None), Err(WalError::NotALog { .. })), "cut at {length}");
+        let living: Vec<_> = Replay::open(&path, &unknown(), AtEnd::Living).unwrap().map(Result::unwrap).collect();
+        if !is_headless {
+            assert_eq!(living, sent[..kept], "a frame under way is not torn; cut at {length}");
+        }
     }
 }
 
+/// The frames of a log whose frame number `frame` is damaged, in which nothing else is.
+fn without(sent: &[Frame], begins: &[u64], frame: usize) -> Vec<Frame> {
+    let mut expected = sent.to_vec();
+    expected.remove(frame);
+    if frame == 0 {
+        expected.insert(0, Frame::Run(unknown()));
+        expected.push(not_described());
+    }
+    let (begin, bytes) = (begins[frame], begins[frame + 1] - begins[frame]);
+    expected.push(if frame == sent.len() - 1 { torn(begin, bytes) } else { damaged(1, begin, bytes) });
+    expected
+}
+
 #[test]
-fn a_damaged_byte_is_torn_in_the_last_frame_and_refused_with_its_offset_before() {
+fn a_damaged_byte_costs_its_frame_and_no_other() {
     let directory = Directory::new();
     let path = directory.path().join("log");
     let (sent, begins) = log_of_every_kind(&path);
     let whole = fs::read(&path).unwrap();
     for frame in 0..sent.len() {
-        let (begin, end) = (begins[frame], begins[frame + 1]);
-        // Checksum, kind, first and last byte of the payload; a damaged length is another story.
-        for at in [begin + 4, begin + 8, begin + 9, end - 1] {
-            let mut bytes = whole.clone();
-            bytes[at as usize] ^= 0x40;
-            fs::write(&path, &bytes).unwrap();
-            let mut replay = Replay::open(&path, false, None).unwrap();
-            let before: Vec<Frame> = replay.by_ref().take(frame).map(Result::unwrap).collect();
-            assert_eq!(before, sent[..frame]);
-            match replay.next() {
-                Some(Ok(found)) if frame == sent.len() - 1 => assert_eq!(found, torn(begin, end - begin)),
-                Some(Err(WalError::Damaged { offset, .. })) => assert_eq!(offset, begin),
-                other => panic!("byte {at} of frame {frame}: {other:?}"),
+        for at in begins[frame]..begins[frame + 1] {
+            for flip in [1, 0x40, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at as usize] ^= flip;
+                fs::write(&path, &bytes).unwrap();
+                assert_eq!(frames(&path), without(&sent, &begins, frame), "byte {at} of frame {frame}, flipped by {flip}");
             }
-            assert!(replay.next().is_none(), "nothing behind it is trusted");
         }
+        // Zeros in its place, as of a page that never reached the disk.
+        let mut bytes = whole.clone();
+        bytes[begins[frame] as usize..begins[frame + 1] as usize].fill(0);
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(frames(&path), without(&sent, &begins, frame), "zeros for frame {frame}");
     }
+}
+
+#[test]
+fn a_log_whose_beginning_is_damaged_is_read_from_its_second_frame() {
+    let directory = Directory::new();
+    let path = directory.path().join("log");
+    let (mut sent, begins) = log_of_every_kind(&path);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[..20].fill(0);
+    fs::write(&path, &bytes).unwrap();
+    sent[0] = Frame::Run(unknown());
+    sent.extend([not_described(), damaged(1, 0, begins[1])]);
+    assert_eq!(frames(&path), sent);
+}
+
+#[test]
+fn what_was_killed_says_what_is_known() {
+    let directory = Directory::new();
+    let path = directory.path().join("log");
+    log_of_every_kind(&path);
+    let whole = fs::read(&path).unwrap();
+    let said = |bytes: &[u8], since| {
+        fs::write(&path, bytes).unwrap();
+        let last = Replay::open(&path, &unknown(), AtEnd::Killed(since)).unwrap().last().unwrap().unwrap();
+        let Frame::Loss(Loss { kind: LossKind::RecorderKilled, detail, .. }) = last else { panic!("{last:?}") };
+        detail
+    };
+    let all = "everything it had acknowledged is here";
+    assert!(said(&whole, Since::SameBoot).contains(all));
+    for since in [Since::SameBoot, Since::OtherBoot, Since::Unknown] {
+        assert!(!said(&whole[..whole.len() - 1], since).contains(all), "{since:?}");
+    }
+    assert!(said(&whole, Since::OtherBoot).contains("the last of what was acknowledged may be missing"));
+    assert!(!said(&whole, Since::Unknown).contains(all));
+}
+
+#[test]
+fn a_log_that_pretends_long_frames_everywhere_is_given_up_in_time() {
+    let directory = Directory::new();
+    let path = directory.path().join("log");
+    log_of_every_kind(&path);
+    let mut bytes = fs::read(&path).unwrap();
+    let pretended = 3_u32 << 20;
+    for _ in 0..500_000 {
+        bytes.extend_from_slice(&pretended.to_le_bytes());
+        bytes.extend_from_slice(&[1, 2, 3, 4, kind::OTLP_PROTOBUF]);
+    }
+    fs::write(&path, &bytes).unwrap();
+    // Every checksum would be 1.5 TB.
+    let mut all = frames(&path);
+    assert!(all.len() < 20);
+    let Some(Frame::Loss(loss)) = all.pop() else { panic!() };
+    assert_eq!(loss.kind, LossKind::WalTorn);
+    let Some(Frame::Loss(loss)) = all.pop() else { panic!() };
+    assert!(loss.detail.contains("given up"), "{loss:?}");
 }
 
 #[test]
@@ -127,14 +211,14 @@ fn a_log_of_the_future_is_refused_by_its_version() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[8] = 9;
     fs::write(&path, &bytes).unwrap();
-    let error = Replay::open(&path, false, None).unwrap_err();
+    let error = Replay::open(&path, &unknown(), AtEnd::Sealing).unwrap_err();
     let expected = format!(
         "read the write-ahead log {}: it has format 9, and this longpole reads up to 6; a newer longpole can read it",
         path.display()
     );
     assert_eq!(error.to_string(), expected);
     fs::write(&path, b"SQLite format 3\0").unwrap();
-    assert!(matches!(Replay::open(&path, false, None), Err(WalError::NotALog { .. })));
+    assert!(matches!(Replay::open(&path, &unknown(), AtEnd::Sealing), Err(WalError::NotALog { .. })));
 }
 
 #[test]
@@ -146,6 +230,24 @@ fn a_payload_beyond_the_limit_is_refused() {
     let error = wal.append_otlp_protobuf(None, &vec![0; FRAME_BYTES_MAX]).unwrap_err();
     assert!(matches!(error, WalError::TooLarge { bytes, .. } if bytes == FRAME_BYTES_MAX + 4), "{error}");
     assert_eq!(frames(&path), [Frame::Run(testing::begun())]);
+}
+
+#[test]
+fn a_log_that_has_reached_its_limit_takes_last_words_only() {
+    let directory = Directory::new();
+    let path = directory.path().join("log");
+    let wal = WalWriter::create(&path, &testing::begun(), SyncPolicy::None).unwrap();
+    wal.set_limit(10_000);
+    assert_eq!(wal.reached_limit(), None);
+    let refused = (0..).find_map(|_| wal.append_otlp_protobuf(None, &[0; 900]).err()).unwrap();
+    assert!(matches!(refused, WalError::Full { limit: 10_000, .. }), "{refused}");
+    assert!((9_000..=10_000).contains(&fs::metadata(&path).unwrap().len()));
+    assert_eq!(wal.reached_limit(), Some(10_000));
+    wal.begin_end();
+    assert!(wal.append_otlp_protobuf(None, &[0; 900]).is_err());
+    let loss = Loss::new(LossKind::NotWritten, 1, "x".repeat(1_000));
+    wal.append_loss(&loss).unwrap();
+    assert_eq!(frames(&path).last(), Some(&Frame::Loss(loss)));
 }
 
 #[test]
@@ -179,9 +281,11 @@ fn many_threads_append_whole_frames() {
 #[test]
 fn a_device_that_is_full_is_an_error_and_what_cannot_be_undone_ends_the_log() {
     let path = PathBuf::from("/dev/full");
-    let Ok(file) = OpenOptions::new().append(true).open(&path) else { return };
+    let Ok(file) = fs::OpenOptions::new().append(true).open(&path) else { return };
     let tail = Mutex::new(Tail { end: 0, broken: false });
-    let shared = Shared { path, file, sync: SyncPolicy::None, tail, synced: Mutex::new(0), lost: AtomicU64::new(0) };
+    let (limit, beyond) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+    let (is_full, synced, lost) = (AtomicBool::new(false), Mutex::new(0), AtomicU64::new(0));
+    let shared = Shared { path, file, sync: SyncPolicy::None, tail, limit, is_full, beyond, synced, lost };
     let wal = WalWriter { shared: Arc::new(shared) };
     let error = wal.append_loss(&Loss::new(LossKind::SamplesLost, 1, "")).unwrap_err();
     assert_eq!((error.to_string().as_str(), error.kind()), ("append to the write-ahead log /dev/full", ErrorKind::Environment));
@@ -278,7 +382,7 @@ proptest! {
         log.extend_from_slice(&WAL_VERSION.to_le_bytes());
         log.extend_from_slice(&bytes);
         fs::write(&path, log).unwrap();
-        let _ = Replay::open(&path, false, None).unwrap().count();
+        let _ = Replay::open(&path, &unknown(), AtEnd::Sealing).unwrap().count();
     }
 }
 

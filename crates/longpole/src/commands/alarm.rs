@@ -22,12 +22,17 @@ impl Alarm {
 
     /// What is to be said of observations that did not get into the log. The space for it is there, also on a disk that is full.
     pub(super) fn unwritten(&self, writer: &RecordingWriter) -> Option<Observation> {
+        writer.wal().begin_end();
         if !self.0.load(Ordering::Relaxed) {
             return None;
         }
         writer.release_reserve();
         let lost = writer.wal().lost();
-        let detail = "samples, switches, waits and the like, while the log could not be written";
+        let what = "samples, switches, waits and the like";
+        let detail = match writer.wal().reached_limit() {
+            Some(limit) => format!("{what}, after the recording had reached its limit of {limit} bytes (--max-recording-bytes)"),
+            None => format!("{what}, while the log could not be written"),
+        };
         (lost > 0).then(|| Observation::Loss(Loss::new(LossKind::NotWritten, lost, detail)))
     }
 

@@ -33,9 +33,10 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let Running { pid, mut command } = attach::find(asked).map_err(|absent| no_process(asked, absent))?;
     Redactor::default().arguments(&mut command);
     signals::install_interrupts().context("failed to catch Ctrl-C")?;
-    let store = setting.open_store()?;
+    let store = setting.open_store_to_record()?;
     let (traceparent, _) = identity()?;
     let writer = store.create(&new_run(command, traceparent, arguments.rate)).context("failed to create a recording")?;
+    writer.wal().set_limit(arguments.max_recording_bytes);
     let mut sink = writer.wal().observation_sink();
     let options = Options { rate_hz: arguments.rate, cache: Some(store.cache()), ..Options::default() };
     let alarm = Alarm::default();

@@ -13,11 +13,11 @@ use longpole_capture::child;
 use longpole_capture::inject;
 use longpole_capture::sampler::{self, Options, Recorder};
 use longpole_model::{CaptureMode, Observation};
-use longpole_store::{RecordingState, Store};
+use longpole_store::RecordingState;
 use serde::Serialize;
 
 use super::doctor_program;
-use super::recording::{Setting, print, print_json};
+use super::recording::{Setting, list, print, print_json};
 use crate::args::{DoctorArguments, Format};
 use crate::screen::Screen;
 use crate::terminal::{Style, counted, duration, pad};
@@ -63,7 +63,7 @@ pub(crate) fn doctor(setting: &Setting, arguments: &DoctorArguments) -> Result<(
     checks.extend(ports());
     checks.extend(otel(&environment));
     checks.extend(pulumi());
-    checks.push(store(&setting.store));
+    checks.push(store(setting));
     checks.extend(arguments.program.as_deref().map(program));
     let view = DoctorView { schema: "longpole.doctor/1", version: env!("CARGO_PKG_VERSION"), checks };
     match arguments.format {
@@ -328,10 +328,14 @@ fn find_on_path(name: &str) -> Option<PathBuf> {
 }
 
 /// Whether recordings can be kept, and what is there.
-fn store(root: &Path) -> Check {
+fn store(setting: &Setting) -> Check {
+    let root = match setting.store() {
+        Ok(root) => root,
+        Err(error) => return warn("store", format!("{error:#}"), "name one with --store or LONGPOLE_STORE"),
+    };
     let remedy = "name another with --store or LONGPOLE_STORE";
     let looked = || -> Result<(usize, usize, u64)> {
-        let recordings = Store::open(root)?.list()?;
+        let recordings = list(&setting.open_store()?)?.recordings;
         let probe = root.join(format!("doctor-{}", std::process::id()));
         fs::write(&probe, b"longpole doctor")?;
         fs::remove_file(&probe)?;

@@ -7,7 +7,7 @@ use longpole_store::prune::{self, Candidate, Policy};
 use longpole_store::{ErrorKind, RecordingState, StoreError};
 
 use super::doctor::megabytes;
-use super::recording::{Setting, own_name, print, print_json, print_line, resolve};
+use super::recording::{Setting, list, own_name, print, print_json, print_line, remove_stale_stores, resolve, to_remove};
 use super::run::now;
 use super::summary::fit_command;
 use crate::args::{Format, ListArguments, PruneArguments, RemoveArguments, TagArguments};
@@ -18,7 +18,7 @@ use crate::terminal::{TimeUnit, WIDTH, count, cut, duration, pad, range, right};
 /// Lists recordings, newest first, each with its answer.
 pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
     let store = setting.open_store()?;
-    let view = view::RecordingsView::new(&store.list()?);
+    let view = view::RecordingsView::new(&list(&store)?.recordings);
     if arguments.format == Format::Json {
         return print_json(&view);
     }
@@ -86,7 +86,7 @@ fn when(unix_nanos: &str) -> String {
 /// Removes recordings. All names are resolved before the first is removed.
 pub(crate) fn rm(setting: &Setting, arguments: &RemoveArguments) -> Result<()> {
     let store = setting.open_store()?;
-    let names = arguments.recordings.iter().map(|name| resolve(&store, name)).collect::<Result<Vec<_>>>()?;
+    let names = arguments.recordings.iter().map(|name| to_remove(&store, name)).collect::<Result<Vec<_>>>()?;
     for name in names {
         store.remove(name)?;
         print_line(format!("removed {name}"))?;
@@ -100,7 +100,7 @@ pub(crate) fn tag(setting: &Setting, arguments: &TagArguments) -> Result<()> {
     let name = resolve(&store, &arguments.recording)?;
     let tag = &arguments.name;
     if arguments.remove {
-        let has = store.list()?.iter().any(|recording| recording.name == name && recording.tags.contains(tag));
+        let has = list(&store)?.recordings.iter().any(|recording| recording.name == name && recording.tags.contains(tag));
         if !has {
             return Err(Failure::new(Kind::NotFound, format!("{name} has no tag {tag}"))
                 .hint(format!("{} ls shows them", own_name()))
@@ -126,8 +126,8 @@ fn usage(error: StoreError) -> anyhow::Error {
 /// Removes old recordings.
 pub(crate) fn prune(setting: &Setting, arguments: &PruneArguments) -> Result<()> {
     let store = setting.open_store()?;
-    let candidates: Vec<Candidate> = store
-        .list()?
+    let candidates: Vec<Candidate> = list(&store)?
+        .recordings
         .iter()
         .map(|recording| Candidate {
             name: recording.name,
@@ -148,6 +148,7 @@ pub(crate) fn prune(setting: &Setting, arguments: &PruneArguments) -> Result<()>
     }
     if !arguments.dry_run {
         journals::remove_stale();
+        remove_stale_stores();
     }
     let left = candidates.len() - gone.len();
     let word = if arguments.dry_run { "would be freed" } else { "freed" };

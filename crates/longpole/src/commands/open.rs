@@ -27,7 +27,7 @@ pub(crate) fn open(setting: &Setting, arguments: &OpenArguments) -> Result<()> {
     // Read it once before the browser asks: a recording that cannot be read is an error here, not on the page.
     seal::load(&store, name, &|| false).with_context(|| format!("failed to read {name}"))?;
     drop(store);
-    serve(&setting.store, name, arguments.port, browser, &name.to_string(), consent)
+    serve(setting.store()?, name, arguments.port, browser, &name.to_string(), consent)
 }
 
 /// What a Pulumi user types: a trace file in the browser.

@@ -1,16 +1,21 @@
 //! What every command that looks at a recording shares: the store, the name, the report, and where output goes.
 
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
 use longpole_server::seal;
 use longpole_server::source_file::SourceConsent;
 use longpole_server::view::Chosen;
-use longpole_store::{ErrorKind, RecordingName, Store};
+use longpole_store::{ErrorKind, Listing, RecordingName, Store, StoreError};
 
 use super::import;
+use super::run::say;
 use crate::args::{Arguments, Color, SourceArguments, SpansArguments, TracingLevel};
 use crate::env_vars;
 use crate::failure::{Failure, Kind};
@@ -20,7 +25,10 @@ use crate::terminal::Style;
 
 /// What the global flags say.
 pub(crate) struct Setting {
-    pub(crate) store: PathBuf,
+    /// Where recordings are kept; `None` where nobody says and there is no home.
+    store: Option<PathBuf>,
+    /// Whether the command line or the environment names it.
+    is_named: bool,
     pub(crate) color: Color,
     pub(crate) tracing_level: Option<TracingLevel>,
 }
@@ -34,14 +42,35 @@ impl Setting {
             let _ = NAMED_STORE.set(store.clone());
         }
         Setting {
-            store: arguments.store.clone().unwrap_or_else(env_vars::default_store),
+            store: arguments.store.clone().or_else(env_vars::default_store),
+            is_named: arguments.store.is_some(),
             color: arguments.color,
             tracing_level: arguments.tracing_level,
         }
     }
 
+    /// Where recordings are kept.
+    pub(crate) fn store(&self) -> Result<&Path> {
+        let nowhere = || Failure::new(Kind::Usage, "failed to find a place for recordings: neither HOME nor XDG_DATA_HOME is set");
+        Ok(self.store.as_deref().ok_or_else(|| nowhere().hint("name one: --store DIR, or LONGPOLE_STORE=DIR"))?)
+    }
+
     pub(crate) fn open_store(&self) -> Result<Store> {
-        Store::open(&self.store).with_context(|| format!("failed to open the store {}", self.store.display()))
+        open_store(self.store()?)
+    }
+
+    /// The store to record to. Where nobody named one and the usual one cannot be had, as in a container whose user has no home, it is a
+    /// new folder that only this user can open, and that is said: what a command does once is worth more than where it is kept.
+    pub(crate) fn open_store_to_record(&self) -> Result<Store> {
+        let refused = match self.open_store() {
+            Err(error) if !self.is_named && is_place_refused(&error) => error,
+            opened => return opened,
+        };
+        let root = new_folder(RECORDED_PREFIX).with_context(|| format!("{refused:#}; failed to make a folder instead"))?;
+        let store = open_store(&root).with_context(|| format!("{refused:#}"))?;
+        say(&format!("longpole: {refused:#}; this recording is kept in {}\n", root.display()));
+        let _ = NAMED_STORE.set(root);
+        Ok(store)
     }
 
     pub(crate) fn style(&self) -> Style {
@@ -49,9 +78,48 @@ impl Setting {
     }
 }
 
+fn open_store(root: &Path) -> Result<Store> {
+    let store = Store::open(root).map_err(|error| match error.kind() {
+        ErrorKind::NotOurs => Failure::new(Kind::NotPermitted, format!("failed to open the store {}: {error}", root.display())).into(),
+        _ => anyhow::Error::new(error).context(format!("failed to open the store {}", root.display())),
+    })?;
+    if store.was_open() {
+        say(&format!("longpole: other users could read the store {}; now only its owner can\n", root.display()));
+    }
+    Ok(store)
+}
+
+/// Whether it is the place that cannot be had: there is none, it is another user's, or nothing may be written there.
+fn is_place_refused(error: &anyhow::Error) -> bool {
+    let is_refused = |kind: io::ErrorKind| matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem);
+    error.chain().any(|cause| cause.is::<Failure>() || cause.downcast_ref::<io::Error>().is_some_and(|it| is_refused(it.kind())))
+}
+
+/// What is in the store. Of rows that make no sense it is said on standard error.
+pub(crate) fn list(store: &Store) -> Result<Listing, StoreError> {
+    let listing = store.list()?;
+    for damaged in &listing.damaged {
+        say(&format!("longpole: a row is left out: failed to {damaged}\n"));
+    }
+    Ok(listing)
+}
+
 /// The name of a recording that exists: `last` and `7` become `r7`.
 pub(crate) fn resolve(store: &Store, text: &str) -> Result<RecordingName> {
-    store.resolve(text).and_then(|name| store.recording(name).map(|_| name)).map_err(|error| {
+    found(text, store.resolve(text).and_then(|name| store.recording(name).map(|_| name)))
+}
+
+/// The same of one that is to go, which need not be readable.
+pub(crate) fn to_remove(store: &Store, text: &str) -> Result<RecordingName> {
+    let exists = |name| match store.recording(name) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(error),
+        _ => Ok(name),
+    };
+    found(text, store.resolve(text).and_then(exists))
+}
+
+fn found(text: &str, found: Result<RecordingName, StoreError>) -> Result<RecordingName> {
+    found.map_err(|error| {
         let kind = if error.kind() == ErrorKind::NotFound { Kind::NotFound } else { Kind::Failed };
         let own = own_name();
         let hint = if text == "last" { format!("make a recording: {own} run -- CMD") } else { format!("{own} ls lists them") };
@@ -158,25 +226,57 @@ pub(crate) fn quoted(word: &str) -> String {
     if !word.is_empty() && word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
+/// Stores for the time of one command, in the temporary folder.
+const TEMPORARY_PREFIX: &str = "longpole-open-";
+
+/// Stores of recordings that had no other place. They stay.
+const RECORDED_PREFIX: &str = "longpole-store-";
+
+/// Held while a temporary store is in use.
+const LOCK: &str = "in-use";
+
+/// A temporary store without a lock is one that is being made, unless it is older than this.
+const UNLOCKED_MAX: Duration = Duration::from_secs(60);
+
+/// A new folder in the temporary one that only this user can open.
+fn new_folder(prefix: &str) -> Result<PathBuf> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"))?;
+    let path = std::env::temp_dir().join(format!("{prefix}{:016x}", u64::from_ne_bytes(random)));
+    DirBuilder::new().mode(0o700).create(&path).with_context(|| format!("failed to create {}", path.display()))?;
+    Ok(path)
+}
+
 /// A store for the time of one command, with one file in it.
 pub(crate) struct TemporaryStore {
     root: PathBuf,
+    // The kernel lets go of it however this process ends: then the next one removes the store.
+    _lock: File,
 }
 
 impl TemporaryStore {
     /// Keeps this file as a recording in a new store.
     pub(crate) fn of_file(path: &Path) -> Result<(Self, RecordingName)> {
+        remove_stale_stores();
         let contents = import::read(path)?;
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"))?;
-        let root = std::env::temp_dir().join(format!("longpole-{:016x}", u64::from_ne_bytes(random)));
-        let store = TemporaryStore { root };
+        let store = TemporaryStore::new()?;
         let (name, _) = longpole_server::import::keep(&store.open()?, contents).context("failed to keep the file for a while")?;
         Ok((store, name))
     }
 
+    fn new() -> Result<Self> {
+        let root = new_folder(TEMPORARY_PREFIX)?;
+        let path = root.join(LOCK);
+        let locked =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).and_then(|lock| Ok((lock.try_lock()?, lock).1));
+        let lock = locked.with_context(|| format!("failed to lock {}", path.display())).inspect_err(|_| {
+            fs::remove_dir_all(&root).ok();
+        })?;
+        Ok(TemporaryStore { root, _lock: lock })
+    }
+
     pub(crate) fn open(&self) -> Result<Store> {
-        Store::open(&self.root).with_context(|| format!("failed to open the store {}", self.root.display()))
+        open_store(&self.root)
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -186,7 +286,32 @@ impl TemporaryStore {
 
 impl Drop for TemporaryStore {
     fn drop(&mut self) {
-        // What stays is in the folder that the system empties.
-        std::fs::remove_dir_all(&self.root).ok();
+        // What stays is removed by the next one.
+        fs::remove_dir_all(&self.root).ok();
+    }
+}
+
+/// Removes the temporary stores of processes that were killed: they hold copies of files that others may not read.
+pub(crate) fn remove_stale_stores() {
+    let Ok(own) = longpole_store::users::Owner::current() else { return };
+    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX));
+        // Of the link itself, where it is one.
+        let is_own = || entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == own.uid);
+        if is_named && is_own() && is_stale(&entry.path()) {
+            // Somebody else may be at it; what stays is found again.
+            fs::remove_dir_all(entry.path()).ok();
+        }
+    }
+}
+
+fn is_stale(store: &Path) -> bool {
+    match File::open(store.join(LOCK)) {
+        Ok(lock) => lock.try_lock().is_ok(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let made = fs::metadata(store).and_then(|data| data.modified());
+            made.is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age > UNLOCKED_MAX))
+        }
+        Err(_) => false,
     }
 }

@@ -203,7 +203,7 @@ struct Recorded {
 
 impl Recorded {
     fn create(setting: &Setting, arguments: &RunArguments) -> Result<Self> {
-        let store = setting.open_store()?;
+        let store = setting.open_store_to_record()?;
         let (traceparent, parent) = identity()?;
         let mut command: Vec<String> = arguments.argv().iter().map(|word| word.to_string_lossy().into_owned()).collect();
         if arguments.redact == Redact::On {
@@ -211,6 +211,7 @@ impl Recorded {
         }
         let run = new_run(command, traceparent, if arguments.no_profile { 0 } else { arguments.rate });
         let writer = store.create(&run).context("failed to create a recording")?;
+        writer.wal().set_limit(arguments.max_recording_bytes);
         let sink = writer.wal().observation_sink();
         Ok(Recorded {
             writer,
@@ -422,9 +423,10 @@ impl Recorded {
         }
         if arguments.open {
             // The recording is the reader's now.
+            let store = self.writer.store().root().to_owned();
             drop(self.writer);
             let consent = source_consent(&SourceArguments { allow_source: Vec::new() })?;
-            open::serve(&setting.store, name, 0, true, &name.to_string(), consent)?;
+            open::serve(&store, name, 0, true, &name.to_string(), consent)?;
         }
         Ok(())
     }

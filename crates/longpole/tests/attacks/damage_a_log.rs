@@ -1,1 +1,323 @@
 //! Line 12: a log damaged in its middle, cut off by a power failure, or without a bound.
+//! Guarantees: damage costs the frames it hits and no others, and is counted; whatever is left of a log opens, and nothing untrue is said of
+//! it; a recorder that is killed at any moment, also while it seals, loses nothing that it had acknowledged; so does one whose files may
+//! not grow; a recording does not grow beyond its limit, and the command goes on.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
+use prost::Message;
+use serde_json::Value;
+
+use crate::support::{Sandbox, clean, json, longpole, role};
+
+/// Requests of the program, of one span each.
+const REQUESTS: u64 = 40;
+
+/// Bytes of a span's name: a frame is a part of a page, and several pages are a part of the log.
+const NAME_BYTES: usize = 700;
+
+/// A recording whose recorder was killed when the program had sent all it had to send.
+struct Killed {
+    dir: PathBuf,
+    store: PathBuf,
+    acknowledged: BTreeSet<String>,
+}
+
+impl Killed {
+    fn new(sandbox: &Sandbox) -> Killed {
+        let (dir, store) = (sandbox.path("made"), sandbox.path("made/store"));
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut command = longpole(&store);
+        command.args(["run", "--no-profile", "--summary", "none", "--"]);
+        let mut recorder = start(command, &dir);
+        assert!(lines(&mut recorder).any(|line| line == "all sent"));
+        kill(&mut recorder);
+        let acknowledged = acknowledged(&dir);
+        assert_eq!(acknowledged.len() as u64, REQUESTS);
+        Killed { dir, store, acknowledged }
+    }
+
+    fn log(&self) -> Vec<u8> {
+        std::fs::read(self.store.join("recordings/r1/wal/000001.wal")).unwrap()
+    }
+
+    /// What the store shows with this log, in a copy of it; after a power cut, if so.
+    fn shown(&self, log: &[u8], is_other_boot: bool) -> (Value, BTreeSet<String>) {
+        let copy = self.dir.join("copy");
+        std::fs::remove_dir_all(&copy).ok();
+        assert!(Command::new("cp").arg("-a").arg(&self.store).arg(&copy).status().unwrap().success());
+        std::fs::write(copy.join("recordings/r1/wal/000001.wal"), log).unwrap();
+        if is_other_boot {
+            std::fs::write(copy.join("recordings/r1/lock"), "boot 00000000-0000-0000-0000-000000000000\n").unwrap();
+            if log.is_empty() {
+                std::fs::write(copy.join("recordings/r1/format"), "").unwrap();
+            }
+        }
+        (json(longpole(&copy).args(["show", "r1", "--format", "json"])), kept(&copy))
+    }
+}
+
+/// Starts the program below under this command.
+fn start(mut command: Command, dir: &Path) -> Child {
+    command.args(role("damage_a_log::emit")).env("LONGPOLE_STORY_DIR", dir);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// What the program says. The test harness writes the name of the role on the same line.
+fn lines(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+    BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok)
+}
+
+fn kill(recorder: &mut Child) {
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+}
+
+fn acknowledged(dir: &Path) -> BTreeSet<String> {
+    std::fs::read_to_string(dir.join("acknowledged")).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// The span ids in the last recording.
+fn kept(store: &Path) -> BTreeSet<String> {
+    let rows = json(longpole(store).args(["sql", "SELECT encode(span_id, 'hex') AS id FROM spans", "--format", "json"]));
+    rows["rows"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+}
+
+fn note<'a>(shown: &'a Value, code: &str) -> Option<&'a str> {
+    shown["quality"].as_array().unwrap().iter().find(|note| note["code"] == code)?["detail"].as_str()
+}
+
+/// The program: one request after the other, each span noted once it is acknowledged. It ends with its input.
+#[test]
+fn emit() {
+    let Some(dir) = std::env::var_os("LONGPOLE_STORY_DIR") else { return };
+    // Where nothing is recorded there is no endpoint, and the program ends as it would.
+    let Ok(endpoint) = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT") else { std::process::exit(7) };
+    let mut noted = std::fs::File::create(Path::new(&dir).join("acknowledged")).unwrap();
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(true).build().into();
+    println!("begun");
+    for number in 1..=REQUESTS {
+        let span = Span {
+            trace_id: vec![7; 16],
+            span_id: number.to_be_bytes().to_vec(),
+            name: format!("step {number} {}", "x".repeat(NAME_BYTES)),
+            start_time_unix_nano: 1_700_000_000_000_000_000 + number,
+            end_time_unix_nano: 1_700_000_000_000_000_900 + number,
+            ..Span::default()
+        };
+        let scope = ScopeSpans { spans: vec![span], ..ScopeSpans::default() };
+        let request =
+            ExportTraceServiceRequest { resource_spans: vec![ResourceSpans { scope_spans: vec![scope], ..ResourceSpans::default() }] };
+        let url = format!("{endpoint}/v1/traces");
+        if agent.post(url).header("content-type", "application/x-protobuf").send(&request.encode_to_vec()[..]).is_ok() {
+            writeln!(noted, "{number:016x}").unwrap();
+        }
+        println!("sent {number}");
+    }
+    println!("all sent");
+    std::io::stdin().lines().for_each(drop);
+    std::process::exit(7);
+}
+
+#[test]
+fn damage_in_the_middle_costs_the_frame_it_hits_and_is_counted() {
+    let sandbox = Sandbox::new();
+    let killed = Killed::new(&sandbox);
+    let log = killed.log();
+    for at in [log.len() / 4, log.len() / 2, log.len() * 3 / 4] {
+        let mut damaged = log.clone();
+        damaged[at] ^= 0x5a;
+        let (shown, kept) = killed.shown(&damaged, false);
+        assert_eq!(kept.len() as u64, REQUESTS - 1, "damaged at {at}: {shown}");
+        assert!(kept.is_subset(&killed.acknowledged));
+        let said = note(&shown, "wal_damaged").unwrap_or_else(|| panic!("damage at {at} is not said: {shown}"));
+        assert!(said.contains("bytes of the log") && said.contains("offset"), "{said}");
+        assert!(!shown.to_string().contains("everything it had acknowledged"), "{shown}");
+    }
+}
+
+#[test]
+fn damage_at_the_beginning_leaves_the_rest() {
+    let sandbox = Sandbox::new();
+    let killed = Killed::new(&sandbox);
+    // The header of the file, the description of the run, and both.
+    for damaged in [0..8, 30..31, 0..60] {
+        let mut log = killed.log();
+        log[damaged.clone()].fill(0xee);
+        let (shown, kept) = killed.shown(&log, false);
+        assert_eq!(kept, killed.acknowledged, "{damaged:?}: {shown}");
+        assert!(note(&shown, "wal_damaged").is_some(), "{shown}");
+        assert!(shown["command"].to_string().contains("damage_a_log"), "the catalog knows the command: {shown}");
+    }
+}
+
+/// The log as a power cut can leave it: a part of it, zeros in its place, or pages that never reached the disk.
+fn after_power_cuts(log: &[u8], step: usize) -> Vec<Vec<u8>> {
+    let mut left = vec![Vec::new(), vec![0; log.len()]];
+    for at in (0..log.len()).step_by(step) {
+        left.push(log[..at].to_vec());
+        let mut zeroed = log.to_vec();
+        zeroed[at..].fill(0);
+        left.push(zeroed);
+        let mut hole = log.to_vec();
+        let end = (at + 4096).min(log.len());
+        hole[at..end].fill(0);
+        left.push(hole);
+    }
+    left
+}
+
+fn power_cuts(step: usize) {
+    let sandbox = Sandbox::new();
+    let killed = Killed::new(&sandbox);
+    for log in after_power_cuts(&killed.log(), step) {
+        let (shown, kept) = killed.shown(&log, true);
+        let why = note(&shown, "recorder_killed").unwrap_or_else(|| panic!("{shown}"));
+        assert!(!why.contains("everything"), "{} of {} spans are there: {why}", kept.len(), killed.acknowledged.len());
+        assert!(kept.is_subset(&killed.acknowledged), "{shown}");
+    }
+}
+
+#[test]
+fn after_a_power_cut_what_is_left_opens_and_nothing_untrue_is_said() {
+    power_cuts(12_000);
+}
+
+#[test]
+#[ignore = "slow: cargo xtask attack runs it"]
+fn after_a_power_cut_at_any_page_what_is_left_opens_and_nothing_untrue_is_said() {
+    power_cuts(1024);
+}
+
+#[test]
+fn a_recording_does_not_grow_beyond_its_limit_and_the_command_goes_on() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("made");
+    std::fs::create_dir_all(&dir).unwrap();
+    let store = dir.join("store");
+    let mut command = longpole(&store);
+    command.args(["run", "--summary-format", "json", "--max-recording-bytes", "10kB", "--no-profile", "--"]);
+    let mut recorder = start(command, &dir);
+    assert!(lines(&mut recorder).any(|line| line == "all sent"));
+    assert!(std::fs::metadata(store.join("recordings/r1/wal/000001.wal")).unwrap().len() <= 10_000);
+    let out = recorder.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(7), "{said}");
+    let acknowledged = acknowledged(&dir);
+    assert!((1..REQUESTS as usize).contains(&acknowledged.len()), "{acknowledged:?}");
+    assert_eq!(kept(&store), acknowledged);
+    let limit = "reached its limit of 10000 bytes (--max-recording-bytes)";
+    assert!(said.starts_with("longpole: failed to append to ") && said.lines().next().unwrap().contains(limit), "{said}");
+    let shown = json(longpole(&store).args(["show", "last", "--format", "json"]));
+    assert!(note(&shown, "requests_refused").unwrap().contains(limit), "{shown}");
+    assert_eq!(shown["exit"]["code"], 7, "how it ended is known: {shown}");
+}
+
+#[test]
+fn what_does_not_fit_into_memory_is_refused_with_what_it_needs() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    assert!(longpole(&store).args(["run", "--summary", "none", "--", "true"]).stdin(Stdio::null()).status().unwrap().success());
+    // A row is cheaper to make than so many spans.
+    let catalog = rusqlite::Connection::open(store.join("catalog.sqlite")).unwrap();
+    catalog.execute("UPDATE recordings SET spans = 12800000000", []).unwrap();
+    drop(catalog);
+    let out = longpole(&store).args(["show", "r1"]).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && said.contains("r1 has 12800000000 spans") && said.contains("GiB are free"), "{said}");
+    // What does not read it whole goes on.
+    let rows = json(longpole(&store).args(["sql", "SELECT count(*) AS n FROM processes", "--format", "json"]));
+    assert_eq!(rows["rows"].as_array().unwrap().len(), 1, "{rows}");
+}
+
+/// Moments at which something is killed.
+const KILLS: u64 = 96;
+
+/// So much work for no other purpose than that a moment passes: about 25 µs each in a test build.
+fn pass(moments: u64) {
+    for _ in 0..moments * 1_000 {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+#[ignore = "slow: cargo xtask attack runs it"]
+fn a_kill_at_any_moment_of_recording_and_sealing_loses_nothing_that_was_acknowledged() {
+    let sandbox = Sandbox::new();
+    for round in 0..KILLS {
+        let dir = sandbox.path(&format!("round-{round}"));
+        std::fs::create_dir_all(&dir).unwrap();
+        let store = dir.join("store");
+        let mut command = longpole(&store);
+        command.args(["run", "--summary", "none", "--"]);
+        let mut recorder = start(command, &dir);
+        let mut said = lines(&mut recorder);
+        assert!(said.any(|line| line.ends_with("begun")), "round {round}");
+        if round % 2 == 0 {
+            // While it records.
+            let wanted = round * 37 % KILLS * REQUESTS / KILLS;
+            (0..wanted).for_each(|_| drop(said.next()));
+            pass(round);
+            kill(&mut recorder);
+        } else {
+            // While it ends and seals.
+            assert!(said.any(|line| line == "all sent"), "round {round}");
+            drop(recorder.stdin.take());
+            pass(round * 24);
+            kill(&mut recorder);
+            // And whoever seals it next.
+            let mut show = longpole(&store).args(["show", "last"]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+            pass(round * 12);
+            kill(&mut show);
+        }
+        drop(recorder.stdin.take());
+        // The program goes on without its recorder, to its own end: only then its output closes.
+        said.for_each(drop);
+        let acknowledged = acknowledged(&dir);
+        let shown = json(longpole(&store).args(["show", "last", "--format", "json"]));
+        let kept = kept(&store);
+        let lost: Vec<_> = acknowledged.difference(&kept).collect();
+        assert!(lost.is_empty(), "round {round}: acknowledged and lost: {lost:?}: {shown}");
+        assert_eq!((note(&shown, "wal_damaged"), note(&shown, "wal_torn")), (None, None), "round {round}: {shown}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "slow: cargo xtask attack runs it"]
+fn whatever_file_cannot_grow_what_was_acknowledged_is_kept_and_the_command_ends_as_it_would() {
+    let sandbox = Sandbox::new();
+    // Blocks of 512 bytes. With the signal ignored, a write beyond that fails as on a full disk. The catalog has 48 of them.
+    for blocks in (4..160).step_by(4) {
+        let dir = sandbox.path(&format!("blocks-{blocks}"));
+        std::fs::create_dir_all(&dir).unwrap();
+        let store = dir.join("store");
+        let longpole_run = longpole(&store);
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -f {blocks} && trap '' XFSZ && exec \"$0\" \"$@\"")]);
+        command.arg(longpole_run.get_program()).args(longpole_run.get_args());
+        clean(&mut command);
+        command.args(["run", "--summary", "none", "--"]);
+        let recorder = start(command, &dir);
+        let out = recorder.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(7), "{blocks} blocks: {said}");
+        let acknowledged = acknowledged(&dir);
+        if said.contains("nothing is recorded") {
+            assert!(acknowledged.is_empty(), "{blocks} blocks: {said}");
+            continue;
+        }
+        let shown = json(longpole(&store).args(["show", "last", "--format", "json"]));
+        let kept = kept(&store);
+        let lost: Vec<_> = acknowledged.difference(&kept).collect();
+        assert!(lost.is_empty(), "{blocks} blocks: acknowledged and lost: {lost:?}: {shown}");
+        if (acknowledged.len() as u64) < REQUESTS {
+            assert!(note(&shown, "requests_refused").is_some(), "{blocks} blocks: refused and not counted: {shown}");
+        }
+    }
+}

@@ -1,1 +1,133 @@
 //! Line 1: another user reads what was recorded.
+//! Guarantees: whatever the umask is, only its user can open a recording, a packed one, and the copy that `open FILE` makes; such a copy
+//! does not outlive the next look after a `kill -9`; a store that an older longpole left open is closed, and that is said.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::support::{Sandbox, clean, longpole};
+
+/// Everything below that others than its user may open, with its mode.
+fn open_to_others(path: &Path) -> Vec<String> {
+    let mut open = Vec::new();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::iter::once(folder.clone()).chain(std::fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path())) {
+            // What is gone meanwhile is closed.
+            let Ok(data) = entry.symlink_metadata() else { continue };
+            if data.is_dir() && entry != folder {
+                folders.push(entry);
+            } else if data.mode() & 0o077 != 0 {
+                open.push(format!("{} {:o}", entry.display(), data.mode() & 0o7777));
+            }
+        }
+    }
+    open.sort();
+    open
+}
+
+/// longpole on this store, under a umask that closes nothing.
+fn careless(store: &Path) -> Command {
+    let longpole = longpole(store);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "umask 000 && exec \"$0\" \"$@\""]).arg(longpole.get_program()).args(longpole.get_args());
+    clean(&mut shell);
+    shell.stdin(Stdio::null());
+    shell
+}
+
+fn done(command: &mut Command) -> (String, String) {
+    let out = command.output().unwrap();
+    let said = (String::from_utf8_lossy(&out.stdout).into_owned(), String::from_utf8_lossy(&out.stderr).into_owned());
+    assert!(out.status.success(), "{command:?}: {said:?}");
+    said
+}
+
+#[test]
+fn what_is_recorded_is_for_its_user_alone_while_it_is_made_and_afterwards() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    // The command itself lists what of the store is open, its log among it; then an import, a look, and a pack.
+    let (found, _) = done(careless(&store).args(["run", "--", "find"]).arg(&store).args(["-perm", "/077"]));
+    assert_eq!(found, "");
+    done(careless(&store).args(["show", "last"]));
+    done(careless(&store).args(["tag", "last", "kept"]));
+    let packed = sandbox.path("r1.lpole");
+    done(careless(&store).args(["export", "last", "-o"]).arg(&packed));
+    assert_eq!(packed.metadata().unwrap().mode() & 0o777, 0o600);
+    done(careless(&store).arg("import").arg(&packed));
+    assert_eq!(open_to_others(&store), [""; 0]);
+}
+
+#[test]
+fn a_store_that_was_left_open_is_closed_and_that_is_said_once() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    done(longpole(&store).args(["run", "--summary", "none", "--", "true"]));
+    done(Command::new("chmod").args(["-R", "go+rX"]).arg(&store));
+    assert!(!open_to_others(&store).is_empty());
+    let (_, said) = done(longpole(&store).arg("ls"));
+    assert_eq!(said, format!("longpole: other users could read the store {}; now only its owner can\n", store.display()));
+    assert_eq!(open_to_others(&store), [""; 0]);
+    let (_, said) = done(longpole(&store).arg("ls"));
+    assert_eq!(said, "");
+}
+
+/// What lies in this folder.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    entries
+}
+
+/// A page that ends with its attack, however that ends.
+struct Serving(Child);
+
+impl Serving {
+    fn kill(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[test]
+fn the_copy_of_a_private_file_is_private_and_goes_after_a_kill() {
+    let sandbox = Sandbox::new();
+    let temporary = sandbox.path("tmp");
+    std::fs::create_dir_all(&temporary).unwrap();
+    let private = sandbox.path("secret.folded");
+    std::fs::write(&private, "main;secret_function 12\n").unwrap();
+    std::fs::set_permissions(&private, PermissionsExt::from_mode(0o600)).unwrap();
+    let open = || {
+        let mut command = careless(&sandbox.path("store"));
+        command.args(["open", "--no-browser"]).arg(&private).env("TMPDIR", &temporary).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The page is up, so the copy is there.
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("http://127.0.0.1:"), "{line}");
+        Serving(child)
+    };
+    let mut first = open();
+    let of_first = entries(&temporary);
+    assert!(!of_first.is_empty());
+    assert_eq!(of_first.iter().flat_map(|entry| open_to_others(entry)).collect::<Vec<_>>(), [""; 0]);
+    first.kill();
+    let mut second = open();
+    assert!(of_first.iter().all(|entry| !entry.exists()), "{of_first:?} outlives the process that was killed");
+    // That of a process that lives is left alone, also by a cleaning.
+    let of_second = entries(&temporary);
+    done(longpole(&sandbox.path("store")).args(["prune", "--keep", "9"]).env("TMPDIR", &temporary));
+    assert_eq!(entries(&temporary), of_second);
+    second.kill();
+    done(longpole(&sandbox.path("store")).args(["prune", "--keep", "9"]).env("TMPDIR", &temporary));
+    assert_eq!(entries(&temporary), [PathBuf::new(); 0]);
+}

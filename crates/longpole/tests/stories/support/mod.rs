@@ -119,7 +119,7 @@ pub(crate) fn plain_user(sandbox: &Sandbox, story: &str) -> Option<PlainUser> {
     }
     let bin = sandbox.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
-    std::fs::set_permissions(&sandbox.dir, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(&sandbox.dir, std::os::unix::fs::PermissionsExt::from_mode(0o1777)).unwrap();
     std::fs::copy(binary(), bin.join("longpole")).unwrap();
     Some(PlainUser { bin, becomes: is_root })
 }

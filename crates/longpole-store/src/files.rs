@@ -1,0 +1,121 @@
+//! Files and folders of a store: only their user can open them, whatever the umask is, and no symbolic link is followed to them.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// Mode of a folder.
+pub(crate) const FOLDER_MODE: u32 = 0o700;
+
+/// Mode of a file.
+pub(crate) const FILE_MODE: u32 = 0o600;
+
+/// A link in place of the file is an error. A named pipe does not hang whoever opens it.
+fn flags() -> i32 {
+    (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()
+}
+
+/// Makes a folder that must not be there yet.
+pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(FOLDER_MODE).create(path)
+}
+
+/// Makes a folder and what is missing above it. XDG asks for 0700 there, too.
+pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
+}
+
+/// Makes a file that must not be there yet, to be written.
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).custom_flags(flags()).open(path)
+}
+
+/// The same with these bytes in it.
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    io::Write::write_all(&mut create_new(path)?, bytes)
+}
+
+/// Makes a file that must not be there yet, to be appended to.
+pub(crate) fn create_log(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).custom_flags(flags()).open(path)
+}
+
+/// Opens a file to be locked; makes it where it is not there.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    plain(OpenOptions::new().append(true).create(true).mode(FILE_MODE).custom_flags(flags()).open(path)?)
+}
+
+/// Opens a file to be read.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    plain(OpenOptions::new().read(true).custom_flags(flags()).open(path)?)
+}
+
+/// Reads a short text.
+pub(crate) fn read_to_string(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    io::Read::read_to_string(&mut io::Read::take(open(path)?, SHORT_BYTES_MAX), &mut text)?;
+    Ok(text)
+}
+
+/// The longest of the texts that are read whole: a line each.
+const SHORT_BYTES_MAX: u64 = 4096;
+
+fn plain(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a plain file")) }
+}
+
+/// Removes what is at this path, if anything is: a folder with all that is in it, of a link the link.
+pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        // Somebody else was quicker.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::testing::Directory;
+
+    #[test]
+    fn what_is_made_is_for_its_user_alone() {
+        let directory = Directory::new();
+        let at = |name: &str| directory.path().join(name);
+        create_dir_all(&at("deep/folder")).unwrap();
+        create_dir(&at("folder")).unwrap();
+        write_new(&at("file"), b"text").unwrap();
+        drop((create_log(&at("log")).unwrap(), open_lock(&at("lock")).unwrap()));
+        for (name, mode) in [("deep", 0o700), ("deep/folder", 0o700), ("folder", 0o700), ("file", 0o600), ("log", 0o600), ("lock", 0o600)] {
+            assert_eq!(fs::metadata(at(name)).unwrap().permissions().mode() & 0o7777, mode, "{name}");
+        }
+        assert_eq!(read_to_string(&at("file")).unwrap(), "text");
+    }
+
+    #[test]
+    fn no_link_is_followed() {
+        let directory = Directory::new();
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir(at("precious")).unwrap();
+        fs::write(at("precious/file"), "kept").unwrap();
+        symlink(at("precious"), at("folder")).unwrap();
+        symlink(at("precious/file"), at("file")).unwrap();
+        assert!(open(&at("file")).is_err() && open_lock(&at("file")).is_err() && write_new(&at("file"), b"x").is_err());
+        assert_eq!(open(&at("precious")).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        for name in ["folder", "file", "nothing"] {
+            remove_all(&at(name)).unwrap();
+            assert!(fs::symlink_metadata(at(name)).is_err());
+        }
+        assert_eq!(fs::read_to_string(at("precious/file")).unwrap(), "kept");
+    }
+}

@@ -1,0 +1,203 @@
+//! Whose a store is. Names, sizes and states in it decide what is opened, moved and removed, so a store that somebody else can change
+//! is refused, as SSH refuses keys: root who cleans up in a user's store must not remove what that user made it point at.
+//!
+//! ```text
+//! /  home  alice  .local  share  longpole  recordings  r7          whose may it be             who may write it
+//! └────────── above ──────────┘                                    us, root, outside¹          also all, where it is sticky
+//!                               └─ root ─┴── entries ──────┘       us, root                    nobody else
+//! ```
+//!
+//! ¹ In a user namespace: an owner whom the namespace does not know, such as the machine's root.
+//!
+//! What others can only read, as longpole made it before, is closed to them.
+
+use std::fs::{self, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::StoreError;
+use crate::files::{self, FILE_MODE, FOLDER_MODE};
+use crate::users::{self, Owner};
+
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+const STICKY: u32 = 0o1000;
+const NOT_ITS_USER: u32 = 0o077;
+
+/// Links in a path that is typed, at the most; Linux itself follows 40.
+const LINKS_MAX: usize = 40;
+
+/// The owner and the mode of a thing, and what it is called.
+struct Found<'a> {
+    path: &'a Path,
+    uid: u32,
+    gid: u32,
+    mode: u32,
+}
+
+impl<'a> Found<'a> {
+    fn new(path: &'a Path, data: &Metadata) -> Self {
+        Found { path, uid: data.uid(), gid: data.gid(), mode: data.mode() }
+    }
+
+    fn refuse(&self, reason: String, remedy: impl Into<String>) -> StoreError {
+        StoreError::NotOurs { path: self.path.to_owned(), reason, remedy: remedy.into() }
+    }
+
+    /// Another user owns it.
+    fn of_another(&self, we: Owner) -> StoreError {
+        let owner = users::words_of(self.uid);
+        let reason = format!("it belongs to {owner}, and longpole runs as {}", users::words_of(we.uid));
+        self.refuse(reason, "run longpole as that user, or name another store: --store DIR")
+    }
+
+    /// Refuses what others than its user can write.
+    fn check_writers(&self, we: Owner) -> Result<(), StoreError> {
+        let path = self.path.display();
+        let elsewhere = "or name another store: --store DIR";
+        if self.mode & OTHERS_WRITE != 0 {
+            return Err(self.refuse("every user can write to it".to_owned(), format!("chmod o-w {path}, {elsewhere}")));
+        }
+        if self.mode & GROUP_WRITES != 0 && !users::is_private_group(self.gid, we) {
+            return Err(self.refuse(format!("its group {} can write to it", self.gid), format!("chmod g-w {path}, {elsewhere}")));
+        }
+        Ok(())
+    }
+}
+
+/// Who may own what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trust {
+    we: Owner,
+    outside: Option<u32>,
+}
+
+impl Trust {
+    pub(crate) fn new() -> Result<Self, StoreError> {
+        let we = Owner::current().map_err(StoreError::io("read", "/proc/self/status"))?;
+        Ok(Trust { we, outside: users::unmapped_uid().filter(|outside| *outside != we.uid) })
+    }
+
+    fn is_ours(&self, uid: u32) -> bool {
+        uid == self.we.uid || uid == 0
+    }
+
+    /// A folder that a store lies below, or a link on the way.
+    fn check_above(&self, found: &Found<'_>) -> Result<(), StoreError> {
+        if !self.is_ours(found.uid) && Some(found.uid) != self.outside {
+            return Err(found.of_another(self.we));
+        }
+        // Whoever may write to a sticky folder can neither move nor remove what is another's.
+        if found.mode & STICKY != 0 { Ok(()) } else { found.check_writers(self.we) }
+    }
+
+    /// The folders above a path that is typed: on the way through its links, and where it is in truth.
+    fn check_way(&self, path: &Path) -> Result<(), StoreError> {
+        let mut way = path.to_owned();
+        for _ in 0..LINKS_MAX {
+            let mut link = None;
+            for above in way.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev().chain([way.as_path()]) {
+                let data = match fs::symlink_metadata(above) {
+                    Ok(data) => data,
+                    // The rest is made by us.
+                    Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(()),
+                    Err(error) => return Err(StoreError::io("open", above)(error)),
+                };
+                if data.is_symlink() {
+                    if !self.is_ours(data.uid()) && Some(data.uid()) != self.outside {
+                        return Err(Found::new(above, &data).of_another(self.we));
+                    }
+                    let target = fs::read_link(above).map_err(StoreError::io("open", above))?;
+                    let rest = way.strip_prefix(above).unwrap_or(Path::new(""));
+                    let parent = above.parent().unwrap_or(Path::new("/"));
+                    link = Some(parent.join(target).join(rest));
+                    break;
+                }
+                if above != way {
+                    self.check_above(&Found::new(above, &data))?;
+                }
+            }
+            match link {
+                Some(target) => way = target,
+                None => return Ok(()),
+            }
+        }
+        Err(StoreError::io("open", path)(io::Error::other("too many levels of symbolic links")))
+    }
+
+    /// Makes sure of the root of a store, which is made where it is not there. Returns where it is in truth, and whether others could read
+    /// it until now.
+    pub(crate) fn open_root(&self, root: &Path, inside: &str) -> Result<(PathBuf, bool), StoreError> {
+        let typed = std::path::absolute(root).map_err(StoreError::io("find", root))?;
+        self.check_way(&typed)?;
+        let path = typed.join(inside);
+        files::create_dir_all(&path).map_err(StoreError::io("create", path))?;
+        let root = fs::canonicalize(&typed).map_err(StoreError::io("open", &typed))?;
+        let was_open = self.check_entry(&root)?;
+        self.check_entry(&root.join(inside))?;
+        Ok((root, was_open))
+    }
+
+    /// A folder or a plain file of a store: ours, changed by nobody else, and no link. Whether others could read it.
+    pub(crate) fn check_entry(&self, path: &Path) -> Result<bool, StoreError> {
+        let data = fs::symlink_metadata(path).map_err(StoreError::io("open", path))?;
+        if !data.is_dir() && !data.is_file() {
+            let kind = if data.is_symlink() { "a symbolic link" } else { "neither a file nor a folder" };
+            return Err(StoreError::Corrupt {
+                path: path.to_owned(),
+                reason: format!("it is {kind}, which longpole does not follow in a store"),
+            });
+        }
+        let found = Found::new(path, &data);
+        if !self.is_ours(found.uid) {
+            return Err(found.of_another(self.we));
+        }
+        found.check_writers(self.we)?;
+        Ok(found.mode & NOT_ITS_USER != 0)
+    }
+
+    /// The same, where it is there.
+    pub(crate) fn check_entry_if_there(&self, path: &Path) -> Result<bool, StoreError> {
+        match self.check_entry(path) {
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(false),
+            checked => checked,
+        }
+    }
+
+    /// Closes everything in a store to others, the root last: where this is interrupted it is done again. What belongs to root is root's.
+    pub(crate) fn close(&self, root: &Path) -> Result<(), StoreError> {
+        let mut folders = vec![root.to_owned()];
+        let mut at = 0;
+        while let Some(folder) = folders.get(at).cloned() {
+            at += 1;
+            for entry in fs::read_dir(&folder).map_err(StoreError::io("list", &folder))?.flatten() {
+                let Ok(data) = entry.metadata() else { continue };
+                if data.is_dir() {
+                    folders.push(entry.path());
+                } else if data.is_file() {
+                    self.set_mode(&entry.path(), &data, FILE_MODE)?;
+                }
+            }
+        }
+        for folder in folders.iter().rev() {
+            let data = match fs::symlink_metadata(folder) {
+                Ok(data) => data,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(StoreError::io("open", folder)(error)),
+            };
+            self.set_mode(folder, &data, FOLDER_MODE)?;
+        }
+        Ok(())
+    }
+
+    fn set_mode(&self, path: &Path, data: &Metadata, mode: u32) -> Result<(), StoreError> {
+        if data.uid() != self.we.uid || data.mode() & NOT_ITS_USER == 0 {
+            return Ok(());
+        }
+        match fs::set_permissions(path, Permissions::from_mode(mode)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("close to other users", path)(error)),
+            _ => Ok(()),
+        }
+    }
+}

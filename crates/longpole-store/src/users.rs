@@ -1,0 +1,103 @@
+//! Who runs this, and who else there is: read from `/proc` and `/etc`, so that it needs no C library and no unsafe code.
+//!
+//! `/proc/self/status` and not the owner of `/proc/self`: that is root for a program with capabilities of its own (`setcap`).
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// The effective user and group of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+}
+
+impl Owner {
+    /// That of this process. It can change (`setuid`), so it is read each time.
+    pub fn current() -> io::Result<Owner> {
+        let status = fs::read_to_string("/proc/self/status")?;
+        let effective = |key: &str| status.lines().find_map(|line| line.strip_prefix(key))?.split_ascii_whitespace().nth(1)?.parse().ok();
+        let owner = effective("Uid:").zip(effective("Gid:")).map(|(uid, gid)| Owner { uid, gid });
+        owner.ok_or_else(|| io::Error::other("/proc/self/status does not name the user of this process"))
+    }
+}
+
+/// `alice (uid 1000)`, or `uid 1000` where no file of this machine names the user.
+pub(crate) fn words_of(uid: u32) -> String {
+    let passwd = passwd();
+    let found = lines(&passwd).find(|fields| number(fields, 2) == Some(uid));
+    found.and_then(|fields| fields.first().copied()).map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
+}
+
+/// The home that `/etc/passwd` names for this user.
+pub fn home(uid: u32) -> Option<PathBuf> {
+    let passwd = passwd();
+    let home = lines(&passwd).find(|fields| number(fields, 2) == Some(uid))?.get(5).map(PathBuf::from)?;
+    home.is_absolute().then_some(home)
+}
+
+/// Whether nobody but this user is in the group, as far as the files of this machine say: many systems give each user such a group and
+/// let it write (`umask 002`). That of root counts, too.
+pub(crate) fn is_private_group(gid: u32, user: Owner) -> bool {
+    if gid == 0 {
+        return true;
+    }
+    let Ok(groups) = fs::read_to_string("/etc/group") else { return false };
+    is_private(gid, user, &passwd(), &groups)
+}
+
+fn is_private(gid: u32, user: Owner, passwd: &str, groups: &str) -> bool {
+    let Some(own) = lines(passwd).find(|fields| number(fields, 2) == Some(user.uid)) else { return false };
+    let Some(group) = lines(groups).find(|fields| number(fields, 2) == Some(gid)) else { return false };
+    let members = group.get(3).copied().unwrap_or_default();
+    let is_primary = number(&own, 3) == Some(gid);
+    let no_other_member = members.split(',').all(|member| member.is_empty() || Some(&member) == own.first());
+    let no_other_user = lines(passwd).all(|fields| number(&fields, 3) != Some(gid) || number(&fields, 2) == Some(user.uid));
+    // A directory service may know more members of a group that is shared; one that is called like its user is made for the user.
+    is_primary && no_other_member && no_other_user && group.first() == own.first()
+}
+
+/// The number that stands for owners whom this user namespace does not know, where there are any: root outside of a container is one.
+pub(crate) fn unmapped_uid() -> Option<u32> {
+    let map = fs::read_to_string("/proc/self/uid_map").ok()?;
+    let is_whole = map.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
+    let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok().and_then(|text| text.trim().parse().ok());
+    if is_whole { None } else { overflow.or(Some(65_534)) }
+}
+
+fn passwd() -> String {
+    fs::read("/etc/passwd").map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+fn lines(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    text.lines().map(|line| line.split(':').collect())
+}
+
+fn number(fields: &[&str], at: usize) -> Option<u32> {
+    fields.get(at)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_private_that_is_called_like_its_only_user() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nalice:x:1000:1000::/home/alice:/bin/sh\nbob:x:1001:100::/home/bob:/bin/sh\ncarol:x:1002:100::/:/bin/sh\n";
+        let groups = "root:x:0:\nusers:x:100:\nalice:x:1000:\nbob:x:1001:carol\nteam:x:2000:alice,bob\n";
+        let alice = Owner { uid: 1000, gid: 1000 };
+        let bob = Owner { uid: 1001, gid: 100 };
+        for (gid, user, private) in [(1000, alice, true), (2000, alice, false), (100, bob, false), (1001, bob, false), (7, alice, false)] {
+            assert_eq!(is_private(gid, user, passwd, groups), private, "group {gid} of {user:?}");
+        }
+    }
+
+    #[test]
+    fn this_process_has_an_owner() {
+        let owner = Owner::current().unwrap();
+        assert!(words_of(owner.uid).ends_with(&format!("uid {}", owner.uid)) || words_of(owner.uid).contains("(uid "));
+    }
+}
