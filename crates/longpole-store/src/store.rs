@@ -34,6 +34,7 @@ const RESERVE_BYTES: usize = 64 << 10;
 pub struct Store {
     root: PathBuf,
     catalog: Arc<Catalog>,
+    trust: Trust,
     was_open: bool,
 }
 
@@ -152,7 +153,7 @@ impl Store {
             trust.close(&root)?;
         }
         let catalog = Catalog::open(&catalog)?;
-        Ok(Store { root, catalog: Arc::new(catalog), was_open })
+        Ok(Store { root, catalog: Arc::new(catalog), trust, was_open })
     }
 
     /// Where it is.
@@ -299,7 +300,7 @@ impl Store {
 
     fn stored(&self, row: CatalogRow) -> Result<StoredRecording, StoreError> {
         let directory = self.root.join(directory_of(row.name));
-        Trust::new()?.check_entry_if_there(&directory)?;
+        self.trust.check_entry_if_there(&directory)?;
         let state = match row.state {
             RowState::Recording if recorder_lives(&directory)? => RecordingState::Recording,
             RowState::Recording => RecordingState::Killed,
