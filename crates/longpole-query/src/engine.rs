@@ -63,6 +63,8 @@ pub(crate) fn run(sources: Vec<Source>, statement: &str, limits: &Limits) -> Res
         .max_blocking_threads(FILE_THREADS)
         .thread_name(THREAD_NAME)
         .thread_stack_size(STACK_BYTES)
+        // A panic of the engine over a damaged file comes back as an error.
+        .on_thread_start(longpole_store::quiet_thread)
         .enable_time()
         .build()
         .map_err(|error| QueryError::Engine { message: format!("start its threads: {error}") })?;

@@ -53,6 +53,14 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     plain(OpenOptions::new().read(true).custom_flags(flags()).open(path)?)
 }
 
+/// The bytes of a file that is there.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or_default());
+    io::Read::read_to_end(&mut file, &mut bytes)?;
+    Ok(bytes)
+}
+
 /// Reads a short text.
 pub(crate) fn read_to_string(path: &Path) -> io::Result<String> {
     let mut text = String::new();

@@ -10,7 +10,7 @@
 //!                      lock          locked (flock) while the recorder lives; holds the id of the machine's boot
 //!                      seal.lock     locked while someone turns the log into segments
 //!                      wal/000001.wal      until it is sealed: what was acknowledged, in order
-//!                      segments/*.parquet  once it is sealed: one file per table
+//!                      segments/*.parquet  once it is sealed: one file per table, and `checksums` of them
 //! ```
 //!
 //! What was acknowledged is never lost with the recorder: it is in the log before the append returns. Whoever opens the
@@ -53,5 +53,6 @@ pub use assemble::Assembler;
 pub use error::{ErrorKind, StoreError};
 pub use name::RecordingName;
 pub use packed::{PackedRecording, PackedSpans};
+pub use segment::border::quiet_thread;
 pub use store::{Listing, RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow};
 pub use wal::{Frame, Replay, SyncPolicy, WalError, WalObservationSink, WalWriter};

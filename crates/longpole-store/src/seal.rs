@@ -12,7 +12,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use longpole_model::{Clock, Recording, Texts};
+use longpole_model::{
+    Clock, ClockAnchor, CpuSlice, CurrentSpan, Frame, Location, Loss, Mapping, Process, ProcessUsage, Recording, Run, Sample, SampleLink,
+    Span, SpanEvent, SpanLink, Stack, Texts, Thread, Wait,
+};
 
 use crate::error::StoreError;
 use crate::files;
@@ -20,8 +23,8 @@ use crate::packed::PackedRecording;
 use crate::segment::{self, Tables};
 use crate::tables::spans::{SpanRows, Spans};
 use crate::tables::{
-    clock_anchors, cpu_slices, current_spans, frames, locations, losses, mappings, process_usage, processes, runs, samples, span_events,
-    span_links, spans, stacks, threads, waits,
+    ALL, Table, clock_anchors, cpu_slices, current_spans, frames, locations, losses, mappings, process_usage, processes, runs, samples,
+    span_events, span_links, spans, stacks, threads, waits,
 };
 
 const PARTIAL: &str = "segments.partial";
@@ -109,40 +112,55 @@ fn write_tables(directory: &Path, recording: &Recording, spans: Spans<'_>) -> Re
     let span_rows = SpanRows::of(spans);
     let sample_rows = samples::rows(&recording.samples, &recording.sample_links, &recording.threads, clock);
 
-    segment::write(directory, &runs::TABLE, std::slice::from_ref(&recording.run), runs::build)?;
-    segment::write_ranges(directory, &spans::TABLE, span_rows.len(), |range| spans::build(&span_rows.range(range)))?;
-    segment::write(directory, &span_events::TABLE, &span_events::parts(&span_rows), |parts| span_events::build(&span_rows, parts))?;
-    segment::write(directory, &span_links::TABLE, &span_links::parts(&span_rows), |parts| span_links::build(&span_rows, parts))?;
-    segment::write(directory, &samples::TABLE, &sample_rows, samples::build)?;
-    segment::write(directory, &stacks::TABLE, &recording.stacks, stacks::build)?;
-    segment::write(directory, &locations::TABLE, &recording.locations, locations::build)?;
-    segment::write(directory, &frames::TABLE, &frames::rows(&recording.locations), frames::build)?;
-    segment::write(directory, &mappings::TABLE, &recording.mappings, mappings::build)?;
-    segment::write(directory, &processes::TABLE, &recording.processes, |rows| processes::build(rows, clock))?;
-    segment::write(directory, &process_usage::TABLE, &recording.process_usage, |rows| process_usage::build(rows, clock))?;
-    segment::write(directory, &threads::TABLE, &recording.threads, |rows| threads::build(rows, clock))?;
-    segment::write(directory, &cpu_slices::TABLE, &recording.cpu_slices, |rows| cpu_slices::build(rows, clock))?;
-    segment::write(directory, &current_spans::TABLE, &recording.current_spans, |rows| current_spans::build(rows, clock))?;
-    segment::write(directory, &waits::TABLE, &waits::rows(&recording.waits, &recording.wait_links), |rows| waits::build(rows, clock))?;
-    segment::write(directory, &losses::TABLE, &recording.losses, losses::build)?;
-    segment::write(directory, &clock_anchors::TABLE, clock.anchors(), clock_anchors::build)
+    let mut segments = segment::Writer::new(directory);
+    segments.write(&runs::TABLE, std::slice::from_ref(&recording.run), runs::build)?;
+    segments.write_ranges(&spans::TABLE, span_rows.len(), |range| spans::build(&span_rows.range(range)))?;
+    segments.write(&span_events::TABLE, &span_events::parts(&span_rows), |parts| span_events::build(&span_rows, parts))?;
+    segments.write(&span_links::TABLE, &span_links::parts(&span_rows), |parts| span_links::build(&span_rows, parts))?;
+    segments.write(&samples::TABLE, &sample_rows, samples::build)?;
+    segments.write(&stacks::TABLE, &recording.stacks, stacks::build)?;
+    segments.write(&locations::TABLE, &recording.locations, locations::build)?;
+    segments.write(&frames::TABLE, &frames::rows(&recording.locations), frames::build)?;
+    segments.write(&mappings::TABLE, &recording.mappings, mappings::build)?;
+    segments.write(&processes::TABLE, &recording.processes, |rows| processes::build(rows, clock))?;
+    segments.write(&process_usage::TABLE, &recording.process_usage, |rows| process_usage::build(rows, clock))?;
+    segments.write(&threads::TABLE, &recording.threads, |rows| threads::build(rows, clock))?;
+    segments.write(&cpu_slices::TABLE, &recording.cpu_slices, |rows| cpu_slices::build(rows, clock))?;
+    segments.write(&current_spans::TABLE, &recording.current_spans, |rows| current_spans::build(rows, clock))?;
+    segments.write(&waits::TABLE, &waits::rows(&recording.waits, &recording.wait_links), |rows| waits::build(rows, clock))?;
+    segments.write(&losses::TABLE, &recording.losses, losses::build)?;
+    segments.write(&clock_anchors::TABLE, clock.anchors(), clock_anchors::build)?;
+    segments.finish()
 }
 
-/// Reads every table of a recording's directory back. Spans come in the order of their rows.
-pub(crate) fn read(directory: &Path) -> Result<Recording, StoreError> {
-    read_tables(Tables::Directory(&segments(directory)))
+/// Reads every table of a recording's directory back, which has this version. Spans come in the order of their rows.
+pub(crate) fn read(directory: &Path, version: u32) -> Result<Recording, StoreError> {
+    read_tables(&Tables::of_directory(&segments(directory), version)?)
+}
+
+/// The tables of a recording's directory with their files, each of them checked.
+pub(crate) fn verified_tables(directory: &Path, version: u32) -> Result<Vec<(&'static Table, PathBuf)>, StoreError> {
+    let segments = segments(directory);
+    let tables = Tables::of_directory(&segments, version)?;
+    let mut there = Vec::new();
+    for table in ALL {
+        if tables.verify(table)? {
+            there.push((table, tables.path(table)));
+        }
+    }
+    Ok(there)
 }
 
 /// Reads every table back.
-pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
+pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> {
     let mut run = Vec::new();
-    segment::read(tables, &runs::TABLE, |batch| runs::read(&batch, &mut run))?;
+    segment::read(tables, &runs::TABLE, size_of::<Run>(), |batch| runs::read(&batch, &mut run))?;
     let [run] = <[_; 1]>::try_from(run).map_err(|rows: Vec<_>| StoreError::Corrupt {
         path: tables.path(&runs::TABLE),
         reason: format!("it holds {} runs instead of one", rows.len()),
     })?;
     let mut anchors = Vec::new();
-    segment::read(tables, &clock_anchors::TABLE, |batch| clock_anchors::read(&batch, &mut anchors))?;
+    segment::read(tables, &clock_anchors::TABLE, size_of::<ClockAnchor>(), |batch| clock_anchors::read(&batch, &mut anchors))?;
     let mut recording = Recording {
         run,
         clock: Clock::new(anchors),
@@ -162,27 +180,37 @@ pub(crate) fn read_tables(tables: Tables<'_>) -> Result<Recording, StoreError> {
         losses: Vec::new(),
     };
     let mut texts = Texts::default();
-    segment::read(tables, &spans::TABLE, |batch| spans::read(&batch, &mut texts, &mut recording.spans))?;
-    segment::read(tables, &span_events::TABLE, |batch| span_events::read(&batch, &mut texts, &mut recording.spans))?;
-    segment::read(tables, &span_links::TABLE, |batch| span_links::read(&batch, &mut texts, &mut recording.spans))?;
-    segment::read(tables, &samples::TABLE, |batch| samples::read(&batch, &mut recording.samples, &mut recording.sample_links))?;
-    segment::read(tables, &stacks::TABLE, |batch| stacks::read(&batch, &mut recording.stacks))?;
-    segment::read(tables, &locations::TABLE, |batch| locations::read(&batch, &mut recording.locations))?;
-    segment::read(tables, &frames::TABLE, |batch| frames::read(&batch, &mut recording.locations))?;
-    segment::read(tables, &mappings::TABLE, |batch| mappings::read(&batch, &mut recording.mappings))?;
-    segment::read(tables, &processes::TABLE, |batch| processes::read(&batch, &mut recording.processes))?;
-    segment::read(tables, &process_usage::TABLE, |batch| process_usage::read(&batch, &mut recording.process_usage))?;
-    segment::read(tables, &threads::TABLE, |batch| threads::read(&batch, &mut recording.threads))?;
-    segment::read(tables, &cpu_slices::TABLE, |batch| cpu_slices::read(&batch, &mut recording.cpu_slices))?;
-    segment::read(tables, &current_spans::TABLE, |batch| current_spans::read(&batch, &mut recording.current_spans))?;
-    segment::read(tables, &waits::TABLE, |batch| waits::read(&batch, &mut recording.waits, &mut recording.wait_links))?;
-    segment::read(tables, &losses::TABLE, |batch| losses::read(&batch, &mut recording.losses))?;
+    segment::read(tables, &spans::TABLE, size_of::<Span>(), |batch| spans::read(&batch, &mut texts, &mut recording.spans))?;
+    segment::read(tables, &span_events::TABLE, size_of::<SpanEvent>(), |batch| {
+        span_events::read(&batch, &mut texts, &mut recording.spans)
+    })?;
+    segment::read(tables, &span_links::TABLE, size_of::<SpanLink>(), |batch| span_links::read(&batch, &mut texts, &mut recording.spans))?;
+    segment::read(tables, &samples::TABLE, size_of::<(Sample, SampleLink)>(), |batch| {
+        samples::read(&batch, &mut recording.samples, &mut recording.sample_links)
+    })?;
+    segment::read(tables, &stacks::TABLE, size_of::<Stack>(), |batch| stacks::read(&batch, &mut recording.stacks))?;
+    segment::read(tables, &locations::TABLE, size_of::<Location>(), |batch| locations::read(&batch, &mut recording.locations))?;
+    segment::read(tables, &frames::TABLE, size_of::<Frame>(), |batch| frames::read(&batch, &mut recording.locations))?;
+    segment::read(tables, &mappings::TABLE, size_of::<Mapping>(), |batch| mappings::read(&batch, &mut recording.mappings))?;
+    segment::read(tables, &processes::TABLE, size_of::<Process>(), |batch| processes::read(&batch, &mut recording.processes))?;
+    segment::read(tables, &process_usage::TABLE, size_of::<ProcessUsage>(), |batch| {
+        process_usage::read(&batch, &mut recording.process_usage)
+    })?;
+    segment::read(tables, &threads::TABLE, size_of::<Thread>(), |batch| threads::read(&batch, &mut recording.threads))?;
+    segment::read(tables, &cpu_slices::TABLE, size_of::<CpuSlice>(), |batch| cpu_slices::read(&batch, &mut recording.cpu_slices))?;
+    segment::read(tables, &current_spans::TABLE, size_of::<CurrentSpan>(), |batch| {
+        current_spans::read(&batch, &mut recording.current_spans)
+    })?;
+    segment::read(tables, &waits::TABLE, size_of::<(Wait, SampleLink)>(), |batch| {
+        waits::read(&batch, &mut recording.waits, &mut recording.wait_links)
+    })?;
+    segment::read(tables, &losses::TABLE, size_of::<Loss>(), |batch| losses::read(&batch, &mut recording.losses))?;
     check_references(tables, &recording)?;
     Ok(recording)
 }
 
 /// Later rooms index by these numbers; a damaged file must not make them panic.
-fn check_references(tables: Tables<'_>, recording: &Recording) -> Result<(), StoreError> {
+fn check_references(tables: &Tables<'_>, recording: &Recording) -> Result<(), StoreError> {
     let corrupt = |table, reason: &str| Err(StoreError::Corrupt { path: tables.path(table), reason: reason.into() });
     check_consistent(recording, recording.spans.len()).or_else(|error| corrupt(&runs::TABLE, &error.to_string()))?;
     if recording.samples.iter().any(|sample| sample.stack.0 as usize >= recording.stacks.len()) {

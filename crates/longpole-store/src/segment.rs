@@ -1,25 +1,47 @@
 //! Immutable files: one Parquet file per table of a recording.
+//!
+//! A segment may be damaged, or somebody else's. Before the first row of it is read:
+//!
+//! ```text
+//! bytes ─ checksum ─ footer, pages: claims ─ columns ─ memory of its rows ─► rows, in batches ─ texts counted ─► model
+//!         `checksums`  `claims`               ours?    `budget`               behind `border`   `budget`
+//! ```
+//!
+//! Texts are read as views: a batch refers to a text that comes a thousand times, and does not hold it a thousand times.
 
+use std::fs;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use arrow::datatypes::{Field, FieldRef, Schema};
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{FileMetaData, KeyValue};
+use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::ChunkReader;
-use parquet::schema::types::ColumnPath;
+use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
+use self::border::guarded;
+use self::budget::Budget;
+use self::checksums::{Checksum, Checksums, Summed};
+use self::claims::Claims;
 use crate::error::{Source, StoreError};
 use crate::files;
-use crate::format::RECORDING_VERSION;
+use crate::format::{CHECKSUMS_SINCE, RECORDING_VERSION};
 use crate::pack::Pack;
 use crate::tables::batch::{BadRows, Batch, Rows};
-use crate::tables::{Kind, Table};
+use crate::tables::{ALL, Kind, Table};
+
+pub(crate) mod border;
+pub(crate) mod budget;
+pub(crate) mod checksums;
+mod claims;
 
 /// Rows turned into Arrow at a time. Text columns of one batch are limited to 2 GiB by their offsets; at this size a row
 /// would have to hold 2 MiB for that.
@@ -79,100 +101,267 @@ fn unwrap_source(error: ParquetError) -> Source {
     }
 }
 
-/// Writes one table into a directory.
-pub(crate) fn write<R>(
-    directory: &Path,
-    table: &'static Table,
-    rows: &[R],
-    build: impl Fn(&[R]) -> Vec<ArrayRef>,
-) -> Result<(), StoreError> {
-    write_ranges(directory, table, rows.len(), |range| build(&rows[range]))
+/// Writes tables into a directory, and then the list of them.
+pub(crate) struct Writer<'a> {
+    directory: &'a Path,
+    checksums: Checksums,
 }
 
-/// Writes one table of so many rows into a directory. The rows are asked for range by range, so that they need not be there
-/// all at once.
-pub(crate) fn write_ranges(
-    directory: &Path,
-    table: &'static Table,
-    rows: usize,
-    build: impl Fn(Range<usize>) -> Vec<ArrayRef>,
-) -> Result<(), StoreError> {
-    let path = directory.join(table.file_name());
-    let fail = |source: Source| StoreError::Segment { action: "write", table: table.name, path: path.clone(), source };
-    let file = files::create_new(&path).map_err(|source| fail(Box::new(source)))?;
-    let written = || -> Result<(), ParquetError> {
-        let mut writer = ArrowWriter::try_new(file, Arc::clone(table.schema()), Some(properties(table, rows)?))?;
-        for first in (0..rows).step_by(BATCH_ROWS) {
-            let columns = build(first..rows.min(first + BATCH_ROWS));
-            writer.write(&RecordBatch::try_new(Arc::clone(table.schema()), columns)?)?;
-        }
-        writer.close()?;
+impl<'a> Writer<'a> {
+    pub(crate) fn new(directory: &'a Path) -> Self {
+        Writer { directory, checksums: Checksums::default() }
+    }
+
+    /// Writes one table.
+    pub(crate) fn write<R>(&mut self, table: &'static Table, rows: &[R], build: impl Fn(&[R]) -> Vec<ArrayRef>) -> Result<(), StoreError> {
+        self.write_ranges(table, rows.len(), |range| build(&rows[range]))
+    }
+
+    /// Writes one table of so many rows. The rows are asked for range by range, so that they need not be there all at once.
+    pub(crate) fn write_ranges(
+        &mut self,
+        table: &'static Table,
+        rows: usize,
+        build: impl Fn(Range<usize>) -> Vec<ArrayRef>,
+    ) -> Result<(), StoreError> {
+        let path = self.directory.join(table.file_name());
+        let fail = |source: Source| StoreError::Segment { action: "write", table: table.name, path: path.clone(), source };
+        let file = files::create_new(&path).map_err(|source| fail(Box::new(source)))?;
+        let written = || -> Result<Checksum, ParquetError> {
+            let mut writer = ArrowWriter::try_new(Summed::new(file), Arc::clone(table.schema()), Some(properties(table, rows)?))?;
+            for first in (0..rows).step_by(BATCH_ROWS) {
+                let columns = build(first..rows.min(first + BATCH_ROWS));
+                writer.write(&RecordBatch::try_new(Arc::clone(table.schema()), columns)?)?;
+            }
+            Ok(writer.into_inner()?.sum)
+        };
+        let sum = written().map_err(|error| fail(unwrap_source(error)))?;
+        self.checksums.insert(table.file_name(), sum);
         Ok(())
-    };
-    written().map_err(|error| fail(unwrap_source(error)))
+    }
+
+    /// Writes the list of what was written.
+    pub(crate) fn finish(self) -> Result<(), StoreError> {
+        let path = self.directory.join(checksums::FILE_NAME);
+        files::write_new(&path, self.checksums.print().as_ref()).map_err(StoreError::io("write", path))
+    }
 }
 
 /// Where the tables of a recording lie.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Tables<'a> {
+enum Place<'a> {
     /// Each in a file of its own.
     Directory(&'a Path),
     /// All in one.
     Pack(&'a Pack),
 }
 
-impl Tables<'_> {
+/// The tables of a recording that is read.
+#[derive(Debug)]
+pub(crate) struct Tables<'a> {
+    place: Place<'a>,
+    /// `None` for a recording of a version that had none.
+    checksums: Option<Checksums>,
+    budget: Budget,
+}
+
+impl<'a> Tables<'a> {
+    /// Those of a directory of segments, of a recording of this version.
+    pub(crate) fn of_directory(segments: &'a Path, version: u32) -> Result<Self, StoreError> {
+        let path = segments.join(checksums::FILE_NAME);
+        let list = match files::read(&path) {
+            Ok(list) => Some(list),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(StoreError::io("read", path)(error)),
+        };
+        // What is not there has no bytes; who reads it finds out.
+        let bytes = |table: &&Table| fs::metadata(segments.join(table.file_name())).map_or(0, |data| data.len());
+        let budget = Budget::of_own(ALL.iter().map(bytes).sum());
+        Ok(Tables { place: Place::Directory(segments), checksums: known_checksums(list.as_deref(), version, path)?, budget })
+    }
+
+    /// Those of a packed recording.
+    pub(crate) fn of_pack(pack: &'a Pack) -> Result<Self, StoreError> {
+        let list = pack.member(checksums::FILE_NAME);
+        let checksums = known_checksums(list.as_deref(), pack.version(), pack.path().join(checksums::FILE_NAME))?;
+        Ok(Tables { place: Place::Pack(pack), checksums, budget: Budget::of_file(pack.bytes()) })
+    }
+
     /// What to call the place of a table.
     pub(crate) fn path(&self, table: &Table) -> PathBuf {
-        match self {
-            Tables::Directory(directory) => directory.join(table.file_name()),
-            Tables::Pack(pack) => pack.path().join(table.file_name()),
+        match self.place {
+            Place::Directory(directory) => directory.join(table.file_name()),
+            Place::Pack(pack) => pack.path().join(table.file_name()),
+        }
+    }
+
+    /// Whether the recording may be without this table: by its list, or because it is older than the table.
+    fn may_lack(&self, table: &Table) -> bool {
+        match &self.checksums {
+            Some(list) => !list.names(&table.file_name()),
+            None => table.may_be_absent(),
+        }
+    }
+
+    /// The bytes of a table, as they were written; `None` where the recording has no such table.
+    fn bytes(&self, table: &'static Table) -> Result<Option<Bytes>, StoreError> {
+        let path = self.path(table);
+        let found = match self.place {
+            Place::Directory(_) => match files::read(&path) {
+                Ok(bytes) => Some(Bytes::from(bytes)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(source) => return Err(StoreError::Segment { action: "read", table: table.name, path, source: Box::new(source) }),
+            },
+            Place::Pack(pack) => pack.member(&table.file_name()),
+        };
+        let Some(bytes) = found else { return self.lacks(table) };
+        self.check(table, Checksum::of(&bytes))?;
+        Ok(Some(bytes))
+    }
+
+    fn lacks<T>(&self, table: &Table) -> Result<Option<T>, StoreError> {
+        match self.may_lack(table) && table.may_be_absent() {
+            true => Ok(None),
+            false => Err(StoreError::Corrupt { path: self.path(table), reason: "the table is missing".into() }),
+        }
+    }
+
+    fn check(&self, table: &Table, found: Checksum) -> Result<(), StoreError> {
+        let checked = self.checksums.as_ref().map_or(Ok(()), |list| list.check(&table.file_name(), found));
+        checked.map_err(|reason| StoreError::Corrupt { path: self.path(table), reason })
+    }
+
+    /// Checks a table that somebody else is to read, and says whether it is there: its checksum, its columns, and what it claims of
+    /// its rows.
+    pub(crate) fn verify(&self, table: &'static Table) -> Result<bool, StoreError> {
+        let path = self.path(table);
+        let unread =
+            |source: io::Error| StoreError::Segment { action: "read", table: table.name, path: path.clone(), source: Box::new(source) };
+        let mut file = match files::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.lacks::<()>(table).map(|_| false),
+            Err(error) => return Err(unread(error)),
+        };
+        if self.checksums.is_some() {
+            self.check(table, Checksum::of_rest(&mut file).map_err(unread)?)?;
+        }
+        let opened = self.inspect(&file, table)?;
+        // The engine that reads it next has limits of its own; these keep it from being handed what cannot be read at all.
+        let claims = self.budget.holds(opened.claims.pages_bytes).and_then(|()| self.budget.holds(opened.claims.held_bytes));
+        claims.map_err(|spent| StoreError::Corrupt { path, reason: spent.to_string() }).map(|()| true)
+    }
+
+    /// Checks what a table claims of itself.
+    fn inspect(&self, input: &impl ChunkReader, table: &'static Table) -> Result<Opened, StoreError> {
+        let path = self.path(table);
+        let opened = guarded(|| Opened::new(input, table)).unwrap_or_else(Err);
+        let opened = opened.map_err(|reason| StoreError::Corrupt { path: path.clone(), reason })?;
+        match opened.version {
+            Some(found) if found > RECORDING_VERSION => Err(StoreError::Newer { what: "segment", path, found, known: RECORDING_VERSION }),
+            Some(found) if found >= CHECKSUMS_SINCE && self.checksums.is_none() => {
+                Err(StoreError::Corrupt { path, reason: format!("`{}` beside it is missing", checksums::FILE_NAME) })
+            }
+            Some(_) => Ok(opened),
+            None => Err(StoreError::Corrupt { path, reason: format!("its footer does not say {FORMAT_KEY}") }),
         }
     }
 }
 
-/// Reads one table, batch by batch.
-pub(crate) fn read(tables: Tables<'_>, table: &'static Table, take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
-    let path = tables.path(table);
-    match tables {
-        Tables::Directory(_) => match files::open(&path) {
-            Ok(file) => read_from(file, path, table, take),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && table.may_be_absent() => Ok(()),
-            Err(source) => Err(StoreError::Segment { action: "read", table: table.name, path, source: Box::new(source) }),
-        },
-        Tables::Pack(pack) => match pack.member(&table.file_name()) {
-            Some(bytes) => read_from(bytes, path, table, take),
-            None if table.may_be_absent() => Ok(()),
-            None => Err(StoreError::Corrupt { path, reason: "the table is not in it".into() }),
-        },
+/// A table whose claims were checked.
+struct Opened {
+    metadata: Arc<ParquetMetaData>,
+    /// The columns, texts as views.
+    schema: Arc<Schema>,
+    claims: Claims,
+    version: Option<u32>,
+}
+
+impl Opened {
+    fn new(input: &impl ChunkReader, table: &'static Table) -> Result<Self, String> {
+        let failed = |error: ParquetError| error.to_string();
+        claims::check_footer(input)?;
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(input).map_err(failed)?;
+        let schema = known_columns(metadata.file_metadata().schema_descr(), table)?;
+        let claims = claims::check_pages(input, &metadata)?;
+        let version = format_of(metadata.file_metadata());
+        Ok(Opened { metadata: Arc::new(metadata), schema, claims, version })
+    }
+
+    fn reader(self, bytes: Bytes) -> Result<ParquetRecordBatchReader, ParquetError> {
+        let options = ArrowReaderOptions::new().with_schema(self.schema);
+        let metadata = ArrowReaderMetadata::try_new(self.metadata, options)?;
+        ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata).with_batch_size(READ_ROWS).build()
     }
 }
 
-fn read_from(
-    bytes: impl ChunkReader + 'static,
-    path: PathBuf,
+/// The columns of a file as they are to be read. Each must be one of the table's, of exactly the type that it is written with.
+fn known_columns(found: &SchemaDescriptor, table: &'static Table) -> Result<Arc<Schema>, String> {
+    let written = ArrowSchemaConverter::new().convert(table.schema()).map_err(|error| error.to_string())?;
+    let written = written.root_schema().get_fields();
+    let mut fields: Vec<FieldRef> = Vec::new();
+    for field in found.root_schema().get_fields() {
+        let name = field.name();
+        if !written.iter().any(|known| known == field) {
+            return Err(format!("it has a column {name} that table {} does not have, or not of this type", table.name));
+        }
+        let column = table.columns.iter().find(|column| column.name == name);
+        let column =
+            column.filter(|_| fields.iter().all(|field| field.name() != name)).ok_or_else(|| format!("it has column {name} twice"))?;
+        fields.push(Arc::new(Field::new(name, column.kind.arrow_view(), column.optional)));
+    }
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// The list of checksums; only recordings of an older version may be without one.
+fn known_checksums(list: Option<&[u8]>, version: u32, path: PathBuf) -> Result<Option<Checksums>, StoreError> {
+    let parsed = match list {
+        Some(list) if list.len() as u64 > checksums::BYTES_MAX => Err("it is too long for a list of tables"),
+        Some(list) => Checksums::parse(list).map(Some),
+        None if version >= CHECKSUMS_SINCE => Err("it is missing"),
+        None => Ok(None),
+    };
+    parsed.map_err(|reason| StoreError::Corrupt { path, reason: reason.into() })
+}
+
+/// Reads one table, batch by batch. `row_bytes` is what a row takes in the model, but for what is of any length.
+pub(crate) fn read(
+    tables: &Tables<'_>,
     table: &'static Table,
+    row_bytes: usize,
     mut take: impl FnMut(Batch<'_>) -> Rows<()>,
 ) -> Result<(), StoreError> {
-    let fail = |source: Source| StoreError::Segment { action: "read", table: table.name, path: path.clone(), source };
+    let Some(bytes) = tables.bytes(table)? else { return Ok(()) };
+    let path = tables.path(table);
     let corrupt = |reason: String| StoreError::Corrupt { path: path.clone(), reason };
-    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|error| fail(unwrap_source(error)))?;
-    match format_of(builder.metadata().file_metadata()) {
-        Some(found) if found > RECORDING_VERSION => {
-            return Err(StoreError::Newer { what: "segment", path: path.clone(), found, known: RECORDING_VERSION });
-        }
-        Some(_) => {}
-        None => return Err(corrupt(format!("its footer does not say {FORMAT_KEY}"))),
+    let opened = tables.inspect(&bytes, table)?;
+    let (claims, budget) = (opened.claims, &tables.budget);
+    let kept = claims.rows.saturating_mul(row_bytes as u64);
+    let held = budget.holds(claims.pages_bytes).and_then(|()| budget.holds(claims.held_bytes)).and_then(|()| budget.take(kept));
+    held.map_err(|spent| corrupt(spent.to_string()))?;
+    let mut reader = guarded(|| opened.reader(bytes).map_err(|error| error.to_string())).and_then(|reader| reader).map_err(corrupt)?;
+    let mut rows = 0;
+    while let Some(batch) = guarded(|| reader.next()).map_err(corrupt)? {
+        let batch = batch.map_err(|error| corrupt(error.to_string()))?;
+        rows += batch.num_rows() as u64;
+        take(Batch::new(table, &batch, budget)).map_err(|BadRows(reason)| corrupt(reason))?;
     }
-    let reader = builder.with_batch_size(READ_ROWS).build().map_err(|error| fail(unwrap_source(error)))?;
-    for batch in reader {
-        let batch = batch.map_err(|error| fail(Box::new(error)))?;
-        take(Batch::new(table, &batch)).map_err(|BadRows(reason)| corrupt(reason))?;
-    }
-    Ok(())
+    if rows == claims.rows { Ok(()) } else { Err(corrupt(format!("it holds {rows} rows and claims {}", claims.rows))) }
 }
 
 fn format_of(metadata: &FileMetaData) -> Option<u32> {
     let said = metadata.key_value_metadata()?;
     said.iter().find(|pair| pair.key == FORMAT_KEY)?.value.as_deref()?.parse().ok()
+}
+
+/// A batch as it comes back from its file.
+#[cfg(test)]
+pub(crate) fn reread(table: &'static Table, batch: &RecordBatch) -> RecordBatch {
+    let mut file = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), Some(properties(table, batch.num_rows()).unwrap())).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+    let file = Bytes::from(file);
+    let mut reader = Opened::new(&file, table).unwrap().reader(file).unwrap();
+    let schema = arrow::array::RecordBatchReader::schema(&reader);
+    reader.next().map_or_else(|| RecordBatch::new_empty(schema), Result::unwrap)
 }

@@ -16,7 +16,6 @@ use crate::name::RecordingName;
 use crate::pack;
 use crate::packed::PackedRecording;
 use crate::seal;
-use crate::tables;
 use crate::trust::Trust;
 use crate::wal::{AtEnd, Replay, SyncPolicy, WalWriter};
 
@@ -474,22 +473,18 @@ impl StoredRecording {
 
     /// Everything it holds; spans come traces by start and in tree pre-order. Only for a sealed recording.
     pub fn read(&self) -> Result<Recording, StoreError> {
-        self.check_sealed()?;
-        seal::read(&self.directory)
+        seal::read(&self.directory, self.check_sealed()?)
     }
 
-    /// Name and file of every table, for a query engine. Only for a sealed recording.
+    /// Name and file of every table, each of them checked, for a query engine. Only for a sealed recording.
     pub fn table_files(&self) -> Result<Vec<(&'static str, PathBuf)>, StoreError> {
-        self.check_sealed()?;
-        let segments = seal::segments(&self.directory);
-        let files = tables::ALL.iter().map(|table| (table, segments.join(table.file_name())));
-        Ok(files.filter(|(table, path)| !table.may_be_absent() || path.exists()).map(|(table, path)| (table.name, path)).collect())
+        let tables = seal::verified_tables(&self.directory, self.check_sealed()?)?;
+        Ok(tables.into_iter().map(|(table, path)| (table.name, path)).collect())
     }
 
     /// Writes it as one file, which [`crate::pack::read`] reads. Only for a sealed recording.
     pub fn pack(&self, out: &mut dyn Write) -> Result<(), StoreError> {
-        self.check_sealed()?;
-        pack::write(&self.directory, out)
+        pack::write(&self.directory, self.check_sealed()?, out)
     }
 
     /// Bytes of its files. What comes or goes meanwhile is not counted.
@@ -508,7 +503,8 @@ impl StoredRecording {
         bytes
     }
 
-    fn check_sealed(&self) -> Result<(), StoreError> {
+    /// The version of a sealed recording.
+    fn check_sealed(&self) -> Result<u32, StoreError> {
         match self.state {
             RecordingState::Sealed { .. } => format::check(&self.directory),
             RecordingState::Recording | RecordingState::Killed => Err(StoreError::NotSealed { name: self.name }),

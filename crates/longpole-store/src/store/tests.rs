@@ -254,11 +254,11 @@ fn what_the_future_wrote_is_refused_by_its_version() {
     let recording = ended();
     writer.write_segments(&recording, &summary(&recording)).unwrap();
     let sealed = last(&store);
-    fs::write(sealed.directory.join("format"), "longpole recording 6\n").unwrap();
+    fs::write(sealed.directory.join("format"), "longpole recording 7\n").unwrap();
     let refused = [sealed.read().map(drop), sealed.table_files().map(drop), sealed.replay().map(drop)];
     for error in refused.map(Result::unwrap_err) {
         let path = sealed.directory.display();
-        let expected = format!("read the recording {path}: it has format 6, and this longpole reads up to 5; a newer longpole can read it");
+        let expected = format!("read the recording {path}: it has format 7, and this longpole reads up to 6; a newer longpole can read it");
         assert_eq!((error.to_string(), error.kind()), (expected, ErrorKind::Incompatible));
     }
     fs::write(sealed.directory.join("format"), "hello").unwrap();
@@ -296,19 +296,66 @@ fn damaged_segments_are_an_error_that_names_the_file() {
     let spans = sealed.directory.join("segments/spans.parquet");
     let whole = fs::read(&spans).unwrap();
 
-    fs::write(&spans, &whole[..whole.len() / 2]).unwrap();
-    let error = sealed.read().unwrap_err();
-    assert_eq!(error.to_string(), format!("read table spans in {}", spans.display()));
-    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    let refused = |sealed: &StoredRecording| {
+        let [read, named] = [sealed.read().map(drop), sealed.table_files().map(drop)].map(Result::unwrap_err);
+        assert_eq!((read.to_string(), read.kind()), (named.to_string(), ErrorKind::Corrupt));
+        read.to_string()
+    };
 
-    fs::copy(sealed.directory.join("segments/losses.parquet"), &spans).unwrap();
-    // An empty table of another kind has no row to be wrong; one with rows has no such columns.
+    fs::write(&spans, &whole[..whole.len() / 2]).unwrap();
+    let lengths = format!("it is damaged: it has {} bytes and was written with {}", whole.len() / 2, whole.len());
+    assert_eq!(refused(&sealed), format!("make sense of {}: {lengths}", spans.display()));
+
+    // A table of another kind, and the same table of another recording.
     fs::copy(sealed.directory.join("segments/runs.parquet"), &spans).unwrap();
-    let error = sealed.read().unwrap_err();
-    assert!(error.to_string().starts_with(&format!("make sense of {}: column ", spans.display())), "{error}");
+    assert!(refused(&sealed).starts_with(&format!("make sense of {}: it is damaged", spans.display())));
+    store.create(&testing::begun()).unwrap().write_segments(&testing_other(), &summary(&recording)).unwrap();
+    fs::copy(last(&store).directory.join("segments/spans.parquet"), &spans).unwrap();
+    assert!(refused(&sealed).starts_with(&format!("make sense of {}: it is damaged: its checksum is ", spans.display())));
 
     fs::remove_file(&spans).unwrap();
-    assert_eq!(sealed.read().unwrap_err().kind(), ErrorKind::Environment);
+    assert_eq!(refused(&sealed), format!("make sense of {}: the table is missing", spans.display()));
+
+    // Without the list nobody knows; and what says that the recording is too old for one is not believed.
+    fs::write(&spans, &whole).unwrap();
+    assert_eq!(as_read(recording), sealed.read().unwrap());
+    let list = sealed.directory.join("segments/checksums");
+    fs::remove_file(&list).unwrap();
+    assert_eq!(refused(&sealed), format!("make sense of {}: it is missing", list.display()));
+    fs::write(sealed.directory.join("format"), "longpole recording 5\n").unwrap();
+    assert!(refused(&sealed).ends_with("runs.parquet: `checksums` beside it is missing"));
+}
+
+/// A recording whose spans take as many bytes as those of [`ended`].
+fn testing_other() -> Recording {
+    let mut recording = ended();
+    recording.spans = vec![testing::span(1, 2, 0, 0)];
+    recording
+}
+
+#[test]
+fn a_flipped_bit_anywhere_in_a_recording_is_never_read_over() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let recording = ended();
+    store.create(&testing::begun()).unwrap().write_segments(&recording, &summary(&recording)).unwrap();
+    let sealed = last(&store);
+    let mut flips = 0;
+    for entry in fs::read_dir(sealed.directory.join("segments")).unwrap() {
+        let path = entry.unwrap().path();
+        let whole = fs::read(&path).unwrap();
+        for at in (0..whole.len()).step_by(97) {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1 << (at % 8);
+            fs::write(&path, damaged).unwrap();
+            assert_eq!(sealed.read().unwrap_err().kind(), ErrorKind::Corrupt, "byte {at} of {}", path.display());
+            assert_eq!(sealed.table_files().unwrap_err().kind(), ErrorKind::Corrupt);
+            flips += 1;
+        }
+        fs::write(&path, whole).unwrap();
+    }
+    assert!(flips > 200, "{flips}");
+    assert_eq!(sealed.read().unwrap(), as_read(recording));
 }
 
 #[test]

@@ -14,13 +14,13 @@ pub(super) fn element(kind: DataType) -> FieldRef {
     Arc::new(Field::new("element", kind, false))
 }
 
-fn value_field() -> FieldRef {
-    Arc::new(Field::new("value", DataType::Utf8, false))
+fn value_field(text: DataType) -> FieldRef {
+    Arc::new(Field::new("value", text, false))
 }
 
 /// Text → text, with the inner names of the Parquet specification.
-pub(super) fn text_map_type() -> DataType {
-    let pair = vec![Arc::new(Field::new("key", DataType::Utf8, false)), value_field()];
+pub(super) fn text_map_type(text: DataType) -> DataType {
+    let pair = vec![Arc::new(Field::new("key", text.clone(), false)), value_field(text)];
     DataType::Map(Arc::new(Field::new("key_value", DataType::Struct(pair.into()), false)), false)
 }
 
@@ -118,7 +118,7 @@ impl TextMaps {
     pub(super) fn new() -> Self {
         let names = MapFieldNames { entry: "key_value".into(), key: "key".into(), value: "value".into() };
         let builder = MapBuilder::new(Some(names), StringBuilder::new(), StringBuilder::new());
-        TextMaps(builder.with_values_field(value_field()))
+        TextMaps(builder.with_values_field(value_field(DataType::Utf8)))
     }
 
     pub(super) fn pair(&mut self, key: &str, value: &str) {

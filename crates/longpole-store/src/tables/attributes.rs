@@ -18,12 +18,13 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, MapArray, StringArray, StringBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, MapArray, StringBuilder, StringViewArray};
 use longpole_model::{Attribute, AttributeValue, Attributes, Texts};
 use serde_json::Value;
 
 use super::array::TextMaps;
 use super::batch::{BadRows, Rows, at};
+use crate::segment::budget::Budget;
 
 /// Values inside each other that can be read back: serde_json stops at 128 brackets, and one level of pairs takes four.
 /// The decoders of `wire` refuse deeper values, so what stands below is replaced only for a caller of another kind.
@@ -54,19 +55,67 @@ pub(super) fn columns<'a>(rows: impl Iterator<Item = &'a Attributes>) -> (ArrayR
     (maps.finish(), Arc::new(typed.finish()))
 }
 
-/// Reads one row of the two columns.
-pub(super) fn attributes_at(texts: &mut Texts, maps: &MapArray, typed: &StringArray, row: usize) -> Rows<Attributes> {
+/// What a parsed object and another value of JSON take, while their row is read.
+const JSON_OBJECT_BYTES: u64 = 640;
+const JSON_VALUE_BYTES: u64 = 64;
+
+/// Longer texts are not shared: they take memory in each row.
+const SHARED_BYTES_MAX: usize = 128;
+
+/// What attributes take in memory, but for texts that are shared.
+pub(super) fn weight(attributes: &Attributes) -> u64 {
+    attributes.iter().map(weight_of).sum()
+}
+
+fn weight_of(attribute: &Attribute) -> u64 {
+    size_of::<Attribute>() as u64 + long(&attribute.key) + weight_of_value(&attribute.value)
+}
+
+/// What a text takes beside the shared ones.
+pub(super) fn long(text: &str) -> u64 {
+    if text.len() > SHARED_BYTES_MAX { text.len() as u64 } else { 0 }
+}
+
+/// As deep as [`pairs_from_json`], and that as the JSON that was read.
+fn weight_of_value(value: &AttributeValue) -> u64 {
+    match value {
+        AttributeValue::Empty | AttributeValue::Bool(_) | AttributeValue::Int(_) | AttributeValue::Double(_) => 0,
+        AttributeValue::Str(text) => long(text),
+        AttributeValue::Bytes(bytes) => bytes.len() as u64,
+        AttributeValue::Array(values) => values.iter().map(|value| size_of::<AttributeValue>() as u64 + weight_of_value(value)).sum(),
+        AttributeValue::KeyValues(pairs) => pairs.iter().map(weight_of).sum(),
+    }
+}
+
+/// Reads one row of the two columns, and counts what it takes.
+pub(super) fn attributes_at(budget: &Budget, texts: &mut Texts, maps: &MapArray, typed: &StringViewArray, row: usize) -> Rows<Attributes> {
+    let attributes = passing_attributes_at(budget, texts, maps, typed, row)?;
+    budget.take(weight(&attributes))?;
+    Ok(attributes)
+}
+
+/// The same for attributes of which not every row keeps its own: who keeps them counts them.
+pub(super) fn passing_attributes_at(
+    budget: &Budget,
+    texts: &mut Texts,
+    maps: &MapArray,
+    typed: &StringViewArray,
+    row: usize,
+) -> Rows<Attributes> {
     if let Some(json) = at(typed, row, |row| typed.value(row)) {
+        let parsed = json.bytes().fold(json.len() as u64, |sum, byte| match byte {
+            b'{' => sum + JSON_OBJECT_BYTES,
+            b'[' | b',' => sum + JSON_VALUE_BYTES,
+            _ => sum,
+        });
+        budget.holds(parsed)?;
         let value: Value = serde_json::from_str(json).map_err(|error| BadRows(format!("attributes as JSON: {error}")))?;
         return pairs_from_json(texts, &value).map(Attributes).ok_or_else(|| BadRows("attributes as JSON are not OTLP's".into()));
     }
     let pairs = maps.value(row);
+    budget.holds((pairs.len() * size_of::<Attribute>()) as u64)?;
     let text_column = |index: usize| {
-        pairs
-            .columns()
-            .get(index)
-            .and_then(|column| column.as_string_opt::<i32>())
-            .ok_or_else(|| BadRows("attributes hold no texts".into()))
+        pairs.columns().get(index).and_then(|column| column.as_string_view_opt()).ok_or_else(|| BadRows("attributes hold no texts".into()))
     };
     let (keys, values) = (text_column(0)?, text_column(1)?);
     Ok(Attributes(
@@ -254,15 +303,20 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::RecordBatch;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::segment::reread;
     use crate::testing;
 
     fn round_trip(rows: &[Attributes]) -> Rows<Vec<Attributes>> {
         let (maps, typed) = columns(rows.iter());
-        let mut texts = Texts::default();
-        (0..rows.len()).map(|row| attributes_at(&mut texts, maps.as_map(), typed.as_string(), row)).collect()
+        let table = &crate::tables::span_links::TABLE;
+        let schema = table.schema().project(&[5, 6]).unwrap();
+        let batch = reread(table, &RecordBatch::try_new(Arc::new(schema), vec![maps, typed]).unwrap());
+        let (maps, typed, mut texts) = (batch.column(0).as_map(), batch.column(1).as_string_view(), Texts::default());
+        (0..rows.len()).map(|row| attributes_at(&Budget::of_file(0), &mut texts, maps, typed, row)).collect()
     }
 
     fn check(value: AttributeValue, shown: &str, json: &str) {

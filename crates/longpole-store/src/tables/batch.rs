@@ -1,13 +1,14 @@
 //! Typed reading of one batch of rows.
 
 use arrow::array::{
-    Array, AsArray, BinaryArray, BooleanArray, FixedSizeBinaryArray, Int64Array, ListArray, MapArray, RecordBatch, StringArray,
-    UInt32Array, UInt64Array,
+    Array, AsArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, GenericByteViewArray, Int64Array, ListArray, MapArray,
+    RecordBatch, StringViewArray, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{Int64Type, UInt32Type, UInt64Type};
+use arrow::datatypes::{ByteViewType, Int64Type, UInt32Type, UInt64Type};
 use longpole_model::{SpanId, TraceId};
 
 use super::Table;
+use crate::segment::budget::{Budget, Spent};
 
 /// Why a file does not hold the rows it should; the segment reader adds which file.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,15 +16,27 @@ pub(crate) struct BadRows(pub(crate) String);
 
 pub(crate) type Rows<T> = Result<T, BadRows>;
 
+impl From<Spent> for BadRows {
+    fn from(spent: Spent) -> Self {
+        BadRows(spent.to_string())
+    }
+}
+
 /// Rows of one table, columns by name.
 pub(crate) struct Batch<'a> {
     table: &'static Table,
     batch: &'a RecordBatch,
+    budget: &'a Budget,
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) fn new(table: &'static Table, batch: &'a RecordBatch) -> Self {
-        Batch { table, batch }
+    pub(crate) fn new(table: &'static Table, batch: &'a RecordBatch, budget: &'a Budget) -> Self {
+        Batch { table, batch, budget }
+    }
+
+    /// What is left for what is kept of the rows.
+    pub(super) fn budget(&self) -> &'a Budget {
+        self.budget
     }
 
     pub(crate) fn rows(&self) -> std::ops::Range<usize> {
@@ -47,8 +60,16 @@ impl<'a> Batch<'a> {
         if self.batch.column_by_name(name).is_some() { column(self, name).map(Some) } else { Ok(None) }
     }
 
-    pub(super) fn text(&self, name: &str) -> Rows<&'a StringArray> {
-        self.column(name, |array| array.as_string_opt::<i32>())
+    /// A column of texts that are copied, each of them: that is counted here.
+    pub(super) fn text(&self, name: &str) -> Rows<&'a StringViewArray> {
+        let column = self.shared_text(name)?;
+        self.budget.take(value_bytes(column))?;
+        Ok(column)
+    }
+
+    /// A column of texts that are shared, or not kept. Who keeps some counts them.
+    pub(super) fn shared_text(&self, name: &str) -> Rows<&'a StringViewArray> {
+        self.column(name, |array| array.as_string_view_opt())
     }
 
     pub(super) fn int(&self, name: &str) -> Rows<&'a Int64Array> {
@@ -67,8 +88,11 @@ impl<'a> Batch<'a> {
         self.column(name, |array| array.as_boolean_opt())
     }
 
-    pub(super) fn bytes(&self, name: &str) -> Rows<&'a BinaryArray> {
-        self.column(name, |array| array.as_binary_opt::<i32>())
+    /// A column of bytes that are copied.
+    pub(super) fn bytes(&self, name: &str) -> Rows<&'a BinaryViewArray> {
+        let column = self.column(name, |array| array.as_binary_view_opt())?;
+        self.budget.take(value_bytes(column))?;
+        Ok(column)
     }
 
     pub(super) fn id(&self, name: &str) -> Rows<&'a FixedSizeBinaryArray> {
@@ -84,13 +108,23 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Bytes of all values of a column together.
+fn value_bytes<T: ByteViewType>(column: &GenericByteViewArray<T>) -> u64 {
+    let is_there = |row: &usize| column.is_valid(*row);
+    match column.null_count() {
+        0 => column.lengths().map(u64::from).sum(),
+        // The lengths of those that are NULL can be anything.
+        _ => column.lengths().enumerate().filter(|(row, _)| is_there(row)).map(|(_, length)| u64::from(length)).sum(),
+    }
+}
+
 /// The value of a column that can be NULL.
 pub(super) fn at<T>(array: &impl Array, row: usize, value: impl FnOnce(usize) -> T) -> Option<T> {
     array.is_valid(row).then(|| value(row))
 }
 
 /// The text of a column that is NULL where it is empty.
-pub(super) fn text_at(array: &StringArray, row: usize) -> String {
+pub(super) fn text_at(array: &StringViewArray, row: usize) -> String {
     at(array, row, |row| array.value(row).to_owned()).unwrap_or_default()
 }
 
@@ -120,15 +154,17 @@ pub(super) fn word<T>(column: &str, text: &str, find: impl FnOnce(&str) -> Optio
 }
 
 /// The texts of one list.
-pub(super) fn texts_at(name: &str, lists: &ListArray, row: usize) -> Rows<Vec<String>> {
+pub(super) fn texts_at(budget: &Budget, name: &str, lists: &ListArray, row: usize) -> Rows<Vec<String>> {
     let values = lists.value(row);
-    let texts = values.as_string_opt::<i32>().ok_or_else(|| BadRows(format!("column {name} holds {}", values.data_type())))?;
+    let texts = values.as_string_view_opt().ok_or_else(|| BadRows(format!("column {name} holds {}", values.data_type())))?;
+    budget.take(value_bytes(texts) + (texts.len() * size_of::<String>()) as u64)?;
     Ok(texts.iter().map(|text| text.unwrap_or_default().to_owned()).collect())
 }
 
 /// The numbers of one list.
-pub(super) fn numbers_at(name: &str, lists: &ListArray, row: usize) -> Rows<Vec<u32>> {
+pub(super) fn numbers_at(budget: &Budget, name: &str, lists: &ListArray, row: usize) -> Rows<Vec<u32>> {
     let values = lists.value(row);
     let numbers = values.as_primitive_opt::<UInt32Type>().ok_or_else(|| BadRows(format!("column {name} holds {}", values.data_type())))?;
+    budget.take(size_of_val(&numbers.values()[..]) as u64)?;
     Ok(numbers.values().to_vec())
 }

@@ -1,6 +1,6 @@
 //! The columns that tie a row to a span: the span, how that is known, and what the SDK had published. Samples and waits have them.
 
-use arrow::array::{ArrayRef, FixedSizeBinaryArray, StringArray, UInt32Array};
+use arrow::array::{ArrayRef, FixedSizeBinaryArray, StringViewArray, UInt32Array};
 use longpole_model::{ContextRecord, Evidence, SampleLink};
 
 use super::batch::{BadRows, Batch, Rows, at, required, span_id_at, trace_id_at, word};
@@ -63,9 +63,9 @@ pub(crate) fn build<'a>(rows: impl Iterator<Item = (Option<&'a SampleLink>, Cont
 pub(crate) struct Links<'a> {
     trace_id: &'a FixedSizeBinaryArray,
     span_id: &'a FixedSizeBinaryArray,
-    evidence: &'a StringArray,
+    evidence: &'a StringViewArray,
     candidates: &'a UInt32Array,
-    context: &'a StringArray,
+    context: &'a StringViewArray,
     context_trace_id: &'a FixedSizeBinaryArray,
     context_span_id: &'a FixedSizeBinaryArray,
 }
@@ -75,9 +75,9 @@ impl<'a> Links<'a> {
         Ok(Links {
             trace_id: batch.id("trace_id")?,
             span_id: batch.id("span_id")?,
-            evidence: batch.text("evidence")?,
+            evidence: batch.shared_text("evidence")?,
             candidates: batch.number("candidates")?,
-            context: batch.text("context")?,
+            context: batch.shared_text("context")?,
             context_trace_id: batch.id("context_trace_id")?,
             context_span_id: batch.id("context_span_id")?,
         })

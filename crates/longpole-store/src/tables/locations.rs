@@ -94,6 +94,8 @@ mod tests {
     use arrow::datatypes::Schema;
 
     use super::*;
+    use crate::segment::budget::Budget;
+    use crate::segment::reread;
 
     #[test]
     fn a_table_of_the_first_version_has_no_runtimes() {
@@ -105,7 +107,7 @@ mod tests {
         columns.pop();
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
         let mut found = Vec::new();
-        read(&Batch::new(&TABLE, &batch), &mut found).unwrap();
+        read(&Batch::new(&TABLE, &reread(&TABLE, &batch), &Budget::of_file(0)), &mut found).unwrap();
         assert_eq!(found, rows);
     }
 }

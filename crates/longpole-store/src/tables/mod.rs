@@ -148,9 +148,22 @@ impl Kind {
             Kind::TraceId => DataType::FixedSizeBinary(16),
             Kind::SpanId => DataType::FixedSizeBinary(8),
             Kind::Bytes => DataType::Binary,
-            Kind::TextMap => array::text_map_type(),
+            Kind::TextMap => array::text_map_type(DataType::Utf8),
             Kind::Numbers => DataType::List(array::element(DataType::UInt32)),
             Kind::Texts => DataType::List(array::element(DataType::Utf8)),
+        }
+    }
+
+    /// The type that it is read as: a text is where it lies, and not another copy of it.
+    pub(crate) fn arrow_view(self) -> DataType {
+        match self {
+            Kind::Text => DataType::Utf8View,
+            Kind::Bytes => DataType::BinaryView,
+            Kind::TextMap => array::text_map_type(DataType::Utf8View),
+            Kind::Texts => DataType::List(array::element(DataType::Utf8View)),
+            Kind::Int | Kind::Nanos | Kind::Number | Kind::Address | Kind::Bool | Kind::TraceId | Kind::SpanId | Kind::Numbers => {
+                self.arrow()
+            }
         }
     }
 

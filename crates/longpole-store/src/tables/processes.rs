@@ -101,7 +101,7 @@ pub(crate) fn read(batch: &Batch<'_>, processes: &mut Vec<Process>) -> Rows<()> 
     let (start, end) = (batch.int("start_time_monotonic_nano")?, batch.int("end_time_monotonic_nano")?);
     let (code, signal) = (batch.added("exit_code", Batch::int)?, batch.added("exit_signal", Batch::int)?);
     let listens = batch.added("listens", Batch::list)?;
-    let (maps, typed) = (batch.added("resource_attributes", Batch::map)?, batch.added("resource_attributes_json", Batch::text)?);
+    let (maps, typed) = (batch.added("resource_attributes", Batch::map)?, batch.added("resource_attributes_json", Batch::shared_text)?);
     let mut texts = Texts::default();
     let address = |text: &String| text.parse().map_err(|_| BadRows(format!("{text} is no address")));
     for row in batch.rows() {
@@ -111,17 +111,17 @@ pub(crate) fn read(batch: &Batch<'_>, processes: &mut Vec<Process>) -> Rows<()> 
             parent_pid: at(parent_pid, row, |row| parent_pid.value(row)),
             name: name.value(row).to_owned(),
             executable: text_at(executable, row),
-            arguments: texts_at("arguments", arguments, row)?,
+            arguments: texts_at(batch.budget(), "arguments", arguments, row)?,
             start: Monotonic(start.value(row).cast_unsigned()),
             end: unsigned_at(end, row).map(Monotonic),
             execed: execed.value(row),
             exit: exit_of(status(code), status(signal))?,
             listens: match listens {
-                Some(listens) => texts_at("listens", listens, row)?.iter().map(address).collect::<Rows<_>>()?,
+                Some(listens) => texts_at(batch.budget(), "listens", listens, row)?.iter().map(address).collect::<Rows<_>>()?,
                 None => Vec::new(),
             },
             resource: match (maps, typed) {
-                (Some(maps), Some(typed)) => Resource { attributes: attributes_at(&mut texts, maps, typed, row)? },
+                (Some(maps), Some(typed)) => Resource { attributes: attributes_at(batch.budget(), &mut texts, maps, typed, row)? },
                 _ => Resource::default(),
             },
         });
@@ -138,6 +138,8 @@ mod tests {
     use longpole_model::{Attribute, AttributeValue, Attributes};
 
     use super::*;
+    use crate::segment::budget::Budget;
+    use crate::segment::reread;
 
     #[test]
     fn a_table_of_the_second_version_has_no_exits() {
@@ -161,7 +163,7 @@ mod tests {
         let older = fields.len() - 5;
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields[..older].to_vec())), columns[..older].to_vec()).unwrap();
         let mut found = Vec::new();
-        read(&Batch::new(&TABLE, &batch), &mut found).unwrap();
+        read(&Batch::new(&TABLE, &reread(&TABLE, &batch), &Budget::of_file(0)), &mut found).unwrap();
         assert_eq!(found, [Process { exit: None, listens: Vec::new(), resource: Resource::default(), ..process }]);
     }
 }

@@ -106,7 +106,7 @@ pub(crate) fn read(batch: &Batch<'_>, runs: &mut Vec<Run>) -> Rows<()> {
             major_faults,
         });
         runs.push(Run {
-            command: texts_at("command", batch.list("command")?, row)?,
+            command: texts_at(batch.budget(), "command", batch.list("command")?, row)?,
             working_directory: text_at(batch.text("working_directory")?, row),
             host: text_at(batch.text("host")?, row),
             cpus: batch.number("cpus")?.value(row),

@@ -3,7 +3,7 @@
 use arrow::array::ArrayRef;
 use longpole_model::{Span, SpanEvent, Texts, Timestamp};
 
-use super::attributes::{self, attributes_at};
+use super::attributes::{self, attributes_at, long};
 use super::batch::{BadRows, Batch, Rows};
 use super::spans::{Owners, Part, SpanRows};
 use super::{Kind, Table, array, column, optional};
@@ -51,13 +51,14 @@ pub(super) fn span_at(spans: &mut [Span], row: i64) -> Rows<&mut Span> {
 }
 
 pub(crate) fn read(batch: &Batch<'_>, texts: &mut Texts, spans: &mut [Span]) -> Rows<()> {
-    let (span_row, time, name) = (batch.int("span_row")?, batch.int("time_unix_nano")?, batch.text("name")?);
-    let (maps, typed) = (batch.map("attributes")?, batch.text("attributes_json")?);
+    let (span_row, time, name) = (batch.int("span_row")?, batch.int("time_unix_nano")?, batch.shared_text("name")?);
+    let (maps, typed) = (batch.map("attributes")?, batch.shared_text("attributes_json")?);
     for row in batch.rows() {
+        batch.budget().take(long(name.value(row)))?;
         span_at(spans, span_row.value(row))?.events.push(SpanEvent {
             time: Timestamp(time.value(row)),
             name: texts.text(name.value(row)),
-            attributes: attributes_at(texts, maps, typed, row)?,
+            attributes: attributes_at(batch.budget(), texts, maps, typed, row)?,
         });
     }
     Ok(())

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use longpole_model::{List, Resource, Scope, Span, SpanKind, Status, StatusCode, Texts, Timestamp};
 
-use super::attributes::{self, attributes_at};
+use super::attributes::{self, attributes_at, long, passing_attributes_at, weight};
 use super::batch::{Batch, Rows, at, required, span_id_at, text_at, trace_id_at, word};
 use super::{Kind, Table, array, column, optional};
 use crate::order::{self, Place};
 use crate::packed::PackedSpans;
+use crate::segment::budget::Budget;
 
 pub(crate) static TABLE: Table = Table::new(
     "spans",
@@ -211,23 +212,24 @@ fn status_of(word: &str) -> Option<StatusCode> {
 }
 
 /// Neighbours mostly share their emitter: so they share its memory again.
-fn share<T: PartialEq>(last: &mut Arc<T>, value: T) -> Arc<T> {
+fn share<T: PartialEq>(budget: &Budget, last: &mut Arc<T>, value: T, weight: impl FnOnce(&T) -> u64) -> Rows<Arc<T>> {
     if **last != value {
+        budget.take(size_of::<T>() as u64 + weight(&value))?;
         *last = Arc::new(value);
     }
-    Arc::clone(last)
+    Ok(Arc::clone(last))
 }
 
 pub(crate) fn read(batch: &Batch<'_>, texts: &mut Texts, spans: &mut Vec<Span>) -> Rows<()> {
     let (trace_id, span_id, parent) = (batch.id("trace_id")?, batch.id("span_id")?, batch.id("parent_span_id")?);
-    let (name, kind, trace_state) = (batch.text("name")?, batch.text("kind")?, batch.text("trace_state")?);
+    let (name, kind, trace_state) = (batch.shared_text("name")?, batch.shared_text("kind")?, batch.shared_text("trace_state")?);
     let (start, end) = (batch.int("start_time_unix_nano")?, batch.int("end_time_unix_nano")?);
-    let (code, message) = (batch.text("status_code")?, batch.text("status_message")?);
+    let (code, message) = (batch.shared_text("status_code")?, batch.shared_text("status_message")?);
     let (pid, flags) = (batch.number("pid")?, batch.number("flags")?);
-    let (maps, typed) = (batch.map("attributes")?, batch.text("attributes_json")?);
-    let (resource_maps, resource_typed) = (batch.map("resource_attributes")?, batch.text("resource_attributes_json")?);
-    let (scope_maps, scope_typed) = (batch.map("scope_attributes")?, batch.text("scope_attributes_json")?);
-    let (scope_name, scope_version) = (batch.text("scope_name")?, batch.text("scope_version")?);
+    let (maps, typed) = (batch.map("attributes")?, batch.shared_text("attributes_json")?);
+    let (resource_maps, resource_typed) = (batch.map("resource_attributes")?, batch.shared_text("resource_attributes_json")?);
+    let (scope_maps, scope_typed) = (batch.map("scope_attributes")?, batch.shared_text("scope_attributes_json")?);
+    let (scope_name, scope_version) = (batch.shared_text("scope_name")?, batch.shared_text("scope_version")?);
     let dropped_attributes = batch.number("dropped_attributes_count")?;
     let dropped_events = batch.number("dropped_events_count")?;
     let dropped_links = batch.number("dropped_links_count")?;
@@ -235,35 +237,37 @@ pub(crate) fn read(batch: &Batch<'_>, texts: &mut Texts, spans: &mut Vec<Span>) 
         Some(span) => (Arc::clone(&span.resource), Arc::clone(&span.scope)),
         None => Default::default(),
     };
+    let budget = batch.budget();
+    let weight_of_scope = |scope: &Scope| (scope.name.len() + scope.version.len()) as u64 + weight(&scope.attributes);
     for row in batch.rows() {
-        let emitter = Resource { attributes: attributes_at(texts, resource_maps, resource_typed, row)? };
+        let emitter = Resource { attributes: passing_attributes_at(budget, texts, resource_maps, resource_typed, row)? };
         let instrumentation = Scope {
             name: text_at(scope_name, row),
             version: text_at(scope_version, row),
-            attributes: attributes_at(texts, scope_maps, scope_typed, row)?,
+            attributes: passing_attributes_at(budget, texts, scope_maps, scope_typed, row)?,
         };
+        let status_message = at(message, row, |row| message.value(row)).unwrap_or_default();
+        let state = at(trace_state, row, |row| trace_state.value(row)).unwrap_or_default();
+        budget.take(long(name.value(row)) + long(status_message) + long(state))?;
         spans.push(Span {
             trace_id: required(trace_id_at(trace_id, row))?,
             span_id: required(span_id_at(span_id, row))?,
             parent_span_id: span_id_at(parent, row)?,
-            trace_state: texts.text(at(trace_state, row, |row| trace_state.value(row)).unwrap_or_default()),
+            trace_state: texts.text(state),
             flags: flags.value(row),
             name: texts.text(name.value(row)),
             kind: word("kind", kind.value(row), kind_of)?,
             start: Timestamp(start.value(row)),
             end: Timestamp(end.value(row)),
-            attributes: attributes_at(texts, maps, typed, row)?,
+            attributes: attributes_at(budget, texts, maps, typed, row)?,
             dropped_attributes: dropped_attributes.value(row),
             events: List::new(),
             dropped_events: dropped_events.value(row),
             links: List::new(),
             dropped_links: dropped_links.value(row),
-            status: Status {
-                code: word("status_code", code.value(row), status_of)?,
-                message: texts.text(at(message, row, |row| message.value(row)).unwrap_or_default()),
-            },
-            resource: share(&mut resource, emitter),
-            scope: share(&mut scope, instrumentation),
+            status: Status { code: word("status_code", code.value(row), status_of)?, message: texts.text(status_message) },
+            resource: share(budget, &mut resource, emitter, |resource| weight(&resource.attributes))?,
+            scope: share(budget, &mut scope, instrumentation, weight_of_scope)?,
             pid: at(pid, row, |row| pid.value(row)),
         });
     }

@@ -26,7 +26,7 @@ pub(crate) fn build(rows: &[Stack]) -> Vec<ArrayRef> {
 pub(crate) fn read(batch: &Batch<'_>, stacks: &mut Vec<Stack>) -> Rows<()> {
     let (id, locations) = (batch.number("stack_id")?, batch.list("location_ids")?);
     for row in batch.rows() {
-        let locations = numbers_at("location_ids", locations, row)?;
+        let locations = numbers_at(batch.budget(), "location_ids", locations, row)?;
         stacks.push(Stack { id: StackId(id.value(row)), locations: locations.into_iter().map(LocationId).collect() });
     }
     Ok(())

@@ -1,0 +1,86 @@
+//! How much memory the rows of a file may take, decided before they are read.
+//!
+//! A Parquet file of a few kilobytes can claim 2^31 rows, or repeat one long text a million times: a dictionary holds the text
+//! once, and a run of indices takes two bytes. What a file expands to is therefore counted against a limit that grows with
+//! the size of the file: rows before any of them is read, texts as they are copied.
+
+use std::cell::Cell;
+
+/// What an honest file of any size may take: 400,000 spans of five attributes.
+const BASE_BYTES: u64 = 256 << 20;
+
+/// What each byte of a file may take. A span takes 288 bytes in memory, and 48 more for each attribute. On disk its ids alone take
+/// some 20 bytes; attributes that every span repeats take next to nothing. Forty of those make a factor of 100.
+const PER_BYTE: u64 = 256;
+
+/// Recordings of the own store may take four times as much: what was let in once has to be shown again, even if it was written
+/// smaller.
+const OWN_FACTOR: u64 = 4;
+
+/// The memory that is left.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: u64,
+    left: Cell<u64>,
+}
+
+/// The limit is reached.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Spent {
+    /// What there was.
+    pub(crate) limit_bytes: u64,
+}
+
+impl Budget {
+    /// For a file that somebody sent, of so many bytes.
+    pub(crate) fn of_file(bytes: u64) -> Self {
+        let limit = BASE_BYTES.saturating_add(bytes.saturating_mul(PER_BYTE));
+        Budget { limit, left: Cell::new(limit) }
+    }
+
+    /// For a recording of the own store, whose files have so many bytes.
+    pub(crate) fn of_own(bytes: u64) -> Self {
+        let limit = Self::of_file(bytes).limit.saturating_mul(OWN_FACTOR);
+        Budget { limit, left: Cell::new(limit) }
+    }
+
+    /// Takes what is kept.
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), Spent> {
+        self.holds(bytes)?;
+        self.left.set(self.left.get() - bytes);
+        Ok(())
+    }
+
+    /// Whether so much may be held for a moment.
+    pub(crate) fn holds(&self, bytes: u64) -> Result<(), Spent> {
+        if bytes <= self.left.get() { Ok(()) } else { Err(Spent { limit_bytes: self.limit }) }
+    }
+}
+
+impl std::fmt::Display for Spent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "its rows take more than {} MiB of memory, the limit for a recording of this size: {} MiB and {PER_BYTE} times its bytes",
+            self.limit_bytes >> 20,
+            BASE_BYTES >> 20,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_is_gone_and_what_is_held_comes_back() {
+        let budget = Budget::of_file(4);
+        let limit_bytes = BASE_BYTES + 4 * PER_BYTE;
+        assert_eq!(budget.holds(limit_bytes), Ok(()));
+        assert_eq!(budget.take(limit_bytes - 1), Ok(()));
+        assert_eq!(budget.take(2), Err(Spent { limit_bytes }));
+        assert_eq!(budget.take(1), Ok(()));
+        assert_eq!(Budget::of_own(4).limit, 4 * limit_bytes);
+        assert_eq!(Budget::of_file(u64::MAX).take(u64::MAX), Ok(()));
+    }
+}

@@ -1,0 +1,374 @@
+//! What a Parquet file claims of itself, checked before Parquet's reader believes it.
+//!
+//! ```text
+//! PAR1   page header, page   page header, page   …        footer     length of the footer   PAR1
+//!        └─ sizes before and after decompression          └─ rows, and where the pages lie
+//! ```
+//!
+//! The reader reserves memory for what is claimed: the elements of a list, the values of a dictionary, the bytes of a page. A few
+//! bytes can claim gigabytes, and memory that is refused ends the process: no panic, nothing to catch. Headers and footer are structs of
+//! Thrift's compact protocol; this walks them without keeping anything, and holds every claim against the bytes that are there.
+//!
+//! It also keeps to the part of Parquet that longpole writes: pages of version 1, four encodings, no two columns in the same bytes. What
+//! else the format offers can expand in ways that are not counted here, and nobody needs it.
+
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::reader::ChunkReader;
+
+/// Structs and lists inside each other. A footer has seven.
+const DEPTH_MAX: usize = 16;
+
+/// Largest footer. Ours take 7 KiB for each 131,072 rows.
+const FOOTER_BYTES_MAX: u64 = 64 << 20;
+
+/// Largest header of a page. Ours have no statistics and take 20 bytes.
+const HEADER_BYTES_MAX: u64 = 16 << 10;
+
+/// Bytes that are read for a header at first.
+const HEADER_BYTES: u64 = 64;
+
+/// Before and behind everything else.
+const MAGIC: &[u8] = b"PAR1";
+
+/// Length of the footer, and the magic number.
+const TAIL_BYTES: u64 = 8;
+
+/// `Encoding` of the format: PLAIN, RLE, DELTA_BINARY_PACKED, RLE_DICTIONARY, and PLAIN_DICTIONARY, its older name.
+const ENCODINGS: [i64; 5] = [0, 2, 3, 5, 8];
+
+/// The type of a field or an element in the compact protocol.
+mod kind {
+    pub(super) const STOP: u8 = 0;
+    pub(super) const TRUE: u8 = 1;
+    pub(super) const FALSE: u8 = 2;
+    pub(super) const BYTE: u8 = 3;
+    pub(super) const I16: u8 = 4;
+    pub(super) const I32: u8 = 5;
+    pub(super) const I64: u8 = 6;
+    pub(super) const DOUBLE: u8 = 7;
+    pub(super) const BINARY: u8 = 8;
+    pub(super) const LIST: u8 = 9;
+    pub(super) const SET: u8 = 10;
+    pub(super) const STRUCT: u8 = 12;
+}
+
+/// Why a walk ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Fault {
+    /// The bytes end before the struct does: with more of them it may be whole.
+    Cut,
+    /// It is not one.
+    Not(&'static str),
+}
+
+type Walked<T> = Result<T, Fault>;
+
+/// A place in structs of the compact protocol.
+struct Compact<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Compact<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Compact { bytes, at: 0 }
+    }
+
+    fn byte(&mut self) -> Walked<u8> {
+        let byte = *self.bytes.get(self.at).ok_or(Fault::Cut)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn pass(&mut self, bytes: u64) -> Walked<()> {
+        let end = usize::try_from(bytes).ok().and_then(|bytes| self.at.checked_add(bytes));
+        self.at = end.filter(|end| *end <= self.bytes.len()).ok_or(Fault::Cut)?;
+        Ok(())
+    }
+
+    fn number(&mut self) -> Walked<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(Fault::Not("a number has more than 64 bits"))
+    }
+
+    fn signed(&mut self) -> Walked<i64> {
+        let number = self.number()?;
+        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+
+    /// Walks the fields of a struct. `field` says whether it has read this one; what it has not is passed over.
+    fn fields(&mut self, depth: usize, field: &mut dyn FnMut(&mut Self, i64, u8) -> Walked<bool>) -> Walked<()> {
+        let mut id: i64 = 0;
+        loop {
+            let first = self.byte()?;
+            let kind = first & 0x0f;
+            if kind == kind::STOP {
+                return Ok(());
+            }
+            id = match first >> 4 {
+                0 => self.signed()?,
+                delta => id.wrapping_add(i64::from(delta)),
+            };
+            if !field(self, id, kind)? {
+                self.pass_value(kind, depth)?;
+            }
+        }
+    }
+
+    /// Passes over the value of a field. As deep as [`DEPTH_MAX`].
+    fn pass_value(&mut self, kind: u8, depth: usize) -> Walked<()> {
+        match kind {
+            kind::TRUE | kind::FALSE => Ok(()),
+            kind::BYTE => self.pass(1),
+            kind::I16 | kind::I32 | kind::I64 => self.number().map(drop),
+            kind::DOUBLE => self.pass(8),
+            kind::BINARY => self.number().and_then(|length| self.pass(length)),
+            kind::LIST | kind::SET | kind::STRUCT if depth == DEPTH_MAX => Err(Fault::Not("it is nested too deep")),
+            kind::LIST | kind::SET => self.pass_list(depth + 1),
+            kind::STRUCT => self.fields(depth + 1, &mut |_, _, _| Ok(false)),
+            _ => Err(Fault::Not("a field has a type that Parquet does not use")),
+        }
+    }
+
+    fn pass_list(&mut self, depth: usize) -> Walked<()> {
+        let first = self.byte()?;
+        let count = match first >> 4 {
+            15 => self.number()?,
+            count => u64::from(count),
+        };
+        // The shortest element takes a byte. The reader makes room for all of them before it reads the first.
+        if count > (self.bytes.len() - self.at) as u64 {
+            return Err(Fault::Cut);
+        }
+        for _ in 0..count {
+            match first & 0x0f {
+                kind::TRUE | kind::FALSE => self.pass(1)?,
+                kind => self.pass_value(kind, depth)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A field that is a number.
+    fn take_number(&mut self, kind: u8, into: &mut Option<i64>) -> Walked<bool> {
+        if !matches!(kind, kind::I16 | kind::I32 | kind::I64) {
+            return Ok(false);
+        }
+        *into = Some(self.signed()?);
+        Ok(true)
+    }
+}
+
+/// What the header of a page says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct PageHeader {
+    is_dictionary: bool,
+    header_bytes: u64,
+    compressed_bytes: u64,
+    bytes: u64,
+    values: u64,
+}
+
+impl PageHeader {
+    fn read(bytes: &[u8]) -> Walked<Self> {
+        let mut compact = Compact::new(bytes);
+        let (mut kind, mut size, mut compressed, mut values, mut encoding) = (None, None, None, None, None);
+        let mut page = |compact: &mut Compact<'_>, id: i64, field: u8| match (id, field) {
+            (1, _) => compact.take_number(field, &mut kind),
+            (2, _) => compact.take_number(field, &mut size),
+            (3, _) => compact.take_number(field, &mut compressed),
+            // Of pages with data, and of dictionaries: both begin with these two.
+            (5 | 7, kind::STRUCT) => {
+                let mut inner = |compact: &mut Compact<'_>, id: i64, field: u8| match id {
+                    1 => compact.take_number(field, &mut values),
+                    2 => compact.take_number(field, &mut encoding),
+                    _ => Ok(false),
+                };
+                compact.fields(1, &mut inner).map(|()| true)
+            }
+            _ => Ok(false),
+        };
+        compact.fields(0, &mut page)?;
+        let unsigned = |number: Option<i64>| {
+            number.and_then(|number| u64::try_from(number).ok()).ok_or(Fault::Not("a size of a page is missing or negative"))
+        };
+        if !matches!(kind, Some(0 | 2)) {
+            return Err(Fault::Not("a page is of a kind that longpole does not write"));
+        }
+        if !encoding.is_some_and(|encoding| ENCODINGS.contains(&encoding)) {
+            return Err(Fault::Not("a page has an encoding that longpole does not write"));
+        }
+        Ok(PageHeader {
+            is_dictionary: kind == Some(2),
+            header_bytes: compact.at as u64,
+            compressed_bytes: unsigned(compressed)?,
+            bytes: unsigned(size)?,
+            values: unsigned(values)?,
+        })
+    }
+}
+
+/// What reading a table takes, by what it claims.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Claims {
+    pub(crate) rows: u64,
+    /// All pages together, decompressed.
+    pub(crate) pages_bytes: u64,
+    /// What is held while rows are read: of each column the largest dictionary and page, and the values of a row group as Arrow has them.
+    pub(crate) held_bytes: u64,
+}
+
+/// Bytes of the largest value of Arrow that is not counted elsewhere: a trace id, or where a text lies.
+const VALUE_BYTES: u64 = 16;
+
+/// Checks the footer, of which the reader makes lists.
+pub(crate) fn check_footer(input: &impl ChunkReader) -> Result<(), String> {
+    let failed = |error: parquet::errors::ParquetError| error.to_string();
+    let length = input.len();
+    if length < TAIL_BYTES + MAGIC.len() as u64 {
+        return Err("it is too short for a table".into());
+    }
+    let tail = input.get_bytes(length - TAIL_BYTES, TAIL_BYTES as usize).map_err(failed)?;
+    let Some((footer, MAGIC)) = tail.split_first_chunk::<4>() else { return Err("it does not end like a table".into()) };
+    let footer = u64::from(u32::from_le_bytes(*footer));
+    if footer > FOOTER_BYTES_MAX || footer > length - TAIL_BYTES - MAGIC.len() as u64 {
+        return Err(format!("its footer claims {footer} bytes"));
+    }
+    let bytes = input.get_bytes(length - TAIL_BYTES - footer, footer as usize).map_err(failed)?;
+    match Compact::new(&bytes).fields(0, &mut |_, _, _| Ok(false)) {
+        Ok(()) => Ok(()),
+        Err(Fault::Cut) => Err("its footer claims more than it holds".into()),
+        Err(Fault::Not(reason)) => Err(format!("in its footer {reason}")),
+    }
+}
+
+/// Checks every page of every column.
+pub(crate) fn check_pages(input: &impl ChunkReader, metadata: &ParquetMetaData) -> Result<Claims, String> {
+    let mut claims = Claims::default();
+    let mut chunks_bytes: u64 = 0;
+    let columns = metadata.file_metadata().schema_descr().num_columns();
+    let (mut pages_max, mut values_max) = (vec![0; columns], vec![0; columns]);
+    for group in metadata.row_groups() {
+        let rows = u64::try_from(group.num_rows()).map_err(|_| "a row group has a negative number of rows")?;
+        claims.rows = claims.rows.saturating_add(rows);
+        if group.num_columns() != columns {
+            return Err("a row group has other columns than the table".into());
+        }
+        for (number, column) in group.columns().iter().enumerate() {
+            let chunk = check_chunk(input, column)?;
+            if column.column_descr().max_rep_level() == 0 && chunk.values != rows {
+                return Err(format!("column {} has {} values for {rows} rows", column.column_path(), chunk.values));
+            }
+            chunks_bytes = chunks_bytes.saturating_add(chunk.compressed_bytes);
+            claims.pages_bytes = claims.pages_bytes.saturating_add(chunk.bytes);
+            pages_max[number] = chunk.held_bytes.max(pages_max[number]);
+            values_max[number] = chunk.values.max(values_max[number]);
+        }
+        // Otherwise a few pages could be read again and again.
+        if chunks_bytes > input.len() {
+            return Err("its columns claim more bytes than it has".into());
+        }
+    }
+    if u64::try_from(metadata.file_metadata().num_rows()) != Ok(claims.rows) {
+        return Err("its row groups have other rows than it claims".into());
+    }
+    let values = values_max.iter().fold(0u64, |sum, values| sum.saturating_add(*values));
+    claims.held_bytes = pages_max.iter().fold(values.saturating_mul(VALUE_BYTES), |sum, bytes| sum.saturating_add(*bytes));
+    Ok(claims)
+}
+
+/// What the pages of one column of one row group are together.
+#[derive(Debug, Default)]
+struct Chunk {
+    compressed_bytes: u64,
+    bytes: u64,
+    held_bytes: u64,
+    values: u64,
+}
+
+fn check_chunk(input: &impl ChunkReader, column: &ColumnChunkMetaData) -> Result<Chunk, String> {
+    let fault = |reason: &str| format!("in column {} {reason}", column.column_path());
+    let first = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+    let place = u64::try_from(first).ok().zip(u64::try_from(column.compressed_size()).ok());
+    let end = place.and_then(|(first, length)| first.checked_add(length)).filter(|end| *end <= input.len());
+    let (Some((first, compressed_bytes)), Some(end)) = (place, end) else { return Err(fault("the pages lie outside of the file")) };
+    let mut chunk = Chunk { compressed_bytes, ..Chunk::default() };
+    let (mut dictionary_bytes, mut page_bytes) = (0, 0);
+    let mut at = first;
+    while at < end {
+        let header = page_header(input, at, end).map_err(|reason| fault(&reason))?;
+        at = at.saturating_add(header.header_bytes).saturating_add(header.compressed_bytes);
+        if at > end {
+            return Err(fault("a page is longer than the column"));
+        }
+        chunk.bytes = chunk.bytes.saturating_add(header.bytes);
+        if header.is_dictionary {
+            // The shortest entry takes four bytes; room is made for all of them at once.
+            if header.values > header.bytes / 4 {
+                return Err(fault("a dictionary claims more entries than it has bytes for"));
+            }
+            dictionary_bytes = header.bytes.saturating_add(header.values.saturating_mul(VALUE_BYTES)).max(dictionary_bytes);
+        } else {
+            chunk.values = chunk.values.saturating_add(header.values);
+            page_bytes = header.bytes.max(page_bytes);
+        }
+    }
+    if u64::try_from(column.num_values()) != Ok(chunk.values) {
+        return Err(fault("the pages have other values than it claims"));
+    }
+    chunk.held_bytes = dictionary_bytes.saturating_add(page_bytes);
+    Ok(chunk)
+}
+
+fn page_header(input: &impl ChunkReader, at: u64, end: u64) -> Result<PageHeader, String> {
+    for length in [HEADER_BYTES, HEADER_BYTES_MAX] {
+        let length = length.min(end - at);
+        let bytes = input.get_bytes(at, length as usize).map_err(|error| error.to_string())?;
+        match PageHeader::read(&bytes) {
+            Ok(header) => return Ok(header),
+            Err(Fault::Cut) => {}
+            Err(Fault::Not(reason)) => return Err(reason.to_owned()),
+        }
+    }
+    Err("the header of a page is cut off".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_of_a_page_is_read() {
+        // type 0, 300 bytes, 40 compressed, { 7 values, RLE_DICTIONARY, RLE, RLE }
+        let header = [0x15, 0, 0x15, 0xd8, 4, 0x15, 80, 0x2c, 0x15, 14, 0x15, 16, 0x15, 6, 0x15, 6, 0, 0];
+        let page = PageHeader { is_dictionary: false, header_bytes: 18, compressed_bytes: 40, bytes: 300, values: 7 };
+        assert_eq!(PageHeader::read(&header), Ok(page));
+        for length in 0..header.len() {
+            assert_eq!(PageHeader::read(&header[..length]), Err(Fault::Cut));
+        }
+        let mut delta = header;
+        delta[11] = 14;
+        assert_eq!(PageHeader::read(&delta), Err(Fault::Not("a page has an encoding that longpole does not write")));
+    }
+
+    #[test]
+    fn lists_that_claim_more_than_there_is_and_endless_nesting_are_refused() {
+        let walk = |bytes: &[u8]| Compact::new(bytes).fields(0, &mut |_, _, _| Ok(false));
+        // A field that is a list of 2^31 structs.
+        assert_eq!(walk(&[0x19, 0xfc, 0x80, 0x80, 0x80, 0x80, 8, 0, 0]), Err(Fault::Cut));
+        assert_eq!(walk(&[0x19, 0x2c, 0, 0, 0]), Ok(()));
+        assert_eq!(walk(&[0x1c; 100]), Err(Fault::Not("it is nested too deep")));
+        assert_eq!(walk(&[0x19; 100]), Err(Fault::Not("it is nested too deep")));
+        assert_eq!(
+            walk(&[0x16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]),
+            Err(Fault::Not("a number has more than 64 bits"))
+        );
+    }
+}
