@@ -169,7 +169,7 @@ impl<'a> Tables<'a> {
     /// Those of a directory of segments, of a recording of this version.
     pub(crate) fn of_directory(segments: &'a Path, version: u32) -> Result<Self, StoreError> {
         let path = segments.join(checksums::FILE_NAME);
-        let list = match files::read(&path) {
+        let list = match checksums::read(&path) {
             Ok(list) => Some(list),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(StoreError::io("read", path)(error)),
@@ -195,14 +195,6 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Whether the recording may be without this table: by its list, or because it is older than the table.
-    fn may_lack(&self, table: &Table) -> bool {
-        match &self.checksums {
-            Some(list) => !list.names(&table.file_name()),
-            None => table.may_be_absent(),
-        }
-    }
-
     /// The bytes of a table, as they were written; `None` where the recording has no such table.
     fn bytes(&self, table: &'static Table) -> Result<Option<Bytes>, StoreError> {
         let path = self.path(table);
@@ -219,11 +211,13 @@ impl<'a> Tables<'a> {
         Ok(Some(bytes))
     }
 
+    /// Nothing, for a table that is not there and is not listed, in a recording that may be older than the table.
     fn lacks<T>(&self, table: &Table) -> Result<Option<T>, StoreError> {
-        match self.may_lack(table) && table.may_be_absent() {
-            true => Ok(None),
-            false => Err(StoreError::Corrupt { path: self.path(table), reason: "the table is missing".into() }),
+        let is_listed = self.checksums.as_ref().is_some_and(|list| list.names(&table.file_name()));
+        if is_listed || !table.may_be_absent() {
+            return Err(StoreError::Corrupt { path: self.path(table), reason: "the table is missing".into() });
         }
+        Ok(None)
     }
 
     fn check(&self, table: &Table, found: Checksum) -> Result<(), StoreError> {
@@ -254,15 +248,13 @@ impl<'a> Tables<'a> {
     /// Checks what a table claims of itself.
     fn inspect(&self, input: &impl ChunkReader, table: &'static Table) -> Result<Opened, StoreError> {
         let path = self.path(table);
-        let opened = guarded(|| Opened::new(input, table)).unwrap_or_else(Err);
-        let opened = opened.map_err(|reason| StoreError::Corrupt { path: path.clone(), reason })?;
-        match opened.version {
-            Some(found) if found > RECORDING_VERSION => Err(StoreError::Newer { what: "segment", path, found, known: RECORDING_VERSION }),
-            Some(found) if found >= CHECKSUMS_SINCE && self.checksums.is_none() => {
+        match guarded(|| Opened::new(input, table)).unwrap_or_else(|panic| Err(panic.into())) {
+            Ok(opened) if opened.version >= CHECKSUMS_SINCE && self.checksums.is_none() => {
                 Err(StoreError::Corrupt { path, reason: format!("`{}` beside it is missing", checksums::FILE_NAME) })
             }
-            Some(_) => Ok(opened),
-            None => Err(StoreError::Corrupt { path, reason: format!("its footer does not say {FORMAT_KEY}") }),
+            Ok(opened) => Ok(opened),
+            Err(Refusal::Bad(reason)) => Err(StoreError::Corrupt { path, reason }),
+            Err(Refusal::Newer(found)) => Err(StoreError::Newer { what: "segment", path, found, known: RECORDING_VERSION }),
         }
     }
 }
@@ -273,17 +265,35 @@ struct Opened {
     /// The columns, texts as views.
     schema: Arc<Schema>,
     claims: Claims,
-    version: Option<u32>,
+    version: u32,
+}
+
+/// Why a table is not opened.
+#[derive(Debug)]
+enum Refusal {
+    /// It is not what longpole writes.
+    Bad(String),
+    /// A newer longpole wrote it: this version of it.
+    Newer(u32),
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Refusal::Bad(reason)
+    }
 }
 
 impl Opened {
-    fn new(input: &impl ChunkReader, table: &'static Table) -> Result<Self, String> {
+    fn new(input: &impl ChunkReader, table: &'static Table) -> Result<Self, Refusal> {
         let failed = |error: ParquetError| error.to_string();
         claims::check_footer(input)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(input).map_err(failed)?;
+        let version = format_of(metadata.file_metadata()).ok_or_else(|| format!("its footer does not say {FORMAT_KEY}"))?;
+        if version > RECORDING_VERSION {
+            return Err(Refusal::Newer(version));
+        }
         let schema = known_columns(metadata.file_metadata().schema_descr(), table)?;
         let claims = claims::check_pages(input, &metadata)?;
-        let version = format_of(metadata.file_metadata());
         Ok(Opened { metadata: Arc::new(metadata), schema, claims, version })
     }
 

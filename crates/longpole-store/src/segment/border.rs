@@ -31,16 +31,16 @@ pub fn quiet_thread() {
     IS_QUIET.set(true);
 }
 
-/// Calls into Arrow and Parquet. A panic there is an error here: its message.
+/// Calls into Arrow and Parquet. A panic there is an error here, with its message.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     install();
     let before = IS_QUIET.replace(true);
     // What a panic leaves half done is the reader, which the caller drops with the error.
     let called = panic::catch_unwind(AssertUnwindSafe(call));
     IS_QUIET.set(before);
-    called.map_err(|payload| match payload.downcast::<String>() {
-        Ok(message) => *message,
-        Err(payload) => payload.downcast::<&str>().map_or_else(|_| "it panicked".to_owned(), |message| (*message).to_owned()),
+    called.map_err(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str).or_else(|| payload.downcast_ref::<&str>().copied());
+        format!("it is damaged: Parquet's reader gave up: {}", text.unwrap_or("no reason given"))
     })
 }
 

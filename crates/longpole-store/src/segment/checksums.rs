@@ -13,7 +13,9 @@
 //! These find damage. They do not stop who changes a file on purpose and writes its new checksum.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::path::Path;
 
 /// Name of the file.
 pub(crate) const FILE_NAME: &str = "checksums";
@@ -22,6 +24,13 @@ const FIRST_LINE: &str = "longpole checksums 1\n";
 
 /// Longest list that is read: a hundred times what our tables take.
 pub(crate) const BYTES_MAX: u64 = 64 << 10;
+
+/// The bytes of a list, or a few more than it may have.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
 
 /// Bytes summed up at a time.
 const STEP_BYTES: usize = 256 << 10;

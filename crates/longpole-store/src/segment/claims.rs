@@ -24,6 +24,9 @@ const FOOTER_BYTES_MAX: u64 = 64 << 20;
 /// Largest header of a page. Ours have no statistics and take 20 bytes.
 const HEADER_BYTES_MAX: u64 = 16 << 10;
 
+/// Columns and groups of columns in a table. Ours with the most has 45.
+const COLUMNS_MAX: u64 = 256;
+
 /// Bytes that are read for a header at first.
 const HEADER_BYTES: u64 = 64;
 
@@ -137,7 +140,8 @@ impl<'a> Compact<'a> {
         }
     }
 
-    fn pass_list(&mut self, depth: usize) -> Walked<()> {
+    /// The type of a list's elements, and how many it claims.
+    fn list_header(&mut self) -> Walked<(u8, u64)> {
         let first = self.byte()?;
         let count = match first >> 4 {
             15 => self.number()?,
@@ -147,8 +151,13 @@ impl<'a> Compact<'a> {
         if count > (self.bytes.len() - self.at) as u64 {
             return Err(Fault::Cut);
         }
+        Ok((first & 0x0f, count))
+    }
+
+    fn pass_list(&mut self, depth: usize) -> Walked<()> {
+        let (kind, count) = self.list_header()?;
         for _ in 0..count {
-            match first & 0x0f {
+            match kind {
                 kind::TRUE | kind::FALSE => self.pass(1)?,
                 kind => self.pass_value(kind, depth)?,
             }
@@ -242,11 +251,28 @@ pub(crate) fn check_footer(input: &impl ChunkReader) -> Result<(), String> {
         return Err(format!("its footer claims {footer} bytes"));
     }
     let bytes = input.get_bytes(length - TAIL_BYTES - footer, footer as usize).map_err(failed)?;
-    match Compact::new(&bytes).fields(0, &mut |_, _, _| Ok(false)) {
-        Ok(()) => Ok(()),
+    match footer_claims(&bytes) {
+        // The reader makes room for all columns of each row group before it reads the first. A column takes 60 bytes and more.
+        Ok((columns, groups)) if columns <= COLUMNS_MAX && columns.saturating_mul(groups) <= footer => Ok(()),
+        Ok((columns, groups)) => Err(format!("its footer claims {groups} row groups of {columns} columns")),
         Err(Fault::Cut) => Err("its footer claims more than it holds".into()),
         Err(Fault::Not(reason)) => Err(format!("in its footer {reason}")),
     }
+}
+
+/// How many columns and row groups a footer claims to list; it is walked to its end.
+fn footer_claims(bytes: &[u8]) -> Walked<(u64, u64)> {
+    let (mut columns, mut groups) = (0, 0);
+    Compact::new(bytes).fields(0, &mut |compact, id, field| {
+        let count = || Compact { ..*compact }.list_header().map(|(_, count)| count);
+        match (id, field) {
+            (2, kind::LIST) => columns = count()?,
+            (4, kind::LIST) => groups = count()?,
+            _ => {}
+        }
+        Ok(false)
+    })?;
+    Ok((columns, groups))
 }
 
 /// Checks every page of every column.
@@ -364,6 +390,9 @@ mod tests {
         // A field that is a list of 2^31 structs.
         assert_eq!(walk(&[0x19, 0xfc, 0x80, 0x80, 0x80, 0x80, 8, 0, 0]), Err(Fault::Cut));
         assert_eq!(walk(&[0x19, 0x2c, 0, 0, 0]), Ok(()));
+        // 255 columns, and 3 row groups in as many bytes.
+        let claims = [&[0x29, 0xf3, 0xff, 1][..], &[0; 255], &[0x29, 0x33], &[0; 3], &[0]].concat();
+        assert_eq!(footer_claims(&claims), Ok((255, 3)));
         assert_eq!(walk(&[0x1c; 100]), Err(Fault::Not("it is nested too deep")));
         assert_eq!(walk(&[0x19; 100]), Err(Fault::Not("it is nested too deep")));
         assert_eq!(

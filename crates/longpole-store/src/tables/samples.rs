@@ -46,6 +46,8 @@ pub(crate) fn rows<'a>(samples: &'a [Sample], links: &'a [SampleLink], threads: 
     for thread in threads {
         by_id.entry((thread.pid, thread.tid)).or_default().push(thread);
     }
+    // They come by start, but for those of a file that somebody else wrote.
+    by_id.values_mut().for_each(|threads| threads.sort_by_key(|thread| thread.start));
     samples
         .iter()
         .enumerate()
@@ -60,8 +62,8 @@ pub(crate) fn rows<'a>(samples: &'a [Sample], links: &'a [SampleLink], threads: 
 
 /// The name of the last thread of this id that had begun; a sample a little before the first one is its, too.
 fn name_at<'a>(threads: &[&'a Thread], time: Monotonic) -> Option<&'a str> {
-    let begun = threads.iter().rfind(|thread| thread.start <= time);
-    begun.or(threads.first()).map(|thread| thread.name.as_str())
+    let begun = threads.partition_point(|thread| thread.start <= time);
+    threads.get(begun.saturating_sub(1)).map(|thread| thread.name.as_str())
 }
 
 pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {

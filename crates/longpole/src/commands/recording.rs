@@ -145,8 +145,19 @@ pub(crate) fn file(text: &str) -> Option<&Path> {
 /// The report of a recording; one whose recorder was killed is sealed first.
 pub(crate) fn load_stored(store: &Store, text: &str) -> Result<(String, Report)> {
     let name = resolve(store, text)?;
-    let report = seal::load(store, name, &|| false).with_context(|| format!("failed to read {name}"))?;
+    let report = seal::load(store, name, &|| false).map_err(|error| not_read(name, error))?;
     Ok((name.to_string(), report))
+}
+
+fn not_read(name: RecordingName, error: seal::SealError) -> anyhow::Error {
+    match &error {
+        seal::SealError::Store(damaged @ StoreError::Corrupt { .. }) => {
+            Failure::new(Kind::Failed, format!("failed to read {name}: {damaged}"))
+                .hint(format!("{} rm {name} removes it; its other tables are Parquet files that other tools read", own_name()))
+                .into()
+        }
+        _ => anyhow::Error::from(error).context(format!("failed to read {name}")),
+    }
 }
 
 /// A handle or a name and a recording as they were typed, in either order: `p1 r7`, `r7 p1`, `r7 nap`.

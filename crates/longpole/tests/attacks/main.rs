@@ -18,6 +18,7 @@ mod starve_the_receiver;
 mod steer_the_terminal;
 mod steal_the_key;
 mod feed_a_hostile_file;
+mod damage_a_segment;
 mod step_the_clock;
 mod send_spans_of_others;
 mod read_any_file;
