@@ -6,12 +6,12 @@
 
 use std::cell::Cell;
 
-/// What an honest file of any size may take: 400,000 spans of five attributes.
-const BASE_BYTES: u64 = 256 << 20;
+/// What a file of any size may take: 400,000 spans of six attributes.
+const BASE_BYTES: u64 = 128 << 20;
 
-/// What each byte of a file may take. A span takes 288 bytes in memory, and 48 more for each attribute. On disk its ids alone take
-/// some 20 bytes; attributes that every span repeats take next to nothing. Forty of those make a factor of 100.
-const PER_BYTE: u64 = 256;
+/// What each byte of a file may take. A span takes 168 bytes in memory, and 24 more for each attribute. In a file its ids and times
+/// take some 20 bytes; attributes that every span repeats take next to nothing. Sixty of those make a factor of 80.
+const PER_BYTE: u64 = 128;
 
 /// Recordings of the own store may take four times as much: what was let in once has to be shown again, even if it was written
 /// smaller.
