@@ -361,6 +361,11 @@ mod tests {
         seal::read_tables(&Tables::of_pack(&pack)?)
     }
 
+    #[expect(clippy::print_stdout, reason = "how many there were of each is what a long run is for")]
+    fn report(result: String) {
+        println!("{result}");
+    }
+
     /// Reads packs that were damaged: what is read all the same must be what was written.
     fn feed_damaged(times: usize, seed: u64) {
         let (mut random, directory) = (random(seed), Directory::new());
@@ -382,7 +387,7 @@ mod tests {
                 }
             }
         }
-        println!("of {times} damaged recordings {read} were read as they were written and {refused} refused");
+        report(format!("of {times} damaged recordings {read} were read as they were written and {refused} refused"));
         assert!(read > 0 && refused > 0);
     }
 
@@ -431,7 +436,7 @@ mod tests {
                 }
             }
         }
-        println!("of {times} forged recordings {read} were read and {refused} refused");
+        report(format!("of {times} forged recordings {read} were read and {refused} refused"));
         assert!(read > 0 && refused > 0);
     }
 
