@@ -30,6 +30,7 @@ mod process_tree;
 mod python;
 pub mod sampler;
 pub mod signals;
+pub mod sockets;
 pub mod span_context;
 mod stacks;
 mod sys;

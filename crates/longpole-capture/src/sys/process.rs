@@ -677,6 +677,18 @@ fn nanos(time: libc::timeval) -> u64 {
     part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_usec).saturating_mul(1_000))
 }
 
+/// A socket to ask the kernel about sockets: sock_diag(7). Answers are there when a question was written.
+pub(crate) fn sock_diag_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: a call without pointers.
+    let fd = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) };
+    if fd == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that was made here and is nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// Whether the kernel gives us orphans to reap: as PID 1, or as a subreaper.
 pub(crate) fn adopts_orphans() -> bool {
     let mut subreaper: c_int = 0;
