@@ -33,7 +33,7 @@ pub enum LossKind {
     SymbolsUnreadable,
     /// No sampling at all, or less than asked.
     ProfilingRefused,
-    /// Requests refused as undecodable.
+    /// Requests that were refused or cut off: undecodable, too large, too slow, or of somebody who may not send.
     RequestsRefused,
     /// Spans that could not be kept: no valid trace or span id.
     SpansInvalid,

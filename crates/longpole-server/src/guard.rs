@@ -70,7 +70,7 @@ fn same(given: &str, secret: &str) -> bool {
 /// Lets a request in or not, and puts the same headers on every answer.
 pub(crate) async fn check(State(guard): State<std::sync::Arc<Guard>>, request: Request, next: Next) -> Response {
     let by_query = request.uri().query().is_some_and(|query| guard.in_query(query));
-    let mut response = if !is_loopback(request.headers()) {
+    let mut response = if !names_loopback(request.headers()) {
         ApiError::new(StatusCode::FORBIDDEN, "forbidden_host", "this page answers only to 127.0.0.1, localhost and [::1]").into_response()
     } else if by_query || guard.in_cookies(request.headers()) {
         next.run(request).await
@@ -97,9 +97,14 @@ fn wants_html(headers: &HeaderMap) -> bool {
 }
 
 /// Whether the `Host` names this machine, on any port: a forwarded port has another one.
-fn is_loopback(headers: &HeaderMap) -> bool {
+fn names_loopback(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).into_iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-    let Some(authority) = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()) else { return false };
-    !authority.as_str().contains('@') && matches!(authority.host(), "127.0.0.1" | "localhost" | "[::1]")
+    host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()).is_some_and(|host| is_loopback(&host))
+}
+
+/// Whether this is a name of this machine that nobody else can give an address to.
+pub(crate) fn is_loopback(authority: &Authority) -> bool {
+    let host = authority.host();
+    !authority.as_str().contains('@') && (matches!(host, "127.0.0.1" | "[::1]") || host.eq_ignore_ascii_case("localhost"))
 }

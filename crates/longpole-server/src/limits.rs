@@ -28,6 +28,32 @@ pub const STREAMS_PER_CONNECTION_MAX: u32 = 64;
 /// Bytes of the headers of a request. Exporters send a few hundred; a token of single sign-on may have 10 KiB.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
 
+/// How long the head of a request, a frame of HTTP/2 with its block of headers, or an AppDash packet may take from its first byte to its
+/// last. On loopback it takes microseconds; a program that is stopped in the middle of one loses that one. The unit tests are less
+/// patient, here and below.
+pub const HEAD_TIME_MAX: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 10 });
+
+/// Bytes of a body that count as progress.
+pub const BODY_PROGRESS_BYTES: usize = 64 << 10;
+
+/// How long a body may take for its next [`BODY_PROGRESS_BYTES`] or its end: what comes slower than 6.5 KB/s is not sent by a program
+/// that works.
+pub const BODY_STALL_MAX: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 10 });
+
+/// How long a request that makes no progress may keep its place or its memory while others wait for either. Ten times what a busy
+/// machine lets a process wait for a CPU.
+pub const STALL_IN_NEED_MAX: Duration = Duration::from_millis(if cfg!(test) { 500 } else { 2_000 });
+
+/// How long a body waits for memory before its client is told to come again: longer than those that hold it may stall, shorter than
+/// the 10 s after which exporters give up.
+pub const BODY_WAIT_MAX: Duration = Duration::from_millis(if cfg!(test) { 1_500 } else { 4_000 });
+
+/// Connections of other users at the same time, each for as long as it takes to find out whether it is of the run and to refuse it.
+pub const STRANGERS_MAX: usize = 16;
+
+/// How long a connection that is refused may take to read why.
+pub const STRANGER_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// How long the drain waits for the next byte of a request that a process which outlives the command has begun.
 pub const DRAIN_STALL_MAX: Duration = Duration::from_millis(500);
 
@@ -96,6 +122,13 @@ pub const TWIN_IDS_MAX: usize = 1 << 20;
 /// Entries of `/proc/*/fd` looked at to find the process behind a connection. One costs 1.5 µs, so 30 ms at the most.
 pub const PEER_LINKS_MAX: usize = 20_000;
 
+/// Processes that one connection may say its spans are of and that are remembered, and those of one request that are looked at. An exporter
+/// names one, a collector some dozens.
+pub const CLAIMS_MAX: usize = 64;
+
+/// Ancestors of a process that are asked whether they are this one.
+pub const ANCESTORS_MAX: usize = 256;
+
 /// Entries of `/proc/*/fd` looked at to find who listens at an address. All holders of a socket are wanted, so all processes are asked:
 /// 150 ms at the most, once for each address.
 pub const LISTENER_LINKS_MAX: usize = 100_000;
@@ -108,6 +141,9 @@ pub const CALLED_PER_REQUEST_MAX: usize = 64;
 
 /// Bytes of `/proc/net/tcp` read to find the socket behind a connection: 50,000 sockets.
 pub const PEER_TABLE_BYTES_MAX: u64 = 8 << 20;
+
+/// How long a browser may take to open the page: a cold start on a busy machine takes half a minute.
+pub const ONCE_MAX: Duration = Duration::from_secs(60);
 
 /// Reports of sealed recordings that the page keeps in memory: enough to go back and forth between a few.
 pub const REPORTS_MAX: usize = 4;

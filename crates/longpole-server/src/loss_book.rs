@@ -29,6 +29,14 @@ impl LossBook {
         }
     }
 
+    /// Adds one, unless it is there already.
+    pub(crate) fn add_once(&self, kind: LossKind, detail: &str) {
+        let is_known = |losses: &Vec<Loss>| losses.iter().any(|loss| loss.kind == kind && loss.detail == detail);
+        if !is_known(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
+            self.add(kind, 1, detail);
+        }
+    }
+
     /// Everything added so far; the book is empty afterwards.
     pub(crate) fn take(&self) -> Vec<Loss> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))

@@ -1,20 +1,54 @@
-//! Which process is behind a loopback connection: socket table → inode → owner of the descriptor. File reading only.
+//! Which user and which process is behind a loopback connection: socket table → user and inode → owner of the descriptor.
 //!
 //! ```text
-//! /proc/net/tcp   the client's own socket: its local address is our peer, its remote address is ours → inode 81245
+//! /proc/net/tcp   the client's own socket: its local address is our peer, its remote address is ours → user 1000, inode 81245
 //! /proc/4711/fd/9 → socket:[81245]                                                                  → pid 4711
 //! ```
 //!
 //! A client may hold an IPv6 socket and speak IPv4 through it; then its row stands in `/proc/net/tcp6`, with the addresses
-//! mapped. A process that ended has no inode any more; who it was is then unknown.
+//! mapped. A process that ended has no inode any more; who it was is then unknown. An inode is never given twice, a port and a pid are:
+//! so the row is looked up while the connection is surely that of its client, and a pid is believed only as long as the process that
+//! was found lives.
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Instant;
 
-use crate::limits::{PEER_LINKS_MAX, PEER_TABLE_BYTES_MAX};
+use crate::limits::{ANCESTORS_MAX, PEER_LINKS_MAX, PEER_TABLE_BYTES_MAX};
+
+/// Whose a socket is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SocketOwner {
+    /// The user that made it.
+    pub uid: u32,
+    /// Its inode, which is not 0.
+    pub inode: u64,
+}
+
+/// Asks the kernel whose the client's end of a connection is, by the addresses of client and server. `None` where the client has closed
+/// it; an error where the kernel does not say.
+pub type AskOwner = fn(SocketAddr, SocketAddr) -> io::Result<Option<SocketOwner>>;
+
+/// A process, and not another one that has its number later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) pid: u32,
+    /// Clock ticks after boot.
+    started: u64,
+}
+
+impl Peer {
+    fn of(pid: u32) -> Option<Self> {
+        Some(Peer { pid, started: started(pid)? })
+    }
+
+    pub(crate) fn lives(self) -> bool {
+        started(self.pid) == Some(self.started)
+    }
+}
 
 /// Processes that are asked first: most connections are made by one that made one before.
 const RECENT_PIDS_MAX: usize = 8;
@@ -25,33 +59,82 @@ const RECENT_PIDS_MAX: usize = 8;
 /// for it), so one reading serves every connection that was there when it was made.
 #[derive(Debug, Default)]
 pub(crate) struct PeerFinder {
-    /// Local address and inode of the sockets whose remote address is ours.
-    sockets: HashMap<(IpAddr, u16), u64>,
+    /// Local address and owner of the sockets whose remote address is ours.
+    sockets: HashMap<(IpAddr, u16), SocketOwner>,
     read_at: Option<Instant>,
     recent_pids: Vec<u32>,
 }
 
 impl PeerFinder {
-    /// The process that holds the other end of the connection from `peer` to `ours`, which was accepted at `since`; `None`
-    /// where it is gone, belongs to another user, or the system has no `/proc`.
-    pub(crate) fn pid_of(&mut self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> Option<u32> {
+    /// Whose the other end of the connection from `peer` to `ours` is, which was accepted at `since`. `None` where it is closed, an error
+    /// where the system has no table.
+    pub(crate) fn owner(&mut self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> io::Result<Option<SocketOwner>> {
         // A row that was read before the connection was made may be of an earlier one with the same port.
         if self.read_at.is_none_or(|read_at| read_at <= since) {
-            self.read_at = Some(Instant::now());
             self.sockets.clear();
-            for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
-                if let Some(text) = table_text(table) {
-                    self.sockets.extend(sockets_to(&text, ours));
-                }
+            self.read_at = None;
+            let read_at = Instant::now();
+            let mut tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(table_text).into_iter().flatten().peekable();
+            if tables.peek().is_none() {
+                return Err(io::ErrorKind::Unsupported.into());
             }
+            tables.for_each(|text| self.sockets.extend(sockets_to(&text, ours)));
+            self.read_at = Some(read_at);
         }
-        let inode = *self.sockets.get(&plain(peer))?;
+        Ok(self.sockets.get(&plain(peer)).copied())
+    }
+
+    /// The process that holds this socket; `None` where it is gone, belongs to another user, or the system has no `/proc`.
+    pub(crate) fn holder(&mut self, inode: u64) -> Option<Peer> {
         let pid = owner_of(inode, &self.recent_pids)?;
         self.recent_pids.retain(|recent| *recent != pid);
         self.recent_pids.insert(0, pid);
         self.recent_pids.truncate(RECENT_PIDS_MAX);
-        Some(pid)
+        Peer::of(pid)
     }
+}
+
+/// The user whose rights this process has.
+pub(crate) fn own_uid() -> Option<u32> {
+    uid_of("self")
+}
+
+/// The effective user of a process: `Uid: real effective saved filesystem`.
+fn uid_of(process: impl std::fmt::Display) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Whether a process was started by this one, or by one that was.
+pub(crate) fn descends_from_us(pid: u32) -> bool {
+    let us = std::process::id();
+    std::iter::successors(Some(pid), |pid| parent_of(*pid)).take(ANCESTORS_MAX).skip(1).any(|ancestor| ancestor == us)
+}
+
+/// Whether a living process that descends from this one has this user.
+pub(crate) fn is_user_of_a_descendant(uid: u32) -> bool {
+    all_pids().unwrap_or_default().into_iter().any(|pid| uid_of(pid) == Some(uid) && descends_from_us(pid))
+}
+
+/// Whether a process lives in a namespace of process ids other than ours, where it and its neighbours call themselves by numbers that are
+/// those of other processes here.
+pub(crate) fn counts_otherwise(pid: u32) -> bool {
+    let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
+    namespace(&pid.to_string()).zip(namespace("self")).is_some_and(|(theirs, ours)| theirs != ours)
+}
+
+/// Whether this is one of the numbers that a process has in its namespaces: `NSpid: 4711 12 1`, ours first.
+pub(crate) fn is_called(pid: u32, number: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    numbers.split_ascii_whitespace().any(|found| found.parse() == Ok(number))
+}
+
+/// Whether a process was started with this variable in its environment, where we may see it.
+pub(crate) fn has_variable(pid: u32, name: &str, value: &str) -> bool {
+    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
+    let wanted = format!("{name}={value}");
+    environment.split(|byte| *byte == 0).any(|pair| pair == wanted.as_bytes())
 }
 
 /// Whether some client of one of `ours` has sent what the kernel did not deliver yet. On loopback that takes no time, unless the
@@ -81,16 +164,19 @@ pub(crate) fn table_text(path: &str) -> Option<String> {
     Some(text)
 }
 
-/// Local address and inode of each row whose remote address is `remote`.
-fn sockets_to(table: &str, remote: SocketAddr) -> impl Iterator<Item = ((IpAddr, u16), u64)> {
+/// Local address and owner of each row whose remote address is `remote`.
+fn sockets_to(table: &str, remote: SocketAddr) -> impl Iterator<Item = ((IpAddr, u16), SocketOwner)> {
     table.lines().skip(1).filter_map(move |row| {
         let mut fields = row.split_ascii_whitespace().skip(1);
         let local = parse_address(fields.next()?)?;
         if parse_address(fields.next()?)? != plain(remote) {
             return None;
         }
-        // After the two addresses: state, queues, timer, retransmits, uid, timeout, inode. A socket that is closing has none.
-        Some((local, fields.nth(6)?.parse().ok().filter(|inode| *inode != 0)?))
+        // After the two addresses: state, queues, timer, retransmits, uid, timeout, inode. A socket that its process closed has no inode,
+        // and its uid is then that of root, whoever it was.
+        let uid = fields.nth(4)?.parse().ok()?;
+        let inode = fields.nth(1)?.parse().ok().filter(|inode| *inode != 0)?;
+        Some((local, SocketOwner { uid, inode }))
     })
 }
 
@@ -120,7 +206,7 @@ pub(crate) fn plain(address: SocketAddr) -> (IpAddr, u16) {
 /// The process that holds a descriptor of this socket. Youngest first: who just connected was most likely just started.
 /// A fork inherits the descriptor, so of a holder and its ancestors that hold it too, the eldest is the one that connected.
 fn owner_of(inode: u64, recent_pids: &[u32]) -> Option<u32> {
-    let wanted = format!("socket:[{inode}]");
+    let wanted = socket_name(inode);
     let mut links_left = PEER_LINKS_MAX;
     let mut holds = |pid: u32| holds(pid, &wanted, &mut links_left);
     let recent = recent_pids.iter().copied().find(|pid| holds(*pid));
@@ -132,6 +218,11 @@ fn owner_of(inode: u64, recent_pids: &[u32]) -> Option<u32> {
         owner = parent;
     }
     Some(owner)
+}
+
+/// What a descriptor of this socket is called.
+pub(crate) fn socket_name(inode: u64) -> String {
+    format!("socket:[{inode}]")
 }
 
 /// Every process, youngest first.
@@ -158,9 +249,17 @@ pub(crate) fn holds(pid: u32, wanted: &str, links_left: &mut usize) -> bool {
 }
 
 pub(crate) fn parent_of(pid: u32) -> Option<u32> {
-    // `pid (comm) state ppid …`; the comm may hold blanks and brackets, so its end is the last bracket.
+    stat_field(pid, 1)?.try_into().ok().filter(|parent| *parent != 0)
+}
+
+fn started(pid: u32) -> Option<u64> {
+    stat_field(pid, 19)
+}
+
+/// `pid (comm) state ppid …`, counted from the state. The comm may hold blanks and brackets, so its end is the last bracket.
+fn stat_field(pid: u32, field: usize) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok().filter(|parent| *parent != 0)
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(field)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -185,15 +284,16 @@ mod tests {
     #[cfg(target_endian = "little")]
     #[test]
     fn the_rows_of_clients_are_found_in_both_tables() {
-        let check = |table, to: &str, expected: &[(&str, u64)]| {
-            let expected: Vec<_> = expected.iter().map(|(from, inode)| (plain(from.parse().unwrap()), *inode)).collect();
+        let check = |table, to: &str, expected: &[(&str, u32, u64)]| {
+            let owner = |(from, uid, inode): &(&str, u32, u64)| (plain(from.parse().unwrap()), SocketOwner { uid: *uid, inode: *inode });
+            let expected: Vec<_> = expected.iter().map(owner).collect();
             assert_eq!(sockets_to(table, to.parse().unwrap()).collect::<Vec<_>>(), expected);
         };
         // Not our own end, not the listener, not the socket that is closing.
-        check(TCP, "127.0.0.1:8080", &[("127.0.0.1:50000", 50003)]);
+        check(TCP, "127.0.0.1:8080", &[("127.0.0.1:50000", 1000, 50003)]);
         // IPv4 through an IPv6 socket.
-        check(TCP6, "127.0.0.1:8080", &[("127.0.0.1:50002", 60001)]);
-        check(TCP6, "[::1]:8080", &[("[::1]:50003", 60002)]);
+        check(TCP6, "127.0.0.1:8080", &[("127.0.0.1:50002", 0, 60001)]);
+        check(TCP6, "[::1]:8080", &[("[::1]:50003", 0, 60002)]);
         check("header\n1: zz:1 0:0\n\n:", "127.0.0.1:2", &[]);
     }
 
@@ -223,11 +323,35 @@ mod tests {
             (client, peer, ours.local_addr().unwrap(), Instant::now())
         };
         let (first, second) = (connect(), connect());
+        let us = std::process::id();
         for (_, peer, ours, since) in [&first, &second] {
-            assert_eq!(finder.pid_of(*peer, *ours, *since), Some(std::process::id()));
+            let owner = finder.owner(*peer, *ours, *since).unwrap().unwrap();
+            assert_eq!(Some(owner.uid), own_uid());
+            let peer = finder.holder(owner.inode).unwrap();
+            assert!(peer.pid == us && peer.lives(), "{peer:?}");
         }
         let (client, peer, ours, since) = connect();
+        let owner = finder.owner(peer, ours, since).unwrap().unwrap();
         drop(client);
-        assert_eq!(finder.pid_of(peer, ours, since), None);
+        assert_eq!(finder.owner(peer, ours, Instant::now()).unwrap(), None);
+        assert_eq!(finder.holder(owner.inode), None);
+    }
+
+    #[test]
+    fn who_descends_from_us_is_known_by_its_parents_and_a_number_alone_is_nobody() {
+        let mut child = std::process::Command::new("sleep").arg("1000").env("LONGPOLE_RUN_ID", "of this run").spawn().unwrap();
+        let peer = Peer::of(child.id()).unwrap();
+        assert!(peer.lives() && descends_from_us(peer.pid) && is_user_of_a_descendant(own_uid().unwrap()));
+        assert!(!descends_from_us(std::process::id()) && !descends_from_us(1));
+        assert!(!is_user_of_a_descendant(4_000_000_000));
+        // The child is there before it has executed its program, with our own environment.
+        while fs::read_link(format!("/proc/{}/exe", peer.pid)).unwrap() == fs::read_link("/proc/self/exe").unwrap() {
+            std::thread::yield_now();
+        }
+        assert!(has_variable(peer.pid, "LONGPOLE_RUN_ID", "of this run") && !has_variable(peer.pid, "LONGPOLE_RUN_ID", "of this"));
+        assert!(!Peer { started: peer.started + 1, ..peer }.lives(), "another process with its number");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!peer.lives());
     }
 }

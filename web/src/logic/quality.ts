@@ -14,7 +14,7 @@ const TITLES: Readonly<Record<string, string>> = {
   journals_refused: 'journals of threads that were not read, or not to their end',
   symbols_unreadable: 'binaries without readable symbols',
   profiling_refused: 'profiling was refused',
-  requests_refused: 'requests refused as undecodable',
+  requests_refused: 'requests refused or cut off',
   spans_invalid: 'spans without a valid id',
   other_signals: 'metrics and log records received and not kept',
   dropped_by_emitter: 'items the program says it dropped itself',

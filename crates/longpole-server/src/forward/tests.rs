@@ -71,7 +71,7 @@ fn post(port: u16, headers: &str, body: &[u8]) -> u16 {
 
 fn post_to(port: u16, path: &str, headers: &str, body: &[u8]) -> u16 {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+    let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(body).unwrap();
     let mut answer = String::new();
@@ -758,7 +758,8 @@ fn spans_of_another_format_and_our_own_are_handed_on_too() {
     assert!(receiver.forwards_spans());
     let zipkin = br#"[{"traceId":"1","id":"2","name":"from zipkin","timestamp":1,"duration":1}]"#;
     let mut stream = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
-    write!(stream, "POST /api/v2/spans HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", zipkin.len()).unwrap();
+    write!(stream, "POST /api/v2/spans HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", zipkin.len())
+        .unwrap();
     stream.write_all(zipkin).unwrap();
     stream.read_to_end(&mut Vec::new()).unwrap();
     let mut batch = longpole_model::SpanBatch::default();

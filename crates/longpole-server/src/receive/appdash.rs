@@ -13,13 +13,17 @@ use longpole_wire::otlp;
 use longpole_wire::redact::Redactor;
 use tokio::net::TcpStream;
 use tokio::task::yield_now;
+use tokio::time::{Instant, sleep_until};
 
 use super::connections::Connection;
 use super::intake::{Content, Job, take_credentials};
 use super::{Compression, Door};
-use crate::limits::{APPDASH_READ_BYTES, CONVERTED_SPANS_MAX};
+use crate::limits::{APPDASH_READ_BYTES, CONVERTED_SPANS_MAX, HEAD_TIME_MAX};
 
 /// Reads one connection to its end, or until it is asked to end. Spans that are not complete then are kept as unfinished.
+///
+/// Between packets it may be idle for as long as it likes: the client writes when something happens. A packet that has begun must come
+/// to its end in [`HEAD_TIME_MAX`]; and before its first packet the connection is as far as inside of one, for clients connect to write.
 pub(super) async fn serve(stream: TcpStream, door: &Door, connection: &Arc<Connection>) {
     // Found while the process is surely there: its first span may be its last act.
     door.intake.hand(Job::new(Content::Hello, connection));
@@ -27,6 +31,7 @@ pub(super) async fn serve(stream: TcpStream, door: &Door, connection: &Arc<Conne
     let mut batch = SpanBatch::default();
     let mut redactor = door.redactor();
     let mut buffer = vec![0; APPDASH_READ_BYTES];
+    let (mut packets, mut inside_since) = (0, None);
     loop {
         let read = stream.try_read(&mut buffer);
         connection.note_read(read.is_err());
@@ -35,6 +40,9 @@ pub(super) async fn serve(stream: TcpStream, door: &Door, connection: &Arc<Conne
             Ok(length) => {
                 let pushed = reader.push(&buffer[..length], &mut batch);
                 give(&mut batch, redactor.as_mut(), door, connection);
+                if reader.packets() != packets {
+                    (packets, inside_since) = (reader.packets(), None);
+                }
                 if let Err(error) = pushed {
                     // Where one packet ends and the next begins is not known any more. The client connects again with the next
                     // packet, which begins with its beginning.
@@ -44,11 +52,27 @@ pub(super) async fn serve(stream: TcpStream, door: &Door, connection: &Arc<Conne
                 // One that writes without a pause must not keep others from being read.
                 yield_now().await;
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => tokio::select! {
-                // An error is read next.
-                _ = stream.readable() => {}
-                () = connection.hang_up.notified() => break,
-            },
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let is_inside = reader.is_inside_packet() || packets == 0;
+                inside_since = is_inside.then(|| inside_since.unwrap_or_else(Instant::now));
+                connection.note_inside(inside_since);
+                let too_late = async {
+                    match inside_since {
+                        Some(since) if reader.is_inside_packet() => sleep_until(since + HEAD_TIME_MAX).await,
+                        _ => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    // An error is read next.
+                    _ = stream.readable() => {}
+                    () = connection.hang_up.notified() => break,
+                    () = connection.cut.notified() => break,
+                    () = too_late => {
+                        connection.note_too_slow();
+                        break;
+                    }
+                }
+            }
             // A reset ends the stream as well.
             Err(_) => break,
         }

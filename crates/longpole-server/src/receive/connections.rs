@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -18,16 +18,18 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use longpole_model::LossKind;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::yield_now;
-use tokio::time::timeout_at;
+use tokio::time::{timeout, timeout_at};
 
+use super::senders::{Known, Sender};
 use super::watched_io::WatchedIo;
-use super::{Door, appdash, otlp_grpc, otlp_http, pulumi_events, zipkin};
+use super::{Door, appdash, callers, otlp_grpc, otlp_http, pulumi_events, zipkin};
 use crate::limits::{
-    APPDASH_CONNECTIONS_MAX, CONNECTIONS_MAX, DRAIN_STALL_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX, UNUSED_MAX,
+    APPDASH_CONNECTIONS_MAX, CLAIMS_MAX, CONNECTIONS_MAX, DRAIN_STALL_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, PEER_LINKS_MAX,
+    STALL_IN_NEED_MAX, STRANGER_TIME_MAX, STRANGERS_MAX, STREAMS_PER_CONNECTION_MAX, UNUSED_MAX,
 };
-use crate::peer::{self, PeerFinder};
+use crate::peer::{self, Peer, PeerFinder, SocketOwner};
 
 /// The body of every answer.
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
@@ -51,33 +53,104 @@ enum Speech {
     AppDash,
 }
 
+/// What a number of a process means that a resource says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// Itself.
+    Right,
+    /// This process, which has that number in a namespace of its own.
+    Means(u32),
+    /// A process of another namespace; which, nobody knows.
+    Unknown,
+}
+
 /// One connection, as its tasks and the drain see it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     speech: Speech,
     peer: SocketAddr,
     ours: SocketAddr,
-    since: Instant,
-    peer_pid: OnceLock<Option<u32>>,
+    since: tokio::time::Instant,
+    sender: Sender,
+    /// The process at the other end, as it was found last; the outer `None` before it was looked for.
+    peer_process: Mutex<Option<Option<Peer>>>,
+    /// Processes that it says its spans are of, and what to make of that.
+    claims: Mutex<HashMap<u32, Claim>>,
+    /// Requests whose head was read, so far.
+    requests: AtomicU64,
     /// Requests whose head was read and whose answer is not made.
     in_flight: AtomicUsize,
     /// Those of them whose body was read.
     keeping: AtomicUsize,
+    /// Event streams that are open: they are not in flight, and not over.
+    event_streams: AtomicUsize,
     /// The task that waits for `keeping` to become 0.
     end_waker: Mutex<Option<Waker>>,
     /// The last read found nothing: all that arrived is in the hands of the HTTP machine.
     read_to_end: AtomicBool,
     /// The moment, on the clock of [`Shared::events`], at which its last request was answered; 0 before the first.
     answered_at: AtomicU64,
+    /// When something began that is not whole yet: a head, a frame, a packet, an event.
+    inside_since: Mutex<Option<tokio::time::Instant>>,
+    /// When requests in flight made progress last.
+    progress_at: Mutex<tokio::time::Instant>,
+    /// It was inside one of these for too long.
+    too_slow: AtomicBool,
     /// Asks the connection to end.
     pub(super) hang_up: Notify,
+    /// Ends it at once, in the middle of what it is doing.
+    pub(super) cut: Notify,
     shared: Arc<Shared>,
 }
 
 impl Connection {
-    /// The process at the other end. Looked up once, at the first call, which may read through `/proc`.
+    /// The process at the other end, which may be found by reading through `/proc`. One that has ended is not believed to be there: whoever
+    /// holds the socket now is looked for.
     pub(super) fn peer_pid(&self, finder: &mut PeerFinder) -> Option<u32> {
-        *self.peer_pid.get_or_init(|| finder.pid_of(self.peer, self.ours, self.since))
+        let mut known = self.peer_process.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none_or(|peer| peer.is_some_and(|peer| !peer.lives())) {
+            let by_table = || finder.owner(self.peer, self.ours, self.since.into_std()).ok()?.map(|owner| owner.inode);
+            // Once the client has closed its end, its address may be that of somebody else's next connection.
+            let inode = if self.sender.is_gone { None } else { self.sender.inode.or_else(by_table) };
+            *known = Some(inode.and_then(|inode| finder.holder(inode)));
+        }
+        (*known)?.map(|peer| peer.pid)
+    }
+
+    /// What to make of `process.pid` in a resource. It is a number in the sender's namespace of process ids, which need not be ours: in a
+    /// container of the command, the first process calls itself 1.
+    pub(super) fn claim(&self, number: u32, finder: &mut PeerFinder) -> Claim {
+        let Some(inode) = self.sender.inode else { return Claim::Right };
+        let known = self.claims.lock().unwrap_or_else(PoisonError::into_inner).get(&number).copied();
+        if let Some(claim) = known {
+            return claim;
+        }
+        let mut links_left = PEER_LINKS_MAX;
+        let claim = if peer::holds(number, &peer::socket_name(inode), &mut links_left) {
+            Claim::Right
+        } else {
+            match self.peer_pid(finder) {
+                Some(peer) if peer::counts_otherwise(peer) => {
+                    if peer::is_called(peer, number) {
+                        Claim::Means(peer)
+                    } else {
+                        Claim::Unknown
+                    }
+                }
+                // It hands on for others, or cannot be seen.
+                Some(_) | None => Claim::Right,
+            }
+        };
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        if claims.len() < CLAIMS_MAX {
+            claims.insert(number, claim);
+        }
+        claim
+    }
+
+    /// Whether only what its spans say themselves can speak for it.
+    pub(super) fn sender_is_gone(&self) -> bool {
+        self.sender.is_gone
     }
 
     pub(super) fn note_read(&self, nothing_there: bool) {
@@ -85,6 +158,31 @@ impl Connection {
         if !nothing_there {
             self.shared.happened();
         }
+    }
+
+    /// Notes whether it is inside something that is not whole, and since when.
+    pub(super) fn note_inside(&self, since: Option<tokio::time::Instant>) {
+        *self.inside_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+
+    /// Notes that a request in flight goes on.
+    pub(super) fn note_progress(&self) {
+        *self.progress_at.lock().unwrap_or_else(PoisonError::into_inner) = tokio::time::Instant::now();
+    }
+
+    /// Notes that it ends because it was inside of something for too long.
+    pub(super) fn note_too_slow(&self) {
+        self.too_slow.store(true, Ordering::Relaxed);
+    }
+
+    /// Requests that began so far.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request is under way.
+    pub(super) fn has_requests(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > 0
     }
 
     /// Whether a request whose body was read is not answered yet; then the waker is called when one is.
@@ -96,8 +194,30 @@ impl Connection {
         keeps
     }
 
+    /// Whether it waits for its peer.
     fn is_idle(&self) -> bool {
         self.in_flight.load(Ordering::Relaxed) == 0 && self.read_to_end.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing is lost with it.
+    fn is_over(&self) -> bool {
+        self.is_idle() && self.event_streams.load(Ordering::Relaxed) == 0
+    }
+
+    fn inside_since(&self) -> Option<tokio::time::Instant> {
+        *self.inside_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Since when it has not gone on with what it is in the middle of; `None` where it is in the middle of nothing, or a whole request of it
+    /// is being kept.
+    fn stalled_since(&self) -> Option<tokio::time::Instant> {
+        if self.keeping.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        if self.has_requests() {
+            return Some(*self.progress_at.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        self.inside_since()
     }
 }
 
@@ -106,7 +226,9 @@ struct InFlight<'a>(&'a Connection);
 
 impl<'a> InFlight<'a> {
     fn of(connection: &'a Connection) -> Self {
-        connection.in_flight.fetch_add(1, Ordering::Relaxed);
+        if connection.in_flight.fetch_add(1, Ordering::Relaxed) == 0 {
+            connection.note_progress();
+        }
         InFlight(connection)
     }
 }
@@ -115,6 +237,22 @@ impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.0.answered_at.store(self.0.shared.happened(), Ordering::Relaxed);
+    }
+}
+
+/// Counts an event stream as open for as long as it lives.
+pub(super) struct OpenStream<'a>(&'a Connection);
+
+impl<'a> OpenStream<'a> {
+    pub(super) fn of(connection: &'a Connection) -> Self {
+        connection.event_streams.fetch_add(1, Ordering::Relaxed);
+        OpenStream(connection)
+    }
+}
+
+impl Drop for OpenStream<'_> {
+    fn drop(&mut self) {
+        self.0.event_streams.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -131,6 +269,7 @@ impl<'a> Keeping<'a> {
 impl Drop for Keeping<'_> {
     fn drop(&mut self) {
         self.0.keeping.fetch_sub(1, Ordering::Relaxed);
+        self.0.note_progress();
         if let Some(waker) = self.0.end_waker.lock().unwrap_or_else(PoisonError::into_inner).take() {
             waker.wake();
         }
@@ -146,6 +285,25 @@ struct Shared {
     changed: Notify,
     /// Wakes an acceptor that waits for a connection to become idle or to end.
     room: Notify,
+    /// Connections of which it is being found out whether they may send.
+    looking: AtomicUsize,
+}
+
+/// Counts a connection as being looked into for as long as it lives.
+struct Looking(Arc<Shared>);
+
+impl Looking {
+    fn of(shared: &Arc<Shared>) -> Self {
+        shared.looking.fetch_add(1, Ordering::Relaxed);
+        Looking(Arc::clone(shared))
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.0.looking.fetch_sub(1, Ordering::Relaxed);
+        self.0.happened();
+    }
 }
 
 impl Shared {
@@ -177,10 +335,26 @@ pub(super) struct Listeners {
 
 struct Acceptor {
     listeners: Listeners,
+    hall: Arc<Hall>,
+}
+
+/// Where connections are served.
+struct Hall {
     door: Arc<Door>,
     http: auto::Builder<TokioExecutor>,
     shared: Arc<Shared>,
-    open: Arc<Open>,
+    open: Open,
+    next: AtomicU64,
+    strangers: Arc<Semaphore>,
+}
+
+/// A connection that was accepted.
+struct Accepted {
+    stream: TcpStream,
+    peer: SocketAddr,
+    ours: SocketAddr,
+    speech: Speech,
+    since: Instant,
 }
 
 /// Serves the ports until `finished` gives the deadline, then drains them. Gives the deadline back.
@@ -189,7 +363,9 @@ pub(super) async fn serve(listeners: Listeners, door: Arc<Door>, finished: onesh
     // A client that has said all it wants to say may still wait for the answer.
     http.http1().max_buf_size(HEAD_BYTES_MAX).half_close(true);
     http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
-    let acceptor = Acceptor { listeners, door, http, shared: Arc::default(), open: Arc::default() };
+    let strangers = Arc::new(Semaphore::new(STRANGERS_MAX));
+    let hall = Hall { door, http, shared: Arc::default(), open: Open::default(), next: AtomicU64::new(0), strangers };
+    let acceptor = Acceptor { listeners, hall: Arc::new(hall) };
     let deadline = {
         let mut accepting = pin!(acceptor.accept_all());
         // A receiver that was dropped instead of finished closes at once.
@@ -207,14 +383,158 @@ pub(super) async fn serve(listeners: Listeners, door: Arc<Door>, finished: onesh
     deadline
 }
 
+impl Hall {
+    fn is_full(&self) -> bool {
+        self.open.lock().len() + self.shared.looking.load(Ordering::Relaxed) >= CONNECTIONS_MAX
+    }
+
+    /// Serves a connection whose client may send, and sees to it that of others it is found out.
+    fn receive(self: &Arc<Self>, accepted: Accepted) {
+        self.shared.happened();
+        match self.door.judge.at_once(accepted.peer, accepted.ours) {
+            Known::Sender(sender) => self.serve(accepted, sender),
+            Known::Foreign(owner) => self.look_into(accepted, owner),
+            Known::Slow => {
+                let (hall, looking) = (Arc::clone(self), Looking::of(&self.shared));
+                tokio::spawn(async move {
+                    let door = Arc::clone(&hall.door);
+                    let Accepted { peer, ours, since, .. } = accepted;
+                    let known = tokio::task::spawn_blocking(move || door.judge.by_table(peer, ours, since)).await;
+                    match known {
+                        Ok(Ok(Known::Sender(sender))) => hall.serve(accepted, sender),
+                        Ok(Ok(Known::Foreign(owner))) => hall.look_into(accepted, owner),
+                        Ok(Ok(Known::Slow) | Err(_)) | Err(_) => {
+                            hall.door.book.add_once(LossKind::Environment, NOT_SAID);
+                            hall.serve(accepted, Sender { inode: None, is_gone: false });
+                        }
+                    }
+                    drop(looking);
+                });
+            }
+        }
+    }
+
+    /// Finds out whether a connection of another user is of the run. So many at a time: other users must not take the places of the run.
+    fn look_into(self: &Arc<Self>, accepted: Accepted, owner: SocketOwner) {
+        let refused = format!("connections of another user (uid {}) that is not of the run", owner.uid);
+        let Ok(place) = Arc::clone(&self.strangers).try_acquire_owned() else {
+            self.door.refused(&refused);
+            return;
+        };
+        let (hall, looking) = (Arc::clone(self), Looking::of(&self.shared));
+        tokio::spawn(async move {
+            let door = Arc::clone(&hall.door);
+            let of_the_run = tokio::task::spawn_blocking(move || door.judge.is_of_the_run(owner)).await.unwrap_or(false);
+            if of_the_run {
+                hall.serve(accepted, Sender { inode: Some(owner.inode), is_gone: false });
+                drop((looking, place));
+                return;
+            }
+            drop(looking);
+            hall.door.refused(&refused);
+            if accepted.speech == Speech::Http {
+                let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(callers::turned_away(&request))));
+                // Whether it reads the answer is its own affair.
+                let _ = timeout(STRANGER_TIME_MAX, hall.http.serve_connection(TokioIo::new(accepted.stream), service)).await;
+            }
+            drop(place);
+        });
+    }
+
+    fn serve(self: &Arc<Self>, accepted: Accepted, sender: Sender) {
+        let Accepted { stream, peer, ours, speech, .. } = accepted;
+        let appdash = || self.open.lock().values().filter(|connection| connection.speech == Speech::AppDash).count();
+        if speech == Speech::AppDash && appdash() >= APPDASH_CONNECTIONS_MAX && !self.cut_stalled(Some(Speech::AppDash)) {
+            self.door.refused(&format!("more than {APPDASH_CONNECTIONS_MAX} appdash connections at the same time"));
+            return;
+        }
+        // Answers are small and waited for. Where the option cannot be set they are only later.
+        let _ = stream.set_nodelay(true);
+        let now = tokio::time::Instant::now();
+        let connection = Arc::new(Connection {
+            speech,
+            peer,
+            ours,
+            since: now,
+            sender,
+            peer_process: Mutex::default(),
+            claims: Mutex::default(),
+            requests: AtomicU64::new(0),
+            in_flight: AtomicUsize::new(0),
+            keeping: AtomicUsize::new(0),
+            event_streams: AtomicUsize::new(0),
+            end_waker: Mutex::new(None),
+            read_to_end: AtomicBool::new(false),
+            answered_at: AtomicU64::new(0),
+            inside_since: Mutex::default(),
+            progress_at: Mutex::new(now),
+            too_slow: AtomicBool::new(false),
+            hang_up: Notify::new(),
+            cut: Notify::new(),
+            shared: Arc::clone(&self.shared),
+        });
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.open.lock().insert(number, Arc::clone(&connection));
+        let hall = Arc::clone(self);
+        tokio::spawn(async move {
+            match speech {
+                Speech::Http => serve_http(&hall.http, stream, &hall.door, &connection).await,
+                Speech::AppDash => appdash::serve(stream, &hall.door, &connection).await,
+            }
+            if connection.too_slow.load(Ordering::Relaxed) {
+                let what = if speech == Speech::Http { "requests whose head" } else { "appdash packets that" };
+                hall.door.refused(&format!("{what} did not come to an end in {} s; the connection was cut", HEAD_TIME_MAX.as_secs()));
+            }
+            hall.open.lock().remove(&number);
+            hall.shared.happened();
+        });
+    }
+
+    /// Makes room: by closing who was answered and is idle, the longest idle first, or by cutting who stalls. A connection that was not used
+    /// yet is about to be: it is closed only when it was long enough about to.
+    fn make_room(&self) {
+        let answered_at = |connection: &Arc<Connection>| connection.answered_at.load(Ordering::Relaxed);
+        let is_spare = |connection: &&Arc<Connection>| {
+            let was_used = answered_at(connection) > 0 || connection.since.elapsed() > UNUSED_MAX;
+            connection.speech == Speech::Http && was_used && connection.is_over() && connection.inside_since().is_none()
+        };
+        let spare = self.open.lock().values().filter(is_spare).min_by_key(|connection| answered_at(connection)).cloned();
+        match spare {
+            Some(connection) => connection.hang_up.notify_one(),
+            None => {
+                self.cut_stalled(None);
+            }
+        }
+    }
+
+    /// Cuts the connection that stalls for longest inside something that it does not finish, and says whether there was one. What it began
+    /// is lost, and counted.
+    fn cut_stalled(&self, speech: Option<Speech>) -> bool {
+        let mut open = self.open.lock();
+        let stalls = |(number, connection): (&u64, &Arc<Connection>)| {
+            let since = connection.stalled_since().filter(|since| since.elapsed() > STALL_IN_NEED_MAX)?;
+            speech.is_none_or(|speech| connection.speech == speech).then_some((since, *number))
+        };
+        let Some((_, number)) = open.iter().filter_map(stalls).min() else { return false };
+        if let Some(connection) = open.remove(&number) {
+            connection.cut.notify_one();
+        }
+        let stall = STALL_IN_NEED_MAX.as_secs_f32();
+        self.door.refused(&format!("requests that stalled for {stall} s while others needed their connections; they were cut"));
+        true
+    }
+}
+
+/// Said where nobody can tell other users' connections from our own.
+const NOT_SAID: &str = "the kernel does not say whose connections are: any user of this machine could have sent spans";
+
 impl Acceptor {
     async fn accept_all(&self) -> Infallible {
-        let mut number = 0;
         loop {
-            while self.open.lock().len() >= CONNECTIONS_MAX {
-                self.close_longest_idle();
+            while self.hall.is_full() {
+                self.hall.make_room();
                 // Something may also become old enough to be closed.
-                let _ = timeout_at(tokio::time::Instant::now() + ROOM_PAUSE, self.shared.room.notified()).await;
+                let _ = timeout_at(tokio::time::Instant::now() + ROOM_PAUSE, self.hall.shared.room.notified()).await;
             }
             let (accepted, speech) = tokio::select! {
                 accepted = self.listeners.http.accept() => (accepted, Speech::Http),
@@ -222,63 +542,15 @@ impl Acceptor {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    number += 1;
-                    self.serve_one(number, stream, peer, speech);
+                    let Ok(ours) = stream.local_addr() else { continue };
+                    self.hall.receive(Accepted { stream, peer, ours, speech, since: Instant::now() });
                 }
                 // The connection is gone already, or there is no descriptor left for it. It waits in the backlog.
                 Err(_) => {
-                    self.close_longest_idle();
+                    self.hall.make_room();
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
-        }
-    }
-
-    fn serve_one(&self, number: u64, stream: TcpStream, peer: SocketAddr, speech: Speech) {
-        self.shared.happened();
-        let Ok(ours) = stream.local_addr() else { return };
-        let appdash = || self.open.lock().values().filter(|connection| connection.speech == Speech::AppDash).count();
-        if speech == Speech::AppDash && appdash() >= APPDASH_CONNECTIONS_MAX {
-            self.door.refused(&format!("more than {APPDASH_CONNECTIONS_MAX} appdash connections at the same time"));
-            return;
-        }
-        // Answers are small and waited for. Where the option cannot be set they are only later.
-        let _ = stream.set_nodelay(true);
-        let connection = Arc::new(Connection {
-            speech,
-            peer,
-            ours,
-            since: Instant::now(),
-            peer_pid: OnceLock::new(),
-            in_flight: AtomicUsize::new(0),
-            keeping: AtomicUsize::new(0),
-            end_waker: Mutex::new(None),
-            read_to_end: AtomicBool::new(false),
-            answered_at: AtomicU64::new(0),
-            hang_up: Notify::new(),
-            shared: Arc::clone(&self.shared),
-        });
-        self.open.lock().insert(number, Arc::clone(&connection));
-        let (door, open) = (Arc::clone(&self.door), Arc::clone(&self.open));
-        let http = self.http.clone();
-        tokio::spawn(async move {
-            match speech {
-                Speech::Http => serve_http(&http, stream, &door, &connection).await,
-                Speech::AppDash => appdash::serve(stream, &door, &connection).await,
-            }
-            open.lock().remove(&number);
-            connection.shared.happened();
-        });
-    }
-
-    /// Makes room. A connection that was not used yet is about to be: it is closed only when it was long enough about to.
-    fn close_longest_idle(&self) {
-        let open = self.open.lock();
-        let answered_at = |connection: &Arc<Connection>| connection.answered_at.load(Ordering::Relaxed);
-        let idle = open.values().filter(|connection| connection.speech == Speech::Http && connection.is_idle());
-        let spare = idle.filter(|connection| answered_at(connection) > 0 || connection.since.elapsed() > UNUSED_MAX);
-        if let Some(connection) = spare.min_by_key(|connection| answered_at(connection)) {
-            connection.hang_up.notify_one();
         }
     }
 
@@ -292,12 +564,12 @@ impl Acceptor {
         let deadline = tokio::time::Instant::from_std(deadline);
         let mut delivered = false;
         loop {
-            let before = self.shared.events.load(Ordering::Relaxed);
+            let before = self.hall.shared.events.load(Ordering::Relaxed);
             for _ in 0..QUIET_TURNS {
                 yield_now().await;
             }
             let busy = self.busy();
-            if busy == 0 && self.shared.events.load(Ordering::Relaxed) == before {
+            if busy == 0 && self.hall.shared.events.load(Ordering::Relaxed) == before {
                 if delivered || before == 0 {
                     return;
                 }
@@ -311,18 +583,18 @@ impl Acceptor {
             delivered = false;
             // A request that is here whole is ours to finish; one that is not is waited for as long as it goes on.
             let stalls_at = if self.keeping() { deadline } else { deadline.min(tokio::time::Instant::now() + DRAIN_STALL_MAX) };
-            let waited = if busy == 0 { Ok(()) } else { timeout_at(stalls_at, self.shared.changed.notified()).await };
+            let waited = if busy == 0 { Ok(()) } else { timeout_at(stalls_at, self.hall.shared.changed.notified()).await };
             // The pauses and yields make this a loop that the deadline must end.
             if waited.is_err() || tokio::time::Instant::now() >= deadline {
                 let detail = "requests that were still being sent when the drain deadline had passed";
-                self.door.book.add(LossKind::DrainTimedOut, self.busy() as u64, detail);
+                self.hall.door.book.add(LossKind::DrainTimedOut, self.busy() as u64, detail);
                 return;
             }
         }
     }
 
     fn keeping(&self) -> bool {
-        self.open.lock().values().any(|connection| connection.keeping.load(Ordering::Relaxed) > 0)
+        self.hall.open.lock().values().any(|connection| connection.keeping.load(Ordering::Relaxed) > 0)
     }
 
     async fn is_on_its_way(&self) -> bool {
@@ -331,22 +603,23 @@ impl Acceptor {
     }
 
     fn busy(&self) -> usize {
-        self.open.lock().values().filter(|connection| !connection.is_idle()).count()
+        let looking = self.hall.shared.looking.load(Ordering::Relaxed);
+        looking + self.hall.open.lock().values().filter(|connection| !connection.is_idle()).count()
     }
 
     /// Closes the ports and every connection, politely but briefly.
     async fn say_goodbye(self) {
         drop(self.listeners);
-        let survivors: Vec<_> = self.open.lock().values().cloned().collect();
+        let survivors: Vec<_> = self.hall.open.lock().values().cloned().collect();
         let idle = survivors.iter().filter(|connection| connection.is_idle()).count() as u64;
         let detail = "connections of processes that outlived the command: what they send later is not here";
-        self.door.book.add(LossKind::DrainTimedOut, idle, detail);
+        self.hall.door.book.add(LossKind::DrainTimedOut, idle, detail);
         for connection in &survivors {
             connection.hang_up.notify_one();
         }
         let deadline = tokio::time::Instant::now() + GOODBYE_MAX;
-        while !self.open.lock().is_empty() {
-            if timeout_at(deadline, self.shared.changed.notified()).await.is_err() {
+        while !self.hall.open.lock().is_empty() {
+            if timeout_at(deadline, self.hall.shared.changed.notified()).await.is_err() {
                 return;
             }
         }
@@ -359,16 +632,32 @@ async fn serve_http(http: &auto::Builder<TokioExecutor>, stream: TcpStream, door
     let mut served = pin!(http.serve_connection(io, service));
     // How a connection ends says nothing that its requests did not say.
     tokio::select! {
-        _ = served.as_mut() => {}
-        () = connection.hang_up.notified() => {
-            served.as_mut().graceful_shutdown();
-            let _ = served.await;
+        _ = served.as_mut() => return,
+        () = connection.cut.notified() => return,
+        () = connection.hang_up.notified() => {}
+    }
+    served.as_mut().graceful_shutdown();
+    loop {
+        tokio::select! {
+            _ = served.as_mut() => return,
+            () = connection.cut.notified() => return,
+            () = tokio::time::sleep(GOODBYE_MAX) => {}
+        }
+        // It was asked politely, and nothing of it is under way.
+        if connection.is_over() {
+            return;
         }
     }
 }
 
 /// Sends a request to the door that it is for: by content type, then by path.
 async fn answer(door: Arc<Door>, connection: Arc<Connection>, request: Request<Incoming>) -> Result<Response<AnswerBody>, Infallible> {
+    connection.requests.fetch_add(1, Ordering::Relaxed);
+    connection.note_inside(None);
+    if let Some(reason) = callers::objection(&request) {
+        door.refused(&reason);
+        return Ok(callers::refuse(&request, &reason));
+    }
     let grpc = otlp_grpc::is_grpc(&request);
     if grpc && pulumi_events::is_for(&request) {
         // Open for as long as the engine works, so it is not in flight: it waits for its peer, as an idle connection does.

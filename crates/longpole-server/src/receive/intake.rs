@@ -2,6 +2,7 @@
 //! becomes OTLP here, so that the log has one format. One thread, in order.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender};
@@ -12,17 +13,20 @@ use bytes::Bytes;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use longpole_analysis::callees::{self, Called};
 use longpole_model::sink::{EventRef, ValueRef};
-use longpole_model::{Loss, LossKind, Resource, ResourceEvent, Scope, Span, SpanBatch, SpanId, SpanRef, SpanSink, Timestamp, TraceId};
+use longpole_model::{
+    AttributeValue, Loss, LossKind, Resource, ResourceEvent, Scope, Span, SpanBatch, SpanId, SpanRef, SpanSink, Timestamp, TraceId,
+};
 use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::redact::Redactor;
 use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, pulumi_payload, zipkin};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::connections::Connection;
+use super::connections::{Claim, Connection};
+use super::senders::says_run;
 use super::{Compression, Encoding, Keep, KeepError, Signal};
 use crate::forward::twins::{self, Twins};
 use crate::forward::{CameBy, Forwarder, Parcel};
-use crate::limits::{CALLED_PER_REQUEST_MAX, CONVERTED_SPANS_MAX, INFLATED_BYTES_MAX};
+use crate::limits::{CALLED_PER_REQUEST_MAX, CLAIMS_MAX, CONVERTED_SPANS_MAX, INFLATED_BYTES_MAX};
 use crate::listeners::ListenerFinder;
 use crate::loss_book::LossBook;
 use crate::peer::PeerFinder;
@@ -40,6 +44,13 @@ pub(super) enum Content {
     PulumiEvent { received: Timestamp },
     /// Nothing yet: a connection of which more will come.
     Hello,
+}
+
+impl Content {
+    /// Whether it says of what resource its spans are.
+    fn has_resources(&self) -> bool {
+        matches!(self, Content::Otlp { signal: Signal::Traces, .. } | Content::Hello)
+    }
 }
 
 /// One request on its way.
@@ -82,12 +93,18 @@ pub(super) enum Verdict {
     TooLarge(String),
     /// It is good and could not be kept: the client should try again.
     NotKept(String),
+    /// Its client is gone, and nothing in it says that it is of the run.
+    Unproven(String),
 }
 
 impl Verdict {
     /// All of it is kept.
     fn whole() -> Self {
         Verdict::Kept { rejected: 0, message: String::new() }
+    }
+
+    fn unproven() -> Self {
+        Verdict::Unproven("requests of processes that closed their connection before it was known who they are".to_owned())
     }
 
     fn not_kept(error: &KeepError) -> Self {
@@ -141,14 +158,14 @@ impl Intake {
 pub(super) fn keep_all(
     queue: Receiver<Handed>,
     keep: Box<dyn Keep>,
-    (limits, keep_credentials): (Limits, bool),
+    (limits, keep_credentials, run_id): (Limits, bool, Option<String>),
     book: &LossBook,
     forwarder: &Forwarder,
 ) {
     let redactor = (!keep_credentials).then(Redactor::default);
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
     let (finder, listeners) = (PeerFinder::default(), ListenerFinder::default());
-    let mut keeper = Keeper { keep, finder, listeners, redactor, limits, book, forwarder, twins };
+    let mut keeper = Keeper { keep, finder, listeners, redactor, limits, run_id, book, forwarder, twins };
     for (job, reply) in queue {
         // The client may have hung up meanwhile, or never wanted to know; what was kept stays kept.
         let _ = reply.send(keeper.serve(&job));
@@ -164,6 +181,8 @@ struct Keeper<'a> {
     /// `None` where credentials are kept.
     redactor: Option<Redactor>,
     limits: Limits,
+    /// Says of the spans of who is gone that they are of the run; `None` where everybody may send.
+    run_id: Option<String>,
     book: &'a LossBook,
     forwarder: &'a Forwarder,
     /// Where somebody gets copies.
@@ -172,7 +191,10 @@ struct Keeper<'a> {
 
 impl Keeper<'_> {
     fn serve(&mut self, job: &Job) -> Verdict {
+        let is_unproven = self.run_id.is_some() && job.connection.sender_is_gone();
         match &job.content {
+            // Only spans of OpenTelemetry can say by themselves whose they are.
+            content if is_unproven && !content.has_resources() => self.refuse_unproven(job),
             Content::Otlp { signal: Signal::Traces, encoding, came_by } => self.keep_traces(job, *encoding, *came_by),
             Content::Otlp { signal, encoding, came_by } => {
                 self.take_other(job, *signal, *encoding, *came_by);
@@ -188,19 +210,43 @@ impl Keeper<'_> {
         }
     }
 
+    /// Refuses what nobody vouches for. Where no answer is waited for it is counted here.
+    fn refuse_unproven(&self, job: &Job) -> Verdict {
+        let verdict = Verdict::unproven();
+        let count = match &job.content {
+            Content::Converted { spans } => *spans,
+            Content::PulumiEvent { .. } => 1,
+            Content::Otlp { .. } | Content::Zipkin { .. } | Content::Hello => 0,
+        };
+        if let Verdict::Unproven(reason) = &verdict {
+            self.book.add(LossKind::RequestsRefused, count, reason);
+        }
+        verdict
+    }
+
     fn keep_traces(&mut self, job: &Job, encoding: Encoding, came_by: CameBy) -> Verdict {
         let bytes = match inflated(job) {
             Ok(bytes) => bytes,
             Err(verdict) => return verdict,
         };
-        let mut check = Check { resource_without_pid: true, redactor: self.redactor.as_mut(), ..Check::default() };
+        let run_id = self.run_id.as_deref().filter(|_| job.connection.sender_is_gone());
+        let redactor = self.redactor.as_mut();
+        let mut check = Check { resource_without_pid: true, is_of_another: run_id.is_some(), run_id, redactor, ..Check::default() };
         if let Err(error) = decode(&bytes, encoding, &self.limits, &mut check) {
             return Verdict::Undecodable(error.to_string());
         }
-        let Check { spans, losses, pid_missing, payloads, credentials, twins, called, .. } = check;
+        let Check { spans, losses, pid_missing, payloads, credentials, twins, called, unproven, claims, .. } = check;
+        if unproven {
+            return Verdict::unproven();
+        }
         // Looking up the peer reads through /proc, so it is done only where a span would have no process without it.
         let peer_pid = if pid_missing { job.connection.peer_pid(&mut self.finder) } else { None };
-        let clean = (payloads || credentials).then(|| self.clean(&bytes, encoding, payloads));
+        let claims: HashMap<u32, Claim> = claims
+            .into_iter()
+            .map(|pid| (pid, job.connection.claim(pid, &mut self.finder)))
+            .filter(|(_, claim)| *claim != Claim::Right)
+            .collect();
+        let clean = (payloads || credentials || !claims.is_empty()).then(|| self.clean(&bytes, encoding, payloads, &claims));
         let kept = match &clean {
             Some(Clean { kept, .. }) => self.keep.traces(kept, Encoding::Protobuf, peer_pid),
             None => self.keep.traces(&bytes, encoding, peer_pid),
@@ -251,7 +297,7 @@ impl Keeper<'_> {
     }
 
     /// The request again, in protobuf, without what is not to be stored. Credentials are counted.
-    fn clean(&mut self, bytes: &[u8], encoding: Encoding, payloads: bool) -> Clean {
+    fn clean(&mut self, bytes: &[u8], encoding: Encoding, payloads: bool, claims: &HashMap<u32, Claim>) -> Clean {
         let mut batch = SpanBatch::default();
         // It was decoded a moment ago; were that to fail now, nothing would be kept rather than a secret.
         let _ = decode(bytes, encoding, &self.limits, &mut batch);
@@ -260,6 +306,7 @@ impl Keeper<'_> {
             otlp::encode_trace(&batch.spans).into()
         });
         take_credentials(&mut batch, self.redactor.as_mut(), self.book);
+        translate(&mut batch.spans, claims);
         Clean { kept: otlp::encode_trace(&batch.spans), forwarded }
     }
 
@@ -498,6 +545,28 @@ pub(super) fn take_credentials(batch: &mut SpanBatch, redactor: Option<&mut Reda
 /// Which values are taken out.
 const CREDENTIALS: &str = "named or looking like credentials; run --redact off keeps them";
 
+/// Gives processes the numbers that they have here. What they call themselves stays, as OpenTelemetry names it: `process.vpid`.
+fn translate(spans: &mut [Span], claims: &HashMap<u32, Claim>) {
+    let mut translated: HashMap<*const Resource, Arc<Resource>> = HashMap::new();
+    // The old ones live as long as their addresses are asked for.
+    let mut old = Vec::new();
+    for span in spans {
+        let Some(claim) = span.resource.process_pid().and_then(|pid| claims.get(&pid)) else { continue };
+        let new = translated.entry(Arc::as_ptr(&span.resource)).or_insert_with(|| {
+            old.push(Arc::clone(&span.resource));
+            let mut resource = Resource::clone(&span.resource);
+            for attribute in resource.attributes.0.iter_mut().filter(|attribute| attribute.key == "process.pid") {
+                attribute.key = "process.vpid".into();
+            }
+            if let Claim::Means(pid) = claim {
+                resource.attributes.push("process.pid", AttributeValue::Int(i64::from(*pid)));
+            }
+            Arc::new(resource)
+        });
+        span.resource = Arc::clone(new);
+    }
+}
+
 /// A request without what is not to be stored.
 struct Clean {
     kept: Vec<u8>,
@@ -521,8 +590,16 @@ struct Check<'a> {
     resource_without_pid: bool,
     /// Such spans came.
     pid_missing: bool,
+    /// The run that resources must name, where nothing else speaks for them.
+    run_id: Option<&'a str>,
+    /// The resource of the spans that follow does not.
+    is_of_another: bool,
+    /// Such spans came.
+    unproven: bool,
     /// Addresses that spans call.
     called: Vec<SocketAddr>,
+    /// Processes that resources say they are.
+    claims: Vec<u32>,
 }
 
 fn note_called(called: &mut Vec<SocketAddr>, address: SocketAddr) {
@@ -557,7 +634,10 @@ impl Check<'_> {
 
 impl SpanSink for Check<'_> {
     fn resource(&mut self, resource: Resource) {
-        self.resource_without_pid = resource.process_pid().is_none();
+        let pid = resource.process_pid();
+        self.resource_without_pid = pid.is_none();
+        self.claims.extend(pid.filter(|pid| self.claims.len() < CLAIMS_MAX && !self.claims.contains(pid)));
+        self.is_of_another = self.run_id.is_some_and(|id| !says_run(&resource, id));
         self.twins |= twins::concern(&resource);
         self.look(|redactor| redactor.concerns(&resource.attributes));
     }
@@ -571,6 +651,7 @@ impl SpanSink for Check<'_> {
         self.look(|redactor| redactor.concerns_span(&span));
         self.spans += 1;
         self.pid_missing |= self.resource_without_pid;
+        self.unproven |= self.is_of_another;
         if let Some(address) = called_by(&span) {
             note_called(&mut self.called, address);
         }

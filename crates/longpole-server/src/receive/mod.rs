@@ -27,24 +27,32 @@ use longpole_wire::{Limits, otlp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::forward::{ForwardTarget, Forwarder, Parcel};
-use crate::limits::{BODIES_IN_MEMORY_BYTES_MAX, EVENT_STREAMS_MAX, GOODBYE_MAX};
+use crate::limits::{EVENT_STREAMS_MAX, GOODBYE_MAX};
 use crate::loss_book::LossBook;
+pub use crate::peer::{AskOwner, SocketOwner};
 
 mod appdash;
 mod body;
+mod callers;
 mod connections;
+mod heads;
 mod intake;
 mod otlp_grpc;
 mod otlp_http;
 mod pulumi_events;
+mod senders;
 #[cfg(test)]
 mod tests;
 mod watched_io;
 mod zipkin;
 
+use body::Bodies;
 use connections::{Connection, Keeping, Listeners};
 pub(crate) use intake::inflate;
 use intake::{Content, Intake, Job, Verdict};
+use senders::Judge;
+pub use senders::Senders;
+
 pub(crate) use otlp_grpc::{
     GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, PREFIX_BYTES as GRPC_PREFIX_BYTES, frame as grpc_frame, path_of as grpc_path_of,
 };
@@ -113,6 +121,10 @@ pub struct ReceiverOptions {
     pub limits: Limits,
     /// Keep credentials as they came. What goes to targets as it was received is never changed.
     pub keep_credentials: bool,
+    /// From whom spans are taken.
+    pub senders: Senders,
+    /// Asks the kernel whose a connection is; without it the tables of `/proc` are read, which takes milliseconds.
+    pub ask_owner: Option<AskOwner>,
 }
 
 /// The receiver of a run.
@@ -138,12 +150,14 @@ impl Receiver {
             let _inside = runtime.enter();
             Arc::new(Forwarder::start(options.forward, &book))
         };
+        let judge = Judge::new(options.senders, options.ask_owner);
+        let run_id = judge.run_id().map(str::to_owned);
         let (jobs, queue) = mpsc::channel();
         let (kept_all, keeper_ended) = mpsc::channel();
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
             let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {
-                intake::keep_all(queue, keep, (options.limits, options.keep_credentials), &book, &forwarder);
+                intake::keep_all(queue, keep, (options.limits, options.keep_credentials, run_id), &book, &forwarder);
                 // Nobody listens if the receiver did not want to wait.
                 let _ = kept_all.send(());
             }
@@ -152,7 +166,8 @@ impl Receiver {
         let (finish, finished) = oneshot::channel();
         let door = Door {
             intake: Intake::new(jobs),
-            bodies: Arc::new(Semaphore::new(BODIES_IN_MEMORY_BYTES_MAX / body::PERMIT_BYTES)),
+            bodies: Bodies::new(),
+            judge,
             event_streams: Semaphore::new(EVENT_STREAMS_MAX),
             limits: options.limits,
             keep_credentials: options.keep_credentials,
@@ -231,8 +246,8 @@ impl ReceiverHandle {
 #[derive(Debug)]
 pub(crate) struct Door {
     intake: Intake,
-    /// Permits of [`body::PERMIT_BYTES`] each.
-    bodies: Arc<Semaphore>,
+    bodies: Bodies,
+    judge: Judge,
     /// Places for event streams.
     event_streams: Semaphore,
     limits: Limits,
@@ -279,7 +294,7 @@ impl Door {
         let verdict = self.intake.take(Job { content, compression, body, connection: Arc::clone(connection), _memory: None }).await;
         match &verdict {
             Verdict::Kept { .. } => {}
-            Verdict::Undecodable(reason) | Verdict::TooLarge(reason) => self.refused(reason),
+            Verdict::Undecodable(reason) | Verdict::TooLarge(reason) | Verdict::Unproven(reason) => self.refused(reason),
             Verdict::NotKept(reason) => self.refused(&format!("{reason}; the client was told to try again")),
         }
         verdict
@@ -287,8 +302,7 @@ impl Door {
 
     /// Room for so many bytes in the memory that all bodies share, where there is some.
     fn memory_of(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let permits = u32::try_from(bytes.div_ceil(body::PERMIT_BYTES)).ok()?;
-        Arc::clone(&self.bodies).try_acquire_many_owned(permits).ok()
+        self.bodies.room_now(bytes)
     }
 
     fn refused(&self, reason: &str) {

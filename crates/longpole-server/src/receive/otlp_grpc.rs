@@ -13,6 +13,8 @@
 //! | `RESOURCE_EXHAUSTED` | too large, as sent or after decompression | no, as there is no `RetryInfo` |
 //! | `UNIMPLEMENTED` | unknown service, method or compression | no |
 //! | `INTERNAL` | not one whole gRPC message | no |
+//! | `PERMISSION_DENIED` | of somebody who may not send: another user, a web page ([`callers`](super::callers), [`senders`](super::senders)) | no |
+//! | `DEADLINE_EXCEEDED` | the message came to a halt, or nearly | yes |
 //! | `UNAVAILABLE` | could not be kept | yes |
 
 use std::convert::Infallible;
@@ -69,7 +71,7 @@ pub(super) fn is_grpc(request: &Request<Incoming>) -> bool {
 /// What is wrong with a request.
 pub(super) struct Refusal {
     code: i32,
-    message: String,
+    pub(super) message: String,
 }
 
 impl Refusal {
@@ -130,11 +132,12 @@ fn bare(status: StatusCode, headers: HeaderMap) -> Response<AnswerBody> {
 
 async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
     let (signal, compression) = inspect(&request).inspect_err(|refusal| door.refused(&refusal.message))?;
-    let charged = body::read(request.into_body(), &door.bodies).await.map_err(|error| {
+    let charged = body::read(request.into_body(), &door.bodies, connection).await.map_err(|error| {
         door.refused(&error.message());
         let code = match error {
             BodyError::TooLarge => code::RESOURCE_EXHAUSTED,
-            BodyError::Busy => code::UNAVAILABLE,
+            BodyError::Busy | BodyError::Cut => code::UNAVAILABLE,
+            BodyError::TooSlow => code::DEADLINE_EXCEEDED,
             BodyError::Broken(_) => code::INTERNAL,
         };
         Refusal::new(code, error.message())
@@ -158,6 +161,7 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
         Verdict::Undecodable(reason) => Err(Refusal::new(code::INVALID_ARGUMENT, reason)),
         Verdict::TooLarge(reason) => Err(Refusal::new(code::RESOURCE_EXHAUSTED, reason)),
         Verdict::NotKept(reason) => Err(Refusal::new(code::UNAVAILABLE, reason)),
+        Verdict::Unproven(reason) => Err(Refusal::new(code::PERMISSION_DENIED, reason)),
     }
 }
 
@@ -168,14 +172,20 @@ fn inspect(request: &Request<Incoming>) -> Result<(Signal, Compression), Refusal
     else {
         return Err(Refusal::new(code::UNIMPLEMENTED, format!("unknown method {path}: this is an OpenTelemetry receiver")));
     };
-    let content_type = request.headers().get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let content_type = content_type.unwrap_or_default();
-    let message_type = content_type["application/grpc".len()..].split(';').next().unwrap_or_default().trim();
-    if !matches!(message_type, "" | "+proto") {
-        let message = format!("content type {content_type}: expected application/grpc or application/grpc+proto");
-        return Err(Refusal::new(code::UNIMPLEMENTED, message));
-    }
+    check_message_type(request.headers())?;
     Ok((signal, compression_of(request.headers())?))
+}
+
+/// Messages are protobuf.
+pub(super) fn check_message_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let content_type = headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes())).unwrap_or_default();
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        "application/grpc" | "application/grpc+proto" => Ok(()),
+        _ => {
+            let message = format!("content type {content_type}: expected application/grpc or application/grpc+proto");
+            Err(Refusal::new(code::UNIMPLEMENTED, message))
+        }
+    }
 }
 
 /// How messages are compressed, where they are.

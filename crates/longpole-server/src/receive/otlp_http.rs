@@ -4,7 +4,9 @@
 //! |---|---|---|
 //! | 200 | kept; `partial_success` where spans were rejected | no |
 //! | 400 | undecodable, with the reason | no |
+//! | 403 | of somebody who may not send: another user, a web page ([`callers`](super::callers), [`senders`](super::senders)) | no |
 //! | 404 405 415 | unknown path, not POST, unknown content type or encoding | no |
+//! | 408 | the body came to a halt, or nearly | no |
 //! | 413 | too large, as sent or after decompression | no |
 //! | 503 | could not be kept; `Retry-After` | yes |
 //!
@@ -22,13 +24,15 @@ use longpole_wire::otlp::{PartialSuccess, encode_response, encode_status};
 use super::body::{self, BodyError};
 use super::connections::{AnswerBody, Connection};
 use super::intake::{Content, Verdict};
-use super::{Compression, Door, Encoding, Signal};
+use super::{Compression, Door, Encoding, Signal, zipkin};
 use crate::forward::CameBy;
 
 /// Codes of `google.rpc.Status`, which are gRPC's.
 pub(super) mod code {
     pub(in crate::receive) const INVALID_ARGUMENT: i32 = 3;
+    pub(in crate::receive) const DEADLINE_EXCEEDED: i32 = 4;
     pub(in crate::receive) const NOT_FOUND: i32 = 5;
+    pub(in crate::receive) const PERMISSION_DENIED: i32 = 7;
     pub(in crate::receive) const RESOURCE_EXHAUSTED: i32 = 8;
     pub(in crate::receive) const UNIMPLEMENTED: i32 = 12;
     pub(in crate::receive) const INTERNAL: i32 = 13;
@@ -74,6 +78,12 @@ pub(super) async fn answer(door: &Door, connection: &Arc<Connection>, request: R
     }
 }
 
+/// The answer to a request that is not looked into.
+pub(super) fn refuse(request: &Request<Incoming>, status: StatusCode, code: i32, message: &str) -> Response<AnswerBody> {
+    let encoding = encoding_of(request.headers()).unwrap_or(Encoding::Json);
+    respond(status, encoding, encode_status(code, message, encoding), None)
+}
+
 async fn take(
     door: &Door,
     connection: &Arc<Connection>,
@@ -81,11 +91,12 @@ async fn take(
     encoding: Option<Encoding>,
 ) -> Result<Vec<u8>, Refusal> {
     let (signal, encoding, compression) = inspect(&request, encoding).inspect_err(|refusal| door.refused(&refusal.message))?;
-    let charged = body::read(request.into_body(), &door.bodies).await.map_err(|error| {
+    let charged = body::read(request.into_body(), &door.bodies, connection).await.map_err(|error| {
         door.refused(&error.message());
         match error {
             BodyError::TooLarge => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, code::RESOURCE_EXHAUSTED, error.message()),
-            BodyError::Busy => Refusal::unavailable(error.message()),
+            BodyError::Busy | BodyError::Cut => Refusal::unavailable(error.message()),
+            BodyError::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT, code::DEADLINE_EXCEEDED, error.message()),
             BodyError::Broken(_) => Refusal::new(StatusCode::BAD_REQUEST, code::INVALID_ARGUMENT, error.message()),
         }
     })?;
@@ -96,6 +107,7 @@ async fn take(
         Verdict::Undecodable(reason) => Err(Refusal::new(StatusCode::BAD_REQUEST, code::INVALID_ARGUMENT, reason)),
         Verdict::TooLarge(reason) => Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, code::RESOURCE_EXHAUSTED, reason)),
         Verdict::NotKept(reason) => Err(Refusal::unavailable(reason)),
+        Verdict::Unproven(reason) => Err(Refusal::new(StatusCode::FORBIDDEN, code::PERMISSION_DENIED, reason)),
     }
 }
 
@@ -108,7 +120,11 @@ fn inspect(request: &Request<Incoming>, encoding: Option<Encoding>) -> Result<(S
         "/v1/logs" => Signal::Logs,
         "/v1development/profiles" => Signal::Profiles,
         _ => {
-            let message = format!("unknown path {path}: expected /v1/traces, /v1/metrics or /v1/logs");
+            let message = format!(
+                "unknown path {path}: expected /v1/traces, /v1/metrics or /v1/logs of OpenTelemetry, or POST to {} or {} of Zipkin",
+                zipkin::PATHS[0],
+                zipkin::PATHS[1]
+            );
             return Err(Refusal::new(StatusCode::NOT_FOUND, code::NOT_FOUND, message));
         }
     };

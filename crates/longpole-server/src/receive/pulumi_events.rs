@@ -6,6 +6,8 @@
 //!    0a a9 02 7b…   field 1: the event as JSON text
 //! ```
 //!
+//! Between two messages the stream may be idle for hours. A message that has begun must go on as a body must.
+//!
 //! The engine sends while it works, so this reads as fast as it can, and what cannot be kept is counted. The answer, which
 //! the engine waits for at its end, is given when every event of the stream stands in the log.
 
@@ -17,13 +19,15 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use longpole_model::{LossKind, Timestamp};
+use tokio::time::{Instant, sleep_until};
 
-use super::connections::{AnswerBody, Connection, Keeping};
+use super::body::BodyError;
+use super::connections::{AnswerBody, Connection, Keeping, OpenStream};
 use super::intake::{Content, Job};
 use super::otlp_grpc::{self, PREFIX_BYTES, Refusal};
 use super::otlp_http::code;
 use super::{Compression, Door};
-use crate::limits::EVENT_BYTES_MAX;
+use crate::limits::{BODY_PROGRESS_BYTES, BODY_STALL_MAX, EVENT_BYTES_MAX};
 
 const PATH: &str = "/pulumirpc.Events/StreamEvents";
 
@@ -46,19 +50,37 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
         door.refused(message);
         Refusal::new(code, message)
     };
+    otlp_grpc::check_message_type(request.headers()).inspect_err(|refusal| door.refused(&refusal.message))?;
     let compression = otlp_grpc::compression_of(request.headers())?;
     let Ok(_place) = door.event_streams.try_acquire() else {
         return Err(refuse(code::RESOURCE_EXHAUSTED, "too many pulumi event streams at the same time"));
     };
+    let _open = OpenStream::of(connection);
     let (mut body, mut messages) = (request.into_body(), Messages::default());
     let mut last = None;
-    while let Some(frame) = body.frame().await {
+    let (mut stalls_at, mut since) = (None, 0);
+    loop {
+        let stalled = async {
+            match stalls_at {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        let frame = tokio::select! {
+            biased;
+            frame = body.frame() => frame,
+            () = stalled => return Err(refuse(code::DEADLINE_EXCEEDED, &BodyError::TooSlow.message())),
+        };
+        let Some(frame) = frame else { break };
         let Ok(frame) = frame else {
             return Err(refuse(code::INTERNAL, "the pulumi event stream broke off"));
         };
         let Ok(data) = frame.into_data() else { continue };
+        since += data.len();
         messages.push(data);
+        let mut ended = false;
         while let Some(message) = messages.next() {
+            ended = true;
             let (compressed, message) = match message {
                 Message::Whole { compressed, bytes } => (compressed, bytes),
                 Message::TooLarge => {
@@ -77,6 +99,11 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
             if last.is_none() {
                 return Err(refuse(code::UNAVAILABLE, "the recorder is ending"));
             }
+        }
+        if messages.is_empty() {
+            stalls_at = None;
+        } else if ended || stalls_at.is_none() || since >= BODY_PROGRESS_BYTES {
+            (stalls_at, since) = (Some(Instant::now() + BODY_STALL_MAX), 0);
         }
     }
     if !messages.is_empty() {

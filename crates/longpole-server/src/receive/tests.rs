@@ -23,6 +23,7 @@ use prost::Message;
 use tonic::codec::CompressionEncoding;
 use tonic::transport::Channel;
 
+mod attacked;
 mod foreign;
 
 use super::*;
@@ -277,7 +278,8 @@ fn what_is_too_large_is_refused_also_when_it_only_becomes_so() {
     assert_eq!((answer.status, answer.rpc_status().0), (413, 8));
     // Without a declared length it is noticed while it is read.
     let mut stream = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
-    write!(stream, "POST /v1/traces HTTP/1.1\r\nHost: x\r\n{PROTOBUF}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", too_long.len()).unwrap();
+    write!(stream, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n{PROTOBUF}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", too_long.len())
+        .unwrap();
     stream.write_all(&too_long).unwrap();
     stream.write_all(b"\r\n0\r\n\r\n").unwrap();
     assert_eq!(read_answer(&mut stream).status, 413);
@@ -565,7 +567,7 @@ fn the_drain_waits_for_a_request_for_as_long_as_it_goes_on() {
     let (receiver, memory) = start();
     let body = spans(&["slow"]).encode_to_vec();
     let mut stream = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
-    write!(stream, "POST /v1/traces HTTP/1.1\r\nHost: x\r\n{PROTOBUF}Content-Length: {}\r\n\r\n", body.len()).unwrap();
+    write!(stream, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n{PROTOBUF}Content-Length: {}\r\n\r\n", body.len()).unwrap();
     let finished = thread::spawn(move || receiver.finish(SOON));
     // Altogether longer than the drain waits for one byte.
     let pause = DRAIN_STALL_MAX / 4;
@@ -584,7 +586,7 @@ fn the_drain_waits_for_a_request_for_as_long_as_it_goes_on() {
 fn the_drain_does_not_wait_for_a_request_that_stalls() {
     let (receiver, _) = start();
     let mut stalled = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
-    write!(stalled, "POST /v1/traces HTTP/1.1\r\nHost: x\r\n{PROTOBUF}Content-Length: 100\r\n\r\nabc").unwrap();
+    write!(stalled, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n{PROTOBUF}Content-Length: 100\r\n\r\nabc").unwrap();
     let begun = Instant::now();
     let losses = receiver.finish(SOON);
     assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
@@ -597,7 +599,7 @@ fn the_drain_reads_what_processes_sent_before_they_were_gone() {
     let body = spans(&["last words"]).encode_to_vec();
     for _ in 0..100 {
         let mut stream = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
-        write!(stream, "POST /v1/traces HTTP/1.1\r\nHost: x\r\n{PROTOBUF}Content-Length: {}\r\n\r\n", body.len()).unwrap();
+        write!(stream, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n{PROTOBUF}Content-Length: {}\r\n\r\n", body.len()).unwrap();
         stream.write_all(&body).unwrap();
         // As the kernel does for a process that ends: nobody reads the answer.
         stream.shutdown(Shutdown::Write).unwrap();
@@ -616,7 +618,7 @@ fn grpc_call(path: &str, message: &[u8]) -> Vec<u8> {
     };
     let mut headers = Vec::new();
     for (name, value) in
-        [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "x"), ("content-type", "application/grpc")]
+        [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "localhost"), ("content-type", "application/grpc")]
     {
         headers.extend([0, name.len() as u8]);
         headers.extend(name.bytes());
@@ -645,7 +647,7 @@ fn the_drain_reads_grpc_calls_of_processes_that_did_not_wait_for_any_answer() {
 fn a_client_that_dies_inside_a_request_is_counted_and_ends_its_connection() {
     let (receiver, memory) = start();
     let mut http = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
-    write!(http, "POST /v1/traces HTTP/1.1\r\nHost: x\r\n{PROTOBUF}Content-Length: 100\r\n\r\nabc").unwrap();
+    write!(http, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n{PROTOBUF}Content-Length: 100\r\n\r\nabc").unwrap();
     drop(http);
     let call = grpc_call(grpc_path_of(Signal::Traces), &spans(&["cut"]).encode_to_vec());
     TcpStream::connect(("127.0.0.1", receiver.port())).unwrap().write_all(&call[..call.len() - 1]).unwrap();
@@ -662,7 +664,7 @@ fn a_process_that_outlives_the_command_does_not_hold_up_the_end() {
     let mut idle = TcpStream::connect(("127.0.0.1", port)).unwrap();
     assert_eq!(raw(&mut idle, &format!("POST /v1/traces HTTP/1.1\r\n{PROTOBUF}"), b"").status, 200);
     let mut inside = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    write!(inside, "POST /v1/traces HTTP/1.1\r\nHost: x\r\n{PROTOBUF}Content-Length: 100\r\n\r\nabc").unwrap();
+    write!(inside, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n{PROTOBUF}Content-Length: 100\r\n\r\nabc").unwrap();
     let losses = receiver.finish(Duration::from_millis(20));
     assert_eq!(
         losses,
@@ -682,7 +684,7 @@ fn a_disk_that_hangs_does_not_hang_the_end() {
     let client = thread::spawn(move || {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let body = spans(&["a"]).encode_to_vec();
-        write!(stream, "POST /v1/traces HTTP/1.1\r\nHost: x\r\n{PROTOBUF}Content-Length: {}\r\n\r\n", body.len()).unwrap();
+        write!(stream, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n{PROTOBUF}Content-Length: {}\r\n\r\n", body.len()).unwrap();
         stream.write_all(&body).unwrap();
         // No success was said: the connection just ends.
         let mut answer = Vec::new();

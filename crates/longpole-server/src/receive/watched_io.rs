@@ -5,7 +5,11 @@
 //! requests that it has read), but a request of spans is wanted for itself. So the end is shown only when everything before
 //! it was taken: after a few turns, in which requests are handed out and bodies read, and never while one is being kept.
 //! For the same reason nobody learns that an answer could not be written: reading ends soon enough, and says the same.
+//!
+//! It also ends a connection that stays inside the head of a request, or inside a frame, for longer than [`HEAD_TIME_MAX`]: of a request
+//! whose head is not whole nobody else knows. Bodies have limits of their own.
 
+use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,8 +17,11 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connections::Connection;
+use super::heads::Heads;
+use crate::limits::HEAD_TIME_MAX;
 
 /// Turns of the connection's task between the end of the stream and its being shown: one in which requests are handed out,
 /// one in which their bodies are read, and one more.
@@ -27,11 +34,57 @@ pub(super) struct WatchedIo {
     connection: Arc<Connection>,
     turns_since_end: u32,
     nobody_listens: bool,
+    heads: Heads,
+    /// Requests that had begun when this was looked at last.
+    requests: u64,
+    /// When the head or frame began that is not whole yet.
+    inside_since: Option<Instant>,
+    /// Made when a read finds nothing while inside one.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl WatchedIo {
     pub(super) fn new(stream: TcpStream, connection: Arc<Connection>) -> Self {
-        WatchedIo { stream, connection, turns_since_end: 0, nobody_listens: false }
+        let (heads, requests) = (Heads::default(), 0);
+        WatchedIo { stream, connection, turns_since_end: 0, nobody_listens: false, heads, requests, inside_since: None, timer: None }
+    }
+
+    /// Notes what was read, maybe nothing.
+    fn watch_heads(&mut self, bytes: &[u8]) {
+        let ended = self.heads.push(bytes);
+        let requests = self.connection.requests();
+        if ended || requests != self.requests {
+            self.inside_since = None;
+        }
+        self.requests = requests;
+        // Of HTTP/1, bytes that come while no request is under way begin one.
+        let inside = self.heads.is_inside().unwrap_or_else(|| {
+            let is_between = !self.connection.has_requests();
+            is_between && (self.inside_since.is_some() || !bytes.is_empty())
+        });
+        if !inside {
+            self.inside_since = None;
+        } else if self.inside_since.is_none() {
+            self.inside_since = Some(Instant::now());
+        }
+        if bytes.is_empty() {
+            // All that came was taken up, so what is inside now stays inside until more comes.
+            self.connection.note_inside(self.inside_since);
+        }
+    }
+
+    /// Whether it is inside a head or frame for too long; if not, the task is woken when it will be.
+    fn is_too_slow(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(since) = self.inside_since else {
+            self.timer = None;
+            return false;
+        };
+        let at = since + HEAD_TIME_MAX;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
+        if timer.deadline() != at {
+            timer.as_mut().reset(at);
+        }
+        timer.as_mut().poll(context).is_ready()
     }
 
     /// What a write came to, with errors taken for success.
@@ -49,6 +102,11 @@ impl AsyncRead for WatchedIo {
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         let more = matches!(polled, Poll::Ready(Ok(()))) && (buffer.filled().len() > filled || buffer.remaining() == 0);
         self.connection.note_read(polled.is_pending());
+        self.watch_heads(&buffer.filled()[filled..]);
+        if polled.is_pending() && self.is_too_slow(context) {
+            self.connection.note_too_slow();
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         if polled.is_pending() || more {
             return polled;
         }

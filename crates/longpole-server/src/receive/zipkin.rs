@@ -1,11 +1,13 @@
-//! Zipkin over HTTP: a POST to any path that is not OTLP's, as Zipkin's own server and the Collector's receiver take it.
+//! Zipkin over HTTP: a POST to the path of its second version or of its first.
 //!
 //! | answer | when | retried by clients |
 //! |---|---|---|
 //! | 202, empty | kept | no |
 //! | 400, text | undecodable, with the reason | no |
+//! | 403, JSON | of somebody who may not send: another user, a web page ([`callers`](super::callers), [`senders`](super::senders)) | no |
+//! | 408, text | the body came to a halt, or nearly | no |
 //! | 413, text | too large, as sent or after decompression | no |
-//! | 415, text | unknown content encoding | no |
+//! | 415, text | unknown content type or encoding | no |
 //! | 503, text | could not be kept; `Retry-After` | by some |
 //!
 //! Which of the four formats it is says the path, the content type and the first bytes together: Node's client posts v2 JSON to
@@ -24,10 +26,16 @@ use super::connections::{AnswerBody, Connection};
 use super::intake::{Content, Verdict};
 use super::{Compression, Door};
 
-/// Whether a request is Zipkin's. What begins like a path of OTLP is left to OTLP, which says what is wrong with it.
+/// Where Zipkin's clients post to.
+pub(super) const PATHS: [&str; 2] = ["/api/v2/spans", "/api/v1/spans"];
+
+/// What a request may say it carries. A web page cannot send any of them to another site without asking first.
+const CONTENT_TYPES: [&str; 5] =
+    ["application/json", "application/x-protobuf", "application/protobuf", "application/x-thrift", "application/vnd.apache.thrift.binary"];
+
+/// Whether a request is Zipkin's.
 pub(super) fn is_for(request: &Request<Incoming>) -> bool {
-    let path = request.uri().path();
-    request.method() == Method::POST && !path.starts_with("/v1/") && !path.starts_with("/v1development/")
+    request.method() == Method::POST && PATHS.contains(&request.uri().path())
 }
 
 /// Answers one request.
@@ -57,12 +65,20 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
         door.refused(&message);
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     };
-    let content = Content::Zipkin { path: request.uri().path().to_owned(), content_type: header(CONTENT_TYPE) };
-    let charged = body::read(request.into_body(), &door.bodies).await.map_err(|error| {
+    let content_type = header(CONTENT_TYPE);
+    let media_type = content_type.as_deref().map(|text| text.split(';').next().unwrap_or_default().trim());
+    if let Some(media_type) = media_type.filter(|found| !CONTENT_TYPES.iter().any(|known| found.eq_ignore_ascii_case(known))) {
+        let message = format!("content type {media_type}: expected {}", CONTENT_TYPES.join(", "));
+        door.refused(&message);
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    let content = Content::Zipkin { path: request.uri().path().to_owned(), content_type };
+    let charged = body::read(request.into_body(), &door.bodies, connection).await.map_err(|error| {
         door.refused(&error.message());
         let status = match error {
             BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            BodyError::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            BodyError::Busy | BodyError::Cut => StatusCode::SERVICE_UNAVAILABLE,
+            BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
             BodyError::Broken(_) => StatusCode::BAD_REQUEST,
         };
         (status, error.message())
@@ -73,5 +89,6 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
         Verdict::Undecodable(reason) => Err((StatusCode::BAD_REQUEST, reason)),
         Verdict::TooLarge(reason) => Err((StatusCode::PAYLOAD_TOO_LARGE, reason)),
         Verdict::NotKept(reason) => Err((StatusCode::SERVICE_UNAVAILABLE, reason)),
+        Verdict::Unproven(reason) => Err((StatusCode::FORBIDDEN, reason)),
     }
 }

@@ -42,6 +42,8 @@ pub struct FrameReader {
     placing: Placing,
     /// Whether a packet could be read: until then, this may not be AppDash at all.
     is_appdash: bool,
+    /// Packets that came to their end.
+    packets: u64,
 }
 
 impl FrameReader {
@@ -55,6 +57,7 @@ impl FrameReader {
             open_bytes: 0,
             placing: Placing::new(limits, false),
             is_appdash: false,
+            packets: 0,
         }
     }
 
@@ -95,7 +98,18 @@ impl FrameReader {
                 Err(_) => lose(sink, "appdash packets that could not be read"),
             }
             at += prefix + length;
+            self.packets += 1;
         }
+    }
+
+    /// Packets that came to their end, readable or not.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Whether a packet began and has not come to its end.
+    pub fn is_inside_packet(&self) -> bool {
+        !self.buffer.is_empty() || self.skipping > 0
     }
 
     fn take(&mut self, packet: Annotated, sink: &mut dyn SpanSink) {

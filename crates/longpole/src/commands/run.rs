@@ -24,14 +24,14 @@ use longpole_capture::clocks::Clocks;
 use longpole_capture::error::LaunchError;
 use longpole_capture::jit_names::{self, JitNames};
 use longpole_capture::journals::JournalDirectory;
-use longpole_capture::{inject, sampler, signals};
+use longpole_capture::{inject, sampler, signals, sockets};
 use longpole_model::{
     AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, ProcessUsage, RecorderCost, Resource,
     ResourceEvent, Run, RunUsage, Scope, Span, SpanEvent, SpanId, SpanKind, Status, StatusCode, TimeRange, Timestamp, TraceId,
 };
 use longpole_server::forward::{ForwardProtocol, ForwardTarget, ForwardTls};
 use longpole_server::limits::FORWARD_TIMEOUT;
-use longpole_server::receive::{Encoding, Keep, KeepError, Receiver, ReceiverHandle, ReceiverOptions, Signal};
+use longpole_server::receive::{Encoding, Keep, KeepError, Receiver, ReceiverHandle, ReceiverOptions, Senders, Signal, SocketOwner};
 use longpole_server::redacting::RedactingSink;
 use longpole_server::view;
 use longpole_store::{RecordingWriter, StoreError, WalError, WalObservationSink, WalWriter};
@@ -268,7 +268,13 @@ impl Recorded {
         }
         let keep = Box::new(WalKeep(self.writer.wal().clone(), self.alarm.clone()));
         match Receiver::start(
-            ReceiverOptions { forward, keep_credentials: arguments.redact == Redact::Off, ..ReceiverOptions::default() },
+            ReceiverOptions {
+                forward,
+                keep_credentials: arguments.redact == Redact::Off,
+                senders: Senders::Run { id: run_id.clone() },
+                ask_owner: Some(owner_of_client),
+                ..ReceiverOptions::default()
+            },
             keep,
         ) {
             Ok(receiver) => {
@@ -515,6 +521,12 @@ fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::Summa
 /// A recording whose segments could not be written.
 pub(super) fn not_sealed(error: StoreError) -> anyhow::Error {
     anyhow::Error::new(error).context("failed to seal it, and its log stays")
+}
+
+/// Asks the kernel whose a connection to the receiver is.
+fn owner_of_client(client: SocketAddr, server: SocketAddr) -> std::io::Result<Option<SocketOwner>> {
+    let owner = sockets::owner_of_client(client, server)?;
+    Ok(owner.map(|(uid, inode)| SocketOwner { uid, inode }))
 }
 
 /// Keeps request bodies in the log.

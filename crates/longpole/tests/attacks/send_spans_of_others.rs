@@ -1,1 +1,256 @@
 //! Line 9: another user, a web page or a dead neighbour's pid sends spans into a recording.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::starve_the_receiver::{body, lost, span_names};
+use crate::support::{Sandbox, clean, json, longpole, plain_user, role, skip};
+
+/// A command that is recorded and does nothing until it may end.
+struct Recorded {
+    run: Child,
+    store: PathBuf,
+    /// `127.0.0.1:PORT` of its receiver.
+    address: String,
+}
+
+impl Recorded {
+    fn new(sandbox: &Sandbox) -> Self {
+        let (store, said) = (sandbox.path("store"), sandbox.path("endpoint"));
+        let script = "echo $OTEL_EXPORTER_OTLP_ENDPOINT >$0.part; mv $0.part $0; read -r _";
+        let run = longpole(&store)
+            .args(["run", "--summary", "none", "--no-profile", "--", "sh", "-c", script])
+            .arg(&said)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        while !said.exists() {
+            std::thread::yield_now();
+        }
+        let address = std::fs::read_to_string(said).unwrap().trim().strip_prefix("http://").unwrap().to_owned();
+        Recorded { run, store, address }
+    }
+
+    /// Ends the command; the names of the spans that came, and what is said to be missing.
+    fn end(mut self) -> (Vec<String>, Value) {
+        drop(self.run.stdin.take());
+        self.run.wait().unwrap();
+        (span_names(&self.store), json(longpole(&self.store).args(["show", "--format", "json"]))["quality"].clone())
+    }
+}
+
+const JSON: &str = "Host: 127.0.0.1\r\nContent-Type: application/json\r\n";
+
+fn request(path: &str, headers: &str, body: &str) -> String {
+    format!("POST {path} HTTP/1.1\r\n{headers}Connection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+/// Posts to the receiver and gives the status of its answer.
+fn post(address: &str, path: &str, headers: &str, body: &str) -> u16 {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request(path, headers, body).as_bytes()).unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    std::str::from_utf8(&answer[9..]).unwrap().parse().unwrap()
+}
+
+const ZIPKIN: &str = r#"[{"traceId":"5b6794d1b1db5ba6","id":"6c9d6a3ef7b4d6cf","name":"NAME","timestamp":1000,"duration":5}]"#;
+
+#[test]
+fn a_web_page_cannot_send_and_programs_can() {
+    let sandbox = Sandbox::new();
+    let recorded = Recorded::new(&sandbox);
+    let spans = body("of a web page");
+    let otlp = |headers: &str| post(&recorded.address, "/v1/traces", headers, &spans);
+    // What a browser adds to a request of a page, which the page cannot leave out.
+    assert_eq!(otlp(&format!("{JSON}Origin: https://evil.example\r\n")), 403);
+    assert_eq!(otlp(&format!("{JSON}Origin: null\r\n")), 403);
+    assert_eq!(otlp(&format!("{JSON}Sec-Fetch-Site: cross-site\r\n")), 403);
+    // A name of the attacker's that was made to resolve to 127.0.0.1.
+    assert_eq!(otlp("Host: rebound.evil.example\r\nContent-Type: application/json\r\n"), 403);
+    // Zipkin, at whatever path, by what needs no permission: a form, `sendBeacon`, `fetch` without CORS.
+    let page = ZIPKIN.replace("NAME", "of a web page");
+    for content_type in ["text/plain;charset=UTF-8", "application/x-www-form-urlencoded", "multipart/form-data"] {
+        let headers = format!("Host: 127.0.0.1\r\nContent-Type: {content_type}\r\n");
+        assert_eq!(post(&recorded.address, "/api/v2/spans", &headers, &page), 415, "{content_type}");
+        assert_eq!(post(&recorded.address, "/", &headers, &page), 404, "{content_type}");
+    }
+    assert_eq!(post(&recorded.address, "/anything/at/all", JSON, &page), 404);
+    assert_eq!(post(&recorded.address, "/api/v2/spans", &format!("{JSON}Origin: https://evil.example\r\n"), &page), 403);
+
+    assert_eq!(post(&recorded.address, "/v1/traces", JSON, &body("of a program")), 200);
+    let local = "Host: localhost\r\nContent-Type: application/json; charset=utf-8\r\n";
+    assert_eq!(post(&recorded.address, "/api/v2/spans", local, &ZIPKIN.replace("NAME", "of zipkin's client")), 202);
+    let (spans, quality) = recorded.end();
+    assert_eq!(spans, ["of a program", "of zipkin's client"]);
+    assert_eq!(lost(&quality, "requests_refused", "web pages"), 4, "{quality}");
+    assert!(lost(&quality, "requests_refused", "host rebound.evil.example") == 1, "{quality}");
+}
+
+#[test]
+fn another_user_cannot_send() {
+    let sandbox = Sandbox::new();
+    let Some(user) = plain_user(&sandbox, "another_user_cannot_send") else { return };
+    if !user.becomes {
+        skip("spans of another user", "only root can become one");
+        return;
+    }
+    let recorded = Recorded::new(&sandbox);
+    let program = install_this(&sandbox);
+    let send = |how: &str| {
+        let mut command = user.command(&program);
+        let words = role(&format!("send_spans_of_others::{how}"));
+        command.args(&words[1..]).env("LONGPOLE_STORY_ADDRESS", &recorded.address);
+        let out = command.output().unwrap();
+        assert!(out.status.success(), "{how}: {}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    };
+    send("send_and_read");
+    send("send_and_be_gone");
+    send("take_all_connections");
+    assert_eq!(post(&recorded.address, "/v1/traces", JSON, &body("of the same user")), 200);
+    let (spans, quality) = recorded.end();
+    assert_eq!(spans, ["of the same user"]);
+    assert!(lost(&quality, "requests_refused", "uid 65534") > 0, "{quality}");
+}
+
+/// This test binary where other users can read it. Copied by a process of its own: a descriptor that is open for writing while another test
+/// forks would keep it from being executed.
+fn install_this(sandbox: &Sandbox) -> PathBuf {
+    let copy = sandbox.path("bin").join("attacks");
+    assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap().success());
+    std::fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    copy
+}
+
+/// The other user's program: by every protocol.
+#[test]
+fn send_and_read() {
+    let Ok(address) = std::env::var("LONGPOLE_STORY_ADDRESS") else { return };
+    assert_eq!(post(&address, "/v1/traces", JSON, &body("of another user")), 403);
+    assert_eq!(post(&address, "/api/v2/spans", JSON, &ZIPKIN.replace("NAME", "of another user")), 403);
+}
+
+/// The other user's program: closes before anybody can ask whose the connection is.
+#[test]
+fn send_and_be_gone() {
+    let Ok(address) = std::env::var("LONGPOLE_STORY_ADDRESS") else { return };
+    for _ in 0..300 {
+        let Ok(mut stream) = TcpStream::connect(&address) else { continue };
+        let _ = stream.write_all(request("/v1/traces", JSON, &body("of another user")).as_bytes());
+    }
+}
+
+/// The other user's program: holds as many connections as it can get.
+#[test]
+fn take_all_connections() {
+    let Ok(address) = std::env::var("LONGPOLE_STORY_ADDRESS") else { return };
+    let held: Vec<TcpStream> = (0..700).map_while(|_| TcpStream::connect(&address).ok()).collect();
+    assert!(held.len() > 100);
+}
+
+#[test]
+fn a_process_of_the_run_that_became_another_user_can_send() {
+    let sandbox = Sandbox::new();
+    let Some(user) = plain_user(&sandbox, "a_process_of_the_run_that_became_another_user_can_send") else { return };
+    if !user.becomes {
+        skip("spans of a command that becomes another user", "only root can become one");
+        return;
+    }
+    let program = install_this(&sandbox);
+    let store = sandbox.path("store");
+    let words = role("send_spans_of_others::send_own");
+    let mut run = longpole(&store);
+    run.args(["run", "--summary", "none", "--no-profile", "--", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+    let run = run.arg(&program).args(&words[1..]).env("LONGPOLE_STORY_SEND_OWN", "1").current_dir("/").output().unwrap();
+    assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert_eq!(span_names(&store), ["of the run"]);
+}
+
+/// The command: sends to where its environment says.
+#[test]
+fn send_own() {
+    if std::env::var_os("LONGPOLE_STORY_SEND_OWN").is_none() {
+        return;
+    }
+    let endpoint = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").unwrap();
+    assert_eq!(post(endpoint.strip_prefix("http://").unwrap(), "/v1/traces", JSON, &body("of the run")), 200);
+}
+
+/// The parent sends, hands its connection to its child and ends; the child sends over the same connection.
+const HEIR: &str = r#"
+endpoint=${OTEL_EXPORTER_OTLP_ENDPOINT#http://}
+exec 3<>"/dev/tcp/${endpoint%:*}/${endpoint#*:}"
+send() {
+  printf 'POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s' "${#1}" "$1" >&3
+  read -r status <&3
+  while read -r line <&3 && [ "$line" != $'\r' ]; do :; done
+  read -r -n 2 answer <&3
+  [ "$answer" = '{}' ] || exit 9
+}
+send "$1"
+echo $$ >"$3.parent"
+parent=$$
+( while [ -e /proc/$parent ]; do :; done
+  send "$2"
+  echo $BASHPID >"$3" ) &
+"#;
+
+#[test]
+fn a_pid_is_not_believed_when_its_process_is_dead() {
+    if Command::new("bash").arg("--version").output().is_err() {
+        skip("a connection that is inherited", "bash is not there");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let (store, done) = (sandbox.path("store"), sandbox.path("done"));
+    let mut run = longpole(&store);
+    clean(&mut run);
+    run.args(["run", "--summary", "none", "--no-profile", "--", "sh", "-c"]);
+    run.args(["bash -c \"$0\" bash \"$1\" \"$2\" \"$3\"; while [ ! -s \"$3\" ]; do :; done", HEIR, &body("parent"), &body("heir")])
+        .arg(&done);
+    let run = run.output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let pid_in = |path: &Path| std::fs::read_to_string(path).unwrap().trim().parse::<u64>().unwrap();
+    let (parent, heir) = (pid_in(&sandbox.path("done.parent")), pid_in(&done));
+    let answer = json(longpole(&store).args(["sql", "SELECT name, pid FROM spans ORDER BY name", "--format", "json"]));
+    let pids: Vec<(&str, u64)> =
+        answer["rows"].as_array().unwrap().iter().map(|row| (row["name"].as_str().unwrap(), row["pid"].as_u64().unwrap())).collect();
+    assert_eq!(pids, [("heir", heir), ("parent", parent)]);
+}
+
+/// Sends a span whose resource says the number that this process has in its own namespace.
+const INSIDE: &str = r#"
+endpoint=${OTEL_EXPORTER_OTLP_ENDPOINT#http://}
+body=${1/PID/$$}
+exec 3<>"/dev/tcp/${endpoint%:*}/${endpoint#*:}"
+printf 'POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s' "${#body}" "$body" >&3
+read -r status <&3
+[[ $status == *200* ]]
+"#;
+
+#[test]
+fn a_pid_of_another_namespace_is_not_taken_for_one_of_ours() {
+    let works = Command::new("unshare").args(["--pid", "--fork", "true"]).output().is_ok_and(|out| out.status.success());
+    if !works {
+        skip("spans from another namespace of process ids", "unshare may not make one here");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let resource = r#""resourceSpans":[{"resource":{"attributes":[{"key":"process.pid","value":{"intValue":"PID"}}]},"#;
+    let body = body("inside").replace(r#""resourceSpans":[{"#, resource);
+    let run = longpole(&store)
+        .args(["run", "--summary", "none", "--no-profile", "--", "unshare", "--pid", "--fork", "bash", "-c", INSIDE, "bash", &body])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let query = "SELECT pid, resource_attributes['process.vpid'] AS inside FROM spans";
+    let answer = json(longpole(&store).args(["sql", query, "--format", "json"]));
+    let row = &answer["rows"][0];
+    assert_eq!(row["inside"], "1", "{answer}");
+    assert!(row["pid"].as_u64().unwrap() > 1, "our process 1 has nothing to do with it: {answer}");
+}

@@ -10,7 +10,7 @@ use longpole_wire::appdash::encode_frames;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind as ProtoKind;
 
 use super::*;
-use crate::limits::{APPDASH_CONNECTIONS_MAX, CONVERTED_SPANS_MAX};
+use crate::limits::{APPDASH_CONNECTIONS_MAX, BODIES_IN_MEMORY_BYTES_MAX, CONVERTED_SPANS_MAX};
 
 /// The spans that were kept, with the name of their scope.
 fn kept_spans(memory: &Memory) -> Vec<(String, Span)> {
@@ -35,7 +35,7 @@ const V1: &str = r#"[{"traceId":"5b6794d1b1db5ba6","id":"6c9d6a3ef7b4d6cf","name
 const THRIFT: &[u8] = include_bytes!("../testdata/zipkin_v1_client.thrift");
 
 #[test]
-fn zipkin_is_taken_at_any_path_in_every_format() {
+fn zipkin_is_taken_at_its_paths_in_every_format() {
     let (receiver, memory) = start();
     let mut stream = TcpStream::connect(("127.0.0.1", receiver.port())).unwrap();
     let mut zlib = ZlibEncoder::new(Vec::new(), Level::fast());
@@ -54,12 +54,12 @@ fn zipkin_is_taken_at_any_path_in_every_format() {
     };
     let json = "Content-Type: application/json\r\n";
     check("/api/v2/spans", json, V2.as_bytes(), "get");
-    check("/", "", V2.as_bytes(), "get");
+    check("/api/v2/spans", "", V2.as_bytes(), "get");
     // As Pulumi's Node programs do it.
     check("/api/v1/spans", json, V2.as_bytes(), "get");
     check("/api/v1/spans", json, V1.as_bytes(), "get");
     check("/api/v1/spans", "Content-Type: application/x-thrift\r\n", THRIFT, "/pulumirpc.ResourceProvider/Create");
-    check("/zipkin/api/v2/spans", &format!("{json}Content-Encoding: gzip\r\n"), &gzip(V2.as_bytes()), "get");
+    check("/api/v2/spans", &format!("{json}Content-Encoding: gzip\r\n"), &gzip(V2.as_bytes()), "get");
     check("/api/v2/spans", &format!("{json}Content-Encoding: deflate\r\n"), &zlib, "get");
     drop(stream);
     assert_eq!(receiver.finish(SOON), []);
@@ -79,14 +79,22 @@ fn a_bad_zipkin_request_is_refused_in_words() {
     check("Content-Type: application/x-thrift\r\n", &THRIFT[..THRIFT.len() - 1], 400, "thrift");
     check(&format!("{JSON}Content-Encoding: gzip\r\n"), V2.as_bytes(), 400, "cannot decompress the body: ");
     check(&format!("{JSON}Content-Encoding: br\r\n"), V2.as_bytes(), 415, "content encoding br");
+    // What a web page may send without asking.
+    check("Content-Type: text/plain;charset=UTF-8\r\n", V2.as_bytes(), 415, "content type text/plain: expected application/json");
+    check("Content-Type: application/x-www-form-urlencoded\r\n", V2.as_bytes(), 415, "content type application/x-www-form-urlencoded");
     check(JSON, &vec![b' '; BODY_BYTES_MAX + 1], 413, "64 MiB");
     check(&format!("{JSON}Content-Encoding: gzip\r\n"), &gzip(&vec![b' '; INFLATED_BYTES_MAX + 1]), 413, "64 MiB after decompression");
     memory.set(|state| state.broken = true);
     let answer = check(JSON, V2.as_bytes(), 503, "no space left on device");
     assert_eq!(answer.header("retry-after"), Some("1"));
+    for path in ["/", "/spans", "/zipkin/api/v2/spans", "/api/v2/spans/"] {
+        let answer = post(receiver.port(), path, JSON, V2.as_bytes());
+        assert_eq!((answer.status, answer.rpc_status().0), (404, 5), "{path}");
+        assert!(answer.rpc_status().1.contains("/api/v2/spans or /api/v1/spans of Zipkin"), "{answer:?}");
+    }
     assert_eq!(memory.kept(), []);
     let losses = receiver.finish(SOON);
-    assert_eq!(count_of(&losses, LossKind::RequestsRefused), 7, "{losses:?}");
+    assert_eq!(count_of(&losses, LossKind::RequestsRefused), 13, "{losses:?}");
 }
 
 #[test]

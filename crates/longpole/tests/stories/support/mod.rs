@@ -107,7 +107,7 @@ pub(crate) fn skip(what: &str, why: &str) {
 pub(crate) struct PlainUser {
     bin: PathBuf,
     /// Whether this process is root and becomes `nobody`; otherwise it is a plain user already.
-    becomes: bool,
+    pub(crate) becomes: bool,
 }
 
 /// A plain user for this story, or a noted skip where root cannot become one.

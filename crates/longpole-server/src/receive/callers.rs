@@ -1,0 +1,99 @@
+//! What a request says about who sends it, before anything else of it is read: no browser, and nobody who means another host.
+//!
+//! A web page of any site can send to loopback: it says so by `Origin` and `Sec-Fetch-Site`, which no page can leave out or change. A page
+//! whose name was made to resolve to 127.0.0.1 (DNS rebinding) says that name in `Host`. Exporters send neither.
+
+use http::header::{HOST, HeaderName, ORIGIN};
+use http::uri::Authority;
+use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
+
+use super::connections::AnswerBody;
+use super::otlp_grpc;
+use super::otlp_http::{self, code};
+use crate::guard::is_loopback;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Said to a process of another user.
+const STRANGER: &str = "this receiver takes spans of one run only, and this process belongs to another user and not to the run";
+
+/// Why this request is not taken, whatever is in it.
+pub(super) fn objection(request: &Request<Incoming>) -> Option<String> {
+    objection_to(request.uri(), request.headers())
+}
+
+fn objection_to(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    // HTTP/2 has `:authority`, which stands in the address, and proxies write a whole address.
+    let mut hosts: Vec<&[u8]> = headers.get_all(HOST).into_iter().map(|host| host.as_bytes()).collect();
+    hosts.extend(uri.authority().map(|authority| authority.as_str().as_bytes()));
+    let is_ours = |host: &&[u8]| std::str::from_utf8(host).is_ok_and(|host| host.parse::<Authority>().is_ok_and(|host| is_loopback(&host)));
+    if let Some(host) = hosts.iter().find(|host| !is_ours(host)) {
+        return Some(format!("host {}: expected 127.0.0.1, localhost or [::1]", shown(host)));
+    }
+    if let Some(origin) = headers.get(ORIGIN) {
+        return Some(format!("origin {}: spans are not taken from web pages", shown(origin.as_bytes())));
+    }
+    let site = headers.get(SEC_FETCH_SITE).filter(|site| site.as_bytes() != b"none")?;
+    Some(format!("sec-fetch-site {}: spans are not taken from web pages", shown(site.as_bytes())))
+}
+
+/// The beginning of what a header says, without anything that is not text.
+fn shown(value: &[u8]) -> String {
+    String::from_utf8_lossy(&value[..value.len().min(SHOWN_BYTES_MAX)]).chars().filter(|c| !c.is_control()).collect()
+}
+
+/// Bytes of a header that are shown where it is refused. Names of hosts have up to 253.
+const SHOWN_BYTES_MAX: usize = 256;
+
+/// The answer to a request that is not taken whatever is in it.
+pub(super) fn refuse(request: &Request<Incoming>, reason: &str) -> Response<AnswerBody> {
+    if otlp_grpc::is_grpc(request) {
+        return otlp_grpc::respond(Err(otlp_grpc::Refusal::new(code::PERMISSION_DENIED, reason)));
+    }
+    otlp_http::refuse(request, StatusCode::FORBIDDEN, code::PERMISSION_DENIED, reason)
+}
+
+/// The answer to a process of another user.
+pub(super) fn turned_away(request: &Request<Incoming>) -> Response<AnswerBody> {
+    refuse(request, STRANGER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(uri: &str, headers: &[(&'static str, &'static str)], expected: Option<&str>) {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        let found = objection_to(&uri.parse().unwrap(), &map);
+        match expected {
+            None => assert_eq!(found, None, "{uri} {headers:?}"),
+            Some(part) => assert!(found.as_ref().is_some_and(|found| found.starts_with(part)), "{uri} {headers:?}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn exporters_are_taken_and_web_pages_are_not() {
+        for host in ["127.0.0.1", "127.0.0.1:4318", "localhost:4318", "LocalHost", "[::1]:1"] {
+            check("/v1/traces", &[("host", host)], None);
+        }
+        check("http://127.0.0.1:4318/v1/traces", &[], None);
+        check("/v1/traces", &[], None);
+        // Node's own `fetch`.
+        check("/v1/traces", &[("host", "127.0.0.1"), ("sec-fetch-mode", "cors")], None);
+        check("/v1/traces", &[("host", "127.0.0.1"), ("sec-fetch-site", "none")], None);
+
+        for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:4318", "user@127.0.0.1", "", "127.0.0.1 evil"] {
+            check("/v1/traces", &[("host", host)], Some("host "));
+        }
+        check("http://evil.example/v1/traces", &[("host", "127.0.0.1")], Some("host evil.example"));
+        check("/v1/traces", &[("host", "127.0.0.1"), ("host", "evil.example")], Some("host evil.example"));
+        for origin in ["https://evil.example", "null", "http://localhost:3000"] {
+            check("/v1/traces", &[("host", "localhost"), ("origin", origin)], Some("origin "));
+        }
+        check("/v1/traces", &[("host", "localhost"), ("sec-fetch-site", "cross-site")], Some("sec-fetch-site cross-site"));
+    }
+}

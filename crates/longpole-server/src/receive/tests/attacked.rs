@@ -1,0 +1,138 @@
+//! The door against clients that stall, and against those who may not send.
+
+use super::*;
+use crate::limits::HEAD_TIME_MAX;
+
+const HEAD: &str = "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n";
+
+/// A connection that has sent this and goes on no more.
+fn stalled(port: u16, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(bytes).unwrap();
+    stream
+}
+
+fn refused(losses: &[Loss], why: &str) -> u64 {
+    losses.iter().filter(|loss| loss.kind == LossKind::RequestsRefused && loss.detail.contains(why)).map(|loss| loss.count).sum()
+}
+
+#[test]
+fn half_requests_make_room_for_whole_ones_and_are_counted() {
+    let (receiver, memory) = start();
+    let body = spans(&["whole"]).encode_to_vec();
+    let half_call = grpc_call(grpc_path_of(Signal::Traces), &body);
+    let halves =
+        [HEAD.as_bytes(), &format!("{HEAD}Content-Length: 9\r\n\r\nx").into_bytes(), &half_call[..half_call.len() - 1]].map(<[u8]>::to_vec);
+    let held: Vec<_> = (0..2 * CONNECTIONS_MAX).map(|i| stalled(receiver.port(), &halves[i % halves.len()])).collect();
+    let begun = Instant::now();
+    assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &body).status, 200);
+    assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
+    assert_eq!(memory.kept().len(), 1);
+    drop(held);
+    let losses = receiver.finish(SOON);
+    assert!(refused(&losses, "others needed their connections") > CONNECTIONS_MAX as u64, "{losses:?}");
+}
+
+#[test]
+fn a_body_that_stalls_gives_its_memory_to_others() {
+    let (receiver, memory) = start();
+    let half = BODY_BYTES_MAX / 4 * 3;
+    let head = format!("{HEAD}Content-Length: {}\r\n\r\n", half + 1);
+    let held = stalled(receiver.port(), &[head.as_bytes(), &vec![0; half]].concat());
+    // More than is left, and no spans.
+    let large = vec![0; half];
+    let begun = Instant::now();
+    assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &large).status, 400);
+    assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
+    let mut held = held;
+    assert_eq!(read_answer(&mut held).status, 503);
+    assert_eq!(memory.kept(), []);
+    let losses = receiver.finish(SOON);
+    assert_eq!(refused(&losses, "while other requests needed its memory"), 1, "{losses:?}");
+}
+
+#[test]
+fn what_does_not_go_on_is_cut_also_when_nobody_needs_its_place() {
+    let (receiver, _) = start();
+    let port = receiver.port();
+    let mut body = stalled(port, format!("{HEAD}Content-Length: 9\r\n\r\nx").as_bytes());
+    let mut idle = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    assert_eq!(raw(&mut idle, &format!("POST /v1/traces HTTP/1.1\r\n{PROTOBUF}"), b"").status, 200);
+    let call = grpc_call(grpc_path_of(Signal::Traces), b"");
+    let heads = [HEAD.as_bytes(), &b"PRI * HT"[..], &call[..30], &call[..50]];
+    let heads: Vec<_> = heads.iter().map(|bytes| stalled(port, bytes)).collect();
+    let begun = Instant::now();
+    assert_eq!(read_answer(&mut body).status, 408);
+    for mut head in heads {
+        head.set_read_timeout(Some(SOON)).unwrap();
+        let mut rest = Vec::new();
+        // A reset ends it as well.
+        let _ = head.read_to_end(&mut rest);
+        assert!(!rest.starts_with(b"HTTP/1.1 200"), "{rest:?}");
+    }
+    assert!(begun.elapsed() >= HEAD_TIME_MAX / 2 && begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
+    assert_eq!(raw(&mut idle, &format!("POST /v1/traces HTTP/1.1\r\n{PROTOBUF}"), b"").status, 200, "who is idle stays");
+    drop(idle);
+    let losses = receiver.finish(SOON);
+    assert_eq!((refused(&losses, "requests whose head did not come to an end"), refused(&losses, "body too slow")), (4, 1), "{losses:?}");
+}
+
+#[test]
+fn who_may_not_send_is_told_so_in_its_protocol() {
+    let (receiver, memory) = start();
+    let body = spans(&["a"]).encode_to_vec();
+    let answer = post(receiver.port(), "/v1/traces", &format!("{PROTOBUF}Origin: https://evil.example\r\n"), &body);
+    let (code, message) = answer.rpc_status();
+    assert_eq!((answer.status, code), (403, 7));
+    assert_eq!(message, "origin https://evil.example: spans are not taken from web pages");
+    assert_eq!(memory.kept(), []);
+    assert_eq!(receiver.finish(SOON), [Loss::new(LossKind::RequestsRefused, 1, message)]);
+}
+
+const RUN: &str = "00f067aa0ba902b7";
+
+/// A receiver of a run, to which the kernel says this of every client.
+fn start_run(ask: AskOwner) -> (ReceiverHandle, Memory) {
+    let memory = Memory::default();
+    let options = ReceiverOptions { senders: Senders::Run { id: RUN.to_owned() }, ask_owner: Some(ask), ..ReceiverOptions::default() };
+    (Receiver::start(options, Box::new(memory.clone())).unwrap(), memory)
+}
+
+#[test]
+fn another_user_is_refused_and_our_own_is_not() {
+    let (receiver, memory) = start_run(|_, _| Ok(Some(SocketOwner { uid: 4_000_000_000, inode: 1 })));
+    let body = spans(&["a"]).encode_to_vec();
+    assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &body).status, 403);
+    assert_eq!(post(receiver.port(), "/api/v2/spans", JSON, b"[]").status, 403);
+    let mut appdash = TcpStream::connect(receiver.appdash_endpoint().strip_prefix("tcp://").unwrap()).unwrap();
+    assert_eq!(appdash.read(&mut [0]).unwrap_or(0), 0, "closed");
+    assert_eq!(memory.kept(), []);
+    let losses = receiver.finish(SOON);
+    assert_eq!(losses, [Loss::new(LossKind::RequestsRefused, 3, "connections of another user (uid 4000000000) that is not of the run")]);
+
+    // Where the kernel cannot be asked in a quick way, the tables tell the same.
+    let (receiver, memory) = start_run(|_, _| Err(std::io::ErrorKind::Unsupported.into()));
+    assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &body).status, 200);
+    assert_eq!(memory.kept().len(), 1);
+    assert_eq!(receiver.finish(SOON), []);
+}
+
+#[test]
+fn spans_of_who_is_gone_are_taken_if_they_name_the_run() {
+    let (receiver, memory) = start_run(|_, _| Ok(None));
+    let run = |id: &str| vec![attribute("longpole.run.id", Value::StringValue(id.to_owned()))];
+    let send = |request: &ExportTraceServiceRequest| post(receiver.port(), "/v1/traces", PROTOBUF, &request.encode_to_vec()).status;
+    assert_eq!(send(&request_of(&["of the run"], run(RUN))), 200);
+    assert_eq!(send(&request_of(&["of another"], run("00f067aa0ba902b8"))), 403);
+    assert_eq!(send(&spans(&["of nobody"])), 403);
+    let mut both = request_of(&["of the run"], run(RUN));
+    both.resource_spans.extend(spans(&["beside it"]).resource_spans);
+    assert_eq!(send(&both), 403);
+    assert_eq!(post(receiver.port(), "/v1/logs", PROTOBUF, &logs(1).encode_to_vec()).status, 403);
+    assert_eq!(post(receiver.port(), "/api/v2/spans", JSON, b"[]").status, 403);
+    // Nobody is looked for: the address may be another's by now.
+    let pids: Vec<_> = memory.kept().into_iter().map(|(_, _, pid)| pid).collect();
+    assert_eq!(pids, [None]);
+    let losses = receiver.finish(SOON);
+    assert_eq!(refused(&losses, "closed their connection before it was known who they are"), 5, "{losses:?}");
+}
