@@ -3,22 +3,29 @@
 //! The page listens on loopback, which every user and every web page of this machine can reach. Hence three walls:
 //!
 //! - the token, 128 random bits in the URL that `open` printed, later in a cookie: against other users and other pages;
+//!   a browser is started with another key in place of it, because everybody can read the arguments of a process: that one holds once, for
+//!   [`ONCE_MAX`], and for processes of this user (or root) only, and is exchanged for the cookie;
 //! - the `Host` header must name loopback: against names of others that resolve to 127.0.0.1 (DNS rebinding);
 //! - no CORS header, and a content security policy without foreign origins: against leaks into and out of the page.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    ACCEPT, CONTENT_SECURITY_POLICY, COOKIE, HOST, HeaderName, HeaderValue, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, CONTENT_SECURITY_POLICY, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::uri::Authority;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 
 use crate::api::ApiError;
 use crate::assets;
+use crate::limits::ONCE_MAX;
+use crate::peer::{PeerFinder, own_uid};
 
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -28,23 +35,66 @@ const NO_TOKEN: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>
 <h1>This address is not complete</h1><p>Open the whole address that <code>longpole open</code> printed: it ends in \
 <code>?token=</code> and 32 digits. It holds as long as that command runs.\n";
 
+/// Said to a person whose browser came too late, or second.
+const NO_MORE: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>longpole</title>\
+<h1>This address holds once</h1><p>It was used already, or is older than a minute. Open the address that \
+<code>longpole open</code> printed. If nobody but you can have used this one, nothing is wrong.\n";
+
 /// The secret of one page, and the name of its cookie.
 pub(crate) struct Guard {
+    address: SocketAddr,
     token: String,
     cookie: String,
+    once: Mutex<Option<Once>>,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// A key that is exchanged for the token.
+struct Once {
+    key: String,
+    until: Instant,
+}
+
+/// 128 random bits.
+fn secret() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().fold(String::with_capacity(32), |mut secret, byte| {
+        // Writing to a text does not fail.
+        let _ = write!(secret, "{byte:02x}");
+        secret
+    }))
 }
 
 impl Guard {
-    /// A new secret. Cookies do not tell ports apart, so the port is in the name.
-    pub(crate) fn new(port: u16) -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes)?;
-        let token = bytes.iter().fold(String::with_capacity(32), |mut token, byte| {
-            // Writing to a text does not fail.
-            let _ = write!(token, "{byte:02x}");
-            token
-        });
-        Ok(Guard { token, cookie: format!("longpole_{port}") })
+    /// A new secret for the page at this address. Cookies do not tell ports apart, so the port is in the name.
+    pub(crate) fn new(address: SocketAddr) -> Result<Self, getrandom::Error> {
+        Ok(Guard { address, token: secret()?, cookie: format!("longpole_{}", address.port()), once: Mutex::default() })
+    }
+
+    /// A new key for one use. Earlier ones hold no more.
+    pub(crate) fn new_once(&self) -> Result<String, getrandom::Error> {
+        let key = secret()?;
+        *self.once() = Some(Once { key: key.clone(), until: Instant::now() + ONCE_MAX });
+        Ok(key)
+    }
+
+    fn once(&self) -> MutexGuard<'_, Option<Once>> {
+        self.once.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Uses the key up, if it is the one.
+    fn redeem(&self, key: &str) -> bool {
+        self.once().take_if(|once| same(key, &once.key)).is_some_and(|once| Instant::now() < once.until)
+    }
+
+    fn set_cookie(&self) -> Option<HeaderValue> {
+        HeaderValue::from_str(&format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie, self.token)).ok()
     }
 
     pub(crate) fn token(&self) -> &str {
@@ -52,7 +102,7 @@ impl Guard {
     }
 
     fn in_query(&self, query: &str) -> bool {
-        query.split('&').filter_map(|pair| pair.strip_prefix("token=")).any(|token| same(token, &self.token))
+        values(query, "token=").any(|token| same(token, &self.token))
     }
 
     fn in_cookies(&self, headers: &HeaderMap) -> bool {
@@ -67,11 +117,66 @@ fn same(given: &str, secret: &str) -> bool {
     given.len() == secret.len() && given.bytes().zip(secret.bytes()).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
+fn values<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+    query.split('&').filter_map(move |pair| pair.strip_prefix(name))
+}
+
+/// Whether the other end of a connection is known to be of another user than this process and root.
+fn is_of_another_user(peer: SocketAddr, ours: SocketAddr) -> bool {
+    match PeerFinder::default().owner(peer, ours, Instant::now()) {
+        Ok(Some(owner)) => owner.uid != 0 && Some(owner.uid) != own_uid(),
+        Ok(None) => true,
+        // Without tables of sockets nobody can tell; the key still holds only once.
+        Err(_) => false,
+    }
+}
+
+/// What of a request is needed to exchange its key.
+struct Exchange {
+    key: String,
+    path: String,
+    peer: Option<SocketAddr>,
+    has_cookie: bool,
+}
+
+impl Exchange {
+    fn of(guard: &Guard, request: &Request) -> Option<Self> {
+        if request.method() != Method::GET {
+            return None;
+        }
+        let key = values(request.uri().query()?, "once=").next()?.to_owned();
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
+        Some(Exchange { key, path: request.uri().path().to_owned(), peer, has_cookie: guard.in_cookies(request.headers()) })
+    }
+}
+
+/// Exchanges a key for the cookie, and leads to the address without it: it stays in no history.
+async fn exchange(guard: &Arc<Guard>, Exchange { key, path, peer, has_cookie }: Exchange) -> Response {
+    let ours = guard.address;
+    let is_of_another = tokio::task::spawn_blocking(move || peer.is_none_or(|peer| is_of_another_user(peer, ours))).await.unwrap_or(true);
+    if is_of_another {
+        let message = "the key of this address holds for processes of the user who runs `longpole open`";
+        return ApiError::new(StatusCode::FORBIDDEN, "forbidden_user", message).into_response();
+    }
+    if !guard.redeem(&key) && !has_cookie {
+        return assets::html(StatusCode::UNAUTHORIZED, NO_MORE);
+    }
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    if let (Some(cookie), Ok(path)) = (guard.set_cookie(), HeaderValue::from_str(&path)) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+        response.headers_mut().insert(LOCATION, path);
+    }
+    response
+}
+
 /// Lets a request in or not, and puts the same headers on every answer.
-pub(crate) async fn check(State(guard): State<std::sync::Arc<Guard>>, request: Request, next: Next) -> Response {
+pub(crate) async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let by_query = request.uri().query().is_some_and(|query| guard.in_query(query));
+    let once = Exchange::of(&guard, &request);
     let mut response = if !names_loopback(request.headers()) {
         ApiError::new(StatusCode::FORBIDDEN, "forbidden_host", "this page answers only to 127.0.0.1, localhost and [::1]").into_response()
+    } else if let Some(once) = once {
+        exchange(&guard, once).await
     } else if by_query || guard.in_cookies(request.headers()) {
         next.run(request).await
     } else if !request.uri().path().starts_with("/api/") && wants_html(request.headers()) {
@@ -81,7 +186,7 @@ pub(crate) async fn check(State(guard): State<std::sync::Arc<Guard>>, request: R
             .into_response()
     };
     let headers = response.headers_mut();
-    if by_query && let Ok(cookie) = HeaderValue::from_str(&format!("{}={}; HttpOnly; SameSite=Strict; Path=/", guard.cookie, guard.token)) {
+    if by_query && let Some(cookie) = guard.set_cookie() {
         headers.insert(SET_COOKIE, cookie);
     }
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));

@@ -25,6 +25,7 @@ use crate::source_file::SourceConsent;
 #[derive(Debug)]
 pub struct Page {
     address: SocketAddr,
+    guard: Arc<Guard>,
     url: String,
     closing: Arc<Notify>,
     served: JoinHandle<io::Result<()>>,
@@ -38,10 +39,10 @@ impl Page {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?;
         let address = listener.local_addr()?;
-        let guard = Arc::new(Guard::new(address.port()).map_err(|error| io::Error::other(format!("no random bytes: {error}")))?);
+        let guard = Arc::new(Guard::new(address).map_err(no_random_bytes)?);
         let url = format!("http://{address}/?token={}", guard.token());
         let shelf = Arc::new(Shelf::new(store, consent));
-        let router = router(Arc::clone(&shelf), guard);
+        let router = router(Arc::clone(&shelf), Arc::clone(&guard)).into_make_service_with_connect_info::<SocketAddr>();
         let closing = Arc::new(Notify::new());
         let closed = Arc::clone(&closing);
         let served = runtime
@@ -50,7 +51,7 @@ impl Page {
             // Whoever asks for it is told what is wrong with it.
             let _ = shelf.report(&recording.to_string()).await;
         });
-        Ok(Page { address, url, closing, served, runtime })
+        Ok(Page { address, guard, url, closing, served, runtime })
     }
 
     /// Address of the list of recordings, with the token that opens it.
@@ -61,6 +62,11 @@ impl Page {
     /// Address of one recording, with the token that opens it.
     pub fn url_of(&self, recording: RecordingName) -> String {
         self.url.replacen("/?", &format!("/r/{recording}?"), 1)
+    }
+
+    /// Address of one recording for the browser that is started next, as this user: it holds once, for a minute.
+    pub fn url_once_of(&self, recording: RecordingName) -> io::Result<String> {
+        Ok(format!("http://{}/r/{recording}?once={}", self.address, self.guard.new_once().map_err(no_random_bytes)?))
     }
 
     /// Where it listens.
@@ -86,6 +92,10 @@ impl Page {
             Ok(Err(_)) | Err(_) => Ok(()),
         }
     }
+}
+
+fn no_random_bytes(error: getrandom::Error) -> io::Error {
+    io::Error::other(format!("no random bytes: {error}"))
 }
 
 #[cfg(unix)]

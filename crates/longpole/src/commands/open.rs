@@ -60,8 +60,13 @@ pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool,
     said.extend(no_display.then(|| from_elsewhere(page.address().port())));
     said.line("Ctrl-C ends it.");
     print(&said).context("failed to print the address")?;
-    if browser && !no_display {
-        Command::new("xdg-open").arg(&url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
+    // Every user can read the arguments of a process, so a browser gets a key that nobody else can use. Without one it is not started:
+    // the address is printed.
+    if browser
+        && !no_display
+        && let Ok(url) = page.url_once_of(name)
+    {
+        Command::new("xdg-open").arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
     }
     page.wait().context("failed to wait for the end")
 }

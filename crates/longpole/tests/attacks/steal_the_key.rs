@@ -1,1 +1,124 @@
 //! Line 6: another user reads the key of the page.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::support::{Sandbox, longpole, plain_user, skip};
+
+/// `longpole open` that starts a browser, which writes down its arguments and does nothing.
+struct Opened {
+    process: Child,
+    /// What was printed, up to the address and with it.
+    printed: String,
+    /// What the browser was started with.
+    argument: String,
+}
+
+impl Opened {
+    fn new(sandbox: &Sandbox) -> Self {
+        let (store, bin, seen) = (sandbox.path("store"), sandbox.path("browser"), sandbox.path("seen"));
+        assert!(longpole(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]).status().unwrap().success());
+        std::fs::create_dir_all(&bin).unwrap();
+        let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" >'{0}.part' && mv '{0}.part' '{0}'\n", seen.display());
+        std::fs::write(bin.join("xdg-open"), script).unwrap();
+        std::fs::set_permissions(bin.join("xdg-open"), PermissionsExt::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let mut process =
+            longpole(&store).args(["open", "last"]).env("PATH", path).env("DISPLAY", ":7").stdout(Stdio::piped()).spawn().unwrap();
+        let mut printed = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut printed).unwrap();
+        while !seen.exists() {
+            assert_eq!(process.try_wait().unwrap(), None, "the page is there");
+            std::thread::yield_now();
+        }
+        let argument = std::fs::read_to_string(seen).unwrap();
+        Opened { process, printed, argument }
+    }
+
+    /// `http://127.0.0.1:PORT/PATH?QUERY` of the browser's argument, in parts: the address to connect to, and what to ask it for.
+    fn parts(&self) -> (&str, &str) {
+        let rest = self.argument.trim().strip_prefix("http://").expect("an address of the page");
+        rest.split_at(rest.find('/').unwrap())
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// Asks the page for an address, with more headers, and gives its answer.
+fn get(address: &str, path: &str, headers: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/html\r\n{headers}Connection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap()
+}
+
+fn header<'a>(answer: &'a str, name: &str) -> &'a str {
+    let line = answer.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("no {name} in {answer}"));
+    line.trim_start_matches(": ")
+}
+
+#[test]
+fn the_arguments_of_the_browser_open_the_page_once() {
+    let sandbox = Sandbox::new();
+    let opened = Opened::new(&sandbox);
+    let token = opened.printed.split_once("token=").expect("the address of the page").1.split_whitespace().next().unwrap();
+    assert_eq!(token.len(), 32);
+    assert!(!opened.argument.contains(token), "every user of this machine could read it: {}", opened.argument);
+
+    // The browser gets in, with an address that holds nothing secret and stays in its history.
+    let (address, path) = opened.parts();
+    let first = get(address, path, "");
+    assert_eq!(status(&first), "303", "{first}");
+    assert_eq!(header(&first, "location"), "/r/r1");
+    let cookie = header(&first, "set-cookie").split(';').next().unwrap();
+    assert!(status(&get(address, "/r/r1", &format!("Cookie: {cookie}\r\n"))) == "200");
+    // It reloads the tab with the old address; nobody else can use that.
+    assert_eq!(status(&get(address, path, &format!("Cookie: {cookie}\r\n"))), "303");
+    let second = get(address, path, "");
+    assert_eq!(status(&second), "401", "{second}");
+    assert!(second.contains("holds once") && !second.contains("set-cookie"), "{second}");
+    // What was printed holds as long as the page.
+    assert_eq!(status(&get(address, &format!("/r/r1?token={token}"), "")), "200");
+    // Nothing of the keys is kept anywhere.
+    let key = path.split_once("once=").unwrap().1;
+    for secret in [token, key] {
+        let found = Command::new("grep").arg("-rlaF").arg(secret).arg(sandbox.path("store")).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    }
+}
+
+#[test]
+fn another_user_cannot_use_what_the_browser_was_started_with() {
+    let sandbox = Sandbox::new();
+    let Some(user) = plain_user(&sandbox, "another_user_cannot_use_what_the_browser_was_started_with") else { return };
+    if !user.becomes {
+        skip("another user with the key of the page", "only root can become one");
+        return;
+    }
+    let opened = Opened::new(&sandbox);
+    let (address, path) = opened.parts();
+    // Faster than the browser.
+    let script = format!(
+        "exec 3<>/dev/tcp/{}; printf 'GET {path} HTTP/1.1\\r\\nHost: {address}\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat <&3",
+        address.replace(':', "/")
+    );
+    let stolen = user.command(Path::new("bash")).args(["-c", &script]).output().unwrap();
+    let stolen = String::from_utf8_lossy(&stolen.stdout);
+    assert!(stolen.starts_with("HTTP/1.1 403 ") && stolen.contains("forbidden_user"), "{stolen}");
+    assert!(!stolen.contains("set-cookie"), "{stolen}");
+    assert_eq!(status(&get(address, path, "")), "303", "the browser can still use it");
+    drop(opened);
+}
