@@ -19,22 +19,47 @@ impl<S: ObservationSink> RedactingSink<S> {
 
 impl<S: ObservationSink> ObservationSink for RedactingSink<S> {
     fn observe(&mut self, mut observation: Observation) -> Result<(), SinkError> {
-        if let Observation::ProcessExec { arguments, .. } = &mut observation {
-            let taken = self.redactor.arguments(arguments);
-            if taken > 0 {
-                self.inner.observe(Observation::Loss(Loss::new(
-                    LossKind::ValuesRedacted,
-                    taken,
-                    "in command lines; run --redact off keeps them",
-                )))?;
+        // Each kind of its own: a new one does not compile before it is decided whether it is judged.
+        let (taken, detail) = match &mut observation {
+            Observation::ProcessExec { pid: _, time: _, name, executable, arguments } => {
+                let taken = self.redactor.arguments(arguments) + self.redactor.string(name) + self.redactor.string(executable);
+                (taken, "in command lines; run --redact off keeps them")
             }
-        }
-        if let Observation::ProcessResource { attributes, .. } = &mut observation {
-            let taken = self.redactor.attributes(attributes);
-            if taken > 0 {
-                let detail = "in what processes say of themselves; run --redact off keeps them";
-                self.inner.observe(Observation::Loss(Loss::new(LossKind::ValuesRedacted, taken, detail)))?;
+            Observation::ProcessResource { pid: _, time: _, attributes } => {
+                (self.redactor.attributes(attributes), "in what processes say of themselves; run --redact off keeps them")
             }
+            Observation::ThreadNamed { pid: _, tid: _, name } => {
+                (self.redactor.string(name), "in the names of threads; run --redact off keeps them")
+            }
+            // Numbers, and names of code: those come from binaries and from what an interpreter runs.
+            Observation::Clock(_)
+            | Observation::Mapping(_)
+            | Observation::Location { .. }
+            | Observation::Named { .. }
+            | Observation::Replaced { .. }
+            | Observation::Stack { .. }
+            | Observation::Sample(_)
+            | Observation::CpuSlice(_)
+            | Observation::Wait(_)
+            | Observation::Journal { .. }
+            | Observation::ProcessStarted { .. }
+            | Observation::ProcessExited { .. }
+            | Observation::ProcessStatus { .. }
+            | Observation::ProcessListens { .. }
+            | Observation::ProcessUsage(_)
+            | Observation::ThreadStarted { .. }
+            | Observation::ThreadExited { .. }
+            | Observation::ThreadTotals { .. }
+            | Observation::ThreadIdent { .. }
+            | Observation::Loss(_)
+            | Observation::RunStarted { .. }
+            | Observation::RunEnded { .. }
+            | Observation::RunUsage(_)
+            | Observation::RunLeft { .. }
+            | Observation::RecorderCost(_) => (0, ""),
+        };
+        if taken > 0 {
+            self.inner.observe(Observation::Loss(Loss::new(LossKind::ValuesRedacted, taken, detail)))?;
         }
         self.inner.observe(observation)
     }

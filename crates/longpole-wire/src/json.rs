@@ -17,12 +17,18 @@ use crate::limits::Limits;
 
 /// Reads a whole text as this message.
 pub(crate) fn parse<'de, T: Json<'de>>(bytes: &'de [u8], limits: &Limits) -> Result<T, DecodeError> {
+    parse_and_say_unread(bytes, limits).map(|(message, _)| message)
+}
+
+/// [`parse`], and whether the text has members that nobody reads.
+pub(crate) fn parse_and_say_unread<'de, T: Json<'de>>(bytes: &'de [u8], limits: &Limits) -> Result<(T, bool), DecodeError> {
     let values = Cell::new(0);
+    let unread = Cell::new(false);
     // Once for the whole: for each of its texts anew it took a sixth of the time.
     let text = std::str::from_utf8(bytes).map_err(|error| no_text(&bytes[..error.valid_up_to()]))?;
     let mut text = serde_json::Deserializer::from_str(text);
-    let context = Context { limits, values: &values, depth: 0 };
-    T::read(&mut text, context).and_then(|message| text.end().map(|()| message)).map_err(refused)
+    let context = Context { limits, values: &values, unread: &unread, depth: 0 };
+    T::read(&mut text, context).and_then(|message| text.end().map(|()| (message, unread.get()))).map_err(refused)
 }
 
 /// The error of bytes that are no text behind these.
@@ -48,11 +54,18 @@ pub(crate) struct Context<'c> {
     limits: &'c Limits,
     /// Values of the span, resource or scope under way.
     values: &'c Cell<u32>,
+    /// Something was passed over.
+    unread: &'c Cell<bool>,
     /// Attribute values around this one.
     depth: u32,
 }
 
 impl Context<'_> {
+    /// Called where a member is passed over, because nobody knows its name.
+    pub(crate) fn passed_over(&self) {
+        self.unread.set(true);
+    }
+
     /// Called at the start of each message.
     pub(crate) fn enter<E: serde::de::Error>(&self, role: Role) -> Result<(), E> {
         match role {
@@ -370,6 +383,7 @@ macro_rules! message {
                         $($camel $(| $snake)? => message.$field = $crate::json::member(&mut object, context)?,)+
                         _ => {
                             object.next_value::<serde::de::IgnoredAny>()?;
+                            context.passed_over();
                         }
                     }
                 }

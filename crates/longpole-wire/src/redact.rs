@@ -2,18 +2,27 @@
 //!
 //! ```text
 //! name of an attribute, argument, header, parameter ── names a credential ──► its whole value becomes [redacted]
-//! any text ── user:password@ in a URL, name=value, Bearer …, known shapes of keys ──► that part becomes [redacted]
+//! any text ── name=value, user:password@ in a URL, Bearer …, known shapes of keys ──► that part becomes [redacted]
 //! ```
 //!
-//! It works on names and shapes, so it can miss a secret that has neither, and it can take out a harmless value that looks
-//! like one. Numbers and truth values stay: `token.count` is no token.
+//! [`places`] says what is judged where; `names`, `shapes`, `text` and `commands` how. It works on names and shapes, so it can miss a
+//! secret that has neither, and it can take out a harmless value that looks like one. Numbers and truth values stay: `token.count` is
+//! no token.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use longpole_model::quick::QuickMap;
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, ValueRef};
-use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, Text};
+use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, SpanLink, Status, Text};
+
+use self::names::Meaning;
+
+mod commands;
+mod names;
+pub mod places;
+mod shapes;
+mod text;
 
 /// What stands in place of a credential.
 pub const REDACTED: &str = "[redacted]";
@@ -21,133 +30,111 @@ pub const REDACTED: &str = "[redacted]";
 /// Names whose verdict is remembered. Programs use some hundred; one that makes up names must not fill the memory.
 const NAMES_MAX: usize = 4096;
 
-/// A longer name is judged by its end, where the word that matters stands.
-const NAME_BYTES_MAX: usize = 256;
+/// How often a text is judged again after something was taken out of it. What still shows something then is taken out as a whole.
+const ROUNDS_MAX: usize = 4;
 
-/// Below this a word after `Bearer` is prose.
-const BEARER_BYTES_MIN: usize = 8;
+/// A text of which nothing can be a credential: a key of three bytes has no value behind it.
+const TEXT_BYTES_MIN: usize = 4;
 
-/// Words that make a name one of a credential wherever they stand in it.
-const ANYWHERE: &[&str] = &["password", "passwd", "passphrase", "pwd", "credential", "credentials"];
+/// Judges names, and keeps what it found out about them.
+#[derive(Debug, Default)]
+struct Names {
+    known: QuickMap<String, Meaning>,
+}
 
-/// Ends of the last word that do.
-const LAST: &[&str] = &[
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "token",
-    "apikey",
-    "accesskey",
-    "secretkey",
-    "privatekey",
-    "authorization",
-    "cookie",
-    "signature",
-    "connectionstring",
-    "dsn",
-    "jwt",
-];
-
-/// Last words that do, whole: the signature of a shared link.
-const LAST_WHOLE: &[&str] = &["sig"];
-
-/// The last two words that do.
-const LAST_TWO: &[(&str, &str)] = &[
-    ("api", "key"),
-    ("access", "key"),
-    ("secret", "key"),
-    ("private", "key"),
-    ("account", "key"),
-    ("encryption", "key"),
-    ("signing", "key"),
-    ("master", "key"),
-    ("auth", "key"),
-    ("shared", "key"),
-    ("subscription", "key"),
-    ("key", "base"),
-    ("connection", "string"),
-    ("x", "auth"),
-];
-
-/// Names that sound like one and are none: Pulumi's type tokens.
-const HARMLESS: &[&str] = &["schema.token"];
-
-/// Words behind the one that matters that say only how the credential is written.
-const SPELLINGS: &[&str] = &["value", "text", "plain", "base64", "b64", "raw", "env", "header"];
-
-/// Beginnings of credentials that services give out, with the least length of the whole.
-const KNOWN_SHAPES: &[(&str, usize)] = &[
-    ("AKIA", 20),
-    ("ASIA", 20),
-    ("AIza", 35),
-    ("ghp_", 20),
-    ("gho_", 20),
-    ("ghs_", 20),
-    ("ghu_", 20),
-    ("ghr_", 20),
-    ("github_pat_", 30),
-    ("glpat-", 20),
-    ("xoxa-", 20),
-    ("xoxb-", 20),
-    ("xoxp-", 20),
-    ("xoxs-", 20),
-    ("sk-", 24),
-    ("sk_live_", 20),
-    ("rk_live_", 20),
-    ("npm_", 36),
-    ("pypi-", 40),
-    ("pul-", 40),
-    ("hvs.", 24),
-    ("dop_v1_", 40),
-    ("SG.", 40),
-];
-
-/// Least length of anything that is known by its shape.
-const SHAPE_BYTES_MIN: usize = 20;
-const _: () = {
-    let mut shape = 0;
-    while shape < KNOWN_SHAPES.len() {
-        assert!(KNOWN_SHAPES[shape].1 >= SHAPE_BYTES_MIN);
-        shape += 1;
+impl Names {
+    fn meaning(&mut self, name: &str) -> Meaning {
+        if let Some(known) = self.known.get(name) {
+            return *known;
+        }
+        let meaning = names::meaning(name);
+        if self.known.len() < NAMES_MAX && name.len() <= names::NAME_BYTES_MAX {
+            self.known.insert(name.to_owned(), meaning);
+        }
+        meaning
     }
-};
+}
 
 /// Judges names and texts. Keeps what it found out about names.
 #[derive(Debug, Default)]
 pub struct Redactor {
-    names: QuickMap<String, bool>,
+    names: Names,
+    /// Keys of attributes: what they say of their value, and whether they have a credential themselves.
+    keys: QuickMap<String, (Meaning, bool)>,
     found: Vec<Range<usize>>,
 }
 
 impl Redactor {
     /// Whether anything of a span would be taken out.
     pub fn concerns_span(&mut self, span: &SpanRef<'_>) -> bool {
-        self.concerns_text(span.name)
-            || self.concerns_text(span.status_message)
-            || self.concerns_pairs(span.attributes)
-            || span.events.iter().any(|EventRef { name, attributes, .. }| self.concerns_text(name) || self.concerns_pairs(attributes))
-            || span.links.iter().any(|LinkRef { attributes, .. }| self.concerns_pairs(attributes))
+        // Field by field: a new one does not compile before it is decided whether it is judged.
+        let SpanRef {
+            trace_id: _,
+            span_id: _,
+            parent_span_id: _,
+            trace_state,
+            flags: _,
+            name,
+            kind: _,
+            start: _,
+            end: _,
+            attributes,
+            dropped_attributes: _,
+            events,
+            dropped_events: _,
+            links,
+            dropped_links: _,
+            status: _,
+            status_message,
+        } = span;
+        self.concerns_text(name)
+            || self.concerns_text(status_message)
+            || !trace_state.is_empty() && self.clean_trace_state(trace_state).1 > 0
+            || self.concerns_pairs(attributes)
+            || events.iter().any(|EventRef { time: _, name, attributes }| self.concerns_text(name) || self.concerns_pairs(attributes))
+            || links.iter().any(|LinkRef { trace_id: _, span_id: _, attributes }| self.concerns_pairs(attributes))
     }
 
-    /// Whether anything of these attributes would be taken out.
-    pub fn concerns(&mut self, attributes: &Attributes) -> bool {
-        let mut copy = attributes.clone();
-        self.attributes(&mut copy) > 0
+    /// Whether anything of what describes an emitter would be taken out.
+    pub fn concerns_resource(&mut self, resource: &Resource) -> bool {
+        self.resource(&mut resource.clone()) > 0
+    }
+
+    /// Whether anything of what describes an instrumentation would be taken out.
+    pub fn concerns_scope(&mut self, scope: &Scope) -> bool {
+        self.scope(&mut scope.clone()) > 0
+    }
+
+    /// Whether anything would be taken out of bytes that are kept as they came, because nobody reads them.
+    pub fn concerns_bytes(&mut self, bytes: &[u8]) -> bool {
+        bytes.utf8_chunks().any(|chunk| self.concerns_text(chunk.valid()))
     }
 
     fn concerns_pairs(&mut self, pairs: &[(&str, ValueRef<'_>)]) -> bool {
-        pairs.iter().any(|(key, value)| match value {
-            ValueRef::Str(text) => self.is_pair(key, text),
-            ValueRef::Bytes(bytes) => !bytes.is_empty() && self.is_secret_name(key),
-            ValueRef::Empty | ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Double(_) => false,
-            // Rare enough to be judged by doing it.
-            nested @ (ValueRef::Array(_) | ValueRef::KeyValues(_)) => self.value(key, &mut nested.to_owned()) > 0,
+        pairs.iter().any(|(key, value)| {
+            let (meaning, in_key) = self.key(key);
+            in_key
+                || match value {
+                    ValueRef::Str(text) => self.credential(meaning, text).is_some() || self.concerns_text(text),
+                    ValueRef::Empty | ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Double(_) => false,
+                    // Rare enough to be judged by doing it.
+                    other @ (ValueRef::Bytes(_) | ValueRef::Array(_) | ValueRef::KeyValues(_)) => {
+                        self.value(meaning, &mut other.to_owned()) > 0
+                    }
+                }
         })
     }
 
-    fn is_pair(&mut self, name: &str, text: &str) -> bool {
-        !text.is_empty() && (self.is_secret_name(name) || self.concerns_text(text))
+    /// What a key says of its value, and whether it has a credential itself: `?token=abc`.
+    fn key(&mut self, key: &str) -> (Meaning, bool) {
+        if let Some(known) = self.keys.get(key) {
+            return *known;
+        }
+        let judged = (self.names.meaning(key), self.concerns_text(key));
+        if self.keys.len() < NAMES_MAX && key.len() <= names::NAME_BYTES_MAX {
+            self.keys.insert(key.to_owned(), judged);
+        }
+        judged
     }
 
     /// Takes credentials out of spans and of what describes their emitters; says how many.
@@ -180,66 +167,126 @@ impl Redactor {
 
     /// Takes credentials out of an event; says how many.
     pub fn event(&mut self, event: &mut SpanEvent) -> u64 {
-        self.text(&mut event.name) + self.attributes(&mut event.attributes)
+        let SpanEvent { time: _, name, attributes } = event;
+        self.text(name) + self.attributes(attributes)
     }
 
     /// Takes credentials out of what describes an emitter; says how many.
     pub fn resource(&mut self, resource: &mut Resource) -> u64 {
-        self.attributes(&mut resource.attributes)
+        let Resource { attributes } = resource;
+        self.attributes(attributes)
     }
 
     /// Takes credentials out of what describes an instrumentation; says how many.
     pub fn scope(&mut self, scope: &mut Scope) -> u64 {
-        self.attributes(&mut scope.attributes)
+        let Scope { name, version, attributes } = scope;
+        self.string(name) + self.string(version) + self.attributes(attributes)
     }
 
     /// Takes credentials out of a span, not of what describes its emitter; says how many.
     pub fn span(&mut self, span: &mut Span) -> u64 {
-        let mut taken = self.text(&mut span.name) + self.text(&mut span.status.message) + self.attributes(&mut span.attributes);
-        for event in &mut span.events {
+        let Span {
+            trace_id: _,
+            span_id: _,
+            parent_span_id: _,
+            trace_state,
+            flags: _,
+            name,
+            kind: _,
+            start: _,
+            end: _,
+            attributes,
+            dropped_attributes: _,
+            events,
+            dropped_events: _,
+            links,
+            dropped_links: _,
+            status: Status { code: _, message },
+            resource: _,
+            scope: _,
+            pid: _,
+        } = span;
+        let mut taken = self.text(name) + self.text(message) + self.trace_state(trace_state) + self.attributes(attributes);
+        for event in &mut **events {
             taken += self.event(event);
         }
-        for link in &mut span.links {
-            taken += self.attributes(&mut link.attributes);
+        for SpanLink { trace_id: _, span_id: _, attributes } in &mut **links {
+            taken += self.attributes(attributes);
         }
         taken
     }
 
     /// Takes credentials out of attributes; says how many.
     pub fn attributes(&mut self, attributes: &mut Attributes) -> u64 {
-        attributes.0.iter_mut().map(|Attribute { key, value }| self.value(key, value)).sum()
+        let mut taken = 0;
+        for Attribute { key, value } in &mut attributes.0 {
+            let (meaning, in_key) = self.key(key);
+            if in_key {
+                taken += self.text(key);
+            }
+            taken += self.value(meaning, value);
+        }
+        taken
     }
 
-    fn value(&mut self, name: &str, value: &mut AttributeValue) -> u64 {
-        let secret = self.is_secret_name(name);
+    /// Takes credentials out of a value whose name says this.
+    fn value(&mut self, meaning: Meaning, value: &mut AttributeValue) -> u64 {
         let mut taken = 0;
         // Values inside values: a decoder bounds how deep, so a list of what is to do is all that is needed.
-        let mut todo: Vec<(bool, &mut AttributeValue)> = vec![(secret, value)];
-        while let Some((secret, value)) = todo.pop() {
+        let mut todo: Vec<(Meaning, &mut AttributeValue)> = vec![(meaning, value)];
+        while let Some((meaning, value)) = todo.pop() {
             match value {
                 AttributeValue::Empty | AttributeValue::Bool(_) | AttributeValue::Int(_) | AttributeValue::Double(_) => {}
-                AttributeValue::Str(text) if secret && !text.is_empty() => taken += u64::from(replace(text)),
-                AttributeValue::Str(text) => taken += self.text(text),
-                AttributeValue::Bytes(bytes) if secret && !bytes.is_empty() => {
-                    *value = AttributeValue::Str(REDACTED.into());
-                    taken += 1;
+                AttributeValue::Str(text) => match self.credential(meaning, text) {
+                    Some(start) => {
+                        *text = format!("{}{REDACTED}", &text[..start]).into();
+                        taken += 1;
+                    }
+                    None => taken += self.text(text),
+                },
+                AttributeValue::Bytes(bytes) if !bytes.is_empty() => {
+                    if !matches!(meaning, Meaning::Plain | Meaning::Maybe) {
+                        *value = AttributeValue::Str(REDACTED.into());
+                        taken += 1;
+                    } else if let Some((clean, found)) = self.clean_bytes(bytes) {
+                        *value = AttributeValue::Bytes(clean.into());
+                        taken += found;
+                    }
                 }
                 AttributeValue::Bytes(_) => {}
                 AttributeValue::Array(values) => {
-                    // `process.command_args` and its like: an option's value stands behind it.
-                    let mut after_option = false;
-                    for value in values {
-                        let is_option = value.as_str().is_some_and(|text| self.is_secret_option(text));
-                        todo.push((secret || after_option, value));
-                        after_option = is_option;
-                    }
+                    taken += self.words_of(values);
+                    todo.extend(values.iter_mut().map(|value| (meaning, value)));
                 }
                 AttributeValue::KeyValues(pairs) => {
-                    for Attribute { key, value } in pairs {
-                        let secret = secret || self.is_secret_name(key);
-                        todo.push((secret, value));
+                    for Attribute { key, value } in &mut **pairs {
+                        let (own, in_key) = self.key(key);
+                        if in_key {
+                            taken += self.text(key);
+                        }
+                        // Below a name of a credential everything is one.
+                        todo.push((if matches!(meaning, Meaning::Plain | Meaning::Maybe) { own } else { meaning }, value));
                     }
                 }
+            }
+        }
+        taken
+    }
+
+    /// `process.command_args` and its like: texts of a list may be the words of a command line.
+    fn words_of(&mut self, values: &mut [AttributeValue]) -> u64 {
+        if values.len() < 2 {
+            return 0;
+        }
+        let words: Vec<&str> = values.iter().map(|value| value.as_str().unwrap_or("")).collect();
+        let found = commands::credentials(&words, false, &mut self.names);
+        let mut taken = 0;
+        for (at, range) in joined(found) {
+            if let AttributeValue::Str(word) = &mut values[at]
+                && let Some(clean) = without(word, range)
+            {
+                *word = clean.into();
+                taken += 1;
             }
         }
         taken
@@ -247,37 +294,35 @@ impl Redactor {
 
     /// Takes credentials out of the words of a command line; says how many.
     pub fn arguments(&mut self, words: &mut [String]) -> u64 {
+        let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+        let found = commands::credentials(&texts, false, &mut self.names);
         let mut taken = 0;
-        if let Some(first) = words.windows(2).position(|pair| pair[0] == "config" && pair[1] == "set") {
-            let set: Vec<&str> = words[first + 2..].iter().map(String::as_str).collect();
-            for at in self.values_of_config(&set) {
-                taken += u64::from(replace(&mut words[first + 2 + at]));
+        for (at, range) in joined(found) {
+            if let Some(clean) = without(&words[at], range) {
+                words[at] = clean;
+                taken += 1;
             }
         }
-        let mut after_option = false;
         for word in words {
-            if after_option && !word.starts_with('-') {
-                taken += u64::from(replace(word));
-                after_option = false;
-                continue;
-            }
-            after_option = self.is_secret_option(word);
             taken += self.string(word);
         }
         taken
     }
 
-    /// `config set --secret KEY VALUE` and `config set dbPassword VALUE` of Pulumi and others: which of the words behind `set` are
-    /// values of a credential. Options may take a word too, so it is every word behind the first one.
-    fn values_of_config(&mut self, words: &[&str]) -> Vec<usize> {
-        let named: Vec<usize> = (0..words.len()).filter(|at| !words[*at].starts_with('-')).collect();
-        let concerned = words.contains(&"--secret") || named.iter().rev().skip(1).any(|at| self.is_secret_name(words[*at]));
-        if concerned { named.into_iter().skip(1).collect() } else { Vec::new() }
-    }
-
-    /// `--password`, whose value is the next word.
-    fn is_secret_option(&mut self, word: &str) -> bool {
-        word.strip_prefix('-').is_some_and(|name| !name.contains(['=', ' ']) && self.is_secret_name(name.trim_start_matches('-')))
+    /// Where the credential begins in a value whose name says that it is one: behind the scheme of a header. `None` where it is none.
+    fn credential(&mut self, meaning: Meaning, value: &str) -> Option<usize> {
+        let is_number = || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let is_one = match meaning {
+            Meaning::Plain => return None,
+            Meaning::Maybe => text::is_key(value),
+            Meaning::Pass => !is_number(),
+            Meaning::Pwd => !value.starts_with(['/', '~']),
+            // The signature of a function is none.
+            Meaning::Token => !(value.len() <= 5 && is_number()) && (!value.contains('(') || text::is_key(value)),
+            Meaning::Password | Meaning::Authorization | Meaning::Cookie | Meaning::SetCookie => true,
+        };
+        let start = text::scheme_length(value);
+        (is_one && !text::is_nothing(&value[start..])).then_some(start)
     }
 
     /// Takes credentials out of a text; says how many.
@@ -298,11 +343,70 @@ impl Redactor {
         taken
     }
 
+    /// Takes credentials out of W3C's `tracestate`, and leaves its list a list; says how many.
+    pub fn trace_state(&mut self, state: &mut Text) -> u64 {
+        if state.is_empty() {
+            return 0;
+        }
+        let (clean, taken) = self.clean_trace_state(state);
+        if taken > 0 {
+            *state = clean.into();
+        }
+        taken
+    }
+
+    fn clean_trace_state(&mut self, state: &str) -> (String, u64) {
+        // What is no list of members is a text as any other.
+        let (clean, mut taken) = self.cleaned(state);
+        let state = clean.as_deref().unwrap_or(state);
+        let mut members: Vec<String> = Vec::new();
+        for member in state.split(',') {
+            let Some((key, value)) = member.split_once('=') else {
+                members.push(member.to_owned());
+                continue;
+            };
+            let meaning = self.names.meaning(key);
+            let (clean, found) = match self.credential(meaning, value) {
+                Some(start) => (Some(format!("{}{REDACTED}", &value[..start])), 1),
+                None => self.cleaned(value),
+            };
+            taken += found;
+            members.push(format!("{key}={}", clean.as_deref().unwrap_or(value)));
+        }
+        (members.join(","), taken)
+    }
+
+    /// Bytes without the credentials that stand in them as text; `None` where there are none.
+    fn clean_bytes(&mut self, bytes: &[u8]) -> Option<(Vec<u8>, u64)> {
+        let mut clean = Vec::new();
+        let mut taken = 0;
+        for chunk in bytes.utf8_chunks() {
+            let (text, found) = self.cleaned(chunk.valid());
+            taken += found;
+            clean.extend_from_slice(text.as_deref().unwrap_or(chunk.valid()).as_bytes());
+            clean.extend_from_slice(chunk.invalid());
+        }
+        (taken > 0).then_some((clean, taken))
+    }
+
     /// What is left of a text without its credentials, and how many they were; `None` where it has none.
     fn cleaned(&mut self, text: &str) -> (Option<String>, u64) {
         if !self.concerns_text(text) {
             return (None, 0);
         }
+        let taken = self.found.len() as u64;
+        let mut clean = self.without_found(text);
+        // What is gone may show what stood behind it: judged again until nothing is found, a text is cleaned once and for all.
+        for _ in 0..ROUNDS_MAX {
+            if !self.concerns_text(&clean) {
+                return (Some(clean), taken);
+            }
+            clean = self.without_found(&clean);
+        }
+        (Some(REDACTED.to_owned()), taken)
+    }
+
+    fn without_found(&self, text: &str) -> String {
         let mut clean = String::with_capacity(text.len());
         let mut at = 0;
         for found in &self.found {
@@ -311,263 +415,31 @@ impl Redactor {
             at = found.end;
         }
         clean.push_str(&text[at..]);
-        (Some(clean), self.found.len() as u64)
+        clean
     }
 
-    /// Fills `found` with the parts that are credentials, in order and apart. One pass over the words of the text.
+    /// Fills `found` with the parts that are credentials, in order and apart.
     fn concerns_text(&mut self, text: &str) -> bool {
         self.found.clear();
-        // One short word, as most names are.
-        if text.len() < SHAPE_BYTES_MIN && text.bytes().all(is_of_word) {
-            return false;
+        if text.len() >= TEXT_BYTES_MIN {
+            text::find(text, &mut self.names, &mut self.found);
         }
-        let mut words = Words { text, at: 0 };
-        let mut previous: Option<Range<usize>> = None;
-        let mut hidden_to = 0;
-        // What `config set` said comes.
-        let mut to_hide: Option<Range<usize>> = None;
-        while let Some(word) = words.next() {
-            if word.start < hidden_to {
-                continue;
-            }
-            let gap = previous.as_ref().map_or("", |p| &text[p.end..word.start]);
-            let before = previous.as_ref().map_or("", |p| &text[p.clone()]);
-            if before == "config" && gap == " " && &text[word.clone()] == "set" {
-                to_hide = self.values_of_config_in(text, word.end);
-            }
-            let is_new = |hidden: &Range<usize>| hidden.start >= hidden_to && !hidden.is_empty() && !is_redacted(text, hidden);
-            // Not a word of it is in the way.
-            if let Some(values) = to_hide.take_if(|values| values.end <= word.start).filter(is_new) {
-                self.found.push(values);
-            }
-            let hidden = match to_hide.take_if(|values| values.start <= word.start) {
-                Some(values) => Some(values.start.max(hidden_to)..values.end),
-                None => self.credential_at(text, &word, before, gap),
-            };
-            if let Some(hidden) = hidden.filter(is_new) {
-                hidden_to = hidden.end;
-                self.found.push(hidden);
-                // What is gone says nothing of what follows it.
-                previous = None;
-                continue;
-            }
-            previous = Some(word);
-        }
-        self.found.extend(to_hide.filter(|values| values.start >= hidden_to && !is_redacted(text, values)));
         !self.found.is_empty()
     }
+}
 
-    /// The credential that begins with this word, or in the gap before it.
-    fn credential_at(&mut self, text: &str, word: &Range<usize>, before: &str, gap: &str) -> Option<Range<usize>> {
-        let is_argument = before.starts_with('-') && !text[word.start..].starts_with('-');
-        let assigned = value_start(gap, false).filter(|_| self.is_secret_name(before));
-        let argument = || is_argument.then(|| value_start(gap, true)).flatten().filter(|_| self.is_secret_option(before));
-        if let Some(value) = assigned.or_else(argument) {
-            Some(value_at(text, word.start - gap.len() + value.skip, value.quote, value.in_list))
-        } else if is_scheme(before) && gap.chars().all(char::is_whitespace) && is_random(&text[word.clone()]) {
-            Some(word.start..value_end(text, word.start, None))
-        } else if gap == ":" && text[word.start..].starts_with("//") {
-            password_of_url(text, word.start + 2)
-        } else if is_known_shape(&text[word.clone()]) {
-            Some(word.clone())
-        } else if is_private_key(text, word) {
-            Some(word.start..text[word.start..].find("-----END").map_or(text.len(), |end| word.start + end))
-        } else {
-            None
-        }
+/// One range for each word: from the first of its credentials to the last.
+fn joined(found: Vec<(usize, Range<usize>)>) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let mut of_word: std::collections::BTreeMap<usize, Range<usize>> = std::collections::BTreeMap::new();
+    for (at, range) in found {
+        of_word.entry(at).and_modify(|all| *all = all.start.min(range.start)..all.end.max(range.end)).or_insert(range);
     }
-
-    /// What [`Redactor::values_of_config`] finds in a command line that is one text; from the first of them to the last.
-    fn values_of_config_in(&mut self, text: &str, from: usize) -> Option<Range<usize>> {
-        let end = text[from..].find(['\n', ']']).map_or(text.len(), |length| from + length);
-        let words = text[from..end].split_whitespace().take_while(|word| !["&&", "||", "|", ";"].contains(word));
-        let words: Vec<&str> = words.collect();
-        let place = |at: usize| words[at].as_ptr() as usize - text.as_ptr() as usize;
-        let values = self.values_of_config(&words);
-        let (first, last) = (*values.first()?, *values.last()?);
-        Some(place(first)..place(last) + words[last].len())
-    }
-
-    /// Whether a value of this name is a credential.
-    pub fn is_secret_name(&mut self, name: &str) -> bool {
-        if let Some(known) = self.names.get(name) {
-            return *known;
-        }
-        let secret = is_secret_name(name);
-        if self.names.len() < NAMES_MAX && name.len() <= NAME_BYTES_MAX {
-            self.names.insert(name.to_owned(), secret);
-        }
-        secret
-    }
+    of_word.into_iter()
 }
 
-/// Puts [`REDACTED`] in place of a whole text; `false` where it stands there already.
-fn replace<T: AsRef<str> + From<&'static str>>(text: &mut T) -> bool {
-    let new = (*text).as_ref() != REDACTED;
-    *text = REDACTED.into();
-    new
-}
-
-fn is_secret_name(name: &str) -> bool {
-    if HARMLESS.contains(&name) {
-        return false;
-    }
-    let from = (name.len().saturating_sub(NAME_BYTES_MAX)..=name.len()).find(|at| name.is_char_boundary(*at)).unwrap_or(name.len());
-    let words = words_of_name(&name[from..]);
-    if words.iter().any(|word| ANYWHERE.contains(&word.as_str())) {
-        return true;
-    }
-    let spelled = words.iter().rposition(|word| !SPELLINGS.contains(&word.as_str())).map_or(0, |last| last + 1);
-    let words = &words[..spelled];
-    let last_two = || matches!(words, [.., a, b] if LAST_TWO.iter().any(|(x, y)| a == x && b == y));
-    words.last().is_some_and(|last| LAST.iter().any(|end| last.ends_with(end)) || LAST_WHOLE.contains(&last.as_str())) || last_two()
-}
-
-/// `dbPassword`, `DB_PASSWORD`, `db.password` are `db`, `password`.
-fn words_of_name(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut was_lower = false;
-    for c in name.chars() {
-        let starts = !c.is_alphanumeric() || was_lower && c.is_uppercase();
-        if starts && words.last().is_some_and(|word| !word.is_empty()) {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
-            word.extend(c.to_lowercase());
-        }
-        was_lower = c.is_lowercase() || c.is_ascii_digit();
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
-/// Runs of characters that names, keys and base64 are made of.
-struct Words<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl Words<'_> {
-    fn next(&mut self) -> Option<Range<usize>> {
-        let bytes = self.text.as_bytes();
-        let start = self.at + bytes[self.at..].iter().position(|b| is_of_word(*b))?;
-        let length = bytes[start..].iter().position(|b| !is_of_word(*b)).unwrap_or(bytes.len() - start);
-        self.at = start + length;
-        Some(start..self.at)
-    }
-}
-
-/// Bytes above ASCII belong to words, so that a range never cuts a character.
-fn is_of_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte >= 0x80 || b"_-.+/~%$*!".contains(&byte)
-}
-
-/// Where a value begins.
-struct ValueStart {
-    /// Bytes of the gap before it.
-    skip: usize,
-    /// What it stands in.
-    quote: Option<char>,
-    /// It is the first of a list: `["a", "b"]`, or `[a b]` as Go prints one.
-    in_list: bool,
-}
-
-/// Whether a value follows what stands between two words: `=`, `: `, `=>`, `":"` and what quoting makes of them, or behind an option a
-/// blank or a comma. A bare colon parts a type or a URN: `cloud:secret:ApiKey`. The value may begin with what belongs to no word.
-fn value_start(gap: &str, is_option: bool) -> Option<ValueStart> {
-    const BLANKS: [char; 6] = [' ', '\t', '"', '\'', '\\', '`'];
-    let mut rest = gap.trim_start_matches(BLANKS);
-    if is_option {
-        rest = rest.trim_start_matches(',');
-    } else {
-        let operator = ["=>", ":=", "=", ":"].into_iter().find(|operator| rest.starts_with(operator))?;
-        rest = &rest[operator.len()..];
-    }
-    rest = rest.trim_start_matches(BLANKS);
-    let in_list = rest.starts_with('[');
-    if in_list {
-        rest = rest[1..].trim_start_matches(BLANKS);
-    }
-    let before = &gap[..gap.len() - rest.len()];
-    if before == ":" || before.is_empty() {
-        return None;
-    }
-    let quote = before.chars().next_back().filter(|c| ['"', '\'', '`'].contains(c));
-    rest.chars().all(|c| !ends_value(c, quote) && c != '[').then_some(ValueStart { skip: before.len(), quote, in_list })
-}
-
-/// The value that begins here; behind a quote it ends at the next one.
-fn value_at(text: &str, start: usize, quote: Option<char>, in_list: bool) -> Range<usize> {
-    if in_list {
-        // All of the list: to its bracket, without the quote before that.
-        let end = match quote {
-            Some(quote) => text[start..].find(&format!("{quote}]")).unwrap_or_else(|| value_end(text, start, Some(quote)) - start),
-            None => text[start..].find([']', '\n']).unwrap_or(text.len() - start),
-        };
-        return start..start + end;
-    }
-    let mut end = value_end(text, start, quote);
-    // `Authorization: Bearer abc`: the credential is the second word.
-    if quote.is_none() && is_scheme(&text[start..end]) {
-        let next = text[end..].find(|c: char| !c.is_whitespace()).map_or(text.len(), |skip| end + skip);
-        end = value_end(text, next, None);
-    }
-    start..end
-}
-
-/// Whether [`REDACTED`] stands there already, whichever of its brackets were taken for part of the text around.
-fn is_redacted(text: &str, hidden: &Range<usize>) -> bool {
-    let start = hidden.start - usize::from(text[..hidden.start].ends_with('['));
-    let end = hidden.end + usize::from(text[hidden.end..].starts_with(']'));
-    [&text[start..end], &text[start..hidden.end], &text[hidden.start..end], &text[hidden.clone()]].contains(&REDACTED)
-}
-
-fn value_end(text: &str, start: usize, quote: Option<char>) -> usize {
-    text[start..].find(|c| ends_value(c, quote)).map_or(text.len(), |length| start + length)
-}
-
-fn ends_value(c: char, quote: Option<char>) -> bool {
-    match quote {
-        Some(quote) => c == quote || c == '\\' || c == '\n',
-        None => c.is_whitespace() || ['&', ';', ',', '"', '\'', '`', '<', '>', '(', ')', '[', ']', '{', '}', '|'].contains(&c),
-    }
-}
-
-fn is_scheme(word: &str) -> bool {
-    ["bearer", "basic", "digest", "negotiate"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
-}
-
-/// No word of a language.
-fn is_random(word: &str) -> bool {
-    word.len() >= BEARER_BYTES_MIN && (word.len() >= 24 || word.bytes().any(|b| b.is_ascii_digit()))
-}
-
-/// `password` of `scheme://user:password@host`, or all before the `@` where that is long enough to be a token.
-fn password_of_url(text: &str, start: usize) -> Option<Range<usize>> {
-    let ends = |c: char| c.is_whitespace() || ['/', '?', '#', '"', '\'', '`', '<', '>', '\\'].contains(&c);
-    let authority = &text[start..text[start..].find(ends).map_or(text.len(), |length| start + length)];
-    let user_info = &authority[..authority.rfind('@')?];
-    match user_info.find(':') {
-        Some(colon) => Some(start + colon + 1..start + user_info.len()),
-        None if user_info.len() >= 20 || is_known_shape(user_info) => Some(start..start + user_info.len()),
-        None => None,
-    }
-}
-
-fn is_known_shape(word: &str) -> bool {
-    // What the words of a path or a file are called is judged by the last of them.
-    let word = word.rsplit('/').next().unwrap_or(word);
-    if word.len() < SHAPE_BYTES_MIN {
-        return false;
-    }
-    let by_prefix = KNOWN_SHAPES.iter().any(|(prefix, least)| word.starts_with(prefix) && word.len() >= *least);
-    let is_jwt = || word.starts_with("eyJ") && word.len() >= 30 && word.split('.').count() == 3;
-    by_prefix || is_jwt()
-}
-
-/// The end of `-----BEGIN … PRIVATE KEY-----`, where the key begins.
-fn is_private_key(text: &str, word: &Range<usize>) -> bool {
-    text[word.clone()].starts_with("KEY-----") && text[..word.start].ends_with("PRIVATE ")
+/// The text with [`REDACTED`] in place of this part; `None` where it stands there already.
+fn without(text: &str, range: Range<usize>) -> Option<String> {
+    (!range.is_empty() && !text::is_redacted(text, &range)).then(|| format!("{}{REDACTED}{}", &text[..range.start], &text[range.end..]))
 }
 
 #[cfg(test)]

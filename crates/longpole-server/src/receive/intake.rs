@@ -232,7 +232,7 @@ impl Keeper<'_> {
         let run_id = self.run_id.as_deref().filter(|_| job.connection.sender_is_gone());
         let redactor = self.redactor.as_mut();
         let mut check = Check { resource_without_pid: true, is_of_another: run_id.is_some(), run_id, redactor, ..Check::default() };
-        if let Err(error) = decode(&bytes, encoding, &self.limits, &mut check) {
+        if let Err(error) = check.request(&bytes, encoding, &self.limits) {
             return Verdict::Undecodable(error.to_string());
         }
         let Check { spans, losses, pid_missing, payloads, credentials, twins, called, unproven, claims, .. } = check;
@@ -625,6 +625,25 @@ fn called_by(span: &SpanRef<'_>) -> Option<SocketAddr> {
 }
 
 impl Check<'_> {
+    /// Decodes all of it. What nobody reads is kept with the rest where the request is kept as it came, so it is looked at, too.
+    fn request(&mut self, bytes: &[u8], encoding: Encoding, limits: &Limits) -> Result<(), DecodeError> {
+        match encoding {
+            Encoding::Protobuf => {
+                let unread = otlp::trace::decode_and_say_unread(bytes, limits, self)?;
+                self.look(|redactor| unread.unknown || unread.texts.into_iter().any(|range| redactor.concerns_bytes(&bytes[range])));
+            }
+            Encoding::Json => {
+                let unread = otlp::json::decode_and_say_unread(bytes, limits, self)?;
+                // Where such members stand is not known: the whole is a text then.
+                self.look(|redactor| unread && redactor.concerns_bytes(bytes));
+            }
+        }
+        // Spans and links that are left out were not judged.
+        let left_out = self.losses.iter().any(|loss| matches!(loss.kind, LossKind::SpansInvalid | LossKind::ReferencesInvalid));
+        self.look(|_| left_out);
+        Ok(())
+    }
+
     fn look(&mut self, concerns: impl FnOnce(&mut Redactor) -> bool) {
         if let Some(redactor) = self.redactor.as_deref_mut().filter(|_| !self.credentials) {
             self.credentials = concerns(redactor);
@@ -639,11 +658,11 @@ impl SpanSink for Check<'_> {
         self.claims.extend(pid.filter(|pid| self.claims.len() < CLAIMS_MAX && !self.claims.contains(pid)));
         self.is_of_another = self.run_id.is_some_and(|id| !says_run(&resource, id));
         self.twins |= twins::concern(&resource);
-        self.look(|redactor| redactor.concerns(&resource.attributes));
+        self.look(|redactor| redactor.concerns_resource(&resource));
     }
 
     fn scope(&mut self, scope: Scope) {
-        self.look(|redactor| redactor.concerns(&scope.attributes));
+        self.look(|redactor| redactor.concerns_scope(&scope));
     }
 
     fn span(&mut self, span: SpanRef<'_>) {

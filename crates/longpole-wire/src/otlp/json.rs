@@ -20,7 +20,7 @@ pub use super::json_encode::encode;
 use super::trace::Losses;
 use crate::base64;
 use crate::error::DecodeError;
-use crate::json::{Context, Element, Json, List, Role, member, message, name, parse};
+use crate::json::{Context, Element, Json, List, Role, member, message, name, parse_and_say_unread};
 use crate::limits::Limits;
 
 /// Gives the spans of a request to the sink. What [`trace::decode`](super::trace::decode) says of errors and losses holds
@@ -28,7 +28,12 @@ use crate::limits::Limits;
 ///
 /// Beyond the limits, serde_json refuses more than 128 open brackets.
 pub fn decode(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
-    let request: Request<'_> = parse(bytes, limits)?;
+    decode_and_say_unread(bytes, limits, sink).map(|_| ())
+}
+
+/// [`decode`], and whether the request has members that have no place in the model.
+pub fn decode_and_say_unread(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<bool, DecodeError> {
+    let (request, unread): (Request<'_>, bool) = parse_and_say_unread(bytes, limits)?;
     let mut losses = Losses::default();
     let mut scratch = Scratch::default();
     for of_resource in &request.resource_spans.kept {
@@ -46,7 +51,7 @@ pub fn decode(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<
         }
     }
     losses.report(sink);
-    Ok(())
+    Ok(unread)
 }
 
 /// A number or a name of an enum; what OTLP does not define is "unspecified", as it is in protobuf.
@@ -239,6 +244,7 @@ impl<'de> Json<'de> for AnyValue<'de> {
                 }
                 _ => {
                     object.next_value::<IgnoredAny>()?;
+                    context.passed_over();
                     None
                 }
             };

@@ -24,6 +24,8 @@ pub(super) enum Shape {
     Bytes,
     /// A text.
     Text,
+    /// A text that has no place in the model, so nobody reads it.
+    Unread,
     /// A message.
     Message(&'static Message),
     /// A message that is only counted.
@@ -51,7 +53,7 @@ enum Role {
 }
 
 use Role::{Container, Nesting, Owner};
-use Shape::{Any, Bytes, Counted, Fixed32, Fixed64, Text, Varint};
+use Shape::{Any, Bytes, Counted, Fixed32, Fixed64, Text, Unread, Varint};
 
 const fn message(name: &'static str, role: Role, fields: &'static [Shape]) -> Message {
     Message { name, fields, role }
@@ -60,10 +62,10 @@ const fn message(name: &'static str, role: Role, fields: &'static [Shape]) -> Me
 /// `ExportTraceServiceRequest`, the same bytes as `TracesData`.
 pub(super) static TRACES: Message = message("request", Container, &[Any, Shape::Message(&RESOURCE_SPANS)]);
 static RESOURCE_SPANS: Message =
-    message("resource spans", Container, &[Any, Shape::Message(&RESOURCE), Shape::Message(&SCOPE_SPANS), Text]);
-static SCOPE_SPANS: Message = message("scope spans", Container, &[Any, Shape::Message(&SCOPE), Shape::Message(&SPAN), Text]);
+    message("resource spans", Container, &[Any, Shape::Message(&RESOURCE), Shape::Message(&SCOPE_SPANS), Unread]);
+static SCOPE_SPANS: Message = message("scope spans", Container, &[Any, Shape::Message(&SCOPE), Shape::Message(&SPAN), Unread]);
 static RESOURCE: Message = message("resource", Owner, &[Any, Shape::Message(&KEY_VALUE), Varint, Shape::Message(&ENTITY_REF)]);
-static ENTITY_REF: Message = message("entity reference", Role::Value, &[Any, Text, Text, Text, Text]);
+static ENTITY_REF: Message = message("entity reference", Role::Value, &[Any, Unread, Unread, Unread, Unread]);
 static SCOPE: Message = message("scope", Owner, &[Any, Text, Text, Shape::Message(&KEY_VALUE), Varint]);
 static SPAN: Message = message(
     "span",
@@ -89,7 +91,7 @@ static SPAN: Message = message(
     ],
 );
 static EVENT: Message = message("event", Role::Value, &[Any, Fixed64, Text, Shape::Message(&KEY_VALUE), Varint]);
-static LINK: Message = message("link", Role::Value, &[Any, Bytes, Bytes, Text, Shape::Message(&KEY_VALUE), Varint, Fixed32]);
+static LINK: Message = message("link", Role::Value, &[Any, Bytes, Bytes, Unread, Shape::Message(&KEY_VALUE), Varint, Fixed32]);
 static STATUS: Message = message("status", Container, &[Any, Any, Text, Varint]);
 static KEY_VALUE: Message = message("attribute", Role::Value, &[Any, Text, Shape::Message(&ANY_VALUE), Varint]);
 static ANY_VALUE: Message = message(
@@ -172,6 +174,17 @@ pub(super) struct Survey {
     pub(super) bad_texts: Vec<Range<usize>>,
     /// Messages that a table marks as counted.
     pub(super) counted: u64,
+    /// What is not read.
+    pub(super) unread: UnreadParts,
+}
+
+/// Parts of a request that have no place in the model. Whoever keeps the request as it came keeps them, too.
+#[derive(Debug, Default)]
+pub struct UnreadParts {
+    /// Texts of fields that are known: schema URLs, the state of links.
+    pub texts: Vec<Range<usize>>,
+    /// There are fields with bytes that are not known.
+    pub unknown: bool,
 }
 
 /// Walks over the whole request and holds every message of the table against its shape and the limits.
@@ -209,12 +222,17 @@ impl Walk<'_> {
         while let Some(field) = reader.next()? {
             let shape = message.fields.get(field.number as usize).copied().unwrap_or(Any);
             match (shape, field.value) {
+                (Any, Value::Bytes(bytes)) => self.survey.unread.unknown |= !bytes.bytes().is_empty(),
+                (Any, Value::Group(_)) => self.survey.unread.unknown = true,
                 (Any, _)
                 | (Varint, Value::Varint(_))
                 | (Fixed64, Value::Fixed64(_))
                 | (Fixed32, Value::Fixed32(_))
                 | (Bytes, Value::Bytes(_)) => {}
-                (Text, Value::Bytes(text)) => {
+                (Text | Unread, Value::Bytes(text)) => {
+                    if matches!(shape, Unread) && !text.bytes().is_empty() {
+                        self.survey.unread.texts.push(text.offset()..text.offset() + text.bytes().len());
+                    }
                     if std::str::from_utf8(text.bytes()).is_err() {
                         self.survey.bad_texts.push(text.offset()..text.offset() + text.bytes().len());
                     }

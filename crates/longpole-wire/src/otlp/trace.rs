@@ -11,6 +11,7 @@ use longpole_model::time::Timestamp;
 
 use super::common::{self, PairRef, text};
 use super::schema;
+pub use super::schema::UnreadParts;
 use crate::error::DecodeError;
 use crate::limits::Limits;
 use crate::protobuf::{Reader, Value, put_bytes, put_fixed32, put_fixed64, put_integer, put_message};
@@ -29,6 +30,11 @@ use crate::protobuf::{Reader, Value, put_bytes, put_fixed32, put_fixed64, put_in
 ///
 /// Unknown fields are skipped, unknown enum numbers are "unspecified".
 pub fn decode(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
+    decode_and_say_unread(bytes, limits, sink).map(|_| ())
+}
+
+/// [`decode`], and what of the request was not read.
+pub fn decode_and_say_unread(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<UnreadParts, DecodeError> {
     let survey = schema::survey(bytes, &schema::TRACES, limits)?;
     let mut losses = Losses { texts: survey.bad_texts.len() as u64, ..Losses::default() };
     if survey.bad_texts.is_empty() {
@@ -37,7 +43,7 @@ pub fn decode(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<
         request(Reader::new(&schema::repaired(bytes, &survey.bad_texts)), sink, &mut losses)?;
     }
     losses.report(sink);
-    Ok(())
+    Ok(survey.unread)
 }
 
 /// What of a good request could not be kept.

@@ -7,6 +7,7 @@ mod doors;
 mod json;
 mod logs;
 mod oracle;
+mod redaction;
 mod responses;
 mod roundtrips;
 mod secrets;

@@ -1,0 +1,420 @@
+//! Command lines: an option whose value is a credential, by its name or because the program takes one there.
+//!
+//! ```text
+//! deploy --password hunter2      by name, with any program
+//! curl -u ann:hunter2            because it is curl: behind the colon
+//! docker exec db mysql -phunter2 because it is mysql: attached; `mysql -p` asks for it, and `ssh -p 22` is a port
+//! ```
+
+use std::ops::Range;
+
+use super::Names;
+use super::names::Meaning;
+use super::text::{closing, is_nothing, is_redacted};
+
+/// How an option takes its credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    /// As the next word, or attached.
+    Value,
+    /// Only as the next word: attached to `-p` may be another option.
+    Next,
+    /// Only attached: alone it asks.
+    Attached,
+    /// Behind the first colon of its value: `ann:hunter2`.
+    BehindColon,
+    /// Behind `%`: `ann%hunter2`.
+    BehindPercent,
+    /// Behind the comma: `ann,hunter2`.
+    BehindComma,
+    /// Behind `pass:`; `env:` and `file:` say where it is.
+    BehindPass,
+    /// Behind `=`: `--from-literal=name=value`.
+    BehindEquals,
+}
+
+use Takes::{Attached, BehindColon, BehindComma, BehindEquals, BehindPass, BehindPercent, Next, Value};
+
+/// Programs, a word that has to stand before the option (or none), and their options.
+struct Tool(&'static [&'static str], &'static str, &'static [(&'static str, Takes)]);
+
+/// Facts of their manuals.
+#[rustfmt::skip]
+const TOOLS: &[Tool] = &[
+    Tool(&["curl"], "", &[("-u", BehindColon), ("--user", BehindColon), ("-U", BehindColon), ("--proxy-user", BehindColon), ("-E", BehindColon),
+        ("--cert", BehindColon), ("--pass", Value), ("--proxy-pass", Value), ("--oauth2-bearer", Value), ("-b", Value), ("--cookie", Value)]),
+    Tool(&["wget", "wget2"], "", &[("--http-passwd", Value), ("--post-data", BehindEquals)]),
+    Tool(&["http", "https", "xh", "xhs"], "", &[("-a", BehindColon), ("--auth", BehindColon)]),
+    Tool(&["ab", "hey", "oha"], "", &[("-A", BehindColon), ("-a", BehindColon), ("-P", BehindColon)]),
+    Tool(&["etcdctl"], "", &[("--user", BehindColon)]),
+    Tool(&["mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlcheck", "mysqlshow", "mysqlbinlog", "mysqlpump", "mysqlslap", "mysqlsh", "mariadb",
+        "mariadb-dump", "mariadb-admin", "mariadb-import", "mariadb-check", "xtrabackup", "mariabackup", "mydumper", "mycli"], "", &[("-p", Attached)]),
+    Tool(&["sshpass"], "", &[("-p", Value)]),
+    Tool(&["redis-cli", "valkey-cli", "keydb-cli"], "", &[("-a", Value), ("--pass", Value)]),
+    Tool(&["docker", "podman", "nerdctl", "buildah", "skopeo", "helm", "oras", "crane", "az", "oc", "cf", "ibmcloud", "argocd", "faas-cli", "flux",
+        "img", "regctl", "rancher", "doctl", "influx"], "login", &[("-p", Value), ("-t", Value)]),
+    Tool(&["mongosh", "mongo", "mongodump", "mongorestore", "mongoexport", "mongoimport", "mongostat", "mongotop", "mongofiles"], "", &[("-p", Value)]),
+    Tool(&["ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldapcompare", "ldapmodrdn", "ldappasswd", "ldapexop"], "",
+        &[("-w", Value), ("-s", Next), ("-a", Next)]),
+    Tool(&["smbclient", "rpcclient", "smbget", "smbmap", "net", "wbinfo", "smbpasswd", "nmblookup", "smbcacls"], "", &[("-U", BehindPercent), ("--user", BehindPercent)]),
+    Tool(&["openssl"], "", &[("-passin", BehindPass), ("-passout", BehindPass), ("-pass", BehindPass), ("-password", BehindPass), ("-srppass", BehindPass),
+        ("-k", Next), ("-K", Next), ("-macopt", BehindColon)]),
+    Tool(&["zip", "unzip"], "", &[("-P", Value)]),
+    Tool(&["7z", "7za", "7zz", "7zr", "rar", "unrar"], "", &[("-p", Attached), ("-hp", Attached)]),
+    Tool(&["sqlcmd", "bcp", "osql", "tsql", "isql"], "", &[("-P", Value)]),
+    Tool(&["cqlsh", "beeline", "rabbitmqadmin", "twine", "freerdp", "rdesktop", "sendemail", "useradd", "usermod", "mount.cifs", "hdbsql", "vsql",
+        "snowsql", "impala-shell", "presto", "trino", "cbq", "cypher-shell", "clickhouse-client", "arangosh", "ncftp", "ncftpput", "ncftpget"], "",
+        &[("-p", Value), ("-w", Next)]),
+    Tool(&["lftp"], "", &[("-u", BehindComma)]),
+    Tool(&["snmpwalk", "snmpget", "snmpset", "snmpbulkwalk", "snmptrap", "snmptable"], "", &[("-c", Value), ("-A", Value), ("-X", Value)]),
+    Tool(&["ipmitool"], "", &[("-P", Value), ("-K", Value)]),
+    Tool(&["mosquitto_pub", "mosquitto_sub", "mosquitto_rr"], "", &[("-P", Value), ("--pw", Value)]),
+    Tool(&["swaks"], "", &[("-ap", Next), ("--auth-password", Value)]),
+    Tool(&["ssh-keygen"], "", &[("-N", Value), ("-P", Value)]),
+    Tool(&["keytool", "jarsigner"], "", &[("-storepass", Next), ("-keypass", Next), ("-srcstorepass", Next), ("-deststorepass", Next), ("-new", Next)]),
+    Tool(&["kubectl", "oc", "k3s"], "secret", &[("--from-literal", BehindEquals), ("--docker-password", Value)]),
+    Tool(&["gh", "codecov", "ngrok"], "", &[("-b", Next), ("--body", Value)]),
+    Tool(&["codecov", "codecovcli", "influx", "coveralls"], "", &[("-t", Value)]),
+    Tool(&["xfreerdp", "xfreerdp3", "wlfreerdp", "mstsc"], "", &[("/p", BehindColon)]),
+    Tool(&["svn"], "", &[("--passwd", Value)]),
+    Tool(&["cryptsetup", "borg", "restic", "age", "ansible-vault"], "", &[("--passphrase", Value)]),
+];
+
+/// Programs that take it without an option, and behind which of their words: the words that follow, from which on.
+#[rustfmt::skip]
+const POSITIONS: &[(&[&str], &[&str], usize)] = &[
+    (&["vault", "bao"], &["login"], 0), (&["vault", "bao"], &["unseal"], 0), (&["ngrok"], &["authtoken"], 0), (&["ngrok"], &["add-authtoken"], 0),
+    (&["snyk"], &["auth"], 0), (&["rabbitmqctl"], &["add_user"], 1), (&["rabbitmqctl"], &["change_password"], 1),
+    (&["rabbitmqctl"], &["authenticate_user"], 1), (&["cf"], &["auth"], 1), (&["rclone"], &["obscure"], 0), (&["openssl"], &["passwd"], 0),
+    (&["mc"], &["alias", "set"], 2), (&["redis-cli", "valkey-cli"], &["auth"], 0), (&["redis-cli", "valkey-cli"], &["AUTH"], 0),
+    (&["nmcli"], &["password"], 0), (&["smbpasswd"], &[], 1),
+];
+
+/// Programs of Oracle, which take `ann/hunter2@db`.
+const SQLPLUS: &[&str] = &["sqlplus", "sqlldr", "impdp", "expdp", "rman"];
+
+/// Programs whose words `name=value` are all secrets, behind these words.
+const PAIRS: &[(&[&str], &[&str])] = &[
+    (&["vault", "bao"], &["kv", "put"]),
+    (&["vault", "bao"], &["kv", "patch"]),
+    (&["vault", "bao"], &["write"]),
+    (&["fly", "flyctl"], &["secrets", "set"]),
+    (&["supabase"], &["secrets", "set"]),
+    (&["doppler"], &["secrets", "set"]),
+    (&["heroku"], &["config:set"]),
+];
+
+/// Words that stand behind the name of an option in a message: `--password is required`.
+const PROSE: &[&str] = &[
+    "and", "are", "argument", "as", "cannot", "flag", "for", "from", "has", "if", "in", "instead", "is", "may", "must", "nor", "not",
+    "option", "or", "requires", "should", "to", "value", "was", "will", "with",
+];
+
+/// Words that are judged of one command line.
+const WORDS_MAX: usize = 4096;
+
+/// Command lines inside of quotes: `sh -c "mysql -p…"`.
+const QUOTES_MAX: usize = 3;
+
+fn program(word: &str) -> &str {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    name.strip_suffix(".exe").unwrap_or(name)
+}
+
+fn is_of(programs: &[&str], word: &str) -> bool {
+    programs.contains(&word)
+        || word.len() > 4 && programs.contains(&program(word))
+        || word.contains('/') && programs.contains(&program(word))
+}
+
+/// Whether a text begins with a program that takes a credential without an option.
+pub(super) fn begins_with_one(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let skip = bytes.iter().take_while(|byte| byte.is_ascii_control() || b" [(\"'`".contains(byte)).count();
+    let length = bytes[skip..].iter().take(12).take_while(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte)).count();
+    matches!(
+        &bytes[skip..skip + length],
+        b"vault"
+            | b"bao"
+            | b"ngrok"
+            | b"snyk"
+            | b"rabbitmqctl"
+            | b"cf"
+            | b"rclone"
+            | b"openssl"
+            | b"mc"
+            | b"redis-cli"
+            | b"valkey-cli"
+            | b"nmcli"
+            | b"smbpasswd"
+            | b"fly"
+            | b"flyctl"
+            | b"supabase"
+            | b"doppler"
+            | b"heroku"
+            | b"sqlplus"
+            | b"sqlldr"
+            | b"impdp"
+            | b"expdp"
+            | b"rman"
+    )
+}
+
+/// The parts of these words that are credentials: which word, and where in it. `in_text` says that they were cut out of a text, which
+/// may be prose.
+pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> Vec<(usize, Range<usize>)> {
+    let mut found = Vec::new();
+    if !in_text {
+        found.extend(of_config(words, names).into_iter().map(|at| (at, 0..words[at].len())));
+    }
+    // Where the present program stands: the last word that names one.
+    let mut tools: Vec<(usize, &Tool)> = Vec::new();
+    let mut after: Option<Takes> = None;
+    for (at, word) in words.iter().enumerate() {
+        let whole = || 0..word.len();
+        if let Some(takes) = after.take()
+            && (!word.starts_with('-') || takes != Value)
+        {
+            let is_prose = in_text && takes == Value && PROSE.contains(word);
+            found.extend(value(word, 0, takes).filter(|_| !is_prose).map(|range| (at, range)));
+            continue;
+        }
+        if let Some(option) = word.strip_prefix('-') {
+            let (name, equals) = match word.find('=') {
+                Some(equals) => (&option[..equals - 1], Some(equals)),
+                None => (option, None),
+            };
+            let in_tool = tools.iter().rev().find_map(|(from, Tool(_, needed, options))| {
+                let fits = needed.is_empty() || words[*from..at].contains(needed);
+                fits.then(|| options.iter().find_map(|(option, takes)| taken(word, option, *takes))).flatten()
+            });
+            match in_tool {
+                Some(Place::Next(takes)) => after = Some(takes),
+                Some(Place::Here(start, takes)) => found.extend(value(word, start, takes).map(|range| (at, range))),
+                None if name.contains(' ') => {}
+                None => match (names.meaning(name.trim_start_matches('-')), equals) {
+                    (Meaning::Plain | Meaning::Maybe, _) => {}
+                    (_, Some(equals)) => found.extend(value(word, equals + 1, Value).map(|range| (at, range))),
+                    (_, None) => after = Some(Value),
+                },
+            }
+            continue;
+        }
+        // `PGPASSWORD=hunter2`: all behind `=` is the value, whatever it has inside.
+        if let Some(equals) = word.find('=').filter(|equals| *equals > 0) {
+            let name = &word[..equals];
+            let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+            if is_name && !in_text && matches!(names.meaning(name), Meaning::Password | Meaning::Token) {
+                found.extend(value(word, equals + 1, Value).map(|range| (at, range)));
+            }
+            if PAIRS.iter().any(|(programs, behind)| is_behind(words, at, programs, behind)) {
+                found.extend(value(word, equals + 1, Value).map(|range| (at, range)));
+            }
+            continue;
+        }
+        for (programs, behind, skip) in POSITIONS {
+            let counted =
+                words[..at].iter().rev().take_while(|before| behind.last().is_none_or(|last| *before != last) && !is_of(programs, before));
+            let counted = counted.filter(|word| !word.starts_with('-')).count();
+            if counted >= *skip
+                && is_behind(words, at, programs, behind)
+                && behind.last() != Some(word)
+                && !(in_text && PROSE.contains(word))
+            {
+                found.extend(Some((at, whole())).filter(|_| !is_nothing(word)));
+            }
+        }
+        htpasswd(words, at, &mut found);
+        sqlplus(words, at, &mut found);
+        tools.extend(TOOLS.iter().filter(|Tool(programs, ..)| is_of(programs, word)).map(|tool| (at, tool)));
+    }
+    found
+}
+
+/// Whether one of these programs stands before this word, and behind it these words.
+fn is_behind(words: &[&str], at: usize, programs: &[&str], behind: &[&str]) -> bool {
+    let Some(program) = words[..at].iter().rposition(|word| is_of(programs, word)) else { return false };
+    let mut rest = words[program + 1..at].iter();
+    behind.iter().all(|word| rest.any(|found| found == word))
+}
+
+/// Where the value of an option stands.
+enum Place {
+    Next(Takes),
+    /// From this byte of the word on.
+    Here(usize, Takes),
+}
+
+/// Whether this word is that option.
+fn taken(word: &str, option: &str, takes: Takes) -> Option<Place> {
+    if word == option {
+        return (takes != Attached).then_some(Place::Next(if takes == Next { Value } else { takes }));
+    }
+    if option.starts_with("--") || option.len() > 3 {
+        return word.strip_prefix(option).filter(|rest| rest.starts_with('=')).map(|_| Place::Here(option.len() + 1, takes));
+    }
+    if takes == Next || word.starts_with("--") {
+        return None;
+    }
+    if word.starts_with(option) {
+        return Some(Place::Here(option.len(), takes));
+    }
+    // `curl -sSu ann:hunter2`.
+    let combined = option.len() == 2
+        && takes == BehindColon
+        && word.ends_with(&option[1..])
+        && word.bytes().skip(1).all(|byte| byte.is_ascii_alphabetic());
+    combined.then_some(Place::Next(takes))
+}
+
+/// The credential in the value of an option, which begins at this byte of the word.
+fn value(word: &str, start: usize, takes: Takes) -> Option<Range<usize>> {
+    let value = &word[start..];
+    let behind = |mark: char| value.find(mark).map(|at| start + at + 1);
+    let from = match takes {
+        Value | Next | Attached => Some(start),
+        BehindColon => behind(':'),
+        BehindPercent => behind('%'),
+        BehindComma => behind(','),
+        BehindPass => value.starts_with("pass:").then_some(start + "pass:".len()),
+        BehindEquals => behind('='),
+    }?;
+    // `--header=Bearer x`, `--cookie file`.
+    let from = from + super::text::scheme_length(&word[from..]);
+    (!is_nothing(&word[from..])).then_some(from..word.len())
+}
+
+/// `config set --secret KEY VALUE` and `config set dbPassword VALUE` of Pulumi and others. Options may take a word too, so it is every
+/// word behind the first one. `aws configure set aws_secret_access_key VALUE` likewise.
+fn of_config(words: &[&str], names: &mut Names) -> Vec<usize> {
+    let is_set = |pair: &[&str]| {
+        ["config", "configure"].iter().any(|word| word.eq_ignore_ascii_case(pair[0])) && pair[1].eq_ignore_ascii_case("set")
+    };
+    let Some(first) = words.windows(2).position(is_set) else { return Vec::new() };
+    let end = words[first..].iter().position(|word| ["&&", "||", "|", ";"].contains(word)).map_or(words.len(), |end| first + end);
+    let named: Vec<usize> = (first + 2..end).filter(|at| !words[*at].starts_with('-')).collect();
+    let is_secret = |word: &str, names: &mut Names| !matches!(names.meaning(word), Meaning::Plain | Meaning::Maybe);
+    let concerned = words[first..end].contains(&"--secret") || named.iter().rev().skip(1).any(|at| is_secret(words[*at], names));
+    if concerned { named.into_iter().skip(1).collect() } else { Vec::new() }
+}
+
+/// `htpasswd -nb ann hunter2`, `htpasswd -b file ann hunter2`.
+fn htpasswd(words: &[&str], at: usize, found: &mut Vec<(usize, Range<usize>)>) {
+    let Some(program) = words[..at].iter().rposition(|word| is_of(&["htpasswd"], word)) else { return };
+    let mut flags = words[program..at].iter().filter(|word| word.starts_with('-') && !word.starts_with("--"));
+    let (mut batch, mut prints) = (false, false);
+    flags.by_ref().for_each(|flag| {
+        batch |= flag.contains('b');
+        prints |= flag.contains('n');
+    });
+    let names = words[program + 1..at].iter().filter(|word| !word.starts_with('-')).count();
+    if batch && names == if prints { 1 } else { 2 } {
+        found.push((at, 0..words[at].len()));
+    }
+}
+
+/// `sqlplus ann/hunter2@db`.
+fn sqlplus(words: &[&str], at: usize, found: &mut Vec<(usize, Range<usize>)>) {
+    let word = words[at];
+    let Some((user, rest)) = word.split_once('/').filter(|(user, _)| !user.is_empty() && !user.contains(['.', ':', '@'])) else { return };
+    if !words[..at].iter().any(|word| is_of(SQLPLUS, word)) {
+        return;
+    }
+    if let Some(sign) = rest.rfind('@').filter(|sign| *sign > 0) {
+        found.push((at, user.len() + 1..user.len() + 1 + sign));
+    }
+}
+
+/// Credentials of command lines in a text.
+pub(super) fn of_text(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
+    let mut todo = vec![(0..text.len(), 0)];
+    while let Some((range, depth)) = todo.pop() {
+        let mut words: Vec<Range<usize>> = Vec::new();
+        let mut at = range.start;
+        loop {
+            let next = word(text, at, range.end);
+            let separates = next
+                .as_ref()
+                .is_none_or(|(next, _)| text[at..next.start].contains('\n') || ["&&", "||", "|", ";"].contains(&&text[next.clone()]));
+            if separates || words.len() == WORDS_MAX {
+                judge(text, &words, names, found);
+                words.clear();
+            }
+            let Some((next, behind)) = next else { break };
+            at = behind;
+            let quoted = text[..next.start].ends_with(['"', '\'', '`']);
+            if quoted && depth < QUOTES_MAX && text[next.clone()].contains(" -") {
+                todo.push((next.clone(), depth + 1));
+            }
+            if !["&&", "||", "|", ";"].contains(&&text[next.clone()]) {
+                words.push(next);
+            }
+        }
+    }
+}
+
+fn judge(text: &str, words: &[Range<usize>], names: &mut Names, found: &mut Vec<Range<usize>>) {
+    let texts: Vec<&str> = words.iter().map(|word| &text[word.clone()]).collect();
+    let in_words = credentials(&texts, true, names).into_iter();
+    let in_words = in_words.map(|(word, range)| words[word].start + range.start..words[word].start + range.end);
+    let of_config = of_config(&texts, names);
+    let of_config = of_config.first().zip(of_config.last()).map(|(first, last)| words[*first].start..words[*last].end);
+    for place in in_words.chain(of_config) {
+        if !place.is_empty() && !is_redacted(text, &place) {
+            found.push(place);
+        }
+    }
+}
+
+/// The next word of a command line, as a shell writes it or in a list (`['a', 'b c']`, `[a b]`), and the place behind its quotes.
+fn word(text: &str, from: usize, to: usize) -> Option<(Range<usize>, usize)> {
+    let bytes = &text.as_bytes()[..to];
+    // Quotes and brackets around words, and what parts them in a list; a text without a newline is one line.
+    let mut at = from;
+    loop {
+        match bytes.get(at)? {
+            byte if byte.is_ascii_whitespace() || byte.is_ascii_control() || b",[](){}".contains(byte) => at += 1,
+            quote @ (b'"' | b'\'' | b'`') => {
+                let inside = at + 1;
+                match closing(&bytes[inside..], *quote, 0) {
+                    Some(0) | None => at += 1,
+                    Some(length) => return Some((inside..inside + length, inside + length + 1)),
+                }
+            }
+            _ => break,
+        }
+    }
+    let start = at;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            byte if byte.is_ascii_whitespace() || byte.is_ascii_control() => break,
+            b';' => break,
+            quote @ (b'"' | b'\'') => match closing(&bytes[at + 1..], *quote, 0) {
+                // A quote of the list around, or of a part of this word.
+                Some(length) if at > start => at += length + 2,
+                _ => break,
+            },
+            b',' | b']' | b')' | b'}' if bytes.get(at + 1).is_none_or(|next| next.is_ascii_whitespace() || b",[](){}".contains(next)) => {
+                break;
+            }
+            _ => at += 1,
+        }
+    }
+    // A separator that stands alone.
+    let end = if at == start { at + 1 } else { at };
+    (end <= to).then_some((start..end, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PAIRS, POSITIONS, SQLPLUS, begins_with_one};
+
+    #[test]
+    fn every_program_without_an_option_is_seen_at_the_beginning_of_a_text() {
+        let programs = POSITIONS.iter().map(|(programs, ..)| *programs).chain(PAIRS.iter().map(|(programs, _)| *programs)).chain([SQLPLUS]);
+        for program in programs.flatten() {
+            assert!(begins_with_one(&format!("{program} x")), "{program}");
+        }
+        assert!(!begins_with_one("vaults x"));
+    }
+}

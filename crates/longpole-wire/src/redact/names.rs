@@ -1,0 +1,395 @@
+//! What a name says of its value: `db.password`, `X-Api-Key`, `GITHUB_TOKEN`.
+//!
+//! ```text
+//! AWSSecretKey_2 ── split ─► aws secret key ── lists below ─► Token: its value is a credential
+//! ```
+
+/// What a name says of its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Nothing.
+    Plain,
+    /// It may hold a credential: the value decides, by looking random.
+    Maybe,
+    /// A key or token that a machine made. Its name also stands before prose: `token: expired`.
+    Token,
+    /// A password: whatever stands there.
+    Password,
+    /// `pass`: a password, but for numbers and for what test runners print.
+    Pass,
+    /// `PWD`: a password, but for the working directory.
+    Pwd,
+    /// The header: a scheme and what follows it.
+    Authorization,
+    /// The header: pairs.
+    Cookie,
+    /// The header: pairs, of which some are known to be harmless.
+    SetCookie,
+}
+
+/// A longer name is judged by its end, where the word that matters stands.
+pub(super) const NAME_BYTES_MAX: usize = 256;
+
+/// Words of a name that are judged, from its end.
+const WORDS_MAX: usize = 24;
+
+/// Words that make a name one of a password wherever they stand in it.
+const ANYWHERE: &[&str] = &["password", "passwd", "passphrase", "passcode", "pwd", "credential", "credentials", "creds"];
+
+/// Behind one of [`ANYWHERE`], last words that say something about the password instead of what it is.
+const ABOUT: &[&str] = &[
+    "age",
+    "algorithm",
+    "at",
+    "attempts",
+    "changed",
+    "count",
+    "created",
+    "enabled",
+    "encoding",
+    "endpoint",
+    "error",
+    "expired",
+    "expires",
+    "expiry",
+    "file",
+    "format",
+    "id",
+    "length",
+    "len",
+    "manager",
+    "method",
+    "mode",
+    "name",
+    "needed",
+    "path",
+    "policy",
+    "provider",
+    "required",
+    "reset",
+    "retries",
+    "rotation",
+    "size",
+    "source",
+    "state",
+    "status",
+    "stdin",
+    "store",
+    "strength",
+    "ttl",
+    "type",
+    "updated",
+    "version",
+];
+
+/// Ends of the last word that make a name one of a password.
+const LAST_PASSWORD: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "dbpass",
+    "userpass",
+    "rootpass",
+    "adminpass",
+    "sqlpass",
+    "pgpass",
+    "mypass",
+    "smtppass",
+    "storepass",
+    "keypass",
+    "authpass",
+    "privpass",
+    "requirepass",
+    "masterauth",
+    "ftppass",
+    "httppass",
+];
+
+/// Ends of the last word that make it one of a token.
+const LAST_TOKEN: &[&str] = &[
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "signature",
+    "connectionstring",
+    "dsn",
+    "jwt",
+    "authkey",
+    "licensekey",
+    "passkey",
+    "sessionid",
+    "sessid",
+    "samlresponse",
+];
+
+/// Last words, whole, that do.
+const LAST_TOKEN_WHOLE: &[&str] = &["sig", "hmac", "totp"];
+
+/// The last two words that do.
+const LAST_TWO: &[(&str, &str)] = &[
+    ("access", "key"),
+    ("account", "key"),
+    ("admin", "key"),
+    ("api", "key"),
+    ("app", "key"),
+    ("application", "key"),
+    ("auth", "key"),
+    ("client", "assertion"),
+    ("code", "verifier"),
+    ("connection", "string"),
+    ("deploy", "key"),
+    ("encryption", "key"),
+    ("hmac", "key"),
+    ("key", "base"),
+    ("key", "data"),
+    ("license", "key"),
+    ("master", "key"),
+    ("private", "key"),
+    ("root", "key"),
+    ("saml", "response"),
+    ("secret", "key"),
+    ("service", "key"),
+    ("shared", "key"),
+    ("signing", "key"),
+    ("ssh", "key"),
+    ("storage", "key"),
+    ("subscription", "key"),
+    ("write", "key"),
+    ("x", "auth"),
+];
+
+/// The last two words that sound like a token and are none: pages, parsers, language models.
+const HARMLESS_TWO: &[(&str, &str)] = &[
+    ("bos", "token"),
+    ("cancellation", "token"),
+    ("continuation", "token"),
+    ("eos", "token"),
+    ("mask", "token"),
+    ("next", "token"),
+    ("pad", "token"),
+    ("page", "token"),
+    ("schema", "token"),
+    ("stop", "token"),
+    ("sync", "token"),
+    ("unexpected", "token"),
+    ("unk", "token"),
+];
+
+/// Last words whose value may be a credential, if it looks random.
+const LAST_MAYBE: &[&str] = &["auth", "pat", "webhook", "jsessionid", "phpsessid", "bearer", "assertion", "otp", "apitoken", "hook"];
+
+/// Services of which a random value under `…_KEY` or the bare name is a credential.
+const SERVICES: &[&str] = &[
+    "adafruit",
+    "airtable",
+    "algolia",
+    "anthropic",
+    "asana",
+    "atlassian",
+    "bitbucket",
+    "bugsnag",
+    "circleci",
+    "cloudflare",
+    "codecov",
+    "cohere",
+    "coinbase",
+    "confluent",
+    "contentful",
+    "datadog",
+    "dd",
+    "deepgram",
+    "digitalocean",
+    "discord",
+    "droneci",
+    "dropbox",
+    "elevenlabs",
+    "etsy",
+    "fastly",
+    "finnhub",
+    "flickr",
+    "freshbooks",
+    "github",
+    "gitlab",
+    "gitter",
+    "grafana",
+    "heroku",
+    "honeycomb",
+    "hubspot",
+    "jira",
+    "kraken",
+    "kucoin",
+    "launchdarkly",
+    "linear",
+    "looker",
+    "mailchimp",
+    "mailgun",
+    "mapbox",
+    "mattermost",
+    "mistral",
+    "netlify",
+    "newrelic",
+    "notion",
+    "nytimes",
+    "okta",
+    "openai",
+    "openweathermap",
+    "pagerduty",
+    "plaid",
+    "postmark",
+    "rapidapi",
+    "rollbar",
+    "sendbird",
+    "sentry",
+    "shodan",
+    "slack",
+    "snyk",
+    "sonar",
+    "square",
+    "squarespace",
+    "stripe",
+    "sumologic",
+    "telegram",
+    "travis",
+    "trello",
+    "twilio",
+    "twitch",
+    "twitter",
+    "typeform",
+    "virustotal",
+    "vultr",
+    "wandb",
+    "yandex",
+    "zendesk",
+];
+
+/// Words behind the one that matters that say only how or where the credential is written.
+const SPELLINGS: &[&str] = &[
+    "value",
+    "text",
+    "plain",
+    "base64",
+    "b64",
+    "raw",
+    "env",
+    "header",
+    "hex",
+    "prod",
+    "production",
+    "dev",
+    "staging",
+    "live",
+    "primary",
+    "secondary",
+    "old",
+    "new",
+    "current",
+    "previous",
+];
+
+/// The name in lower case, and where its words end: `AWSSecretKey_2` is `aws`, `secret`, `key`.
+struct Words {
+    letters: [u8; NAME_BYTES_MAX],
+    ranges: [(u16, u16); WORDS_MAX],
+    count: usize,
+}
+
+impl Words {
+    /// Words from the end backwards: the last one is number 0. Words of digits say nothing, nor do digits at a word's end.
+    fn of(name: &[u8]) -> Self {
+        let name = &name[name.len().saturating_sub(NAME_BYTES_MAX)..];
+        let mut words = Words { letters: [0; NAME_BYTES_MAX], ranges: [(0, 0); WORDS_MAX], count: 0 };
+        for (letter, byte) in words.letters.iter_mut().zip(name) {
+            *letter = byte.to_ascii_lowercase();
+        }
+        let is_letter = |at: usize| name[at].is_ascii_alphanumeric() || name[at] >= 0x80;
+        let mut end = name.len();
+        while end > 0 && words.count < WORDS_MAX {
+            if !is_letter(end - 1) {
+                end -= 1;
+                continue;
+            }
+            let mut start = end - 1;
+            while start > 0 && is_letter(start - 1) && !begins(name, start) {
+                start -= 1;
+            }
+            let digits = name[start..end].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+            // `base64` and `b64` are words; `password2` is `password`.
+            let kept = if matches!(&words.letters[start..end], b"base64" | b"b64") { end } else { end - digits };
+            if kept > start {
+                words.ranges[words.count] = (start as u16, kept as u16);
+                words.count += 1;
+            }
+            end = start;
+        }
+        words
+    }
+
+    fn get(&self, from_end: usize) -> &str {
+        if from_end >= self.count {
+            return "";
+        }
+        let (start, end) = self.ranges[from_end];
+        // Cut inside of a character, it is no word of ours.
+        std::str::from_utf8(&self.letters[usize::from(start)..usize::from(end)]).unwrap_or("")
+    }
+
+    fn all(&self) -> impl Iterator<Item = &str> {
+        (0..self.count).map(|from_end| self.get(from_end))
+    }
+}
+
+/// Whether a word begins here by its capital: `db|Password`, `AWS|Secret`.
+fn begins(name: &[u8], at: usize) -> bool {
+    let (before, here) = (name[at - 1], name[at]);
+    if !here.is_ascii_uppercase() {
+        return false;
+    }
+    let next_is_lower = name.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+    before.is_ascii_lowercase() || before.is_ascii_digit() || before.is_ascii_uppercase() && next_is_lower
+}
+
+/// What a name says of its value.
+pub(super) fn meaning(name: &str) -> Meaning {
+    let words = Words::of(name.as_bytes());
+    let mut skip = 0;
+    while skip < words.count && SPELLINGS.contains(&words.get(skip)) {
+        skip += 1;
+    }
+    let (last, before) = (words.get(skip), words.get(skip + 1));
+    if matches!(last, "pwd" | "oldpwd") && matches!(before, "" | "env" | "environ" | "environment") {
+        return Meaning::Pwd;
+    }
+    if words.all().any(|word| ANYWHERE.contains(&word)) && !ABOUT.contains(&last) || LAST_PASSWORD.iter().any(|end| last.ends_with(end)) {
+        return Meaning::Password;
+    }
+    match last {
+        "" => return Meaning::Plain,
+        // The end of an HTTP name: `authorization.value`, `proxy-authorization`.
+        _ if last.ends_with("authorization") => return Meaning::Authorization,
+        "cookie" | "cookies" if before == "set" => return Meaning::SetCookie,
+        "cookie" | "cookies" => return Meaning::Cookie,
+        "pw" if words.count > skip + 1 => return Meaning::Password,
+        "pass" => return if words.count > skip + 1 { Meaning::Password } else { Meaning::Pass },
+        _ => {}
+    }
+    if HARMLESS_TWO.contains(&(before, last)) {
+        return Meaning::Plain;
+    }
+    let two = || LAST_TWO.iter().any(|(a, b)| last == *b && before.ends_with(a));
+    if LAST_TOKEN.iter().any(|end| last.ends_with(end)) || last.ends_with("cookie") || LAST_TOKEN_WHOLE.contains(&last) || two() {
+        return Meaning::Token;
+    }
+    let of_service = || words.all().any(|word| SERVICES.contains(&word));
+    let key = matches!(last, "key" | "keys") && of_service();
+    // The bare name only as an environment variable writes it.
+    let bare = words.count == 1 && of_service() && name.bytes().all(|byte| byte.is_ascii_uppercase());
+    if LAST_MAYBE.contains(&last) || key || bare || before == "webhook" && matches!(last, "url" | "uri") {
+        Meaning::Maybe
+    } else {
+        Meaning::Plain
+    }
+}

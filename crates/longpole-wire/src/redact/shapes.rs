@@ -1,0 +1,331 @@
+//! Credentials that are known by how they look: what services put before them, so that they are found when they leak.
+//!
+//! ```text
+//! ghp_ 0123456789abcdefghijABCDEFGHIJ012345
+//! └──┘ └──────────── at least 36 letters and digits ─┘
+//! ```
+//!
+//! The formats are facts that the services publish, or that anybody sees who holds such a key. Which services there are was checked
+//! against the rules of gitleaks 8 and detect-secrets 1.5 (`docs/decisions/0019-what-a-credential-looks-like.md`); no rule was copied.
+
+use std::ops::Range;
+
+/// What stands behind a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    /// Letters and digits.
+    Alnum,
+    /// Hexadecimal digits.
+    Hex,
+    /// Capitals and digits.
+    Upper,
+    /// Base64 for URLs: letters, digits, `-`, `_`.
+    Url,
+    /// Base64: letters, digits, `+`, `/`, `=`, and `-`, `_`.
+    Base64,
+    /// All of these and `.`: parts with dots between them.
+    Dotted,
+}
+
+impl Tail {
+    fn holds(self, byte: u8) -> bool {
+        match self {
+            Tail::Alnum => byte.is_ascii_alphanumeric(),
+            Tail::Hex => byte.is_ascii_hexdigit(),
+            Tail::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Tail::Url => byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_',
+            Tail::Base64 => byte.is_ascii_alphanumeric() || b"-_+/=".contains(&byte),
+            Tail::Dotted => byte.is_ascii_alphanumeric() || b"-_+/=.".contains(&byte),
+        }
+    }
+}
+
+/// How sure a prefix is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sure {
+    /// Nobody else writes it.
+    Yes,
+    /// A word could begin like it: the tail has a digit and a letter.
+    Mixed,
+    /// A word could begin like it: the tail has exactly this length, a digit and a letter.
+    Exact,
+}
+
+/// Prefix, alphabet and least length of what stands behind it.
+struct Shape(&'static str, Tail, usize, Sure);
+
+use Sure::{Exact, Mixed, Yes};
+use Tail::{Alnum, Base64, Dotted, Hex, Upper, Url};
+
+#[rustfmt::skip]
+const SHAPES: &[Shape] = &[
+    // Seen before the table is.
+    Shape("eyJ", Dotted, usize::MAX, Yes), Shape("LS0tLS1CRUdJTi", Base64, usize::MAX, Yes), Shape("pat", Alnum, usize::MAX, Yes),
+    Shape("bot", Alnum, usize::MAX, Yes), Shape("sat", Alnum, usize::MAX, Yes), Shape("MT", Alnum, usize::MAX, Yes),
+    Shape("Mj", Alnum, usize::MAX, Yes), Shape("Mz", Alnum, usize::MAX, Yes), Shape("ND", Alnum, usize::MAX, Yes),
+    Shape("NT", Alnum, usize::MAX, Yes), Shape("Nj", Alnum, usize::MAX, Yes), Shape("Nz", Alnum, usize::MAX, Yes),
+    Shape("OD", Alnum, usize::MAX, Yes), Shape("OT", Alnum, usize::MAX, Yes),
+    // Clouds.
+    Shape("AKIA", Upper, 16, Yes), Shape("ASIA", Upper, 16, Exact), Shape("ABIA", Upper, 16, Exact), Shape("ACCA", Upper, 16, Exact),
+    Shape("A3T", Upper, 17, Exact), Shape("ABSK", Base64, 100, Yes), Shape("bedrock-api-key-", Base64, 20, Yes),
+    Shape("AIza", Url, 31, Yes), Shape("ya29.", Dotted, 20, Yes), Shape("GOCSPX-", Url, 20, Yes), Shape("1//0", Url, 30, Mixed),
+    Shape("LTAI", Alnum, 12, Mixed), Shape("AKID", Alnum, 28, Mixed), Shape("dop_v1_", Hex, 32, Yes), Shape("doo_v1_", Hex, 32, Yes),
+    Shape("dor_v1_", Hex, 32, Yes), Shape("DO00", Upper, 16, Exact), Shape("HRKU-", Url, 30, Yes), Shape("AVNS_", Url, 16, Yes),
+    Shape("AQVN", Url, 35, Mixed), Shape("t1.", Dotted, 90, Mixed), Shape("fo1_", Url, 40, Yes), Shape("fm1r_", Base64, 60, Yes),
+    Shape("fm1a_", Base64, 60, Yes), Shape("fm2_", Base64, 60, Yes), Shape("tk-us-", Url, 40, Yes), Shape("pscale_", Dotted, 32, Yes),
+    Shape("sbp_", Hex, 40, Yes), Shape("sb_secret_", Url, 20, Yes), Shape("rnd_", Alnum, 28, Mixed), Shape("napi_", Alnum, 40, Yes),
+    Shape("nfp_", Alnum, 36, Yes), Shape("v1.0-", Url, 100, Yes), Shape("dnkey-", Url, 60, Yes), Shape("tskey-", Url, 20, Yes),
+    Shape("SWMTKN-1-", Url, 40, Yes), Shape("sha256~", Url, 40, Yes),
+    // Code and builds.
+    Shape("ghp_", Alnum, 16, Yes), Shape("gho_", Alnum, 16, Yes), Shape("ghs_", Alnum, 16, Yes), Shape("ghu_", Alnum, 16, Yes),
+    Shape("ghr_", Alnum, 16, Yes), Shape("github_pat_", Url, 19, Yes), Shape("glpat-", Dotted, 14, Yes), Shape("gldt-", Url, 20, Yes),
+    Shape("glcbt-", Url, 20, Yes), Shape("glffct-", Url, 20, Yes), Shape("glft-", Url, 20, Yes), Shape("glimt-", Url, 20, Yes),
+    Shape("glagent-", Url, 40, Yes), Shape("gloas-", Url, 40, Yes), Shape("glptt-", Hex, 40, Yes), Shape("GR1348941", Url, 20, Yes),
+    Shape("glrt-", Dotted, 20, Yes), Shape("glrtr-", Url, 20, Yes), Shape("glsoat-", Url, 20, Yes), Shape("ATBB", Alnum, 28, Mixed),
+    Shape("ATATT3", Base64, 60, Yes), Shape("ATCTT3", Base64, 60, Yes), Shape("ATTA", Hex, 60, Mixed), Shape("npm_", Alnum, 36, Yes),
+    Shape("pypi-", Url, 35, Mixed), Shape("rubygems_", Hex, 48, Yes), Shape("cio", Alnum, 32, Exact), Shape("CLOJARS_", Alnum, 50, Yes),
+    Shape("oy2", Alnum, 43, Exact), Shape("dckr_pat_", Url, 20, Yes), Shape("dckr_oat_", Url, 20, Yes), Shape("AKCp", Alnum, 60, Yes),
+    Shape("cmVmd", Alnum, 59, Exact), Shape("CCIPAT_", Url, 40, Yes), Shape("CCIPRJ_", Url, 40, Yes), Shape("bkua_", Alnum, 36, Yes),
+    Shape("sgp_", Url, 40, Mixed), Shape("squ_", Alnum, 40, Yes), Shape("sqp_", Alnum, 40, Yes), Shape("sqa_", Alnum, 40, Yes),
+    Shape("pul-", Hex, 36, Yes), Shape("API-", Upper, 26, Exact), Shape("pnu_", Alnum, 36, Yes), Shape("PMAK-", Url, 40, Yes),
+    Shape("PMAT-", Url, 20, Mixed), Shape("rdme_", Alnum, 60, Yes), Shape("figd_", Url, 36, Yes), Shape("lin_api_", Alnum, 32, Yes),
+    Shape("lin_oauth_", Alnum, 32, Yes), Shape("ntn_", Alnum, 40, Yes), Shape("secret_", Alnum, 43, Exact), Shape("ico-", Alnum, 32, Exact),
+    // Secrets of machines.
+    Shape("hvs.", Url, 20, Yes), Shape("hvb.", Url, 60, Yes), Shape("hvr.", Url, 20, Yes), Shape("s.", Alnum, 24, Exact),
+    Shape("dp.pt.", Alnum, 40, Yes), Shape("dp.st.", Dotted, 40, Yes), Shape("dp.ct.", Alnum, 40, Yes), Shape("dp.sa.", Alnum, 40, Yes),
+    Shape("dp.scim.", Alnum, 40, Yes), Shape("dp.audit.", Alnum, 40, Yes), Shape("ops_eyJ", Base64, 60, Yes), Shape("A3-", Url, 33, Mixed),
+    Shape("AGE-SECRET-KEY-1", Upper, 50, Yes), Shape("AGE-PLUGIN-", Url, 40, Mixed),
+    // Watching.
+    Shape("glc_", Base64, 32, Yes), Shape("glsa_", Url, 40, Yes), Shape("eyJrIjoi", Base64, 60, Yes), Shape("dt0c01.", Dotted, 60, Yes),
+    Shape("dt0s01.", Dotted, 60, Yes), Shape("dt0s16.", Dotted, 60, Yes), Shape("NRAK-", Alnum, 27, Yes), Shape("NRII-", Url, 32, Yes),
+    Shape("NRJS-", Alnum, 19, Yes), Shape("NRRA-", Hex, 40, Yes), Shape("sntrys_", Base64, 40, Yes), Shape("sntryu_", Hex, 60, Yes),
+    Shape("phx_", Alnum, 40, Yes), Shape("hcaik_", Alnum, 50, Yes), Shape("hcxik_", Alnum, 50, Yes), Shape("xaat-", Url, 32, Yes),
+    Shape("xapt-", Url, 32, Yes), Shape("dapi", Hex, 32, Exact), Shape("dose", Hex, 32, Exact), Shape("dkea", Hex, 32, Exact),
+    Shape("lsv2_", Url, 40, Yes), Shape("essu_", Alnum, 40, Mixed),
+    // Models.
+    Shape("sk-ant-", Url, 30, Yes), Shape("sk-proj-", Url, 30, Yes), Shape("sk-svcacct-", Url, 30, Yes), Shape("sk-admin-", Url, 30, Yes),
+    Shape("sk-or-v1-", Hex, 40, Yes), Shape("sk-", Alnum, 20, Mixed), Shape("hf_", Alnum, 30, Mixed), Shape("api_org_", Alnum, 34, Yes),
+    Shape("gsk_", Alnum, 40, Yes), Shape("xai-", Alnum, 60, Yes), Shape("r8_", Alnum, 37, Exact), Shape("pplx-", Alnum, 40, Yes),
+    Shape("tvly-", Url, 28, Mixed), Shape("pcsk_", Url, 40, Yes), Shape("nvapi-", Url, 50, Yes), Shape("jina_", Url, 50, Yes),
+    Shape("sk_", Hex, 48, Exact), Shape("4b1d", Alnum, 38, Exact),
+    // Money and shops.
+    Shape("sk_live_", Alnum, 10, Yes), Shape("sk_test_", Alnum, 10, Yes), Shape("sk_prod_", Alnum, 10, Yes), Shape("rk_live_", Alnum, 10, Yes),
+    Shape("rk_test_", Alnum, 10, Yes), Shape("rk_prod_", Alnum, 10, Yes), Shape("whsec_", Base64, 24, Yes), Shape("sq0atp-", Url, 22, Yes),
+    Shape("sq0csp-", Url, 40, Yes), Shape("EAAA", Url, 56, Mixed), Shape("shpat_", Hex, 32, Yes), Shape("shpca_", Hex, 32, Yes),
+    Shape("shppa_", Hex, 32, Yes), Shape("shpss_", Hex, 32, Yes), Shape("shippo_live_", Hex, 36, Yes), Shape("shippo_test_", Hex, 36, Yes),
+    Shape("rzp_live_", Alnum, 14, Yes), Shape("rzp_test_", Alnum, 14, Yes), Shape("EZAK", Alnum, 54, Yes), Shape("EZTK", Alnum, 54, Yes),
+    Shape("FLWSECK_TEST-", Url, 12, Yes), Shape("FLWSECK-", Url, 20, Yes), Shape("duffel_live_", Base64, 40, Yes),
+    Shape("duffel_test_", Base64, 40, Yes), Shape("access-production-", Url, 36, Yes), Shape("access-development-", Url, 36, Yes),
+    Shape("access-sandbox-", Url, 36, Yes), Shape("live_", Hex, 35, Exact), Shape("test_", Hex, 35, Exact),
+    Shape("access_token$production$", Dotted, 20, Yes),
+    // Messages.
+    Shape("xoxa-", Url, 15, Yes), Shape("xoxb-", Url, 15, Yes), Shape("xoxe-", Url, 15, Yes), Shape("xoxo-", Url, 15, Mixed),
+    Shape("xoxp-", Url, 15, Yes), Shape("xoxr-", Url, 15, Yes), Shape("xoxs-", Url, 15, Yes), Shape("xoxe.xox", Dotted, 20, Yes),
+    Shape("xapp-", Url, 20, Yes), Shape("xkeysib-", Url, 60, Yes), Shape("xsmtpsib-", Url, 60, Yes), Shape("SG.", Dotted, 37, Mixed),
+    Shape("key-", Hex, 32, Exact), Shape("SK", Hex, 32, Exact), Shape("re_", Url, 30, Mixed), Shape("mfa.", Url, 60, Mixed),
+    Shape("tfp_", Dotted, 50, Yes), Shape("EAAC", Alnum, 90, Yes), Shape("EAAM", Alnum, 90, Yes), Shape("IGQV", Url, 60, Mixed),
+    Shape("AAAAAAAAAAAAAAAAAAAAA", Alnum, 40, Mixed), Shape("fio-u-", Base64, 60, Yes), Shape("CFPAT-", Url, 40, Yes),
+    Shape("sl.", Url, 120, Mixed), Shape("pat-na1-", Url, 36, Yes), Shape("pat-eu1-", Url, 36, Yes), Shape("sdk-", Hex, 32, Exact),
+    Shape("aio_", Alnum, 28, Exact), Shape("p8e-", Alnum, 32, Exact), Shape("BBFF-", Alnum, 30, Yes), Shape("sm_aat_", Alnum, 16, Yes),
+    Shape("sm_pat_", Alnum, 16, Yes), Shape("sm_sat_", Alnum, 16, Yes), Shape("sk.eyJ", Dotted, 40, Yes), Shape("CMCREST_", Alnum, 60, Yes),
+    Shape("v4.local.", Url, 40, Yes), Shape("v3.local.", Url, 40, Yes), Shape("zpka_", Url, 40, Yes), Shape("fly_", Url, 40, Mixed),
+    Shape("b_", Url, 44, Exact), Shape("scw_", Url, 40, Mixed), Shape("oauth:", Alnum, 30, Exact),
+];
+
+/// Shapes by their first byte: those of `byte` are `ORDER[STARTS[byte]..STARTS[byte + 1]]`, in the order of the table.
+static ORDER: [u8; PREFIXES] = {
+    let mut order = [0; PREFIXES];
+    let (mut byte, mut next) = (0, 0);
+    while byte < 256 {
+        let mut at = 0;
+        while at < PREFIXES {
+            if SHAPES[at].0.as_bytes()[0] as usize == byte {
+                order[next] = at as u8;
+                next += 1;
+            }
+            at += 1;
+        }
+        byte += 1;
+    }
+    order
+};
+
+static STARTS: [u8; 257] = {
+    let mut starts = [0; 257];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut at, mut count) = (0, 0);
+        while at < PREFIXES {
+            count += (SHAPES[at].0.as_bytes()[0] as usize == byte) as u8;
+            at += 1;
+        }
+        starts[byte + 1] = starts[byte] + count;
+        byte += 1;
+    }
+    starts
+};
+
+// The index has a byte for each.
+const _: () = assert!(PREFIXES < 256);
+
+/// Parts of a key that stand inside of it, where they begin, and how long all of it is.
+#[rustfmt::skip]
+const INSIDE: &[(&str, usize, Range<usize>)] = &[
+    // Client secrets of Azure, its DevOps, functions, search, storage; Terraform Cloud; MaxMind.
+    ("Q~", 4, 37..41), ("AZDO", 76, 84..85), ("AzFu", 44, 56..57), ("AzSe", 42, 52..53), ("+ASt", 76, 88..89), (".atlasv1.", 14, 80..110),
+    ("_mmk", 36, 40..41),
+];
+
+/// How many shapes there are.
+pub(super) const PREFIXES: usize = SHAPES.len();
+
+/// Notes that words may begin with these bytes.
+pub(super) const fn add(set: &mut [u64; 1024], a: u8, b: u8, c: u8) {
+    let bit = hash(a, b, c);
+    set[bit >> 6] |= 1 << (bit & 63);
+}
+
+/// Whether words may begin with these bytes; seldom wrong where they do not.
+pub(super) fn has(set: &[u64; 1024], a: u8, b: u8, c: u8) -> bool {
+    let bit = hash(a, b, c);
+    set[bit >> 6] & 1 << (bit & 63) != 0
+}
+
+const fn hash(a: u8, b: u8, c: u8) -> usize {
+    ((a as usize) << 10 ^ (b as usize) << 5 ^ c as usize) & 0xffff
+}
+
+/// Notes how this shape begins.
+pub(super) const fn add_beginning(set: &mut [u64; 1024], shape: usize) {
+    let prefix = SHAPES[shape].0.as_bytes();
+    if prefix.len() > 2 {
+        return add(set, prefix[0], prefix[1], prefix[2]);
+    }
+    let mut third = 0;
+    while third < 256 {
+        add(set, prefix[0], prefix[1], third as u8);
+        third += 1;
+    }
+}
+
+/// No shape is shorter.
+pub(super) const SHAPE_BYTES_MIN: usize = 16;
+
+/// Segments of a JSON Web Token longer than this are none.
+const JWT_HEADER_MAX: usize = 4096;
+
+fn run(bytes: &[u8], holds: impl Fn(u8) -> bool) -> usize {
+    bytes.iter().position(|byte| !holds(*byte)).unwrap_or(bytes.len())
+}
+
+fn is_mixed(tail: &[u8]) -> bool {
+    tail.iter().any(u8::is_ascii_digit) && tail.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// The end of the credential that begins with the first byte of these; what stands before it ends a word.
+pub(super) fn shape_at(bytes: &[u8]) -> Option<usize> {
+    let (&[first, second], _) = bytes.split_first_chunk::<2>()?;
+    if bytes.starts_with(b"eyJ")
+        && let Some(end) = jwt(bytes)
+    {
+        return Some(end);
+    }
+    if first.is_ascii_digit() && second.is_ascii_digit() {
+        return bot_token(bytes);
+    }
+    if let Some(behind) = bytes.strip_prefix(b"bot") {
+        return bot_token(behind).map(|length| length + 3);
+    }
+    if first == b'L' && bytes.starts_with(b"LS0tLS1CRUdJTi") {
+        return base64_of_pem(bytes);
+    }
+    if matches!(first, b'M' | b'N' | b'O')
+        && let Some(end) = discord(bytes)
+    {
+        return Some(end);
+    }
+    if matches!(first, b'p' | b's')
+        && let Some(end) = pat(bytes)
+    {
+        return Some(end);
+    }
+    let of_first = &ORDER[usize::from(STARTS[usize::from(first)])..usize::from(STARTS[usize::from(first) + 1])];
+    let shapes = of_first.iter().map(|at| &SHAPES[usize::from(*at)]);
+    shapes.filter(|Shape(prefix, ..)| bytes.starts_with(prefix.as_bytes())).find_map(|Shape(prefix, tail, least, sure)| {
+        let behind = &bytes[prefix.len()..];
+        // Past the least length a credential runs as far as it can: a part of it is no good to leave.
+        let length = run(behind, |byte| tail.holds(byte));
+        let length = length - behind[..length].iter().rev().take_while(|byte| b".-/".contains(byte)).count();
+        let fits = match sure {
+            Yes => length >= *least,
+            Mixed => length >= *least && is_mixed(&behind[..length]),
+            Exact => {
+                length == *least
+                    && is_mixed(&behind[..length])
+                    && !behind.get(length).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+            }
+        };
+        fits.then_some(prefix.len() + length)
+    })
+}
+
+/// A credential that has a known part inside, of this run of characters from its beginning.
+pub(super) fn shape_inside(word: &[u8]) -> bool {
+    INSIDE.iter().any(|(part, at, length)| length.contains(&word.len()) && word[*at..].starts_with(part.as_bytes()))
+}
+
+/// Lengths of words that [`shape_inside`] knows.
+pub(super) const INSIDE_LENGTHS: Range<usize> = 37..110;
+
+/// `header.payload.signature`, or five parts where it is encrypted; a payload that was cut off is one, too.
+fn jwt(bytes: &[u8]) -> Option<usize> {
+    let is_base64 = |byte: u8| Tail::Url.holds(byte);
+    let header = run(&bytes[..bytes.len().min(JWT_HEADER_MAX)], is_base64);
+    if header < 12 || bytes.get(header) != Some(&b'.') {
+        return None;
+    }
+    let length = run(bytes, |byte| is_base64(byte) || byte == b'.' || byte == b'=');
+    let behind = &bytes[header + 1..length];
+    (behind.starts_with(b"eyJ") || behind.len() >= 16 && behind.iter().filter(|byte| **byte == b'.').count() >= 1).then_some(length)
+}
+
+/// `123456789:AA…` of Telegram.
+fn bot_token(bytes: &[u8]) -> Option<usize> {
+    let digits = run(&bytes[..bytes.len().min(12)], |byte| byte.is_ascii_digit());
+    let behind = bytes[digits..].strip_prefix(b":")?;
+    let length = run(behind, |byte| Tail::Url.holds(byte));
+    ((7..=11).contains(&digits) && behind.starts_with(b"A") && (34..=36).contains(&length)).then_some(digits + 1 + length)
+}
+
+/// The base64 of a PEM that is neither a certificate nor a public key.
+fn base64_of_pem(bytes: &[u8]) -> Option<usize> {
+    let label = &bytes[14..];
+    let is_public = [&b"BDRVJUSUZJQ0FUR"[..], b"BQVUJMSUMg", b"BSU0EgUFVCTEl"].iter().any(|begin| label.starts_with(begin));
+    let length = run(bytes, |byte| Tail::Base64.holds(byte));
+    (!is_public && length >= 60).then_some(length)
+}
+
+/// A bot of Discord: its id in base64, a time, a signature.
+fn discord(bytes: &[u8]) -> Option<usize> {
+    let is_base64 = |byte: u8| Tail::Url.holds(byte);
+    let id = run(&bytes[..bytes.len().min(30)], is_base64);
+    let time = bytes.get(id + 1..)?;
+    let signature = time.get(7..)?;
+    let length = run(signature, is_base64);
+    let parts = (24..=28).contains(&id) && bytes[id] == b'.' && run(&time[..7], is_base64) == 6 && time[6] == b'.';
+    (parts && (27..=40).contains(&length) && is_mixed(&bytes[..id])).then_some(id + 8 + length)
+}
+
+/// Airtable's `pat….…` and Harness' `pat.….….…`.
+fn pat(bytes: &[u8]) -> Option<usize> {
+    let alnum = |bytes: &[u8]| run(bytes, |byte| byte.is_ascii_alphanumeric());
+    if bytes.starts_with(b"pat.") || bytes.starts_with(b"sat.") {
+        let length = run(bytes, |byte| Tail::Dotted.holds(byte));
+        return (length >= 70 && bytes[..length].iter().filter(|byte| **byte == b'.').count() == 3).then_some(length);
+    }
+    if !bytes.starts_with(b"pat") || alnum(&bytes[..bytes.len().min(18)]) != 17 || bytes.get(17) != Some(&b'.') {
+        return None;
+    }
+    let hex = run(&bytes[18..], |byte| byte.is_ascii_hexdigit());
+    (hex == 64).then_some(18 + hex)
+}

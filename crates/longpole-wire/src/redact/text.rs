@@ -1,0 +1,1152 @@
+//! Finds credentials in a text, in one pass over its bytes.
+//!
+//! ```text
+//! POST /login?user=ann&password=hunter2  Authorization: Token 9944b0…  postgres://u:p@ss@h/db   -----BEGIN PRIVATE KEY-----
+//!                     ▲ name before, value behind    ▲ scheme, rest        ▲ before the last @      ▲ to the end
+//! ```
+//!
+//! Most bytes are part of a word and say nothing. What does is a mark (`=`, `:`, `>`, `@`, …), before which a name may stand, and the
+//! first three bytes of a word, which begin a key that is known by its looks, or a word that says that a credential follows.
+//!
+//! What stands in another writing (`%3D`, `\"`, `\n`, `&quot;`) is read a second time without it: [`unescaped`].
+
+use std::ops::Range;
+
+use super::commands;
+use super::names::Meaning;
+use super::shapes;
+use super::{Names, REDACTED};
+use crate::base64;
+
+/// Bytes before a mark in which its name is looked for.
+const NAME_BYTES_MAX: usize = 256;
+
+/// Bytes behind `scheme://user:` in which the `@` is looked for when the password has a slash.
+const PASSWORD_BYTES_MAX: usize = 1024;
+
+/// Bytes before `>` in which its tag is looked for.
+const TAG_BYTES_MAX: usize = 256;
+
+/// Below this a word after `Bearer` is prose.
+const BEARER_BYTES_MIN: usize = 8;
+
+/// From this length on, a word after `Bearer` is none of a language; nor is one before the `@` of a URL.
+const LONG_BYTES_MIN: usize = 20;
+
+/// Writings inside writings: a URL in a parameter of a URL in JSON.
+const ESCAPES_MAX: usize = 3;
+
+/// Words of `Authorization` that say how the credential is written.
+const SCHEMES: &[&str] = &[
+    "apikey",
+    "api-key",
+    "api-token",
+    "aws",
+    "aws4-hmac-sha256",
+    "basic",
+    "bearer",
+    "bot",
+    "digest",
+    "discogs",
+    "dpop",
+    "geniekey",
+    "googlelogin",
+    "gss",
+    "hawk",
+    "hmac",
+    "hoba",
+    "jwt",
+    "key",
+    "mac",
+    "mutual",
+    "negotiate",
+    "ntlm",
+    "oauth",
+    "private-token",
+    "pveapitoken",
+    "scram-sha-1",
+    "scram-sha-256",
+    "sharedaccesssignature",
+    "sharedkey",
+    "sharedkeylite",
+    "signature",
+    "snowflake",
+    "splunk",
+    "ssws",
+    "token",
+    "vapid",
+    "zoho-oauthtoken",
+];
+
+/// Those that are looked for in any text, because no sentence has them before such a word.
+const SCHEMES_ANYWHERE: &[&str] = &["basic", "bearer", "digest", "negotiate"];
+
+/// Those that a sentence may have, so that what follows has to look like a key.
+const SCHEMES_OF_KEYS: &[&str] = &["apikey", "aws4-hmac-sha256", "geniekey", "ntlm", "splunk", "ssws", "token", "flyv1"];
+
+/// Addresses whose path is the credential.
+const ADDRESSES: &[&str] = &[
+    "hooks.slack.com/services/",
+    "hooks.slack.com/workflows/",
+    "hooks.slack.com/triggers/",
+    "hooks.slack-gov.com/services/",
+    "discord.com/api/webhooks/",
+    "discordapp.com/api/webhooks/",
+    "hooks.zapier.com/hooks/catch/",
+    "open.feishu.cn/open-apis/bot/v2/hook/",
+    "open.larksuite.com/open-apis/bot/v2/hook/",
+    "outlook.office.com/webhook/",
+    "outlook.office365.com/webhook/",
+    "webhook.office.com/webhookb2/",
+    "webhook.office.com/webhook/",
+    "events.pagerduty.com/integration/",
+    "hooks.glip.com/webhook/",
+    "alert.victorops.com/integrations/generic/",
+    "hc-ping.com/",
+    "hook.eu1.make.com/",
+    "hook.eu2.make.com/",
+    "hook.us1.make.com/",
+    "hook.integromat.com/",
+    "api.opsgenie.com/v1/json/integrations/webhooks/",
+    "maker.ifttt.com/trigger/",
+];
+
+/// Other words at which something is looked for.
+const WORDS: &[&str] =
+    &["identified", "password", "passphrase", "config", "configure", "auth", "atlasv1", "mmk", "private-lines", "hooks/"];
+
+/// Attributes of a cookie, which are no secret.
+const OF_COOKIES: &[&str] =
+    &["path", "domain", "expires", "max-age", "secure", "httponly", "samesite", "priority", "partitioned", "version"];
+
+/// Words that stand behind `token: ` in a message.
+const PROSE: &[&str] = &[
+    "absent",
+    "bad",
+    "cannot",
+    "denied",
+    "disabled",
+    "empty",
+    "enabled",
+    "error",
+    "expired",
+    "failed",
+    "invalid",
+    "malformed",
+    "missing",
+    "mismatch",
+    "not",
+    "ok",
+    "optional",
+    "refused",
+    "rejected",
+    "required",
+    "revoked",
+    "timeout",
+    "unauthorized",
+    "unexpected",
+    "unknown",
+    "unset",
+    "valid",
+];
+
+/// First words of SQL, in which what has no quotes is a column or a parameter.
+const SQL: &[&str] =
+    &["select", "insert", "update", "delete", "with", "merge", "replace", "explain", "upsert", "create", "alter", "begin", "call", "set"];
+
+/// What a byte means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Other,
+    Word,
+    Mark,
+}
+
+static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let letter = byte as u8;
+        if letter.is_ascii_alphanumeric() || letter >= 0x80 {
+            classes[byte] = Class::Word;
+        }
+        byte += 1;
+    }
+    let marks = b"=:>@~%\\&-({";
+    let mut at = 0;
+    while at < marks.len() {
+        classes[marks[at] as usize] = Class::Mark;
+        at += 1;
+    }
+    classes
+};
+
+/// First three bytes of keys that are known by their looks, as bits: one look tells that a word is none.
+static OF_SHAPES: [u64; 1024] = {
+    let mut set = [0; 1024];
+    let mut at = 0;
+    while at < shapes::PREFIXES {
+        shapes::add_beginning(&mut set, at);
+        at += 1;
+    }
+    set
+};
+
+/// The same of words at which something is looked for.
+static OF_WORDS: [u64; 1024] = {
+    let mut set = [0; 1024];
+    let lists: [&[&str]; 4] = [SCHEMES_ANYWHERE, SCHEMES_OF_KEYS, ADDRESSES, WORDS];
+    let mut list = 0;
+    while list < lists.len() {
+        let mut at = 0;
+        while at < lists[list].len() {
+            let word = lists[list][at].as_bytes();
+            let (a, b, c) = (word[0], word[1], word[2]);
+            let (up_a, up_b, up_c) = (a.to_ascii_uppercase(), b.to_ascii_uppercase(), c.to_ascii_uppercase());
+            shapes::add(&mut set, a, b, c);
+            shapes::add(&mut set, up_a, b, c);
+            shapes::add(&mut set, up_a, up_b, up_c);
+            at += 1;
+        }
+        list += 1;
+    }
+    set
+};
+
+/// Where a value begins.
+#[derive(Clone, Copy)]
+struct Start {
+    /// Its first byte.
+    at: usize,
+    /// The quote before it, and how many backslashes before that.
+    quote: Option<(u8, usize)>,
+    /// It is the first of a list: `["a", "b"]`, or `[a b]` as Go prints one.
+    in_list: bool,
+}
+
+/// What stands between a name and its value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    /// `=`, `=>`, `:=`.
+    Equals,
+    /// `: `, which prose has, too.
+    Colon,
+    /// `:` in what Go prints of a struct.
+    Struct,
+}
+
+/// Fills `found` with the parts of a text that are credentials, in order and apart.
+pub(super) fn find(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
+    found.clear();
+    let (escaped, commands) = scan(text, names, found);
+    if commands {
+        commands::of_text(text, names, found);
+    }
+    if escaped {
+        find_unescaped(text, names, found);
+    }
+    if found.len() > 1 {
+        found.sort_unstable_by_key(|range| (range.start, range.end));
+        found.dedup_by(|next, kept| {
+            let overlap = next.start < kept.end || next.start == kept.end && next.start == next.end;
+            if overlap {
+                kept.end = kept.end.max(next.end);
+            }
+            overlap
+        });
+    }
+}
+
+/// The same without its escapes, where it has any.
+fn find_unescaped(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
+    let mut plain = text.to_owned();
+    let mut origin: Vec<usize> = (0..=text.len()).collect();
+    for _ in 0..ESCAPES_MAX {
+        let Some((next, from)) = unescaped(&plain) else { return };
+        origin = from.iter().map(|at| origin[*at]).collect();
+        plain = next;
+        let mut inside = Vec::new();
+        let (escaped, commands) = scan(&plain, names, &mut inside);
+        if commands {
+            commands::of_text(&plain, names, &mut inside);
+        }
+        for range in inside {
+            let place = origin[range.start]..origin[range.end];
+            // An escape at its edge belongs to what stands around it.
+            if !place.is_empty() && !is_redacted(text, &place) {
+                found.push(place);
+            }
+        }
+        if !escaped {
+            return;
+        }
+    }
+}
+
+/// A text without `%3D`, `\n`, `\"`, `\u003d`, `&quot;`, and for each byte of it the place where it came from; `None` where it has none.
+fn unescaped(text: &str) -> Option<(String, Vec<usize>)> {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let mut from = Vec::with_capacity(text.len() + 1);
+    let mut at = 0;
+    let mut any = false;
+    while at < bytes.len() {
+        let escape = match bytes[at] {
+            b'%' => hex(bytes.get(at + 1..at + 3)).map(|byte| (byte, 3)),
+            b'\\' => match bytes.get(at + 1) {
+                Some(b'n') => Some((b'\n', 2)),
+                Some(b'r') => Some((b'\r', 2)),
+                Some(b't') => Some((b'\t', 2)),
+                Some(byte @ (b'"' | b'\'' | b'/' | b'\\')) => Some((*byte, 2)),
+                Some(b'x') => hex(bytes.get(at + 2..at + 4)).map(|byte| (byte, 4)),
+                Some(b'u') if bytes.get(at + 2..at + 4) == Some(b"00") => hex(bytes.get(at + 4..at + 6)).map(|byte| (byte, 6)),
+                _ => None,
+            },
+            b'&' => [
+                (&b"&quot;"[..], b'"'),
+                (b"&#34;", b'"'),
+                (b"&#39;", b'\''),
+                (b"&#x27;", b'\''),
+                (b"&lt;", b'<'),
+                (b"&gt;", b'>'),
+                (b"&amp;", b'&'),
+            ]
+            .into_iter()
+            .find(|(entity, _)| bytes[at..].starts_with(entity))
+            .map(|(entity, byte)| (byte, entity.len())),
+            _ => None,
+        };
+        match escape.filter(|(byte, _)| (b' '..0x7f).contains(byte) || b"\n\r\t".contains(byte)) {
+            Some((byte, length)) => {
+                out.push(char::from(byte));
+                from.push(at);
+                at += length;
+                any = true;
+            }
+            None => {
+                let c = text[at..].chars().next().unwrap_or_default();
+                out.push(c);
+                from.extend(at..at + c.len_utf8());
+                at += c.len_utf8();
+            }
+        }
+    }
+    from.push(text.len());
+    any.then_some((out, from))
+}
+
+fn hex(digits: Option<&[u8]>) -> Option<u8> {
+    let &[high, low] = digits? else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    Some((digit(high)? << 4 | digit(low)?) as u8)
+}
+
+/// One pass; says whether the text has escapes, and whether it has options of a command line.
+fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, bool) {
+    let mut scan =
+        Scan { text, bytes: text.as_bytes(), names, found, hidden_to: 0, escaped: false, commands: false, braces: false, is_sql: None };
+    scan.run();
+    (scan.escaped, scan.commands || commands::begins_with_one(text))
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    names: &'a mut Names,
+    found: &'a mut Vec<Range<usize>>,
+    /// What stands before is hidden.
+    hidden_to: usize,
+    /// There are escapes.
+    escaped: bool,
+    /// There are options of a command line.
+    commands: bool,
+    /// A brace or a bracket of what Go prints was seen.
+    braces: bool,
+    /// Whether the text is SQL, once that was asked.
+    is_sql: Option<bool>,
+}
+
+impl Scan<'_> {
+    fn run(&mut self) {
+        let bytes = self.bytes;
+        let mut at = 0;
+        while at < bytes.len() {
+            match CLASSES[bytes[at] as usize] {
+                Class::Other => at += 1,
+                Class::Word => {
+                    if let Some(end) = self.word(at) {
+                        at = end;
+                        continue;
+                    }
+                    let start = at;
+                    at += bytes[at..].iter().position(|byte| CLASSES[*byte as usize] != Class::Word).unwrap_or(bytes.len() - at);
+                    if shapes::INSIDE_LENGTHS.contains(&(at - start)) {
+                        self.inside(start..at);
+                    }
+                }
+                Class::Mark => at = self.mark(at).unwrap_or(at + 1),
+            }
+        }
+    }
+
+    /// Notes a credential; the place behind it, or `None` where there is none or it is hidden already.
+    fn hide(&mut self, range: Range<usize>) -> Option<usize> {
+        let range = range.start.max(self.hidden_to)..range.end;
+        if range.is_empty() || is_redacted(self.text, &range) {
+            return None;
+        }
+        self.hidden_to = range.end;
+        self.found.push(range.clone());
+        Some(range.end)
+    }
+
+    /// A word begins here. The end of the credential that it is or that follows it.
+    fn word(&mut self, at: usize) -> Option<usize> {
+        let bytes = &self.bytes[at..];
+        let &[a, b, c, ..] = bytes else { return None };
+        if (shapes::has(&OF_SHAPES, a, b, c) || a.is_ascii_digit() && b.is_ascii_digit())
+            && bytes.len() >= shapes::SHAPE_BYTES_MIN
+            && let Some(length) = shapes::shape_at(bytes)
+        {
+            return self.hide(at..at + length);
+        }
+        if !shapes::has(&OF_WORDS, a, b, c) {
+            return None;
+        }
+        let begins = |word: &str| starts_with_ignoring_case(bytes, word) && !bytes.get(word.len()).is_some_and(|byte| is_of_scheme(*byte));
+        if let Some(scheme) = SCHEMES_ANYWHERE.iter().chain(SCHEMES_OF_KEYS).find(|word| begins(word)) {
+            return self.behind_scheme(at, scheme);
+        }
+        if let Some(address) = ADDRESSES.iter().find(|address| starts_with_ignoring_case(bytes, address)) {
+            let start = at + address.len();
+            return self.hide(
+                start..start + bytes[address.len()..].iter().position(|byte| ends_path(*byte)).unwrap_or(bytes.len() - address.len()),
+            );
+        }
+        match WORDS.iter().find(|word| starts_with_ignoring_case(bytes, word))? {
+            &"identified" => self.identified_by(at + "identified".len()),
+            word @ (&"password" | &"passphrase") => self.password_literal(at, at + word.len()),
+            // `config set`, `configure", "set"`.
+            &"config" | &"configure" => {
+                let near = &bytes[..bytes.len().min(24)];
+                self.commands |= near.windows(3).any(|word| word.eq_ignore_ascii_case(b"set"));
+                None
+            }
+            &"auth" if at == 0 || self.bytes[at - 1].is_ascii_control() || starts_with_ignoring_case(self.bytes, "hello ") => {
+                self.auth_command(at)
+            }
+            &"atlasv1" => self.inside_at(at.checked_sub(15)?, at),
+            &"mmk" => self.inside_at(at.checked_sub(37)?, at),
+            // The mark behind it sees the rest.
+            &"private-lines" => {
+                let start = at + line_end(bytes);
+                let length = self.text[start..].find("Private-MAC").unwrap_or(self.text.len() - start);
+                self.hide(start..start + self.text[start..start + length].trim_end().len())
+            }
+            &"hooks/" => {
+                let path = &bytes["hooks/".len()..];
+                let length = path.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(path.len());
+                let start = at + "hooks/".len();
+                if length == 26 && is_mixed(&path[..length]) { self.hide(start..start + length) } else { None }
+            }
+            _ => None,
+        }
+    }
+
+    /// A long word may have a known part inside.
+    fn inside(&mut self, word: Range<usize>) {
+        if shapes::shape_inside(&self.bytes[word.clone()]) {
+            self.hide(word);
+        }
+    }
+
+    /// The same where the part was seen: all characters of a key around it.
+    fn inside_at(&mut self, start: usize, seen: usize) -> Option<usize> {
+        let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_~.+/=".contains(byte);
+        let length = self.bytes[start..].iter().position(|byte| !is_of_key(byte)).unwrap_or(self.bytes.len() - start);
+        let length = length - self.bytes[start..start + length].iter().rev().take_while(|byte| **byte == b'.').count();
+        (start + length > seen && shapes::shape_inside(&self.bytes[start..start + length]))
+            .then(|| self.hide(start..start + length))
+            .flatten()
+    }
+
+    fn mark(&mut self, at: usize) -> Option<usize> {
+        let next = self.bytes.get(at + 1).copied();
+        match self.bytes[at] {
+            b'=' => {
+                let length = 1 + usize::from(matches!(next, Some(b'=' | b'>' | b'~')));
+                let (name, _) = self.name_before(at)?;
+                self.value_of(name, at + length, Operator::Equals)
+            }
+            b':' => self.colon(at, next),
+            b'>' => self.behind_tag(at),
+            b'(' => {
+                let quoted = matches!(next, Some(b'"' | b'\''));
+                let name = quoted.then(|| self.name_before(at)).flatten()?.0;
+                (self.names.meaning(&self.text[name.clone()]) == Meaning::Password)
+                    .then(|| self.value_of(name, at + 1, Operator::Equals))
+                    .flatten()
+            }
+            b'@' => self.before_at_sign(at),
+            b'~' => (at > 0 && self.bytes[at - 1] == b'Q').then(|| self.inside_at(at.checked_sub(5)?, at)).flatten(),
+            b'-' => self.dash(at, next),
+            b'{' => {
+                self.braces = true;
+                None
+            }
+            b'%' => {
+                self.escaped |= next.is_some_and(|byte| byte.is_ascii_hexdigit());
+                None
+            }
+            b'\\' => {
+                self.escaped = true;
+                None
+            }
+            // An entity.
+            _ => {
+                self.escaped |=
+                    matches!(next, Some(b'q' | b'#' | b'l' | b'g' | b'a')) && self.bytes[at..self.bytes.len().min(at + 7)].contains(&b';');
+                None
+            }
+        }
+    }
+
+    fn colon(&mut self, at: usize, next: Option<u8>) -> Option<usize> {
+        if next == Some(b'/') && self.bytes.get(at + 2) == Some(&b'/') {
+            return self.url(at + 3);
+        }
+        // `Class::method`, `urn::x`.
+        if next == Some(b':') || at > 0 && self.bytes[at - 1] == b':' {
+            return None;
+        }
+        if next == Some(b'=') {
+            let (name, _) = self.name_before(at)?;
+            return self.value_of(name, at + 2, Operator::Equals);
+        }
+        let (name, quoted) = self.name_before(at)?;
+        if quoted || matches!(next, None | Some(b' ' | b'\t' | b'\n' | b'"' | b'\'' | b'`' | b'\\' | b'[')) {
+            return self.value_of(name, at + 1, if quoted { Operator::Equals } else { Operator::Colon });
+        }
+        let before = name.start.checked_sub(1).map(|before| self.bytes[before]);
+        let is_field = self.braces && matches!(before, Some(b'{' | b' ' | b',' | b'(' | b'['));
+        let is_header = matches!(before, None | Some(b'"' | b'\'' | b' ' | b'\n' | b'`')) && is_header(&self.text[name.clone()]);
+        (is_field || is_header).then(|| self.value_of(name, at + 1, Operator::Struct)).flatten()
+    }
+
+    /// The name that stands before a mark, and whether in quotes.
+    fn name_before(&self, mark: usize) -> Option<(Range<usize>, bool)> {
+        let bytes = &self.bytes[..mark];
+        let blanks = bytes.iter().rev().take(8).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let mut end = mark - blanks;
+        let closers = self.bytes[..end].iter().rev().take(8).take_while(|byte| b"\"'`\\]".contains(byte) || **byte == b'[').count();
+        let quoted = self.bytes[end - closers..end].iter().any(|byte| b"\"'`".contains(byte));
+        end -= closers;
+        let length = self.bytes[..end].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| is_of_name(**byte)).count();
+        let mut start = end - length;
+        while !self.text.is_char_boundary(start) {
+            start += 1;
+        }
+        (start < end).then_some((start..end, quoted))
+    }
+
+    /// The value of this name, if it is a credential.
+    fn value_of(&mut self, name: Range<usize>, behind: usize, operator: Operator) -> Option<usize> {
+        let meaning = self.meaning_at(&name);
+        if meaning == Meaning::Plain {
+            return None;
+        }
+        let start = self.value_start(behind)?;
+        match meaning {
+            Meaning::Authorization => self.authorization(start),
+            Meaning::Cookie | Meaning::SetCookie => self.cookies(start, meaning),
+            _ => {
+                let end = self.value_end(start);
+                let value = &self.text[start.at..end];
+                if is_nothing(value) || !self.is_credential(meaning, start, end, operator) {
+                    return None;
+                }
+                self.hide(start.at..end)
+            }
+        }
+    }
+
+    /// What a name says, with the word before it (`API key: …`) and the name of which it is the value (`"name": "TOKEN", "value": …`).
+    fn meaning_at(&mut self, name: &Range<usize>) -> Meaning {
+        let text = self.text;
+        let of_name = self.names.meaning(&text[name.clone()]);
+        if of_name != Meaning::Plain {
+            return of_name;
+        }
+        let word = &self.bytes[name.clone()];
+        if (word.eq_ignore_ascii_case(b"key") || word.eq_ignore_ascii_case(b"string"))
+            && name.start > 1
+            && self.bytes[name.start - 1] == b' '
+        {
+            let before =
+                self.bytes[..name.start - 1].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric()).count();
+            return self.names.meaning(&text[name.start - 1 - before..name.end]);
+        }
+        if word.eq_ignore_ascii_case(b"value") || word.eq_ignore_ascii_case(b"stringvalue") || word.eq_ignore_ascii_case(b"string_value") {
+            return self.meaning_of_pair(name.start).unwrap_or(Meaning::Plain);
+        }
+        Meaning::Plain
+    }
+
+    /// `"name": "TOKEN", "value"`, `key=password value`, `{"key":"password","value":{"stringValue"`: what the name of the pair says.
+    fn meaning_of_pair(&mut self, value: usize) -> Option<Meaning> {
+        let is_between = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`\\,;{:=".contains(byte);
+        let back = |bytes: &[u8], holds: &dyn Fn(&u8) -> bool| {
+            bytes.len() - bytes.iter().rev().take(NAME_BYTES_MAX).take_while(|byte| holds(byte)).count()
+        };
+        let mut end = back(&self.bytes[..value], &is_between);
+        if self.bytes[..end].to_ascii_lowercase_ends_with(b"value") {
+            end = back(&self.bytes[..end - b"value".len()], &is_between);
+        }
+        let start = back(&self.bytes[..end], &|byte| is_of_name(*byte));
+        let key = back(&self.bytes[..start], &is_between);
+        let operator = &self.bytes[key..start];
+        let is_key = [&b"name"[..], b"key", b"field", b"header", b"variable"]
+            .iter()
+            .any(|word| self.bytes[..key].to_ascii_lowercase_ends_with(word));
+        let is_assigned = operator.iter().any(|byte| b":=".contains(byte)) && !operator.iter().any(|byte| b",;".contains(byte));
+        if start == end || !is_key || !is_assigned || !self.text.is_char_boundary(start) {
+            return None;
+        }
+        Some(self.names.meaning(&self.text[start..end]))
+    }
+
+    /// Where the value begins: past blanks, the bracket of a list, `b` or `N` of a literal, and quotes with their backslashes.
+    fn value_start(&self, behind: usize) -> Option<Start> {
+        let skip_blanks = |at: usize| at + self.bytes[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let mut at = skip_blanks(behind);
+        let rest = &self.text[at..];
+        let in_list = rest.starts_with('[') && !rest.starts_with(REDACTED);
+        if in_list {
+            at = skip_blanks(at + 1);
+        }
+        // What Rust prints of an option.
+        let rest = &self.bytes[at..];
+        let some = if rest.starts_with(b"Some(") { "Some(".len() } else { 0 };
+        at += some;
+        let rest = &self.bytes[at..];
+        let literal = usize::from(matches!(rest, [b'b' | b'B' | b'u' | b'U' | b'r' | b'N' | b'n' | b'E' | b'@' | b'$', b'"' | b'\'', ..]));
+        let slashes = rest[literal..].iter().take_while(|byte| **byte == b'\\').count();
+        let start = match rest.get(literal + slashes) {
+            Some(quote @ (b'"' | b'\'' | b'`')) => Start { at: at + literal + slashes + 1, quote: Some((*quote, slashes)), in_list },
+            _ => Start { at, quote: None, in_list },
+        };
+        (start.at < self.bytes.len()).then_some(start)
+    }
+
+    fn value_end(&self, start: Start) -> usize {
+        let rest = &self.text[start.at..];
+        let line = line_end(rest.as_bytes());
+        match (start.quote, start.in_list) {
+            // All of the list: to its bracket, without the quote before that.
+            (Some((quote, slashes)), true) => {
+                let end = format!("{}{}]", "\\".repeat(slashes), char::from(quote));
+                start.at + rest.find(&end).unwrap_or_else(|| closing(rest.as_bytes(), quote, slashes).unwrap_or(line))
+            }
+            (None, true) => start.at + rest[..line].find(']').unwrap_or(line),
+            (Some((quote, slashes)), false) => start.at + closing(rest.as_bytes(), quote, slashes).unwrap_or(line),
+            (None, false) => start.at + unquoted_length(rest.as_bytes()),
+        }
+    }
+
+    fn is_credential(&mut self, meaning: Meaning, start: Start, end: usize, operator: Operator) -> bool {
+        let value = &self.text[start.at..end];
+        if start.quote.is_none() && !start.in_list && is_parameter(value) {
+            return false;
+        }
+        if start.quote.is_none() && is_column(value) && self.is_sql() && !is_key(value) {
+            return false;
+        }
+        let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let prose_may_follow = operator == Operator::Colon && start.quote.is_none() && !start.in_list;
+        match meaning {
+            Meaning::Maybe => is_key(value) || value.contains("://") && value.rsplit('/').any(is_key),
+            Meaning::Token => {
+                let is_message = prose_may_follow && is_prose(value, &self.text[end..]);
+                let is_count = is_number && value.len() <= 5;
+                let is_call = value.contains('(') && !is_key(value);
+                !is_message && !is_count && !is_call
+            }
+            Meaning::Pwd => !value.starts_with(['/', '~']),
+            // What test runners print.
+            Meaning::Pass => {
+                let is_printed = prose_may_follow && !is_mixed(value.as_bytes()) || self.bytes[..start.at].ends_with(b"PASS: ");
+                !is_number && !is_printed
+            }
+            _ => true,
+        }
+    }
+
+    fn is_sql(&mut self) -> bool {
+        let text = self.text;
+        *self.is_sql.get_or_insert_with(|| {
+            let first = text.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
+            SQL.iter().any(|word| word.eq_ignore_ascii_case(first))
+        })
+    }
+
+    /// `Authorization: SCHEME credential`: the scheme stays.
+    fn authorization(&mut self, start: Start) -> Option<usize> {
+        let rest = &self.text[start.at..];
+        let bounded = start.quote.is_some() || start.in_list;
+        let scheme = scheme_length(rest);
+        let from = start.at + scheme;
+        let end = match (bounded, scheme) {
+            (true, _) => self.value_end(start),
+            (false, 0) => {
+                let end = start.at + unquoted_length(rest.as_bytes());
+                let next = end + self.bytes[end..].iter().take_while(|byte| **byte == b' ').count();
+                let second = next + unquoted_length(&self.bytes[next..]);
+                // A scheme that nobody knows.
+                if next > end && is_random(&self.text[next..second]) { second } else { end }
+            }
+            (false, _) => self.credentials_end(from),
+        };
+        if from >= end || is_nothing(&self.text[from..end]) {
+            return None;
+        }
+        self.hide(from..end)
+    }
+
+    /// The end of a credential as headers have it: one word, or `name="value", name=value`.
+    fn credentials_end(&self, start: usize) -> usize {
+        let mut at = start;
+        loop {
+            let name = self.bytes[at..].iter().take_while(|byte| is_of_name(**byte)).count();
+            let quote = (self.bytes.get(at + name) == Some(&b'='))
+                .then(|| self.value_start(at + name + 1))
+                .flatten()
+                .filter(|value| value.quote.is_some());
+            at = match quote {
+                Some(value) => (self.value_end(value) + value.quote.map_or(1, |(_, slashes)| slashes + 1)).min(self.bytes.len()),
+                None => at + unquoted_length(&self.bytes[at..]),
+            };
+            let blanks = |from: usize| from + self.bytes[from..].iter().take_while(|byte| **byte == b' ').count();
+            if self.bytes.get(at) != Some(&b',') {
+                return at;
+            }
+            let next = blanks(at + 1);
+            let name = self.bytes[next..].iter().take_while(|byte| is_of_name(**byte)).count();
+            if name == 0 || self.bytes.get(next + name) != Some(&b'=') {
+                return at;
+            }
+            at = next;
+        }
+    }
+
+    /// `Cookie: a=1; b=2` is hidden as a whole; of `Set-Cookie: sid=1; Path=/` what is no attribute.
+    fn cookies(&mut self, start: Start, meaning: Meaning) -> Option<usize> {
+        let bounded = start.quote.is_some() || start.in_list;
+        let limit = if bounded { self.value_end(start) } else { start.at + line_end(&self.bytes[start.at..]) };
+        if bounded && meaning == Meaning::Cookie {
+            return if is_nothing(&self.text[start.at..limit]) { None } else { self.hide(start.at..limit) };
+        }
+        let mut last = None;
+        let (mut at, mut open) = (start.at, None);
+        while at < limit {
+            let pair = &self.text[at..limit];
+            let length = pair.find(|c: char| {
+                c == ';' || c == ',' && meaning == Meaning::SetCookie || !bounded && (c.is_whitespace() || "\"'`".contains(c))
+            });
+            let end = at + length.unwrap_or(pair.len());
+            let name = self.text[at..end].split('=').next().unwrap_or("").trim();
+            let harmless = meaning == Meaning::SetCookie && OF_COOKIES.iter().any(|word| word.eq_ignore_ascii_case(name));
+            // Days of an `Expires` have a comma and blanks.
+            let dated = harmless && name.eq_ignore_ascii_case("expires");
+            let end = if dated { at + self.text[at..limit].find([';', '"', '\'']).unwrap_or(limit - at) } else { end };
+            if harmless || is_nothing(&self.text[at..end]) {
+                last = open.take().and_then(|from| self.hide(from..at.min(limit))).or(last);
+            } else if meaning == Meaning::SetCookie {
+                last = self.hide(at..end).or(last);
+            } else {
+                open.get_or_insert(at);
+            }
+            let next = self.text[end..limit].trim_start_matches([' ', ';', ',']);
+            let next = limit - next.len();
+            // Behind a blank stands the next pair, or what is no cookie.
+            if self.bytes.get(end).is_none_or(|byte| !b";,".contains(byte)) || next >= limit {
+                last = open.take().and_then(|from| self.hide(from..end)).or(last);
+                break;
+            }
+            at = next;
+        }
+        if let Some(from) = open {
+            last = self.hide(from..at.min(limit)).or(last);
+        }
+        last
+    }
+
+    /// `Bearer 0123…` in any text, and what else says that a key follows.
+    fn behind_scheme(&mut self, at: usize, scheme: &str) -> Option<usize> {
+        let behind = at + scheme.len();
+        let blanks = self.bytes[behind..].iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'+')).count();
+        let start = behind + blanks;
+        if blanks == 0 || start >= self.bytes.len() {
+            return None;
+        }
+        let end = self.credentials_end(start);
+        let word = &self.text[start..start + unquoted_length(&self.bytes[start..])];
+        let is_one = match scheme {
+            "basic" => is_random(word) || is_user_and_password(word),
+            "digest" => word.contains('=') && ["username", "realm", "nonce", "response"].iter().any(|name| word.starts_with(name)),
+            "aws4-hmac-sha256" => word.starts_with("Credential="),
+            _ if SCHEMES_OF_KEYS.contains(&scheme) => word.len() >= LONG_BYTES_MIN && is_key(word),
+            _ => is_random(word),
+        };
+        if !is_one || is_nothing(word) { None } else { self.hide(start..end) }
+    }
+
+    /// `IDENTIFIED BY 'x'`, `IDENTIFIED WITH plugin AS 'x'`, `IDENTIFIED BY x`.
+    fn identified_by(&mut self, behind: usize) -> Option<usize> {
+        let window = &self.text[behind..floor(self.text, behind + 96)];
+        let lower = window.to_ascii_lowercase();
+        let by = [" by ", " as ", " using "].iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min()?;
+        let mut at = behind + by;
+        if starts_with_ignoring_case(&self.bytes[at..], "password ") {
+            at += "password ".len();
+        }
+        let start = self.value_start(at)?;
+        let end = self.value_end(start);
+        let value = &self.text[start.at..end];
+        if start.quote.is_none() && (value.eq_ignore_ascii_case("random") || is_parameter(value)) || is_nothing(value) {
+            return None;
+        }
+        self.hide(start.at..end)
+    }
+
+    /// `PASSWORD 'x'` of SQL, `SET PASSWORD FOR u = 'x'`, `login u password x` of netrc.
+    fn password_literal(&mut self, at: usize, behind: usize) -> Option<usize> {
+        let rest = &self.bytes[behind..];
+        if rest.first() != Some(&b' ') {
+            return None;
+        }
+        if starts_with_ignoring_case(rest, " for ") {
+            let equals = self.text[behind..floor(self.text, behind + 128)].find('=')?;
+            let start = self.value_start(behind + equals + 1).filter(|start| start.quote.is_some())?;
+            return self.hide(start.at..self.value_end(start));
+        }
+        let start = self.value_start(behind)?;
+        let before: Vec<&str> = self.text[floor(self.text, at.saturating_sub(128))..at].split_whitespace().rev().take(2).collect();
+        let is_netrc = matches!(before[..], [_, "login"]);
+        let end = self.value_end(start);
+        let value = &self.text[start.at..end];
+        let literal = start.quote.is_some_and(|(quote, _)| quote != b'`') && !value.trim().is_empty() && !start.in_list;
+        if (literal || is_netrc) && !is_nothing(value) { self.hide(start.at..end) } else { None }
+    }
+
+    /// `AUTH password` and `AUTH user password` of Redis, `AUTH PLAIN …` of mail.
+    fn auth_command(&mut self, at: usize) -> Option<usize> {
+        let rest = self.text[at..].strip_prefix("AUTH ")?;
+        let line = &rest[..rest.bytes().position(|byte| byte.is_ascii_control()).unwrap_or(rest.len())];
+        let from = self.text.len() - rest.len();
+        let mechanism =
+            ["PLAIN ", "LOGIN ", "CRAM-MD5 ", "XOAUTH2 "].iter().find(|word| line.starts_with(**word)).map_or(0, |word| word.len());
+        if is_nothing(&line[mechanism..]) { None } else { self.hide(from + mechanism..from + line.len()) }
+    }
+
+    /// `<password>x</password>`, `<ns:Password Type="…">x</ns:Password>`.
+    fn behind_tag(&mut self, at: usize) -> Option<usize> {
+        let from = floor(self.text, at.saturating_sub(TAG_BYTES_MAX));
+        let open = from + self.text[from..at].rfind(['<', '>'])?;
+        let tag = &self.text[open + 1..at];
+        if self.bytes[open] != b'<' || tag.starts_with(['/', '!', '?']) || tag.ends_with('/') {
+            return None;
+        }
+        let name = tag.split(|c: char| c.is_ascii_whitespace()).next()?;
+        let name = name.rsplit(':').next()?;
+        let meaning = self.names.meaning(name);
+        if !matches!(meaning, Meaning::Password | Meaning::Token | Meaning::Authorization | Meaning::Cookie) {
+            return None;
+        }
+        let mut start = at + 1;
+        if self.text[start..].starts_with("<![CDATA[") {
+            start += "<![CDATA[".len();
+        }
+        let end = start + self.text[start..].find(['<', ']']).unwrap_or(self.text.len() - start);
+        if is_nothing(self.text[start..end].trim()) { None } else { self.hide(start..end) }
+    }
+
+    /// `password` of `scheme://user:password@host`, or all before the `@` where that is long enough to be a token.
+    fn url(&mut self, start: usize) -> Option<usize> {
+        let ends_text = |c: char| c.is_whitespace() || "\"'`<>\\".contains(c);
+        let rest = &self.text[start..];
+        let authority = &rest[..rest.find(|c: char| ends_text(c) || "/?#".contains(c)).unwrap_or(rest.len())];
+        let user_info = match authority.rfind('@') {
+            Some(at) => &authority[..at],
+            None => {
+                // A password with a slash that nobody encoded: what stands behind the colon is no port then.
+                let (_, port) = authority.split_once(':')?;
+                let near = &rest[..floor(rest, PASSWORD_BYTES_MAX)];
+                let near = &near[..near.find(|c: char| ends_text(c) || c == ',').unwrap_or(near.len())];
+                if port.is_empty() || port.bytes().all(|byte| byte.is_ascii_digit()) || port.starts_with(['{', '$', '%', '<', '[', ':']) {
+                    return None;
+                }
+                &near[..near.rfind('@')?]
+            }
+        };
+        let end = start + user_info.len();
+        match user_info.find(':') {
+            Some(colon) if is_nothing(&user_info[colon + 1..]) => None,
+            // `TOKEN:x-oauth-basic@`.
+            Some(colon) if colon >= LONG_BYTES_MIN && is_key(&user_info[..colon]) => self.hide(start..end),
+            Some(colon) => self.hide(start + colon + 1..end),
+            None if user_info.len() >= LONG_BYTES_MIN || shapes::shape_at(user_info.as_bytes()).is_some() => self.hide(start..end),
+            None => None,
+        }
+    }
+
+    /// `user:password@tcp(host)/db` of Go, `user:password@host:5432/db`.
+    fn before_at_sign(&mut self, at: usize) -> Option<usize> {
+        let behind = &self.bytes[at + 1..];
+        let host = behind.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(byte)).count();
+        let is_server = match behind.get(host)? {
+            b'(' => [&b"tcp"[..], b"tcp6", b"unix"].contains(&&behind[..host]),
+            b':' => {
+                let port = behind[host + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                host > 0 && (2..=5).contains(&port) && behind.get(host + 1 + port).is_none_or(|byte| b"/ \"'".contains(byte))
+            }
+            _ => false,
+        };
+        if !is_server {
+            return None;
+        }
+        let is_of_user = |byte: &u8| !byte.is_ascii_whitespace() && !b"\"'`/=<>(),;\\".contains(byte);
+        let length = self.bytes[self.hidden_to..at].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| is_of_user(byte)).count();
+        let start = floor(self.text, at - length);
+        let colon = self.text[start..at].find(':')?;
+        if colon == 0 || is_nothing(&self.text[start + colon + 1..at]) { None } else { self.hide(start + colon + 1..at) }
+    }
+
+    /// An option of a command line, or a private key.
+    fn dash(&mut self, at: usize, next: Option<u8>) -> Option<usize> {
+        let before = at.checked_sub(1).map(|before| self.bytes[before]);
+        if next.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && before.is_none_or(|byte| b" \"'[,`".contains(&byte) || byte.is_ascii_control())
+        {
+            self.commands = true;
+        }
+        let rest = &self.bytes[at..];
+        let label = rest.strip_prefix(b"-----BEGIN").or_else(|| rest.strip_prefix(b"---- BEGIN"))?;
+        let length = label.iter().take(80).position(|byte| !byte.is_ascii_alphanumeric() && !b" +_".contains(byte))?;
+        if !label[..length].windows(7).any(|word| word == b"PRIVATE") {
+            return None;
+        }
+        // Behind the dashes of its first line, to the last line or to where the text was cut off.
+        let start = self.bytes.len() - label.len() + length;
+        let start = start + self.bytes[start..].iter().take_while(|byte| **byte == b'-' || **byte == b' ').count();
+        let end = self.text[start..].find("-----END").or_else(|| self.text[start..].find("---- END")).unwrap_or(self.text.len() - start);
+        let keep = self.text[start..start + end].trim_end_matches(|c: char| c.is_whitespace());
+        let keep = keep.strip_suffix("\\n").unwrap_or(keep);
+        let lead = keep.len() - keep.trim_start().len();
+        let lead = if keep.starts_with("\\n") { 2 } else { lead };
+        self.hide(start + lead.min(keep.len())..start + keep.len())
+    }
+}
+
+/// Whether bytes end with a word, however it is written.
+trait EndsWith {
+    fn to_ascii_lowercase_ends_with(&self, word: &[u8]) -> bool;
+}
+
+impl EndsWith for [u8] {
+    fn to_ascii_lowercase_ends_with(&self, word: &[u8]) -> bool {
+        self.len() >= word.len() && self[self.len() - word.len()..].eq_ignore_ascii_case(word)
+    }
+}
+
+/// The last boundary of a character that is not behind this place.
+pub(super) fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+fn line_end(bytes: &[u8]) -> usize {
+    bytes.iter().position(|byte| *byte == b'\n' || *byte == b'\r').unwrap_or(bytes.len())
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0x80 || b"_-.$".contains(&byte)
+}
+
+fn is_of_scheme(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}
+
+fn ends_path(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || b"\"'`<>\\?#),;".contains(&byte)
+}
+
+/// `Authorization`, `X-Api-Key`: so no word of a URN is written.
+fn is_header(name: &str) -> bool {
+    name.eq_ignore_ascii_case("authorization") || name.contains('-') && !name.contains(['.', '/'])
+}
+
+pub(super) fn starts_with_ignoring_case(bytes: &[u8], word: &str) -> bool {
+    bytes.len() >= word.len() && bytes[..word.len()].eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// The end of a quoted text. A quote inside has more backslashes before it than those at the ends have; in SQL there are two of it.
+pub(super) fn closing(bytes: &[u8], quote: u8, slashes: usize) -> Option<usize> {
+    let mut before = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => before += 1,
+            b'\n' => return None,
+            byte if byte == quote && before % (2 * (slashes + 1)) == slashes => {
+                if quote == b'\'' && bytes.get(at + 1) == Some(&quote) && slashes == 0 {
+                    at += 1;
+                } else {
+                    return Some(at - slashes);
+                }
+                before = 0;
+            }
+            _ => before = 0,
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The length of a value without quotes: to a blank, a quote or what parts it from the next value.
+pub(super) fn unquoted_length(bytes: &[u8]) -> usize {
+    let mut open = 0u32;
+    for (at, byte) in bytes.iter().enumerate() {
+        let behind = &bytes[at + 1..];
+        let ends = match byte {
+            byte if byte.is_ascii_whitespace() || byte.is_ascii_control() => true,
+            b'"' | b'\'' | b'`' | b'&' | b';' | b'<' | b'>' => true,
+            b'\\' => behind.first().is_none_or(|next| b"nrtu\"'\\".contains(next)),
+            b',' => {
+                let name = behind.iter().take(64).take_while(|byte| is_of_name(**byte)).count();
+                behind.first().is_none_or(|next| b" \t\n\"'`{[\\".contains(next))
+                    || name > 0 && behind.get(name).is_some_and(|next| b"=:".contains(next))
+            }
+            b'(' | b'[' | b'{' => {
+                open += 1;
+                false
+            }
+            b')' | b']' | b'}' if open > 0 => {
+                open -= 1;
+                false
+            }
+            b')' | b']' | b'}' => behind.first().is_none_or(|next| b" \t\r\n,;&\"'`)]}.:\\<".contains(next)),
+            _ => false,
+        };
+        if ends {
+            return at;
+        }
+    }
+    bytes.len()
+}
+
+/// Length of the scheme and the blanks behind it, 0 where there is none.
+pub(super) fn scheme_length(value: &str) -> usize {
+    let word = value.find(|c: char| c.is_whitespace()).unwrap_or(value.len());
+    let blanks = value[word..].len() - value[word..].trim_start_matches([' ', '\t']).len();
+    let known = SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(&value[..word]));
+    if known && blanks > 0 && word + blanks < value.len() { word + blanks } else { 0 }
+}
+
+/// Nothing that could be a credential: no value, a mask, a variable, a template.
+pub(super) fn is_nothing(value: &str) -> bool {
+    let value = value.trim();
+    const WORDS: &[&str] = &["true", "false", "null", "nil", "none", "undefined", "[secret]", "[filtered]", "[hidden]", REDACTED];
+    if value.is_empty() || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value)) {
+        return true;
+    }
+    let bytes = value.as_bytes();
+    // `***`, `xxxxx`.
+    if bytes.iter().all(|byte| *byte == bytes[0]) && (bytes[0] == b'*' || bytes.len() > 2 && b"xX.-".contains(&bytes[0])) {
+        return true;
+    }
+    let inside = |open: &str, close: &str| value.strip_prefix(open).and_then(|value| value.strip_suffix(close));
+    let is_variable = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    let is_prose = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_ ".contains(&byte));
+    inside("${", "}").is_some_and(|name| !name.contains(['$', '{', '}', ' ']))
+        || value.starts_with("{{")
+        || inside("$(", ")").is_some()
+        || inside("<", ">").is_some_and(is_prose)
+        || value.strip_prefix('$').is_some_and(is_variable)
+}
+
+/// What stands for a value in SQL and in formats: `?`, `$1`, `%s`, `:name`, `@name`.
+fn is_parameter(value: &str) -> bool {
+    let value = value.trim_end_matches([',', ')']);
+    let is_name = |name: &str| !name.is_empty() && name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    match value.as_bytes() {
+        [b'?'] | [b'%', b's' | b'v' | b'd' | b'q'] => true,
+        [b'$', digits @ ..] if !digits.is_empty() && digits.len() <= 3 => digits.iter().all(u8::is_ascii_digit),
+        [b':', ..] => is_name(&value[1..]),
+        [b'%', b'(', ..] => value.ends_with(")s") || value.ends_with(")"),
+        _ => false,
+    }
+}
+
+/// `users.password`, `hash(`: what SQL has without quotes.
+fn is_column(value: &str) -> bool {
+    let value = value.strip_prefix(['@', ':']).unwrap_or(value);
+    let name = value.split('(').next().unwrap_or("");
+    name.as_bytes().first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$*,".contains(&byte))
+}
+
+/// `expired`, `connection refused`: a message that follows `token: `.
+fn is_prose(value: &str, behind: &str) -> bool {
+    let word = value.trim_end_matches(['.', ',', ':', '!', '?', ')']);
+    let is_word = |word: &str| {
+        word.len() > 1
+            && word.len() <= 16
+            && word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'\'')
+            && !word.bytes().skip(1).any(|byte| byte.is_ascii_uppercase())
+    };
+    let next = behind.trim_start_matches([' ', ',', ':']).split([' ', ',', '.', ':', ')']).next().unwrap_or("");
+    is_word(word) && (PROSE.iter().any(|known| known.eq_ignore_ascii_case(word)) || behind.starts_with([' ', ':']) && is_word(next))
+}
+
+fn is_mixed(bytes: &[u8]) -> bool {
+    bytes.iter().any(u8::is_ascii_digit) && bytes.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// No word of a language.
+fn is_random(word: &str) -> bool {
+    word.len() >= BEARER_BYTES_MIN && (word.len() >= 24 || word.bytes().any(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether this looks like a key: letters and digits of which few come again.
+pub(super) fn is_key(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let fits = bytes.len() >= 16
+        && bytes.len() <= 512
+        && is_mixed(bytes)
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_+/=.|:~".contains(byte));
+    if !fits {
+        return false;
+    }
+    let mut counts = [0u16; 256];
+    bytes.iter().for_each(|byte| counts[*byte as usize] += 1);
+    // Entropy in bits for each byte; words of a language and numbers have less.
+    let length = bytes.len() as f64;
+    let entropy: f64 =
+        counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / length).map(|share| -share * share.log2()).sum();
+    entropy >= 3.0
+}
+
+/// The base64 of `user:password`.
+fn is_user_and_password(word: &str) -> bool {
+    base64::decode(word).is_some_and(|bytes| bytes.contains(&b':') && bytes.iter().all(|byte| (b' '..0x7f).contains(byte)))
+}
+
+/// Whether [`REDACTED`] stands there already, whichever of its brackets were taken for part of the text around.
+pub(super) fn is_redacted(text: &str, hidden: &Range<usize>) -> bool {
+    let start = hidden.start - usize::from(text[..hidden.start].ends_with('['));
+    let end = hidden.end + usize::from(text[hidden.end..].starts_with(']'));
+    [&text[start..end], &text[start..hidden.end], &text[hidden.start..end], &text[hidden.clone()]].contains(&REDACTED)
+}
