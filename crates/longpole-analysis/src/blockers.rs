@@ -134,7 +134,7 @@ impl Seen<'_> {
         if !self.timelines.is_switched_in(wait.pid, wait.tid, at) {
             return None;
         }
-        let mut ran = self.timelines.on_cpu_in(wait.pid, at - WAKE_NANOS, at)?;
+        let mut ran = self.timelines.on_cpu_in(wait.pid, at.saturating_sub(WAKE_NANOS), at)?;
         ran.retain(|tid| *tid != wait.tid);
         Some(ran)
     }
@@ -198,7 +198,7 @@ impl Blockers {
     /// The thread that ended when the wait did; a language may say so shortly before the thread is gone.
     fn who_ended(&self, seen: &Seen<'_>, wait: &Wait) -> Who {
         let Some(wakers) = seen.wakers(wait) else { return Who::Nobody };
-        let (from, to) = (Monotonic(wait.end.0.saturating_sub(WAKE_NANOS as u64)), Monotonic(wait.end.0 + WAKE_NANOS as u64));
+        let (from, to) = (Monotonic(wait.end.0.saturating_sub(WAKE_NANOS as u64)), Monotonic(wait.end.0.saturating_add(WAKE_NANOS as u64)));
         let ends = self.ends.get(&wait.pid).map_or(&[][..], |ends| ends);
         let first = ends.partition_point(|(end, _)| *end < from);
         let ended = ends[first..].iter().take_while(|(end, _)| *end <= to).map(|(_, tid)| *tid);
@@ -236,7 +236,7 @@ impl Blockers {
         let own = &self.of_thread[&(place, wait.tid)];
         let of = |i: &u32| &recording.waits[*i as usize];
         let next = own.get(own.partition_point(|i| of(i).start < wait.end));
-        next.is_none_or(|next| of(next).start.0 - wait.end.0 >= RETRY_NANOS)
+        next.is_none_or(|next| of(next).start.nanos_since(wait.end) >= RETRY_NANOS)
     }
 
     /// Whether a thread waited there itself for some of this time.
@@ -258,7 +258,7 @@ impl Blockers {
     ) -> Who {
         let waits_itself = |tid: u32| tid != wait.tid && self.waits_there(seen.recording, place, tid, (from, to));
         for looked_at in [wait, over] {
-            let at = looked_at.start.0 + LOOK_NANOS;
+            let at = looked_at.start.0.saturating_add(LOOK_NANOS);
             let is_here = at < to.0 && (from.0 <= at || (is_first && looked_at.start <= from));
             let named = looked_at.futex.and_then(|futex| futex.holder).filter(|tid| is_here && !waits_itself(*tid));
             if let Some(tid) = named {

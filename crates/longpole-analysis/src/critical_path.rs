@@ -15,7 +15,7 @@
 //! What started a span is declared by its links, or else taken from order inside the same parent. The time between the
 //! last thing waited for and what it let start is the parent's own.
 
-use longpole_model::{Recording, TimeRange};
+use longpole_model::{Nanos, Recording, TimeRange};
 
 use crate::savings::Replay;
 use crate::schedule::{Schedule, Waited};
@@ -85,7 +85,7 @@ impl CriticalPath {
         if from >= to {
             return;
         }
-        self.on_path_nanos[node] += to - from;
+        self.on_path_nanos[node].add_nanos(to.saturating_sub(from));
         let origin = forest.run_range().start;
         let range = TimeRange { start: origin.plus_nanos(from), end: origin.plus_nanos(to) };
         match self.segments.last_mut() {

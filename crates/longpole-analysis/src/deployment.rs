@@ -8,7 +8,7 @@
 //! Each stretch of the path belongs to what its span, or the nearest span above it that tells, does. Together the parts are the
 //! wall time of the run.
 
-use longpole_model::Recording;
+use longpole_model::{Nanos, Recording, SumNanos};
 
 use crate::resources::{self, Call};
 use crate::trace_tree::{Forest, NodeSource};
@@ -37,7 +37,7 @@ pub struct DeploymentTime {
 impl DeploymentTime {
     /// All of it.
     pub fn sum(&self) -> i64 {
-        self.parts().iter().map(|(_, nanos)| nanos).sum()
+        self.parts().iter().map(|(_, nanos)| nanos).sum_nanos()
     }
 
     /// The parts and their words, in the order in which people ask for them.
@@ -148,8 +148,8 @@ pub(crate) fn add_up(stretches: impl Iterator<Item = (Part, i64, i64)>) -> Deplo
     let mut out = DeploymentTime::default();
     for (part, nanos, ran) in stretches {
         let ran = if part == Part::Cloud { ran.clamp(0, nanos) } else { 0 };
-        *out.part(Part::Provider) += ran;
-        *out.part(part) += nanos - ran;
+        out.part(Part::Provider).add_nanos(ran);
+        out.part(part).add_nanos(nanos.saturating_sub(ran));
     }
     out
 }
@@ -186,7 +186,7 @@ impl ProviderCpu {
     /// CPU time of providers between two moments.
     pub(crate) fn between(&self, from: i64, to: i64) -> i64 {
         let place = |t: i64| self.at.partition_point(|&at| at < t);
-        self.before[place(to)] - self.before[place(from).min(place(to))]
+        self.before[place(to)].saturating_sub(self.before[place(from).min(place(to))])
     }
 }
 

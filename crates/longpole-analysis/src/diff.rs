@@ -15,7 +15,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use longpole_model::WaitKind;
+use longpole_model::{Nanos, WaitKind};
 
 use crate::report::{FEW_SAMPLES, Report};
 use crate::resources;
@@ -171,7 +171,7 @@ impl Diff {
 
     /// How much longer the second run took. The differences of the operations sum to it.
     pub fn delta_nanos(&self) -> i64 {
-        self.b_wall_nanos - self.a_wall_nanos
+        self.b_wall_nanos.saturating_sub(self.a_wall_nanos)
     }
 
     /// Operations whose time on the path differs.
@@ -208,7 +208,7 @@ fn operations(report: &Report) -> BTreeMap<Key, Group> {
         side.count += nodes.len() as u64;
         for &node in &nodes {
             side.total_nanos = side.total_nanos.saturating_add(report.forest().nodes[node].range.nanos());
-            side.on_path_nanos += report.critical_path().on_path_nanos[node];
+            side.on_path_nanos.add_nanos(report.critical_path().on_path_nanos[node]);
             side.on_path_cpu_nanos = side.on_path_cpu_nanos.saturating_add(cpu[node]);
         }
         all.extend(nodes);
@@ -225,14 +225,16 @@ fn state_diffs(a: (&Report, &[usize]), b: (&Report, &[usize]), delta_nanos: i64)
     let few_nanos = (FEW_SAMPLES * 1_000_000_000 / u64::from(rate_hz)).cast_signed();
     let matters = |state: State, delta: i64| {
         let is_measured = exact || matches!(state, State::Blocked(_)) || delta.abs() >= few_nanos;
-        is_measured && delta != 0 && delta.unsigned_abs() * 100 >= delta_nanos.unsigned_abs() * CHANGE_PERCENT_MIN
+        is_measured
+            && delta != 0
+            && u128::from(delta.unsigned_abs()) * 100 >= u128::from(delta_nanos.unsigned_abs()) * u128::from(CHANGE_PERCENT_MIN)
     };
     let blocked = WaitKind::ALL.into_iter().map(State::Blocked);
     let others = [State::OnCpu, State::Runnable, State::BlockedUnseen, State::Awaiting, State::Remote, State::Unaccounted];
     let mut out: Vec<StateDiff> = others
         .into_iter()
         .chain(blocked)
-        .map(|state| (state, time_in(&after, state) - time_in(&before, state)))
+        .map(|state| (state, time_in(&after, state).saturating_sub(time_in(&before, state))))
         .filter(|(state, delta)| matters(*state, *delta))
         .map(|(state, delta_nanos)| {
             let (report, nodes) = if delta_nanos > 0 { b } else { a };

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{CaptureMode, Monotonic, Recording};
+use longpole_model::{CaptureMode, Monotonic, Nanos, Recording, SumNanos};
 
 use crate::trace_tree::Note;
 
@@ -30,15 +30,15 @@ impl ThreadTime {
         let mut time = ThreadTime::default();
         let mut had_to_leave: HashMap<(u32, u32), Monotonic> = HashMap::new();
         for slice in &recording.cpu_slices {
-            time.on_cpu_nanos += slice.end.0.saturating_sub(slice.start.0);
+            time.on_cpu_nanos.add_nanos(slice.end.0.saturating_sub(slice.start.0));
             if let Some(left) = had_to_leave.remove(&(slice.pid, slice.tid)) {
-                time.ready_nanos += slice.start.0.saturating_sub(left.0);
+                time.ready_nanos.add_nanos(slice.start.0.saturating_sub(left.0));
             }
             if slice.preempted {
                 had_to_leave.insert((slice.pid, slice.tid), slice.end);
             }
         }
-        let sampled: u64 = recording.samples.iter().map(|sample| sample.weight_nanos).sum();
+        let sampled: u64 = recording.samples.iter().map(|sample| sample.weight_nanos).sum_nanos();
         time.unsampled_nanos = time.on_cpu_nanos.saturating_sub(sampled);
         time
     }
@@ -60,7 +60,7 @@ impl ThreadTime {
             }
         };
         if let Some(why) = why_not_kernel
-            && self.unsampled_nanos * 100 > self.on_cpu_nanos * WORTH_SAYING_PERCENT
+            && is_worth_saying(self.unsampled_nanos, self.on_cpu_nanos)
             && !recording.samples.is_empty()
         {
             let mut detail = format!(
@@ -73,7 +73,7 @@ impl ThreadTime {
             }
             notes.push(Note { code: "kernel_time", count: 1, detail });
         }
-        if self.ready_nanos * 100 > wall_nanos.unsigned_abs() * WORTH_SAYING_PERCENT {
+        if is_worth_saying(self.ready_nanos, wall_nanos.unsigned_abs()) {
             let detail = format!(
                 "threads were runnable for {} and had no CPU, because others had it: where states are estimated (≈) that is in `unaccounted`, and what a pole saves may be less",
                 seconds(self.ready_nanos)
@@ -82,6 +82,10 @@ impl ThreadTime {
         }
         notes
     }
+}
+
+fn is_worth_saying(part: u64, whole: u64) -> bool {
+    u128::from(part) * 100 > u128::from(whole) * u128::from(WORTH_SAYING_PERCENT)
 }
 
 fn seconds(nanos: u64) -> String {

@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use longpole_model::{CpuSlice, Monotonic, Recording, Wait, WaitKind};
+use longpole_model::{CpuSlice, Monotonic, Nanos, Recording, SumNanos, Wait, WaitKind};
 
 use crate::trace_tree::{Forest, NodeSource};
 
@@ -142,14 +142,14 @@ impl Pipelines {
                 }
                 // Two that wait for each other are about to go on.
                 if let Some(busy) = at.filter(|&other| sides[other].is_none()) {
-                    *sums.entry((parts[place].node, parts[busy].node)).or_default() += to - from;
+                    sums.entry((parts[place].node, parts[busy].node)).or_default().add_nanos(to.saturating_sub(from));
                 }
             }
         }
         let stalled = |waiting: usize, busy: usize| sums.get(&(waiting, busy)).copied().unwrap_or_default();
         for pair in parts.windows(2) {
             let (busy, waiting) = (pair[0].node, pair[1].node);
-            let (since, until) = (end[busy] - CLOSED_BEFORE_NANOS, end[busy] + RELEASED_WITHIN_NANOS);
+            let (since, until) = (end[busy].saturating_sub(CLOSED_BEFORE_NANOS), end[busy].saturating_add(RELEASED_WITHIN_NANOS));
             let last = pair[1].stalls.iter().rev().find(|stall| stall.from <= end[busy]);
             let read_to_its_end = last.is_some_and(|stall| stall.side == Side::Before && (since..=until).contains(&stall.to));
             // Who fills a pipe faster than it is read has waited for its reader, and reaches its end first all the same.
@@ -252,12 +252,12 @@ impl<'a> Rows<'a> {
         let lived = process.start..=process.end.unwrap_or(Monotonic(u64::MAX));
         let of_process = |wait: &&&Wait| lived.contains(&wait.start);
         let waits: Vec<&Wait> = self.waits.get(&process.pid).into_iter().flatten().filter(of_process).copied().collect();
-        let sum = |fits: &dyn Fn(&Wait) -> bool| waits.iter().filter(|wait| fits(wait)).map(|wait| wait.nanos()).sum::<u64>();
+        let sum = |fits: &dyn Fn(&Wait) -> bool| waits.iter().filter(|wait| fits(wait)).map(|wait| wait.nanos()).sum_nanos::<u64>();
         let on_pipes = sum(&|wait| wait.kind == WaitKind::Pipe);
         part.waits_for_others = sum(&is_for_others) > on_pipes;
         let Some(slices) = self.slices.get(&process.pid).filter(|_| on_pipes > 0) else { return part };
         let behind = sum(&|wait| wait.kind == WaitKind::Pipe && Side::of_call(&wait.syscall) == Side::Behind);
-        let mut side = if behind * 2 > on_pipes { Side::Behind } else { Side::Before };
+        let mut side = if behind.saturating_mul(2) > on_pipes { Side::Behind } else { Side::Before };
         let origin = forest.run_range().start;
         let offset = |at: Monotonic| recording.clock.to_unix(at).map_or(0, |at| at.nanos_since(origin));
         let mut open: Vec<&Wait> = Vec::new();

@@ -26,7 +26,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use longpole_model::{CaptureMode, Recording};
+use longpole_model::{CaptureMode, Nanos, Recording};
 
 use crate::critical_path::CriticalPath;
 use crate::quick::{QuickMap, QuickState};
@@ -201,7 +201,7 @@ impl Poles {
             if number == groups.len() {
                 groups.push((0, forest.len()));
             }
-            groups[number].0 += path.on_path_nanos[n];
+            groups[number].0.add_nanos(path.on_path_nanos[n]);
         }
         let mut group_of = vec![NONE; forest.len()];
         for (n, group) in group_of.iter_mut().enumerate().skip(first) {

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::{
-    Evidence as LinkEvidence, Monotonic, Recording, SampleLink, SpanOutline, StackId, Timestamp, TraceId, Wait, WaitKind,
+    Evidence as LinkEvidence, Monotonic, Nanos, Recording, SampleLink, SpanOutline, StackId, SumNanos, Timestamp, TraceId, Wait, WaitKind,
 };
 
 use crate::blockers::{Blockers, Evidence as BlockerEvidence, LOOK_NANOS, Relation, Seen, Who};
@@ -560,7 +560,7 @@ impl Report {
         let schedule = self.replay.schedule();
         let work = (1..schedule.len()).fold(0, |sum: i64, node| sum.saturating_add(schedule.own_total(node)));
         let wall_nanos = self.wall_nanos();
-        WorkFigures { work_nanos: work, span_nanos: wall_nanos - self.path.on_path_nanos[0], wall_nanos }
+        WorkFigures { work_nanos: work, span_nanos: wall_nanos.saturating_sub(self.path.on_path_nanos[0]), wall_nanos }
     }
 
     /// Ceilings of work in flight that the schedule shows.
@@ -713,11 +713,11 @@ impl Report {
             for stretch in self.stretches_on_path(&about.nodes) {
                 for &sample in known.samples_in(stretch) {
                     let sample = &self.recording.samples[sample as usize];
-                    *in_pole.entry((sample.pid, sample.tid, pole)).or_default() += sample.weight_nanos;
+                    in_pole.entry((sample.pid, sample.tid, pole)).or_default().add_nanos(sample.weight_nanos);
                 }
                 for part in known.waits_in(stretch) {
                     let wait = &self.recording.waits[part.wait as usize];
-                    *in_pole.entry((wait.pid, wait.tid, pole)).or_default() += part.to.abs_diff(part.from);
+                    in_pole.entry((wait.pid, wait.tid, pole)).or_default().add_nanos(part.to.abs_diff(part.from));
                 }
             }
         }
@@ -920,7 +920,8 @@ impl Report {
     fn most_words(&self, named: Named, samples: &[u32]) -> String {
         let holds = self.functions.stacks_with(&self.recording, named.function);
         let samples = samples.iter().map(|&sample| &self.recording.samples[sample as usize]);
-        let nanos: u64 = samples.filter(|sample| holds.get(sample.stack.0 as usize) == Some(&true)).map(|sample| sample.weight_nanos).sum();
+        let nanos: u64 =
+            samples.filter(|sample| holds.get(sample.stack.0 as usize) == Some(&true)).map(|sample| sample.weight_nanos).sum_nanos();
         format!("most of it ({}) in {}", time_words(i64::try_from(nanos).unwrap_or(i64::MAX)), self.named_words(named))
     }
 
@@ -1019,7 +1020,7 @@ impl Report {
         // Of a profile that is sums nobody knows which of them was on the path.
         let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == i64::MIN);
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
-        let waited = percent_of(states.blocked_nanos.iter().sum(), own) > WAITING_PERCENT;
+        let waited = percent_of(states.blocked_nanos.iter().sum_nanos(), own) > WAITING_PERCENT;
         let was_sampled = self.recording.run.rate_hz > 0 || !self.recording.samples.is_empty();
         let is_told = waited && (was_sampled || told_wait(&states).is_some());
         let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !is_told);
@@ -1076,7 +1077,7 @@ impl Report {
     fn off_cpu_words(&self, pole: &Pole, states: &States) -> (String, Option<&str>) {
         let own = states.own();
         let percent = |nanos: i64| percent_of(nanos, own);
-        let seen: i64 = states.blocked_nanos.iter().sum();
+        let seen: i64 = states.blocked_nanos.iter().sum_nanos();
         if let Some(wait) = told_wait(states) {
             return self.wait_words(pole, wait, own);
         }
@@ -1225,13 +1226,13 @@ impl Report {
                     }
                     Who::OneOf(threads) => {
                         let (nanos, most) = out.one_of.unwrap_or_default();
-                        out.one_of = Some((nanos + (to - from), most.max(threads)));
+                        out.one_of = Some((nanos.saturating_add(to.saturating_sub(from)), most.max(threads)));
                     }
                     Who::Nobody => {}
                 }
             }
         }
-        let total = |stretches: &[(i64, i64)]| stretches.iter().map(|(from, to)| to - from).sum::<i64>();
+        let total = |stretches: &[(i64, i64)]| stretches.iter().map(|(from, to)| to.saturating_sub(*from)).sum_nanos::<i64>();
         let mut found: Vec<_> = found.into_iter().map(|(thread, (evidence, at))| (total(&at), thread, evidence, at)).collect();
         found.retain(|(nanos, ..)| percent_of(*nanos, sum.nanos) > 0);
         found.sort_by_key(|(nanos, thread, ..)| (std::cmp::Reverse(*nanos), *thread));
@@ -1260,10 +1261,10 @@ impl Report {
             let first = stretches.partition_point(|(_, to)| *to <= start);
             for &(from, to) in stretches[first..].iter().take_while(|(from, _)| *from < end) {
                 let (from, to) = (from.max(start), to.min(end));
-                waits.push(PartOfWait { wait: i as u32, from, to, nanos: to - from });
+                waits.push(PartOfWait { wait: i as u32, from, to, nanos: to.saturating_sub(from) });
             }
         }
-        (samples, self.sums_of_waits(waits.into_iter(), |parts| parts.iter().map(|part| part.nanos).sum()))
+        (samples, self.sums_of_waits(waits.into_iter(), |parts| parts.iter().map(|part| part.nanos).sum_nanos()))
     }
 
     /// What a thread is called, where that is not what its process is called; else the function that it begins with.
@@ -1321,7 +1322,7 @@ impl Report {
             for part in self.blockers().parts(&seen, wait) {
                 if let Who::Thread { tid, evidence } = part.who {
                     let (nanos, weakest) = sums.entry((wait.pid, wait.tid, tid, relation)).or_insert((0, evidence));
-                    *nanos += part.to.nanos_since(part.from);
+                    nanos.add_nanos(part.to.nanos_since(part.from));
                     *weakest = (*weakest).max(evidence);
                 }
             }
@@ -1372,7 +1373,7 @@ impl Report {
 
     /// What somebody did most: `asleep, in look_up`. `None` where nothing was seen of it.
     fn activity_words(&self, samples: &[u32], waits: &[WaitSum<'_>]) -> Option<String> {
-        let on_cpu: u64 = samples.iter().map(|&sample| self.recording.samples[sample as usize].weight_nanos).sum();
+        let on_cpu: u64 = samples.iter().map(|&sample| self.recording.samples[sample as usize].weight_nanos).sum_nanos();
         match waits.first() {
             Some(sum) if u64::try_from(sum.nanos).unwrap_or(0) > on_cpu => {
                 let whose = self.waiting_function(sum.wait).map(|function| format!(", in {function}")).unwrap_or_default();
@@ -1407,10 +1408,13 @@ impl Report {
         let pids: HashSet<u32> = processes.iter().map(|&it| self.recording.processes[it].pid).collect();
         let servers = self.servers.get_or_init(|| Servers::of(&self.recording, self.origin(), self.waits.idle()));
         let (samples, waits) = servers.meanwhile(&pids, &stretches);
-        let part = |(wait, from, to): (u32, i64, i64)| PartOfWait { wait, from, to, nanos: to - from };
+        let part = |(wait, from, to): (u32, i64, i64)| PartOfWait { wait, from, to, nanos: to.saturating_sub(from) };
         // Several threads may wait at the same time, and a call does not become longer by that.
         let at_once = |parts: &[PartOfWait]| {
-            callees::joined(parts.iter().map(|part| (part.from, part.to)).collect()).iter().map(|(from, to)| to - from).sum()
+            callees::joined(parts.iter().map(|part| (part.from, part.to)).collect())
+                .iter()
+                .map(|(from, to)| to.saturating_sub(*from))
+                .sum_nanos()
         };
         Some(Callee { address, processes, answers, samples, waits: self.sums_of_waits(waits.into_iter().map(part), at_once) })
     }
@@ -1445,13 +1449,13 @@ impl Report {
 
     /// Whether a pole is mostly what it calls: then its own time is a small part of it.
     fn wraps(&self, pole: &Pole, own: i64) -> bool {
-        let whole: i64 = pole.nodes.iter().map(|&n| self.forest.nodes[n].range.nanos()).sum();
+        let whole: i64 = pole.nodes.iter().map(|&n| self.forest.nodes[n].range.nanos()).sum_nanos();
         pole.nodes.iter().any(|&n| self.forest.nodes[n].subtree_end() > n + 1) && own < whole / 2
     }
 
     /// What a pole is whose own time has too few samples: one that hardly has any, or a short one.
     fn too_short(&self, pole: &Pole) -> &'static str {
-        let whole: i64 = pole.nodes.iter().map(|&n| self.forest.nodes[n].range.nanos()).sum();
+        let whole: i64 = pole.nodes.iter().map(|&n| self.forest.nodes[n].range.nanos()).sum_nanos();
         let has_children = pole.nodes.iter().any(|&n| self.forest.nodes[n].subtree_end() > n + 1);
         if has_children && pole.on_path_nanos < whole / 10 { "hardly more than what it calls" } else { "too short for the sampling rate" }
     }
@@ -1492,7 +1496,7 @@ impl Report {
     fn split_deployment(&self) -> Option<DeploymentTime> {
         let parts = deployment::parts(&self.recording, &self.forest)?;
         let cpu = ProviderCpu::new(&self.recording, &self.forest, &self.sample_offsets);
-        let stretches = self.path_stretches(|_| true).map(|s| (parts[s.node], s.to - s.from, cpu.between(s.from, s.to)));
+        let stretches = self.path_stretches(|_| true).map(|s| (parts[s.node], s.to.saturating_sub(s.from), cpu.between(s.from, s.to)));
         Some(deployment::add_up(stretches))
     }
 
@@ -1542,14 +1546,14 @@ fn is_on(stacks: &[bool], wait: &Wait) -> bool {
 
 /// What it was blocked for longest, and how long, where that was seen of most of the time in which it was on no CPU.
 fn told_wait(states: &States) -> Option<(WaitKind, i64)> {
-    let seen: i64 = states.blocked_nanos.iter().sum();
-    states.longest_wait().filter(|_| seen * 2 >= states.own() - states.on_cpu_nanos)
+    let seen: i64 = states.blocked_nanos.iter().sum_nanos();
+    states.longest_wait().filter(|_| seen.saturating_mul(2) >= states.own().saturating_sub(states.on_cpu_nanos))
 }
 
 /// Whole percent, 0 of nothing.
 fn percent_of(part: i64, whole: i64) -> i64 {
     let whole = i128::from(whole.max(1));
-    ((i128::from(part) * 100 + whole / 2) / whole) as i64
+    i64::try_from((i128::from(part) * 100 + whole / 2) / whole).unwrap_or(i64::MAX)
 }
 
 fn labels(recording: &Recording, forest: &Forest) -> Labels {

@@ -311,8 +311,8 @@ fn by_events<'a>(spans: &[Span], call_of: &[Option<Call>], outer: &[Option<usize
             let provider = provider.filter(|_| operation.event.provider.is_some());
             let Some(call) = (if is_registration { registration } else { provider }) else { continue };
             let is_told = |&i: &usize| {
-                let starts = spans[i].start.unix_nanos() - operation.start;
-                let ends = operation.end.map(|end| spans[i].end.unix_nanos() - end);
+                let starts = spans[i].start.unix_nanos().saturating_sub(operation.start);
+                let ends = operation.end.map(|end| spans[i].end.unix_nanos().saturating_sub(end));
                 window.start.contains(&starts) && ends.is_none_or(|ends| window.end.contains(&ends))
             };
             if !told.get(&(call, operation.event.urn.as_str())).is_some_and(|list| list.iter().any(is_told)) {

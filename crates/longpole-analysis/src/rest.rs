@@ -18,7 +18,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use longpole_model::{ContextRecord, CpuSlice, Monotonic, Recording, Thread, Wait};
+use longpole_model::{ContextRecord, CpuSlice, Monotonic, Nanos, Recording, SumNanos, Thread, Wait};
 
 use crate::timelines::blocked_rank;
 
@@ -73,15 +73,15 @@ pub(crate) fn rests(recording: &Recording, pids: &HashSet<u32>, idle: &[bool]) -
 fn workers(times: impl Iterator<Item = (u32, u64)>) -> HashSet<u32> {
     let mut ran: HashMap<u32, u64> = HashMap::new();
     for (tid, nanos) in times {
-        *ran.entry(tid).or_default() += nanos;
+        ran.entry(tid).or_default().add_nanos(nanos);
     }
-    let all: u64 = ran.values().sum();
+    let all: u64 = ran.values().sum_nanos();
     let mut ran: Vec<(u32, u64)> = ran.into_iter().collect();
     ran.sort_by_key(|(tid, nanos)| (Reverse(*nanos), *tid));
     let mut sum = 0;
     let is_needed = |(_, nanos): &(u32, u64)| {
         let needed = u128::from(sum) * 100 < u128::from(all) * u128::from(WORK_SHARE_PERCENT);
-        sum += nanos;
+        sum.add_nanos(*nanos);
         needed
     };
     ran.into_iter().take_while(is_needed).map(|(tid, _)| tid).collect()

@@ -73,7 +73,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::Recording;
+use longpole_model::{Nanos, Recording, SumNanos};
 
 use crate::critical_path::CriticalPath;
 use crate::schedule::{NONE, Schedule, StartedUnder, Waited};
@@ -196,14 +196,14 @@ pub(crate) struct OnPath(Vec<i64>);
 impl OnPath {
     pub(crate) fn new(path: &CriticalPath) -> OnPath {
         let before = path.on_path_nanos.iter().scan(0, |sum, nanos| {
-            *sum += nanos;
+            sum.add_nanos(*nanos);
             Some(*sum)
         });
         OnPath(std::iter::once(0).chain(before).collect())
     }
 
     fn between(&self, from: usize, to: usize) -> i64 {
-        self.0[to] - self.0[from]
+        self.0[to].saturating_sub(self.0[from])
     }
 
     /// In these nodes, which stand in tree order, and all below them.
@@ -213,7 +213,7 @@ impl OnPath {
         for &node in nodes {
             let end = s.subtree_end[node] as usize;
             if node >= covered {
-                sum += self.between(node, end);
+                sum.add_nanos(self.between(node, end));
                 covered = end;
             }
         }
@@ -570,7 +570,7 @@ impl Replay {
                     (since, own) = (s.end[last as usize], s.own_at_end(last as usize));
                 }
             }
-            (step.gap, step.own) = (s.end[node] - since, s.own_total(node) - own);
+            (step.gap, step.own) = (s.end[node] - since, s.own_total(node).saturating_sub(own));
             return step;
         }
         step.opens_pool = !self.rigid[node] && self.pools_of.contains_key(&node);
@@ -690,7 +690,7 @@ impl Replay {
         Some(match step.waits {
             Waits::End => {
                 let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
-                let by_itself = step.lasts_alone(bound) && times.end[slot] > last + work[worker].apply(step.gap, step.own);
+                let by_itself = step.lasts_alone(bound) && times.end[slot] > last.saturating_add(work[worker].apply(step.gap, step.own));
                 if by_itself { Waited::Start(slot) } else { latest() }
             }
             Waits::Host if slot == 0 => return None,
@@ -726,7 +726,7 @@ impl Replay {
             if !self.pools.is_empty() {
                 let without_slots = times.end[0];
                 for _ in 0..POOL_ROUNDS {
-                    let duration: Vec<i64> = times.end.iter().zip(&times.start).map(|(end, start)| end - start).collect();
+                    let duration: Vec<i64> = times.end.iter().zip(&times.start).map(|(end, start)| end.saturating_sub(*start)).collect();
                     self.walk(part, &work, bound, pools_from as usize, times, Some(&duration));
                 }
                 (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
@@ -736,16 +736,16 @@ impl Replay {
             }
         }
         let end = self.schedule.end[0];
-        Saving { low_nanos: (end - latest).max(0), high_nanos: (end - earliest).max(0) }
+        Saving { low_nanos: end.saturating_sub(latest).max(0), high_nanos: end.saturating_sub(earliest).max(0) }
     }
 
     /// How much less a node is blocked on pipes, because whom it waits for takes less time.
     fn stalls_less(&self, part: &Part, work: &[Work], node: usize) -> i64 {
         let less = |(busy, nanos): &(usize, i64)| match part.slots[*busy] {
             NONE => 0,
-            slot => nanos - work[slot as usize].apply(*nanos, *nanos),
+            slot => nanos.saturating_sub(work[slot as usize].apply(*nanos, *nanos)),
         };
-        self.schedule.stalls.get(&node).map_or(0, |stalls| stalls.iter().map(less).sum())
+        self.schedule.stalls.get(&node).map_or(0, |stalls| stalls.iter().map(less).sum_nanos())
     }
 
     /// Gives every event from this step on its new time. With the durations of a walk before, jobs that share slots are
@@ -762,30 +762,32 @@ impl Replay {
             let at = match step.waits {
                 Waits::End => {
                     let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
-                    let mut at = last + done();
+                    let mut at = last.saturating_add(done());
                     if step.lasts_alone(bound) {
                         let node = part.nodes[slot] as usize;
-                        let alone =
-                            since + work[worker].apply(s.end[node] - s.start[node] - self.stalls_less(part, work, node), s.own_total(node));
+                        let alone = since.saturating_add(
+                            work[worker]
+                                .apply((s.end[node] - s.start[node]).saturating_sub(self.stalls_less(part, work, node)), s.own_total(node)),
+                        );
                         at = if step.last == NONE { alone } else { at.max(alone) };
                     }
                     times.end[slot] = at;
                     times.latest[slot] = if step.before == NONE { at } else { at.max(times.latest[step.before as usize]) };
                     continue;
                 }
-                Waits::Host => since + done(),
+                Waits::Host => since.saturating_add(done()),
                 Waits::SiblingByChance if bound == Bound::Low => {
                     let (node, host) = (part.nodes[slot] as usize, part.nodes[worker] as usize);
-                    since + work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node))
+                    since.saturating_add(work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node)))
                 }
-                Waits::Phase => since.max(times.latest[step.last as usize]) + done(),
+                Waits::Phase => since.max(times.latest[step.last as usize]).saturating_add(done()),
                 Waits::Sibling | Waits::SiblingByChance => {
                     let last = step.last as usize;
-                    since.max(if bound == Bound::Low { times.latest[last] } else { times.end[last] }) + done()
+                    since.max(if bound == Bound::Low { times.latest[last] } else { times.end[last] }).saturating_add(done())
                 }
                 Waits::Links => {
                     let ends = s.links(part.nodes[slot] as usize).iter().map(|&x| times.end[part.slot(x as usize)]);
-                    ends.fold(since, i64::max) + done()
+                    ends.fold(since, i64::max).saturating_add(done())
                 }
             };
             times.start[slot] = at;

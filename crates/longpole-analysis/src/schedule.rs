@@ -15,7 +15,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use longpole_model::Recording;
+use longpole_model::{Nanos, Recording, Timestamp};
 
 use crate::engine;
 use crate::pipeline::Pipelines;
@@ -32,6 +32,11 @@ const WALK_MAX: usize = 64;
 
 /// Offsets are kept inside ±73 years, so that sums of three cannot overflow.
 const OFFSET_MAX: i64 = i64::MAX / 4;
+
+/// Where a moment lies from the start of the run.
+pub(crate) fn offset(at: Timestamp, origin: Timestamp) -> i64 {
+    at.nanos_since(origin).clamp(-OFFSET_MAX, OFFSET_MAX)
+}
 
 /// A stretch of a node that its children cover.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +64,7 @@ impl Cover {
         let stretches = self.of(node);
         let next = stretches.partition_point(|c| c.start < at);
         match next.checked_sub(1).map(|i| stretches[i]) {
-            Some(c) => c.before + at.min(c.end) - c.start,
+            Some(c) => c.before.saturating_add(at.min(c.end).saturating_sub(c.start)),
             None => 0,
         }
     }
@@ -141,7 +146,7 @@ impl Schedule {
     pub(crate) fn new(recording: &Recording, forest: &Forest) -> Schedule {
         let count = forest.len();
         let origin = forest.run_range().start;
-        let offset = |at: longpole_model::Timestamp| at.nanos_since(origin).clamp(-OFFSET_MAX, OFFSET_MAX);
+        let offset = |at| offset(at, origin);
         let start: Vec<i64> = forest.nodes.iter().map(|n| offset(n.range.start)).collect();
         let end: Vec<i64> = forest.nodes.iter().map(|n| offset(n.range.end)).collect();
         let parent: Vec<u32> = forest.nodes.iter().map(|n| n.parent().map_or(NONE, |p| p as u32)).collect();
@@ -228,12 +233,12 @@ impl Schedule {
     /// Own time of a node before a moment.
     fn own_before(&self, node: usize, at: i64) -> i64 {
         let at = at.clamp(self.start[node], self.end[node]);
-        at - self.start[node] - self.cover.covered_before(node, at)
+        at.saturating_sub(self.start[node]).saturating_sub(self.cover.covered_before(node, at))
     }
 
     /// Own time of a node between two moments.
     pub(crate) fn own_between(&self, node: usize, from: i64, to: i64) -> i64 {
-        self.own_before(node, to) - self.own_before(node, from)
+        self.own_before(node, to).saturating_sub(self.own_before(node, from))
     }
 
     /// Own time of a node.
@@ -590,12 +595,12 @@ fn cover(forest: &Forest, start: &[i64], end: &[i64], (end_host, unawaited): (&[
             }
             match cover.stretches[first..].last_mut() {
                 Some(last) if from <= last.end => {
-                    before += (to - last.end).max(0);
+                    before.add_nanos((to - last.end).max(0));
                     last.end = last.end.max(to);
                 }
                 _ => {
                     cover.stretches.push(Covered { start: from, end: to, before });
-                    before += to - from;
+                    before.add_nanos(to.saturating_sub(from));
                 }
             }
         }

@@ -135,7 +135,7 @@ fn find_workers(
         let worker = c as usize;
         let jobs = started_under.of_host(worker);
         let length = s.end[worker] - s.start[worker];
-        let busy = (length - s.own_total(worker)) / WORKER_BUSY_PERCENT >= length / 100;
+        let busy = length.saturating_sub(s.own_total(worker)) / WORKER_BUSY_PERCENT >= length / 100;
         if busy && !jobs.is_empty() && !s.declares[worker] && jobs.iter().all(|&j| s.in_flight[j as usize] == 0) {
             by_name.entry((forest.service(recording, worker), forest.name(recording, worker))).or_default().push(worker);
         }
@@ -244,13 +244,13 @@ impl Pool {
             let slot = if free.len() == self.slots { free.pop().map(|Reverse(at)| at) } else { None };
             let start = match slot {
                 Some(at) if job.handed => {
-                    let start = at + (now.work)(s.host[job.node] as usize, job.gap, job.own);
+                    let start = at.saturating_add((now.work)(s.host[job.node] as usize, job.gap, job.own));
                     starts(job.node, start);
                     start
                 }
                 _ => (now.start)(job.node),
             };
-            free.push(Reverse(start + (now.duration)(job.node)));
+            free.push(Reverse(start.saturating_add((now.duration)(job.node))));
         }
     }
 
@@ -280,9 +280,9 @@ impl Pool {
             let job = &self.jobs[i];
             let slot = if free.len() == self.slots { free.pop().map_or(at, |Reverse(free)| free) } else { at };
             let since = if job.handed { at.max(slot) } else { at };
-            let start = since + (now.work)(s.anchor[job.node] as usize, job.gap, job.own);
+            let start = since.saturating_add((now.work)(s.anchor[job.node] as usize, job.gap, job.own));
             starts(job.node, start);
-            let end = start + (now.duration)(job.node);
+            let end = start.saturating_add((now.duration)(job.node));
             free.push(Reverse(end));
             for &f in &followers[i] {
                 ready_at[f] = ready_at[f].max(end);

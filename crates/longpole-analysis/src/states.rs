@@ -25,7 +25,7 @@
 
 use std::cmp::Reverse;
 
-use longpole_model::{Recording, SpanKind, TimeRange, WaitKind};
+use longpole_model::{Nanos, Recording, SpanKind, SumNanos, TimeRange, WaitKind};
 
 use crate::sample_links::SampleNodes;
 use crate::schedule::Schedule;
@@ -90,18 +90,19 @@ pub struct States {
 impl States {
     /// All of it.
     pub fn sum(&self) -> i64 {
-        self.own() + self.in_child_nanos
+        self.own().saturating_add(self.in_child_nanos)
     }
 
     /// Outside of children.
     pub fn own(&self) -> i64 {
-        let off_cpu = self.runnable_nanos + self.blocked() + self.awaiting_nanos + self.remote_nanos;
-        self.on_cpu_nanos + off_cpu + self.unaccounted_nanos
+        let parts =
+            [self.on_cpu_nanos, self.runnable_nanos, self.blocked(), self.awaiting_nanos, self.remote_nanos, self.unaccounted_nanos];
+        parts.into_iter().sum_nanos()
     }
 
     /// Blocked, whatever for.
     pub fn blocked(&self) -> i64 {
-        self.blocked_nanos.iter().sum::<i64>() + self.blocked_unseen_nanos
+        self.blocked_nanos.iter().sum_nanos::<i64>().saturating_add(self.blocked_unseen_nanos)
     }
 
     /// What it was blocked for longest, and how long.
@@ -125,19 +126,19 @@ impl States {
             Doing::Awaiting => &mut self.awaiting_nanos,
             Doing::Unknown => &mut self.unaccounted_nanos,
         };
-        *part += piece.to - piece.from;
+        part.add_nanos(piece.to.saturating_sub(piece.from));
     }
 
     /// Adds those of another time.
     fn join(&mut self, other: &States) {
-        self.on_cpu_nanos += other.on_cpu_nanos;
-        self.runnable_nanos += other.runnable_nanos;
-        self.in_child_nanos += other.in_child_nanos;
-        self.blocked_nanos.iter_mut().zip(other.blocked_nanos).for_each(|(sum, nanos)| *sum += nanos);
-        self.blocked_unseen_nanos += other.blocked_unseen_nanos;
-        self.awaiting_nanos += other.awaiting_nanos;
-        self.remote_nanos += other.remote_nanos;
-        self.unaccounted_nanos += other.unaccounted_nanos;
+        self.on_cpu_nanos.add_nanos(other.on_cpu_nanos);
+        self.runnable_nanos.add_nanos(other.runnable_nanos);
+        self.in_child_nanos.add_nanos(other.in_child_nanos);
+        self.blocked_nanos.iter_mut().zip(other.blocked_nanos).for_each(|(sum, nanos)| sum.add_nanos(nanos));
+        self.blocked_unseen_nanos.add_nanos(other.blocked_unseen_nanos);
+        self.awaiting_nanos.add_nanos(other.awaiting_nanos);
+        self.remote_nanos.add_nanos(other.remote_nanos);
+        self.unaccounted_nanos.add_nanos(other.unaccounted_nanos);
         self.cpu_nanos = self.cpu_nanos.saturating_add(other.cpu_nanos);
         self.weaken(other.evidence);
         self.incomplete |= other.incomplete;
@@ -237,8 +238,8 @@ impl Estimate {
         let cover = &known.schedule.cover;
         let covered_until = |at: i64| cover.covered_before(stretch.node, at);
         let before = covered_until(stretch.from);
-        let length = (stretch.to - stretch.from).max(0);
-        let in_child = (covered_until(stretch.to) - before).clamp(0, length);
+        let length = stretch.to.saturating_sub(stretch.from).max(0);
+        let in_child = covered_until(stretch.to).saturating_sub(before).clamp(0, length);
         for &sample in known.samples_in(stretch) {
             let at = known.sample_offsets[sample as usize];
             let weight = known.weight(sample);
@@ -249,17 +250,17 @@ impl Estimate {
             if self.bin_length == i64::MAX && weight > 0 {
                 self.bin_length = weight.saturating_mul(BIN_PERIODS);
             }
-            let place = self.own + (at - stretch.from) - (covered_until(at) - before);
+            let place = self.own.saturating_add(at.saturating_sub(stretch.from)).saturating_sub(covered_until(at).saturating_sub(before));
             let this = place / self.bin_length;
             if this != self.bin {
-                self.states.on_cpu_nanos += self.filled.min(self.bin_length);
+                self.states.on_cpu_nanos.add_nanos(self.filled.min(self.bin_length));
                 (self.bin, self.filled) = (this, 0);
             }
             self.filled = self.filled.saturating_add(weight);
         }
         known.add_blocked(stretch, &mut self.states);
-        self.states.in_child_nanos += in_child;
-        self.own += length - in_child;
+        self.states.in_child_nanos.add_nanos(in_child);
+        self.own.add_nanos(length.saturating_sub(in_child));
         self.states.weaken(Evidence::Samples);
     }
 
@@ -267,15 +268,15 @@ impl Estimate {
     fn finish(self) -> States {
         let Estimate { mut states, own, bin, bin_length, filled } = self;
         let last = own.saturating_sub(bin.saturating_mul(bin_length)).clamp(0, bin_length);
-        states.on_cpu_nanos = (states.on_cpu_nanos + filled.min(last)).min(own);
+        states.on_cpu_nanos = states.on_cpu_nanos.saturating_add(filled.min(last)).min(own);
         // Another thread of it may have run meanwhile.
-        let (blocked, room) = (states.blocked(), own - states.on_cpu_nanos);
+        let (blocked, room) = (states.blocked(), own.saturating_sub(states.on_cpu_nanos));
         if blocked > room {
             for nanos in &mut states.blocked_nanos {
                 *nanos = (i128::from(*nanos) * i128::from(room) / i128::from(blocked)) as i64;
             }
         }
-        states.unaccounted_nanos = own - states.on_cpu_nanos - states.blocked();
+        states.unaccounted_nanos = own.saturating_sub(states.on_cpu_nanos).saturating_sub(states.blocked());
         states
     }
 }
@@ -332,10 +333,10 @@ impl Known<'_> {
         }
         for piece in &own.pieces {
             states.add(piece);
-            own_nanos += piece.to - piece.from;
+            own_nanos.add_nanos(piece.to.saturating_sub(piece.from));
         }
-        states.in_child_nanos += to - from - own_nanos;
-        states.cpu_nanos += own.cpu_nanos;
+        states.in_child_nanos.add_nanos(to.saturating_sub(from).saturating_sub(own_nanos));
+        states.cpu_nanos.add_nanos(own.cpu_nanos);
         self.judge(node, own.has_hole, states);
     }
 
@@ -374,7 +375,7 @@ impl Known<'_> {
                     let waits = self.waits_in(Stretch { node: below, from, to }).flat_map(|wait| self.blocked_pieces(below, wait));
                     waits.for_each(|piece| push(piece.from, piece.to, piece.doing));
                 }
-                states.cpu_nanos += own.cpu_nanos;
+                states.cpu_nanos.add_nanos(own.cpu_nanos);
                 self.judge(below, own.has_hole, &mut states);
                 continue;
             }
@@ -396,7 +397,7 @@ impl Known<'_> {
             }
         }
         timelines::flatten(pieces).iter().for_each(|piece| states.add(piece));
-        states.unaccounted_nanos += (end - start).max(0) - states.sum();
+        states.unaccounted_nanos.add_nanos(end.saturating_sub(start).max(0).saturating_sub(states.sum()));
         states
     }
 
@@ -419,13 +420,15 @@ impl Known<'_> {
     /// How much of a wait no child covers.
     pub(crate) fn own_of_wait(&self, node: usize, wait: &NodeWait) -> i64 {
         let cover = &self.schedule.cover;
-        (wait.to - wait.from) - (cover.covered_before(node, wait.to) - cover.covered_before(node, wait.from))
+        wait.to
+            .saturating_sub(wait.from)
+            .saturating_sub(cover.covered_before(node, wait.to).saturating_sub(cover.covered_before(node, wait.from)))
     }
 
     fn add_blocked(&self, stretch: Stretch, states: &mut States) {
         for wait in self.waits_in(stretch) {
             let kind = self.recording.waits[wait.wait as usize].kind;
-            states.blocked_nanos[kind as usize] += self.own_of_wait(stretch.node, &wait).max(0);
+            states.blocked_nanos[kind as usize].add_nanos(self.own_of_wait(stretch.node, &wait).max(0));
         }
     }
 
@@ -494,7 +497,7 @@ pub(crate) fn in_flight(forest: &Forest) -> InFlight {
     let mut serial = Vec::new();
     let mut piece = |from: i64, to: i64, leaves: &Leaves| {
         peak = peak.max(leaves.count);
-        area += i128::from(to - from) * i128::from(leaves.count.max(1));
+        area += i128::from(to.saturating_sub(from)) * i128::from(leaves.count.max(1));
         if leaves.count > 1 {
             if let Some(over) = stretch.take() {
                 serial.push(over.close(run, from, leaves.count));
@@ -504,8 +507,8 @@ pub(crate) fn in_flight(forest: &Forest) -> InFlight {
         let node = if leaves.count == 1 { leaves.sum as usize } else { 0 };
         let open = stretch.get_or_insert_with(|| OpenStretch { since: from, sums: Vec::new() });
         match open.sums.last_mut() {
-            Some((last, nanos)) if *last == node => *nanos += to - from,
-            _ => open.sums.push((node, to - from)),
+            Some((last, nanos)) if *last == node => nanos.add_nanos(to.saturating_sub(from)),
+            _ => open.sums.push((node, to.saturating_sub(from))),
         }
     };
     for (at, starts, i) in events {
@@ -548,7 +551,7 @@ impl OpenStretch {
         let mut operations = 0;
         let (mut node, mut node_nanos) = (0, 0);
         for same in self.sums.chunk_by(|a, b| a.0 == b.0) {
-            let nanos = same.iter().map(|s| s.1).sum();
+            let nanos = same.iter().map(|s| s.1).sum_nanos();
             operations += u32::from(same[0].0 != 0);
             if nanos > node_nanos {
                 (node, node_nanos) = (same[0].0, nanos);

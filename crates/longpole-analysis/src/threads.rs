@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{Monotonic, Recording, WaitKind};
+use longpole_model::{Monotonic, Nanos, Recording, SumNanos, WaitKind};
 
 /// Poles whose threads are looked for.
 pub const POLES_MAX: usize = 16;
@@ -37,7 +37,7 @@ pub struct ThreadLife {
 impl ThreadLife {
     /// Blocked, whatever for.
     pub fn blocked(&self) -> u64 {
-        self.blocked_nanos.iter().sum::<u64>() + self.unseen_nanos
+        self.blocked_nanos.iter().sum_nanos::<u64>().saturating_add(self.unseen_nanos)
     }
 }
 
@@ -82,13 +82,13 @@ pub(crate) fn importance(
         let most = longest.entry(thread).or_default();
         *most = wait.nanos().max(*most);
         if wait.kind == WaitKind::Lock {
-            *locks.entry(thread).or_default() += wait.nanos();
+            locks.entry(thread).or_default().add_nanos(wait.nanos());
         }
     }
     let mut poles: HashMap<(u32, u32), InPoles> = HashMap::new();
     for (&(pid, tid, pole), &nanos) in in_pole {
         let sum = poles.entry((pid, tid)).or_default();
-        sum.nanos += nanos;
+        sum.nanos.add_nanos(nanos);
         // Of equals the first pole.
         sum.most = sum.most.max(Some((nanos, std::cmp::Reverse(pole))));
     }
@@ -158,21 +158,21 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
     let mut left: HashMap<usize, (Monotonic, bool)> = HashMap::new();
     for slice in &recording.cpu_slices {
         let Some(i) = thread_at(slice.pid, slice.tid, slice.start) else { continue };
-        lives[i].on_cpu_nanos += slice.end.nanos_since(slice.start);
+        lives[i].on_cpu_nanos.add_nanos(slice.end.nanos_since(slice.start));
         if let Some((since, preempted)) = left.insert(i, (slice.end, slice.preempted)) {
             let gap = slice.start.nanos_since(since);
-            if preempted { lives[i].ready_nanos += gap } else { lives[i].unseen_nanos += gap }
+            if preempted { lives[i].ready_nanos.add_nanos(gap) } else { lives[i].unseen_nanos.add_nanos(gap) }
         }
     }
     for (i, (since, preempted)) in left {
         let end = recording.threads[i].end.or(last_seen).unwrap_or(since);
         if !preempted {
-            lives[i].unseen_nanos += end.nanos_since(since);
+            lives[i].unseen_nanos.add_nanos(end.nanos_since(since));
         }
     }
     for wait in &recording.waits {
         let Some(i) = thread_at(wait.pid, wait.tid, wait.start) else { continue };
-        lives[i].blocked_nanos[wait.kind as usize] += wait.nanos();
+        lives[i].blocked_nanos[wait.kind as usize].add_nanos(wait.nanos());
         lives[i].unseen_nanos = lives[i].unseen_nanos.saturating_sub(wait.nanos());
     }
     for life in &mut lives {

@@ -33,9 +33,9 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashSet};
 
-use longpole_model::{LossKind, Monotonic, Recording, WaitKind};
+use longpole_model::{LossKind, Monotonic, Recording, SumNanos, WaitKind};
 
-use crate::schedule::Cover;
+use crate::schedule::{self, Cover};
 use crate::trace_tree::Forest;
 
 /// "No node", "no thread".
@@ -275,7 +275,7 @@ impl Timelines {
             return timelines;
         }
         let origin = forest.run_range().start;
-        let offset = |at: Monotonic| recording.clock.to_unix(at).map_or(0, |at| at.nanos_since(origin));
+        let offset = |at: Monotonic| recording.clock.to_unix(at).map_or(0, |at| schedule::offset(at, origin));
         timelines.sources = vec![Source::Nothing; forest.len()];
         timelines.add_threads(recording, &offset);
         let journaled = timelines.add_journals(recording, forest, lost(LossKind::JournalGaps), &offset);
@@ -387,7 +387,7 @@ impl Timelines {
                 }
             }
             let ran_until = line.and_then(|line| self.slices[self.lines[line as usize].slices.clone()].last()).map(|slice| slice.to);
-            if let Some(until) = ran_until.filter(|until| until - at > JOURNAL_TAIL_NANOS) {
+            if let Some(until) = ran_until.filter(|until| until.saturating_sub(at) > JOURNAL_TAIL_NANOS) {
                 self.holes.push(Hole { pid, from: at, to: until });
             }
         }
@@ -434,7 +434,7 @@ impl Timelines {
             let nodes = nodes_of[first..].iter().take_while(|(of, _)| *of as usize == process).map(|(_, node)| *node as usize);
             let range = |node: usize| {
                 let range = forest.nodes[node].range;
-                (range.start.nanos_since(origin), range.end.nanos_since(origin))
+                (schedule::offset(range.start, origin), schedule::offset(range.end, origin))
             };
             let parent = |node: usize| forest.nodes[node].parent();
             let ambiguous = sweep.run(nodes.clone().map(|node| (node, range(node))), parent, life, |node, from, to| {
@@ -522,7 +522,8 @@ impl Timelines {
         for held in all[first..].iter().take_while(|held| held.from < to) {
             self.thread_pieces(&self.lines[held.line as usize], held.from.max(from), held.to.min(to), &mut pieces);
         }
-        let cpu_nanos = pieces.iter().filter(|piece| piece.doing == Doing::OnCpu).map(|piece| piece.to - piece.from).sum();
+        let cpu_nanos =
+            pieces.iter().filter(|piece| piece.doing == Doing::OnCpu).map(|piece| piece.to.saturating_sub(piece.from)).sum_nanos();
         if self.source(node) == Source::AllThreads {
             pieces.retain(|piece| matches!(piece.doing, Doing::OnCpu | Doing::Runnable));
         }

@@ -29,7 +29,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::OnceLock;
 
-use longpole_model::{Process, Recording, Span, SpanHead, SpanId, SpanIndex, TimeRange, Timestamp, TraceId};
+use longpole_model::{Nanos, Process, Recording, Span, SpanHead, SpanId, SpanIndex, TimeRange, Timestamp, TraceId};
 
 use crate::bridge::{self, Joined};
 use crate::emitters::Emitters;
@@ -594,7 +594,7 @@ impl<'a> Builder<'a> {
         let (mut covered, mut until) = (0i64, range.start);
         for r in ranges {
             let (start, end) = (r.start.max(until), r.end.min(range.end));
-            covered += end.nanos_since(start).max(0);
+            covered.add_nanos(end.nanos_since(start).max(0));
             until = until.max(end);
         }
         covered

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{IoBytes, Monotonic, ProcessUsage, Recording};
+use longpole_model::{IoBytes, Monotonic, Nanos, ProcessUsage, Recording};
 
 /// A process that did not live so long is not said to grow: each one grows while it begins.
 const GROWTH_LIFE_MIN_NANOS: u64 = 2_000_000_000;
@@ -168,15 +168,15 @@ fn growth(memory: &[(Monotonic, u64)]) -> Option<Growth> {
     let until_most = memory[most].0.nanos_since(first.0);
     let gives_back = until_most >= life / GROWTH_PARTS * GROWTH_PARTS_UNTIL_MOST;
     let (memory, life) = if gives_back { (&memory[..=most], until_most) } else { (memory, life) };
-    let ends =
-        (1..=GROWTH_PARTS).map(|part| Monotonic(first.0.0 + (u128::from(life) * u128::from(part) / u128::from(GROWTH_PARTS)) as u64));
+    let ends = (1..=GROWTH_PARTS)
+        .map(|part| Monotonic(first.0.0.saturating_add((u128::from(life) * u128::from(part) / u128::from(GROWTH_PARTS)) as u64)));
     // Memory stays as it is while a process is not read, because then it did not run.
     let levels: Vec<u64> =
         ends.filter_map(|end| memory[..memory.partition_point(|(time, _)| *time <= end)].last().map(|it| it.1)).collect();
     let (from_bytes, to_bytes) = (*levels.first()?, *levels.last()?);
     let grown = to_bytes.checked_sub(from_bytes).filter(|grown| *grown >= GROWTH_BYTES_MIN && *grown >= to_bytes / 4)?;
     let least = grown / (GROWTH_PARTS - 1) / 4;
-    levels.windows(2).all(|pair| pair[1] >= pair[0] + least).then_some(Growth { from_bytes, to_bytes })
+    levels.windows(2).all(|pair| pair[1] >= pair[0].saturating_add(least)).then_some(Growth { from_bytes, to_bytes })
 }
 
 /// User and system time of each process: what its threads had of CPUs, exact; where that was not recorded, its last reading.
@@ -188,7 +188,7 @@ pub fn cpu_nanos(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Optio
     let mut sums = vec![Some(0u64); figures.len()];
     for slice in &recording.cpu_slices {
         if let Some(sum) = by_pid.at(slice.pid, slice.start).and_then(|process| sums[process].as_mut()) {
-            *sum += slice.end.nanos_since(slice.start);
+            sum.add_nanos(slice.end.nanos_since(slice.start));
         }
     }
     sums
@@ -197,7 +197,8 @@ pub fn cpu_nanos(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Optio
 /// What is worth a line, at most one of each kind.
 pub fn notable(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Notable> {
     let all = || figures.iter().enumerate();
-    let grows = all().filter_map(|(i, it)| Some((i, it.growth?))).max_by_key(|(_, growth)| growth.to_bytes - growth.from_bytes);
+    let grows =
+        all().filter_map(|(i, it)| Some((i, it.growth?))).max_by_key(|(_, growth)| growth.to_bytes.saturating_sub(growth.from_bytes));
     let peak = all().filter_map(|(i, it)| Some((i, it.peak_resident_bytes?.0))).max_by_key(|(_, bytes)| *bytes);
     let of_some = recording.run.usage.and_then(|usage| usage.peak_resident_bytes).unwrap_or(0);
     let read = peak.map_or(0, |(_, bytes)| bytes);

@@ -13,7 +13,9 @@
 use std::collections::{HashMap, HashSet};
 
 use longpole_model::stack::LocationKind;
-use longpole_model::{ContextRecord, Evidence, Frame, Location, LossKind, Recording, Runtime, SampleLink, StackId, Wait, WaitKind};
+use longpole_model::{
+    ContextRecord, Evidence, Frame, Location, LossKind, Nanos, Recording, Runtime, SampleLink, StackId, SumNanos, Wait, WaitKind,
+};
 
 use crate::callees::is_accept;
 use crate::journal::Journals;
@@ -161,18 +163,24 @@ pub(crate) fn idle(recording: &Recording) -> Vec<bool> {
 fn workers(recording: &Recording) -> HashSet<(u32, u32)> {
     let mut threads: HashMap<u32, HashMap<u32, u64>> = HashMap::new();
     for thread in &recording.threads {
-        *threads.entry(thread.pid).or_default().entry(thread.tid).or_default() += thread.totals.map_or(0, |totals| totals.on_cpu_nanos);
+        threads
+            .entry(thread.pid)
+            .or_default()
+            .entry(thread.tid)
+            .or_default()
+            .add_nanos(thread.totals.map_or(0, |totals| totals.on_cpu_nanos));
     }
     for slice in &recording.cpu_slices {
-        *threads.entry(slice.pid).or_default().entry(slice.tid).or_default() += slice.end.nanos_since(slice.start);
+        threads.entry(slice.pid).or_default().entry(slice.tid).or_default().add_nanos(slice.end.nanos_since(slice.start));
     }
     for wait in &recording.waits {
         threads.entry(wait.pid).or_default().entry(wait.tid).or_default();
     }
     let worker = |(pid, threads): (u32, HashMap<u32, u64>)| {
-        let all: u64 = threads.values().sum();
+        let all: u64 = threads.values().sum_nanos();
         let (tid, most) = threads.iter().max_by_key(|(tid, nanos)| (**nanos, std::cmp::Reverse(**tid)))?;
-        (threads.len() == 1 || (all > 0 && most * 100 >= all * MAIN_SHARE_PERCENT)).then_some((pid, *tid))
+        (threads.len() == 1 || (all > 0 && u128::from(*most) * 100 >= u128::from(all) * u128::from(MAIN_SHARE_PERCENT)))
+            .then_some((pid, *tid))
     };
     threads.into_iter().filter_map(worker).collect()
 }

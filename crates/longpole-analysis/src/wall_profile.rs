@@ -14,7 +14,7 @@
 
 use std::collections::BinaryHeap;
 
-use longpole_model::TimeRange;
+use longpole_model::{Nanos, TimeRange};
 
 use crate::trace_tree::Forest;
 
@@ -54,7 +54,7 @@ pub fn wall_profile(forest: &Forest, granularity_nanos: u64) -> Vec<Ticks> {
             open.pop();
         }
         if let Some(&(_, _, node)) = open.peek() {
-            counts[node] += ticks_before(*to) - ticks_before(*from);
+            counts[node].add_nanos(ticks_before(*to) - ticks_before(*from));
         }
     }
     counts.into_iter().enumerate().filter(|(_, count)| *count > 0).map(|(node, count)| Ticks { node, count }).collect()

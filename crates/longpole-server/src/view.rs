@@ -3,6 +3,7 @@
 //! The HTTP API, `--format json` and the text of the terminal are all made from these values, so that every number a person
 //! can see is the same everywhere. Times are offsets in nanoseconds from the run's start; ids are lower-case hex.
 
+use longpole_model::SumNanos;
 use serde::{Deserialize, Serialize};
 
 mod build;
@@ -166,7 +167,7 @@ impl BlockedView {
 
     /// All of it.
     pub fn sum(&self) -> i64 {
-        self.parts().iter().map(|(_, nanos)| nanos).sum()
+        self.parts().iter().map(|(_, nanos)| nanos).sum_nanos()
     }
 }
 

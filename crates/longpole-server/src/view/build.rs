@@ -14,8 +14,8 @@ use longpole_analysis::threads::{self, Importance, ThreadLife};
 use longpole_analysis::trace_tree::{Edge, NodeSource, Note};
 use longpole_analysis::{Handle, Report};
 use longpole_model::{
-    AttributeValue, Attributes, Exit, Process, RecorderCost, Resource, Runtime, SpanEvent, SpanLink, StatusCode, Timestamp, TraceId,
-    WaitKind,
+    AttributeValue, Attributes, Exit, Process, RecorderCost, Resource, Runtime, SpanEvent, SpanLink, StatusCode, SumNanos, Timestamp,
+    TraceId, WaitKind,
 };
 use longpole_store::StoredRecording;
 use serde_json::Value;
@@ -906,7 +906,7 @@ impl CalleeView {
 
 /// What samples stand for.
 fn weight(report: &Report, samples: &[u32]) -> i64 {
-    nanos(samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum())
+    nanos(samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum_nanos())
 }
 
 impl BlockedByView {

@@ -3,6 +3,7 @@
 use longpole_analysis::Report;
 use longpole_analysis::diff::{Diff, OperationDiff, Side, State, StateDiff};
 use longpole_analysis::report::wait_word;
+use longpole_model::SumNanos;
 use serde::Serialize;
 
 use super::build::unix_nano;
@@ -109,7 +110,8 @@ impl DiffView {
         let diff = Diff::new(a, b);
         let mut operations: Vec<OperationDiffView> = diff.changed().map(OperationDiffView::new).collect();
         let longer = diff.a_wall_nanos.max(diff.b_wall_nanos).unsigned_abs();
-        let matter = operations.partition_point(|o| o.delta_nanos.unsigned_abs() * 1000 >= longer * SHOWN_PER_MILLE_MIN);
+        let matter = operations
+            .partition_point(|o| u128::from(o.delta_nanos.unsigned_abs()) * 1000 >= u128::from(longer) * u128::from(SHOWN_PER_MILLE_MIN));
         let left_out = if limit == 0 { Vec::new() } else { operations.split_off(limit.min(matter)) };
         DiffView {
             schema: "longpole.diff/1",
@@ -119,7 +121,7 @@ impl DiffView {
             operations,
             truncated: OperationsTruncated {
                 operations: left_out.len(),
-                delta_nanos: left_out.iter().map(|operation| operation.delta_nanos).sum(),
+                delta_nanos: left_out.iter().map(|operation| operation.delta_nanos).sum_nanos(),
             },
         }
     }

@@ -17,7 +17,9 @@ use std::io::{self, Write};
 
 use longpole_model::stack::LocationKind;
 use longpole_model::time::Timestamp;
-use longpole_model::{Attribute, Location, LocationId, Loss, MappingId, Monotonic, Runtime, Span, StackId, StatusCode, Wait, WaitKind};
+use longpole_model::{
+    Attribute, Location, LocationId, Loss, MappingId, Monotonic, Nanos, Runtime, Span, StackId, StatusCode, Wait, WaitKind,
+};
 
 use super::lanes::{Lane, Lanes, Moment};
 use super::{Code, NO_STACK, Tree, frames, lose, wait_frame};
@@ -274,11 +276,11 @@ fn entries<'a>(code: &Code<'a>, thread: &Thread<'_, 'a>, tables: &mut Tables<'a>
         let (mut before, mut done) = (0, 0);
         for entry in &mut entries {
             while let Some((start, end)) = slices.next_if(|(_, end)| *end <= entry.time) {
-                done += end.nanos_since(*start);
+                done.add_nanos(end.nanos_since(*start));
             }
             let running = slices.peek().map_or(0, |(start, _)| entry.time.nanos_since(*start));
-            entry.on_cpu_nanos = (done + running).saturating_sub(before);
-            before = done + running;
+            entry.on_cpu_nanos = done.saturating_add(running).saturating_sub(before);
+            before = done.saturating_add(running);
         }
     }
     entries

@@ -5,6 +5,7 @@ use longpole_analysis::call_tree::Functions;
 use longpole_analysis::own_code::Whose;
 use longpole_analysis::{Handle, Report};
 use longpole_server::source_file::{Origin, SourceAccess};
+use longpole_model::SumNanos;
 use longpole_server::view;
 
 use super::recording::{Setting, chosen, file, in_order, is_handle, load, own_name, print, print_json, resolve, source_consent};
@@ -242,7 +243,7 @@ fn source_text(view: &view::SourceView, style: Style) -> Screen {
     if view.truncated > 0 {
         out.line(style.faint(&format!("… {} more with less time", counted(view.truncated as u64, "line", "lines"))));
     }
-    let on_lines: i64 = view.lines.iter().map(|line| line.self_nanos).sum();
+    let on_lines: i64 = view.lines.iter().map(|line| line.self_nanos).sum_nanos();
     let on_none = view.self_nanos.saturating_sub(on_lines);
     if view.truncated == 0 && on_none.saturating_mul(100) > view.self_nanos {
         out.line(style.faint(&format!("{}  of its own are on no line that is known", right(&unit.show(on_none), 9))));
@@ -395,7 +396,7 @@ fn threads_text(view: &view::ThreadsView, limit: usize, style: Style) -> Screen 
     let unit = TimeUnit::of(view.threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
     let hidden: Vec<_> = view.threads.iter().filter(|thread| limit != 0 && thread.rank >= limit).collect();
     if !hidden.is_empty() {
-        let on_cpu = unit.show(hidden.iter().map(|thread| thread.on_cpu_nanos).sum());
+        let on_cpu = unit.show(hidden.iter().map(|thread| thread.on_cpu_nanos).sum_nanos::<i64>());
         let in_poles = hidden.iter().filter(|thread| thread.pole.is_some()).count();
         let poles = if in_poles > 0 { format!("{in_poles} of them in long poles") } else { "none of them in a long pole".to_owned() };
         out.line(style.faint(&format!("… {} more, together {on_cpu} on-CPU, {poles} (--limit 0)", count(hidden.len() as u64))));
@@ -420,9 +421,9 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
             Some(name) => format!("{} › {name}", thread.process),
             None => thread.process.clone(),
         };
-        let blocked = thread.blocked_nanos.sum() + thread.blocked_unseen_nanos;
+        let blocked = thread.blocked_nanos.sum().saturating_add(thread.blocked_unseen_nanos);
         let parts = thread.blocked_nanos.parts();
-        let others: i64 = parts.iter().skip(KINDS_SHOWN).map(|(_, nanos)| nanos).sum();
+        let others: i64 = parts.iter().skip(KINDS_SHOWN).map(|(_, nanos)| nanos).sum_nanos();
         let shown = parts.into_iter().take(KINDS_SHOWN).chain([("others", others), ("not seen", thread.blocked_unseen_nanos)]);
         let kinds: Vec<String> = shown
             .filter(|(_, nanos)| *nanos >= blocked / 100 && *nanos > 0)

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use longpole_analysis::usage::bytes_words;
 use longpole_analysis::{Handle, Report};
+use longpole_model::SumNanos;
 use longpole_server::view;
 
 use super::recording::{Setting, in_order, is_handle, load, own_name, print, print_json, quoted};
@@ -353,10 +354,10 @@ fn frame_rows(frames: &[view::TopFrameView], style: Style) -> Vec<String> {
     let mut out = vec![style.faint(&format!("  {}  {}  function", right("self", 9), right("total", 9)))];
     for frame in frames {
         // One that stands twice in a stack is on two lines at once.
-        let are_apart = frame.lines.iter().map(|line| line.total_nanos).sum::<i64>() <= frame.total_nanos;
+        let are_apart = frame.lines.iter().map(|line| line.total_nanos).sum_nanos::<i64>() <= frame.total_nanos;
         let lines: Vec<String> = match &frame.lines[..] {
             // Where one line has nearly all, it says enough.
-            [most, second, ..] if frame.whose == "program" && second.total_nanos * 5 >= most.total_nanos && are_apart => {
+            [most, second, ..] if frame.whose == "program" && second.total_nanos.saturating_mul(5) >= most.total_nanos && are_apart => {
                 frame.lines.iter().map(|line| format!("{} ({})", line.line, percent(line.total_nanos, frame.total_nanos))).collect()
             }
             _ => vec![frame.line.to_string()],
@@ -439,7 +440,8 @@ fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) -> Vec<Stri
         }
     }
     // Where one thread at a time had it, it is what on-CPU says.
-    let differs = |states: &view::StatesView| (states.cpu_nanos - states.on_cpu_nanos) * 100 > states.on_cpu_nanos;
+    let differs =
+        |states: &view::StatesView| states.cpu_nanos.saturating_sub(states.on_cpu_nanos).saturating_mul(100) > states.on_cpu_nanos;
     if differs(own) || differs(all) {
         let cell = |nanos: i64| format!("{:16}", right(&unit.show(nanos), 9));
         out.push(format!(

@@ -208,7 +208,7 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
     let states = &view.states;
     let mut text = format!("{}      ", style.faint("path"));
     let sees_cpus = view.rate_hz > 0 || view.samples > 0 || states.exact;
-    let all_blocked = states.blocked_nanos.sum() + states.blocked_unseen_nanos;
+    let all_blocked = states.blocked_nanos.sum().saturating_add(states.blocked_unseen_nanos);
     if !sees_cpus && all_blocked == 0 {
         let _ = write!(text, "no samples, so on-CPU time is not known");
     } else if view.mode == "imported" {
