@@ -215,10 +215,12 @@ impl Blockers {
             let others = all[range].iter().filter(|i| of(i).tid != wait.tid);
             others.filter(|i| self.got_it(seen.recording, place, of(i))).map(of).collect::<Vec<_>>()
         };
-        let within = takers(ended_by(wait.start)..all.partition_point(|i| of(i).end < wait.end));
+        // A wait of a broken file may end before it begins.
+        let first = ended_by(wait.start);
+        let within = takers(first..all.partition_point(|i| of(i).end < wait.end).max(first));
         let mut parts = Vec::with_capacity(within.len() + 1);
         let mut from = wait.start;
-        let mut taker = takers(0..ended_by(wait.start)).last().map(|last| last.tid);
+        let mut taker = takers(0..first).last().map(|last| last.tid);
         let mut is_first = true;
         for over in within.into_iter().chain([wait]) {
             let to = over.end;

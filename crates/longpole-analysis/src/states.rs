@@ -483,9 +483,11 @@ pub(crate) fn in_flight(forest: &Forest) -> InFlight {
     let mut events: Vec<(i64, bool, u32)> = Vec::with_capacity(2 * forest.len());
     for (i, node) in forest.nodes.iter().enumerate().skip(1) {
         let (start, end) = (node.range.start.max(run.start), node.range.end.min(run.end));
+        // What lies too far away to be counted has no length, and an end before its start would be taken for another's.
+        let (start, end) = (start.nanos_since(run.start), end.nanos_since(run.start));
         if start < end {
-            events.push((start.nanos_since(run.start), true, i as u32));
-            events.push((end.nanos_since(run.start), false, i as u32));
+            events.push((start, true, i as u32));
+            events.push((end, false, i as u32));
         }
     }
     events.sort_unstable();
