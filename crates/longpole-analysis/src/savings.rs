@@ -153,6 +153,8 @@ pub struct Replay {
     pools: Vec<Pool>,
     /// Whether order told what some child of the node waited for.
     ordered: Vec<bool>,
+    /// See [`Replay::evidence`].
+    is_inferred: Vec<bool>,
     /// Pools by the node whose start opens them.
     pools_of: HashMap<usize, Vec<usize>>,
     notes: Vec<Note>,
@@ -440,6 +442,7 @@ impl Replay {
             rigid: Vec::new(),
             pools: Vec::new(),
             ordered: vec![false; count],
+            is_inferred: Vec::new(),
             pools_of: HashMap::new(),
             notes: Vec::new(),
         };
@@ -487,6 +490,7 @@ impl Replay {
         }
         drop((started_under, limit));
         self.rigid = Ties::of(s, &self.pools).rigid(s);
+        self.is_inferred = Self::inferred(s, &self.ordered);
         if !self.pools.is_empty() {
             let named = |p: &Pool| format!("{} in {}", p.slots, forest.name(recording, p.host));
             let some: Vec<String> = self.pools.iter().take(POOLS_NAMED).map(named).collect();
@@ -813,19 +817,19 @@ impl Replay {
     /// Whether what this node waited for is declared: by the nearest parent above it whose children waited for each other at
     /// all. Where none did, there is nothing to infer.
     pub fn evidence(&self, node: usize) -> Evidence {
-        let s = &self.schedule;
-        let mut at = node;
-        while s.parent[at] != NONE {
-            let parent = s.parent[at] as usize;
-            if s.declares[parent] {
-                return Evidence::Declared;
+        if self.is_inferred[node] { Evidence::Inferred } else { Evidence::Declared }
+    }
+
+    /// For each node whether what it waited for is inferred. Once for all: a chain of spans may be as deep as there are spans.
+    fn inferred(s: &Schedule, ordered: &[bool]) -> Vec<bool> {
+        let mut inferred = vec![false; s.len()];
+        for node in 0..s.len() {
+            if s.parent[node] != NONE {
+                let parent = s.parent[node] as usize;
+                inferred[node] = !s.declares[parent] && (ordered[parent] || inferred[parent]);
             }
-            if self.ordered[parent] {
-                return Evidence::Inferred;
-            }
-            at = parent;
         }
-        Evidence::Declared
+        inferred
     }
 }
 
