@@ -35,6 +35,42 @@ pub const WAITING_BYTES_MAX: usize = 64 << 20;
 /// request held, a few MB.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 30;
 
+/// How many times larger than what was compressed its contents may be: 100.
+///
+/// Spans as JSON shrink to a thirtieth, folded stacks to a fiftieth, pprof to a fifth; gzip itself goes up to a thousandth, and 1 MB
+/// of it then fills a gigabyte. Who has a file that shrinks more, and trusts it, unpacks it first: a plain file may be as large as it is.
+pub const EXPANSION_MAX: u64 = 100;
+
+/// What any compressed file may hold, however small it is: 32 MiB, which takes 800 MB once it is decoded where every span is of 25 bytes.
+pub const EXPANSION_FLOOR_BYTES: u64 = 32 << 20;
+
+/// The largest contents of so many compressed bytes.
+pub fn expanded_bytes_max(compressed_bytes: u64) -> u64 {
+    compressed_bytes.saturating_mul(EXPANSION_MAX).max(EXPANSION_FLOOR_BYTES)
+}
+
+/// Frames of one stack of a profile; of a deeper one the innermost are kept, and it is counted.
+///
+/// The kernel keeps 127 unless it is told otherwise, Go 128, the JVM's profilers 2,048, and Python recurses 1,000 deep. A line of
+/// folded stacks may have half a billion.
+pub const STACK_FRAMES_MAX: usize = 4096;
+
+/// Stacks with values in one profile: 2 million. The merged profiles of a fleet have some hundred thousand. Each takes some 400 bytes here and
+/// eight in the file.
+pub const PROFILE_SAMPLES_MAX: u32 = 1 << 21;
+
+/// Types of values of a profile; each takes a place in every sample. Those of Go's heap, the richest there are, have four.
+pub const PROFILE_TYPES_MAX: u32 = 64;
+
+/// Values of all samples of a profile together: 128 MiB.
+pub const PROFILE_VALUES_MAX: u32 = 1 << 24;
+
+/// Names of functions, files and spans of a profile, as often as a frame has them: 256 MiB.
+///
+/// A profile says each name once, by a number. Here each frame has its own, so that one name of 100 kB that a million frames have would
+/// take 100 GB.
+pub const PROFILE_NAME_BYTES_MAX: u32 = 256 << 20;
+
 /// The maxima of a decoder that a caller may set lower, in tests above all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -13,6 +13,7 @@ use longpole_model::{
     StackId, Thread, Timestamp,
 };
 use longpole_store::Assembler;
+use longpole_wire::limits::STACK_FRAMES_MAX;
 use longpole_wire::profile::{Profile, ProfileSample, ValueType};
 
 use super::{ASSUMED_WEIGHT_NANOS, unseen_run};
@@ -178,6 +179,10 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
     labels.tie(&mut recording);
     (recording.stacks, recording.locations, recording.mappings) = (profile.stacks, profile.locations, profile.mappings);
     let mut losses = Vec::new();
+    if profile.stacks_cut > 0 {
+        let detail = format!("stacks of more than {STACK_FRAMES_MAX} frames: the innermost of them are here");
+        losses.push(Loss::new(LossKind::StacksTruncated, profile.stacks_cut, detail));
+    }
     if !is_timed {
         losses.push(Loss::new(
             LossKind::SamplesUntimed,

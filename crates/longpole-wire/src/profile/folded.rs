@@ -13,6 +13,7 @@ use longpole_model::{Frame, LocationId};
 
 use super::{Numbers, Profile, ProfileSample, ValueType, push_location};
 use crate::error::FileError;
+use crate::limits::{PROFILE_SAMPLES_MAX, STACK_FRAMES_MAX};
 
 /// Lines that are looked at to know the format.
 const LINES_LOOKED_AT: usize = 20;
@@ -61,6 +62,9 @@ pub(super) fn is_one(first_bytes: &[u8]) -> bool {
 pub(super) fn decode(bytes: &[u8]) -> Result<Profile, FileError> {
     let mut samples = Vec::new();
     for (number, line, offset) in lines(bytes) {
+        if samples.len() >= PROFILE_SAMPLES_MAX as usize {
+            return Err(FileError::Line { line: number, offset, problem: "more than 2,097,152 stacks" });
+        }
         samples.push(parse(line).ok_or(FileError::Line { line: number, offset, problem: "no stack with a number behind it" })?);
     }
     let is_whole = samples.iter().all(|(_, number)| matches!(number, Number::Whole(_)));
@@ -69,7 +73,9 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, FileError> {
     let (mut numbers, mut known, mut stack) = (Numbers::default(), HashMap::new(), Vec::new());
     for (names, number) in samples {
         stack.clear();
-        for name in names.split(|byte| *byte == b';').rev().map(<[u8]>::trim_ascii).filter(|name| !name.is_empty()) {
+        let frames = names.rsplit(|byte| *byte == b';').map(<[u8]>::trim_ascii).filter(|name| !name.is_empty());
+        // One more than are kept of a stack, so that it shows.
+        for name in frames.take(STACK_FRAMES_MAX + 1) {
             let location = *known.entry(name).or_insert_with(|| location(&mut profile, name));
             stack.push(location);
         }

@@ -20,7 +20,7 @@ use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, Mapping, SpanLabel, Stack, StackId};
 
 use crate::error::FileError;
-use crate::limits::Limits;
+use crate::limits::{Limits, STACK_FRAMES_MAX};
 
 /// A format of profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +108,8 @@ pub struct Profile {
     pub names: BTreeMap<(u32, u32), String>,
     /// What was counted.
     pub samples: Vec<ProfileSample>,
+    /// Stacks that had more frames than [`STACK_FRAMES_MAX`](crate::limits::STACK_FRAMES_MAX), whose outermost are not here.
+    pub stacks_cut: u64,
 }
 
 /// Gives out the numbers of locations and stacks.
@@ -119,6 +121,13 @@ struct Numbers {
 impl Numbers {
     /// The number of a stack, leaf first.
     fn stack(&mut self, profile: &mut Profile, locations: &[LocationId]) -> u32 {
+        let locations = match locations.get(..STACK_FRAMES_MAX) {
+            Some(kept) if locations.len() > STACK_FRAMES_MAX => {
+                profile.stacks_cut += 1;
+                kept
+            }
+            _ => locations,
+        };
         if let Some(number) = self.stacks.get(locations) {
             return *number;
         }

@@ -15,9 +15,10 @@ use longpole_model::stack::Runtime;
 use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
-use super::parts::{self, Function, MappedAt, each, hex, list, message, number, two_numbers};
+use super::parts::{self, Function, MappedAt, Mappings, Names, each, frames, hex, list, message, number, two_numbers};
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
+use crate::limits::PROFILE_TYPES_MAX;
 use crate::protobuf::{Field, Reader, Value};
 
 /// Bytes of length before a message, where there are several.
@@ -99,12 +100,6 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// Most samples: 700 MB. A profiler sends some thousand in a request.
-const SAMPLES_MAX: u32 = 1 << 22;
-
-/// Most types of values; each takes a place in every sample.
-const TYPES_MAX: u32 = 64;
-
 /// Reads all messages of a file.
 pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
     let mut out = Out { profile: Profile::default(), numbers: Numbers::default(), periods: Vec::new() };
@@ -162,6 +157,9 @@ struct Tables<'a> {
     stacks: Vec<Reader<'a>>,
     known_mappings: HashMap<u64, MappedAt>,
     known_locations: HashMap<u64, LocationId>,
+    known_stacks: HashMap<u64, u32>,
+    binaries: Mappings,
+    names: Names,
 }
 
 /// A pair of the dictionary.
@@ -231,8 +229,8 @@ impl Out {
         })?;
         let period = (period > 0).then_some((period_type, period));
         let place = self.place_of(kind, period);
-        if place >= TYPES_MAX as usize {
-            return Err(at.error_at(at.offset(), Problem::TooManyOf { what: "types of values", limit: TYPES_MAX }));
+        if place >= PROFILE_TYPES_MAX as usize {
+            return Err(at.error_at(at.offset(), Problem::TooManyOf { what: "types of values", limit: PROFILE_TYPES_MAX }));
         }
         if start > 0 {
             let began = Timestamp::from_unix_nanos(start);
@@ -289,9 +287,8 @@ impl Out {
         let stack = self.stack(stack, at, tables)?;
         // One for each moment; without any, one for all.
         for observation in 0..values.len().max(times.len()) {
-            if self.profile.samples.len() >= SAMPLES_MAX as usize {
-                return Err(at.error_at(at.offset(), Problem::TooManyOf { what: "samples", limit: SAMPLES_MAX }));
-            }
+            // In the end each has a value of each type.
+            parts::has_room(&self.profile, self.profile.types.len(), at)?;
             let mut counted = vec![0; place + 1];
             counted[place] = values.get(observation).map_or(1, |value| value.cast_signed());
             let time = times.get(observation).map(|time| Timestamp::from_unix_nanos(*time));
@@ -302,15 +299,20 @@ impl Out {
     }
 
     fn stack(&mut self, index: u64, at: Reader<'_>, tables: &mut Tables<'_>) -> Result<u32, DecodeError> {
+        if let Some(known) = tables.known_stacks.get(&index) {
+            return Ok(*known);
+        }
         let stack = *entry(&tables.stacks, "stack_table", index, at)?;
         let mut indices = Vec::new();
         each(stack, |reader, it| match it.number {
-            1 => list(reader, it, &mut indices),
+            1 => frames(reader, it, &mut indices),
             _ => Ok(()),
         })?;
         let locations: Result<Vec<LocationId>, DecodeError> =
             indices.into_iter().map(|index| tables.location(index, stack, &mut self.profile)).collect();
-        Ok(self.numbers.stack(&mut self.profile, &locations?))
+        let number = self.numbers.stack(&mut self.profile, &locations?);
+        tables.known_stacks.insert(index, number);
+        Ok(number)
     }
 }
 
@@ -380,6 +382,9 @@ impl<'a> Tables<'a> {
             stacks: vec![Reader::new(b"")],
             known_mappings: HashMap::new(),
             known_locations: HashMap::new(),
+            known_stacks: HashMap::new(),
+            binaries: Mappings::new(),
+            names: Names::default(),
         }
     }
 
@@ -394,6 +399,9 @@ impl<'a> Tables<'a> {
             stacks: Vec::new(),
             known_mappings: HashMap::new(),
             known_locations: HashMap::new(),
+            known_stacks: HashMap::new(),
+            binaries: Mappings::new(),
+            names: Names::default(),
         };
         let mut attributes = Vec::new();
         each(dictionary, |reader, it| {
@@ -546,7 +554,8 @@ impl<'a> Tables<'a> {
         let build_id = self.said(&attributes, b"process.executable.build_id.gnu", found)?;
         let build_id = hex(&String::from_utf8_lossy(build_id.unwrap_or_default()));
         let path = self.text(path, found)?;
-        let mapping = parts::mapping(profile, path, build_id);
+        self.names.take(&path, at)?;
+        let mapping = parts::mapping(profile, &mut self.binaries, path, build_id);
         let mapped = MappedAt { mapping, start, file_offset };
         self.known_mappings.insert(index, mapped);
         Ok(mapped)
@@ -557,12 +566,17 @@ impl<'a> Tables<'a> {
             return Ok(*known);
         }
         let found = *entry(&self.locations, "location_table", index, at)?;
-        let (mut mapping, mut address, mut frames, mut attributes) = (0, 0, Vec::new(), Vec::new());
+        let (mut mapping, mut address, mut lines, mut attributes) = (0, 0, Vec::new(), Vec::new());
         each(found, |reader, it| {
             match it.number {
                 1 => mapping = number(reader, it)?,
                 2 => address = number(reader, it)?,
-                3 => frames.push(self.frame(message(reader, it, "Line")?)?),
+                3 => {
+                    let frame = self.frame(message(reader, it, "Line")?)?;
+                    self.names.take(&frame.function, at)?;
+                    self.names.take(&frame.file, at)?;
+                    lines.push(frame);
+                }
                 4 => list(reader, it, &mut attributes)?,
                 _ => {}
             }
@@ -580,7 +594,7 @@ impl<'a> Tables<'a> {
             (1.., None) => Some(self.mapping(mapping, found, profile)?),
             _ => None,
         };
-        let location = parts::location(profile, mapped, runtime.unwrap_or(Runtime::Other), address, frames);
+        let location = parts::location(profile, mapped, runtime.unwrap_or(Runtime::Other), address, lines);
         self.known_locations.insert(index, location);
         Ok(location)
     }

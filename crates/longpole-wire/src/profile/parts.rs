@@ -1,11 +1,14 @@
 //! What pprof and OpenTelemetry's profiles have in common: messages of numbers, and locations that are made of a mapping, an address and
 //! functions.
 
+use std::collections::HashMap;
+
 use longpole_model::stack::{LocationKind, Runtime};
 use longpole_model::{AbsAddr, Frame, LocationId, Mapping, MappingId, VirtOffset};
 
 use super::{Profile, push_location};
 use crate::error::{DecodeError, Problem};
+use crate::limits::{PROFILE_NAME_BYTES_MAX, PROFILE_SAMPLES_MAX, PROFILE_VALUES_MAX, STACK_FRAMES_MAX};
 use crate::protobuf::{Field, Reader, Value};
 
 /// Why a frame has no name.
@@ -25,6 +28,9 @@ impl Function {
         if self.name > 0 { self.name } else { self.system_name }
     }
 }
+
+/// The binaries of a profile by path and build id.
+pub(super) type Mappings = HashMap<(String, Vec<u8>), MappingId>;
 
 /// Where a part of a binary is mapped.
 #[derive(Clone, Copy)]
@@ -72,6 +78,56 @@ pub(super) fn two_numbers(at: Reader<'_>) -> Result<(u64, u64), DecodeError> {
     Ok((first, second))
 }
 
+/// What names may still take: see [`PROFILE_NAME_BYTES_MAX`].
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    bytes: u64,
+}
+
+impl Names {
+    /// Counts a name that is kept.
+    pub(super) fn take(&mut self, name: &str, at: Reader<'_>) -> Result<(), DecodeError> {
+        self.bytes += name.len() as u64;
+        if self.bytes > u64::from(PROFILE_NAME_BYTES_MAX) {
+            return Err(
+                at.error_at(at.offset(), Problem::TooManyOf { what: "bytes of names in all frames", limit: PROFILE_NAME_BYTES_MAX })
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Whether another sample may be kept, of so many values.
+pub(super) fn has_room(profile: &Profile, values: usize, at: Reader<'_>) -> Result<(), DecodeError> {
+    let too_many = |what, limit| Err(at.error_at(at.offset(), Problem::TooManyOf { what, limit }));
+    let samples = profile.samples.len() + 1;
+    if samples > PROFILE_SAMPLES_MAX as usize {
+        return too_many("samples", PROFILE_SAMPLES_MAX);
+    }
+    if samples.saturating_mul(values) > PROFILE_VALUES_MAX as usize {
+        return too_many("values of samples", PROFILE_VALUES_MAX);
+    }
+    Ok(())
+}
+
+/// Adds a number of a list of stack frames, or several that are packed: one more than are kept of a stack, so that it shows.
+pub(super) fn frames(reader: &Reader<'_>, field: Field<'_>, into: &mut Vec<u64>) -> Result<(), DecodeError> {
+    let mut take = |number| {
+        if into.len() <= STACK_FRAMES_MAX {
+            into.push(number);
+        }
+    };
+    match field.value {
+        Value::Bytes(mut packed) => {
+            while let Some(number) = packed.next_packed()? {
+                take(number);
+            }
+        }
+        _ => take(number(reader, field)?),
+    }
+    Ok(())
+}
+
 /// Adds a number of a list, or several that are packed.
 pub(super) fn list(reader: &Reader<'_>, field: Field<'_>, into: &mut Vec<u64>) -> Result<(), DecodeError> {
     match field.value {
@@ -95,11 +151,11 @@ pub(super) fn hex(text: &str) -> Vec<u8> {
 }
 
 /// The mapping of a binary, which may be mapped in parts.
-pub(super) fn mapping(profile: &mut Profile, path: String, build_id: Vec<u8>) -> MappingId {
-    let known = profile.mappings.iter().find(|known| known.path == path && known.build_id == build_id).map(|known| known.id);
-    known.unwrap_or_else(|| {
-        let id = MappingId(profile.mappings.len() as u32);
-        profile.mappings.push(Mapping { id, path, build_id });
+pub(super) fn mapping(profile: &mut Profile, known: &mut Mappings, path: String, build_id: Vec<u8>) -> MappingId {
+    let mappings = &mut profile.mappings;
+    *known.entry((path, build_id)).or_insert_with_key(|(path, build_id)| {
+        let id = MappingId(mappings.len() as u32);
+        mappings.push(Mapping { id, path: path.clone(), build_id: build_id.clone() });
         id
     })
 }

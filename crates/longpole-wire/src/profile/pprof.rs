@@ -14,9 +14,10 @@ use longpole_model::stack::Runtime;
 use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
-use super::parts::{self, Function, MappedAt, each, hex, list, message, number, two_numbers};
+use super::parts::{self, Function, MappedAt, Mappings, Names, each, frames, hex, list, message, number, two_numbers};
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
+use crate::limits::PROFILE_TYPES_MAX;
 use crate::protobuf::{Field, Reader, Value};
 
 /// Numbers of the fields of a profile.
@@ -55,17 +56,20 @@ pub(super) fn is_one(first_bytes: &[u8]) -> bool {
 }
 
 /// Tables of a profile by the numbers that it gives.
+#[derive(Default)]
 struct Tables<'a> {
     texts: Vec<&'a [u8]>,
     functions: HashMap<u64, Function>,
     mappings: HashMap<u64, MappedAt>,
     locations: HashMap<u64, LocationId>,
+    binaries: Mappings,
+    names: Names,
 }
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
     let whole = Reader::new(bytes).named("Profile");
     let mut profile = Profile::default();
-    let mut tables = Tables { texts: Vec::new(), functions: HashMap::new(), mappings: HashMap::new(), locations: HashMap::new() };
+    let mut tables = Tables::default();
     each(whole, |reader, it| {
         if it.number == field::TEXT {
             tables.texts.push(message(reader, it, "string_table")?.bytes());
@@ -76,7 +80,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
     let mut period = 0;
     each(whole, |reader, it| {
         match it.number {
-            field::SAMPLE_TYPE => profile.types.push(tables.value_type(message(reader, it, "ValueType")?)?),
+            field::SAMPLE_TYPE => {
+                if profile.types.len() >= PROFILE_TYPES_MAX as usize {
+                    return Err(reader.error_at(it.offset, Problem::TooManyOf { what: "types of values", limit: PROFILE_TYPES_MAX }));
+                }
+                profile.types.push(tables.value_type(message(reader, it, "ValueType")?)?);
+            }
             field::PERIOD_TYPE => period_type = Some(tables.value_type(message(reader, it, "ValueType")?)?),
             field::MAPPING => tables.mapping(message(reader, it, "Mapping")?, &mut profile)?,
             field::FUNCTION => tables.function(message(reader, it, "Function")?)?,
@@ -154,19 +163,25 @@ impl<'a> Tables<'a> {
             Ok(())
         })?;
         let (path, build_id) = (self.text(path, at)?, hex(&self.text(build_id, at)?));
-        let mapping = parts::mapping(profile, path, build_id);
+        self.names.take(&path, at)?;
+        let mapping = parts::mapping(profile, &mut self.binaries, path, build_id);
         self.mappings.insert(id, MappedAt { mapping, start, file_offset });
         Ok(())
     }
 
     fn location(&mut self, at: Reader<'a>, profile: &mut Profile) -> Result<(), DecodeError> {
-        let (mut id, mut mapping, mut address, mut frames) = (0, 0, 0, Vec::new());
+        let (mut id, mut mapping, mut address, mut lines) = (0, 0, 0, Vec::new());
         each(at, |reader, it| {
             match it.number {
                 1 => id = number(reader, it)?,
                 2 => mapping = number(reader, it)?,
                 3 => address = number(reader, it)?,
-                4 => frames.push(self.frame(message(reader, it, "Line")?)?),
+                4 => {
+                    let frame = self.frame(message(reader, it, "Line")?)?;
+                    self.names.take(&frame.function, at)?;
+                    self.names.take(&frame.file, at)?;
+                    lines.push(frame);
+                }
                 _ => {}
             }
             Ok(())
@@ -175,7 +190,7 @@ impl<'a> Tables<'a> {
             0 => None,
             index => Some(*self.mappings.get(&index).ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: "mapping", index }))?),
         };
-        let location = parts::location(profile, mapped, Runtime::Other, address, frames);
+        let location = parts::location(profile, mapped, Runtime::Other, address, lines);
         self.locations.insert(id, location);
         Ok(())
     }
@@ -187,14 +202,15 @@ impl<'a> Tables<'a> {
         Ok(parts::frame(self.text(known.shown(), at)?, self.text(known.file, at)?, line))
     }
 
-    fn sample(&self, at: Reader<'a>, profile: &mut Profile, numbers: &mut Numbers) -> Result<(), DecodeError> {
+    fn sample(&mut self, at: Reader<'a>, profile: &mut Profile, numbers: &mut Numbers) -> Result<(), DecodeError> {
         let (mut locations, mut values, mut labels) = (Vec::new(), Vec::new(), Labels::default());
         each(at, |reader, it| match it.number {
-            1 => list(reader, it, &mut locations),
+            1 => frames(reader, it, &mut locations),
             2 => list(reader, it, &mut values),
             3 => self.label(message(reader, it, "Label")?, &mut labels),
             _ => Ok(()),
         })?;
+        parts::has_room(profile, values.len(), at)?;
         if values.len() != profile.types.len() {
             return Err(at.error_at(at.offset(), Problem::Missing { field: 2 }));
         }
@@ -208,7 +224,9 @@ impl<'a> Tables<'a> {
         let stack = numbers.stack(profile, &stack?);
         let values = values.into_iter().map(u64::cast_signed).collect();
         let (pid, tid) = (labels.pid, labels.tid);
-        profile.samples.push(ProfileSample { stack, values, pid, tid, span: labels.span(), time: None });
+        let span = labels.span();
+        self.names.take(span.name.as_deref().unwrap_or_default(), at)?;
+        profile.samples.push(ProfileSample { stack, values, pid, tid, span, time: None });
         Ok(())
     }
 

@@ -34,6 +34,55 @@ fn folded_stacks_are_lines_with_a_number_at_their_end() {
 }
 
 #[test]
+fn of_a_stack_too_deep_the_innermost_frames_are_kept() {
+    let deep = format!("{}leaf 1\nmain;work 2\n", "main;".repeat(STACK_FRAMES_MAX + 5));
+    let profile = folded(&deep).unwrap();
+    let stack = &profile.stacks[0].locations;
+    assert_eq!((stack.len(), profile.stacks_cut), (STACK_FRAMES_MAX, 1));
+    assert_eq!(profile.locations[stack[0].0 as usize].frames[0].function, "leaf");
+    let mut bytes = Vec::new();
+    put_message(&mut bytes, 1, |out| put_integer(out, 1, 1));
+    put_message(&mut bytes, 2, |out| {
+        put_set_bytes(out, 1, &vec![1; STACK_FRAMES_MAX + 1]);
+        put_set_bytes(out, 2, &[3]);
+    });
+    put_message(&mut bytes, 4, |out| put_integer(out, 1, 1));
+    for text in ["", "samples"] {
+        put_set_bytes(&mut bytes, 6, text.as_bytes());
+    }
+    let profile = decode(&bytes[..], ProfileFormat::Pprof, &Limits::default()).unwrap();
+    assert_eq!((profile.stacks[0].locations.len(), profile.stacks_cut), (STACK_FRAMES_MAX, 1));
+}
+
+#[test]
+fn a_profile_of_too_many_types_or_too_long_names_is_refused() {
+    let type_of_value = |out: &mut Vec<u8>| put_message(out, 1, |out| put_integer(out, 1, 1));
+    let mut bytes = Vec::new();
+    (0..65).for_each(|_| type_of_value(&mut bytes));
+    put_set_bytes(&mut bytes, 6, b"");
+    put_set_bytes(&mut bytes, 6, b"x");
+    let refused = |bytes: &[u8]| decode(bytes, ProfileFormat::Pprof, &Limits::default()).unwrap_err().to_string();
+    assert!(refused(&bytes).starts_with("more than 64 types of values"), "{}", refused(&bytes));
+
+    // One name of 4 MiB that a hundred frames have.
+    let mut bytes = Vec::new();
+    type_of_value(&mut bytes);
+    put_set_bytes(&mut bytes, 6, b"");
+    put_set_bytes(&mut bytes, 6, &vec![b'x'; 4 << 20]);
+    put_message(&mut bytes, 5, |out| {
+        put_integer(out, 1, 1);
+        put_integer(out, 2, 1);
+    });
+    for number in 1..=100 {
+        put_message(&mut bytes, 4, |out| {
+            put_integer(out, 1, number);
+            put_message(out, 4, |out| put_integer(out, 1, 1));
+        });
+    }
+    assert!(refused(&bytes).starts_with("more than 268435456 bytes of names in all frames"), "{}", refused(&bytes));
+}
+
+#[test]
 fn a_profile_is_known_by_its_first_bytes() {
     assert_eq!(guess(b"main;work 12\nmain 1\nmai"), Some(ProfileFormat::Folded));
     assert_eq!(guess(GO), Some(ProfileFormat::Pprof));
