@@ -58,6 +58,10 @@ const PERF_MAP_BYTES_MAX: u64 = 256 << 20;
 /// Most mappings with code of one program: Linux allows it so many of all kinds, unless it is told to allow more.
 const MAPS_MAX: u32 = 65_530;
 
+/// Most mappings that are copied, because a process forked and then mapped something of its own: some 500 MB. A copy is made of all
+/// that the parent had, so that a small file may ask for any number.
+const MAPS_COPIED_MAX: u64 = 1 << 22;
+
 /// Numbers of registers as perf counts them: frame pointer, stack pointer, instruction pointer, link register, rbx.
 const REGISTERS: (u32, u32, u32, Option<u32>, Option<u32>) =
     if cfg!(target_arch = "aarch64") { (29, 31, 32, Some(30), None) } else { (6, 7, 8, None, Some(1)) };
@@ -168,6 +172,7 @@ struct Import {
     lost: u64,
     throttled: u64,
     unmapped: u64,
+    maps_copied: u64,
     same_host: bool,
     same_release: bool,
     same_machine: bool,
@@ -225,6 +230,7 @@ impl Import {
             cuts: HashMap::new(),
             lost: 0,
             unmapped: 0,
+            maps_copied: 0,
             throttled: 0,
             same_host,
             same_release: !features.release.is_empty() && own("/proc/sys/kernel/osrelease") == features.release,
@@ -292,8 +298,15 @@ impl Import {
         }
         let code = self.binaries.code(&path, map, &mut self.assembler, self.same_host);
         let range = AbsAddr(map.start)..AbsAddr(map.start.saturating_add(map.bytes));
-        let process = self.process(pid);
+        let process = self.processes.entry(pid).or_default();
         if !process.space.has(range.clone(), &code) {
+            if Rc::strong_count(&process.space) > 1 {
+                self.maps_copied += u64::from(process.maps);
+                if self.maps_copied > MAPS_COPIED_MAX {
+                    self.unmapped += 1;
+                    return;
+                }
+            }
             Rc::make_mut(&mut process.space).map(range, map.file_offset, code);
         }
     }
@@ -348,9 +361,9 @@ impl Import {
     fn fork(&mut self, pid: u32, tid: u32, parent_pid: u32, time: u64) {
         if pid != parent_pid {
             let space = self.processes.get(&parent_pid).map(|parent| Rc::clone(&parent.space)).unwrap_or_default();
-            let name = self.processes.get(&parent_pid).map(|parent| parent.name.clone()).unwrap_or_default();
+            let (name, maps) = self.processes.get(&parent_pid).map(|parent| (parent.name.clone(), parent.maps)).unwrap_or_default();
             // A pid that is used again is another process.
-            let child = Process { space, parent: Some(parent_pid), name, living: HashSet::from([tid]), ..Process::default() };
+            let child = Process { space, parent: Some(parent_pid), name, maps, living: HashSet::from([tid]), ..Process::default() };
             self.processes.insert(pid, child);
             if time > 0 {
                 self.tell_found(parent_pid);
@@ -544,7 +557,11 @@ impl Import {
             self.lost,
             "records that perf did not get from the kernel in time (perf record -m takes larger buffers)".to_owned(),
         );
-        tell(LossKind::SymbolsUnreadable, self.unmapped, format!("mappings of programs with more than {MAPS_MAX}; code there has no name"));
+        tell(
+            LossKind::SymbolsUnreadable,
+            self.unmapped,
+            format!("mappings of programs with more than {MAPS_MAX}, or of too many forks; code there has no name"),
+        );
         tell(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)".to_owned());
         for (cut, count) in &self.cuts {
             let truncated = matches!(cut, Cut::Walk(end) if end.is_truncated());

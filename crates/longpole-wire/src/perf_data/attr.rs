@@ -142,10 +142,16 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(events: &[Event]) -> Layout {
-        Layout {
-            fields: events.iter().map(|event| event.fields).collect(),
-            event_of_id: events.iter().enumerate().flat_map(|(event, it)| it.ids.iter().map(move |id| (*id, event))).collect(),
-        }
+        let mut layout = Layout::default();
+        events.iter().for_each(|event| layout.add(event));
+        layout
+    }
+
+    /// Adds the next event.
+    pub(super) fn add(&mut self, event: &Event) {
+        let number = self.fields.len();
+        self.fields.push(event.fields);
+        self.event_of_id.extend(event.ids.iter().map(|id| (*id, number)));
     }
 
     /// The event of a record, with what it consists of. Events that differ in that put their number at one place: perf makes

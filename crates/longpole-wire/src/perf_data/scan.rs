@@ -8,7 +8,7 @@ use super::fields::{Fields, numbers};
 use super::record::{self, kind};
 use super::{HEADER_BYTES, MAGIC, MAGIC_SWAPPED, broken};
 use crate::error::FileError;
-use crate::limits::Limits;
+use crate::limits::{Limits, expanded_bytes_max};
 
 /// Size of the header of a file, and of that of a stream.
 const FILE_HEADER_BYTES: u64 = 104;
@@ -180,10 +180,13 @@ impl Scanner {
             return Err(broken("too many events", attrs.offset));
         }
         let bytes = attrs.bytes(input)?;
+        // Ids of different events lie behind each other, so that all of them are less than the file.
+        let mut ids_left = input.seek(SeekFrom::End(0)).map_err(FileError::Read)?;
         for each in bytes.chunks_exact(each_bytes as usize) {
             let (attr, ids) = each.split_at(struct_bytes as usize);
             let event = Event::read(attr).zip(Part::read(&mut Fields(ids)));
             let (mut event, ids) = event.ok_or_else(|| broken("a description of an event is too short", attrs.offset))?;
+            ids_left = ids_left.checked_sub(ids.bytes).ok_or_else(|| broken("ids of events are more than the file", ids.offset))?;
             event.ids = numbers(&ids.bytes(input)?).collect();
             self.scan.events.push(event);
         }
@@ -283,8 +286,9 @@ impl Scanner {
             return Err("too many events");
         }
         let event = Event::read(attr).ok_or(too_short)?;
-        self.scan.events.push(Event { ids: numbers(ids).collect(), ..event });
-        self.scan.layout = Layout::new(&self.scan.events);
+        let event = Event { ids: numbers(ids).collect(), ..event };
+        self.scan.layout.add(&event);
+        self.scan.events.push(event);
         Ok(())
     }
 
@@ -297,12 +301,13 @@ impl Scanner {
         // An empty block that is marked as the last one.
         let last_block: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
         let compressed = std::mem::take(&mut self.compressed);
+        let bytes_max = expanded_bytes_max(compressed.len() as u64).min(limits.document_bytes_max as u64);
         let mut inflated = Vec::new();
         match ruzstd::decoding::StreamingDecoder::new(compressed.chain(last_block)) {
             Err(_) => fault("compressed records that are not zstd"),
-            Ok(decoder) => match decoder.take(limits.document_bytes_max as u64).read_to_end(&mut inflated) {
+            Ok(decoder) => match decoder.take(bytes_max).read_to_end(&mut inflated) {
                 Err(_) => fault("compressed records that cannot be unpacked"),
-                Ok(bytes) if bytes >= limits.document_bytes_max => fault("compressed records of more than can be held in memory"),
+                Ok(bytes) if bytes as u64 >= bytes_max => fault("compressed records of more than 100 times their size"),
                 Ok(_) => {}
             },
         }
