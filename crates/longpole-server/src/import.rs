@@ -34,6 +34,7 @@ use longpole_model::{
 };
 use longpole_store::{Assembler, PackedRecording, PackedSpans, RecordingName, RecordingWriter, Store, StoreError, pack};
 use longpole_wire::file::{self, FormatError, HEAD_BYTES};
+use longpole_wire::limits::expanded_bytes_max;
 use longpole_wire::profile::ProfileFormat;
 use longpole_wire::redact::Redactor;
 use longpole_wire::{FileError, Limits, perf_data, profile, pulumi_payload};
@@ -162,7 +163,9 @@ pub fn together(files: Vec<(PathBuf, Contents)>) -> Result<Contents, ImportError
 /// The contents of a file.
 pub fn read(path: &Path) -> Result<Contents, ImportError> {
     let io = |source| ImportError::Io { path: path.to_owned(), source };
-    let mut file = BufReader::with_capacity(HEAD_BYTES, File::open(path).map_err(io)?);
+    let file = open(path).map_err(io)?;
+    let file_bytes = file.metadata().map_err(io)?.len();
+    let mut file = BufReader::with_capacity(HEAD_BYTES, file);
     let first = file.fill_buf().map_err(io)?;
     if pack::is_pack(first) {
         return Ok(Contents::whole(pack::read(path)?));
@@ -172,7 +175,8 @@ pub fn read(path: &Path) -> Result<Contents, ImportError> {
         return perf_data_file::recording(path, file.into_inner(), written(path)).map(Contents::whole).map_err(unreadable);
     }
     if first.starts_with(&[0x1f, 0x8b]) {
-        let mut inside = BufReader::with_capacity(HEAD_BYTES, MultiGzDecoder::new(file));
+        let inside = Unpacked { input: MultiGzDecoder::new(file), left: expanded_bytes_max(file_bytes), packed_bytes: file_bytes };
+        let mut inside = BufReader::with_capacity(HEAD_BYTES, inside);
         if is_perf_data(inside.fill_buf().map_err(io)?) {
             let input = Cursor::new(whole(inside).map_err(unreadable)?);
             return perf_data_file::recording(path, input, written(path)).map(Contents::whole).map_err(unreadable);
@@ -180,6 +184,55 @@ pub fn read(path: &Path) -> Result<Contents, ImportError> {
         return decode(path, inside);
     }
     decode(path, file)
+}
+
+/// Opens a file that can be read to its end. What never ends, or never begins, is refused by name: `/dev/zero` and a pipe that nobody
+/// writes to would hang. Pipes of the shell (`<(xz -dc up.trace.xz)`, `/dev/stdin`) have a writer.
+fn open(path: &Path) -> io::Result<File> {
+    let refused = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a file")));
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_dir() {
+        return refused("a directory");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        let is_of_the_shell = || ["/dev/stdin", "/dev/fd", "/proc/self/fd"].iter().any(|start| path.starts_with(start));
+        if kind.is_char_device() || kind.is_block_device() {
+            return refused("a device");
+        }
+        if kind.is_socket() {
+            return refused("a socket");
+        }
+        if kind.is_fifo() && !is_of_the_shell() {
+            return refused("a named pipe");
+        }
+    }
+    File::open(path)
+}
+
+/// What a compressed file holds, as far as it is no more than [`expanded_bytes_max`].
+struct Unpacked<R> {
+    input: R,
+    left: u64,
+    packed_bytes: u64,
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        match self.left.checked_sub(read as u64) {
+            Some(left) => {
+                self.left = left;
+                Ok(read)
+            }
+            None => Err(io::Error::other(format!(
+                "its {} bytes of gzip unpack to more than {}, the most for a file of that size; if you trust it, unpack it with gunzip first",
+                self.packed_bytes,
+                expanded_bytes_max(self.packed_bytes),
+            ))),
+        }
+    }
 }
 
 fn is_perf_data(first: &[u8]) -> bool {

@@ -175,3 +175,29 @@ fn samples_of_a_profile_without_times_belong_to_no_moment() {
     assert_eq!(weights, [3_000_000_000 * ASSUMED_WEIGHT_NANOS, 1000 * ASSUMED_WEIGHT_NANOS]);
     assert!(recording.losses.iter().any(|loss| loss.detail.contains("more samples than")), "{:?}", losses(&recording));
 }
+
+#[test]
+fn what_unpacks_to_far_more_than_it_is_is_refused_with_a_way_out() {
+    use std::io::Write;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(br#"{"resourceSpans":["#).unwrap();
+    for _ in 0..80 {
+        gzip.write_all(&[b' '; 1 << 20]).unwrap();
+    }
+    gzip.write_all(b"]}").unwrap();
+    let packed = gzip.finish().unwrap();
+    let Err(ImportError::Unreadable { source: FileError::Read(error), .. }) = Given::new("blanks.gz", &packed).read() else {
+        panic!("it was read")
+    };
+    assert!(error.to_string().contains("unpack to more than 33554432") && error.to_string().contains("gunzip"), "{error}");
+}
+
+#[test]
+fn what_is_no_file_is_named() {
+    let refused = |path: &str| match read(Path::new(path)) {
+        Err(ImportError::Io { source, .. }) => source.to_string(),
+        other => panic!("{path}: {other:?}"),
+    };
+    assert_eq!(refused("/dev/zero"), "it is a device, not a file");
+    assert_eq!(refused("/"), "it is a directory, not a file");
+}

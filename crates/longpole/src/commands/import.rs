@@ -53,7 +53,8 @@ pub(super) fn read(path: &Path) -> Result<Contents> {
             ImportError::Unknown { .. } => (Kind::Usage, "also known are .lpole, and each of them gzipped"),
             _ => (Kind::Failed, ""),
         };
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+        let cause: String = causes.map(|cause| format!(": {cause}")).collect();
         let failure = Failure::new(kind, format!("failed to {error}{cause}"));
         if hint.is_empty() { failure.into() } else { failure.hint(hint).into() }
     })
