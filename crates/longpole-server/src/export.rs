@@ -106,10 +106,10 @@ pub fn write(report: &Report, format: Format, selection: &Selection, out: &mut d
         }
         Format::Folded => code::folded::encode(&code(Idle::LeftOut), out),
         Format::PprofOfSpans { granularity_nanos } => {
-            pprof_of_spans(report, granularity_nanos, out).map(|()| wall_losses(report, granularity_nanos))
+            pprof_of_spans(report, granularity_nanos, out).map(|left_out| wall_losses(report, granularity_nanos, left_out))
         }
         Format::FoldedOfSpans { granularity_nanos } => {
-            out.write_all(folded_of_spans(report, granularity_nanos).as_bytes()).map(|()| wall_losses(report, granularity_nanos))
+            folded_of_spans(report, granularity_nanos, out).map(|left_out| wall_losses(report, granularity_nanos, left_out))
         }
     }?;
     if !format.holds_code() {
@@ -184,13 +184,14 @@ fn bytes(out: &mut dyn Write, (bytes, losses): (Vec<u8>, Vec<Loss>)) -> io::Resu
 }
 
 /// A profile holds how long what was open, and nothing else of a span.
-fn wall_losses(report: &Report, granularity_nanos: u64) -> Vec<Loss> {
+fn wall_losses(report: &Report, granularity_nanos: u64, left_out: u64) -> Vec<Loss> {
     let short = |span: &&Span| span.duration_nanos().unsigned_abs() < granularity_nanos;
     let short = report.recording().spans.iter().filter(short).count() as u64;
     let all = report.recording().spans.len() as u64;
     let mut losses = Vec::new();
     lose(&mut losses, all, "times, ids, attributes and events of spans: a profile holds names and sums");
     lose(&mut losses, short, "spans shorter than the granularity may fall between two ticks: -g sets it");
+    lose(&mut losses, left_out, "ticks behind the first 67,108,864 frames: spans nest too deeply to write the stack of each");
     losses
 }
 
@@ -220,36 +221,57 @@ fn stack(report: &Report, node: usize) -> Vec<usize> {
     nodes
 }
 
-/// `run;up;create 12`: one line a stack, the root first.
-fn folded_of_spans(report: &Report, granularity_nanos: u64) -> String {
-    let mut out = String::new();
+/// Frames of all stacks of a profile of spans: 512 MB of pprof in memory. A hundred thousand spans, each below the one before, would
+/// have five billion.
+const WALL_FRAMES_MAX: usize = 1 << 26;
+
+/// The stacks that are written, and how many ticks are not: all behind the last stack that there is room for.
+fn wall_stacks(report: &Report, granularity_nanos: u64, mut take: impl FnMut(Vec<usize>, u64) -> io::Result<()>) -> io::Result<u64> {
+    let (mut frames, mut left_out) = (0usize, 0u64);
     for Ticks { node, count } in wall_profile(report.forest(), granularity_nanos) {
-        for (index, node) in stack(report, node).into_iter().enumerate() {
+        if frames > WALL_FRAMES_MAX {
+            left_out = left_out.saturating_add(count);
+            continue;
+        }
+        let stack = stack(report, node);
+        frames += stack.len();
+        take(stack, count)?;
+    }
+    Ok(left_out)
+}
+
+/// `run;up;create 12`: one line a stack, the root first.
+fn folded_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) -> io::Result<u64> {
+    let mut line = String::new();
+    wall_stacks(report, granularity_nanos, |stack, count| {
+        line.clear();
+        for (index, node) in stack.into_iter().enumerate() {
             let separator = if index == 0 { "" } else { ";" };
             // A frame is ended by a semicolon, and a stack by a line.
             let name = frame(report, node).replace(';', ":").replace(['\n', '\r'], " ");
-            let _ = write!(out, "{separator}{name}");
+            let _ = write!(line, "{separator}{name}");
         }
-        let _ = writeln!(out, " {count}");
-    }
-    out
+        let _ = writeln!(line, " {count}");
+        out.write_all(line.as_bytes())
+    })
 }
 
-fn pprof_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) -> io::Result<()> {
+fn pprof_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) -> io::Result<u64> {
     let mut profile = pprof::Profile::default();
     profile.sample_types = vec![("samples", "count"), ("time", "nanoseconds")];
     profile.period = ("time", "nanoseconds", granularity_nanos.cast_signed());
     profile.start = report.origin();
     profile.duration_nanos = report.wall_nanos();
     let mut locations = HashMap::new();
-    for Ticks { node, count } in wall_profile(report.forest(), granularity_nanos) {
+    let left_out = wall_stacks(report, granularity_nanos, |stack, count| {
         let mut location_of = |node| {
             let lines = vec![(profile.function(&frame(report, node), ""), 0)];
             *locations.entry(lines[0].0).or_insert_with(|| profile.location(pprof::Location { lines, ..Default::default() }))
         };
-        let stack: Vec<u64> = stack(report, node).into_iter().rev().map(&mut location_of).collect();
+        let stack: Vec<u64> = stack.into_iter().rev().map(&mut location_of).collect();
         let time = i128::from(count) * i128::from(granularity_nanos);
         profile.sample(stack, vec![count.cast_signed(), i64::try_from(time).unwrap_or(i64::MAX)], Vec::new());
-    }
-    gzip(out, |out| out.write_all(&profile.encode()))
+        Ok(())
+    })?;
+    gzip(out, |out| out.write_all(&profile.encode())).map(|()| left_out)
 }
