@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn stretch(tid: u32, start: u64, end: u64, span: Option<(TraceId, SpanId)>) -> CurrentSpan {
-        CurrentSpan { pid: 1, tid, start: Monotonic(start), end: Monotonic(end), span }
+        CurrentSpan { pid: 1, tid, start: Monotonic(start), end: Monotonic(end), span, is_sent: false }
     }
 
     #[test]

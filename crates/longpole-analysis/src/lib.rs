@@ -35,6 +35,7 @@ mod engine;
 pub mod journal;
 pub mod label_links;
 pub mod machine;
+pub mod never_arrived;
 pub mod outline;
 pub mod own_code;
 mod pairing;

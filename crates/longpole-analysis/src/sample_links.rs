@@ -298,7 +298,7 @@ handle   12..25ms  web pid 7
         let mut recording = text::parse(text).unwrap();
         let (tid, time) = (recording.samples[0].tid, |sample: usize| recording.samples[sample].time);
         let b = recording.spans.iter().find(|span| span.name.as_str() == "b").map(|span| (span.trace_id, span.span_id));
-        let stretch = |from: usize, to: usize, span| CurrentSpan { pid: 7, tid, start: time(from), end: time(to), span };
+        let stretch = |from: usize, to: usize, span| CurrentSpan { pid: 7, tid, start: time(from), end: time(to), span, is_sent: false };
         recording.current_spans = vec![stretch(1, 2, None), stretch(2, 3, b), stretch(4, 4, b)];
         let words: Vec<&str> = link(&recording).iter().map(|link| link.evidence.as_str()).collect();
         assert_eq!(words, ["ambiguous", "none", "journal", "ambiguous", "record"]);

@@ -424,6 +424,7 @@ wait 1..499ms pid 1 tid 1 lock m;update
             start: recording.waits[from].start,
             end: recording.waits[to].end,
             span,
+            is_sent: false,
         };
         recording.current_spans = vec![stretch(0, 0, web), stretch(1, 1, None)];
         let words: Vec<&str> = link(&recording).iter().map(|link| link.evidence.as_str()).collect();

@@ -21,6 +21,9 @@ const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 128;
 const ENTRY_BYTES: usize = 40;
 
+/// Bit of the header's feature word: spans that are not sent have a mark before them.
+const HAS_MARKS: u64 = 1;
+
 /// Most entries of a ring: what we write has 8,192, and more would not be read in one go.
 const CAPACITY_MAX: u32 = 1 << 16;
 
@@ -53,6 +56,8 @@ pub struct Header {
     pub pid_namespace: u64,
     /// Inode of the owner's time namespace; 0 = not known.
     pub time_namespace: u64,
+    /// Whether spans that are not sent have a mark before them. Without, nothing is known of who is sent.
+    has_marks: bool,
 }
 
 /// Why a journal is not read, or not any more.
@@ -106,6 +111,8 @@ pub struct Journal {
     /// Entries that were read or lost.
     seen: u64,
     last_time: u64,
+    /// The last entry was a mark: the span of the next one is not sent.
+    is_marked: bool,
 }
 
 impl Journal {
@@ -133,8 +140,9 @@ impl Journal {
             unix: whole(56),
             pid_namespace: whole(64),
             time_namespace: whole(72),
+            has_marks: whole(80) & HAS_MARKS != 0,
         };
-        Ok(Some(Journal { header, seen: 0, last_time: 0 }))
+        Ok(Some(Journal { header, seen: 0, last_time: 0, is_marked: false }))
     }
 
     /// Whose it is.
@@ -160,6 +168,8 @@ impl Journal {
         }
         let oldest = self.oldest(after).max(from);
         out.lost = oldest.min(written + 1) - (self.seen + 1);
+        // The mark of the first entry after a gap may have been lost: such a span is not expected.
+        self.is_marked |= out.lost > 0;
         // Of a journal that is written faster than it is read nothing may be left.
         let latest = now().saturating_add(AHEAD_NANOS);
         for (number, entry) in (from..=written).zip(bytes.chunks_exact(ENTRY_BYTES)) {
@@ -171,8 +181,14 @@ impl Journal {
                 return Err(Refusal::Garbled);
             }
             self.last_time = time;
-            let span = TraceId::from_slice(&entry[16..32]).zip(SpanId::from_slice(&entry[32..40]));
-            out.entries.push(JournalEntry { time: Monotonic(time), span });
+            let (trace_id, span_id) = (TraceId::from_slice(&entry[16..32]), SpanId::from_slice(&entry[32..40]));
+            if trace_id.is_some() && span_id.is_none() {
+                self.is_marked = true;
+                continue;
+            }
+            let span = trace_id.zip(span_id);
+            let is_sent = span.is_some() && self.header.has_marks && !std::mem::take(&mut self.is_marked);
+            out.entries.push(JournalEntry { time: Monotonic(time), span, is_sent });
         }
         self.seen = written;
         // What was written while we read is still to be read.
@@ -390,8 +406,47 @@ mod tests {
         assert_eq!((header.pid_namespace, header.time_namespace), (0xefff_fffc, 0xefff_fffa));
         let read = file.read(&mut journal).unwrap();
         let span = ("4bf92f3577b34da6a3ce929d0e0e4736".parse().unwrap(), "00f067aa0ba902b7".parse().unwrap());
-        let entry = |time, span| JournalEntry { time: Monotonic(time), span };
+        let entry = |time, span: Option<_>| JournalEntry { time: Monotonic(time), span, is_sent: span.is_some() };
         assert_eq!(read.entries, [entry(5_000_001_000, Some(span)), entry(5_000_301_000, None)]);
+    }
+
+    /// `s` a span that is sent, `m` a mark, `-` no span.
+    fn sent(entries: &str, has_marks: bool, capacity: u32) -> String {
+        let mut file = File::new(capacity);
+        file.bytes[80] = u8::from(has_marks);
+        for (kind, number) in entries.chars().zip(1u64..) {
+            file.write(1);
+            let at = HEADER_BYTES + ((number - 1) % u64::from(capacity)) as usize * ENTRY_BYTES;
+            let (trace, span) = match kind {
+                '-' => (0, 0),
+                'm' => (7, 0),
+                _ => (7, number),
+            };
+            file.bytes[at + 16..at + 32].copy_from_slice(&u128::from(trace).to_be_bytes());
+            file.bytes[at + 32..at + 40].copy_from_slice(&span.to_be_bytes());
+        }
+        let mut journal = file.open().unwrap().unwrap();
+        let read = file.read(&mut journal).unwrap();
+        read.entries
+            .iter()
+            .map(|entry| {
+                if entry.span.is_none() {
+                    '-'
+                } else if entry.is_sent {
+                    's'
+                } else {
+                    'u'
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_marked_span_is_not_expected() {
+        assert_eq!(sent("s-ms-ss", true, 16), "s-u-ss");
+        assert_eq!(sent("sm", true, 16), "s", "the mark comes before its span");
+        assert_eq!(sent("s-s", false, 16), "u-u", "an SDK that makes no marks says nothing of who is sent");
+        assert_eq!(sent("ssssmsss", true, 4), "us", "the mark of the first may be among those that are overwritten");
     }
 
     proptest! {

@@ -45,6 +45,8 @@ pub enum LossKind {
     OtherSignals,
     /// Spans or items that the emitter said it had dropped itself.
     DroppedByEmitter,
+    /// Spans that threads were inside of, by their journals or records, and that were never received.
+    SpansNeverArrived,
     /// Spans received twice; one is kept.
     SpansDuplicate,
     /// Spans, data points and log records that could not be handed on to a target of the user's.
@@ -100,6 +102,7 @@ impl LossKind {
         LossKind::TextReplaced,
         LossKind::OtherSignals,
         LossKind::DroppedByEmitter,
+        LossKind::SpansNeverArrived,
         LossKind::SpansDuplicate,
         LossKind::ForwardFailed,
         LossKind::RecorderKilled,
@@ -140,6 +143,7 @@ impl LossKind {
             LossKind::TextReplaced => "text_replaced",
             LossKind::OtherSignals => "other_signals",
             LossKind::DroppedByEmitter => "dropped_by_emitter",
+            LossKind::SpansNeverArrived => "spans_never_arrived",
             LossKind::SpansDuplicate => "spans_duplicate",
             LossKind::ForwardFailed => "forward_failed",
             LossKind::RecorderKilled => "recorder_killed",

@@ -41,6 +41,8 @@ pub struct CurrentSpan {
     pub end: Monotonic,
     /// The span; `None` where the thread said that it has none.
     pub span: Option<(TraceId, SpanId)>,
+    /// See [`JournalEntry::is_sent`]. Not stored: false in a recording that is read.
+    pub is_sent: bool,
 }
 
 /// An entry of a thread's journal: from this moment on this span is the current one.
@@ -50,6 +52,8 @@ pub struct JournalEntry {
     pub time: Monotonic,
     /// The span; `None` where the thread said that it has none.
     pub span: Option<(TraceId, SpanId)>,
+    /// Whether the program sends the span when it ends: it is sampled, and not a span of another process. False where it is not known.
+    pub is_sent: bool,
 }
 
 /// One on-CPU sample as the recorder saw it. Raw: whose span it was is decided when the recording is sealed.

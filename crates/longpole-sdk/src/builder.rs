@@ -9,14 +9,15 @@ use tracing::subscriber::NoSubscriber;
 use tracing_core::Subscriber;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::Format;
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Layered, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
-use tracing_subscriber::{EnvFilter, Layer as _};
+use tracing_subscriber::{EnvFilter, Layer as _, Registry};
 
 use crate::choice::{Logs, Protocol, SpanProcessor};
 use crate::config::{Config, Program};
 use crate::export::SpanCounts;
 use crate::layer::{self, Handle, Layer};
+use crate::shelter::{self, Above, Shelter};
 use crate::{SHUTDOWN_DEADLINE, logs};
 
 /// What [`builder`](crate::builder()) builds: choose, then [`run`](Builder::run) the program or [`init`](Builder::init).
@@ -133,16 +134,19 @@ impl Builder {
 
     /// Sets up, runs the program, sends what is left, and returns what the program returned; see [`run`](crate::run()).
     pub fn run<T>(self, body: impl FnOnce() -> T) -> T {
-        let _guard = self.init();
+        let _end = ShutDown(self.init());
         crate::thread_context::with_main_record(body)
     }
 
-    /// Sets up for the whole program. What is left is sent when the guard is dropped: keep it in a variable of `main`. A
-    /// subscriber that is installed already stays, and nothing is set up; a [`Layer`] in it ends with the guard.
+    /// Sets up for the whole program. A subscriber that is installed already stays, and nothing is set up; the guard is that of the
+    /// [`Layer`] in it then.
+    ///
+    /// Keep the guard in a variable of `main`: `let _guard = …`. Dropped, it sends what has ended, and spans go on. What ends later, and all
+    /// of it where the guard was dropped at once or forgotten, is sent when the process ends by `exit` or by returning from `main`.
     ///
     /// The main thread's record is out of a profiler's reach then, for it takes a frame of `main`: [`run`](Builder::run). Its
     /// journal is not.
-    #[must_use = "what is left is sent when the guard is dropped"]
+    #[must_use = "what has ended is sent when the guard is dropped: keep it to the end of `main`"]
     pub fn init(self) -> Guard {
         if tracing::dispatcher::has_been_set() {
             return Guard { end: End::Theirs, within: self.within };
@@ -172,7 +176,7 @@ impl Builder {
         if config.disabled {
             let dispatch = match self.logs {
                 Logs::Off => Dispatch::none(),
-                logs => Dispatch::new(tracing_subscriber::registry().with(rust_log()).with(log_layer(logs))),
+                logs => sheltered(registry().with(rust_log()).with(log_layer(logs))),
             };
             return (dispatch, Guard { end: End::Nothing, within });
         }
@@ -182,36 +186,50 @@ impl Builder {
             let marker = Marker(std::sync::Arc::clone(&standard));
             let dispatch = match self.level {
                 None => {
-                    let base = tracing_subscriber::registry().with(rust_log()).with(marker);
-                    Dispatch::new(base.with(standard.layer()).with(log_layer(self.logs)))
+                    let base = registry().with(rust_log()).with(marker);
+                    sheltered(base.with(standard.layer()).with(log_layer(self.logs)))
                 }
                 Some(level) => {
-                    let base = tracing_subscriber::registry().with(marker);
+                    let base = registry().with(marker);
                     let spans = standard.layer().with_filter(level);
-                    Dispatch::new(base.with(spans).with(log_layer(self.logs).with_filter(rust_log())))
+                    sheltered(base.with(spans).with(log_layer(self.logs).with_filter(rust_log())))
                 }
             };
+            standard.end_with_process(within);
             return (dispatch, Guard { end: End::Standard(standard), within });
         }
         let spans = Layer::new(config);
         #[cfg(feature = "opentelemetry")]
         let spans = spans.with_opentelemetry_context(self.shares_context);
-        let end = End::Own { handle: spans.handle(), shares_context: self.shares_context };
+        let handle = spans.handle();
+        handle.set_exit_within(within);
+        let end = End::Own { handle, shares_context: self.shares_context };
         let dispatch = match self.level {
             None => match self.logs {
-                Logs::Off => Dispatch::new(tracing_subscriber::registry().with(rust_log()).with(spans)),
-                logs => Dispatch::new(tracing_subscriber::registry().with(rust_log()).with(spans).with(log_layer(logs))),
+                Logs::Off => sheltered(registry().with(rust_log()).with(spans)),
+                logs => sheltered(registry().with(rust_log()).with(spans).with(log_layer(logs))),
             },
             Some(level) => match self.logs {
-                Logs::Off => Dispatch::new(tracing_subscriber::registry().with(level).with(spans)),
+                Logs::Off => sheltered(registry().with(level).with(spans)),
                 logs => {
                     let spans = spans.with_filter(level);
-                    Dispatch::new(tracing_subscriber::registry().with(spans).with(log_layer(logs).with_filter(rust_log())))
+                    sheltered(registry().with(spans).with(log_layer(logs).with_filter(rust_log())))
                 }
             },
         };
         (dispatch, Guard { end, within })
     }
+}
+
+/// The registry, and what goes right above it.
+fn registry() -> Layered<Above, Registry> {
+    tracing_subscriber::registry().with(Above)
+}
+
+/// The subscriber, where it can neither panic nor deadlock.
+fn sheltered(subscriber: impl Subscriber + Send + Sync) -> Dispatch {
+    shelter::watch_exit();
+    Dispatch::new(Shelter::new(subscriber))
 }
 
 /// `RUST_LOG`, `info` where it is not set.
@@ -240,8 +258,8 @@ pub(crate) struct Marker(pub(crate) std::sync::Arc<crate::standard::Standard>);
 #[cfg(feature = "opentelemetry")]
 impl<S: Subscriber> tracing_subscriber::Layer<S> for Marker {}
 
-/// Sends what is left when it is dropped, waiting no longer than the builder was told.
-#[must_use = "what is left is sent when the guard is dropped"]
+/// Sends what has ended when it is dropped, waiting no longer than the builder was told. Spans that end later are still sent.
+#[must_use = "what has ended is sent when the guard is dropped: keep it to the end of `main`"]
 pub struct Guard {
     end: End,
     within: Duration,
@@ -277,7 +295,19 @@ impl Guard {
         }
     }
 
-    /// Sends what is left and says what became of the spans. May be called from anywhere, also from inside of a runtime.
+    /// Sends what has ended and says what became of the spans; sending goes on. May be called from anywhere, also from inside of a runtime.
+    pub fn flush(&self) -> SpanCounts {
+        match &self.end {
+            End::Nothing => SpanCounts::default(),
+            End::Theirs => crate::flush(self.within),
+            End::Own { handle, .. } => handle.flush(self.within),
+            #[cfg(feature = "opentelemetry")]
+            End::Standard(standard) => standard.flush(self.within),
+        }
+    }
+
+    /// Sends what is left, ends sending, and says what became of the spans; those that end later are lost, and counted. May be called from
+    /// anywhere, also from inside of a runtime.
     pub fn shutdown(&self) -> SpanCounts {
         match &self.end {
             End::Nothing => SpanCounts::default(),
@@ -291,6 +321,15 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.shutdown();
+        self.flush();
+    }
+}
+
+/// Ends what [`Builder::run`] has set up, also where the program panics.
+struct ShutDown(Guard);
+
+impl Drop for ShutDown {
+    fn drop(&mut self) {
+        self.0.shutdown();
     }
 }

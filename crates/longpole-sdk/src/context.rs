@@ -83,6 +83,9 @@ impl ContextWords {
     /// `valid` where the ids mean something.
     const VALID: u8 = 1;
 
+    /// Set in the last byte of the tail where the span is another process's. The record does not have it.
+    const REMOTE: u8 = 1;
+
     #[inline]
     pub(crate) fn new(context: &SpanContext) -> Self {
         let half = |from: usize| {
@@ -95,6 +98,26 @@ impl ContextWords {
             span_id: u64::from_ne_bytes(context.span_id),
             tail: u64::from_ne_bytes([Self::VALID, context.flags, 0, 0, 0, 0, 0, 0]),
         }
+    }
+
+    /// The same, of a span of another process that is current here.
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) fn remote(self) -> Self {
+        Self { tail: self.tail | u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 0, Self::REMOTE]), ..self }
+    }
+
+    /// The tail as the record has it.
+    #[inline]
+    pub(crate) fn record_tail(self) -> u64 {
+        self.tail & u64::from_ne_bytes([0xff, 0xff, 0, 0, 0, 0, 0, 0])
+    }
+
+    /// Whether there is a span, and this process does not send it when it ends.
+    #[inline]
+    pub(crate) fn is_unsent(self) -> bool {
+        let sampled = u64::from_ne_bytes([Self::VALID, SAMPLED, 0, 0, 0, 0, 0, Self::REMOTE]);
+        let sent = u64::from_ne_bytes([Self::VALID, SAMPLED, 0, 0, 0, 0, 0, 0]);
+        self.tail & sampled != sent && self.tail != 0
     }
 
     /// The context; `None` where there is no span.

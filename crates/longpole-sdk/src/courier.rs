@@ -48,7 +48,9 @@ impl Outage {
             self.told_lost = lost;
             let full = if counts.queue_full > 0 { format!("; {} found the queue full", counts.queue_full) } else { String::new() };
             let why = self.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-            tell(&format!("{lost} of {} spans were lost on the way to {url}{why}{full}", counts.emitted));
+            let refused = if counts.refused > 0 { format!("; {} could not be made", counts.refused) } else { String::new() };
+            let late = if counts.late > 0 { format!("; {} ended after the shutdown", counts.late) } else { String::new() };
+            tell(&format!("{lost} of {} spans were lost on the way to {url}{why}{full}{late}{refused}", counts.emitted));
         }
     }
 }
@@ -79,11 +81,14 @@ impl Courier {
             // Read before the attempt: one more is due after the shutdown began, and no more than one.
             let closing = self.closing();
             let timeout = self.phase_timeout();
+            let flushes = self.shared.flushes.load(Relaxed);
             let why = match self.transport.send(request, timeout) {
                 Answer::Accepted { rejected } => {
                     let rejected = rejected.min(spans);
                     self.shared.exported.fetch_add(spans - rejected, Relaxed);
                     self.shared.rejected.fetch_add(rejected, Relaxed);
+                    self.shared.is_slow.store(false, Relaxed);
+                    self.report();
                     let mut outage = lock(&self.shared.outage);
                     if outage.end() && !closing {
                         outage.tell_losses(&self.config.url, &self.shared.counts());
@@ -96,8 +101,13 @@ impl Courier {
                     delay = delay.saturating_mul(2);
                     let in_time = self.config.export_timeout.is_none_or(|limit| started.elapsed() + pause <= limit);
                     if !closing && in_time && !self.shared.abandoned.load(Relaxed) {
-                        lock(&self.shared.outage).begin(&self.config.url, why, "trying again");
-                        self.pause(pause);
+                        // Whoever flushes at the end of the program is told by the end itself.
+                        if !self.shared.is_wanted() {
+                            lock(&self.shared.outage).begin(&self.config.url, why, "trying again");
+                        }
+                        self.shared.attempts_failed.fetch_add(1, Relaxed);
+                        self.report();
+                        self.pause(pause, flushes);
                         continue;
                     }
                     if closing {
@@ -108,6 +118,7 @@ impl Courier {
                 }
             };
             self.shared.failed.fetch_add(spans, Relaxed);
+            self.report();
             let mut outage = lock(&self.shared.outage);
             if closing {
                 outage.note(why);
@@ -118,11 +129,20 @@ impl Courier {
         }
     }
 
-    /// Waits, unless the end is near.
-    fn pause(&self, pause: Duration) {
+    /// Tells those who wait that something became of a request.
+    fn report(&self) {
+        if self.shared.is_wanted() {
+            // They look at the counts while they hold it.
+            drop(lock(&self.shared.end));
+            self.shared.ended.notify_all();
+        }
+    }
+
+    /// Waits, unless the end is near or somebody began to wait for what there is.
+    fn pause(&self, pause: Duration, flushes: u64) {
         let until = Instant::now() + pause;
         let mut end = lock(&self.shared.end);
-        while !self.closing() {
+        while !self.closing() && self.shared.flushes.load(Relaxed) == flushes {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;

@@ -1,11 +1,11 @@
 //! The few lines that a library must not keep to itself: settings that cannot be used, and spans that are lost.
 
-use std::io::Write;
+use crate::thread_context;
 
-/// Writes one line to stderr. Whether stderr takes it is not our concern, unlike `eprintln!`, which panics.
+/// Writes one line to stderr. Whether stderr takes it is not our concern, unlike `eprintln!`, which panics. No lock is taken: at the end
+/// of a process a thread that is not there any more may have it.
 pub(crate) fn tell(text: &str) {
-    let line = format!("longpole-sdk: {}\n", shown(text));
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    thread_context::write_stderr(format!("longpole-sdk: {}\n", shown(text)).as_bytes());
 }
 
 /// What a collector answered may be in it: a control sequence of it must not steer the terminal, and a line break forge a line.

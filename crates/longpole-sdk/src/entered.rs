@@ -69,7 +69,12 @@ fn innermost() -> ContextWords {
 /// The span becomes the current one.
 #[inline]
 pub(crate) fn enter(key: Key, context: SpanContext) {
-    let context = ContextWords::new(&context);
+    enter_words(key, ContextWords::new(&context));
+}
+
+/// The same.
+#[inline]
+pub(crate) fn enter_words(key: Key, context: ContextWords) {
     let depth = DEPTH.get();
     if depth < INLINE {
         ENTRIES.with(|entries| entries[depth].set(Entry { key, context }));
@@ -116,7 +121,11 @@ fn exit_any(key: Key) {
 
 /// Gives an entered span other ids, on this thread.
 pub(crate) fn replace(key: Key, context: SpanContext) {
-    let context = ContextWords::new(&context);
+    replace_words(key, ContextWords::new(&context));
+}
+
+/// The same.
+pub(crate) fn replace_words(key: Key, context: ContextWords) {
     for at in 0..DEPTH.get() {
         if get(at).is_some_and(|entry| entry.key == key) {
             set(at, Entry { key, context });

@@ -13,16 +13,19 @@
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use tracing_core::Metadata;
 
+use crate::SHUTDOWN_DEADLINE;
+use crate::at_exit::{self, Ends, deadline};
 use crate::config::ExportConfig;
 use crate::courier::Outage;
 use crate::diagnostic::tell;
 use crate::send::Sender;
+use crate::shelter;
 use crate::thread_context;
 
 /// Enough that the threads of a small machine do not meet; a shard that is not used costs a hundred bytes.
@@ -52,6 +55,9 @@ pub struct SpanCounts {
     pub rejected: u64,
     /// Lost: ended after the shutdown.
     pub late: u64,
+    /// Lost: could not be made, of the whole process: above the registry's 3,840 threads at a time, on a thread that is ending, or in a
+    /// signal handler that interrupted the making of another one.
+    pub refused: u64,
     /// Waiting, or on the way.
     pub outstanding: u64,
 }
@@ -59,7 +65,7 @@ pub struct SpanCounts {
 impl SpanCounts {
     /// Spans lost, whatever the reason.
     pub fn lost(&self) -> u64 {
-        self.queue_full + self.failed + self.rejected + self.late
+        self.queue_full + self.failed + self.rejected + self.late + self.refused
     }
 }
 
@@ -93,12 +99,15 @@ impl SpanBuffer {
 /// One of the buffers that ending spans go to. Aligned so that two of them share no cache line.
 #[repr(align(128))]
 #[derive(Default)]
-pub(crate) struct Shard(pub(crate) Mutex<ShardState>);
+pub(crate) struct Shard {
+    pub(crate) state: Mutex<ShardState>,
+    /// Spans that it took. Beside the lock, for who must not wait for it.
+    taken: AtomicU64,
+}
 
 #[derive(Default)]
 pub(crate) struct ShardState {
     pub(crate) buffer: SpanBuffer,
-    taken: u64,
     /// Nobody will look here again.
     pub(crate) closed: bool,
 }
@@ -155,6 +164,17 @@ pub(crate) struct Shared {
     pub(crate) gave_up: AtomicBool,
     /// Whoever asked for the shutdown waits no longer.
     pub(crate) abandoned: AtomicBool,
+    /// How many wait for what has ended to be sent, while the program goes on.
+    pub(crate) flushing: AtomicUsize,
+    /// How often somebody began to wait so.
+    pub(crate) flushes: AtomicU64,
+    /// Attempts that failed so far: who waits for one of these waits no longer.
+    pub(crate) attempts_failed: AtomicU64,
+    /// Somebody waited in vain since the collector last answered: nobody waits for it again.
+    pub(crate) is_slow: AtomicBool,
+    /// How long the end of the process waits.
+    exit_within: Mutex<Duration>,
+    url: String,
     pub(crate) outage: Mutex<Outage>,
     thread: OnceLock<Thread>,
     pub(crate) end: Mutex<End>,
@@ -178,10 +198,11 @@ impl Shared {
             failed: self.failed.load(Relaxed),
             rejected: self.rejected.load(Relaxed),
             late: self.late.load(Relaxed),
+            refused: shelter::refused(),
             outstanding: 0,
         };
-        let taken: u64 = self.shards.iter().map(|shard| lock(&shard.0).taken).sum();
-        counts.emitted = taken + counts.queue_full + counts.late;
+        let taken: u64 = self.shards.iter().map(|shard| shard.taken.load(Relaxed)).sum();
+        counts.emitted = taken + counts.queue_full + counts.late + counts.refused;
         counts.outstanding = counts.emitted.saturating_sub(counts.exported + counts.lost());
         counts
     }
@@ -191,6 +212,87 @@ impl Shared {
         self.closing.store(true, Release);
         self.wake();
         self.ended.notify_all();
+    }
+
+    /// Whether somebody waits for spans to be sent before it is their turn.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.flushing.load(Relaxed) > 0
+    }
+
+    /// Sends what has ended by now, waiting for it no longer than `within`, nor after an attempt that failed, nor for a collector that
+    /// was waited for in vain. Sending goes on.
+    fn flush(&self, within: Duration) -> SpanCounts {
+        let before = self.counts();
+        if before.outstanding == 0 || self.is_slow.load(Relaxed) {
+            return before;
+        }
+        let goal = before.exported + before.lost() + before.outstanding;
+        let failed = self.attempts_failed.load(Relaxed);
+        let deadline = deadline(within);
+        let mut end = lock(&self.end);
+        self.flushing.fetch_add(1, Relaxed);
+        self.flushes.fetch_add(1, Relaxed);
+        self.wake();
+        // Those who pause between two attempts try once more.
+        self.ended.notify_all();
+        let is_over = || {
+            let counts = self.counts();
+            counts.exported + counts.lost() >= goal || self.attempts_failed.load(Relaxed) > failed || self.abandoned.load(Relaxed)
+        };
+        while !end.reached && !is_over() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.is_slow.store(true, Relaxed);
+                break;
+            }
+            end = self.ended.wait_timeout(end, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        self.flushing.fetch_sub(1, Relaxed);
+        drop(end);
+        self.counts()
+    }
+
+    /// Sends what there is and ends the thread, waiting for it no longer than `within`, nor once a call before has given up. Takes no
+    /// lock for longer: at the end of a process its owner may be this thread.
+    fn shutdown(&self, within: Duration) -> SpanCounts {
+        let deadline = deadline(within);
+        let Some(mut end) = at_exit::lock_within(&self.end, within) else { return self.counts() };
+        if !end.reached {
+            end.deadline = Some(deadline);
+            self.close();
+        }
+        while !end.reached && !self.abandoned.load(Relaxed) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            end = self.ended.wait_timeout(end, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let reached = end.reached;
+        drop(end);
+        if !reached && !self.abandoned.swap(true, Relaxed) {
+            self.abandon(within);
+        }
+        self.counts()
+    }
+
+    /// Gives up what still waits, and says so: the thread may be stuck for longer than anyone has time.
+    fn abandon(&self, within: Duration) {
+        for shard in &self.shards {
+            // What somebody stands in the middle of stays outstanding.
+            let Some(mut state) = at_exit::lock_briefly(&shard.state) else { continue };
+            state.closed = true;
+            let (spans, bytes) = (state.buffer.spans.len(), state.buffer.bytes.len());
+            state.buffer.clear();
+            drop(state);
+            self.queued.sub(spans, bytes);
+            self.failed.fetch_add(spans as u64, Relaxed);
+        }
+        let counts = self.counts();
+        let unsent = counts.lost() + counts.outstanding;
+        if unsent > 0 {
+            tell(&format!("{unsent} of {} spans were not sent: {} did not answer within {within:?}", counts.emitted, self.url));
+        }
     }
 
     /// Wakes the thread, if it lives.
@@ -237,7 +339,6 @@ fn shard_of_this_thread() -> usize {
 /// The near end: takes spans from the program's threads. Dropping it asks the thread to finish, without waiting.
 pub(crate) struct Exporter {
     shared: Arc<Shared>,
-    url: String,
 }
 
 impl Exporter {
@@ -258,18 +359,25 @@ impl Exporter {
             closing: AtomicBool::new(false),
             gave_up: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
+            flushing: AtomicUsize::new(0),
+            flushes: AtomicU64::new(0),
+            attempts_failed: AtomicU64::new(0),
+            is_slow: AtomicBool::new(false),
+            exit_within: Mutex::new(SHUTDOWN_DEADLINE),
+            url: config.url.clone(),
             outage: Mutex::default(),
             thread: OnceLock::new(),
             end: Mutex::default(),
             ended: Condvar::new(),
         });
-        let url = config.url.clone();
         let theirs = Arc::clone(&shared);
         let builder = std::thread::Builder::new().name(THREAD_NAME.into());
         let run = move || Sender::begin(config, theirs).run();
         let handle = thread_context::with_signals_blocked(|| builder.spawn(run))?;
         let _ = shared.thread.set(handle.thread().clone());
-        Ok(Self { shared, url })
+        let ends: Weak<Shared> = Arc::downgrade(&shared);
+        at_exit::register(ends);
+        Ok(Self { shared })
     }
 
     /// Takes the fields of an ended span, or counts it as lost.
@@ -284,7 +392,8 @@ impl Exporter {
             shared.queue_full.fetch_add(1, Relaxed);
             return;
         }
-        let mut state = lock(&shared.shards[shard_of_this_thread()].0);
+        let shard = &shared.shards[shard_of_this_thread()];
+        let mut state = lock(&shard.state);
         if state.closed {
             drop(state);
             shared.queued.sub(1, span.len());
@@ -292,7 +401,7 @@ impl Exporter {
             return;
         }
         state.buffer.push(span, metadata);
-        state.taken += 1;
+        shard.taken.fetch_add(1, Relaxed);
         drop(state);
         if spans_before + 1 == shared.max_batch_spans {
             shared.wake();
@@ -311,45 +420,34 @@ impl Exporter {
         if thread_context::is_forked_child() {
             return SpanCounts::default();
         }
-        let shared = &*self.shared;
-        let now = Instant::now();
-        // A wait without end is what this call exists to prevent; a day is as good as any larger answer.
-        let deadline = now + within.min(Duration::from_secs(86_400));
-        let mut end = lock(&shared.end);
-        if !end.reached {
-            end.deadline = Some(deadline);
-            shared.close();
-        }
-        while !end.reached && !shared.abandoned.load(Relaxed) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            end = shared.ended.wait_timeout(end, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        let reached = end.reached;
-        drop(end);
-        if !reached && !shared.abandoned.swap(true, Relaxed) {
-            self.abandon(within);
-        }
-        shared.counts()
+        self.shared.shutdown(within)
     }
 
-    /// Gives up what still waits, and says so: the thread may be stuck for longer than anyone has time.
-    fn abandon(&self, within: Duration) {
-        for shard in &self.shared.shards {
-            let mut state = lock(&shard.0);
-            state.closed = true;
-            let (spans, bytes) = (state.buffer.spans.len(), state.buffer.bytes.len());
-            state.buffer.clear();
-            drop(state);
-            self.shared.queued.sub(spans, bytes);
-            self.shared.failed.fetch_add(spans as u64, Relaxed);
+    /// Sends what has ended by now, and goes on.
+    pub(crate) fn flush(&self, within: Duration) -> SpanCounts {
+        if thread_context::is_forked_child() {
+            return SpanCounts::default();
         }
-        let counts = self.shared.counts();
-        let unsent = counts.lost() + counts.outstanding;
-        if unsent > 0 {
-            tell(&format!("{unsent} of {} spans were not sent: {} did not answer within {within:?}", counts.emitted, self.url));
+        self.shared.flush(within)
+    }
+
+    /// How long the end of the process waits for the collector.
+    pub(crate) fn set_exit_within(&self, within: Duration) {
+        *lock(&self.shared.exit_within) = within;
+    }
+}
+
+impl Ends for Shared {
+    fn end(&self) {
+        let counts = self.counts();
+        if counts.outstanding > 0 {
+            let within = at_exit::lock_briefly(&self.exit_within).map_or(SHUTDOWN_DEADLINE, |within| *within);
+            self.shutdown(if self.is_slow.load(Relaxed) { Duration::ZERO } else { within });
+        } else if counts.late + counts.refused > 0
+            && let Some(mut outage) = at_exit::lock_briefly(&self.outage)
+        {
+            // They ended after the last word on it.
+            outage.tell_losses(&self.url, &counts);
         }
     }
 }

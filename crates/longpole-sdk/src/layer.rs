@@ -9,7 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tracing_core::field::{Field, Visit};
 use tracing_core::span::{Attributes, Id, Record};
-use tracing_core::{Event, Level, Subscriber};
+use tracing_core::subscriber::Interest;
+use tracing_core::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
@@ -21,6 +22,7 @@ use crate::diagnostic::tell;
 use crate::encode::{self, Value};
 use crate::entered::{self, Key};
 use crate::export::{Exporter, SpanCounts, is_own_thread};
+use crate::shelter::{self, Inside};
 use crate::thread_context;
 
 /// Most bytes that attributes, events and links of one span take; what is more is counted as dropped. A span that lives as long
@@ -67,6 +69,19 @@ impl Handle {
     /// counted as late. A second call only reports.
     pub fn shutdown(&self, within: Duration) -> SpanCounts {
         self.0.exporter.as_ref().map(|exporter| exporter.shutdown(within)).unwrap_or_default()
+    }
+
+    /// Sends the spans that have ended by now, waiting for no longer than `within`, and goes on. It does not wait after an attempt that
+    /// failed, nor for a collector that was waited for in vain and has not answered since.
+    pub fn flush(&self, within: Duration) -> SpanCounts {
+        self.0.exporter.as_ref().map(|exporter| exporter.flush(within)).unwrap_or_default()
+    }
+
+    /// How long the end of the process waits for the collector.
+    pub(crate) fn set_exit_within(&self, within: Duration) {
+        if let Some(exporter) = &self.0.exporter {
+            exporter.set_exit_within(within);
+        }
     }
 
     /// What became of the spans so far.
@@ -184,8 +199,12 @@ impl Clock {
     }
 
     fn now(&self) -> i64 {
+        self.at(Instant::now())
+    }
+
+    fn at(&self, time: Instant) -> i64 {
         // 2^63 ns are 292 years.
-        self.base.elapsed().as_nanos() as i64
+        time.saturating_duration_since(self.base).as_nanos() as i64
     }
 
     /// The offset, now.
@@ -307,7 +326,7 @@ fn give_buffer(mut buffer: Vec<u8>) {
 fn with_text<T>(fill: impl FnOnce(&mut String), text: impl FnOnce(&str) -> T) -> T {
     let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
     scratch.clear();
-    fill(&mut scratch);
+    Inside::pause(|| fill(&mut scratch));
     let result = text(&scratch);
     scratch.shrink_to(MAX_KEPT_BUFFER_BYTES);
     let _ = SCRATCH.try_with(|slot| slot.set(scratch));
@@ -482,7 +501,8 @@ impl Visit for FieldEncoder<'_> {
         });
         // Its causes, outermost first, bounded because nothing says that the chain ends.
         let causes = std::iter::successors(value.source(), |cause| cause.source()).take(16);
-        let causes: Vec<String> = causes.map(|cause| cut(&cause.to_string(), self.limits.value_bytes).to_owned()).collect();
+        let causes = || causes.map(|cause| cut(&cause.to_string(), self.limits.value_bytes).to_owned()).collect::<Vec<_>>();
+        let causes = Inside::pause(causes);
         if !causes.is_empty() && self.kept < self.limits.attributes && self.out.len() <= MAX_SPAN_BYTES {
             self.kept += 1;
             encode::attribute(self.out, self.number, &format!("{}.chain", field.name()), Value::Texts(&causes));
@@ -500,7 +520,21 @@ impl<S> tracing_subscriber::Layer<S> for Layer
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        // Whether the thread may is asked each time.
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        shelter::admits_span(metadata)
+    }
+
     fn on_new_span(&self, attrs: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
+        if shelter::is_ending() {
+            return;
+        }
+        shelter::has_number();
+        let _inside = Inside::begin();
         // What our own threads do on the way to the collector is not the program's, and would never end.
         if self.core.disabled || is_own_thread() {
             return;
@@ -561,6 +595,7 @@ where
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, ctx: Context<'_, S>) {
+        let _inside = Inside::begin();
         let Some(span) = ctx.span(id) else { return };
         let Some((already, so_far)) = keeps_fields(&span).then(|| recorded(&span)).flatten() else { return };
         // The values are the program's code: they are asked before the span is locked, for they may use the span.
@@ -598,6 +633,7 @@ where
     }
 
     fn on_follows_from(&self, id: &Id, follows: &Id, ctx: Context<'_, S>) {
+        let _inside = Inside::begin();
         let Some(to) = ctx.span(follows).and_then(|span| span.extensions().get::<SpanState>().map(|state| state.context)) else {
             return;
         };
@@ -608,6 +644,7 @@ where
     }
 
     fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
+        let _inside = Inside::begin();
         let Some(span) = ctx.event_span(event) else { return };
         if !keeps_fields(&span) {
             return;
@@ -659,6 +696,7 @@ where
     }
 
     fn on_enter(&self, id: &Id, ctx: Context<'_, S>) {
+        shelter::has_stack();
         let Some(span) = ctx.span(id) else { return };
         let Some(context) = span.extensions().get::<SpanState>().map(|state| state.context) else { return };
         #[cfg(feature = "opentelemetry")]
@@ -681,10 +719,11 @@ where
     }
 
     fn on_close(&self, id: Id, ctx: Context<'_, S>) {
+        let _inside = Inside::begin();
         let Some(span) = ctx.span(&id) else { return };
         let mut extensions = span.extensions_mut();
         let Some(state) = extensions.get_mut::<SpanState>() else { return };
-        let end = self.clock.now();
+        let end = shelter::closed_at().map_or_else(|| self.clock.now(), |at| self.clock.at(at));
         let fields = std::mem::take(&mut state.fields);
         let (Some(exporter), true, true) = (&self.core.exporter, state.keeps_fields, state.context.sampled()) else {
             give_buffer(fields);

@@ -34,8 +34,12 @@
 //! `longpole.dropped_spans` of the instrumentation scope.
 //!
 //! **It never hangs.** [`run`] and [`shutdown`] wait for a collector no longer than they are told, [`SHUTDOWN_DEADLINE`] in `run`,
-//! from any thread, inside of any runtime. What ends a program without unwinding (`std::process::exit`, a signal) loses the spans
-//! that are not sent yet: leave `run` with a value instead.
+//! from any thread, inside of any runtime.
+//!
+//! **It sends the last spans.** [`run`] sends what is left; [`init`] gives a guard that does; and when the process ends by
+//! `std::process::exit` or by returning from `main`, what was not sent is sent then, within the same deadline, whoever forgot the
+//! guard. What ends a program at once (`abort`, a signal that is not handled, `_exit`, `panic = "abort"`) loses the spans that are
+//! not sent: `longpole run` knows them by their threads' journals and says how many never arrived.
 //!
 //! # Choose
 //!
@@ -94,6 +98,7 @@
 
 #![deny(unsafe_code)]
 
+mod at_exit;
 mod builder;
 mod carried;
 mod choice;
@@ -111,6 +116,7 @@ mod logs;
 #[cfg(feature = "opentelemetry")]
 mod otel_context;
 mod send;
+mod shelter;
 #[cfg(feature = "opentelemetry")]
 mod standard;
 mod thread_context;
@@ -170,11 +176,19 @@ pub fn builder() -> Builder {
 }
 
 /// Installs, for the whole program, a subscriber of [`layer()`] and a filter by `RUST_LOG` (`info` where it is not set), unless
-/// a subscriber is installed already or `OTEL_SDK_DISABLED` says not to. [`run`] does this; without it, call [`shutdown`] at
-/// the end.
-pub fn init() {
-    // Whoever has no guard calls `shutdown`.
-    std::mem::forget(builder().init());
+/// a subscriber is installed already or `OTEL_SDK_DISABLED` says not to. For programs that cannot put their `main` into [`run`].
+///
+/// Keep the guard to the end of `main`. It sends what has ended when it is dropped; what ends later is sent when the process ends.
+///
+/// ```
+/// fn main() {
+///     let _guard = longpole_sdk::init();
+///     // the program
+/// }
+/// ```
+#[must_use = "what has ended is sent when the guard is dropped: keep it to the end of `main`"]
+pub fn init() -> Guard {
+    builder().init()
 }
 
 fn environment(name: &str) -> Option<String> {
@@ -203,16 +217,30 @@ pub fn layer_from(get: impl Fn(&str) -> Option<String>) -> Layer {
 /// Sends the spans that have ended and stops sending, for the [`Layer`] of the current subscriber. Returns when that is done,
 /// or when `within` is over, whatever the collector does, and says what became of the spans.
 pub fn shutdown(within: Duration) -> SpanCounts {
-    // The handle is taken out first: the dispatcher is not to be held while we wait.
     #[cfg(feature = "opentelemetry")]
-    {
-        let find = |dispatch: &tracing::Dispatch| dispatch.downcast_ref::<builder::Marker>().map(|marker| marker.0.clone());
-        if let Some(standard) = tracing::dispatcher::get_default(find) {
-            return standard.shutdown(within);
-        }
+    if let Some(standard) = current_standard() {
+        return standard.shutdown(within);
     }
-    let handle = tracing::dispatcher::get_default(|dispatch| dispatch.downcast_ref::<Layer>().map(Layer::handle));
-    handle.map(|handle| handle.shutdown(within)).unwrap_or_default()
+    current_handle().map(|handle| handle.shutdown(within)).unwrap_or_default()
+}
+
+/// Sends the spans that have ended by now, for the [`Layer`] of the current subscriber, and goes on: see [`Handle::flush`].
+pub fn flush(within: Duration) -> SpanCounts {
+    #[cfg(feature = "opentelemetry")]
+    if let Some(standard) = current_standard() {
+        return standard.flush(within);
+    }
+    current_handle().map(|handle| handle.flush(within)).unwrap_or_default()
+}
+
+// What is found is taken out first: the dispatcher is not to be held while we wait.
+fn current_handle() -> Option<Handle> {
+    tracing::dispatcher::get_default(|dispatch| dispatch.downcast_ref::<Layer>().map(Layer::handle))
+}
+
+#[cfg(feature = "opentelemetry")]
+fn current_standard() -> Option<std::sync::Arc<standard::Standard>> {
+    tracing::dispatcher::get_default(|dispatch| dispatch.downcast_ref::<builder::Marker>().map(|marker| marker.0.clone()))
 }
 
 /// What the README shows, tried.

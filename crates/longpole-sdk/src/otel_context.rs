@@ -11,7 +11,7 @@ use opentelemetry::trace::{SpanContext as OtelSpanContext, SpanId, TraceContextE
 use opentelemetry::{Context, ContextGuard};
 
 use crate::carried::Carried;
-use crate::context::SpanContext;
+use crate::context::{ContextWords, SpanContext};
 use crate::entered::{self, Key};
 
 /// OpenTelemetry's current span among those that a thread is inside of: one, whatever is below it there.
@@ -47,13 +47,19 @@ impl ContextObserver for Publisher {
 }
 
 fn publish(current: &Context) {
-    let now = current.has_active_span().then(|| ours(current.span().span_context())).flatten();
+    let span = current.span();
+    let now = current.has_active_span().then(|| ours(span.span_context())).flatten();
+    let words = |now| {
+        let words = ContextWords::new(&now);
+        // A server attaches the span that called it before it begins its own.
+        if span.span_context().is_remote() { words.remote() } else { words }
+    };
     let before = PUBLISHED.replace(now);
     match (before, now) {
         // Baggage, say, was attached to it.
         (before, now) if before == now => {}
-        (Some(_), Some(now)) => entered::replace(OTEL, now),
-        (None, Some(now)) => entered::enter(OTEL, now),
+        (Some(_), Some(now)) => entered::replace_words(OTEL, words(now)),
+        (None, Some(now)) => entered::enter_words(OTEL, words(now)),
         (_, None) => entered::exit(OTEL),
     }
 }

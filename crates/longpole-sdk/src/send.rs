@@ -156,7 +156,7 @@ impl Sender {
     /// Returns when a batch is full, when the delay is over, or when the end is near.
     fn wait_for_work(&self) {
         let due = Instant::now() + self.config.schedule_delay;
-        while !self.closing() && self.shared.queued.spans() < self.config.max_batch_spans {
+        while !self.closing() && !self.has_work_now() {
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -165,12 +165,18 @@ impl Sender {
         }
     }
 
+    /// A batch is full, or somebody waits for what there is.
+    fn has_work_now(&self) -> bool {
+        let spans = self.shared.queued.spans();
+        spans >= self.config.max_batch_spans || (spans > 0 && self.shared.is_wanted())
+    }
+
     /// Takes what the program's threads have left; the last time, it closes the door behind.
     fn sweep(&mut self, close: bool) {
         self.pending.clear();
         (self.sent, self.sent_bytes) = (0, 0);
         for shard in &self.shared.shards {
-            let mut state = lock(&shard.0);
+            let mut state = lock(&shard.state);
             state.closed |= close;
             if state.buffer.spans.is_empty() {
                 continue;

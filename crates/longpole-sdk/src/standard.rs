@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use opentelemetry::trace::{SpanBuilder, TraceContextExt, Tracer, TracerProvider};
@@ -45,7 +45,7 @@ use crate::context::{SpanContext, TraceparentError};
 use crate::courier::Outage;
 use crate::diagnostic::tell;
 use crate::export::{SpanCounts, lock, mark_own_thread};
-use crate::{grpc, otel_context, thread_context, transport};
+use crate::{at_exit, grpc, otel_context, thread_context, transport};
 
 /// How long `simple` waits for the collector's answer to a span. A collector that is slower than this is not waited for again
 /// before it has answered: a program that makes spans in a row would otherwise stand still.
@@ -73,6 +73,10 @@ pub(crate) struct Flow {
     late: AtomicU64,
     /// The end was asked for.
     closing: AtomicBool,
+    /// Somebody waited in vain since the collector last answered: nobody waits for it again.
+    is_slow: AtomicBool,
+    /// How long the end of the process waits.
+    exit_within: Mutex<Duration>,
     max_waiting: usize,
     /// Why the last HTTP request got no answer; the stock exporter says "network error" for all of it.
     unanswered: Arc<Mutex<Option<String>>>,
@@ -110,9 +114,10 @@ impl Flow {
             failed: self.failed.load(Relaxed),
             queue_full: self.queue_full.load(Relaxed),
             late: self.late.load(Relaxed),
+            refused: crate::shelter::refused(),
             ..SpanCounts::default()
         };
-        counts.emitted = self.emitted.load(Relaxed);
+        counts.emitted = self.emitted.load(Relaxed) + counts.refused;
         let rest = counts.emitted.saturating_sub(counts.exported + counts.lost());
         // A stock processor does not say which spans it dropped; when it has ended, those that came nowhere are they.
         if state.settled {
@@ -134,6 +139,7 @@ impl Flow {
         match result {
             Ok(()) => {
                 self.exported.fetch_add(spans as u64, Relaxed);
+                self.is_slow.store(false, Relaxed);
                 state.slow = false;
                 if state.outage.end() && !self.closing.load(Relaxed) {
                     let counts = self.counts_with(&state);
@@ -212,6 +218,59 @@ impl Standard {
         self.flow.as_ref().map(|flow| flow.counts()).unwrap_or_default()
     }
 
+    /// Ends it with the process, waiting for no longer than this.
+    pub(crate) fn end_with_process(self: &Arc<Self>, within: Duration) {
+        if let Some(flow) = &self.flow {
+            *lock(&flow.exit_within) = within;
+            let ends: Weak<Self> = Arc::downgrade(self);
+            at_exit::register(ends);
+        }
+    }
+
+    /// Sends what has ended by now, waiting for no longer than `within`, nor for a collector that was waited for in vain; sending goes on.
+    pub(crate) fn flush(&self, within: Duration) -> SpanCounts {
+        let Some(flow) = &self.flow else { return SpanCounts::default() };
+        if thread_context::is_forked_child() {
+            return SpanCounts::default();
+        }
+        let before = flow.counts();
+        if before.outstanding == 0 || flow.closing.load(Relaxed) || flow.is_slow.load(Relaxed) {
+            return before;
+        }
+        let (goal, failed) = (before.exported + before.lost() + before.outstanding, before.failed);
+        let (provider, its_flow, flushed) = (self.provider.clone(), Arc::clone(flow), Arc::new(AtomicBool::new(false)));
+        let its_flushed = Arc::clone(&flushed);
+        let flush = move || {
+            // What became of the spans is counted on the way.
+            let _ = provider.force_flush();
+            let _state = lock(&its_flow.state);
+            its_flushed.store(true, Relaxed);
+            its_flow.changed.notify_all();
+        };
+        // Not joined: a stock processor may wait without end for a collector that does not answer.
+        let thread = std::thread::Builder::new().name(crate::export::THREAD_NAME.into());
+        if let Err(error) = thread_context::with_signals_blocked(|| thread.spawn(flush)) {
+            tell(&format!("no thread to flush the span processor with: {error}"));
+            return flow.counts();
+        }
+        let deadline = Instant::now() + within.min(NO_LIMIT);
+        let mut state = lock(&flow.state);
+        loop {
+            let counts = flow.counts_with(&state);
+            // What a processor dropped never arrives: when it has flushed, only what is on its way is waited for.
+            let is_over = flushed.load(Relaxed) && state.under_way == 0;
+            if is_over || counts.exported + counts.lost() >= goal || counts.failed > failed || state.abandoned {
+                return counts;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                flow.is_slow.store(true, Relaxed);
+                return counts;
+            }
+            state = flow.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
     /// Sends what there is and ends the processor, waiting for no longer than `within`; a second call only reports.
     pub(crate) fn shutdown(&self, within: Duration) -> SpanCounts {
         let Some(flow) = &self.flow else { return SpanCounts::default() };
@@ -220,7 +279,10 @@ impl Standard {
         }
         let within = within.min(NO_LIMIT);
         let deadline = Instant::now() + within;
-        let mut state = lock(&flow.state);
+        // At the end of a process the lock's owner may be this thread.
+        let Some(mut state) = at_exit::lock_within(&flow.state, within.max(Duration::from_millis(20))) else {
+            return SpanCounts::default();
+        };
         if !flow.closing.swap(true, Relaxed) {
             let (provider, its_flow) = (self.provider.clone(), Arc::clone(flow));
             let end = move || {
@@ -259,6 +321,19 @@ impl Standard {
     }
 }
 
+impl at_exit::Ends for Standard {
+    fn end(&self) {
+        let Some(flow) = &self.flow else { return };
+        let Some(state) = at_exit::lock_briefly(&flow.state) else { return };
+        let outstanding = flow.counts_with(&state).outstanding;
+        drop(state);
+        if outstanding > 0 {
+            let within = at_exit::lock_briefly(&flow.exit_within).map_or(crate::SHUTDOWN_DEADLINE, |within| *within);
+            self.shutdown(if flow.is_slow.load(Relaxed) { Duration::ZERO } else { within });
+        }
+    }
+}
+
 /// W3C's `traceparent`, `tracestate` and `baggage`, for clients and servers that ask the OpenTelemetry API.
 pub(crate) fn set_global_propagators() {
     use opentelemetry::propagation::TextMapCompositePropagator;
@@ -290,6 +365,8 @@ fn processor(export: &ExportConfig, choice: Choice, resource: &Resource) -> Resu
         queue_full: AtomicU64::new(0),
         late: AtomicU64::new(0),
         closing: AtomicBool::new(false),
+        is_slow: AtomicBool::new(false),
+        exit_within: Mutex::new(crate::SHUTDOWN_DEADLINE),
         max_waiting: export.max_queue_spans,
         unanswered: Arc::default(),
         state: Mutex::new(State { station: Some(stop), ..State::default() }),

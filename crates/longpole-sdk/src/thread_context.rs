@@ -124,7 +124,7 @@ mod linux {
             self.trace_id[1].store(context.trace_id[1], Relaxed);
             self.span_id.store(context.span_id, Relaxed);
             compiler_fence(Ordering::SeqCst);
-            self.tail.store(context.tail, Relaxed);
+            self.tail.store(context.record_tail(), Relaxed);
             compiler_fence(Ordering::SeqCst);
             self.sequence.store(sequence.wrapping_add(2), Relaxed);
             result
@@ -292,6 +292,9 @@ mod linux {
     /// Memory of a journal is asked for in steps of this, or of a page where that is more: a thread with few spans takes little.
     const STEP_BYTES: usize = 16 << 10;
 
+    /// Feature of a journal: spans that are not sent have a mark before them.
+    const HAS_MARKS: u64 = 1;
+
     /// The thread lives, or was killed.
     const OPEN: u32 = 0;
     /// The thread has ended.
@@ -318,7 +321,8 @@ mod linux {
         anchor_unix: AtomicU64,
         pid_namespace: AtomicU64,
         time_namespace: AtomicU64,
-        reserved: [AtomicU64; 6],
+        features: AtomicU64,
+        reserved: [AtomicU64; 5],
         entries: [Entry; CAPACITY],
     }
 
@@ -373,6 +377,7 @@ mod linux {
             self.anchor_monotonic.store(before + (monotonic_nanos() - before) / 2, Relaxed);
             self.pid_namespace.store(namespace("pid"), Relaxed);
             self.time_namespace.store(namespace("time"), Relaxed);
+            self.features.store(HAS_MARKS, Relaxed);
             self.magic[0].store(JOURNAL_MAGIC_WORDS[0], Release);
             self.magic[1].store(JOURNAL_MAGIC_WORDS[1], Release);
         }
@@ -407,10 +412,24 @@ mod linux {
             // SAFETY: the pointer is to a mapping of this thread that is whole, aligned to a page, and stays until `end_journal`,
             // which takes the pointer away first. All of it is atomics, which any bytes are.
             let journal = unsafe { &*journal };
+            if context.is_unsent() && !self.append_mark(journal, time, context) {
+                return;
+            }
             if journal.next() >= self.backed.get() && !self.back_more() {
                 return;
             }
             journal.append(time, context);
+        }
+
+        /// Says that the span of the next entry is not sent.
+        #[cold]
+        #[inline(never)]
+        fn append_mark(&self, journal: &Journal, time: u64, context: ContextWords) -> bool {
+            if journal.next() >= self.backed.get() && !self.back_more() {
+                return false;
+            }
+            journal.append(time, ContextWords { span_id: 0, ..context });
+            true
         }
 
         /// Makes the journal of this thread, where somebody reads journals. What fails here fails once: the thread goes on without.
@@ -661,6 +680,43 @@ mod linux {
         forget_seed();
     }
 
+    /// Has the C library call us when this process ends by `exit` or by returning from `main`.
+    pub(crate) fn watch_exit() {
+        WATCHING_EXIT.call_once(|| {
+            watch_forks();
+            EXITING_PROCESS.store(std::process::id(), Relaxed);
+            // SAFETY: the handler has the signature asked for and lives as long as the program. Failure (out of memory) loses what
+            // nobody flushed.
+            unsafe { libc::atexit(at_exit) };
+        });
+    }
+
+    static WATCHING_EXIT: Once = Once::new();
+
+    /// Whose end is ours: a child that was made by a system call of its own has the handler, too, and none of the threads.
+    static EXITING_PROCESS: AtomicU32 = AtomicU32::new(0);
+
+    extern "C" fn at_exit() {
+        if is_forked_child() || EXITING_PROCESS.load(Relaxed) != std::process::id() {
+            return;
+        }
+        // A panic would abort a program that is about to end well.
+        let _ = std::panic::catch_unwind(crate::at_exit::end_all);
+    }
+
+    /// Writes to stderr, all of it or what it takes.
+    pub(crate) fn write_stderr(mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            // SAFETY: the pointer and the length are those of the slice.
+            let written = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
+            match usize::try_from(written) {
+                Ok(written) if written > 0 => bytes = &bytes[written.min(bytes.len())..],
+                _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                _ => return,
+            }
+        }
+    }
+
     /// What OTEP 4719 has of a process in a mapping that other processes find by its name.
     #[repr(C)]
     struct ProcessHeader {
@@ -909,6 +965,14 @@ mod elsewhere {
     }
 
     pub(crate) fn watch_forks() {}
+
+    /// Elsewhere what is not flushed by a guard is lost.
+    pub(crate) fn watch_exit() {}
+
+    pub(crate) fn write_stderr(bytes: &[u8]) {
+        use std::io::Write;
+        let _ = std::io::stderr().lock().write_all(bytes);
+    }
 
     pub(crate) fn publish_process(_payload: Vec<u8>) {}
 

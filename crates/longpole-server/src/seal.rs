@@ -15,7 +15,7 @@ use std::path::Path;
 
 use longpole_analysis::journal::CrossCheck;
 use longpole_analysis::report::Report;
-use longpole_analysis::{bridge, plugins, resources};
+use longpole_analysis::{bridge, never_arrived, plugins, resources};
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
 use longpole_store::{Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, SummaryRow};
 use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
@@ -122,6 +122,10 @@ fn check_fits(name: RecordingName, spans: u64, samples: u64, is_sealed: bool) ->
     }
 }
 
+/// What is known of spans that never arrived.
+const NEVER_ARRIVED: &str = "known from their threads' records; their program was killed, aborted or still had them open, forked a child that sends \
+     none, or could not send them";
+
 /// Everything in the log, joined.
 fn assemble(
     replay: Replay,
@@ -179,6 +183,10 @@ fn assemble(
     drop(step);
     stop()?;
     let _step = info_span!("report", spans = recording.spans.len(), samples = recording.samples.len()).entered();
+    let never_arrived = never_arrived::count(&recording);
+    if never_arrived > 0 {
+        Loss::new(LossKind::SpansNeverArrived, never_arrived, NEVER_ARRIVED).merge_into(&mut recording.losses);
+    }
     // Which spans there are, and what they are about, is settled before samples are tied to them.
     bridge::join(&mut recording);
     for note in resources::identify(&mut recording, &resource_events) {

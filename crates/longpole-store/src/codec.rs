@@ -418,12 +418,13 @@ fn put_journal(out: &mut Vec<u8>, until: Monotonic, entries: &[JournalEntry]) {
         before = entry.time.0;
         match entry.span {
             None => out.push(0),
+            // Logs of before know 1 and 2 only, and say nothing of who sends.
             Some((trace_id, span_id)) if trace == Some(trace_id) => {
-                out.push(1);
+                out.push(if entry.is_sent { 3 } else { 1 });
                 out.extend_from_slice(&span_id.bytes());
             }
             Some((trace_id, span_id)) => {
-                out.push(2);
+                out.push(if entry.is_sent { 4 } else { 2 });
                 out.extend_from_slice(&trace_id.bytes());
                 out.extend_from_slice(&span_id.bytes());
                 trace = Some(trace_id);
@@ -714,20 +715,21 @@ impl<'a> Decoder<'a> {
             let step = it.u64()?;
             let time = before.map_or_else(|| until.0.wrapping_sub(step), |before: u64| before.wrapping_add(step));
             before = Some(time);
-            let span = match it.u8("a current span")? {
+            let kind = it.u8("a current span")?;
+            let span = match kind {
                 0 => None,
-                1 => match trace {
+                1 | 3 => match trace {
                     Some(trace_id) => Some((trace_id, it.span_id()?)),
                     None => return it.malformed("a trace before its other spans"),
                 },
-                2 => {
+                2 | 4 => {
                     let trace_id = it.trace_id()?;
                     trace = Some(trace_id);
                     Some((trace_id, it.span_id()?))
                 }
                 _ => return it.malformed("a known kind of current span"),
             };
-            Ok(JournalEntry { time: Monotonic(time), span })
+            Ok(JournalEntry { time: Monotonic(time), span, is_sent: kind > 2 })
         })?;
         Ok(Observation::Journal { pid, tid, follows, entries, until })
     }

@@ -282,11 +282,16 @@ fn current_span() -> impl Strategy<Value = CurrentSpan> {
         start,
         end,
         span,
+        is_sent: false,
     })
 }
 
 fn journal() -> impl Strategy<Value = Observation> {
-    let entry = (monotonic(), named_span()).prop_map(|(time, span)| JournalEntry { time, span });
+    let entry = (monotonic(), named_span(), any::<bool>()).prop_map(|(time, span, is_sent)| JournalEntry {
+        time,
+        span,
+        is_sent: is_sent && span.is_some(),
+    });
     (0..4u32, 0..6u32, any::<bool>(), vec(entry, 0..5), monotonic()).prop_map(|(pid, tid, follows, entries, until)| Observation::Journal {
         pid,
         tid,

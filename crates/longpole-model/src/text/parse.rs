@@ -425,7 +425,7 @@ impl Reader {
             let name = name.strip_prefix('@').unwrap_or(&name).to_owned();
             self.pending_currents.push((self.lines, name, self.current_spans.len()));
         }
-        self.current_spans.push(CurrentSpan { pid: of.pid, tid: of.tid, start, end, span: None });
+        self.current_spans.push(CurrentSpan { pid: of.pid, tid: of.tid, start, end, span: None, is_sent: false });
         Ok(())
     }
 

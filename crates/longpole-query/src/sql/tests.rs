@@ -224,7 +224,7 @@ fn the_questions_of_the_documentation_are_answered() {
 fn a_sample_is_held_against_the_journal_of_its_thread() {
     let mut recording = shop();
     let verify = recording.spans.iter().find(|span| span.name.as_str() == "verify").map(|span| (span.trace_id, span.span_id));
-    let stretch = |start, end, span| CurrentSpan { pid: 7, tid: 7, start: Monotonic(start), end: Monotonic(end), span };
+    let stretch = |start, end, span| CurrentSpan { pid: 7, tid: 7, start: Monotonic(start), end: Monotonic(end), span, is_sent: false };
     recording.current_spans = vec![stretch(1_000, 2_000, None), stretch(2_000, 3_000, verify), stretch(3_000, 9_000, None)];
     let statement =
         "SELECT time_monotonic_nano, journal_span_id = span_id, current_start_time_monotonic_nano FROM journal_samples ORDER BY 1";

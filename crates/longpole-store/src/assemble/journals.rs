@@ -62,7 +62,7 @@ impl Journals {
 
     fn push(&mut self, (pid, tid): (u32, u32), entry: JournalEntry, end: Monotonic) {
         if entry.time < end {
-            self.stretches.push(CurrentSpan { pid, tid, start: entry.time, end, span: entry.span });
+            self.stretches.push(CurrentSpan { pid, tid, start: entry.time, end, span: entry.span, is_sent: entry.is_sent });
         }
     }
 
@@ -100,7 +100,7 @@ mod tests {
             let (time, name) = word.split_at(word.len() - 1);
             let byte = name.as_bytes()[0];
             let span = (name != "-").then(|| TraceId::new([1; 16]).zip(SpanId::new([byte; 8])).unwrap());
-            JournalEntry { time: Monotonic(time.parse().unwrap()), span }
+            JournalEntry { time: Monotonic(time.parse().unwrap()), span, is_sent: span.is_some() }
         };
         journals.read((1, tid), follows, entries.split_whitespace().map(entry).collect(), Monotonic(until));
     }

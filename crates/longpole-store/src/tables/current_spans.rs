@@ -52,6 +52,7 @@ pub(crate) fn read(batch: &Batch<'_>, spans: &mut Vec<CurrentSpan>) -> Rows<()> 
             start: Monotonic(start.value(row).cast_unsigned()),
             end: Monotonic(end.value(row).cast_unsigned()),
             span: trace_id_at(trace_id, row)?.zip(span_id_at(span_id, row)?),
+            is_sent: false,
         });
     }
     Ok(())

@@ -242,7 +242,7 @@ fn pace(hz: u64, seconds: u64) {
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(10);
-    longpole_sdk::init();
+    let _guard = longpole_sdk::init();
     if let Ok(journals) = std::env::var("LONGPOLE_JOURNAL_DIR") {
         println!("journals {journals}");
     }
