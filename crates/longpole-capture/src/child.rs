@@ -65,6 +65,27 @@ pub struct RunningChild {
 /// `execvp` does: on the PATH of `env`, where it has no slash; a text file without `#!` goes to `/bin/sh`.
 pub fn prepare(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<GatedChild, LaunchError> {
     signals::install()?;
+    let (mut image, program, candidates) = image(argv, env)?;
+    let early = Round::take(Vec::new()).events;
+    let gated = process::fork_gated(&mut image).map_err(|source| LaunchError::Setup { what: "a process", source })?;
+    Ok(GatedChild { pid: gated.pid, gated: Some(gated), program, candidates, early })
+}
+
+/// Executes `argv` in place of this process, where no other can be had: no descriptor, no process. Nothing is recorded, and the command
+/// ends as itself. Returns only where it could not be executed. Signals that came meanwhile are the command's.
+pub fn execute_in_place(argv: &[OsString], env: &[(OsString, OsString)]) -> LaunchError {
+    process::ensure_inherited_is_recorded();
+    match image(argv, env) {
+        Err(error) => error,
+        Ok((mut image, program, candidates)) => {
+            signals::dismiss_witness();
+            failure(&program, &candidates, process::execute_here(&mut image))
+        }
+    }
+}
+
+/// All that an exec needs; the program as it was typed, and the paths where it is looked for.
+fn image(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<(Image, OsString, Vec<PathBuf>), LaunchError> {
     let Some(program) = argv.first() else {
         let source = io::Error::new(io::ErrorKind::InvalidInput, "the command line is empty");
         return Err(LaunchError::Setup { what: "the command line", source });
@@ -72,7 +93,7 @@ pub fn prepare(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<GatedC
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
     let (candidates, searched) = candidates(program, path);
     let text = |bytes: Vec<u8>, what| CString::new(bytes).map_err(|error| LaunchError::Setup { what, source: error.into() });
-    let mut image = Image::new(
+    let image = Image::new(
         candidates.iter().map(|path| text(path.as_os_str().as_bytes().to_vec(), "the command line")).collect::<Result<_, _>>()?,
         searched,
         argv.iter().map(|argument| text(argument.as_bytes().to_vec(), "the command line")).collect::<Result<_, _>>()?,
@@ -85,9 +106,7 @@ pub fn prepare(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<GatedC
             })
             .collect::<Result<_, _>>()?,
     );
-    let early = Round::take(Vec::new()).events;
-    let gated = process::fork_gated(&mut image).map_err(|source| LaunchError::Setup { what: "a process", source })?;
-    Ok(GatedChild { pid: gated.pid, gated: Some(gated), program: program.clone(), candidates, early })
+    Ok((image, program.clone(), candidates))
 }
 
 /// The paths to try, and whether they come from a search.
@@ -124,20 +143,21 @@ impl GatedChild {
             Some(source) => {
                 // What the child exited with is not the command's doing; what counts is why there is no command.
                 child.attend(None);
-                Err(self.failure(source))
+                Err(failure(&self.program, &self.candidates, source))
             }
         }
     }
+}
 
-    fn failure(&self, source: io::Error) -> LaunchError {
-        let program = self.program.clone();
-        if source.kind() != io::ErrorKind::NotFound {
-            return LaunchError::NotExecutable { program, source };
-        }
-        match self.candidates.iter().find(|path| path.is_file()) {
-            Some(path) => LaunchError::InterpreterNotFound { path: path.clone(), source },
-            None => LaunchError::NotFound { program, source },
-        }
+/// Why there is no command.
+fn failure(program: &OsStr, candidates: &[PathBuf], source: io::Error) -> LaunchError {
+    let program = program.to_owned();
+    if source.kind() != io::ErrorKind::NotFound {
+        return LaunchError::NotExecutable { program, source };
+    }
+    match candidates.iter().find(|path| path.is_file()) {
+        Some(path) => LaunchError::InterpreterNotFound { path: path.clone(), source },
+        None => LaunchError::NotFound { program, source },
     }
 }
 

@@ -46,6 +46,11 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
+    /// Whether the command itself is not the reason: what is needed to watch over it could not be had.
+    pub fn is_ours(&self) -> bool {
+        matches!(self, LaunchError::Setup { source, .. } if source.kind() != io::ErrorKind::InvalidInput)
+    }
+
     /// The code to exit with, as `env`, `nohup` and `timeout` do: 127 not found, 126 found and refused, 125 everything else.
     pub fn exit_code(&self) -> i32 {
         match self {

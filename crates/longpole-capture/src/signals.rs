@@ -129,6 +129,16 @@ pub(crate) fn witness_pid() -> Option<Pid> {
     WITNESS.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Witness::pid)
 }
 
+/// Where the recording is not complete because we abort after the command has ended, that is a failure.
+pub fn be_strict() {
+    process::be_strict();
+}
+
+/// Ends the witness: the process that it stands beside is about to be another program.
+pub(crate) fn dismiss_witness() {
+    *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
 /// Signals that came, and what the witness says of them.
 #[derive(Debug, Default)]
 pub(crate) struct Round {

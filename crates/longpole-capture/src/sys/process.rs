@@ -269,6 +269,17 @@ static ENDED_AS: AtomicI32 = AtomicI32::new(EXIT_NONE);
 
 const EXIT_NONE: i32 = i32::MIN;
 
+/// What is said where we abort after the command has ended.
+const ABORTED: &CStr =
+    c"longpole: the command ran, and its recording is not complete: longpole ran out of memory, or has a bug, said above\n";
+/// Whether a recording that is not complete is a failure.
+static IS_STRICT: AtomicBool = AtomicBool::new(false);
+
+/// From now on a recording that is not complete is a failure, where the command's own end is none.
+pub(crate) fn be_strict() {
+    IS_STRICT.store(true, Ordering::Relaxed);
+}
+
 /// Codes as they are, 0 to 255; signals below 0.
 fn encode_exit(exit: Exit) -> i32 {
     match exit {
@@ -280,9 +291,19 @@ fn encode_exit(exit: Exit) -> i32 {
 /// Runs for signals that no thread holds back. While the command lives that is a thread that was there before us, and the
 /// signal goes into a pipe. Afterwards the first interrupt sets a flag, and the second leaves at once, as the command did:
 /// nobody is kept waiting by work that does not look at the flag.
+///
+/// An abort of our own after the command has ended, as where there is no memory for its answer, must not become the command's end.
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     let ended_as = ENDED_AS.load(Ordering::Relaxed);
     if ended_as != EXIT_NONE {
+        // SAFETY: the kernel hands a valid siginfo; the text is a constant, and whether it is taken is no concern.
+        let is_own_abort = unsafe { signal == libc::SIGABRT && (*info).si_code <= 0 && (*info).si_pid() == libc::getpid() };
+        if is_own_abort {
+            // SAFETY: as above.
+            unsafe { libc::write(libc::STDERR_FILENO, ABORTED.as_ptr().cast(), ABORTED.count_bytes()) };
+            let is_hidden = ended_as == 0 && IS_STRICT.load(Ordering::Relaxed);
+            leave(if is_hidden { EXIT_OWN_FAILURE } else { ended_as });
+        }
         if SignalSet(INTERRUPTS.load(Ordering::Relaxed)).contains(signal) && INTERRUPTED.swap(true, Ordering::Relaxed) {
             leave(ended_as);
         }
@@ -485,8 +506,8 @@ pub(crate) struct Gated {
     status: OwnedFd,
 }
 
-/// Exit code of a child whose parent went away before it opened the gate. Nobody is left to see it.
-const GATE_LOST: c_int = 125;
+/// Exit code of a child whose parent went away before it opened the gate, which nobody is left to see; and of our own failure.
+const EXIT_OWN_FAILURE: c_int = 125;
 
 /// Forks a child that waits at its gate with all signals held back.
 pub(crate) fn fork_gated(image: &mut Image) -> io::Result<Gated> {
@@ -523,8 +544,30 @@ fn run_child(image: &mut Image, gate: RawFd, status: RawFd) -> ! {
     // SAFETY: one byte into one byte; no signal can interrupt it.
     if unsafe { libc::read(gate, (&raw mut byte).cast(), 1) } != 1 {
         // SAFETY: always safe.
-        unsafe { libc::_exit(GATE_LOST) };
+        unsafe { libc::_exit(EXIT_OWN_FAILURE) };
     }
+    let errno = become_image(image).to_ne_bytes();
+    // SAFETY: writes four bytes and ends; a parent that is gone is no concern any more.
+    unsafe {
+        libc::write(status, errno.as_ptr().cast(), errno.len());
+        libc::_exit(if i32::from_ne_bytes(errno) == libc::ENOENT { 127 } else { 126 })
+    }
+}
+
+/// Executes the image in this very process, which has nothing left to do of its own: for who may not fork. The answer is why it failed.
+pub(crate) fn execute_here(image: &mut Image) -> io::Error {
+    let ignored = SignalSet(INHERITED_IGNORED.load(Ordering::Relaxed));
+    let before = change_mask(libc::SIG_SETMASK, SignalSet::ALL);
+    for signal in 1..=SIGNAL_MAX {
+        set_disposition(signal, ignored.contains(signal));
+    }
+    let error = io::Error::from_raw_os_error(become_image(image));
+    change_mask(libc::SIG_SETMASK, before);
+    error
+}
+
+/// Puts back what we inherited, and executes. Returns the errno of the failure. Async-signal-safe.
+fn become_image(image: &mut Image) -> i32 {
     let closed = INHERITED_CLOSED.load(Ordering::Relaxed);
     for descriptor in 0..3 {
         if closed & (1 << descriptor) != 0 {
@@ -542,12 +585,7 @@ fn run_child(image: &mut Image, gate: RawFd, status: RawFd) -> ! {
         }
     }
     change_mask(libc::SIG_SETMASK, SignalSet(INHERITED_MASK.load(Ordering::Relaxed)));
-    let errno = execute(image).to_ne_bytes();
-    // SAFETY: writes four bytes and ends; a parent that is gone is no concern any more.
-    unsafe {
-        libc::write(status, errno.as_ptr().cast(), errno.len());
-        libc::_exit(if i32::from_ne_bytes(errno) == libc::ENOENT { 127 } else { 126 })
-    }
+    execute(image)
 }
 
 /// As `execvp`: each candidate in turn; a text without `#!` goes to the shell. Returns the errno of the failure.

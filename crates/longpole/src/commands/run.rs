@@ -53,6 +53,10 @@ use crate::{env_vars, own_traces};
 /// Nothing waits this long unless something is still on its way.
 const DRAIN: Duration = Duration::from_secs(5);
 
+/// Files that the receiver opens before it serves: two listeners, and a runtime that panics where it has none. With room for as many
+/// connections.
+const RECEIVER_DESCRIPTORS: usize = 16;
+
 /// What `run` exits with when it could not do its own part.
 const EXIT_OWN_FAILURE: u8 = 125;
 
@@ -60,24 +64,48 @@ const EXIT_OWN_FAILURE: u8 = 125;
 pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     // First of all: threads that are started later leave the signals to this one.
     if let Err(error) = signals::install() {
-        return not_started(&error);
+        return in_place(arguments, &inherited(arguments), error);
+    }
+    if arguments.strict {
+        signals::be_strict();
     }
     own_traces::begin(setting.tracing_level);
     let whole = info_span!("run").entered();
-    let (mut recorded, trouble) = match Recorded::create(setting, arguments) {
-        Ok(recorded) => (Some(recorded), None),
+    let created = unharmed(|| {
+        let mut recorded = Recorded::create(setting, arguments)?;
+        let environment = recorded.environment(arguments);
+        Ok((recorded, environment))
+    });
+    let (mut recorded, mut environment, mut trouble) = match created {
+        Ok((recorded, environment)) => (Some(recorded), environment, None),
         Err(error) => {
             say(format!("longpole: nothing is recorded: {error:#}"));
-            (None, Some(error))
+            (None, inherited(arguments), Some(error))
         }
     };
-    let mut environment = recorded.as_mut().map_or_else(|| inherited(arguments), |r| r.environment(arguments));
     if recorded.is_some() && !arguments.no_profile {
         jit_names::ask(&runtimes(arguments), &mut environment);
     }
+    let mut started = start(arguments, &environment, recorded.as_mut());
+    if matches!(&started, Err(error) if error.is_ours())
+        && let Some(recorded) = recorded.take()
+    {
+        // What the recording has taken may be what the command lacks.
+        recorded.discard();
+        environment = inherited(arguments);
+        let error = started.err().map_or_else(|| anyhow::anyhow!("no process"), anyhow::Error::new);
+        say(&format!("longpole: nothing is recorded: {error:#}\n"));
+        trouble = Some(error);
+        started = start(arguments, &environment, None);
+    }
     let is_recorded = recorded.is_some();
-    let (mut child, recorder) = match start(arguments, &environment, recorded.as_mut()) {
+    let (mut child, recorder) = match started {
         Ok(started) => started,
+        Err(error) if error.is_ours() => {
+            drop(whole);
+            own_traces::end();
+            return in_place(arguments, &environment, error);
+        }
         Err(error) => {
             if let Some(recorded) = recorded {
                 recorded.discard();
@@ -91,8 +119,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
         (Some(recorded), _) => {
             let used = (child.cpu_nanos(), child.usage(), child.last_usage().filter(|_| recorder.is_some()));
             // A bug of ours has been reported by the panic hook; it must not become the command's exit status.
-            let answer = AssertUnwindSafe(|| recorded.answer(setting, arguments, (exit, ended), used, recorder));
-            catch_unwind(answer).unwrap_or_else(|_| Err(anyhow::anyhow!("a bug of longpole, said above"))).err()
+            unharmed(|| recorded.answer(setting, arguments, (exit, ended), used, recorder)).err()
         }
         (None, trouble) => trouble,
     };
@@ -107,6 +134,23 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     drop(whole);
     own_traces::end();
     child::exit_like(exit)
+}
+
+/// Keeps a bug of ours, which the panic hook has reported, from becoming the command's.
+fn unharmed<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(anyhow::anyhow!("a bug of longpole, said above")))
+}
+
+/// The command in place of this process: there are no descriptors or processes to stay beside it. With `--strict` it is not started:
+/// nobody would be left to say that there is no recording.
+fn in_place(arguments: &RunArguments, environment: &[(OsString, OsString)], error: LaunchError) -> ExitCode {
+    if !error.is_ours() || arguments.strict {
+        return not_started(&error);
+    }
+    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    let LaunchError::Setup { what, .. } = &error else { return not_started(&error) };
+    say(&format!("longpole: recording is off, the command runs alone: there is no room for {what}{cause}\n"));
+    not_started(&child::execute_in_place(arguments.argv(), environment))
 }
 
 /// The environment that the command would have without us.
@@ -265,6 +309,11 @@ impl Recorded {
         forward.extend(own);
         for text in unreadable.into_iter().chain(without_certificate).chain(unknown) {
             self.lose(LossKind::ForwardFailed, text);
+        }
+        if let Err(error) = has_descriptors(RECEIVER_DESCRIPTORS) {
+            let text = format!("no span was received: a receiver needs {RECEIVER_DESCRIPTORS} open files, and there is no room: {error}");
+            self.lose(LossKind::RequestsRefused, text);
+            return inherited;
         }
         let keep = Box::new(WalKeep(self.writer.wal().clone(), self.alarm.clone()));
         match Receiver::start(
@@ -436,6 +485,12 @@ impl Recorded {
         }
         Ok(())
     }
+}
+
+/// Whether so many files can be opened at a time.
+fn has_descriptors(count: usize) -> std::io::Result<()> {
+    let files: std::io::Result<Vec<_>> = (0..count).map(|_| std::fs::File::open("/dev/null")).collect();
+    files.map(drop)
 }
 
 /// The trace of the run: the user's own where he has one, and an id for the command's own span; and its parent in his trace.

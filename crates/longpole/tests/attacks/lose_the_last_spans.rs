@@ -1,1 +1,168 @@
-//! Line 13: spans that a program made never arrive, or a span ends the program.
+//! Line 13: spans that a program made never arrive, or recording keeps a command from starting.
+//! Guarantees: spans that a program had and never sent are counted, by their ids; those that it was not to send are not; a program that
+//! ends without a guard loses none; where there are no descriptors, no processes, no memory to lock, no files to write, the command starts
+//! all the same, with its input, its output and its end, and `--strict` says so instead.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tracing::info_span;
+
+use crate::support::{Sandbox, binary, clean, json, longpole, plain_user, role, skip};
+
+/// How the program of a test is to end.
+const END: &str = "LONGPOLE_STORY_END";
+
+/// A program with five spans that are over, and one that is not.
+#[test]
+fn program() {
+    let Ok(end) = std::env::var(END) else { return };
+    std::mem::forget(longpole_sdk::init());
+    for number in 0..5 {
+        drop(info_span!("over", number).entered());
+    }
+    let _open = info_span!("open").entered();
+    let pid = std::process::id().to_string();
+    match end.as_str() {
+        "kill" => _ = Command::new("kill").args(["-9", &pid]).status(),
+        "abort" => std::process::abort(),
+        "exit" => std::process::exit(0),
+        // Where the threads of another tracing library are inside of what it does not record, and of what another process calls it with.
+        "unsampled" => drop(longpole_sdk::enter_span_context([7; 16], [7; 8], 0)),
+        _ => {}
+    }
+}
+
+/// Records the program; what is said of spans that never arrived, how many spans did, and what the terminal says.
+fn recorded(end: &str, vars: &[(&str, &str)]) -> (u64, u64, String) {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let function = "lose_the_last_spans::program";
+    let mut run = longpole(&store);
+    run.args(["run", "--"]).args(role(function)).env(END, end).env("OTEL_BSP_SCHEDULE_DELAY", "600000").envs(vars.iter().copied());
+    let answer = run.stdin(Stdio::null()).output().unwrap();
+    let mut sql = |query: &str| {
+        let answer = json(longpole(&store).args(["sql", "--format", "json", query]));
+        answer["rows"][0]["n"].as_u64().unwrap_or(0)
+    };
+    let lost = sql("SELECT sum(count) AS n FROM losses WHERE kind = 'spans_never_arrived'");
+    (lost, sql("SELECT count(*) AS n FROM spans WHERE name IN ('over', 'open')"), String::from_utf8_lossy(&answer.stderr).into_owned())
+}
+
+#[test]
+fn spans_that_a_killed_program_had_are_counted() {
+    for end in ["kill", "abort"] {
+        let (lost, arrived, answer) = recorded(end, &[]);
+        assert_eq!((lost, arrived), (6, 0), "{end}: {answer}");
+        assert!(answer.contains("spans never arrived ×6: known from their threads' records"), "{answer}");
+    }
+}
+
+#[test]
+fn a_program_that_ends_without_a_guard_loses_no_span_that_is_over() {
+    for end in ["exit", "return"] {
+        let (lost, arrived, answer) = recorded(end, &[]);
+        // `exit` leaves the last one open for good.
+        assert_eq!(lost + arrived, 6, "{end}: {answer}");
+        assert!(arrived >= 5, "{end}: {answer}");
+    }
+}
+
+#[test]
+fn spans_that_were_not_to_be_sent_are_not_missed() {
+    let (lost, arrived, answer) = recorded("kill", &[("OTEL_TRACES_SAMPLER", "always_off")]);
+    assert_eq!((lost, arrived), (0, 0), "{answer}");
+    let (lost, arrived, answer) = recorded("unsampled", &[]);
+    assert_eq!((lost, arrived), (0, 6), "{answer}");
+}
+
+/// A command that tells its input, its output and its end, and needs no other process.
+const COMMAND: &str = "IFS= read -r line; echo \"out $line\"; echo err >&2; exit 7";
+
+/// Runs the command under limits that a shell sets first; the words are for `longpole run`.
+fn limited(store: &Path, limit: &str, words: &[&str]) -> Output {
+    let mut command = Command::new("sh");
+    let script = format!("{limit} && exec \"$@\"");
+    command.args(["-c", &script, "sh"]).arg(binary()).arg("--store").arg(store).arg("run").args(words);
+    clean(&mut command);
+    ended(command.args(["--", "sh", "-c", COMMAND]))
+}
+
+fn ended(command: &mut Command) -> Output {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A command that did not start does not read.
+    let _ = child.stdin.take().unwrap().write_all(b"in\n");
+    child.wait_with_output().unwrap()
+}
+
+fn check_command(what: &str, output: &Output) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{what}: {stderr}");
+    assert_eq!(output.stdout, b"out in\n", "{what}: {stderr}");
+    assert!(stderr.lines().any(|line| line == "err"), "{what}: {stderr}");
+    assert!(!stderr.contains("panicked"), "{what}: {stderr}");
+}
+
+#[test]
+fn a_command_starts_with_as_many_descriptors_as_it_needs_itself() {
+    let sandbox = Sandbox::new();
+    // From none beside the three standard ones over every step at which something of ours has no more room.
+    for files in (4..36).chain([48, 64]) {
+        let limit = format!("ulimit -n {files}");
+        let output = limited(&sandbox.path("store"), &limit, &[]);
+        check_command(&limit, &output);
+    }
+    let output = limited(&sandbox.path("store"), "ulimit -n 5", &[]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("longpole: recording is off, the command runs alone: "), "{stderr}");
+    // Whoever wants the recording or nothing gets nothing, and is told.
+    let output = limited(&sandbox.path("store"), "ulimit -n 5", &["--strict"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0));
+}
+
+#[test]
+fn a_command_starts_where_nothing_may_be_written_or_locked() {
+    let sandbox = Sandbox::new();
+    for limit in ["ulimit -f 0", "ulimit -f 8", "ulimit -l 0", "ulimit -c 0", "ulimit -f 0 && ulimit -n 9"] {
+        check_command(limit, &limited(&sandbox.path("store"), limit, &[]));
+    }
+    let output = limited(&sandbox.path("store"), "ulimit -f 0", &[]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("longpole: nothing is recorded: "), "{stderr}");
+}
+
+/// Somewhere between too little for the program itself and enough for all, longpole runs out of memory after the command has ended.
+#[test]
+fn a_command_ends_as_itself_where_there_is_no_memory_for_its_recording() {
+    let sandbox = Sandbox::new();
+    // What the loader needs for the binary depends on how it was built.
+    let least = (50..400).step_by(10).find(|mib| {
+        let mut version = Command::new("sh");
+        let script = format!("ulimit -v {} && exec \"$0\" --version", mib << 10);
+        version.args(["-c", &script]).arg(binary()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+    });
+    let least = least.expect("400 MiB are enough");
+    for mib in [20, 40, 60, 100, 200].map(|more| least + more) {
+        let limit = format!("ulimit -v {}", mib << 10);
+        check_command(&limit, &limited(&sandbox.path("store"), &limit, &[]));
+    }
+}
+
+#[test]
+fn a_command_starts_where_no_other_process_may() {
+    let sandbox = Sandbox::new();
+    let story = "a command starts under a limit of processes";
+    let Some(user) = plain_user(&sandbox, story) else { return };
+    if Command::new("prlimit").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return skip(story, "prlimit is not there");
+    }
+    let store = sandbox.path("store");
+    // The limit is on all processes of the user: 1 is none, and some leave room for the command and not for our threads.
+    for processes in [1, 2, 3, 4, 5, 6, 8, 12] {
+        let limit = format!("--nproc={processes}");
+        let mut command = user.command(Path::new("prlimit"));
+        command.arg(&limit).arg("--").arg(user.longpole()).arg("--store").arg(&store).args(["run", "--", "sh", "-c", COMMAND]);
+        check_command(&limit, &ended(&mut command));
+    }
+}
