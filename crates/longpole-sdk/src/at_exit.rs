@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::thread_context;
 
 /// How long a lock is tried that no thread keeps for more than a moment.
-const LOCK_MAX: Duration = Duration::from_millis(20);
+pub(crate) const LOCK_MAX: Duration = Duration::from_millis(20);
 
 /// Between two tries.
 const LOCK_PAUSE: Duration = Duration::from_micros(200);

@@ -256,7 +256,7 @@ impl Shared {
     /// lock for longer: at the end of a process its owner may be this thread.
     fn shutdown(&self, within: Duration) -> SpanCounts {
         let deadline = deadline(within);
-        let Some(mut end) = at_exit::lock_within(&self.end, within) else { return self.counts() };
+        let Some(mut end) = at_exit::lock_within(&self.end, within.max(at_exit::LOCK_MAX)) else { return self.counts() };
         if !end.reached {
             end.deadline = Some(deadline);
             self.close();

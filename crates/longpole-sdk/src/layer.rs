@@ -526,7 +526,7 @@ where
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        shelter::admits_span(metadata)
+        shelter::admits_callsite(metadata)
     }
 
     fn on_new_span(&self, attrs: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {

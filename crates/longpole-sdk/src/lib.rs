@@ -259,7 +259,8 @@ pub fn current_traceparent() -> Option<String> {
 }
 
 /// Publishes a span of another tracing library as the current one of this thread, until the guard is dropped. `None` where an
-/// id is zero, which is W3C's spelling of "no span".
+/// id is zero, which is W3C's spelling of "no span". Where the flags say "sampled" (1), a recorder that never receives the span counts it
+/// as missing.
 ///
 /// ```
 /// let entered = longpole_sdk::enter_span_context([7; 16], [9; 8], 1);

@@ -84,11 +84,20 @@ fn admits_newcomer() -> bool {
     THREAD.get() & (NUMBERED | ENDS) == 0 && WORK.get() == Work::Outside && LIVE_THREADS.load(Relaxed) < THREADS_MAX
 }
 
-/// The same of a span that is about to be made; counts it where not.
+/// Whether this thread may look into the registry now, as an event does for its span. It needs no number for that.
 #[inline]
-pub(crate) fn admits_span(metadata: &Metadata<'_>) -> bool {
+fn may_look() -> bool {
+    !is_ending() && WORK.get() == Work::Outside
+}
+
+/// Whether a span or an event may be made; counts a span that may not.
+#[inline]
+pub(crate) fn admits_callsite(metadata: &Metadata<'_>) -> bool {
+    if !metadata.is_span() {
+        return may_look();
+    }
     let admitted = admits();
-    if !admitted && metadata.is_span() {
+    if !admitted {
         REFUSED.fetch_add(1, Relaxed);
     }
     admitted
@@ -256,7 +265,7 @@ impl<S: Subscriber> Subscriber for Shelter<S> {
     #[inline]
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         // On a thread that ends not even the filters may be asked: theirs is thread-local storage, too.
-        if admits() { self.inner.enabled(metadata) } else { admits_span(metadata) }
+        admits_callsite(metadata) && self.inner.enabled(metadata)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -286,11 +295,11 @@ impl<S: Subscriber> Subscriber for Shelter<S> {
     }
 
     fn event_enabled(&self, event: &Event<'_>) -> bool {
-        admits() && self.inner.event_enabled(event)
+        may_look() && self.inner.event_enabled(event)
     }
 
     fn event(&self, event: &Event<'_>) {
-        if admits() {
+        if may_look() {
             self.inner.event(event);
         }
     }
@@ -298,7 +307,7 @@ impl<S: Subscriber> Subscriber for Shelter<S> {
     #[inline]
     fn enter(&self, span: &Id) {
         // On a thread that ends there is nothing to keep it in; whoever interrupts us leaves it, too, before we go on.
-        if is_ending() || WORK.get() != Work::Outside {
+        if !may_look() {
             return;
         }
         let _inside = Inside::begin();
@@ -308,7 +317,7 @@ impl<S: Subscriber> Subscriber for Shelter<S> {
 
     #[inline]
     fn exit(&self, span: &Id) {
-        if is_ending() || WORK.get() != Work::Outside {
+        if !may_look() {
             return;
         }
         let _inside = Inside::begin();

@@ -280,7 +280,7 @@ impl Standard {
         let within = within.min(NO_LIMIT);
         let deadline = Instant::now() + within;
         // At the end of a process the lock's owner may be this thread.
-        let Some(mut state) = at_exit::lock_within(&flow.state, within.max(Duration::from_millis(20))) else {
+        let Some(mut state) = at_exit::lock_within(&flow.state, within.max(at_exit::LOCK_MAX)) else {
             return SpanCounts::default();
         };
         if !flow.closing.swap(true, Relaxed) {

@@ -15,7 +15,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver as ChannelReceiver, RecvTimeoutError};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -153,7 +153,7 @@ impl Receiver {
         let judge = Judge::new(options.senders, options.ask_owner);
         let run_id = judge.run_id().map(str::to_owned);
         let (jobs, queue) = mpsc::channel();
-        let (kept_all, keeper_ended) = mpsc::channel();
+        let (kept_all, keeper_ended) = oneshot::channel();
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
             let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {
@@ -260,7 +260,7 @@ async fn serve(
     door: Door,
     forwarder: &Forwarder,
     finished: oneshot::Receiver<Instant>,
-    keeper_ended: ChannelReceiver<()>,
+    keeper_ended: oneshot::Receiver<()>,
 ) {
     let book = Arc::clone(&door.book);
     let door = Arc::new(door);
@@ -275,8 +275,8 @@ async fn serve(
     door.intake.close();
     // The keeper ends when its queue is empty, which takes it a moment even then. A disk that hangs must not hang us.
     let patience = deadline.saturating_duration_since(Instant::now()).max(GOODBYE_MAX);
-    let kept = tokio::task::spawn_blocking(move || keeper_ended.recv_timeout(patience));
-    if let Ok(Err(RecvTimeoutError::Timeout)) = kept.await {
+    // Not on a thread of its own: where there is none for it, the runtime panics.
+    if tokio::time::timeout(patience, keeper_ended).await.is_err() {
         book.add(LossKind::DrainTimedOut, 1, "the recording could not be written in time; requests that were not answered are missing");
     }
     forwarder.finish(deadline).await;

@@ -22,7 +22,7 @@ use longpole_server::receive::Signal;
 use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
 
-use super::run::{Moment, forward_targets, not_started, say};
+use super::run::{Moment, forward_targets, in_place, not_started, now, say};
 use crate::args::{ExecArguments, Kind};
 use crate::env_vars;
 
@@ -34,10 +34,10 @@ const PLACEHOLDER: &str = "{{traceparent}}";
 
 /// Runs the command and ends as it ended.
 pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
-    if let Err(error) = signals::install() {
-        return not_started(&error);
-    }
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    if let Err(error) = signals::install() {
+        return in_place(&arguments.argv, &environment, &error);
+    }
     let mut argv = arguments.argv.clone();
     let wanted = target(&environment).and_then(|target| match OpenSpan::begin() {
         Ok(span) => Some((target, span)),
@@ -69,6 +69,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     }
     match ended {
         Ok(exit) => child::exit_like(exit),
+        Err(error) if error.is_ours() => in_place(&argv, &environment, &error),
         Err(error) => not_started(&error),
     }
 }

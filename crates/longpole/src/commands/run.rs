@@ -64,7 +64,7 @@ const EXIT_OWN_FAILURE: u8 = 125;
 pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     // First of all: threads that are started later leave the signals to this one.
     if let Err(error) = signals::install() {
-        return in_place(arguments, &inherited(arguments), error);
+        return unrecorded(arguments, &inherited(arguments), &error);
     }
     if arguments.strict {
         signals::be_strict();
@@ -104,7 +104,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
         Err(error) if error.is_ours() => {
             drop(whole);
             own_traces::end();
-            return in_place(arguments, &environment, error);
+            return unrecorded(arguments, &environment, &error);
         }
         Err(error) => {
             if let Some(recorded) = recorded {
@@ -141,16 +141,17 @@ fn unharmed<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(anyhow::anyhow!("a bug of longpole, said above")))
 }
 
-/// The command in place of this process: there are no descriptors or processes to stay beside it. With `--strict` it is not started:
-/// nobody would be left to say that there is no recording.
-fn in_place(arguments: &RunArguments, environment: &[(OsString, OsString)], error: LaunchError) -> ExitCode {
-    if !error.is_ours() || arguments.strict {
-        return not_started(&error);
-    }
-    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    let LaunchError::Setup { what, .. } = &error else { return not_started(&error) };
+/// The command in place of this process: there are no descriptors or processes to stay beside it.
+pub(super) fn in_place(argv: &[OsString], environment: &[(OsString, OsString)], error: &LaunchError) -> ExitCode {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    let LaunchError::Setup { what, .. } = error else { return not_started(error) };
     say(&format!("longpole: recording is off, the command runs alone: there is no room for {what}{cause}\n"));
-    not_started(&child::execute_in_place(arguments.argv(), environment))
+    not_started(&child::execute_in_place(argv, environment))
+}
+
+/// The same where it is allowed: with `--strict` nobody would be left to say that there is no recording.
+fn unrecorded(arguments: &RunArguments, environment: &[(OsString, OsString)], error: &LaunchError) -> ExitCode {
+    if error.is_ours() && !arguments.strict { in_place(arguments.argv(), environment, error) } else { not_started(error) }
 }
 
 /// The environment that the command would have without us.

@@ -18,31 +18,36 @@ const END: &str = "LONGPOLE_STORY_END";
 #[test]
 fn program() {
     let Ok(end) = std::env::var(END) else { return };
-    std::mem::forget(longpole_sdk::init());
+    let unsampled = end.starts_with("unsampled");
+    let sampler = move |name: &str| match name {
+        "OTEL_TRACES_SAMPLER" if unsampled => Some("always_off".to_owned()),
+        _ => std::env::var(name).ok(),
+    };
+    std::mem::forget(longpole_sdk::builder().variables(sampler).init());
     for number in 0..5 {
         drop(info_span!("over", number).entered());
     }
     let _open = info_span!("open").entered();
     let pid = std::process::id().to_string();
     match end.as_str() {
-        "kill" => _ = Command::new("kill").args(["-9", &pid]).status(),
+        "kill" | "unsampled, kill" => _ = Command::new("kill").args(["-9", &pid]).status(),
         "abort" => std::process::abort(),
         "exit" => std::process::exit(0),
-        // Where the threads of another tracing library are inside of what it does not record, and of what another process calls it with.
-        "unsampled" => drop(longpole_sdk::enter_span_context([7; 16], [7; 8], 0)),
+        // A span of another library, which says that it does not record it.
+        "foreign" => drop(longpole_sdk::enter_span_context([7; 16], [7; 8], 0)),
         _ => {}
     }
 }
 
 /// Records the program; what is said of spans that never arrived, how many spans did, and what the terminal says.
-fn recorded(end: &str, vars: &[(&str, &str)]) -> (u64, u64, String) {
+fn recorded(end: &str) -> (u64, u64, String) {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let function = "lose_the_last_spans::program";
     let mut run = longpole(&store);
-    run.args(["run", "--"]).args(role(function)).env(END, end).env("OTEL_BSP_SCHEDULE_DELAY", "600000").envs(vars.iter().copied());
+    run.args(["run", "--"]).args(role(function)).env(END, end).env("OTEL_BSP_SCHEDULE_DELAY", "600000");
     let answer = run.stdin(Stdio::null()).output().unwrap();
-    let mut sql = |query: &str| {
+    let sql = |query: &str| {
         let answer = json(longpole(&store).args(["sql", "--format", "json", query]));
         answer["rows"][0]["n"].as_u64().unwrap_or(0)
     };
@@ -53,7 +58,7 @@ fn recorded(end: &str, vars: &[(&str, &str)]) -> (u64, u64, String) {
 #[test]
 fn spans_that_a_killed_program_had_are_counted() {
     for end in ["kill", "abort"] {
-        let (lost, arrived, answer) = recorded(end, &[]);
+        let (lost, arrived, answer) = recorded(end);
         assert_eq!((lost, arrived), (6, 0), "{end}: {answer}");
         assert!(answer.contains("spans never arrived ×6: known from their threads' records"), "{answer}");
     }
@@ -62,7 +67,7 @@ fn spans_that_a_killed_program_had_are_counted() {
 #[test]
 fn a_program_that_ends_without_a_guard_loses_no_span_that_is_over() {
     for end in ["exit", "return"] {
-        let (lost, arrived, answer) = recorded(end, &[]);
+        let (lost, arrived, answer) = recorded(end);
         // `exit` leaves the last one open for good.
         assert_eq!(lost + arrived, 6, "{end}: {answer}");
         assert!(arrived >= 5, "{end}: {answer}");
@@ -71,20 +76,20 @@ fn a_program_that_ends_without_a_guard_loses_no_span_that_is_over() {
 
 #[test]
 fn spans_that_were_not_to_be_sent_are_not_missed() {
-    let (lost, arrived, answer) = recorded("kill", &[("OTEL_TRACES_SAMPLER", "always_off")]);
+    let (lost, arrived, answer) = recorded("unsampled, kill");
     assert_eq!((lost, arrived), (0, 0), "{answer}");
-    let (lost, arrived, answer) = recorded("unsampled", &[]);
+    let (lost, arrived, answer) = recorded("foreign");
     assert_eq!((lost, arrived), (0, 6), "{answer}");
 }
 
-/// A command that tells its input, its output and its end, and needs no other process.
-const COMMAND: &str = "IFS= read -r line; echo \"out $line\"; echo err >&2; exit 7";
+/// A command that tells its input, its output, its standard error and its end, and needs neither a descriptor nor a process for it.
+const COMMAND: &str = "IFS= read -r line; echo \"out $line\"; cd /to-standard-error; exit 7";
 
-/// Runs the command under limits that a shell sets first; the words are for `longpole run`.
+/// Runs the command under limits that a shell sets first; the words are longpole's.
 fn limited(store: &Path, limit: &str, words: &[&str]) -> Output {
     let mut command = Command::new("sh");
     let script = format!("{limit} && exec \"$@\"");
-    command.args(["-c", &script, "sh"]).arg(binary()).arg("--store").arg(store).arg("run").args(words);
+    command.args(["-c", &script, "sh"]).arg(binary()).arg("--store").arg(store).args(words);
     clean(&mut command);
     ended(command.args(["--", "sh", "-c", COMMAND]))
 }
@@ -100,7 +105,7 @@ fn check_command(what: &str, output: &Output) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "{what}: {stderr}");
     assert_eq!(output.stdout, b"out in\n", "{what}: {stderr}");
-    assert!(stderr.lines().any(|line| line == "err"), "{what}: {stderr}");
+    assert!(stderr.contains("/to-standard-error"), "{what}: {stderr}");
     assert!(!stderr.contains("panicked"), "{what}: {stderr}");
 }
 
@@ -110,14 +115,15 @@ fn a_command_starts_with_as_many_descriptors_as_it_needs_itself() {
     // From none beside the three standard ones over every step at which something of ours has no more room.
     for files in (4..36).chain([48, 64]) {
         let limit = format!("ulimit -n {files}");
-        let output = limited(&sandbox.path("store"), &limit, &[]);
+        let output = limited(&sandbox.path("store"), &limit, &["run"]);
         check_command(&limit, &output);
     }
-    let output = limited(&sandbox.path("store"), "ulimit -n 5", &[]);
+    let output = limited(&sandbox.path("store"), "ulimit -n 5", &["run"]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(stderr.contains("longpole: recording is off, the command runs alone: "), "{stderr}");
+    check_command("exec", &limited(&sandbox.path("store"), "ulimit -n 5", &["exec"]));
     // Whoever wants the recording or nothing gets nothing, and is told.
-    let output = limited(&sandbox.path("store"), "ulimit -n 5", &["--strict"]);
+    let output = limited(&sandbox.path("store"), "ulimit -n 5", &["run", "--strict"]);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0));
 }
 
@@ -125,9 +131,9 @@ fn a_command_starts_with_as_many_descriptors_as_it_needs_itself() {
 fn a_command_starts_where_nothing_may_be_written_or_locked() {
     let sandbox = Sandbox::new();
     for limit in ["ulimit -f 0", "ulimit -f 8", "ulimit -l 0", "ulimit -c 0", "ulimit -f 0 && ulimit -n 9"] {
-        check_command(limit, &limited(&sandbox.path("store"), limit, &[]));
+        check_command(limit, &limited(&sandbox.path("store"), limit, &["run"]));
     }
-    let output = limited(&sandbox.path("store"), "ulimit -f 0", &[]);
+    let output = limited(&sandbox.path("store"), "ulimit -f 0", &["run"]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(stderr.contains("longpole: nothing is recorded: "), "{stderr}");
 }
@@ -145,7 +151,7 @@ fn a_command_ends_as_itself_where_there_is_no_memory_for_its_recording() {
     let least = least.expect("400 MiB are enough");
     for mib in [20, 40, 60, 100, 200].map(|more| least + more) {
         let limit = format!("ulimit -v {}", mib << 10);
-        check_command(&limit, &limited(&sandbox.path("store"), &limit, &[]));
+        check_command(&limit, &limited(&sandbox.path("store"), &limit, &["run"]));
     }
 }
 
