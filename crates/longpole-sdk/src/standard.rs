@@ -324,10 +324,14 @@ impl Standard {
 impl at_exit::Ends for Standard {
     fn end(&self) {
         let Some(flow) = &self.flow else { return };
-        let Some(state) = at_exit::lock_briefly(&flow.state) else { return };
-        let outstanding = flow.counts_with(&state).outstanding;
+        let Some(mut state) = at_exit::lock_briefly(&flow.state) else { return };
+        let counts = flow.counts_with(&state);
+        if counts.outstanding == 0 && counts.late + counts.refused > 0 {
+            // They ended after the last word on it.
+            state.outage.tell_losses(&flow.url, &counts);
+        }
         drop(state);
-        if outstanding > 0 {
+        if counts.outstanding > 0 {
             let within = at_exit::lock_briefly(&flow.exit_within).map_or(crate::SHUTDOWN_DEADLINE, |within| *within);
             self.shutdown(if flow.is_slow.load(Relaxed) { Duration::ZERO } else { within });
         }

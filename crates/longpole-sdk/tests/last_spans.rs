@@ -253,14 +253,18 @@ mod linux {
     }
 
     fn all() {
-        however_a_program_ends_its_spans_arrive();
+        let standard = ["batch-span-processor", "batch-span-processor-experimental-async-runtime", "simple"];
+        for processor in standard.iter().filter(|_| cfg!(feature = "opentelemetry")).chain(&["longpole"]) {
+            however_a_program_ends_its_spans_arrive(processor);
+        }
         a_collector_that_is_away_is_told_once_and_not_waited_for();
         what_is_made_while_a_thread_ends_is_sent_or_counted();
         handlers_and_values_may_make_spans();
         more_threads_than_there_are_numbers_are_counted();
     }
 
-    fn however_a_program_ends_its_spans_arrive() {
+    fn however_a_program_ends_its_spans_arrive(processor: &str) {
+        let processor = [("LONGPOLE_SPAN_PROCESSOR", processor)];
         for (role, code, expected) in [
             ("return", 0, "a"),
             ("let-underscore", 0, "a"),
@@ -268,15 +272,16 @@ mod linux {
             ("exit", 3, "a"),
             ("exit-on-a-thread", 3, "a"),
             ("panic", 101, "a"),
-            ("layer", 0, "a"),
             ("fork", 0, "a"),
         ] {
-            let (names, stderr) = arrived(role, code, &[]);
+            let (names, stderr) = arrived(role, code, &processor);
             assert_eq!(names.join(" "), expected, "{role}: {stderr}");
             assert!(!stderr.contains("longpole-sdk: "), "{role}: {stderr}");
         }
+        let (names, stderr) = arrived("layer", 0, &[]);
+        assert_eq!(names, ["a"], "{stderr}");
         // Whoever says that this is the end is believed, and what comes later is told.
-        let (names, stderr) = arrived("run", 0, &[]);
+        let (names, stderr) = arrived("run", 0, &processor);
         assert_eq!(names, ["a"]);
         assert!(stderr.contains("1 of 2 spans were lost") && stderr.contains("1 ended after the shutdown"), "{stderr}");
     }
