@@ -418,7 +418,7 @@ mod tests {
             file.write(1);
             let at = HEADER_BYTES + ((number - 1) % u64::from(capacity)) as usize * ENTRY_BYTES;
             let (trace, span) = match kind {
-                '-' => (0, 0),
+                '-' => (0u64, 0),
                 'm' => (7, 0),
                 _ => (7, number),
             };
