@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(sent("s-ms-ss", true, 16), "s-u-ss");
         assert_eq!(sent("sm", true, 16), "s", "the mark comes before its span");
         assert_eq!(sent("s-s", false, 16), "u-u", "an SDK that makes no marks says nothing of who is sent");
-        assert_eq!(sent("ssssmsss", true, 4), "us", "the mark of the first may be among those that are overwritten");
+        assert_eq!(sent("ssssmsss", true, 4), "uss", "the mark of the first may be among those that are overwritten");
     }
 
     proptest! {
