@@ -42,7 +42,7 @@ fn recording() -> Result<Recording> {
             let on_cpu = TURN_NANOS - TURN_NANOS / 4;
             let (left, end) = (Monotonic(start + on_cpu), Monotonic(start + TURN_NANOS));
             let id = Some((trace, span_id(number)));
-            recording.current_spans.push(CurrentSpan { pid: PID, tid, start: Monotonic(start), end, span: id });
+            recording.current_spans.push(CurrentSpan { pid: PID, tid, start: Monotonic(start), end, span: id, is_sent: true });
             recording.cpu_slices.push(CpuSlice { pid: PID, tid, start: Monotonic(start), end: left, preempted: turn % 3 == 0 });
             if turn % 10 == 1 {
                 let syscall = String::new();

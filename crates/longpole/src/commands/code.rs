@@ -4,8 +4,8 @@ use anyhow::Result;
 use longpole_analysis::call_tree::Functions;
 use longpole_analysis::own_code::Whose;
 use longpole_analysis::{Handle, Report};
-use longpole_server::source_file::{Origin, SourceAccess};
 use longpole_model::SumNanos;
+use longpole_server::source_file::{Origin, SourceAccess};
 use longpole_server::view;
 
 use super::recording::{Setting, chosen, file, in_order, is_handle, load, own_name, print, print_json, resolve, source_consent};

@@ -232,12 +232,7 @@ enum Access {
     Owner,
 }
 
-fn to_output_of<T>(
-    access: Access,
-    output: Option<&Path>,
-    content: Content,
-    fill: impl FnOnce(&mut dyn Write) -> Result<T>,
-) -> Result<T> {
+fn to_output_of<T>(access: Access, output: Option<&Path>, content: Content, fill: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     let refused = || Failure::new(Kind::Usage, "this format is not for a terminal").hint("-o FILE, or > FILE");
     let Some(path) = output else {
         let mut out = BufWriter::new(screen::stdout_for(content).ok_or_else(refused)?);

@@ -68,7 +68,7 @@ impl Setting {
         };
         let root = new_folder(RECORDED_PREFIX).with_context(|| format!("{refused:#}; failed to make a folder instead"))?;
         let store = open_store(&root).with_context(|| format!("{refused:#}"))?;
-        say(&format!("longpole: {refused:#}; this recording is kept in {}\n", root.display()));
+        say(format!("longpole: {refused:#}; this recording is kept in {}", root.display()));
         let _ = NAMED_STORE.set(root);
         Ok(store)
     }
@@ -84,7 +84,7 @@ fn open_store(root: &Path) -> Result<Store> {
         _ => anyhow::Error::new(error).context(format!("failed to open the store {}", root.display())),
     })?;
     if store.was_open() {
-        say(&format!("longpole: other users could read the store {}; now only its owner can\n", root.display()));
+        say(format!("longpole: other users could read the store {}; now only its owner can", root.display()));
     }
     Ok(store)
 }
@@ -99,7 +99,7 @@ fn is_place_refused(error: &anyhow::Error) -> bool {
 pub(crate) fn list(store: &Store) -> Result<Listing, StoreError> {
     let listing = store.list()?;
     for damaged in &listing.damaged {
-        say(&format!("longpole: a row is left out: failed to {damaged}\n"));
+        say(format!("longpole: a row is left out: failed to {damaged}"));
     }
     Ok(listing)
 }

@@ -94,7 +94,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
         recorded.discard();
         environment = inherited(arguments);
         let error = started.err().map_or_else(|| anyhow::anyhow!("no process"), anyhow::Error::new);
-        say(&format!("longpole: nothing is recorded: {error:#}\n"));
+        say(format!("longpole: nothing is recorded: {error:#}"));
         trouble = Some(error);
         started = start(arguments, &environment, None);
     }
@@ -145,7 +145,7 @@ fn unharmed<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 pub(super) fn in_place(argv: &[OsString], environment: &[(OsString, OsString)], error: &LaunchError) -> ExitCode {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let LaunchError::Setup { what, .. } = error else { return not_started(error) };
-    say(&format!("longpole: recording is off, the command runs alone: there is no room for {what}{cause}\n"));
+    say(format!("longpole: recording is off, the command runs alone: there is no room for {what}{cause}"));
     not_started(&child::execute_in_place(argv, environment))
 }
 

@@ -11,17 +11,17 @@
 #[path = "../stories/support/mod.rs"]
 mod support;
 
-mod read_recordings_of_others;
-mod delete_any_directory;
-mod leak_a_secret;
-mod starve_the_receiver;
-mod steer_the_terminal;
-mod steal_the_key;
-mod feed_a_hostile_file;
-mod damage_a_segment;
-mod step_the_clock;
-mod send_spans_of_others;
-mod read_any_file;
-mod exhaust_sql;
 mod damage_a_log;
+mod damage_a_segment;
+mod delete_any_directory;
+mod exhaust_sql;
+mod feed_a_hostile_file;
+mod leak_a_secret;
 mod lose_the_last_spans;
+mod read_any_file;
+mod read_recordings_of_others;
+mod send_spans_of_others;
+mod starve_the_receiver;
+mod steal_the_key;
+mod steer_the_terminal;
+mod step_the_clock;
