@@ -33,6 +33,7 @@ impl<S: ObservationSink> ObservationSink for RedactingSink<S> {
             }
             // Numbers, and names of code: those come from binaries and from what an interpreter runs.
             Observation::Clock(_)
+            | Observation::Slept { .. }
             | Observation::Mapping(_)
             | Observation::Location { .. }
             | Observation::Named { .. }
