@@ -22,7 +22,7 @@ use longpole_server::receive::Signal;
 use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
 
-use super::run::{Moment, forward_targets, in_place, not_started, now, say};
+use super::run::{Moment, forward_targets, in_place, not_started, say};
 use crate::args::{ExecArguments, Kind};
 use crate::env_vars;
 

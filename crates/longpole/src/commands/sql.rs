@@ -55,7 +55,7 @@ fn ask(setting: &Setting, arguments: &SqlArguments) -> Result<ExitCode> {
     let format = arguments.format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
     let mut worker = Command::new(own_program()?)
         .arg("--store")
-        .arg(&setting.store)
+        .arg(setting.store()?)
         .args(["sql", "--is-worker", "--format", &format, "--recording", &name.to_string()])
         .args(["--timeout", &format!("{}us", arguments.timeout.as_micros()), "--", &arguments.query])
         // How it ended is all that is told of it.
