@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener as Listener, TcpStream};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Condvar, Mutex};
 
 use flate2::Compression as Level;
