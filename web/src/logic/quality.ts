@@ -15,7 +15,7 @@ const TITLES: Readonly<Record<string, string>> = {
   symbols_unreadable: 'binaries without readable symbols',
   profiling_refused: 'profiling was refused',
   requests_refused: 'requests refused or cut off',
-  spans_never_arrived: 'spans known from their threads\' records that never arrived',
+  spans_never_arrived: "spans known from their threads' records that never arrived",
   spans_invalid: 'spans without a valid id',
   other_signals: 'metrics and log records received and not kept',
   dropped_by_emitter: 'items the program says it dropped itself',
