@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_only_a_record_names_is_counted_where_its_trace_is_sampled() {
-        let lines = "run x 0..9ms\na 0..1ms web pid 1\nb 0..1ms web pid 1\nsample 1ms pid 1 m [b]\nsample 2ms pid 1 m [b]\n";
+        let lines = "run x 0..9ms\na 0..1ms web pid 1\nb 0..1ms web pid 1\nsample 1ms pid 1 [b] m\nsample 2ms pid 1 [b] m\n";
         let mut recording = text::parse(lines).unwrap();
         let lost = recording.spans.iter().position(|span| span.name.as_str() == "b").unwrap();
         let lost = recording.spans.remove(lost);

@@ -58,6 +58,7 @@ const NO_LIMIT: Duration = Duration::from_secs(86_400);
 pub(crate) struct Standard {
     provider: SdkTracerProvider,
     remote_parent: Option<SpanContext>,
+    processor: Option<Arc<Counting>>,
     /// `None`: nobody asked for spans.
     flow: Option<Arc<Flow>>,
 }
@@ -184,19 +185,21 @@ impl Standard {
         limits.max_events_per_span = config.limits.events;
         limits.max_links_per_span = config.limits.links;
         let mut builder = SdkTracerProvider::builder().with_sampler(sampler).with_span_limits(limits);
-        let mut flow = None;
+        let mut processor = None;
         if let Some(export) = &config.export {
             let resource = resource(export);
-            match processor(export, config.processor, &resource) {
-                Ok((processor, its_flow)) => {
-                    flow = Some(its_flow);
-                    builder = builder.with_span_processor(processor);
+            match start_processor(export, config.processor, &resource) {
+                Ok(counting) => {
+                    let counting = Arc::new(counting);
+                    builder = builder.with_span_processor(Shared(Arc::clone(&counting)));
+                    processor = Some(counting);
                 }
                 Err(why) => tell(&format!("no exporter for {}: {why}; no spans are sent", export.url)),
             }
             builder = builder.with_resource(resource);
         }
-        Self { provider: builder.build(), remote_parent: config.remote_parent, flow }
+        let flow = processor.as_ref().map(|processor| Arc::clone(&processor.flow));
+        Self { provider: builder.build(), remote_parent: config.remote_parent, processor, flow }
     }
 
     /// The layer that makes OpenTelemetry's spans of `tracing`'s.
@@ -284,10 +287,11 @@ impl Standard {
             return SpanCounts::default();
         };
         if !flow.closing.swap(true, Relaxed) {
-            let (provider, its_flow) = (self.provider.clone(), Arc::clone(flow));
+            let (processor, its_flow) = (self.processor.clone(), Arc::clone(flow));
             let end = move || {
+                // Not the provider: it would make no spans from then on, and nobody could count those that come too late.
                 // What became of the spans is counted on the way; the processor has nothing to add.
-                let _ = provider.shutdown_with_timeout(within);
+                let _ = processor.map(|processor| processor.shutdown_with_timeout(within));
                 lock(&its_flow.state).processor_ended = true;
                 its_flow.changed.notify_all();
             };
@@ -357,7 +361,7 @@ fn resource(export: &ExportConfig) -> Resource {
 }
 
 /// The chosen processor with its exporter behind it.
-fn processor(export: &ExportConfig, choice: Choice, resource: &Resource) -> Result<(Counting, Arc<Flow>), String> {
+fn start_processor(export: &ExportConfig, choice: Choice, resource: &Resource) -> Result<Counting, String> {
     // The child of a fork has none of these threads; it must know before it takes a lock.
     thread_context::watch_forks();
     let (station, stop) = start_station().map_err(|error| format!("no thread for it: {error}"))?;
@@ -394,7 +398,7 @@ fn processor(export: &ExportConfig, choice: Choice, resource: &Resource) -> Resu
             thread_context::with_signals_blocked(|| Box::new(BatchSpanProcessor::new(way, batches)) as Box<dyn SpanProcessor>)
         }
     };
-    Ok((Counting { inner, flow: Arc::clone(&flow) }, flow))
+    Ok(Counting { inner, flow, has_ended: AtomicBool::new(false) })
 }
 
 /// Starts a plain thread that drives a runtime until the sender is dropped.
@@ -599,6 +603,29 @@ impl SpanProcessor for Simple {
 struct Counting {
     inner: Box<dyn SpanProcessor>,
     flow: Arc<Flow>,
+    has_ended: AtomicBool,
+}
+
+/// A processor that the provider and its owner have.
+#[derive(Debug)]
+struct Shared(Arc<Counting>);
+
+impl SpanProcessor for Shared {
+    fn on_start(&self, span: &mut Span, context: &Context) {
+        self.0.on_start(span, context);
+    }
+
+    fn on_end(&self, span: SpanData) {
+        self.0.on_end(span);
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.0.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.0.shutdown_with_timeout(timeout)
+    }
 }
 
 /// How long between two attempts to tell a processor its end while its queue has no place for the message.
@@ -627,6 +654,9 @@ impl SpanProcessor for Counting {
     }
 
     fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        if self.has_ended.swap(true, Relaxed) {
+            return Ok(());
+        }
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

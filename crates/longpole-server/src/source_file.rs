@@ -14,7 +14,7 @@
 //! And of all of these only regular files of a limited size, in a limited time. Paths are judged when links and `..` in them are
 //! resolved, and a file is judged again when it is open, so that nobody can exchange it in between.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -65,7 +65,7 @@ impl Origin {
 
 /// Notes that the recording of this folder comes from a file.
 pub(crate) fn mark_foreign(directory: &Path) -> io::Result<()> {
-    File::create_new(directory.join(FOREIGN_MARK)).map(|_| ())
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(directory.join(FOREIGN_MARK)).map(|_| ())
 }
 
 /// The name of this machine, as recorders write it.
@@ -327,7 +327,7 @@ mod tests {
             }
         }
         assert_eq!(place.read("work/src", &own), Err(Unread::Missing(String::new())), "a folder is no file");
-        File::create(place.path("work/large")).unwrap().set_len(SOURCE_BYTES_MAX + 1).unwrap();
+        fs::File::create(place.path("work/large")).unwrap().set_len(SOURCE_BYTES_MAX + 1).unwrap();
         assert!(refusal(place.read("work/large", &own)).contains("larger than 16 MiB"));
     }
 

@@ -128,12 +128,15 @@ impl<'a> Writer<'a> {
         let fail = |source: Source| StoreError::Segment { action: "write", table: table.name, path: path.clone(), source };
         let file = files::create_new(&path).map_err(|source| fail(Box::new(source)))?;
         let written = || -> Result<Checksum, ParquetError> {
-            let mut writer = ArrowWriter::try_new(Summed::new(file), Arc::clone(table.schema()), Some(properties(table, rows)?))?;
+            // Lent, not given: `into_inner` makes a text of what the file system says.
+            let mut summed = Summed::new(file);
+            let mut writer = ArrowWriter::try_new(&mut summed, Arc::clone(table.schema()), Some(properties(table, rows)?))?;
             for first in (0..rows).step_by(BATCH_ROWS) {
                 let columns = build(first..rows.min(first + BATCH_ROWS));
                 writer.write(&RecordBatch::try_new(Arc::clone(table.schema()), columns)?)?;
             }
-            Ok(writer.into_inner()?.sum)
+            writer.close()?;
+            Ok(summed.sum)
         };
         let sum = written().map_err(|error| fail(unwrap_source(error)))?;
         self.checksums.insert(table.file_name(), sum);

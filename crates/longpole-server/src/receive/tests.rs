@@ -309,8 +309,9 @@ fn spans_without_ids_are_rejected_and_the_others_are_kept() {
         r#"{"partialSuccess":{"errorMessage":"spans without a valid trace or span id","rejectedSpans":"1"}}"#
     );
     assert_eq!(memory.kept().len(), 2);
-    // The loss is counted where the log is replayed, not here a second time.
-    assert_eq!(receiver.finish(SOON), []);
+    // They were not judged, so they are not kept, and sealing cannot find them again.
+    let losses = receiver.finish(SOON);
+    assert_eq!((losses.len(), count_of(&losses, LossKind::SpansInvalid)), (1, 2), "{losses:?}");
 }
 
 #[test]

@@ -3,7 +3,6 @@
 //! function is named, and what would be waited for in its place; nearly all samples of that function carry the right span by record, although its task migrates between
 //! the threads of its runtime at each await, and none carries a wrong one as exact. The same holds for a plain user without capabilities.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -25,7 +24,7 @@ fn the_demo_names_its_true_long_pole() {
     let store = sandbox.path("store");
     let run = longpole(&store).args(["run", "--"]).arg(example("deploy")).stdin(Stdio::null()).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    check_answer(&store, &String::from_utf8(run.stderr).unwrap());
+    check_answer(&|| longpole(&store), &String::from_utf8(run.stderr).unwrap());
 }
 
 #[test]
@@ -36,14 +35,12 @@ fn a_plain_user_gets_the_same_answer() {
     for binary in BINARIES {
         user.install(&example(binary));
     }
-    let mut command = user.command(&user.longpole());
-    let run =
-        command.arg("--store").arg(&store).args(["run", "--"]).arg(user.install(&example("deploy"))).stdin(Stdio::null()).output().unwrap();
+    let run = user.with_store(&store).args(["run", "--"]).arg(user.install(&example("deploy"))).stdin(Stdio::null()).output().unwrap();
     let answer = String::from_utf8(run.stderr).unwrap();
     assert!(run.status.success(), "{answer}");
-    let summary = json(user.command(&user.longpole()).arg("--store").arg(&store).args(["show", "--format", "json"]));
+    let summary = json(user.with_store(&store).args(["show", "--format", "json"]));
     assert_eq!(summary["mode"], "user", "a plain user is sampled in mode `user`: {answer}");
-    check_answer(&store, &answer);
+    check_answer(&|| user.with_store(&store), &answer);
 }
 
 /// The construction, as the example itself states it: the pole that saves most first.
@@ -51,12 +48,12 @@ fn expected() -> Value {
     json(Command::new(example("deploy")).arg("--expected"))
 }
 
-fn check_answer(store: &Path, answer: &str) {
+fn check_answer(longpole: &dyn Fn() -> Command, answer: &str) {
     let expected = expected();
     let truth = &expected[0];
     let (name, function) = (truth["name"].as_str().unwrap(), truth["function"].as_str().unwrap());
 
-    let view = json(longpole(store).args(["poles", "--limit", "0", "--format", "json"]));
+    let view = json(longpole().args(["poles", "--limit", "0", "--format", "json"]));
     let pole = &view["poles"][0];
     let called = [pole["name"].as_str(), pole["context"].as_str()];
     assert!(
@@ -79,7 +76,7 @@ fn check_answer(store: &Path, answer: &str) {
     }
     let limits = ["web-bundle", "certificate"].map(|pole| limit_of(&view, answer, pole));
     assert_eq!(limits, ["create database", "create load-balancer"], "by construction these are there next:\n{answer}");
-    check_links(store, name, function);
+    check_links(longpole, name, function);
 }
 
 /// What would end last in place of the provider's work on a resource, as JSON and answer agree.
@@ -103,7 +100,7 @@ fn limit_of(view: &Value, answer: &str, resource: &str) -> String {
 }
 
 /// Samples of the burning function, by the span they carry.
-fn check_links(store: &Path, operation: &str, function: &str) {
+fn check_links(longpole: &dyn Fn() -> Command, operation: &str, function: &str) {
     let query = format!(
         "SELECT s.evidence AS evidence, p.name AS name, q.name AS parent, count(*) AS n
          FROM samples s
@@ -114,7 +111,7 @@ fn check_links(store: &Path, operation: &str, function: &str) {
            JOIN frames f ON f.location_id = k.location_id WHERE f.function LIKE '%{function}%')
          GROUP BY s.evidence, p.name, q.name"
     );
-    let rows = json(longpole(store).args(["sql", "--format", "json", &query]));
+    let rows = json(longpole().args(["sql", "--format", "json", &query]));
     let (mut all, mut right, mut wrong) = (0.0, 0.0, 0.0);
     for row in rows["rows"].as_array().unwrap() {
         let n = row["n"].as_f64().unwrap();

@@ -182,7 +182,12 @@ pub(crate) fn rows(answer: &Value) -> impl Iterator<Item = Vec<Value>> {
 /// Asks about the last recording of a store.
 pub(crate) fn ask(store: &Path) -> impl FnMut(&str) -> Value {
     let store = store.to_owned();
-    move |query| json(longpole(&store).args(["sql", query, "--format", "json"]))
+    ask_with(move || longpole(&store))
+}
+
+/// Runs SQL with this command, which names its store.
+pub(crate) fn ask_with(longpole: impl Fn() -> Command) -> impl FnMut(&str) -> Value {
+    move |query| json(longpole().args(["sql", query, "--format", "json"]))
 }
 
 /// The functions of a runtime in a stack, root first; without one those of binaries.

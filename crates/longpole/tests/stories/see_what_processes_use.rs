@@ -131,10 +131,9 @@ fn check_growth(answer: &str, ask: &dyn Fn(&[&str]) -> Command) {
     assert!((20..400).contains(&count) && counted["rows"][0]["most"].as_f64().unwrap() > 0.9 * GROWN, "{counted}");
 }
 
-fn ask(store: &Path) -> impl Fn(&[&str]) -> Command {
-    let store = store.to_owned();
+fn ask(longpole: impl Fn() -> Command) -> impl Fn(&[&str]) -> Command {
     move |arguments| {
-        let mut command = longpole(&store);
+        let mut command = longpole();
         command.args(arguments);
         command
     }
@@ -152,7 +151,7 @@ fn who_grows_is_named_with_what_it_wrote_and_how_all_ended() {
         .output()
         .unwrap();
     assert_eq!(run.status.code(), Some(7));
-    check_growth(&String::from_utf8(run.stderr).unwrap(), &ask(&store));
+    check_growth(&String::from_utf8(run.stderr).unwrap(), &ask(|| longpole(&store)));
 }
 
 #[test]
@@ -162,12 +161,11 @@ fn a_plain_user_sees_the_same() {
     let store = sandbox.path("store");
     let mut shell = shell_of("see_what_processes_use::grow");
     shell[4] = user.install(Path::new(&shell[4])).to_string_lossy().into_owned();
-    let mut command = user.command(&user.longpole());
-    let run = command.arg("--store").arg(&store).args(["run", "--"]).args(shell).env(PLAY, sandbox.path("written"));
-    let run = run.stdin(Stdio::null()).output().unwrap();
+    let mut run = user.with_store(&store);
+    let run = run.args(["run", "--"]).args(shell).env(PLAY, sandbox.path("written")).stdin(Stdio::null()).output().unwrap();
     let answer = String::from_utf8(run.stderr).unwrap();
     assert_eq!(run.status.code(), Some(7), "{answer}");
-    check_growth(&answer, &ask(&store));
+    check_growth(&answer, &ask(|| user.with_store(&store)));
 }
 
 #[test]
@@ -222,16 +220,15 @@ fn bytes_that_may_not_be_seen_are_not_zero() {
         return skip(story, "there is no /usr/bin/python3");
     }
     let store = sandbox.path("store");
-    let mut command = user.command(&user.longpole());
-    let run = command.arg("--store").arg(&store).args(["run", "--", python, "-c", CLOSED]).stdin(Stdio::null()).output().unwrap();
+    let run = user.with_store(&store).args(["run", "--", python, "-c", CLOSED]).stdin(Stdio::null()).output().unwrap();
     let answer = String::from_utf8(run.stderr).unwrap();
     assert!(run.status.success() && answer.contains("usage not seen: processes whose read and written bytes may not be seen"), "{answer}");
-    let view = json(longpole(&store).args(["processes", "--format", "json"]));
+    let view = json(user.with_store(&store).args(["processes", "--format", "json"]));
     let usage = &view["processes"][0]["usage"];
     // It could be read until it closed itself; what it did after that is missing, and said to be.
     assert!(usage["read_bytes"].is_null() || usage["read_before_end_nanos"].as_u64().is_some_and(|nanos| nanos > 200_000_000), "{view}");
     assert!(usage["peak_resident_bytes"].as_u64().is_some_and(|bytes| bytes > 1_000_000), "{view}");
-    let text = longpole(&store).arg("processes").output().unwrap().stdout;
+    let text = user.with_store(&store).arg("processes").output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("–  not seen") || text.contains("≥  read last"), "the mark is explained: {text}");
 }

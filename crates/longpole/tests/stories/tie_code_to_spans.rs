@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::see_the_code::{ask, rows};
+use crate::see_the_code::{ask, ask_with, rows};
 use crate::support::{Sandbox, example, longpole, plain_user};
 
 /// Least share of samples that must be on the right span.
@@ -52,8 +52,8 @@ fn judged(sql: &mut dyn FnMut(&str) -> Value) -> BTreeMap<(String, bool), u64> {
 }
 
 /// Holds the samples of the asynchronous program against the truth; so many there must be.
-fn check_async(store: &Path, samples_min: u64) {
-    let mut sql = ask(store);
+fn check_async(longpole: impl Fn() -> Command, samples_min: u64) {
+    let mut sql = ask_with(longpole);
     let judged = judged(&mut sql);
     let sum = |is: &dyn Fn(&str, bool) -> bool| -> u64 {
         judged.iter().filter(|((evidence, is_right), _)| is(evidence, *is_right)).map(|(_, count)| count).sum()
@@ -80,7 +80,7 @@ fn tasks_that_move_between_threads_keep_their_samples() {
     let store = sandbox.path("store");
     let program = example("ground-truth");
     record(&mut longpole(&store), &program, &["async", "400"]);
-    check_async(&store, 500);
+    check_async(|| longpole(&store), 500);
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn a_plain_user_sees_the_same() {
     let Some(user) = plain_user(&sandbox, "a plain user ties code to spans") else { return };
     let store = sandbox.path("store");
     let program = user.install(&example("ground-truth"));
-    record(user.command(&user.longpole()).arg("--store").arg(&store), &program, &["async", "300"]);
-    check_async(&store, 300);
+    record(&mut user.with_store(&store), &program, &["async", "300"]);
+    check_async(|| user.with_store(&store), 300);
 }
 
 /// `cargo test --workspace --test stories -- --ignored twenty_thousand`: a minute of both processors.
@@ -103,8 +103,8 @@ fn twenty_thousand_samples_are_on_the_right_span() {
     // Another build of the program may be judged as well: LONGPOLE_STORY_GROUND_TRUTH=target/release/ground-truth.
     let program = std::env::var_os("LONGPOLE_STORY_GROUND_TRUTH").map_or_else(|| example("ground-truth"), PathBuf::from);
     let rounds = std::env::var("LONGPOLE_STORY_ROUNDS").unwrap_or("8000".to_owned());
-    record(user.command(&user.longpole()).arg("--store").arg(&store), &user.install(&program), &["async", &rounds]);
-    check_async(&store, 20_000);
+    record(&mut user.with_store(&store), &user.install(&program), &["async", &rounds]);
+    check_async(|| user.with_store(&store), 20_000);
 }
 
 #[test]

@@ -130,6 +130,13 @@ impl PlainUser {
         self.bin.join("longpole")
     }
 
+    /// It with a store of this user's: nobody else, root included, is let into it.
+    pub(crate) fn with_store(&self, store: &Path) -> Command {
+        let mut command = self.command(&self.longpole());
+        command.arg("--store").arg(store);
+        command
+    }
+
     /// Copies a program to where this user can read it.
     pub(crate) fn install(&self, program: &Path) -> PathBuf {
         let target = self.bin.join(program.file_name().unwrap());
