@@ -181,10 +181,8 @@ pub fn builder() -> Builder {
 /// Keep the guard to the end of `main`. It sends what has ended when it is dropped; what ends later is sent when the process ends.
 ///
 /// ```
-/// fn main() {
-///     let _guard = longpole_sdk::init();
-///     // the program
-/// }
+/// let _guard = longpole_sdk::init();
+/// // the program
 /// ```
 #[must_use = "what has ended is sent when the guard is dropped: keep it to the end of `main`"]
 pub fn init() -> Guard {

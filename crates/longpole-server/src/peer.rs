@@ -344,8 +344,9 @@ mod tests {
         assert!(peer.lives() && descends_from_us(peer.pid) && is_user_of_a_descendant(own_uid().unwrap()));
         assert!(!descends_from_us(std::process::id()) && !descends_from_us(1));
         assert!(!is_user_of_a_descendant(4_000_000_000));
-        // The child is there before it has executed its program, with our own environment.
-        while fs::read_link(format!("/proc/{}/exe", peer.pid)).unwrap() == fs::read_link("/proc/self/exe").unwrap() {
+        // The child is there before it has executed its program, with our own environment, and then for a moment without any.
+        let executes = || fs::read_link(format!("/proc/{}/exe", peer.pid)).unwrap() != fs::read_link("/proc/self/exe").unwrap();
+        while !executes() || fs::read(format!("/proc/{}/environ", peer.pid)).unwrap().is_empty() {
             std::thread::yield_now();
         }
         assert!(has_variable(peer.pid, "LONGPOLE_RUN_ID", "of this run") && !has_variable(peer.pid, "LONGPOLE_RUN_ID", "of this"));

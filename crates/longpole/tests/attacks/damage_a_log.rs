@@ -94,6 +94,7 @@ fn note<'a>(shown: &'a Value, code: &str) -> Option<&'a str> {
 
 /// The program: one request after the other, each span noted once it is acknowledged. It ends with its input.
 #[test]
+#[expect(clippy::exit, reason = "a program that ends as it would")]
 fn emit() {
     let Some(dir) = std::env::var_os("LONGPOLE_STORY_DIR") else { return };
     // Where nothing is recorded there is no endpoint, and the program ends as it would.

@@ -142,6 +142,7 @@ fn who_asked_is_gone_and_nobody_computes_the_answer() {
     let children = format!("/proc/{0}/task/{0}/children", asking.id());
     let Ok(_) = std::fs::read_to_string(&children) else {
         asking.kill().unwrap();
+        asking.wait().unwrap();
         return skip("who_asked_is_gone_and_nobody_computes_the_answer", "the kernel lists no children");
     };
     let worker = loop {

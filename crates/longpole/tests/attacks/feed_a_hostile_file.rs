@@ -106,7 +106,9 @@ fn run(store: &Path, arguments: &[&str]) -> Outcome {
     support::clean(&mut limited);
     let err = tempfile(store, "err");
     limited.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&err).unwrap());
+    #[expect(clippy::zombie_processes, reason = "wait4 waits, and says how much memory it took")]
     let child = limited.spawn().unwrap();
+    // SAFETY: numbers only, of which zero is one.
     let (mut status, mut usage) = (0, unsafe { std::mem::zeroed::<libc::rusage>() });
     // SAFETY: both are ours, and the child is waited for by nobody else.
     let waited = unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage) };

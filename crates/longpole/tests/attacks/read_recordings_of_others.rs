@@ -129,5 +129,5 @@ fn the_copy_of_a_private_file_is_private_and_goes_after_a_kill() {
     assert_eq!(entries(&temporary), of_second);
     second.kill();
     done(longpole(&sandbox.path("store")).args(["prune", "--keep", "9"]).env("TMPDIR", &temporary));
-    assert_eq!(entries(&temporary), [PathBuf::new(); 0]);
+    assert!(entries(&temporary).is_empty(), "{:?}", entries(&temporary));
 }
