@@ -29,6 +29,12 @@ use crate::signals::{self, Reach, Round, Situation};
 use crate::sys::process::{self, Change, Event, ExecStatus, Gated, Image, Pid};
 use crate::usage;
 
+/// Takes a variable out of our own environment, so that it is the command's alone. It stays, and the answer is `None`, where there is a second
+/// thread, which could be reading it.
+pub fn take_variable(name: &str) -> Option<OsString> {
+    process::take_variable(name)
+}
+
 /// Where a command without a slash is looked for when there is no PATH, as the C library has it.
 const PATH_DEFAULT: &[u8] = b"/bin:/usr/bin";
 
@@ -163,7 +169,9 @@ fn failure(program: &OsStr, candidates: &[PathBuf], source: io::Error) -> Launch
 
 impl Drop for GatedChild {
     fn drop(&mut self) {
-        if self.gated.take().is_some() {
+        if self.gated.is_some() {
+            process::forget_command();
+            self.gated = None;
             process::kill(self.pid, libc::SIGKILL);
             RunningChild::new(self.pid, false).attend(None);
         }

@@ -1,7 +1,11 @@
 //! Every environment variable that longpole itself reads. What the command is given stands in `longpole_capture::inject`.
 
+use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use longpole_capture::child;
 
 /// Where recordings are kept; `--store` wins.
 pub(crate) const STORE: &str = "LONGPOLE_STORE";
@@ -53,4 +57,25 @@ pub(crate) fn colour_wanted() -> bool {
 /// Whether there is a display to open a browser on.
 pub(crate) fn has_display() -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// Variables that make the standard library, and errors, take backtraces. Such a process hangs instead of ending where it has no memory for one.
+const OF_BACKTRACES: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
+
+/// What was taken out of our own environment, and is the command's.
+static KEPT: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
+
+/// Takes out of our own environment what is meant for the command. To be called before there is a second thread.
+pub(crate) fn keep_for_the_command() {
+    KEPT.get_or_init(|| OF_BACKTRACES.iter().filter_map(|name| Some(((*name).into(), child::take_variable(name)?))).collect());
+}
+
+/// Whether whoever started us wants to see where a panic came from.
+pub(crate) fn wants_backtraces() -> bool {
+    KEPT.get().is_some_and(|kept| kept.iter().any(|(name, value)| name == OF_BACKTRACES[0] && value != "0"))
+}
+
+/// The environment that we were started with.
+pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().chain(KEPT.get().into_iter().flatten().cloned()).collect()
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Arguments, Color};
+use crate::env_vars;
 use crate::screen::{self, Screen, say};
 use crate::terminal::Style;
 
@@ -113,14 +114,22 @@ pub(crate) fn parse_arguments() -> Result<Arguments, ExitCode> {
     Err(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Kind::Usage.exit_code())))
 }
 
+/// What a backtrace may take. Where it is not to be had, memory is what was missing, and there is no backtrace: the standard library holds a lock while it
+/// makes one, and waits for that lock before it says that there is no memory.
+const BACKTRACE_BYTES: usize = 256 << 20;
+
 /// Prints a panic, which is a bug of ours, as every other text: its message may hold a name.
 pub(crate) fn print_panics() {
     std::panic::set_hook(Box::new(|panic| {
+        let location = panic.location().map(|place| format!(" ({place})")).unwrap_or_default();
+        if Vec::<u8>::new().try_reserve_exact(BACKTRACE_BYTES).is_err() {
+            // A library that cannot hand on that it got no memory panics.
+            return say(format!("longpole: not enough memory{location}"));
+        }
         let thread = std::thread::current();
         say(format!("longpole: thread {} {}", thread.name().unwrap_or("without a name"), panic));
-        let backtrace = std::backtrace::Backtrace::capture();
-        if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
-            screen::say_all(&backtrace.to_string().lines().collect());
+        if env_vars::wants_backtraces() {
+            screen::say_all(&std::backtrace::Backtrace::force_capture().to_string().lines().collect());
         }
     }));
 }

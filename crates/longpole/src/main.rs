@@ -21,6 +21,7 @@ use crate::commands::recording::Setting;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    env_vars::keep_for_the_command();
     failure::print_panics();
     let arguments = match failure::parse_arguments() {
         Ok(arguments) => arguments,

@@ -8,12 +8,12 @@
 //!   held any lock, the allocator's too, at the moment of the fork. All they need is built before the fork.
 #![expect(unsafe_code, reason = "the system calls of processes and signals")]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::io;
+use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::{fs, io};
 
 use longpole_model::{Exit, RunUsage};
 
@@ -158,6 +158,17 @@ fn record_arguments(argc: c_int, argv: *mut *mut c_char) {
     ARGUMENTS_BYTES.store(bytes, Ordering::Relaxed);
 }
 
+/// Takes a variable out of our own environment, if nobody else can be reading it: in a process with a second thread it stays, and is `None`.
+pub(crate) fn take_variable(name: &str) -> Option<OsString> {
+    let value = std::env::var_os(name)?;
+    if fs::read_dir("/proc/self/task").ok()?.count() != 1 {
+        return None;
+    }
+    // SAFETY: nobody reads the environment meanwhile, for this is the only thread.
+    unsafe { std::env::remove_var(name) };
+    Some(value)
+}
+
 /// Records now what should have been recorded by the loader, where a strange linker left the entry out: worse, because
 /// the runtime has changed some of it, and better than nothing.
 pub(crate) fn ensure_inherited_is_recorded() {
@@ -269,6 +280,19 @@ static ENDED_AS: AtomicI32 = AtomicI32::new(EXIT_NONE);
 
 const EXIT_NONE: i32 = i32::MIN;
 
+/// The command, from its fork until it is reaped; 0 where there is none.
+static COMMAND: AtomicI32 = AtomicI32::new(0);
+/// The write end of the command's gate, while it is closed; else -1.
+static GATE: AtomicI32 = AtomicI32::new(-1);
+/// [`encode_exit`] of the command once it is reaped.
+static REAPED_AS: AtomicI32 = AtomicI32::new(EXIT_NONE);
+
+/// Whether a thread of ours has aborted while there is a command.
+static IS_ABANDONED: AtomicBool = AtomicBool::new(false);
+
+/// What is said where we abort while there is a command.
+const ABORTING: &CStr =
+    c"longpole: the command runs on alone, and its recording is not complete: longpole ran out of memory, or has a bug, said above\n";
 /// What is said where we abort after the command has ended.
 const ABORTED: &CStr =
     c"longpole: the command ran, and its recording is not complete: longpole ran out of memory, or has a bug, said above\n";
@@ -292,14 +316,18 @@ fn encode_exit(exit: Exit) -> i32 {
 /// signal goes into a pipe. Afterwards the first interrupt sets a flag, and the second leaves at once, as the command did:
 /// nobody is kept waiting by work that does not look at the flag.
 ///
-/// An abort of our own after the command has ended, as where there is no memory for its answer, must not become the command's end.
+/// An abort of our own, as where there is no memory, must not become the command's end: after it has ended we end as it did, and before that its
+/// gate is opened and its end is waited for.
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     let ended_as = ENDED_AS.load(Ordering::Relaxed);
+    // SAFETY: the kernel hands a valid siginfo.
+    let is_own_abort = unsafe { signal == libc::SIGABRT && (*info).si_code <= 0 && (*info).si_pid() == libc::getpid() };
+    if is_own_abort && ended_as == EXIT_NONE && COMMAND.load(Ordering::Relaxed) != 0 {
+        abandon_the_command();
+    }
     if ended_as != EXIT_NONE {
-        // SAFETY: the kernel hands a valid siginfo; the text is a constant, and whether it is taken is no concern.
-        let is_own_abort = unsafe { signal == libc::SIGABRT && (*info).si_code <= 0 && (*info).si_pid() == libc::getpid() };
         if is_own_abort {
-            // SAFETY: as above.
+            // SAFETY: the text is a constant, and whether it is taken is no concern.
             unsafe { libc::write(libc::STDERR_FILENO, ABORTED.as_ptr().cast(), ABORTED.count_bytes()) };
             let is_hidden = ended_as == 0 && IS_STRICT.load(Ordering::Relaxed);
             leave(if is_hidden { EXIT_OWN_FAILURE } else { ended_as });
@@ -318,6 +346,36 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mu
         libc::write(STRAYS_WRITE.load(Ordering::Relaxed), bytes.as_ptr().cast(), EVENT_BYTES);
         *errno = before;
     }
+}
+
+/// Lets the command run to its end, which becomes ours. Async-signal-safe.
+fn abandon_the_command() -> ! {
+    while IS_ABANDONED.swap(true, Ordering::Relaxed) {
+        // SAFETY: always safe. The thread that aborted first ends us all.
+        unsafe { libc::pause() };
+    }
+    let is_strict = IS_STRICT.load(Ordering::Relaxed);
+    let gate = GATE.swap(-1, Ordering::Relaxed);
+    if gate >= 0 && is_strict {
+        // Closed with us, it keeps the command from starting.
+        leave(EXIT_OWN_FAILURE);
+    }
+    // SAFETY: both texts are constants, and whether they are taken is no concern.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, ABORTING.as_ptr().cast(), ABORTING.count_bytes());
+        if gate >= 0 {
+            libc::write(gate, c"g".as_ptr().cast(), 1);
+        }
+    }
+    let ended_as = loop {
+        match wait4(COMMAND.load(Ordering::Relaxed), 0) {
+            Change::Ended { exit, .. } => break encode_exit(exit),
+            // Another thread of ours has reaped it.
+            Change::Lost => break REAPED_AS.load(Ordering::Relaxed),
+            Change::None | Change::Stopped(_) | Change::Continued => {}
+        }
+    };
+    leave(if ended_as == EXIT_NONE || (ended_as == 0 && is_strict) { EXIT_OWN_FAILURE } else { ended_as })
 }
 
 /// Where the main thread finds the signals it holds back.
@@ -530,7 +588,15 @@ pub(crate) fn fork_gated(image: &mut Image) -> io::Result<Gated> {
     if pid < 0 {
         return Err(error);
     }
+    GATE.store(gate_write.as_raw_fd(), Ordering::Relaxed);
+    COMMAND.store(pid, Ordering::Relaxed);
     Ok(Gated { pid, gate: gate_write, status: status_read })
+}
+
+/// The command will not be started: nobody is to open its gate.
+pub(crate) fn forget_command() {
+    GATE.store(-1, Ordering::Relaxed);
+    COMMAND.store(0, Ordering::Relaxed);
 }
 
 /// The child: async-signal-safe calls only. Signals are held back until the last moment, so that none finds the
@@ -623,6 +689,7 @@ impl Gated {
         // SAFETY: one byte from a constant. The child holds the other end unless somebody killed it; then the write
         // fails with EPIPE (SIGPIPE never kills us), and how the child ended says all.
         unsafe { libc::write(self.gate.as_raw_fd(), c"g".as_ptr().cast(), 1) };
+        GATE.store(-1, Ordering::Relaxed);
         ExecStatus(self.status)
     }
 }
@@ -693,6 +760,10 @@ fn wait4(pid: Pid, options: c_int) -> Change {
     };
     // SAFETY: all zero is a valid rusage, and so is what the kernel writes.
     let usage = unsafe { usage.assume_init() };
+    let has_ended = libc::WIFEXITED(status) || libc::WIFSIGNALED(status);
+    if result > 0 && has_ended && result == COMMAND.load(Ordering::Relaxed) {
+        REAPED_AS.store(encode_exit(exit_of_status(status)), Ordering::Relaxed);
+    }
     match result {
         0 => Change::None,
         -1 => Change::Lost,

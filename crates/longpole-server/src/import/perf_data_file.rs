@@ -530,9 +530,15 @@ impl Import {
         if let Some(command) = self.root.and_then(|root| command_of(&self.command, &recording, root)) {
             recording.run.command = command;
         }
-        let redacted = Redactor::default().arguments(&mut recording.run.command);
+        let mut redactor = Redactor::default();
+        let mut redacted = redactor.arguments(&mut recording.run.command);
+        for process in &mut recording.processes {
+            redacted += redactor.arguments(&mut process.arguments);
+            redacted += redactor.string(&mut process.name) + redactor.string(&mut process.executable);
+        }
+        redacted += recording.threads.iter_mut().map(|thread| redactor.string(&mut thread.name)).sum::<u64>();
         if redacted > 0 {
-            let detail = "in the command line; named or looking like credentials: docs/formats/redaction.md";
+            let detail = "in command lines and names of processes and threads; named or looking like credentials: docs/formats/redaction.md";
             Loss::new(LossKind::ValuesRedacted, redacted, detail).merge_into(&mut recording.losses);
         }
         let at = |time| recording.clock.to_unix(Monotonic(time)).unwrap_or_default();

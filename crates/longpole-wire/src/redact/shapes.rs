@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The formats are facts that the services publish, or that anybody sees who holds such a key. Which services there are was checked
-//! against the rules of gitleaks 8 and detect-secrets 1.5 (`docs/decisions/0019-what-a-credential-looks-like.md`); no rule was copied.
+//! against the rules of gitleaks 8 (`docs/decisions/0019-what-a-credential-looks-like.md`); no rule was copied.
 
 use std::ops::Range;
 

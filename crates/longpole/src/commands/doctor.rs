@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::doctor_program;
 use super::recording::{Setting, list, print, print_json};
 use crate::args::{DoctorArguments, Format};
+use crate::env_vars;
 use crate::screen::Screen;
 use crate::terminal::{Style, counted, duration, pad};
 
@@ -53,7 +54,7 @@ struct DoctorView {
 
 /// Prints what was found. That something is amiss is the answer, not a failure.
 pub(crate) fn doctor(setting: &Setting, arguments: &DoctorArguments) -> Result<()> {
-    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let environment = env_vars::inherited();
     let mut checks = profiling(&environment);
     checks.push(symbols());
     checks.extend(python(&environment));

@@ -34,7 +34,7 @@ const PLACEHOLDER: &str = "{{traceparent}}";
 
 /// Runs the command and ends as it ended.
 pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
-    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let mut environment = env_vars::inherited();
     if let Err(error) = signals::install() {
         return in_place(&arguments.argv, &environment, &error);
     }

@@ -156,7 +156,7 @@ fn unrecorded(arguments: &RunArguments, environment: &[(OsString, OsString)], er
 
 /// The environment that the command would have without us.
 fn inherited(arguments: &RunArguments) -> Vec<(OsString, OsString)> {
-    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let mut environment = env_vars::inherited();
     for (name, value) in arguments.assignments() {
         environment.retain(|(known, _)| known != name);
         environment.push((name.to_owned(), value.to_owned()));

@@ -119,9 +119,22 @@ pub(crate) fn plain_user(sandbox: &Sandbox, story: &str) -> Option<PlainUser> {
     }
     let bin = sandbox.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
-    std::fs::set_permissions(&sandbox.dir, std::os::unix::fs::PermissionsExt::from_mode(0o1777)).unwrap();
-    std::fs::copy(binary(), bin.join("longpole")).unwrap();
+    for (folder, mode) in [(&sandbox.dir, 0o1777), (&bin, 0o755)] {
+        std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    }
+    copy_program(&binary(), &bin.join("longpole"));
     Some(PlainUser { bin, becomes: is_root })
+}
+
+/// Copies a program, by a process of its own: what another thread starts meanwhile would hold our descriptor, and the kernel executes no file
+/// that somebody can write to.
+fn copy_program(from: &Path, to: &Path) {
+    assert!(
+        Command::new("install").args(["-m", "755"]).arg(from).arg(to).status().unwrap().success(),
+        "copy {} to {}",
+        from.display(),
+        to.display()
+    );
 }
 
 impl PlainUser {
@@ -141,7 +154,7 @@ impl PlainUser {
     pub(crate) fn install(&self, program: &Path) -> PathBuf {
         let target = self.bin.join(program.file_name().unwrap());
         if !target.exists() {
-            std::fs::copy(program, &target).unwrap();
+            copy_program(program, &target);
         }
         target
     }
