@@ -31,7 +31,7 @@ function refuse(response, status, code, message) {
 
 function answerApi(recordings, url, response) {
   const [, , , name, kind, handle] = url.pathname.split('/').map(decodeURIComponent);
-  if (name === undefined) return json(response, 200, { recordings: recordings.map((entry) => entry.recording) });
+  if (name === undefined) return json(response, 200, { recordings: recordings.map((entry) => entry.recording), damaged: [] });
   const found = name === 'last' ? recordings[0] : recordings.find((entry) => entry.recording.recording === name);
   if (found === undefined) return refuse(response, 404, 'recording_not_found', `no recording ${name}; longpole ls names them`);
   const views = {

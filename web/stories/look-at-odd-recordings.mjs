@@ -44,6 +44,15 @@ export async function lookAtOddRecordings(server, directory = null) {
       await says(page, 'the recorder was killed:');
       await says(page, 'with fewer than 20, shares are rough.');
     });
+    await look('damaged-row', '/', {}, async (page) => {
+      await page.route('**/api/recordings', async (route) => {
+        const document = await (await route.fetch()).json();
+        await route.fulfill({ json: { ...document, damaged: ['failed to make sense of catalog.sqlite: row 3: `wall_nanos` is no number'] } });
+      });
+      await page.reload();
+      await says(page, '1 row of the catalog cannot be read.');
+      await says(page, 'is no number');
+    });
     await look('missing', '/r/r99', { expected: [/404/] }, (page) => says(page, 'no recording r99'));
     await look('no-page', '/nowhere', {}, (page) => says(page, 'There is no such page'));
     await look('unauthorized', '/r/r7', { withoutToken: true, expected: [/401/] }, (page) =>

@@ -54,6 +54,8 @@ pub struct RecordingView {
 pub struct RecordingsView {
     /// The list.
     pub recordings: Vec<RecordingView>,
+    /// What is wrong with rows of the catalog that are no recordings, each in words.
+    pub damaged: Vec<String>,
 }
 
 /// The first long pole in one line; kept in the catalog.

@@ -12,7 +12,7 @@ import {
   decodeTree,
 } from './decode';
 import { ApiError, type FailureKind } from './error';
-import type { Flame, FlameTime, Frame, Poles, Recording, Source, Span, Summary, Tree } from './types';
+import type { Flame, FlameTime, Frame, Poles, Recordings, Source, Span, Summary, Tree } from './types';
 
 /**
  * Takes the token out of the address, so that it is in no bookmark and no screenshot. The cookie that the server set with this page speaks for us
@@ -66,7 +66,7 @@ const at = (recording: string, rest = '') => `/api/recordings/${encodeURICompone
 
 /** The requests of docs/formats/http-api.md. */
 export const api = {
-  recordings: (signal: AbortSignal): Promise<readonly Recording[]> => get('/api/recordings', decodeRecordings, signal),
+  recordings: (signal: AbortSignal): Promise<Recordings> => get('/api/recordings', decodeRecordings, signal),
   summary: (recording: string, signal: AbortSignal): Promise<Summary> => get(at(recording), decodeSummary, signal),
   poles: (recording: string, signal: AbortSignal): Promise<Poles> => get(at(recording, '/poles'), decodePoles, signal),
   tree: (recording: string, signal: AbortSignal): Promise<Tree> => get(at(recording, '/tree'), decodeTree, signal),

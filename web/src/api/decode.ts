@@ -23,7 +23,7 @@ import {
   type Poles,
   type ProcessUsage,
   type QualityNote,
-  type Recording,
+  type Recordings,
   type SampleLinks,
   SOURCE_STATES,
   type Source,
@@ -280,8 +280,9 @@ function deployment(cursor: Cursor): Deployment {
 }
 
 /** `/api/recordings`. */
-export function decodeRecordings(document: unknown): readonly Recording[] {
-  return new Cursor(document, 'recordings').field('recordings').list((cursor) => ({
+export function decodeRecordings(document: unknown): Recordings {
+  const whole = new Cursor(document, 'recordings');
+  const recordings = whole.field('recordings').list((cursor) => ({
     recording: cursor.field('recording').string(),
     command: cursor.field('command').list((c) => c.string()),
     startUnixNano: cursor.field('start_unix_nano').unixNano(),
@@ -292,6 +293,7 @@ export function decodeRecordings(document: unknown): readonly Recording[] {
     samples: cursor.field('samples').count(),
     answer: cursor.field('answer').orNull(answer),
   }));
+  return { recordings, damaged: whole.field('damaged').list((cursor) => cursor.string()) };
 }
 
 function notable(cursor: Cursor): Notable {

@@ -35,6 +35,13 @@ export interface Recording {
   readonly answer: Answer | null;
 }
 
+/** What is in the store. */
+export interface Recordings {
+  readonly recordings: readonly Recording[];
+  /** What is wrong with rows of the catalog that are no recordings. */
+  readonly damaged: readonly string[];
+}
+
 /** Numbers of samples by how they were tied to their span. */
 export interface SampleLinks {
   readonly record: number;

@@ -245,7 +245,7 @@ it('a flame graph says what it is made of', () => {
 });
 
 it('recordings are found by command, answer and handle', () => {
-  const recordings = decodeRecordings({ recordings: allRecordings().map(({ recording }) => recording) });
+  const { recordings } = decodeRecordings({ recordings: allRecordings().map(({ recording }) => recording), damaged: [] });
   const find = (query: string) => matchingRecordings(recordings, query).map(({ recording }) => recording);
   expect(find('')).toEqual(['r7', 'r6', 'r5', 'r4', 'r3', 'r2']);
   expect(find('HASH_block')).toEqual(['r7']);

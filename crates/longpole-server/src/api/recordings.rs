@@ -8,5 +8,5 @@ use super::{Answer, Shelf, json};
 use crate::view::RecordingsView;
 
 pub(super) async fn list(State(shelf): State<Arc<Shelf>>) -> Answer {
-    shelf.store(|store| json(&RecordingsView::new(&store.list()?.recordings))).await
+    shelf.store(|store| json(&RecordingsView::new(&store.list()?))).await
 }

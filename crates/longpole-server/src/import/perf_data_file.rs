@@ -538,7 +538,8 @@ impl Import {
         }
         redacted += recording.threads.iter_mut().map(|thread| redactor.string(&mut thread.name)).sum::<u64>();
         if redacted > 0 {
-            let detail = "in command lines and names of processes and threads; named or looking like credentials: docs/formats/redaction.md";
+            let detail =
+                "in command lines and names of processes and threads; named or looking like credentials: docs/formats/redaction.md";
             Loss::new(LossKind::ValuesRedacted, redacted, detail).merge_into(&mut recording.losses);
         }
         let at = |time| recording.clock.to_unix(Monotonic(time)).unwrap_or_default();

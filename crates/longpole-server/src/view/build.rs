@@ -17,7 +17,7 @@ use longpole_model::{
     AttributeValue, Attributes, Exit, Process, RecorderCost, Resource, Runtime, SpanEvent, SpanLink, StatusCode, SumNanos, Timestamp,
     TraceId, WaitKind,
 };
-use longpole_store::StoredRecording;
+use longpole_store::{Listing, StoredRecording};
 use serde_json::Value;
 
 use super::*;
@@ -81,9 +81,12 @@ mod flag {
 }
 
 impl RecordingsView {
-    /// These recordings, in this order.
-    pub fn new(recordings: &[StoredRecording]) -> Self {
-        RecordingsView { recordings: recordings.iter().map(RecordingView::new).collect() }
+    /// What is in a store.
+    pub fn new(listing: &Listing) -> Self {
+        RecordingsView {
+            recordings: listing.recordings.iter().map(RecordingView::new).collect(),
+            damaged: listing.damaged.iter().map(|error| format!("failed to {error}")).collect(),
+        }
     }
 }
 

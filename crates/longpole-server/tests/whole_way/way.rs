@@ -73,7 +73,7 @@ fn kept(place: &Place) {
     let (name, _) = import::keep(&store, contents).expect("what was read can be kept");
     let report = seal::load(&store, name, &|| false).expect("what was kept can be read");
     all_views(&report);
-    serialised(&view::RecordingsView::new(&store.list().expect("a list").recordings));
+    serialised(&view::RecordingsView::new(&store.list().expect("a list")));
     let mut packed = Vec::new();
     store.recording(name).and_then(|stored| stored.pack(&mut packed)).expect("what was kept can be packed");
     std::fs::remove_dir_all(&place.store).expect("the store was there");

@@ -18,7 +18,7 @@ use crate::terminal::{TimeUnit, WIDTH, count, cut, duration, pad, range, right};
 /// Lists recordings, newest first, each with its answer.
 pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
     let store = setting.open_store()?;
-    let view = view::RecordingsView::new(&list(&store)?.recordings);
+    let view = view::RecordingsView::new(&list(&store)?);
     if arguments.format == Format::Json {
         return print_json(&view);
     }

@@ -62,6 +62,9 @@ fn a_row_that_makes_no_sense_is_said_and_can_be_removed() {
     let listed = run(longpole(&store).args(["ls", "--format", "json"]));
     assert!(listed.status.success() && String::from_utf8_lossy(&listed.stdout).contains("\"r2\""), "{listed:?}");
     assert!(said(&listed).contains("the command of r1 is not valid"), "{listed:?}");
+    // The page has its list from the same document.
+    let document: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert!(document["damaged"][0].as_str().unwrap().contains("the command of r1 is not valid"), "{document}");
     let removed = run(longpole(&store).args(["rm", "r1"]));
     assert!(removed.status.success(), "{removed:?}");
     assert!(!store.join("recordings/r1").exists());

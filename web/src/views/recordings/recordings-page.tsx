@@ -22,7 +22,7 @@ import { recordingsQuery } from '../../state/queries';
 import { CheckIcon, CloseIcon } from '../parts/icons';
 import { isTyping } from '../parts/keyboard';
 import { Name } from '../parts/name';
-import { Command, Failure, Skeleton } from '../parts/notice';
+import { Command, Failure, Notice, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
 import css from './recordings.module.css';
@@ -126,7 +126,8 @@ function Empty() {
 export function RecordingsPage() {
   const { q = '' } = route.useSearch();
   const navigate = route.useNavigate();
-  const { data, error, refetch, dataUpdatedAt } = useQuery(recordingsQuery());
+  const { data: all, error, refetch, dataUpdatedAt } = useQuery(recordingsQuery());
+  const data = all?.recordings;
   const filter = useRef<HTMLInputElement>(null);
 
   useEffect(() => {
@@ -161,6 +162,9 @@ export function RecordingsPage() {
             />
           )}
         </div>
+        {all !== undefined && all.damaged.length > 0 && (
+          <Notice title={`${counted(all.damaged.length, 'row')} of the catalog cannot be read.`}>{all.damaged.join('; ')}</Notice>
+        )}
         <div className={css.list}>
           {error !== null && data === undefined && <Failure error={error} retry={() => refetch()} />}
           {error === null && data === undefined && <Skeleton lines={8} label="Loading recordings" />}
