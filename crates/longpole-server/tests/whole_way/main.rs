@@ -143,7 +143,9 @@ fn many(what: &str, runs: u64, mut run: impl FnMut(u64, bool) -> Option<(String,
                 .entry(at.clone())
                 .or_insert_with(|| {
                     let folder = variable("LONGPOLE_FUZZ_FOUND").map_or_else(std::env::temp_dir, PathBuf::from);
-                    let (name, bytes) = run(number, true).expect("a file to keep");
+                    // What made the file may be what panicked.
+                    let kept_file = catch_unwind(AssertUnwindSafe(|| run(number, true))).ok().flatten();
+                    let (name, bytes) = kept_file.unwrap_or_else(|| (format!("no-file-{what}").replace(' ', "-"), Vec::new()));
                     let path = folder.join(format!("{name}-{number}-{kept}.seed"));
                     std::fs::write(&path, &bytes).ok();
                     eprintln!("{at}\n    {}", path.display());

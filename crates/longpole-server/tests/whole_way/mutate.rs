@@ -475,7 +475,7 @@ fn of_perf_data(bytes: &mut Vec<u8>, random: &mut Random) {
     }
     let mut records = Vec::new();
     let mut at = start;
-    while at + 8 <= end {
+    while at.saturating_add(8) <= end {
         let size = usize::from(u16::from_le_bytes([bytes[at + 6], bytes[at + 7]]));
         if size < 8 || at + size > end {
             break;
