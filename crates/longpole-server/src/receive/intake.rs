@@ -93,6 +93,8 @@ pub(super) enum Verdict {
     TooLarge(String),
     /// It is good and could not be kept: the client should try again.
     NotKept(String),
+    /// It is good and will never be kept: the client should drop it.
+    NeverKept(String),
     /// Its client is gone, and nothing in it says that it is of the run.
     Unproven(String),
 }
@@ -108,7 +110,11 @@ impl Verdict {
     }
 
     fn not_kept(error: &KeepError) -> Self {
-        Verdict::NotKept(format!("cannot keep the request: {error}"))
+        let reason = format!("cannot keep the request: {error}");
+        match error {
+            KeepError::ForNow(_) => Verdict::NotKept(reason),
+            KeepError::ForGood(_) => Verdict::NeverKept(reason),
+        }
     }
 }
 

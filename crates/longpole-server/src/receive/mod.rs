@@ -77,10 +77,16 @@ pub trait Keep: Send + 'static {
     fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), KeepError>;
 }
 
-/// Why a request could not be kept (disk full, say), as a lower-case fragment. The client is told to try again.
+/// Why a request could not be kept, as a lower-case fragment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct KeepError(pub String);
+pub enum KeepError {
+    /// A later attempt may succeed (a full disk, say): the client should try again.
+    #[error("{0}")]
+    ForNow(String),
+    /// No later attempt succeeds (the recording has reached its limit): the client should drop it.
+    #[error("{0}")]
+    ForGood(String),
+}
 
 /// How a body is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,6 +302,7 @@ impl Door {
             Verdict::Kept { .. } => {}
             Verdict::Undecodable(reason) | Verdict::TooLarge(reason) | Verdict::Unproven(reason) => self.refused(reason),
             Verdict::NotKept(reason) => self.refused(&format!("{reason}; the client was told to try again")),
+            Verdict::NeverKept(reason) => self.refused(reason),
         }
         verdict
     }

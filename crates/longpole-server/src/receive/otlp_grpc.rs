@@ -159,7 +159,8 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
             Ok(encode_response(signal, Some(PartialSuccess { rejected, message: &message }), Encoding::Protobuf))
         }
         Verdict::Undecodable(reason) => Err(Refusal::new(code::INVALID_ARGUMENT, reason)),
-        Verdict::TooLarge(reason) => Err(Refusal::new(code::RESOURCE_EXHAUSTED, reason)),
+        // Without RetryInfo, it says that no retry helps.
+        Verdict::TooLarge(reason) | Verdict::NeverKept(reason) => Err(Refusal::new(code::RESOURCE_EXHAUSTED, reason)),
         Verdict::NotKept(reason) => Err(Refusal::new(code::UNAVAILABLE, reason)),
         Verdict::Unproven(reason) => Err(Refusal::new(code::PERMISSION_DENIED, reason)),
     }

@@ -107,6 +107,7 @@ async fn take(
         Verdict::Undecodable(reason) => Err(Refusal::new(StatusCode::BAD_REQUEST, code::INVALID_ARGUMENT, reason)),
         Verdict::TooLarge(reason) => Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, code::RESOURCE_EXHAUSTED, reason)),
         Verdict::NotKept(reason) => Err(Refusal::unavailable(reason)),
+        Verdict::NeverKept(reason) => Err(Refusal::new(StatusCode::INSUFFICIENT_STORAGE, code::RESOURCE_EXHAUSTED, reason)),
         Verdict::Unproven(reason) => Err(Refusal::new(StatusCode::FORBIDDEN, code::PERMISSION_DENIED, reason)),
     }
 }

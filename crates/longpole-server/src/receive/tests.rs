@@ -73,7 +73,7 @@ impl Keep for Memory {
         self.set(|state| state.waiting += 1);
         self.wait_until(|state| !state.held);
         if self.0.0.lock().unwrap().broken {
-            return Err(KeepError("no space left on device".to_owned()));
+            return Err(KeepError::ForNow("no space left on device".to_owned()));
         }
         self.set(|state| state.kept.push((bytes.to_vec(), encoding, peer_pid)));
         Ok(())

@@ -89,6 +89,7 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
         Verdict::Undecodable(reason) => Err((StatusCode::BAD_REQUEST, reason)),
         Verdict::TooLarge(reason) => Err((StatusCode::PAYLOAD_TOO_LARGE, reason)),
         Verdict::NotKept(reason) => Err((StatusCode::SERVICE_UNAVAILABLE, reason)),
+        Verdict::NeverKept(reason) => Err((StatusCode::INSUFFICIENT_STORAGE, reason)),
         Verdict::Unproven(reason) => Err((StatusCode::FORBIDDEN, reason)),
     }
 }

@@ -593,7 +593,8 @@ impl WalKeep {
         outcome.map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             self.1.raise(&format!("{error}{cause}"));
-            KeepError(error.to_string())
+            let of_limit = matches!(error, WalError::Full { .. });
+            if of_limit { KeepError::ForGood(error.to_string()) } else { KeepError::ForNow(error.to_string()) }
         })
     }
 }
