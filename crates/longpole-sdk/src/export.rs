@@ -306,6 +306,14 @@ impl Shared {
 /// Name of the threads that send.
 pub(crate) const THREAD_NAME: &str = "longpole-sdk";
 
+/// Stack of these threads. Said, because `RUST_MIN_STACK`, which speaks of the program's threads, can be too little for reading an answer.
+const STACK_BYTES: usize = 1 << 20;
+
+/// A thread that sends, to be started.
+pub(crate) fn thread() -> std::thread::Builder {
+    std::thread::Builder::new().name(THREAD_NAME.into()).stack_size(STACK_BYTES)
+}
+
 thread_local! {
     static IS_OWN_THREAD: Cell<bool> = const { Cell::new(false) };
 }
@@ -371,7 +379,7 @@ impl Exporter {
             ended: Condvar::new(),
         });
         let theirs = Arc::clone(&shared);
-        let builder = std::thread::Builder::new().name(THREAD_NAME.into());
+        let builder = thread();
         let run = move || Sender::begin(config, theirs).run();
         let handle = thread_context::with_signals_blocked(|| builder.spawn(run))?;
         let _ = shared.thread.set(handle.thread().clone());

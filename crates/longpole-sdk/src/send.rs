@@ -14,7 +14,7 @@ use crate::config::ExportConfig;
 use crate::context::ContextWords;
 use crate::courier::Courier;
 use crate::encode::{self, Value};
-use crate::export::{self, MAX_KEPT_BYTES, Shared, SpanBuffer, THREAD_NAME, Waiting, lock};
+use crate::export::{self, MAX_KEPT_BYTES, Shared, SpanBuffer, Waiting, lock};
 use crate::thread_context;
 
 /// Most bytes of spans in a request: the default limit of many collectors. A larger span goes alone.
@@ -72,7 +72,7 @@ impl Couriers {
                     courier.deliver(&request, spans);
                 }
             };
-            std::thread::Builder::new().name(THREAD_NAME.into()).spawn(run).ok()
+            export::thread().spawn(run).ok()
         });
         let threads: Vec<_> = threads.collect();
         // A machine that has no more threads has this one.

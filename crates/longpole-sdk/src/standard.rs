@@ -251,7 +251,7 @@ impl Standard {
             its_flow.changed.notify_all();
         };
         // Not joined: a stock processor may wait without end for a collector that does not answer.
-        let thread = std::thread::Builder::new().name(crate::export::THREAD_NAME.into());
+        let thread = crate::export::thread();
         if let Err(error) = thread_context::with_signals_blocked(|| thread.spawn(flush)) {
             tell(&format!("no thread to flush the span processor with: {error}"));
             return flow.counts();
@@ -296,7 +296,7 @@ impl Standard {
                 its_flow.changed.notify_all();
             };
             // Not joined: a stock processor may wait without end for a collector that does not answer.
-            let thread = std::thread::Builder::new().name(crate::export::THREAD_NAME.into());
+            let thread = crate::export::thread();
             if let Err(error) = thread_context::with_signals_blocked(|| thread.spawn(end)) {
                 tell(&format!("no thread to end the span processor with: {error}"));
                 state.abandoned = true;
@@ -412,7 +412,7 @@ fn start_station() -> std::io::Result<(Handle, oneshot::Sender<()>)> {
         let _suppressed = Context::enter_telemetry_suppressed_scope();
         let _ = runtime.block_on(stopped);
     };
-    let thread = std::thread::Builder::new().name(crate::export::THREAD_NAME.into());
+    let thread = crate::export::thread();
     thread_context::with_signals_blocked(|| thread.spawn(run))?;
     Ok((handle, stop))
 }
