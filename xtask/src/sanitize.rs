@@ -45,7 +45,12 @@ pub(crate) fn sanitize() -> Result<()> {
         }
         // The recorder leaves its event descriptors and maps to the end of the process; leaks are not what this looks for. The record of a main thread
         // stands on its stack, so that has to be where the kernel says.
-        run_in(&root(), "cargo", &args, &[("RUSTFLAGS", "-Zsanitizer=address"), ("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0")])?;
+        run_in(
+            &root(),
+            "cargo",
+            &args,
+            &[("RUSTFLAGS", "-Zsanitizer=address"), ("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0")],
+        )?;
     }
     if !has(&["+nightly", "miri", "--version"]) {
         eprintln!("xtask: skipped Miri: `rustup component add --toolchain nightly miri` is not there");

@@ -40,6 +40,7 @@ use longpole_wire::redact::Redactor;
 use longpole_wire::{FileError, Limits, perf_data, profile, pulumi_payload};
 use tracing::info_span;
 
+use crate::loss_book::LossBook;
 use crate::seal::summary_row;
 use crate::source_file;
 
@@ -298,7 +299,7 @@ struct Intake {
     /// The emitter of the next spans.
     resource: Arc<Resource>,
     scope: Arc<Scope>,
-    losses: Vec<Loss>,
+    losses: LossBook,
     spans: u64,
     /// Whether times of a span were moved into what can be counted.
     any_clamped: bool,
@@ -333,7 +334,7 @@ impl SpanSink for Intake {
     }
 
     fn loss(&mut self, loss: Loss) {
-        loss.merge_into(&mut self.losses);
+        self.losses.add(loss.kind, loss.count, loss.detail);
     }
 }
 
@@ -348,14 +349,14 @@ impl Intake {
             texts: Texts::default(),
             resource: Arc::default(),
             scope: Arc::default(),
-            losses: Vec::new(),
+            losses: LossBook::default(),
             spans: 0,
             any_clamped: false,
         }
     }
 
     fn finish(mut self) -> PackedRecording {
-        self.losses.drain(..).for_each(|loss| self.assembler.loss(loss));
+        self.losses.take().into_iter().for_each(|loss| self.assembler.loss(loss));
         if self.redacted > 0 {
             self.assembler.loss(Loss::new(
                 LossKind::ValuesRedacted,

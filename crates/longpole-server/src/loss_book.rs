@@ -1,13 +1,36 @@
-//! Losses of a door while it is open: counted from many tasks, read once at the end.
+//! Losses of a door while it is open: counted from many tasks, read once at the end. And what is taken out of every reason before it is stored.
 
 use std::sync::{Mutex, PoisonError};
 
 use longpole_model::{Loss, LossKind};
+use longpole_wire::redact::Redactor;
 
-use crate::limits::LOSS_DETAILS_MAX;
+use crate::limits::{LOSS_DETAIL_BYTES_MAX, LOSS_DETAILS_MAX};
 
 /// Detail of losses beyond [`LOSS_DETAILS_MAX`] different reasons.
 const OTHER_REASONS: &str = "other reasons";
+
+/// So much of a reason is judged; a credential at the end of it is cut off with what follows.
+const JUDGED_BYTES_MAX: usize = 8 * LOSS_DETAIL_BYTES_MAX;
+
+/// A reason as it may be stored: without the credentials in what it quotes, and not longer than [`LOSS_DETAIL_BYTES_MAX`].
+pub(crate) fn storable(detail: &str) -> String {
+    let judged = &detail[..detail.floor_char_boundary(JUDGED_BYTES_MAX)];
+    let mut kept = judged.to_owned();
+    Redactor::default().string(&mut kept);
+    if judged.len() < detail.len() || kept.len() > LOSS_DETAIL_BYTES_MAX {
+        kept.truncate(kept.floor_char_boundary(LOSS_DETAIL_BYTES_MAX));
+        kept.push('…');
+    }
+    kept
+}
+
+/// The same of all losses of a recording.
+pub(crate) fn make_storable(losses: &mut Vec<Loss>) {
+    for loss in std::mem::take(losses) {
+        Loss { detail: storable(&loss.detail), ..loss }.merge_into(losses);
+    }
+}
 
 /// A list of losses that several threads add to.
 #[derive(Debug, Default)]
@@ -19,8 +42,8 @@ impl LossBook {
         if count == 0 {
             return;
         }
+        let loss = Loss::new(kind, count, storable(&detail.into()));
         let mut losses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let loss = Loss::new(kind, count, detail);
         let known = losses.iter().any(|l| l.kind == kind && l.detail == loss.detail);
         if known || losses.iter().filter(|l| l.kind == kind).count() < LOSS_DETAILS_MAX {
             loss.merge_into(&mut losses);
@@ -31,6 +54,7 @@ impl LossBook {
 
     /// Adds one, unless it is there already.
     pub(crate) fn add_once(&self, kind: LossKind, detail: &str) {
+        let detail = storable(detail);
         let is_known = |losses: &Vec<Loss>| losses.iter().any(|loss| loss.kind == kind && loss.detail == detail);
         if !is_known(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
             self.add(kind, 1, detail);
@@ -46,6 +70,18 @@ impl LossBook {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_quotes_no_credential_and_does_not_crowd_out_others() {
+        assert_eq!(storable("unknown path /tok/ghp_0123456789abcdefghijABCDEFGHIJ012345/v1"), "unknown path /tok/[redacted]/v1");
+        assert_eq!(storable("no such thing: password=hunter2x"), "no such thing: password=[redacted]");
+        let long = storable(&"é".repeat(1 << 20));
+        assert_eq!(long.len(), LOSS_DETAIL_BYTES_MAX + '…'.len_utf8());
+        let book = LossBook::default();
+        book.add_once(LossKind::RequestsRefused, "token=hunter2x");
+        book.add_once(LossKind::RequestsRefused, "token=hunter2x");
+        assert_eq!(book.take(), [Loss::new(LossKind::RequestsRefused, 1, "token=[redacted]")]);
+    }
 
     #[test]
     fn counts_add_up_and_reasons_are_bounded() {

@@ -3,6 +3,8 @@
 use longpole_model::{Loss, LossKind, Observation, ObservationSink, sink::SinkError};
 use longpole_wire::redact::Redactor;
 
+use crate::loss_book;
+
 /// Hands observations on without credentials.
 #[derive(Debug)]
 pub struct RedactingSink<S> {
@@ -31,6 +33,11 @@ impl<S: ObservationSink> ObservationSink for RedactingSink<S> {
             Observation::ThreadNamed { pid: _, tid: _, name } => {
                 (self.redactor.string(name), "in the names of threads; run --redact off keeps them")
             }
+            // What it says that it lost may quote what it read.
+            Observation::Loss(loss) => {
+                loss.detail = loss_book::storable(&loss.detail);
+                (0, "")
+            }
             // Numbers, and names of code: those come from binaries and from what an interpreter runs.
             Observation::Clock(_)
             | Observation::Slept { .. }
@@ -52,7 +59,6 @@ impl<S: ObservationSink> ObservationSink for RedactingSink<S> {
             | Observation::ThreadExited { .. }
             | Observation::ThreadTotals { .. }
             | Observation::ThreadIdent { .. }
-            | Observation::Loss(_)
             | Observation::RunStarted { .. }
             | Observation::RunEnded { .. }
             | Observation::RunUsage(_)

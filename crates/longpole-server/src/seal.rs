@@ -22,6 +22,7 @@ use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
 use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
+use crate::loss_book;
 use crate::memory::{available_bytes, gibibytes, needed_bytes};
 use crate::view;
 
@@ -201,6 +202,8 @@ fn assemble(
         let detail = format!("the record and the journal of their thread name different spans, of {} samples that have both", check.both);
         Loss::new(LossKind::ContextDisagrees, check.disagree, detail).merge_into(&mut recording.losses);
     }
+    // Logs of older versions, and what is decoded from this one, quote as well.
+    loss_book::make_storable(&mut recording.losses);
     Ok(Report::new(recording))
 }
 

@@ -45,7 +45,20 @@ fn refused(error: serde_json::Error) -> DecodeError {
     if let Some(position) = problem.rfind(" at line ") {
         problem.truncate(position);
     }
-    DecodeError::Json { problem, line, column }
+    DecodeError::Json { problem: without_values(problem), line, column }
+}
+
+/// The words of serde without the text that it quotes: that may be a credential, and as long as the document.
+fn without_values(mut problem: String) -> String {
+    for (before, after) in [(" string \"", "\", expected "), ("unknown variant `", "`, expected "), ("unknown field `", "`, expected ")] {
+        if let Some((start, end)) = problem.find(before).zip(problem.rfind(after)) {
+            let start = start + before.len();
+            if start < end {
+                problem.replace_range(start..end, "…");
+            }
+        }
+    }
+    problem
 }
 
 /// What a reader of a part of the request has to know of the rest of it.

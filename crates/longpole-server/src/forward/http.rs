@@ -471,13 +471,18 @@ pub(super) fn causes(error: &dyn Error) -> String {
     text
 }
 
-/// The URL without what may be secret in it: user, password, query.
+/// A part of a path as long as this is taken for a key, as some vendors have it there.
+const PATH_KEY_BYTES: usize = 20;
+
+/// The URL without what may be secret in it: user, password, query, keys in the path.
 pub(super) fn printable(url: &str) -> String {
     let Ok(uri) = url.parse::<Uri>() else { return "the user's endpoint".to_owned() };
     match (uri.scheme_str(), uri.host()) {
         (Some(scheme), Some(host)) => {
             let port = uri.port().map(|port| format!(":{port}")).unwrap_or_default();
-            format!("{scheme}://{host}{port}{}", uri.path().trim_end_matches('/'))
+            let part = |part: &'_ str| if part.len() < PATH_KEY_BYTES { part.to_owned() } else { "…".to_owned() };
+            let path: Vec<String> = uri.path().trim_end_matches('/').split('/').map(part).collect();
+            format!("{scheme}://{host}{port}{}", path.join("/"))
         }
         _ => "the user's endpoint".to_owned(),
     }

@@ -30,6 +30,7 @@ use longpole_wire::{FileError, Limits};
 use tracing::info_span;
 
 use super::{ASSUMED_WEIGHT_NANOS, unseen_run, with_cause};
+use crate::loss_book;
 
 /// Numbers that mark a part of a call chain begin here: `PERF_CONTEXT_MAX`.
 const CONTEXT_MAX: u64 = -4095i64 as u64;
@@ -543,6 +544,7 @@ impl Import {
             Loss::new(LossKind::ValuesRedacted, redacted, detail).merge_into(&mut recording.losses);
         }
         let at = |time| recording.clock.to_unix(Monotonic(time)).unwrap_or_default();
+        loss_book::make_storable(&mut recording.losses);
         let (start, end) = (at(self.first_time), at(self.last_time));
         // What perf did before the command began is not the command's.
         let root = recording.processes.iter().find(|process| Some(process.pid) == self.root && process.parent_pid.is_none());

@@ -15,6 +15,7 @@ use longpole_model::{
 use longpole_store::Assembler;
 use longpole_wire::limits::STACK_FRAMES_MAX;
 use longpole_wire::profile::{Profile, ProfileSample, ValueType};
+use longpole_wire::redact::Redactor;
 
 use super::{ASSUMED_WEIGHT_NANOS, unseen_run};
 
@@ -153,6 +154,14 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
         let end = Monotonic(recording.run.end.unwrap_or(start).unix_nanos().max(0).cast_unsigned());
         recording.clock = Clock::new(vec![ClockAnchor { monotonic, unix: start, bracket_nanos: 0 }]);
         (recording.processes, recording.threads) = people(&shown, &profile.names, end);
+        let processes = recording.processes.iter_mut().map(|process| &mut process.name);
+        let names = processes.chain(recording.threads.iter_mut().map(|thread| &mut thread.name));
+        let mut redactor = Redactor::default();
+        let redacted = names.map(|name| redactor.string(name)).sum::<u64>();
+        if redacted > 0 {
+            let detail = "in names of processes and threads; named or looking like credentials: docs/formats/redaction.md";
+            recording.losses.push(Loss::new(LossKind::ValuesRedacted, redacted, detail));
+        }
     }
     let (mut labels, mut places) = (Labels::default(), HashMap::new());
     for known in &shown {

@@ -212,7 +212,7 @@ fn every_view_is_served_and_what_is_not_there_says_so() {
     store.remove(name).unwrap();
     refused("/api/recordings/r1", 404, "recording_not_found");
     refused("/api/recordings/last", 404, "recording_not_found");
-    assert_eq!(view("/api/recordings"), serde_json::json!({ "recordings": [] }));
+    assert_eq!(view("/api/recordings"), serde_json::json!({ "recordings": [], "damaged": [] }));
     page.close().unwrap();
 }
 

@@ -126,6 +126,8 @@ fn what_is_refused_says_what_and_where() {
         r#"{"resource_spans":[{"scope_spans":[{"spans":[{"name":3}]}]}]}"#,
         "invalid type: integer `3`, expected a text, at line 1 column 54",
     );
+    // What it quoted may be a credential.
+    check(r#"{"resourceSpans":"password=\"x\", expected y"}"#, "invalid type: string \"…\", expected a list, at line 1 column 45");
     check(&with(r#","startTimeUnixNano":"-1""#), "-1 is out of range for an unsigned 64-bit integer, at line 1 column 141");
     check(
         &with(r#","startTimeUnixNano":1.5"#),

@@ -255,6 +255,17 @@ fn leak() {
     post("/v1/logs", "application/x-protobuf", &logs().encode_to_vec());
     post("/v1/logs", "application/json", &serde_json::to_vec(&logs()).unwrap());
     post("/api/v2/spans", "application/json", zipkin().to_string().as_bytes());
+    // What is refused is quoted where it is counted.
+    let refused = |path: &str, kind: &str, body: &str| {
+        ureq::post(format!("{endpoint}{path}")).header("content-type", kind).send(body).unwrap_err();
+    };
+    for (number, text) in texts("refused").iter().enumerate() {
+        refused("/v1/traces", "application/json", &json!({ "resourceSpans": text }).to_string());
+        refused("/api/v2/spans", "application/json", &json!([{ "id": text, "traceId": number }]).to_string());
+    }
+    let key = format!("gh{}_{}{}", "p", secret("refused path"), "0123456789abcdef0");
+    refused(&format!("/tok/{key}/v1/traces"), "application/json", "{}");
+    refused("/v1/traces", &format!("text/{key}"), "{}");
     for words in children() {
         // Whatever it is called, it is `cat`, which waits for the end of its input: it is seen before it is gone.
         let mut child = Command::new("cat");
