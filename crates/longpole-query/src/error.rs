@@ -71,6 +71,12 @@ pub enum QueryError {
         /// The limit.
         memory_bytes: usize,
     },
+    /// Files of a recording went away while they were read: the engine takes one that is gone for one without rows.
+    #[error("read {recording}: it was removed meanwhile")]
+    Removed {
+        /// Its name.
+        recording: String,
+    },
     /// A recording could not be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -105,7 +111,7 @@ impl QueryError {
             QueryError::TooLong { .. } | QueryError::TooDeep { .. } | QueryError::Timeout { .. } | QueryError::Memory { .. } => {
                 QueryErrorKind::Limit
             }
-            QueryError::Store(_) | QueryError::Engine { .. } => QueryErrorKind::Failed,
+            QueryError::Store(_) | QueryError::Removed { .. } | QueryError::Engine { .. } => QueryErrorKind::Failed,
         }
     }
 }

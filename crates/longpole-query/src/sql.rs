@@ -1,5 +1,7 @@
 //! The questions people ask.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 
 use datafusion::sql::parser::{DFParserBuilder, ParserInput, Statement};
@@ -72,7 +74,15 @@ pub fn sql(recordings: &[StoredRecording], statement: &str, limits: &Limits) -> 
         .iter()
         .map(|recording| Ok(Source { recording: recording.name.to_string(), files: recording.table_files()? }))
         .collect::<Result<Vec<_>, QueryError>>()?;
-    let answer = engine::run(sources, statement, limits)?;
+    let before: Vec<_> =
+        sources.iter().flat_map(|source| source.files.iter().map(|(_, path)| (source.recording.clone(), path.clone()))).collect();
+    let identities: Vec<_> = before.iter().map(|(_, path)| identity(path)).collect();
+    let answer = engine::run(sources, statement, limits);
+    // Whatever came of it: nobody who reads a file that goes away is told so.
+    if let Some(((recording, _), _)) = before.iter().zip(&identities).find(|((_, path), was)| was.is_none() || identity(path) != **was) {
+        return Err(QueryError::Removed { recording: recording.clone() });
+    }
+    let answer = answer?;
 
     let columns = answer.schema.fields().iter();
     let columns = columns.map(|field| Column { name: field.name().clone(), kind: type_name(field.data_type()) }).collect();
@@ -89,6 +99,11 @@ pub fn sql(recordings: &[StoredRecording], statement: &str, limits: &Limits) -> 
         }
     }
     Ok(SqlResult { columns, rows, truncated: count > limits.rows })
+}
+
+/// Which file this is, if there is one. Segments are never written to once they are there.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|data| (data.dev(), data.ino()))
 }
 
 /// The one statement of a text, if it is one that only reads. To be called where there is stack for the deepest one.

@@ -48,12 +48,15 @@ fn refused(error: serde_json::Error) -> DecodeError {
     DecodeError::Json { problem: without_values(problem), line, column }
 }
 
+/// No credential is as short as this.
+const QUOTED_BYTES_MAX: usize = 4;
+
 /// The words of serde without the text that it quotes: that may be a credential, and as long as the document.
 fn without_values(mut problem: String) -> String {
     for (before, after) in [(" string \"", "\", expected "), ("unknown variant `", "`, expected "), ("unknown field `", "`, expected ")] {
         if let Some((start, end)) = problem.find(before).zip(problem.rfind(after)) {
             let start = start + before.len();
-            if start < end {
+            if start + QUOTED_BYTES_MAX < end {
                 problem.replace_range(start..end, "…");
             }
         }

@@ -203,3 +203,36 @@ fn a_statement_reads_the_recording_and_nothing_else() {
     }
     assert!(!stolen.exists(), "a statement wrote a file");
 }
+
+#[test]
+#[ignore = "slow: cargo xtask attack runs it"]
+fn what_is_removed_while_it_is_read_is_an_error_and_never_another_number() {
+    const SPANS: usize = 3000;
+    let sandbox = Sandbox::new();
+    let (store, file) = (sandbox.path("store"), sandbox.path("spans.json"));
+    let span = |number: usize| serde_json::json!({ "traceId": "07".repeat(16), "spanId": format!("{:016x}", number + 1), "name": "n" });
+    let spans: Vec<_> = (0..SPANS).map(span).collect();
+    std::fs::write(&file, serde_json::json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string()).unwrap();
+    let mut refused = 0;
+    for round in 0..60 {
+        assert!(longpole(&store).arg("import").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+        let mut asking = longpole(&store);
+        asking.args(["sql", "--format", "json", "SELECT count(*) AS n FROM spans"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let asking = asking.spawn().unwrap();
+        // Each time a little later: somewhere between the first look at a file and the last.
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(round) {
+            std::thread::yield_now();
+        }
+        assert!(longpole(&store).args(["rm", "last"]).stdout(Stdio::null()).status().unwrap().success());
+        let out = asking.wait_with_output().unwrap();
+        if out.status.success() {
+            let answer: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+            assert_eq!(answer["rows"][0]["n"], SPANS, "{answer}");
+        } else {
+            assert!(String::from_utf8_lossy(&out.stderr).starts_with("longpole: failed to "), "{out:?}");
+            refused += 1;
+        }
+    }
+    println!("{refused} of 60 were refused");
+}
