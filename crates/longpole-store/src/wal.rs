@@ -627,7 +627,9 @@ impl Replay {
         if let AtEnd::Killed(since) = self.at_end {
             let is_whole = self.damage.places == 0 && self.torn.is_none() && !self.run_is_unknown;
             let detail = match since {
-                Since::SameBoot if is_whole => "longpole ended before it could seal the recording; everything it had acknowledged is here",
+                Since::SameBoot if is_whole => {
+                    "longpole ended before it could seal the recording; every span that it had acknowledged is here; what it refused or dropped is not counted"
+                }
                 Since::OtherBoot => {
                     "longpole or the machine stopped before the recording was sealed, and nothing was synced; what had reached the disk \
                      is here, and the last of what was acknowledged may be missing"

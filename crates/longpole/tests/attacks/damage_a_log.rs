@@ -138,7 +138,7 @@ fn damage_in_the_middle_costs_the_frame_it_hits_and_is_counted() {
         assert!(kept.is_subset(&killed.acknowledged));
         let said = note(&shown, "wal_damaged").unwrap_or_else(|| panic!("damage at {at} is not said: {shown}"));
         assert!(said.contains("bytes of the log") && said.contains("offset"), "{said}");
-        assert!(!shown.to_string().contains("everything it had acknowledged"), "{shown}");
+        assert!(!shown.to_string().contains("every span that it had acknowledged"), "{shown}");
     }
 }
 
