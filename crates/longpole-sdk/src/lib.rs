@@ -189,8 +189,9 @@ pub fn init() -> Guard {
     builder().init()
 }
 
+/// A variable of the environment; none for a program with more rights than its caller, who could send its spans, and write its files, anywhere.
 fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    if thread_context::has_more_rights_than_its_caller() { None } else { std::env::var(name).ok() }
 }
 
 /// The layer, configured by the environment.

@@ -558,7 +558,17 @@ mod linux {
         directory.as_deref()
     }
 
+    /// Whether this program has more rights than whoever started it (set-user-id, capabilities of its file): then the environment is not its
+    /// user's word, as for the C library's own variables.
+    pub(crate) fn has_more_rights_than_its_caller() -> bool {
+        // SAFETY: takes a number and reads what the kernel handed to this process.
+        unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+    }
+
     fn read_journal_directory() -> Option<PathBuf> {
+        if has_more_rights_than_its_caller() {
+            return None;
+        }
         let value = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let is_true = |value: OsString| value.to_string_lossy().trim().eq_ignore_ascii_case("true");
         let directory = PathBuf::from(value("LONGPOLE_JOURNAL_DIR")?);
@@ -961,6 +971,10 @@ mod elsewhere {
     }
 
     pub(crate) fn is_forked_child() -> bool {
+        false
+    }
+
+    pub(crate) fn has_more_rights_than_its_caller() -> bool {
         false
     }
 

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use tracing::info_span;
 
-use crate::support::{Sandbox, binary, clean, json, longpole, plain_user, role, skip};
+use crate::support::{Sandbox, binary, clean, example, json, longpole, plain_user, role, skip};
 
 /// How the program of a test is to end.
 const END: &str = "LONGPOLE_STORY_END";
@@ -173,4 +173,36 @@ fn a_command_starts_where_no_other_process_may() {
         command.arg(&limit).arg("--").arg(user.longpole()).arg("--store").arg(&store).args(["run", "--", "sh", "-c", COMMAND]);
         check_command(&limit, &ended(&mut command));
     }
+}
+
+#[test]
+fn a_program_with_more_rights_than_its_caller_does_not_write_where_that_one_says() {
+    let story = "a set-user-id program with the SDK";
+    let sandbox = Sandbox::new();
+    let Some(user) = plain_user(&sandbox, story) else { return };
+    if !user.becomes {
+        return skip(story, "only root makes a set-user-id program of another user");
+    }
+    let private = sandbox.path("private");
+    std::fs::create_dir(&private).unwrap();
+    std::fs::set_permissions(&private, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let as_nobody = |program: &Path| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+        clean(&mut command);
+        command.env("LONGPOLE_JOURNAL_DIR", &private).current_dir("/").stdin(Stdio::null());
+        command
+    };
+    let with_more_rights = |program: &Path| {
+        let installed = user.install(program);
+        std::fs::set_permissions(&installed, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
+        installed
+    };
+    if as_nobody(&with_more_rights(Path::new("/usr/bin/id"))).arg("-u").output().unwrap().stdout != b"0\n" {
+        return skip(story, "this file system takes no set-user-id programs");
+    }
+    let out = as_nobody(&with_more_rights(&example("ground-truth"))).args(["sync", "5"]).output().unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let written: Vec<_> = std::fs::read_dir(&private).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(written.is_empty(), "{written:?}");
 }
