@@ -521,7 +521,7 @@ pub(crate) struct DiffArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
     /// Traces: OTLP JSON (lines or one document) or protobuf, AppDash (`up.trace`), Zipkin, Jaeger. Profiles: `perf.data`, pprof, OTLP,
-    /// folded stacks. `.lpole`. Each of them also gzipped
+    /// folded stacks: each of them also gzipped. And `.lpole`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// One recording of all files: traces, and one profile (pprof) whose labels name their spans

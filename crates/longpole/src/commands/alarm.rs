@@ -16,7 +16,12 @@ pub(super) struct Alarm(Arc<AtomicBool>);
 impl Alarm {
     pub(super) fn raise(&self, error: &str) {
         if !self.0.swap(true, Ordering::Relaxed) {
-            say(format!("longpole: failed to {error}; the command goes on, and what cannot be written is counted"));
+            let line = format!("longpole: failed to {error}; the command goes on, and what cannot be written is counted");
+            let text = line.clone();
+            // Whoever raises it has requests to answer, and standard error may be a pipe that nobody reads.
+            if std::thread::Builder::new().name("longpole-alarm".into()).spawn(move || say(text)).is_err() {
+                say(line);
+            }
         }
     }
 

@@ -50,7 +50,7 @@ pub(super) fn read(path: &Path) -> Result<Contents> {
         let (kind, hint) = match &error {
             ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => (Kind::NotFound, ""),
             ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => (Kind::NotPermitted, ""),
-            ImportError::Unknown { .. } => (Kind::Usage, "also known are .lpole, and each of them gzipped"),
+            ImportError::Unknown { .. } => (Kind::Usage, "each of them may be gzipped; also known is .lpole, as it is"),
             _ => (Kind::Failed, ""),
         };
         let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());

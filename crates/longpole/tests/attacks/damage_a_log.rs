@@ -221,6 +221,34 @@ fn a_recording_does_not_grow_beyond_its_limit_and_the_command_goes_on() {
 }
 
 #[test]
+fn an_alarm_that_nobody_reads_does_not_keep_requests_waiting() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("made");
+    std::fs::create_dir_all(&dir).unwrap();
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    let set_flags = |writer: &std::io::PipeWriter, flags: i32| {
+        // SAFETY: flags of a pipe of ours.
+        assert!(unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(writer), libc::F_SETFL, flags) } == 0);
+    };
+    set_flags(&writer, libc::O_NONBLOCK);
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    while writer.write(b"x").is_ok() {}
+    set_flags(&writer, 0);
+    let mut command = longpole(&dir.join("store"));
+    command.args(["run", "--summary", "none", "--max-recording-bytes", "10kB", "--no-profile", "--"]);
+    command.args(role("damage_a_log::emit")).env("LONGPOLE_STORY_DIR", &dir);
+    let mut recorder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(writer).spawn().unwrap();
+    drop(command);
+    let sent = lines(&mut recorder).position(|line| line == "all sent");
+    assert!(sent.is_some(), "every request has its answer while standard error is full");
+    drop(recorder.stdin.take());
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut reader, &mut said).unwrap();
+    assert!(said.contains("has reached its limit of 10000 bytes"), "{said}");
+    assert_eq!(recorder.wait().unwrap().code(), Some(7));
+}
+
+#[test]
 fn what_does_not_fit_into_memory_is_refused_with_what_it_needs() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
