@@ -1,11 +1,13 @@
 //! Files and folders of a store: only their user can open them, whatever the umask is, and no symbolic link is followed to them.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 /// Mode of a folder.
 pub(crate) const FOLDER_MODE: u32 = 0o700;
@@ -23,10 +25,25 @@ pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER_MODE).create(path)
 }
 
-/// Makes a folder and what is missing above it. XDG asks for 0700 there, too.
-pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
+/// Opens a folder as a place, not to be listed: no right to read it is needed, and no link is followed to it.
+pub(crate) fn open_dir(path: &Path) -> io::Result<File> {
+    Ok(rustix::fs::open(path, PLACE, Mode::empty())?.into())
 }
+
+/// Opens the folder of this name in a folder; makes it where it is not there. XDG asks for 0700 there, too.
+pub(crate) fn open_or_create_dir(folder: &File, name: &OsStr) -> io::Result<File> {
+    match rustix::fs::openat(folder, name, PLACE, Mode::empty()) {
+        Err(Errno::NOENT) => {}
+        opened => return Ok(opened?.into()),
+    }
+    match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(FOLDER_MODE)) {
+        // Somebody else was quicker. Whose it is, the caller looks at.
+        Ok(()) | Err(Errno::EXIST) => Ok(rustix::fs::openat(folder, name, PLACE, Mode::empty())?.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Makes a file that must not be there yet, to be written.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
@@ -100,7 +117,9 @@ mod tests {
     fn what_is_made_is_for_its_user_alone() {
         let directory = Directory::new();
         let at = |name: &str| directory.path().join(name);
-        create_dir_all(&at("deep/folder")).unwrap();
+        let deep = open_or_create_dir(&open_dir(directory.path()).unwrap(), OsStr::new("deep")).unwrap();
+        open_or_create_dir(&deep, OsStr::new("folder")).unwrap();
+        open_or_create_dir(&deep, OsStr::new("folder")).unwrap();
         create_dir(&at("folder")).unwrap();
         write_new(&at("file"), b"text").unwrap();
         drop((create_log(&at("log")).unwrap(), open_lock(&at("lock")).unwrap()));
@@ -119,6 +138,10 @@ mod tests {
         symlink(at("precious"), at("folder")).unwrap();
         symlink(at("precious/file"), at("file")).unwrap();
         assert!(open(&at("file")).is_err() && open_lock(&at("file")).is_err() && write_new(&at("file"), b"x").is_err());
+        let place = open_dir(directory.path()).unwrap();
+        for name in ["folder", "file"] {
+            assert!(open_or_create_dir(&place, OsStr::new(name)).is_err() && open_dir(&at(name)).is_err());
+        }
         assert_eq!(open(&at("precious")).unwrap_err().kind(), io::ErrorKind::InvalidData);
         for name in ["folder", "file", "nothing"] {
             remove_all(&at(name)).unwrap();

@@ -1,5 +1,6 @@
 //! The store: recordings by name.
 
+use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,9 +22,15 @@ use crate::wal::{AtEnd, Replay, SyncPolicy, WalWriter};
 
 const RECORDINGS: &str = "recordings";
 const CATALOG: &str = "catalog.sqlite";
+const CATALOG_ENDS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+const CACHE: &str = "cache";
 const LOCK: &str = "lock";
 const SEAL_LOCK: &str = "seal.lock";
 const RESERVE: &str = "reserve";
+
+/// What a folder may hold that is not a store yet: what is left where the catalog was lost, the lock of a store for the time of one
+/// command, and what file systems and other tools put into a folder that is empty to its user.
+const UNUSED_HAS: [&str; 6] = [RECORDINGS, CACHE, "in-use", "lost+found", ".gitignore", "CACHEDIR.TAG"];
 
 /// Space that a recording keeps for its own end: how the command ended and what is missing can be said of it when the disk is full.
 const RESERVE_BYTES: usize = 64 << 10;
@@ -138,20 +145,25 @@ impl RecordingState {
 }
 
 impl Store {
-    /// Opens the store in this directory; makes it if it is not there. Refuses one that another user owns or can change, and closes one
-    /// that others can read.
+    /// Opens the store in this directory; makes it if it is not there. Refuses one that another user owns or can change, and a directory
+    /// that is no store and holds something else; closes one that others can read.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let trust = Trust::new()?;
-        let (root, was_open) = trust.open_root(&root.into(), RECORDINGS)?;
-        let catalog = root.join(CATALOG);
-        // SQLite gives the files beside the catalog the catalog's mode; older ones may be there.
-        for end in ["", "-wal", "-shm", "-journal"] {
-            trust.check_entry_if_there(&root.join(format!("{CATALOG}{end}")))?;
-        }
+        let mut was_there = false;
+        let check = |root: &Path| {
+            // SQLite gives the files beside the catalog the catalog's mode; older ones may be there.
+            for end in CATALOG_ENDS {
+                trust.check_entry_if_there(&root.join(format!("{CATALOG}{end}")))?;
+            }
+            was_there = root.join(CATALOG).exists();
+            if was_there { Ok(()) } else { check_unused(root) }
+        };
+        let (root, was_open) = trust.open_root(&root.into(), RECORDINGS, check)?;
+        // It says whether this is a catalog of ours; before, nothing is closed.
+        let catalog = Catalog::open(&root.join(CATALOG))?;
         if was_open {
-            trust.close(&root)?;
+            close(&trust, &root, was_there)?;
         }
-        let catalog = Catalog::open(&catalog)?;
         Ok(Store { root, catalog: Arc::new(catalog), trust, was_open })
     }
 
@@ -167,7 +179,7 @@ impl Store {
 
     /// Where what is slow to find out may be kept. Nobody misses it when it is gone.
     pub fn cache(&self) -> PathBuf {
-        self.root.join("cache")
+        self.root.join(CACHE)
     }
 
     /// Begins a recording. It is seen by others from now on, and taken for dead when the writer is dropped unsealed.
@@ -308,6 +320,54 @@ impl Store {
         };
         Ok(StoredRecording { store: self.clone(), name: row.name, state, summary: row.summary, tags: Vec::new(), directory })
     }
+}
+
+/// Refuses a folder that is no store yet and holds what longpole did not put there: its user may have meant another, and as a store it
+/// would be closed to others.
+fn check_unused(root: &Path) -> Result<(), StoreError> {
+    let names = |folder: &Path| -> Result<Vec<OsString>, StoreError> {
+        match fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            names => names.map_err(StoreError::io("list", folder)),
+        }
+    };
+    let is_ours = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with(CATALOG) || UNUSED_HAS.contains(&name));
+    let is_recording = |name: &OsString| name.to_str().is_some_and(is_name_of_recording);
+    let in_recordings = names(&root.join(RECORDINGS))?;
+    let other = names(root)?.into_iter().find(|name| !is_ours(name)).map(PathBuf::from);
+    // Others make folders of this name, too. One with a recording in it is ours, and something else may have been put beside.
+    let others = || in_recordings.first().filter(|_| !in_recordings.iter().any(is_recording)).map(|name| Path::new(RECORDINGS).join(name));
+    match other.or_else(others) {
+        None => Ok(()),
+        Some(other) => Err(StoreError::NotOurs {
+            path: root.to_owned(),
+            reason: format!("it is no store of longpole, and has files of others in it, such as {}", other.display()),
+            remedy: "name an empty or a new folder: --store DIR".to_owned(),
+        }),
+    }
+}
+
+/// A name that longpole gives a directory of a recording.
+fn is_name_of_recording(text: &str) -> bool {
+    RecordingName::parse(text).is_some_and(|name| name.to_string() == text)
+}
+
+/// Closes a store to other users, its root last: where this is interrupted it is done again. Nothing but what longpole writes: a user can
+/// have put something else beside it.
+fn close(trust: &Trust, root: &Path, was_there: bool) -> Result<(), StoreError> {
+    let recordings = root.join(RECORDINGS);
+    if was_there {
+        let mut written: Vec<PathBuf> = CATALOG_ENDS.iter().map(|end| root.join(format!("{CATALOG}{end}"))).collect();
+        written.push(root.join(CACHE));
+        for entry in fs::read_dir(&recordings).map_err(StoreError::io("list", &recordings))?.flatten() {
+            if entry.file_name().to_str().is_some_and(is_name_of_recording) {
+                written.push(entry.path());
+            }
+        }
+        trust.close(&written)?;
+    }
+    trust.close_only(&recordings)?;
+    trust.close_only(root)
 }
 
 /// Where the files of a recording lie, relative to the root.

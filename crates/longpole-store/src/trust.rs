@@ -11,10 +11,10 @@
 //!
 //! What others can only read, as longpole made it before, is closed to them.
 
-use std::fs::{self, Metadata, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::StoreError;
 use crate::files::{self, FILE_MODE, FOLDER_MODE};
@@ -92,8 +92,9 @@ impl Trust {
         if found.mode & STICKY != 0 { Ok(()) } else { found.check_writers(self.we) }
     }
 
-    /// The folders above a path that is typed: on the way through its links, and where it is in truth.
-    fn check_way(&self, path: &Path) -> Result<(), StoreError> {
+    /// The folders above a path that is typed: on the way through its links, and where it is in truth. Returns the latter, which has no
+    /// link in it.
+    fn check_way(&self, path: &Path) -> Result<PathBuf, StoreError> {
         let mut way = path.to_owned();
         for _ in 0..LINKS_MAX {
             let mut link = None;
@@ -101,7 +102,7 @@ impl Trust {
                 let data = match fs::symlink_metadata(above) {
                     Ok(data) => data,
                     // The rest is made by us.
-                    Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(()),
+                    Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(way.clone()),
                     Err(error) => return Err(StoreError::io("open", above)(error)),
                 };
                 if data.is_symlink() {
@@ -120,23 +121,54 @@ impl Trust {
             }
             match link {
                 Some(target) => way = target,
-                None => return Ok(()),
+                None => return Ok(way.clone()),
             }
         }
         Err(StoreError::io("open", path)(io::Error::other("too many levels of symbolic links")))
     }
 
-    /// Makes sure of the root of a store, which is made where it is not there. Returns where it is in truth, and whether others could read
-    /// it until now.
-    pub(crate) fn open_root(&self, root: &Path, inside: &str) -> Result<(PathBuf, bool), StoreError> {
+    /// Makes sure of the root of a store, which is made where it is not there, and of the folder in it. `check` looks at the root before
+    /// anything is made in it. Returns where the root is in truth, and whether others could read it until now.
+    pub(crate) fn open_root(
+        &self,
+        root: &Path,
+        inside: &str,
+        check: impl FnOnce(&Path) -> Result<(), StoreError>,
+    ) -> Result<(PathBuf, bool), StoreError> {
         let typed = std::path::absolute(root).map_err(StoreError::io("find", root))?;
-        self.check_way(&typed)?;
-        let path = typed.join(inside);
-        files::create_dir_all(&path).map_err(StoreError::io("create", path))?;
-        let root = fs::canonicalize(&typed).map_err(StoreError::io("open", &typed))?;
+        let way = self.check_way(&typed)?;
+        let opened = self.walk(&way, &typed.join(inside))?.metadata().map_err(StoreError::io("open", &typed))?;
+        let root = fs::canonicalize(&way).map_err(StoreError::io("open", &typed))?;
+        let named = fs::symlink_metadata(&root).map_err(StoreError::io("open", &root))?;
+        if (named.dev(), named.ino()) != (opened.dev(), opened.ino()) {
+            return Err(StoreError::io("open", root)(io::Error::other("it was exchanged while it was opened")));
+        }
         let was_open = self.check_entry(&root)?;
-        self.check_entry(&root.join(inside))?;
+        check(&root)?;
+        let path = root.join(inside);
+        match files::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(StoreError::io("create", path)(error)),
+            _ => {}
+        }
+        self.check_entry(&path)?;
         Ok((root, was_open))
+    }
+
+    /// Opens the last folder of a way without links, and makes what is missing of it.
+    ///
+    /// Step by step, because what was looked at by its path can be another thing by now: in a sticky folder whoever likes can make what is
+    /// not there yet, a link for one. Here each folder is opened from the one above, which was checked, and through no link. Nobody else
+    /// can exchange a folder of ours in one that was checked, so the path stays what it is from then on.
+    fn walk(&self, way: &Path, wanted: &Path) -> Result<File, StoreError> {
+        let mut path = PathBuf::from("/");
+        let mut folder = files::open_dir(&path).map_err(StoreError::io("open", &path))?;
+        for part in way.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir)) {
+            let above = folder.metadata().map_err(StoreError::io("open", &path))?;
+            self.check_above(&Found::new(&path, &above))?;
+            path.push(part);
+            folder = files::open_or_create_dir(&folder, part.as_os_str()).map_err(StoreError::io("create", wanted))?;
+        }
+        Ok(folder)
     }
 
     /// A folder or a plain file of a store: ours, changed by nobody else, and no link. Whether others could read it.
@@ -165,9 +197,32 @@ impl Trust {
         }
     }
 
-    /// Closes everything in a store to others, the root last: where this is interrupted it is done again. What belongs to root is root's.
-    pub(crate) fn close(&self, root: &Path) -> Result<(), StoreError> {
-        let mut folders = vec![root.to_owned()];
+    /// Closes these to others, in this order: folders with all that is in them. What is not there, is a link or belongs to root is left.
+    pub(crate) fn close(&self, paths: &[PathBuf]) -> Result<(), StoreError> {
+        for path in paths {
+            match fs::symlink_metadata(path) {
+                Ok(data) if data.is_dir() => self.close_folder(path)?,
+                Ok(data) if data.is_file() => self.set_mode(path, &data, FILE_MODE)?,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(StoreError::io("open", path)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes one folder to others, and nothing that is in it.
+    pub(crate) fn close_only(&self, folder: &Path) -> Result<(), StoreError> {
+        match fs::symlink_metadata(folder) {
+            Ok(data) if data.is_dir() => self.set_mode(folder, &data, FOLDER_MODE),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("open", folder)(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A folder last after what is in it: where this is interrupted it is done again.
+    fn close_folder(&self, folder: &Path) -> Result<(), StoreError> {
+        let mut folders = vec![folder.to_owned()];
         let mut at = 0;
         while let Some(folder) = folders.get(at).cloned() {
             at += 1;
@@ -180,15 +235,7 @@ impl Trust {
                 }
             }
         }
-        for folder in folders.iter().rev() {
-            let data = match fs::symlink_metadata(folder) {
-                Ok(data) => data,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(StoreError::io("open", folder)(error)),
-            };
-            self.set_mode(folder, &data, FOLDER_MODE)?;
-        }
-        Ok(())
+        folders.iter().rev().try_for_each(|folder| self.close_only(folder))
     }
 
     fn set_mode(&self, path: &Path, data: &Metadata, mode: u32) -> Result<(), StoreError> {
@@ -199,5 +246,47 @@ impl Trust {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("close to other users", path)(error)),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::testing::Directory;
+
+    #[test]
+    fn nothing_is_made_behind_a_link_that_came_after_the_check() {
+        let directory = Directory::new();
+        let base = fs::canonicalize(directory.path()).unwrap();
+        let precious = base.join("precious");
+        fs::create_dir(&precious).unwrap();
+        let trust = Trust::new().unwrap();
+        // Checked while nothing was there; then another user is quicker.
+        let way = trust.check_way(&base.join("ci/store")).unwrap();
+        assert_eq!(way, base.join("ci/store"));
+        symlink(&precious, base.join("ci")).unwrap();
+        assert!(trust.walk(&way, &way).is_err());
+        fs::remove_file(base.join("ci")).unwrap();
+        fs::create_dir(base.join("ci")).unwrap();
+        symlink(&precious, base.join("ci/store")).unwrap();
+        assert!(trust.walk(&way, &way).is_err());
+        assert_eq!(fs::read_dir(&precious).unwrap().count(), 0);
+        // Nor in a folder that others can write to by then.
+        fs::remove_file(base.join("ci/store")).unwrap();
+        fs::set_permissions(base.join("ci"), Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(trust.walk(&way, &way), Err(StoreError::NotOurs { .. })));
+        assert_eq!(fs::read_dir(base.join("ci")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_root_is_made_through_links_of_its_user() {
+        let directory = Directory::new();
+        let base = fs::canonicalize(directory.path()).unwrap();
+        symlink("real", base.join("link")).unwrap();
+        let (root, was_open) = Trust::new().unwrap().open_root(&base.join("./link/x/../deep"), "inside", |_| Ok(())).unwrap();
+        assert_eq!((root, was_open), (base.join("real/deep"), false));
+        assert_eq!(fs::metadata(base.join("real/deep/inside")).unwrap().mode() & 0o7777, 0o700);
     }
 }
