@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -144,13 +144,35 @@ fn remove_stale_in(base: &Path) {
 }
 
 fn is_stale(directory: &Path) -> bool {
-    match File::open(directory.join(LOCK)) {
-        Ok(lock) => lock.try_lock().is_ok(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+    match is_locked(&directory.join(LOCK)) {
+        Ok(Some(is_locked)) => !is_locked,
+        Ok(None) => {
             let made = fs::metadata(directory).and_then(|meta| meta.modified());
             made.is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age > UNLOCKED_MAX))
         }
         Err(_) => false,
+    }
+}
+
+/// Whether somebody holds the lock of this file; `None` where there is no such file. Something else in its place is no lock, and is not
+/// waited for: whoever opens a named pipe waits until somebody writes to it, and a command can leave one.
+pub fn is_locked(path: &Path) -> io::Result<Option<bool>> {
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    let file = match opened {
+        Ok(file) => file,
+        // A link (ELOOP), or a socket (ENXIO).
+        Err(error) if error.kind() == io::ErrorKind::NotFound || matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO)) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
+    match file.try_lock() {
+        Ok(()) => Ok(Some(false)),
+        Err(TryLockError::WouldBlock) => Ok(Some(true)),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -579,6 +601,37 @@ mod tests {
         fs::create_dir(&other).unwrap();
         remove_stale_in(&base);
         assert!(living.path().exists() && young.exists() && other.exists() && !dead.exists());
+        fs::remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn what_stands_in_place_of_a_lock_is_not_waited_for() {
+        let base = base("locks");
+        let made = std::process::Command::new("mkfifo").arg(base.join("pipe")).status().unwrap();
+        assert!(made.success());
+        let socket = std::os::unix::net::UnixListener::bind(base.join("socket")).unwrap();
+        fs::create_dir(base.join("folder")).unwrap();
+        fs::write(base.join("free"), "").unwrap();
+        let held = File::create(base.join("held")).unwrap();
+        held.try_lock().unwrap();
+        for (link, target) in [("link", "held"), ("dangling", "nothing"), ("around", "around")] {
+            symlink(target, base.join(link)).unwrap();
+        }
+        for name in ["pipe", "socket", "folder", "link", "dangling", "around", "nothing"] {
+            assert_eq!(is_locked(&base.join(name)).unwrap(), None, "{name}");
+        }
+        assert_eq!(is_locked(&base.join("free")).unwrap(), Some(false));
+        assert_eq!(is_locked(&base.join("held")).unwrap(), Some(true));
+        drop(socket);
+        // Such a directory is one without a lock: it goes when it is old.
+        let directory = base.join(format!("{PREFIX}x"));
+        fs::create_dir(&directory).unwrap();
+        fs::rename(base.join("pipe"), directory.join(LOCK)).unwrap();
+        remove_stale_in(&base);
+        assert!(directory.exists());
+        File::open(&directory).unwrap().set_modified(SystemTime::now() - 2 * UNLOCKED_MAX).unwrap();
+        remove_stale_in(&base);
+        assert!(!directory.exists());
         fs::remove_dir_all(base).unwrap();
     }
 }

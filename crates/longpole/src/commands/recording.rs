@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
+use longpole_capture::journals;
 use longpole_server::seal;
 use longpole_server::source_file::SourceConsent;
 use longpole_server::view::Chosen;
@@ -317,9 +318,9 @@ pub(crate) fn remove_stale_stores() {
 }
 
 fn is_stale(store: &Path) -> bool {
-    match File::open(store.join(LOCK)) {
-        Ok(lock) => lock.try_lock().is_ok(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+    match journals::is_locked(&store.join(LOCK)) {
+        Ok(Some(is_locked)) => !is_locked,
+        Ok(None) => {
             let made = fs::metadata(store).and_then(|data| data.modified());
             made.is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age > UNLOCKED_MAX))
         }
