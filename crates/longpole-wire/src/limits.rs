@@ -55,6 +55,25 @@ pub fn expanded_bytes_max(compressed_bytes: u64) -> u64 {
 /// folded stacks may have half a billion.
 pub const STACK_FRAMES_MAX: usize = 4096;
 
+/// Frames of one location of a profile: a function and the calls that were inlined into it, of which the innermost are kept. Compilers
+/// inline some dozen deep.
+pub const LOCATION_FRAMES_MAX: usize = 256;
+
+/// Frames of calls that were inlined, of all stacks of a profile together: 32 million, at 50 bytes each in the tree of calls.
+///
+/// A stack names a location by a byte, and so all frames that were inlined there.
+pub const PROFILE_INLINED_MAX: u32 = 1 << 25;
+
+/// Bytes of a name of a function, file, thread or span in a profile; a longer one is cut, and ends with `…`. A path of Linux has 4,096 as
+/// well, and names of C++ templates seldom more. Every format that a profile is written to repeats names for each frame.
+pub const NAME_BYTES_MAX: usize = 4096;
+
+/// The same of a type of values and of its unit: `alloc_space` in `bytes`.
+pub const TYPE_NAME_BYTES_MAX: usize = 128;
+
+/// Digits of a build id in hex, of which GNU's have 40: 64 bytes.
+pub const BUILD_ID_DIGITS_MAX: usize = 128;
+
 /// Stacks with values in one profile: 2 million. The merged profiles of a fleet have some hundred thousand. Each takes some 400 bytes here and
 /// eight in the file.
 pub const PROFILE_SAMPLES_MAX: u32 = 1 << 21;
@@ -65,7 +84,7 @@ pub const PROFILE_TYPES_MAX: u32 = 64;
 /// Values of all samples of a profile together: 128 MiB.
 pub const PROFILE_VALUES_MAX: u32 = 1 << 24;
 
-/// Names of functions, files and spans of a profile, as often as a frame has them: 256 MiB.
+/// Names of functions, files, types, threads and spans of a profile, as long as they are there and as often as a frame has them: 256 MiB.
 ///
 /// A profile says each name once, by a number. Here each frame has its own, so that one name of 100 kB that a million frames have would
 /// take 100 GB.

@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use longpole_model::stack::{LocationKind, Runtime};
 use longpole_model::{Frame, LocationId};
 
-use super::{Numbers, Profile, ProfileSample, ValueType, push_location};
+use super::{Numbers, Profile, ProfileSample, ValueType, parts, push_location};
 use crate::error::FileError;
-use crate::limits::{PROFILE_SAMPLES_MAX, STACK_FRAMES_MAX};
+use crate::limits::{NAME_BYTES_MAX, PROFILE_SAMPLES_MAX, STACK_FRAMES_MAX};
 
 /// Lines that are looked at to know the format.
 const LINES_LOOKED_AT: usize = 20;
@@ -91,7 +91,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, FileError> {
 }
 
 fn location(profile: &mut Profile, name: &[u8]) -> LocationId {
-    let function = String::from_utf8_lossy(name).into_owned();
+    let function = parts::cut(name, NAME_BYTES_MAX);
     let frame = Frame { function, file: String::new(), line: 0, reason: None };
     push_location(profile, LocationKind::Named { runtime: Runtime::Other, address: None }, vec![frame])
 }

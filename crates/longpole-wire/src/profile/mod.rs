@@ -11,7 +11,7 @@ mod otlp;
 mod parts;
 mod pprof;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::io::Read;
 
@@ -116,25 +116,46 @@ pub struct Profile {
 #[derive(Default)]
 struct Numbers {
     stacks: HashMap<Box<[LocationId]>, u32>,
+    /// Locations that had more frames than are kept.
+    cut: HashSet<LocationId>,
+    /// Frames of all stacks, without the first of each location.
+    inlined: u64,
 }
 
 impl Numbers {
     /// The number of a stack, leaf first.
     fn stack(&mut self, profile: &mut Profile, locations: &[LocationId]) -> u32 {
-        let locations = match locations.get(..STACK_FRAMES_MAX) {
-            Some(kept) if locations.len() > STACK_FRAMES_MAX => {
-                profile.stacks_cut += 1;
-                kept
-            }
-            _ => locations,
-        };
+        let (kept, frames) = self.kept(profile, locations);
+        let is_cut = kept < locations.len() || locations.last().is_some_and(|last| self.cut.contains(last));
+        profile.stacks_cut += u64::from(is_cut);
+        let locations = &locations[..kept];
         if let Some(number) = self.stacks.get(locations) {
             return *number;
         }
+        self.inlined = self.inlined.saturating_add(frames.saturating_sub(kept) as u64);
         let number = profile.stacks.len() as u32;
         profile.stacks.push(Stack { id: StackId(number), locations: locations.to_vec() });
         self.stacks.insert(locations.into(), number);
         number
+    }
+}
+
+impl Numbers {
+    /// How many locations of a stack are kept, and how many frames these have. Behind a location that lacks some nothing is kept: what is
+    /// there are the innermost frames, without a gap.
+    fn kept(&self, profile: &Profile, locations: &[LocationId]) -> (usize, usize) {
+        let mut frames = 0usize;
+        for (place, location) in locations.iter().enumerate() {
+            let more = profile.locations.get(location.0 as usize).map_or(0, |location| location.frames.len());
+            if frames.saturating_add(more) > STACK_FRAMES_MAX {
+                return (place, frames);
+            }
+            frames += more;
+            if self.cut.contains(location) {
+                return (place + 1, frames);
+            }
+        }
+        (locations.len(), frames)
     }
 }
 

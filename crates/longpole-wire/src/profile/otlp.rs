@@ -10,12 +10,13 @@
 //! no number of its version; a dictionary that is of another layout shows by that.
 
 use std::collections::HashMap;
+use std::collections::btree_map::Entry;
 
 use longpole_model::stack::Runtime;
 use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
-use super::parts::{self, Function, MappedAt, Mappings, Names, each, frames, hex, list, message, number, two_numbers};
+use super::parts::{self, Function, MappedAt, Mappings, Names, Place, each, frames, list, message, number, two_numbers};
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
 use crate::limits::PROFILE_TYPES_MAX;
@@ -26,6 +27,9 @@ const LENGTH_BYTES: usize = 4;
 
 /// Largest id of a field of a dictionary.
 const TABLES: u32 = 7;
+
+/// Digits of the largest number of a process or thread, with room for zeroes before it.
+const ID_BYTES_MAX: usize = 64;
 
 /// Bytes of the two numbers of a `ValueType`, at most; a trace id, which is at the same place of a span, has 16.
 const VALUE_TYPE_BYTES_MAX: usize = 12;
@@ -102,7 +106,7 @@ impl<'a> Iterator for Parts<'a> {
 
 /// Reads all messages of a file.
 pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
-    let mut out = Out { profile: Profile::default(), numbers: Numbers::default(), periods: Vec::new() };
+    let mut out = Out { profile: Profile::default(), numbers: Numbers::default(), periods: Vec::new(), names: Names::default() };
     if is_message(bytes) || bytes.first() != Some(&0) {
         out.message(Reader::new(bytes).named("ProfilesData")).map_err(of_version)?;
     } else {
@@ -121,6 +125,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
     if out.profile.types.is_empty() {
         return Err(Reader::new(bytes).named("ProfilesData").error_at(0, Problem::Missing { field: 1 }));
     }
+    // Types may have come behind the samples.
+    parts::has_values(out.profile.samples.len(), out.profile.types.len(), Reader::new(bytes).named("ProfilesData"))?;
     // What is counted in one profile is not there in the samples of the others.
     for sample in &mut out.profile.samples {
         sample.values.resize(out.profile.types.len(), 0);
@@ -144,6 +150,7 @@ struct Out {
     numbers: Numbers,
     /// Of each type its period, with what that is of.
     periods: Vec<Option<(ValueType, i64)>>,
+    names: Names,
 }
 
 /// The dictionary of a message. Locations get their numbers in the order in which they are used.
@@ -159,7 +166,6 @@ struct Tables<'a> {
     known_locations: HashMap<u64, LocationId>,
     known_stacks: HashMap<u64, u32>,
     binaries: Mappings,
-    names: Names,
 }
 
 /// A pair of the dictionary.
@@ -171,7 +177,7 @@ struct Attribute<'a> {
 }
 
 impl Out {
-    fn message(&mut self, whole: Reader<'_>) -> Result<(), DecodeError> {
+    fn message<'a>(&mut self, whole: Reader<'a>) -> Result<(), DecodeError> {
         let mut dictionary = None;
         each(whole, |reader, it| {
             if it.number == 2 {
@@ -189,7 +195,7 @@ impl Out {
         })
     }
 
-    fn resource(&mut self, at: Reader<'_>, tables: &mut Tables<'_>) -> Result<(), DecodeError> {
+    fn resource<'a>(&mut self, at: Reader<'a>, tables: &mut Tables<'a>) -> Result<(), DecodeError> {
         let mut said = Said::default();
         each(at, |reader, it| match it.number {
             1 => each(message(reader, it, "Resource")?, |reader, it| {
@@ -202,21 +208,21 @@ impl Out {
         })?;
         each(at, |reader, it| match it.number {
             2 => each(message(reader, it, "ScopeProfiles")?, |reader, it| match it.number {
-                2 => self.profile(message(reader, it, "Profile")?, said.clone(), tables),
+                2 => self.profile(message(reader, it, "Profile")?, said, tables),
                 _ => Ok(()),
             }),
             _ => Ok(()),
         })
     }
 
-    fn profile(&mut self, at: Reader<'_>, mut said: Said, tables: &mut Tables<'_>) -> Result<(), DecodeError> {
+    fn profile<'a>(&mut self, at: Reader<'a>, mut said: Said<'a>, tables: &mut Tables<'a>) -> Result<(), DecodeError> {
         let (mut kind, mut period_type, mut period, mut start, mut duration) = (ValueType::default(), ValueType::default(), 0, 0, 0);
         each(at, |reader, it| {
             match it.number {
-                1 => kind = tables.value_type(message(reader, it, "ValueType")?)?,
+                1 => kind = tables.value_type(message(reader, it, "ValueType")?, &mut self.names)?,
                 3 => start = fixed(reader, it)?,
                 4 => duration = number(reader, it)?,
-                5 => period_type = tables.value_type(message(reader, it, "ValueType")?)?,
+                5 => period_type = tables.value_type(message(reader, it, "ValueType")?, &mut self.names)?,
                 6 => period = number(reader, it)?.cast_signed(),
                 11 => {
                     let mut attributes = Vec::new();
@@ -264,7 +270,7 @@ impl Out {
         })
     }
 
-    fn sample(&mut self, at: Reader<'_>, place: usize, of_profile: &Said, tables: &mut Tables<'_>) -> Result<(), DecodeError> {
+    fn sample<'a>(&mut self, at: Reader<'a>, place: usize, of_profile: &Said<'a>, tables: &mut Tables<'a>) -> Result<(), DecodeError> {
         let (mut stack, mut link, mut attributes, mut values, mut times) = (0, 0, Vec::new(), Vec::new(), Vec::new());
         each(at, |reader, it| {
             match it.number {
@@ -280,9 +286,9 @@ impl Out {
         if values.is_empty() && times.is_empty() || !values.is_empty() && !times.is_empty() && values.len() != times.len() {
             return Err(at.error_at(at.offset(), Problem::Missing { field: 4 }));
         }
-        let mut said = of_profile.clone();
+        let mut said = *of_profile;
         said.take_all(&attributes, tables, at)?;
-        said.tell(&mut self.profile);
+        said.tell(&mut self.profile, &mut self.names, at)?;
         let span = tables.link(link, at)?;
         let stack = self.stack(stack, at, tables)?;
         // One for each moment; without any, one for all.
@@ -309,25 +315,26 @@ impl Out {
             _ => Ok(()),
         })?;
         let locations: Result<Vec<LocationId>, DecodeError> =
-            indices.into_iter().map(|index| tables.location(index, stack, &mut self.profile)).collect();
+            indices.into_iter().map(|index| tables.location(index, stack, self)).collect();
         let number = self.numbers.stack(&mut self.profile, &locations?);
+        parts::inlined(&self.numbers, at)?;
         tables.known_stacks.insert(index, number);
         Ok(number)
     }
 }
 
 /// Whose a sample is.
-#[derive(Clone, Default)]
-struct Said {
+#[derive(Clone, Copy, Default)]
+struct Said<'a> {
     pid: u32,
     tid: u32,
-    program: String,
-    thread: String,
+    program: &'a [u8],
+    thread: &'a [u8],
 }
 
-impl Said {
-    fn take(&mut self, attribute: &Attribute<'_>) {
-        let text = || attribute.text.map(|text| String::from_utf8_lossy(text).into_owned()).unwrap_or_default();
+impl<'a> Said<'a> {
+    fn take(&mut self, attribute: &Attribute<'a>) {
+        let text = || attribute.text.unwrap_or_default();
         match attribute.key {
             b"process.pid" => self.pid = attribute.id(),
             b"thread.id" => self.tid = attribute.id(),
@@ -337,7 +344,7 @@ impl Said {
         }
     }
 
-    fn take_all(&mut self, attributes: &[u64], tables: &Tables<'_>, at: Reader<'_>) -> Result<(), DecodeError> {
+    fn take_all(&mut self, attributes: &[u64], tables: &Tables<'a>, at: Reader<'_>) -> Result<(), DecodeError> {
         for index in attributes {
             self.take(entry(&tables.attributes, "attribute_table", *index, at)?);
         }
@@ -345,20 +352,24 @@ impl Said {
     }
 
     /// Names, where they are said for the first time.
-    fn tell(&self, profile: &mut Profile) {
-        let thread = (self.tid > 0).then_some((self.tid, &self.thread));
-        for (tid, name) in [(0, &self.program)].into_iter().chain(thread) {
-            if self.pid > 0 && !name.is_empty() {
-                profile.names.entry((self.pid, tid)).or_insert_with(|| name.clone());
+    fn tell(&self, profile: &mut Profile, names: &mut Names, at: Reader<'_>) -> Result<(), DecodeError> {
+        let thread = (self.tid > 0).then_some((self.tid, self.thread));
+        for (tid, name) in [(0, self.program)].into_iter().chain(thread) {
+            if self.pid > 0
+                && !name.is_empty()
+                && let Entry::Vacant(entry) = profile.names.entry((self.pid, tid))
+            {
+                entry.insert(names.text(name, at)?);
             }
         }
+        Ok(())
     }
 }
 
 impl Attribute<'_> {
     /// The number of a process or thread; 0 where it is none.
     fn id(&self) -> u32 {
-        let text = || std::str::from_utf8(self.text?).ok()?.parse().ok();
+        let text = || std::str::from_utf8(self.text.filter(|text| text.len() <= ID_BYTES_MAX)?).ok()?.parse().ok();
         self.number.or_else(text).and_then(|id: i64| u32::try_from(id).ok()).unwrap_or(0)
     }
 }
@@ -384,7 +395,6 @@ impl<'a> Tables<'a> {
             known_locations: HashMap::new(),
             known_stacks: HashMap::new(),
             binaries: Mappings::new(),
-            names: Names::default(),
         }
     }
 
@@ -401,7 +411,6 @@ impl<'a> Tables<'a> {
             known_locations: HashMap::new(),
             known_stacks: HashMap::new(),
             binaries: Mappings::new(),
-            names: Names::default(),
         };
         let mut attributes = Vec::new();
         each(dictionary, |reader, it| {
@@ -454,13 +463,9 @@ impl<'a> Tables<'a> {
         entry(&self.texts, "string_table", index, at).copied()
     }
 
-    fn text(&self, index: u64, at: Reader<'_>) -> Result<String, DecodeError> {
-        self.bytes(index, at).map(|text| String::from_utf8_lossy(text).into_owned())
-    }
-
-    fn value_type(&self, at: Reader<'_>) -> Result<ValueType, DecodeError> {
+    fn value_type(&self, at: Reader<'_>, names: &mut Names) -> Result<ValueType, DecodeError> {
         let (name, unit) = two_numbers(at)?;
-        Ok(ValueType { name: self.text(name, at)?, unit: self.text(unit, at)? })
+        names.value_type(self.bytes(name, at)?, self.bytes(unit, at)?, at)
     }
 
     /// A `KeyValueAndUnit` of the dictionary.
@@ -535,7 +540,7 @@ impl<'a> Tables<'a> {
         Ok(label)
     }
 
-    fn mapping(&mut self, index: u64, at: Reader<'_>, profile: &mut Profile) -> Result<MappedAt, DecodeError> {
+    fn mapping(&mut self, index: u64, at: Reader<'_>, out: &mut Out) -> Result<MappedAt, DecodeError> {
         if let Some(known) = self.known_mappings.get(&index) {
             return Ok(*known);
         }
@@ -552,31 +557,25 @@ impl<'a> Tables<'a> {
             Ok(())
         })?;
         let build_id = self.said(&attributes, b"process.executable.build_id.gnu", found)?;
-        let build_id = hex(&String::from_utf8_lossy(build_id.unwrap_or_default()));
-        let path = self.text(path, found)?;
-        self.names.take(&path, at)?;
-        let mapping = parts::mapping(profile, &mut self.binaries, path, build_id);
+        let build_id = parts::build_id(build_id.unwrap_or_default());
+        let path = out.names.text(self.bytes(path, found)?, at)?;
+        let mapping = parts::mapping(&mut out.profile, &mut self.binaries, path, build_id);
         let mapped = MappedAt { mapping, start, file_offset };
         self.known_mappings.insert(index, mapped);
         Ok(mapped)
     }
 
-    fn location(&mut self, index: u64, at: Reader<'_>, profile: &mut Profile) -> Result<LocationId, DecodeError> {
+    fn location(&mut self, index: u64, at: Reader<'_>, out: &mut Out) -> Result<LocationId, DecodeError> {
         if let Some(known) = self.known_locations.get(&index) {
             return Ok(*known);
         }
         let found = *entry(&self.locations, "location_table", index, at)?;
-        let (mut mapping, mut address, mut lines, mut attributes) = (0, 0, Vec::new(), Vec::new());
+        let (mut mapping, mut place, mut attributes) = (0, Place::new(), Vec::new());
         each(found, |reader, it| {
             match it.number {
                 1 => mapping = number(reader, it)?,
-                2 => address = number(reader, it)?,
-                3 => {
-                    let frame = self.frame(message(reader, it, "Line")?)?;
-                    self.names.take(&frame.function, at)?;
-                    self.names.take(&frame.file, at)?;
-                    lines.push(frame);
-                }
+                2 => place.address = number(reader, it)?,
+                3 if place.has_room() => place.frames.push(self.frame(message(reader, it, "Line")?, &mut out.names)?),
                 4 => list(reader, it, &mut attributes)?,
                 _ => {}
             }
@@ -590,19 +589,21 @@ impl<'a> Tables<'a> {
             None | Some(b"native" | b"go" | b"rust") => None,
             Some(_) => Some(Runtime::Other),
         };
-        let mapped = match (mapping, runtime) {
-            (1.., None) => Some(self.mapping(mapping, found, profile)?),
+        place.mapped = match (mapping, runtime) {
+            (1.., None) => Some(self.mapping(mapping, found, out)?),
             _ => None,
         };
-        let location = parts::location(profile, mapped, runtime.unwrap_or(Runtime::Other), address, lines);
+        place.runtime = runtime.unwrap_or(Runtime::Other);
+        let location = parts::location(&mut out.profile, &mut out.numbers, &mut out.names, place, at)?;
         self.known_locations.insert(index, location);
         Ok(location)
     }
 
-    fn frame(&self, at: Reader<'_>) -> Result<Frame, DecodeError> {
+    fn frame(&self, at: Reader<'_>, names: &mut Names) -> Result<Frame, DecodeError> {
         let (function, line) = two_numbers(at)?;
         let known = *entry(&self.functions, "function_table", function, at)?;
-        Ok(parts::frame(self.text(known.shown(), at)?, self.text(known.file, at)?, line))
+        let mut text = |index| names.text(self.bytes(index, at)?, at);
+        Ok(parts::frame(text(known.shown())?, text(known.file)?, line))
     }
 }
 

@@ -6,9 +6,12 @@ use std::collections::HashMap;
 use longpole_model::stack::{LocationKind, Runtime};
 use longpole_model::{AbsAddr, Frame, LocationId, Mapping, MappingId, VirtOffset};
 
-use super::{Profile, push_location};
+use super::{Numbers, Profile, ValueType, push_location};
 use crate::error::{DecodeError, Problem};
-use crate::limits::{PROFILE_NAME_BYTES_MAX, PROFILE_SAMPLES_MAX, PROFILE_VALUES_MAX, STACK_FRAMES_MAX};
+use crate::limits::{
+    BUILD_ID_DIGITS_MAX, LOCATION_FRAMES_MAX, NAME_BYTES_MAX, PROFILE_INLINED_MAX, PROFILE_NAME_BYTES_MAX, PROFILE_SAMPLES_MAX,
+    PROFILE_VALUES_MAX, STACK_FRAMES_MAX, TYPE_NAME_BYTES_MAX,
+};
 use crate::protobuf::{Field, Reader, Value};
 
 /// Why a frame has no name.
@@ -78,16 +81,28 @@ pub(super) fn two_numbers(at: Reader<'_>) -> Result<(u64, u64), DecodeError> {
     Ok((first, second))
 }
 
-/// What names may still take: see [`PROFILE_NAME_BYTES_MAX`].
+/// What names may still take: see [`PROFILE_NAME_BYTES_MAX`]. There is one for all messages of a file.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     bytes: u64,
 }
 
 impl Names {
-    /// Counts a name that is kept.
-    pub(super) fn take(&mut self, name: &str, at: Reader<'_>) -> Result<(), DecodeError> {
-        self.bytes += name.len() as u64;
+    /// A name to keep.
+    pub(super) fn text(&mut self, name: &[u8], at: Reader<'_>) -> Result<String, DecodeError> {
+        self.take(name.len(), at)?;
+        Ok(cut(name, NAME_BYTES_MAX))
+    }
+
+    /// A type of values, by the bytes of its name and its unit.
+    pub(super) fn value_type(&mut self, name: &[u8], unit: &[u8], at: Reader<'_>) -> Result<ValueType, DecodeError> {
+        self.take(name.len().saturating_add(unit.len()), at)?;
+        Ok(ValueType { name: cut(name, TYPE_NAME_BYTES_MAX), unit: cut(unit, TYPE_NAME_BYTES_MAX) })
+    }
+
+    /// Counts a name that is kept, by its bytes before it is cut.
+    pub(super) fn take(&mut self, bytes: usize, at: Reader<'_>) -> Result<(), DecodeError> {
+        self.bytes = self.bytes.saturating_add(bytes as u64);
         if self.bytes > u64::from(PROFILE_NAME_BYTES_MAX) {
             return Err(
                 at.error_at(at.offset(), Problem::TooManyOf { what: "bytes of names in all frames", limit: PROFILE_NAME_BYTES_MAX })
@@ -97,15 +112,31 @@ impl Names {
     }
 }
 
+/// A text, or its beginning. Only what is kept is copied: a short file may name a long text a million times.
+pub(super) fn cut(text: &[u8], bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return String::from_utf8_lossy(text).into_owned();
+    }
+    // Back to where a character begins, which is three bytes before at most.
+    let end = (bytes_max.saturating_sub(3)..=bytes_max).rev().find(|end| text[*end] & 0xc0 != 0x80).unwrap_or(bytes_max);
+    let mut kept = String::from_utf8_lossy(&text[..end]).into_owned();
+    kept.push('…');
+    kept
+}
+
 /// Whether another sample may be kept, of so many values.
 pub(super) fn has_room(profile: &Profile, values: usize, at: Reader<'_>) -> Result<(), DecodeError> {
-    let too_many = |what, limit| Err(at.error_at(at.offset(), Problem::TooManyOf { what, limit }));
     let samples = profile.samples.len() + 1;
     if samples > PROFILE_SAMPLES_MAX as usize {
-        return too_many("samples", PROFILE_SAMPLES_MAX);
+        return Err(at.error_at(at.offset(), Problem::TooManyOf { what: "samples", limit: PROFILE_SAMPLES_MAX }));
     }
+    has_values(samples, values, at)
+}
+
+/// Whether so many samples may each have so many values.
+pub(super) fn has_values(samples: usize, values: usize, at: Reader<'_>) -> Result<(), DecodeError> {
     if samples.saturating_mul(values) > PROFILE_VALUES_MAX as usize {
-        return too_many("values of samples", PROFILE_VALUES_MAX);
+        return Err(at.error_at(at.offset(), Problem::TooManyOf { what: "values of samples", limit: PROFILE_VALUES_MAX }));
     }
     Ok(())
 }
@@ -141,9 +172,20 @@ pub(super) fn list(reader: &Reader<'_>, field: Field<'_>, into: &mut Vec<u64>) -
     Ok(())
 }
 
-/// The bytes of a text in hex; none where it is something else, as build ids of Go are.
-pub(super) fn hex(text: &str) -> Vec<u8> {
-    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
+/// Whether the calls that were inlined may be as many as they are in all stacks so far.
+pub(super) fn inlined(numbers: &Numbers, at: Reader<'_>) -> Result<(), DecodeError> {
+    match numbers.inlined > u64::from(PROFILE_INLINED_MAX) {
+        true => Err(at.error_at(at.offset(), Problem::TooManyOf { what: "inlined calls in all stacks", limit: PROFILE_INLINED_MAX })),
+        false => Ok(()),
+    }
+}
+
+/// The bytes of a build id in hex; none where it is something else, as those of Go are, or longer than any.
+pub(super) fn build_id(text: &[u8]) -> Vec<u8> {
+    if text.len() > BUILD_ID_DIGITS_MAX {
+        return Vec::new();
+    }
+    let digits: Option<Vec<u8>> = text.iter().map(|byte| char::from(*byte).to_digit(16).map(|digit| digit as u8)).collect();
     match digits {
         Some(digits) if digits.len() % 2 == 0 => digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect(),
         _ => Vec::new(),
@@ -166,14 +208,38 @@ pub(super) fn frame(name: String, file: String, line: u64) -> Frame {
     Frame { function, file, line: u32::try_from(line).unwrap_or(0), reason }
 }
 
+/// What a location is made of.
+pub(super) struct Place {
+    pub(super) mapped: Option<MappedAt>,
+    pub(super) runtime: Runtime,
+    pub(super) address: u64,
+    /// Innermost first.
+    pub(super) frames: Vec<Frame>,
+    /// Whether it has more of them than are kept.
+    pub(super) is_cut: bool,
+}
+
+impl Place {
+    pub(super) fn new() -> Place {
+        Place { mapped: None, runtime: Runtime::Other, address: 0, frames: Vec::new(), is_cut: false }
+    }
+
+    /// Whether there is room for another frame; where there is none, it is told by the stacks that go through here.
+    pub(super) fn has_room(&mut self) -> bool {
+        self.is_cut |= self.frames.len() >= LOCATION_FRAMES_MAX;
+        !self.is_cut
+    }
+}
+
 /// A location of these functions; without any, it has the name of its place.
 pub(super) fn location(
     profile: &mut Profile,
-    mapped: Option<MappedAt>,
-    runtime: Runtime,
-    address: u64,
-    mut frames: Vec<Frame>,
-) -> LocationId {
+    numbers: &mut Numbers,
+    names: &mut Names,
+    place: Place,
+    at: Reader<'_>,
+) -> Result<LocationId, DecodeError> {
+    let Place { mapped, runtime, address, mut frames, is_cut } = place;
     let kind = match mapped {
         // Where in the binary it is, as far as the profile says: by its offset in the file.
         Some(mapped) if address > 0 => LocationKind::Code {
@@ -188,7 +254,12 @@ pub(super) fn location(
             LocationKind::Code { address, .. } => format!("{}+{address}", path.rsplit('/').next().unwrap_or_default()),
             _ => format!("[unmapped {}]", AbsAddr(address)),
         };
+        names.take(function.len(), at)?;
         frames.push(Frame { function, file: String::new(), line: 0, reason: Some(NO_NAME.to_owned()) });
     }
-    push_location(profile, kind, frames)
+    let location = push_location(profile, kind, frames);
+    if is_cut {
+        numbers.cut.insert(location);
+    }
+    Ok(location)
 }

@@ -10,14 +10,13 @@
 
 use std::collections::HashMap;
 
-use longpole_model::stack::Runtime;
 use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
-use super::parts::{self, Function, MappedAt, Mappings, Names, each, frames, hex, list, message, number, two_numbers};
+use super::parts::{self, Function, MappedAt, Mappings, Names, Place, each, frames, list, message, number, two_numbers};
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
-use crate::limits::PROFILE_TYPES_MAX;
+use crate::limits::{PROFILE_TYPES_MAX, TYPE_NAME_BYTES_MAX};
 use crate::protobuf::{Field, Reader, Value};
 
 /// Numbers of the fields of a profile.
@@ -69,7 +68,7 @@ struct Tables<'a> {
 pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
     let whole = Reader::new(bytes).named("Profile");
     let mut profile = Profile::default();
-    let mut tables = Tables::default();
+    let (mut tables, mut numbers) = (Tables::default(), Numbers::default());
     each(whole, |reader, it| {
         if it.number == field::TEXT {
             tables.texts.push(message(reader, it, "string_table")?.bytes());
@@ -98,10 +97,9 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
         Ok(())
     })?;
     each(whole, |reader, it| match it.number {
-        field::LOCATION => tables.location(message(reader, it, "Location")?, &mut profile),
+        field::LOCATION => tables.location(message(reader, it, "Location")?, &mut profile, &mut numbers),
         _ => Ok(()),
     })?;
-    let mut numbers = Numbers::default();
     each(whole, |reader, it| match it.number {
         field::SAMPLE => tables.sample(message(reader, it, "Sample")?, &mut profile, &mut numbers),
         _ => Ok(()),
@@ -111,26 +109,30 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
     }
     profile.period = period_type.filter(|_| period > 0).map(|kind| (kind, period));
     if default_type > 0 {
-        let name = tables.text(default_type, whole)?;
+        let name = parts::cut(tables.bytes(default_type, whole)?, TYPE_NAME_BYTES_MAX);
         profile.default_type = profile.types.iter().position(|known| known.name == name);
     }
     Ok(profile)
 }
 
 impl<'a> Tables<'a> {
-    fn text(&self, index: u64, at: Reader<'_>) -> Result<String, DecodeError> {
+    fn bytes(&self, index: u64, at: Reader<'_>) -> Result<&'a [u8], DecodeError> {
         let text = usize::try_from(index).ok().and_then(|index| self.texts.get(index));
         match text {
-            Some(text) => Ok(String::from_utf8_lossy(text).into_owned()),
+            Some(text) => Ok(text),
             // Texts of nothing, in a profile without any.
-            None if index == 0 => Ok(String::new()),
+            None if index == 0 => Ok(b""),
             None => Err(at.error_at(at.offset(), Problem::NoSuch { table: "string_table", index })),
         }
     }
 
-    fn value_type(&self, at: Reader<'a>) -> Result<ValueType, DecodeError> {
+    fn text(&mut self, index: u64, at: Reader<'_>) -> Result<String, DecodeError> {
+        self.names.text(self.bytes(index, at)?, at)
+    }
+
+    fn value_type(&mut self, at: Reader<'a>) -> Result<ValueType, DecodeError> {
         let (name, unit) = two_numbers(at)?;
-        Ok(ValueType { name: self.text(name, at)?, unit: self.text(unit, at)? })
+        self.names.value_type(self.bytes(name, at)?, self.bytes(unit, at)?, at)
     }
 
     fn function(&mut self, at: Reader<'a>) -> Result<(), DecodeError> {
@@ -162,40 +164,34 @@ impl<'a> Tables<'a> {
             }
             Ok(())
         })?;
-        let (path, build_id) = (self.text(path, at)?, hex(&self.text(build_id, at)?));
-        self.names.take(&path, at)?;
+        let (path, build_id) = (self.text(path, at)?, parts::build_id(self.bytes(build_id, at)?));
         let mapping = parts::mapping(profile, &mut self.binaries, path, build_id);
         self.mappings.insert(id, MappedAt { mapping, start, file_offset });
         Ok(())
     }
 
-    fn location(&mut self, at: Reader<'a>, profile: &mut Profile) -> Result<(), DecodeError> {
-        let (mut id, mut mapping, mut address, mut lines) = (0, 0, 0, Vec::new());
+    fn location(&mut self, at: Reader<'a>, profile: &mut Profile, numbers: &mut Numbers) -> Result<(), DecodeError> {
+        let (mut id, mut mapping, mut place) = (0, 0, Place::new());
         each(at, |reader, it| {
             match it.number {
                 1 => id = number(reader, it)?,
                 2 => mapping = number(reader, it)?,
-                3 => address = number(reader, it)?,
-                4 => {
-                    let frame = self.frame(message(reader, it, "Line")?)?;
-                    self.names.take(&frame.function, at)?;
-                    self.names.take(&frame.file, at)?;
-                    lines.push(frame);
-                }
+                3 => place.address = number(reader, it)?,
+                4 if place.has_room() => place.frames.push(self.frame(message(reader, it, "Line")?)?),
                 _ => {}
             }
             Ok(())
         })?;
-        let mapped = match mapping {
+        place.mapped = match mapping {
             0 => None,
             index => Some(*self.mappings.get(&index).ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: "mapping", index }))?),
         };
-        let location = parts::location(profile, mapped, Runtime::Other, address, lines);
+        let location = parts::location(profile, numbers, &mut self.names, place, at)?;
         self.locations.insert(id, location);
         Ok(())
     }
 
-    fn frame(&self, at: Reader<'a>) -> Result<Frame, DecodeError> {
+    fn frame(&mut self, at: Reader<'a>) -> Result<Frame, DecodeError> {
         let (function, line) = two_numbers(at)?;
         let known = self.functions.get(&function).copied();
         let known = known.ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: "function", index: function }))?;
@@ -222,17 +218,18 @@ impl<'a> Tables<'a> {
             })
             .collect();
         let stack = numbers.stack(profile, &stack?);
+        parts::inlined(numbers, at)?;
         let values = values.into_iter().map(u64::cast_signed).collect();
         let (pid, tid) = (labels.pid, labels.tid);
-        let span = labels.span();
-        self.names.take(span.name.as_deref().unwrap_or_default(), at)?;
+        let name = labels.name.or(labels.endpoint).map(|name| self.names.text(name, at)).transpose()?;
+        let span = SpanLabel { name, ..labels.span() };
         profile.samples.push(ProfileSample { stack, values, pid, tid, span, time: None });
         Ok(())
     }
 
     /// Labels have no names that all agree on. These are those of Go's OpenTelemetry, Pyroscope's (`profile_id` is the id of a span) and
     /// Datadog's profilers (with blanks, and ids as decimal numbers), and of perf's converters.
-    fn label(&self, at: Reader<'a>, labels: &mut Labels) -> Result<(), DecodeError> {
+    fn label(&self, at: Reader<'a>, labels: &mut Labels<'a>) -> Result<(), DecodeError> {
         let (mut key, mut text, mut value) = (0, 0, 0);
         each(at, |reader, it| {
             match it.number {
@@ -243,45 +240,47 @@ impl<'a> Tables<'a> {
             }
             Ok(())
         })?;
-        let (key, text) = (self.text(key, at)?, self.text(text, at)?);
-        let ids = || if text.is_empty() { SpanId::from_slice(&value.to_be_bytes()).into_iter().collect() } else { span_ids(&text) };
-        let name = || Some(text.clone()).filter(|text| !text.is_empty());
-        match key.as_str() {
-            "span_id" | "span id" | "otel.span_id" => labels.spans = ids(),
-            "profile_id" => labels.profile = ids(),
-            "local root span id" => labels.roots = ids(),
-            "span_name" | "otel.span_name" => labels.name = name(),
-            "trace endpoint" => labels.endpoint = name(),
-            _ => {}
-        }
-        let value = u32::try_from(value).ok().filter(|value| *value > 0).or_else(|| text.parse().ok());
-        match key.as_str() {
-            "pid" | "process_id" => labels.pid = value.unwrap_or(0),
-            "tid" | "thread_id" | "thread id" => labels.tid = value.unwrap_or(0),
-            "trace_id" | "trace id" | "otel.trace_id" => labels.trace = text.parse().ok(),
+        // Nothing is copied here: a sample may have a million labels, each of the longest text there is.
+        let (key, text) = (self.bytes(key, at)?, self.bytes(text, at)?);
+        let short = if text.len() <= ID_BYTES_MAX { std::str::from_utf8(text).unwrap_or_default() } else { "" };
+        let ids = || if text.is_empty() { SpanId::from_slice(&value.to_be_bytes()).into_iter().collect() } else { span_ids(short) };
+        let id = || u32::try_from(value).ok().filter(|value| *value > 0).or_else(|| short.parse().ok()).unwrap_or(0);
+        let name = Some(text).filter(|text| !text.is_empty());
+        match key {
+            b"span_id" | b"span id" | b"otel.span_id" => labels.spans = ids(),
+            b"profile_id" => labels.profile = ids(),
+            b"local root span id" => labels.roots = ids(),
+            b"span_name" | b"otel.span_name" => labels.name = name,
+            b"trace endpoint" => labels.endpoint = name,
+            b"pid" | b"process_id" => labels.pid = id(),
+            b"tid" | b"thread_id" | b"thread id" => labels.tid = id(),
+            b"trace_id" | b"trace id" | b"otel.trace_id" => labels.trace = short.parse().ok(),
             _ => {}
         }
         Ok(())
     }
 }
 
+/// Bytes of the longest text that is an id: those of traces have 32 digits.
+const ID_BYTES_MAX: usize = 64;
+
 #[derive(Default)]
-struct Labels {
+struct Labels<'a> {
     pid: u32,
     tid: u32,
     trace: Option<TraceId>,
     spans: Vec<SpanId>,
     profile: Vec<SpanId>,
     roots: Vec<SpanId>,
-    name: Option<String>,
-    endpoint: Option<String>,
+    name: Option<&'a [u8]>,
+    endpoint: Option<&'a [u8]>,
 }
 
-impl Labels {
-    /// What is said of the innermost span; where nothing is, of the outermost.
+impl Labels<'_> {
+    /// What is said of the innermost span; where nothing is, of the outermost. Without its name.
     fn span(self) -> SpanLabel {
         let span_ids = [self.spans, self.profile, self.roots].into_iter().find(|ids| !ids.is_empty()).unwrap_or_default();
-        SpanLabel { trace_id: self.trace, span_ids, name: self.name.or(self.endpoint) }
+        SpanLabel { trace_id: self.trace, span_ids, name: None }
     }
 }
 

@@ -1,6 +1,7 @@
 use longpole_model::SpanId;
 
 use super::*;
+use crate::limits::{LOCATION_FRAMES_MAX, NAME_BYTES_MAX, TYPE_NAME_BYTES_MAX};
 use crate::protobuf::{put_integer, put_message, put_set_bytes};
 
 fn folded(text: &str) -> Result<Profile, FileError> {
@@ -345,4 +346,163 @@ fn spans_and_profiles_of_otlp_are_told_apart_and_another_version_is_named() {
     without.truncate(without.len() - 1);
     assert!(said(&without).contains("bytes end inside a field"), "{}", said(&without));
     assert!(said(b"").contains("too few or too many of field 1"));
+}
+
+/// A profile of pprof of nanoseconds on a CPU, with these texts behind the three of its type, which have the numbers from 3 on.
+fn hostile(texts: &[&[u8]], rest: impl FnOnce(&mut Vec<u8>)) -> Result<Profile, FileError> {
+    let mut bytes = Vec::new();
+    [&b""[..], b"cpu", b"nanoseconds"].iter().chain(texts).for_each(|text| put_set_bytes(&mut bytes, 6, text));
+    put_message(&mut bytes, 1, |out| {
+        put_integer(out, 1, 1);
+        put_integer(out, 2, 2);
+    });
+    rest(&mut bytes);
+    decode(&bytes[..], ProfileFormat::Pprof, &Limits::default())
+}
+
+fn numbers(out: &mut Vec<u8>, field: u32, numbers: &[(u32, u64)]) {
+    put_message(out, field, |out| numbers.iter().for_each(|(field, number)| put_integer(out, *field, *number)));
+}
+
+/// A location of so many lines, all of function 1.
+fn lines(out: &mut Vec<u8>, id: u64, lines: u64) {
+    put_message(out, 4, |out| {
+        put_integer(out, 1, id);
+        (1..=lines).for_each(|line| numbers(out, 4, &[(1, 1), (2, line)]));
+    });
+}
+
+fn sample(out: &mut Vec<u8>, locations: &[u8]) {
+    put_message(out, 2, |out| {
+        put_set_bytes(out, 1, locations);
+        put_set_bytes(out, 2, &[10]);
+    });
+}
+
+#[test]
+fn frames_of_a_stack_are_counted_and_not_its_locations() {
+    let profile = hostile(&[b"main"], |out| {
+        numbers(out, 5, &[(1, 1), (2, 3)]);
+        lines(out, 1, 20_000);
+        lines(out, 2, 100);
+        sample(out, &[1; STACK_FRAMES_MAX]);
+        sample(out, &[2; STACK_FRAMES_MAX]);
+        sample(out, &[2, 2]);
+    })
+    .unwrap();
+    let frames: Vec<usize> = profile.locations.iter().map(|location| location.frames.len()).collect();
+    assert_eq!(frames, [LOCATION_FRAMES_MAX, 100]);
+    // Behind frames that are missing nothing is shown: the first stack ends with its first location.
+    let kept: Vec<usize> = profile.stacks.iter().map(|stack| stack.locations.len()).collect();
+    assert_eq!((&kept[..], profile.stacks_cut), (&[1, STACK_FRAMES_MAX / 100, 2][..], 2));
+}
+
+#[test]
+fn what_many_stacks_share_that_was_inlined_is_limited() {
+    let refused = hostile(&[b"main"], |out| {
+        numbers(out, 5, &[(1, 1), (2, 3)]);
+        lines(out, 1, LOCATION_FRAMES_MAX as u64);
+        (2..4).for_each(|id| lines(out, id, 1));
+        // 9,000 stacks of 15 such locations and of two others, each in another order.
+        for number in 0..9_000u32 {
+            let order: Vec<u8> = (0..14).map(|bit| 2 + (number >> bit & 1) as u8).collect();
+            sample(out, &[&[1; 15][..], &order].concat());
+        }
+    });
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.starts_with("more than 33554432 inlined calls in all stacks"), "{refused}");
+}
+
+#[test]
+fn long_names_are_cut_and_counted() {
+    let long = "ä".repeat(NAME_BYTES_MAX);
+    let profile = hostile(&[long.as_bytes(), &b"ab".repeat(1 << 20), b"a0b1"], |out| {
+        numbers(out, 5, &[(1, 1), (2, 3), (4, 3)]);
+        numbers(out, 1, &[(1, 3), (2, 3)]);
+        numbers(out, 11, &[(1, 3), (2, 2)]);
+        // A build id of a megabyte is none.
+        numbers(out, 3, &[(1, 1), (5, 3), (6, 4)]);
+        numbers(out, 3, &[(1, 2), (5, 3), (6, 5)]);
+        lines(out, 1, 1);
+    })
+    .unwrap();
+    let frame = &profile.locations[0].frames[0];
+    let cut = format!("{}…", "ä".repeat(NAME_BYTES_MAX / 2));
+    assert_eq!((&frame.function, &frame.file), (&cut, &cut));
+    assert_eq!(profile.types[1].name, format!("{}…", "ä".repeat(TYPE_NAME_BYTES_MAX / 2)));
+    let build_ids: Vec<&[u8]> = profile.mappings.iter().map(|mapping| &mapping.build_id[..]).collect();
+    assert_eq!(build_ids, [&[][..], &[0xa0, 0xb1]]);
+    // In the middle of a character, and of what is none.
+    assert_eq!((parts::cut("xä".as_bytes(), 2), parts::cut(&[0x80; 9], 4)), ("x…".to_owned(), format!("{}…", "\u{fffd}".repeat(4))));
+
+    let types = hostile(&[&vec![b'x'; 5 << 20]], |out| (0..60).for_each(|_| numbers(out, 1, &[(1, 3), (2, 3)])));
+    assert!(types.unwrap_err().to_string().contains("bytes of names"));
+    let unnamed = hostile(&[&vec![b'x'; 4 << 20]], |out| {
+        numbers(out, 3, &[(1, 1), (5, 3)]);
+        (1..200_000).for_each(|id| numbers(out, 4, &[(1, id), (2, 1), (3, id)]));
+    });
+    assert!(unnamed.unwrap_err().to_string().contains("bytes of names"));
+}
+
+#[test]
+fn labels_are_looked_at_without_a_copy_of_each() {
+    // Half a terabyte, where each label copies its key and its text.
+    let label = |out: &mut Vec<u8>, key: u64, text: u64| numbers(out, 3, &[(1, key), (2, text)]);
+    let profile = hostile(&[&vec![b'x'; 4 << 20], b"span_name", b"pid", b"7"], |out| {
+        put_message(out, 2, |out| {
+            put_set_bytes(out, 2, &[10]);
+            (0..50_000).for_each(|_| label(out, 3, 3));
+            (0..50_000).for_each(|_| label(out, 4, 3));
+            (0..50_000).for_each(|_| label(out, 5, 3));
+            label(out, 5, 6);
+        });
+    })
+    .unwrap();
+    let sample = &profile.samples[0];
+    assert_eq!((sample.pid, sample.span.name.as_ref().unwrap().len()), (7, NAME_BYTES_MAX + "…".len()));
+}
+
+#[test]
+fn a_name_that_all_threads_have_is_counted_for_each() {
+    // Thread ids from 100 on, each of which has the one name.
+    let file = |name: &[u8], threads: u64| {
+        let mut out = Vec::new();
+        put_message(&mut out, 2, |out| {
+            put_message(out, 1, |_| ());
+            put_message(out, 2, |_| ());
+            put_message(out, 4, |_| ());
+            let texts = [&b""[..], b"cpu", b"nanoseconds", b"process.pid", b"thread.id", b"thread.name", name];
+            texts.iter().for_each(|text| put_set_bytes(out, 5, text));
+            let attribute = |out: &mut Vec<u8>, key: u64, field: u32, value: u64| {
+                put_message(out, 6, |out| {
+                    put_integer(out, 1, key);
+                    numbers(out, 2, &[(field, value)]);
+                });
+            };
+            put_message(out, 6, |_| ());
+            attribute(out, 3, 3, 7);
+            attribute(out, 5, 8, 6);
+            (0..threads).for_each(|thread| attribute(out, 4, 3, 100 + thread));
+            put_message(out, 7, |_| ());
+        });
+        put_message(&mut out, 1, |out| {
+            put_message(out, 2, |out| {
+                put_message(out, 2, |out| {
+                    numbers(out, 1, &[(1, 1), (2, 2)]);
+                    for thread in 0..threads {
+                        put_message(out, 2, |out| {
+                            [1, 2, 3 + thread].iter().for_each(|attribute| put_integer(out, 2, *attribute));
+                            put_integer(out, 4, 10);
+                        });
+                    }
+                });
+            });
+        });
+        decode(&out[..], ProfileFormat::Otlp, &Limits::default())
+    };
+    let profile = file(&vec![b'x'; 1 << 20], 100).unwrap();
+    assert_eq!(profile.names.len(), 100);
+    assert!(profile.names.values().all(|name| name.len() == NAME_BYTES_MAX + "…".len()));
+    let refused = file(&vec![b'x'; 1 << 20], 300).unwrap_err().to_string();
+    assert!(refused.starts_with("more than 268435456 bytes of names in all frames"), "{refused}");
 }
