@@ -1,5 +1,7 @@
 //! What a file says about its recording: machine, command, build ids, clocks.
 
+use std::collections::HashMap;
+
 use super::attr::Event;
 use super::fields::{Fields, text};
 
@@ -87,8 +89,16 @@ impl Features {
 
     /// Gives events their names.
     pub(super) fn name(&mut self, events: &mut [Event]) {
+        // The first event of each id: eight million names for four thousand events are a look for each.
+        let mut of_id: HashMap<u64, usize> = HashMap::new();
+        for (place, event) in events.iter().enumerate() {
+            if let Some(id) = event.ids.first() {
+                of_id.entry(*id).or_insert(place);
+            }
+        }
         for (name, ids) in self.event_names.drain(..) {
-            if let Some(event) = events.iter_mut().find(|event| event.ids.first().is_some_and(|id| ids.contains(id))) {
+            let place = ids.iter().filter_map(|id| of_id.get(id)).min();
+            if let Some(event) = place.and_then(|place| events.get_mut(*place)) {
                 event.name = name;
             }
         }

@@ -64,13 +64,14 @@ pub struct PerfData<R> {
     entries: Vec<Entry>,
     next: usize,
     inflated: Vec<u8>,
+    inflated_from: u64,
     buffer: Vec<u8>,
 }
 
 impl<R: Read + Seek> PerfData<R> {
-    /// Reads everything but the records, and where these are.
+    /// Reads everything but the records, and where these are. Compressed records may hold as much as a document.
     pub fn open(mut input: R, limits: &Limits) -> Result<Self, FileError> {
-        let scan::Scan { events, features, layout, mut entries, inflated, fault } = scan::scan(&mut input, limits)?;
+        let scan::Scan { events, features, layout, mut entries, inflated, inflated_from, fault } = scan::scan(&mut input, limits)?;
         // Records of one moment stay in their order.
         entries.sort_by_key(|entry| entry.time);
         Ok(PerfData {
@@ -84,6 +85,7 @@ impl<R: Read + Seek> PerfData<R> {
             entries,
             next: 0,
             inflated,
+            inflated_from,
             buffer: Vec::new(),
         })
     }
@@ -102,9 +104,9 @@ impl<R: Read + Seek> PerfData<R> {
                 }
                 (&self.buffer[..], offset)
             }
-            Place::Inflated { at, offset } => {
+            Place::Inflated(at) => {
                 let end = at.saturating_add(usize::from(entry.size));
-                (self.inflated.get(at..end).unwrap_or_default(), offset)
+                (self.inflated.get(at..end).unwrap_or_default(), self.inflated_from)
             }
         };
         record::decode(bytes, &self.layout, entry.time, offset).map(Some)

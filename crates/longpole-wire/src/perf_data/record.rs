@@ -255,6 +255,11 @@ impl Trailer {
     }
 }
 
+/// Whether a record has room for what every record of its kind ends with. One that has not cannot be decoded.
+pub(super) fn is_long_enough(kind: u32, body: &[u8], layout: &Layout) -> bool {
+    kind == kind::SAMPLE || body.len() >= layout.of(false, body).1.trailer_bytes()
+}
+
 /// The time of a record, `None` where it has none.
 pub(super) fn time(kind: u32, body: &[u8], layout: &Layout) -> Option<u64> {
     let (_, fields) = layout.of(kind == kind::SAMPLE, body);

@@ -20,6 +20,10 @@ const PART_BYTES_MAX: u64 = 64 << 20;
 /// Most events: `perf record -a` opens one of each kind for each CPU and describes each kind once.
 const EVENTS_MAX: u64 = 4096;
 
+/// Records that compressed bytes may hold, however few they are, and else one for each byte: real ones of 40 bytes shrink to some four.
+/// A record takes 24 bytes here, and an empty one of eight compresses to nothing.
+const INFLATED_RECORDS_FLOOR: usize = 1 << 20;
+
 /// How much is read from the file at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -36,11 +40,8 @@ const COMPRESSED_2: u32 = 83;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
     File(u64),
-    /// Among those that were compressed; `offset` is where these stand in the file.
-    Inflated {
-        at: usize,
-        offset: u64,
-    },
+    /// Among those that were compressed.
+    Inflated(usize),
 }
 
 /// A record.
@@ -59,6 +60,8 @@ pub(super) struct Scan {
     pub(super) layout: Layout,
     pub(super) entries: Vec<Entry>,
     pub(super) inflated: Vec<u8>,
+    /// Where the first of the compressed records stands in the file.
+    pub(super) inflated_from: u64,
     pub(super) fault: Option<FileError>,
 }
 
@@ -260,6 +263,9 @@ impl Scanner {
             }
             _ if kind < kind::OWN && kind::is_read(kind) => {
                 let layout = &self.scan.layout;
+                if !record::is_long_enough(kind, body, layout) {
+                    return Err("a record is too short for what it should hold");
+                }
                 // What has no time belongs to what stands before it.
                 let time = record::time(kind, body, layout).unwrap_or(self.last_time);
                 self.last_time = time;
@@ -295,22 +301,29 @@ impl Scanner {
     /// Unpacks what compressed records hold: records again, in one stream of zstd that perf never ends.
     fn inflate(&mut self, limits: &Limits) {
         let Some(offset) = self.compressed_at else { return };
+        self.scan.inflated_from = offset;
         let mut fault = |problem| {
             self.scan.fault.get_or_insert(broken(problem, offset));
         };
         // An empty block that is marked as the last one.
         let last_block: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
         let compressed = std::mem::take(&mut self.compressed);
-        let bytes_max = expanded_bytes_max(compressed.len() as u64).min(limits.document_bytes_max as u64);
+        let packed_bytes = compressed.len();
+        let bytes_max = expanded_bytes_max(packed_bytes as u64).min(limits.document_bytes_max as u64);
         let mut inflated = Vec::new();
         match ruzstd::decoding::StreamingDecoder::new(compressed.chain(last_block)) {
             Err(_) => fault("compressed records that are not zstd"),
             Ok(decoder) => match decoder.take(bytes_max).read_to_end(&mut inflated) {
                 Err(_) => fault("compressed records that cannot be unpacked"),
-                Ok(bytes) if bytes as u64 >= bytes_max => fault("compressed records of more than 100 times their size"),
+                // Nobody compresses records so well: what there is so far is none.
+                Ok(bytes) if bytes as u64 >= bytes_max => {
+                    fault("compressed records of more than 100 times their size");
+                    return;
+                }
                 Ok(_) => {}
             },
         }
+        let records_max = self.scan.entries.len().saturating_add(packed_bytes.max(INFLATED_RECORDS_FLOOR));
         let mut at = 0;
         while let Some(rest) = inflated.get(at..).filter(|rest| !rest.is_empty()) {
             let size = record::header(rest).map_or(0, |(_, _, size)| usize::from(size));
@@ -318,7 +331,11 @@ impl Scanner {
                 self.scan.fault.get_or_insert(broken("compressed records that break off", offset));
                 break;
             };
-            if let Err(problem) = self.record(record, Place::Inflated { at, offset }, offset) {
+            if self.scan.entries.len() >= records_max {
+                self.scan.fault.get_or_insert(broken("more compressed records than bytes of them", offset));
+                break;
+            }
+            if let Err(problem) = self.record(record, Place::Inflated(at), offset) {
                 self.scan.fault.get_or_insert(broken(problem, offset));
                 break;
             }

@@ -203,3 +203,60 @@ fn any_damage_is_survived() {
         }
     }
 }
+
+/// A record of perf's own, or of the kernel.
+fn record(kind: u32, body: &[u8]) -> Vec<u8> {
+    [&kind.to_le_bytes()[..], &0u16.to_le_bytes(), &(8 + body.len() as u16).to_le_bytes(), body].concat()
+}
+
+/// A stream of one event and one sample, and so many empty records of a kind in zstd: a block that is one byte or eight again and again
+/// would be shorter, and needs more of the format than a test should know.
+fn compressed(kind: u32, records: usize) -> Vec<u8> {
+    let empty = record(kind, &[]).repeat(records);
+    let zstd = ruzstd::encoding::compress_to_vec(&empty[..], ruzstd::encoding::CompressionLevel::Fastest);
+    let mut bytes = stream(&[88 << 32 | 1, 0, 1_000, 0b111, 0, 0, 0, 0, 0, 0, 0], &[0x1010, 7 << 32 | 7, 55]);
+    zstd.chunks(60_000).for_each(|part| bytes.extend(record(81, part)));
+    bytes
+}
+
+const THROTTLE: u32 = 5;
+
+#[test]
+fn compressed_records_take_from_the_budget_of_who_unpacked_the_file() {
+    let bytes = compressed(THROTTLE, 50_000);
+    let open = |document_bytes_max| PerfData::open(Cursor::new(&bytes[..]), &Limits { document_bytes_max, ..Limits::default() }).unwrap();
+    let all = open(1 << 20);
+    assert_eq!((all.entries.len(), all.fault.is_none()), (50_001, true));
+    // Nothing of what is too much is looked at.
+    let none = open(300_000);
+    assert_eq!((none.entries.len(), none.inflated.len()), (1, 0));
+    assert!(none.fault.unwrap().to_string().starts_with("compressed records of more than 100 times their size"));
+}
+
+#[test]
+fn empty_records_in_a_small_file_are_counted_and_what_cannot_be_decoded_ends_them() {
+    let bytes = compressed(THROTTLE, 2_000_000);
+    let data = open(&bytes).unwrap();
+    assert_eq!(data.entries.len(), (1 << 20) + 1);
+    assert!(data.fault.unwrap().to_string().starts_with("more compressed records than bytes of them"));
+    assert!(std::mem::size_of::<Entry>() <= 32);
+    // With times and threads at the end of each, an empty one is cut off.
+    let identified = 1 << 18;
+    let attr = [88 << 32 | 1, 0, 1_000, 0b111, 0, identified, 0, 0, 0, 0, 0];
+    let bytes = [stream(&attr, &[0x1010, 7 << 32 | 7, 55]), record(THROTTLE, &[]), record(THROTTLE, &[0; 16])].concat();
+    let data = open(&bytes).unwrap();
+    assert_eq!(data.entries.len(), 1);
+    assert!(data.fault.unwrap().to_string().starts_with("a record is too short"));
+}
+
+#[test]
+fn names_of_events_are_looked_up_and_the_first_event_of_an_id_has_it() {
+    let event = |id: u64| Event { ids: vec![id, 99], ..open(FRAME_POINTERS).unwrap().events.remove(0) };
+    let mut events = vec![event(1), event(2), event(2)];
+    let named = |name: &str, ids: &[u64]| (name.to_owned(), ids.to_vec());
+    let mut features = Features { event_names: vec![named("b", &[2]), named("both", &[99, 2, 1]), named("none", &[3])], ..Features::default() };
+    features.name(&mut events);
+    let names: Vec<&str> = events.iter().map(|event| &event.name[..]).collect();
+    assert_eq!((names[0], names[1]), ("both", "b"));
+    assert!(names[2].starts_with("cpu-clock"));
+}
