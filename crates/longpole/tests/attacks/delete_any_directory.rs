@@ -1,7 +1,8 @@
 //! Line 2: a catalog or a store of somebody else's makes `rm` and `prune` delete what is not a recording.
 //! Guarantees: where a recording lies follows from its number, and no link below the store is followed; a store that another user owns or
 //! can change is refused with what to do about it, and a command that is to be recorded runs all the same; a row that makes no sense is
-//! said and hides no other.
+//! said and hides no other. A folder that is no store keeps its content and its modes, and what a command leaves in a shared folder does
+//! not hold up the next.
 
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -194,4 +195,61 @@ fn where_the_home_is_not_safe_a_command_is_recorded_in_a_folder_of_its_own() {
     assert_eq!(Path::new(store).metadata().unwrap().permissions().mode() & 0o777, 0o700);
     let shown = json(longpole(Path::new(store)).args(["show", "last", "--format", "json"]));
     assert_eq!(shown["exit"]["code"], 7, "{shown}");
+}
+
+#[test]
+fn a_folder_that_is_no_store_keeps_its_modes_and_its_programs_run() {
+    let sandbox = Sandbox::new();
+    let project = sandbox.path("project");
+    std::fs::create_dir_all(project.join("bin")).unwrap();
+    let tool = project.join("bin/tool");
+    std::fs::write(&tool, "#!/bin/sh\necho ran\n").unwrap();
+    let folders = [project.clone(), project.join("bin"), tool.clone()];
+    for path in &folders {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let modes = || folders.each_ref().map(|path| path.metadata().unwrap().permissions().mode() & 0o7777);
+    for arguments in [&["ls"][..], &["show", "last"], &["prune", "--keep", "0"], &["rm", "r1"]] {
+        let out = run(longpole(&project).args(arguments));
+        assert_eq!(out.status.code(), Some(4), "{arguments:?}: {out:?}");
+        assert!(said(&out).contains("it is no store of longpole, and has files of others in it, such as bin"), "{out:?}");
+        assert_eq!(modes(), [0o755; 3], "{arguments:?}");
+    }
+    let mut named = Command::new(binary());
+    clean(&mut named);
+    let out = run(named.env("LONGPOLE_STORE", ".").current_dir(&project).args(["run", "--", "bin/tool"]));
+    assert_eq!((&out.stdout[..], out.status.code()), (&b"ran\n"[..], Some(0)), "{out:?}");
+    assert!(said(&out).contains("nothing is recorded"), "{out:?}");
+    assert_eq!(modes(), [0o755; 3]);
+    assert_eq!(std::fs::read_dir(&project).unwrap().count(), 1, "something was made in it");
+    // One that is a store, and has something beside it, is closed itself; the program stays what it is.
+    let store = store_of_two(&sandbox);
+    std::fs::rename(project.join("bin"), store.join("bin")).unwrap();
+    std::fs::set_permissions(&store, PermissionsExt::from_mode(0o755)).unwrap();
+    let out = run(longpole(&store).arg("ls"));
+    assert!(out.status.success() && said(&out).contains("other users could read the store"), "{out:?}");
+    assert_eq!(store.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
+    assert_eq!(store.join("bin/tool").metadata().unwrap().permissions().mode() & 0o7777, 0o755);
+}
+
+#[test]
+fn a_named_pipe_in_place_of_a_lock_holds_up_no_command() {
+    let sandbox = Sandbox::new();
+    let (temporary, store, file) = (sandbox.path("tmp"), sandbox.path("store"), sandbox.path("a.folded"));
+    std::fs::write(&file, "main;work 12\n").unwrap();
+    for (folder, lock) in [("longpole-journals-x", "lock"), ("longpole-open-x", "in-use")] {
+        std::fs::create_dir_all(temporary.join(folder)).unwrap();
+        assert!(Command::new("mkfifo").arg(temporary.join(folder).join(lock)).status().unwrap().success());
+    }
+    let file = file.display().to_string();
+    for arguments in [&["run", "--summary", "none", "--", "echo", "ran"][..], &["prune", "--keep", "9"], &["show", &file]] {
+        let longpole = longpole(&store);
+        // Only where it hangs; KILL, because it takes no notice of TERM there.
+        let mut bounded = Command::new("timeout");
+        bounded.args(["-s", "KILL", "60"]).arg(longpole.get_program()).args(longpole.get_args()).args(arguments);
+        clean(&mut bounded);
+        let out = run(bounded.env("TMPDIR", &temporary));
+        assert!(out.status.success(), "{arguments:?}: {out:?}");
+        assert!(arguments[0] != "run" || out.stdout == b"ran\n", "{out:?}");
+    }
 }
