@@ -3,8 +3,9 @@
 //! A file is created when the command starts, so that what an earlier run left in it is not taken for this one's. Everything
 //! that touches it happens on threads that may block: a pipe that nobody reads, or a disk that hangs, holds up its own lane.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use longpole_model::{Loss, Span};
@@ -41,6 +42,12 @@ pub(super) async fn run_otlp(mut queue: Queue, target: &ForwardTarget, account: 
     }
 }
 
+/// For its user alone, as the recording is that it is a copy of. A file that is there keeps its mode.
+fn create(path: &str) -> Result<File, String> {
+    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    opened.map_err(|error| format!("failed to create it: {error}"))
+}
+
 /// A file that holds whole lines only.
 struct Lines {
     file: File,
@@ -52,7 +59,7 @@ struct Lines {
 
 impl Lines {
     fn create(path: &str) -> Result<Self, String> {
-        Ok(Lines { file: File::create(path).map_err(|error| format!("failed to create it: {error}"))?, end: 0, broken: false })
+        Ok(Lines { file: create(path)?, end: 0, broken: false })
     }
 
     fn append(&mut self, line: &[u8]) -> Result<(), String> {
@@ -80,7 +87,7 @@ impl Lines {
 /// then the requests are held as they came, which is a fifth of what their spans take.
 pub(super) async fn run_appdash(mut queue: Queue, target: &ForwardTarget, account: &Arc<Account>) {
     let path = target.url.clone();
-    let file = convert::beside(move || File::create(path).map_err(|error| format!("failed to create it: {error}"))).await;
+    let file = convert::beside(move || create(&path)).await;
     let (mut held, mut held_bytes) = (Vec::new(), 0);
     while let Some(waiting) = queue.recv().await {
         let (items, bytes) = (waiting.parcel.items, waiting.parcel.body.len());

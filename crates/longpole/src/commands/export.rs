@@ -1,8 +1,8 @@
 //! `export`, `convert` and Pulumi's `convert-trace`: spans and code as a file for another tool.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{Metadata, OpenOptions};
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use longpole_model::Loss;
 use longpole_server::export::Selection;
 use longpole_server::{export, forward};
 use longpole_store::Store;
+use longpole_store::users::Owner;
 
 use super::exec;
 use super::import;
@@ -240,16 +241,19 @@ fn to_output_of<T>(access: Access, output: Option<&Path>, content: Content, fill
         return filled.context("failed to write to standard output");
     };
     let fail = || format!("failed to write {}", path.display());
+    let mode = if access == Access::Owner { 0o600 } else { 0o666 };
     // A device or a pipe is written as it is; a file of this name is replaced at once, so that nobody reads half of it.
-    if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
-        let device = File::create(path).with_context(fail)?;
+    if let Some(found) = path.symlink_metadata().ok().filter(|data| !data.is_file()) {
+        if access == Access::Owner {
+            check_owner(path, &found)?;
+        }
+        let device = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).with_context(fail)?;
         let mut out = BufWriter::new(screen::device_for(content, device).ok_or_else(refused)?);
         return fill(&mut out).and_then(|value| Ok(out.flush().map(|()| value)?)).with_context(fail);
     }
     let mut partial = path.as_os_str().to_owned();
     partial.push(format!(".{}.partial", std::process::id()));
     let partial = PathBuf::from(partial);
-    let mode = if access == Access::Owner { 0o600 } else { 0o666 };
     // What a process of this number left there, or a link that somebody else put there, is not written through.
     std::fs::remove_file(&partial).ok();
     let created = OpenOptions::new().write(true).create_new(true).mode(mode).open(&partial);
@@ -264,6 +268,18 @@ fn to_output_of<T>(access: Access, output: Option<&Path>, content: Content, fill
         std::fs::remove_file(&partial).ok();
     }
     written.with_context(fail)
+}
+
+/// Refuses to write a private file through a link, or into a pipe, that another user put in its place. What root put there is used, and
+/// what stands in /dev, such as /dev/stdout: in a user namespace nobody seems to own it.
+fn check_owner(path: &Path, found: &Metadata) -> Result<()> {
+    let own = Owner::current().context("failed to find out which user this is")?;
+    if [own.uid, 0].contains(&found.uid()) || path.parent() == Some(Path::new("/dev")) {
+        return Ok(());
+    }
+    let what = if found.is_symlink() { "a link" } else { "a pipe or a device" };
+    let text = format!("failed to write {}: it is {what} of another user (uid {})", path.display(), found.uid());
+    Err(Failure::new(Kind::NotPermitted, text).hint("-o FILE with another name, or in a folder of your own").into())
 }
 
 /// What is not in the file, on standard error.

@@ -11,7 +11,10 @@
 //! had (a store, a port, samples) is left out, and said at the end.
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -571,7 +574,10 @@ fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::Summa
         Format::Text => summary::summary(view, style).as_str().to_owned(),
         Format::Json => screen::json(view)?,
     };
-    std::fs::write(&arguments.summary, text).with_context(|| format!("failed to write the summary to {}", arguments.summary))
+    // It names the command and its arguments, so a new file is for its user alone.
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&arguments.summary);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .with_context(|| format!("failed to write the summary to {}", arguments.summary))
 }
 
 /// A recording whose segments could not be written.

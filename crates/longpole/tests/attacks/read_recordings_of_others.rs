@@ -3,11 +3,11 @@
 //! does not outlive the next look after a `kill -9`; a store that an older longpole left open is closed, and that is said.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Sandbox, clean, longpole};
+use crate::support::{Sandbox, clean, longpole, skip};
 
 /// Everything below that others than its user may open, with its mode.
 fn open_to_others(path: &Path) -> Vec<String> {
@@ -73,6 +73,81 @@ fn a_store_that_was_left_open_is_closed_and_that_is_said_once() {
     assert_eq!(open_to_others(&store), [""; 0]);
     let (_, said) = done(longpole(&store).arg("ls"));
     assert_eq!(said, "");
+}
+
+#[test]
+fn a_summary_and_a_copy_of_the_spans_are_for_their_user_alone() {
+    let sandbox = Sandbox::new();
+    let at = |name: &str| sandbox.path(name).display().to_string();
+    let (summary, json) = (at("summary"), at("summary.json"));
+    let (lines, appdash) = (format!("file://{}", at("lines.json")), format!("file://{}", at("up.trace")));
+    for arguments in
+        [&["--summary", &summary, "--otel-traces", &lines][..], &["--summary", &json, "--summary-format", "json", "--tracing", &appdash]]
+    {
+        let mut command = careless(&sandbox.path("store"));
+        command.args(["run", "--no-profile"]).args(arguments).args(["--", "true", "private-argument"]);
+        let out = command.output().unwrap();
+        assert!(out.status.success(), "{out:?}");
+    }
+    for (name, holds) in [("summary", true), ("summary.json", true), ("lines.json", false), ("up.trace", false)] {
+        let data = sandbox.path(name).metadata().unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(data.mode() & 0o7777, 0o600, "{name}");
+        assert!(!holds || std::fs::read_to_string(sandbox.path(name)).unwrap().contains("private-argument"), "{name}");
+    }
+    // What is there keeps its mode: its user has chosen it.
+    std::fs::set_permissions(&summary, PermissionsExt::from_mode(0o644)).unwrap();
+    done(careless(&sandbox.path("store")).args(["run", "--no-profile", "--summary", &summary, "--", "true", "again"]));
+    assert_eq!(std::fs::metadata(&summary).unwrap().mode() & 0o7777, 0o644);
+    assert!(std::fs::read_to_string(&summary).unwrap().contains("again"));
+}
+
+#[test]
+fn a_packed_recording_follows_links_of_its_user_and_goes_to_standard_output() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    done(longpole(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]));
+    let (link, target) = (sandbox.path("x.lpole"), sandbox.path("mine"));
+    symlink("mine", &link).unwrap();
+    done(careless(&store).args(["export", "last", "-o"]).arg(&link));
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    assert_eq!(target.metadata().unwrap().mode() & 0o7777, 0o600);
+    let out = careless(&store).args(["export", "last", "--to", "lpole", "-o", "/dev/stdout"]).output().unwrap();
+    assert!(out.status.success() && out.stdout.len() as u64 == target.metadata().unwrap().len(), "{:?}", out.status);
+}
+
+#[test]
+fn a_packed_recording_goes_through_nothing_that_another_user_put_there() {
+    let what = "a_packed_recording_goes_through_nothing_that_another_user_put_there";
+    let sandbox = Sandbox::new();
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return skip(what, "two users are needed, and this is not root");
+    }
+    let store = sandbox.path("store");
+    done(longpole(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]));
+    // A folder without the sticky bit, where the kernel itself does not refuse to follow.
+    let open = sandbox.path("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
+    let (theirs, link, pipe) = (open.join("theirs"), open.join("x.lpole"), open.join("pipe.lpole"));
+    std::fs::write(&theirs, "").unwrap();
+    std::fs::set_permissions(&theirs, PermissionsExt::from_mode(0o666)).unwrap();
+    symlink("theirs", &link).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [&theirs, &link, &pipe] {
+        lchown(path, Some(65_534), Some(65_534)).unwrap();
+    }
+    for (path, kind) in [(&link, "a link"), (&pipe, "a pipe or a device")] {
+        let out = longpole(&store).args(["export", "last", "-o"]).arg(path).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(4), "{out:?}");
+        assert!(said.contains(&format!("it is {kind} of another user (uid 65534)")), "{said}");
+    }
+    assert_eq!(theirs.metadata().unwrap().len(), 0);
+    assert!(pipe.symlink_metadata().unwrap().file_type().is_fifo());
+    // A plain file of theirs makes place for one of ours.
+    done(longpole(&store).args(["export", "last", "--to", "lpole", "-o"]).arg(&theirs));
+    let data = theirs.metadata().unwrap();
+    assert_eq!((data.uid(), data.mode() & 0o7777), (0, 0o600));
 }
 
 /// What lies in this folder.
