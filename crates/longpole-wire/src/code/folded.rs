@@ -5,7 +5,8 @@
 //! deploy;main;compress;hash_block 12012012
 //! ```
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use longpole_model::Loss;
@@ -39,25 +40,66 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
             *sum = sum.saturating_add(nanos);
         }
     }
-    let mut functions = Functions::default();
-    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut functions, mut names) = (Functions::default(), Names::default());
+    // By the numbers of names: a name of 4 KB may stand in each of a million lines, and in one line as often as its stack is deep.
+    let mut lines: HashMap<Vec<u32>, u64> = HashMap::new();
+    let mut of_function: Vec<u32> = Vec::new();
     for ((process, stack), nanos) in sums {
-        let mut line = escaped(process);
-        for function in functions.of_stack(code, stack) {
-            line.push(';');
-            line.push_str(&escaped(&functions.list[function as usize].0));
+        let mut line = vec![names.number(process)];
+        let stack = functions.of_stack(code, stack);
+        for (name, _) in &functions.list[of_function.len()..] {
+            of_function.push(names.number(name));
         }
+        line.extend(stack.into_iter().map(|function| of_function[function as usize]));
         let sum = lines.entry(line).or_default();
         *sum = sum.saturating_add(nanos);
     }
+    let mut lines: Vec<(Vec<u32>, u64)> = lines.into_iter().collect();
+    lines.sort_unstable_by(|(a, _), (b, _)| names.compare(a, b));
+    let mut text = String::new();
     for (line, nanos) in lines {
-        writeln!(out, "{line} {nanos}")?;
+        text.clear();
+        for (place, name) in line.iter().enumerate() {
+            text.push_str(if place == 0 { "" } else { ";" });
+            text.push_str(&names.list[*name as usize]);
+        }
+        writeln!(out, "{text} {nanos}")?;
     }
     let mut losses = code.losses();
     lose(&mut losses, without_stack, "waits whose stack was not seen");
     let all = (code.samples.len() + code.waits.len()) as u64 - without_stack;
     lose(&mut losses, all, "times, threads, spans and lines of samples and waits: folded stacks hold names and sums");
     Ok(losses)
+}
+
+/// Names as they are written, each once.
+#[derive(Default)]
+struct Names {
+    list: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+impl Names {
+    fn number(&mut self, name: &str) -> u32 {
+        let name = escaped(name);
+        if let Some(number) = self.numbers.get(&name) {
+            return *number;
+        }
+        let number = self.list.len() as u32;
+        self.list.push(name.clone());
+        self.numbers.insert(name, number);
+        number
+    }
+
+    /// The order of two lines as texts, whose first difference is all that is looked at.
+    fn compare(&self, a: &[u32], b: &[u32]) -> Ordering {
+        let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+        let (Some(first_a), Some(first_b)) = (a.get(same), b.get(same)) else { return a.len().cmp(&b.len()) };
+        let (name_a, name_b) = (&self.list[*first_a as usize], &self.list[*first_b as usize]);
+        // Behind the shorter of two names, of which one begins with the other, stands a semicolon, or nothing.
+        let ends = |line: &[u32]| (line.len() > same + 1).then_some(b';');
+        name_a.bytes().chain(ends(a)).cmp(name_b.bytes().chain(ends(b)))
+    }
 }
 
 /// A frame is ended by a semicolon, and a stack by a line.

@@ -294,3 +294,26 @@ fn an_empty_recording_is_a_whole_file() {
     assert_eq!(samples_of(&pprof::encode(&code).0), [""; 0]);
     assert_eq!(firefox_of(&code)["threads"], serde_json::json!([]));
 }
+
+#[test]
+fn folded_stacks_stand_in_the_order_of_their_texts_and_names_that_look_alike_are_one() {
+    // Names that begin alike, go on below and above a semicolon, hold one, or are nothing.
+    let names = ["a", "a b", "ab", "a:", "a!", "b", "aé", "a,b", "~"];
+    let mut text = String::from("run x 0..100ms\nprocess a 0..90ms pid 7 under 1\n");
+    for (number, leaf) in names.iter().enumerate() {
+        for middle in names {
+            text.push_str(&format!("sample {number}ms pid 7 tid 7 [-] a;{middle};{leaf}\nsample {number}ms pid 7 tid 7 [-] {middle}\n"));
+        }
+    }
+    let mut recording = text::parse(&text).unwrap();
+    for frame in recording.locations.iter_mut().flat_map(|location| &mut location.frames) {
+        // A semicolon is written as a colon.
+        frame.function = frame.function.replace(',', ";").replace('~', "");
+    }
+    let mut out = Vec::new();
+    folded::encode(&Code::new(&recording), &mut out).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    let stacks: Vec<&str> = out.lines().map(|line| line.rsplit_once(' ').unwrap().0).collect();
+    assert!(stacks.len() > names.len() && stacks.iter().any(|stack| stack.contains("a:b")), "{out}");
+    assert!(stacks.windows(2).all(|pair| pair[0] < pair[1]), "{out}");
+}
