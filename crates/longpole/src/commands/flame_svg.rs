@@ -1,5 +1,6 @@
 //! A flame graph as a picture: one SVG that needs nothing beside it. The root is at the top; a box says what it is where the mouse is.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use longpole_server::view::{FlameFrameView, FlameView};
@@ -15,6 +16,9 @@ const HEAD_PX: f64 = 52.0;
 
 /// Narrower boxes cannot be seen.
 const BOX_MIN_PX: f64 = 0.3;
+
+/// Characters of a name that are told where the mouse is: of a million boxes each may have one of four thousand.
+const TITLE_CHARACTERS_MAX: usize = 500;
 
 /// What a character takes of the font below, and how many make a text worth writing.
 const CHARACTER_PX: f64 = 6.7;
@@ -49,7 +53,7 @@ pub(super) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
         // The second line is ours.
         let title = format!(
             "{}\n{} and {percent:.1} % in it and what it calls, {} in itself",
-            printable(&format!("{name}{place}")),
+            printable(&format!("{}{place}", beginning(name, TITLE_CHARACTERS_MAX))),
             unit.show(nodes.total_nanos[row]),
             unit.show(nodes.self_nanos[row])
         );
@@ -117,10 +121,18 @@ fn place(frame: &FlameFrameView, line: u32) -> String {
 /// As much of a name as fits into a box; `None` where that says nothing.
 fn shortened(name: &str, width_px: f64) -> Option<String> {
     let room = ((width_px - 6.0) / CHARACTER_PX).max(0.0) as usize;
-    if name.chars().count() <= room {
+    if name.chars().nth(room).is_none() {
         return Some(name.to_owned());
     }
-    (room >= CHARACTERS_MIN).then(|| name.chars().take(room - 1).chain(['…']).collect())
+    (room >= CHARACTERS_MIN).then(|| beginning(name, room).into_owned())
+}
+
+/// A name of so many characters, the last of which says that it is cut.
+fn beginning(name: &str, characters_max: usize) -> Cow<'_, str> {
+    match name.chars().nth(characters_max) {
+        Some(_) => name.chars().take(characters_max.saturating_sub(1)).chain(['…']).collect(),
+        None => name.into(),
+    }
 }
 
 /// The same function has the same colour in every picture: warm for machine code, green, turquoise and violet for Python, Node and
