@@ -191,7 +191,11 @@ fn wall_losses(report: &Report, granularity_nanos: u64, left_out: u64) -> Vec<Lo
     let mut losses = Vec::new();
     lose(&mut losses, all, "times, ids, attributes and events of spans: a profile holds names and sums");
     lose(&mut losses, short, "spans shorter than the granularity may fall between two ticks: -g sets it");
-    lose(&mut losses, left_out, "ticks behind the first 67,108,864 frames: spans nest too deeply to write the stack of each");
+    lose(
+        &mut losses,
+        left_out,
+        "ticks behind the first 67,108,864 frames, or 1 GiB of folded names: spans nest too deeply to write the stack of each",
+    );
     losses
 }
 
@@ -225,17 +229,21 @@ fn stack(report: &Report, node: usize) -> Vec<usize> {
 /// have five billion.
 const WALL_FRAMES_MAX: usize = 1 << 26;
 
-/// The stacks that are written, and how many ticks are not: all behind the last stack that there is room for.
-fn wall_stacks(report: &Report, granularity_nanos: u64, mut take: impl FnMut(Vec<usize>, u64) -> io::Result<()>) -> io::Result<u64> {
-    let (mut frames, mut left_out) = (0usize, 0u64);
+/// Bytes of the names in all folded stacks of spans: 1 GiB. A name stands in the line of each span below its own.
+const WALL_NAME_BYTES_MAX: usize = 1 << 30;
+
+/// The stacks that are written, and how many ticks are not: all behind the last stack that there is room for. What takes a stack says how
+/// many bytes it came to.
+fn wall_stacks(report: &Report, granularity_nanos: u64, mut take: impl FnMut(Vec<usize>, u64) -> io::Result<usize>) -> io::Result<u64> {
+    let (mut frames, mut bytes, mut left_out) = (0usize, 0usize, 0u64);
     for Ticks { node, count } in wall_profile(report.forest(), granularity_nanos) {
-        if frames > WALL_FRAMES_MAX {
+        if frames > WALL_FRAMES_MAX || bytes > WALL_NAME_BYTES_MAX {
             left_out = left_out.saturating_add(count);
             continue;
         }
         let stack = stack(report, node);
         frames += stack.len();
-        take(stack, count)?;
+        bytes = bytes.saturating_add(take(stack, count)?);
     }
     Ok(left_out)
 }
@@ -243,16 +251,19 @@ fn wall_stacks(report: &Report, granularity_nanos: u64, mut take: impl FnMut(Vec
 /// `run;up;create 12`: one line a stack, the root first.
 fn folded_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) -> io::Result<u64> {
     let mut line = String::new();
+    // Each once: a node stands in the stacks of all nodes below it.
+    let mut names: Vec<Option<String>> = vec![None; report.forest().nodes.len()];
     wall_stacks(report, granularity_nanos, |stack, count| {
         line.clear();
         for (index, node) in stack.into_iter().enumerate() {
             let separator = if index == 0 { "" } else { ";" };
             // A frame is ended by a semicolon, and a stack by a line.
-            let name = frame(report, node).replace(';', ":").replace(['\n', '\r'], " ");
-            let _ = write!(line, "{separator}{name}");
+            let name = names[node].get_or_insert_with(|| frame(report, node).replace(';', ":").replace(['\n', '\r'], " "));
+            line.push_str(separator);
+            line.push_str(name);
         }
         let _ = writeln!(line, " {count}");
-        out.write_all(line.as_bytes())
+        out.write_all(line.as_bytes()).map(|()| line.len())
     })
 }
 
@@ -262,16 +273,20 @@ fn pprof_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) 
     profile.period = ("time", "nanoseconds", granularity_nanos.cast_signed());
     profile.start = report.origin();
     profile.duration_nanos = report.wall_nanos();
-    let mut locations = HashMap::new();
+    let (mut locations, mut of_node) = (HashMap::new(), vec![None; report.forest().nodes.len()]);
     let left_out = wall_stacks(report, granularity_nanos, |stack, count| {
-        let mut location_of = |node| {
-            let lines = vec![(profile.function(&frame(report, node), ""), 0)];
-            *locations.entry(lines[0].0).or_insert_with(|| profile.location(pprof::Location { lines, ..Default::default() }))
+        // A node stands in the stacks of all nodes below it, and its name may be long.
+        let mut location_of = |node: usize| {
+            *of_node[node].get_or_insert_with(|| {
+                let lines = vec![(profile.function(&frame(report, node), ""), 0)];
+                *locations.entry(lines[0].0).or_insert_with(|| profile.location(pprof::Location { lines, ..Default::default() }))
+            })
         };
         let stack: Vec<u64> = stack.into_iter().rev().map(&mut location_of).collect();
         let time = i128::from(count) * i128::from(granularity_nanos);
         profile.sample(stack, vec![count.cast_signed(), i64::try_from(time).unwrap_or(i64::MAX)], Vec::new());
-        Ok(())
+        // A name is in the file once.
+        Ok(0)
     })?;
     gzip(out, |out| out.write_all(&profile.encode())).map(|()| left_out)
 }
