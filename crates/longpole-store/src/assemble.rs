@@ -390,8 +390,11 @@ struct Population {
     /// Processes that have not ended, by pid.
     living: HashMap<u32, usize>,
     threads: Vec<Thread>,
-    /// Threads that have not ended, by pid and tid.
-    living_threads: HashMap<(u32, u32), usize>,
+    /// Threads that have not ended, by pid and tid: those of a process lie together.
+    living_threads: BTreeMap<(u32, u32), usize>,
+    /// The last process of each pid and thread of each pid and tid, dead or alive.
+    last: HashMap<u32, usize>,
+    last_threads: HashMap<(u32, u32), usize>,
     /// How processes ended: pid, when, how.
     statuses: Vec<(u32, Monotonic, Exit)>,
     /// Where processes take connections: pid, address.
@@ -415,6 +418,7 @@ impl Population {
     fn push_process(&mut self, pid: u32, parent_pid: Option<u32>, program: (String, String, Vec<String>), start: Monotonic) {
         let (name, executable, arguments) = program;
         self.living.insert(pid, self.processes.len());
+        self.last.insert(pid, self.processes.len());
         self.push_thread(pid, pid, name.clone(), start);
         self.processes.push(Process {
             pid,
@@ -433,6 +437,7 @@ impl Population {
 
     fn push_thread(&mut self, pid: u32, tid: u32, name: String, start: Monotonic) {
         self.living_threads.insert((pid, tid), self.threads.len());
+        self.last_threads.insert((pid, tid), self.threads.len());
         self.threads.push(Thread { pid, tid, name, start, end: None, totals: None, ident: None });
     }
 
@@ -485,13 +490,11 @@ impl Population {
     fn process_exited(&mut self, pid: u32, time: Monotonic) {
         let Some(at) = self.living.remove(&pid) else { return };
         self.processes[at].end = Some(time);
-        let threads = &mut self.threads;
-        self.living_threads.retain(|(owner, _), at| {
-            if *owner == pid {
-                threads[*at].end = Some(time);
-            }
-            *owner != pid
-        });
+        let own: Vec<((u32, u32), usize)> = self.living_threads.range((pid, 0)..=(pid, u32::MAX)).map(|(id, at)| (*id, *at)).collect();
+        for (id, at) in own {
+            self.threads[at].end = Some(time);
+            self.living_threads.remove(&id);
+        }
     }
 
     fn thread_started(&mut self, pid: u32, tid: u32, time: Monotonic) {
@@ -503,8 +506,8 @@ impl Population {
     }
 
     fn thread_named(&mut self, pid: u32, tid: u32, name: String) {
-        let dead = || self.threads.iter().rposition(|thread| (thread.pid, thread.tid) == (pid, tid));
-        match self.living_threads.get(&(pid, tid)).copied().or_else(dead) {
+        // Where none lives, the last that did.
+        match self.last_threads.get(&(pid, tid)).copied() {
             Some(at) => self.threads[at].name.clone_from(&name),
             None => {
                 // A rename has no time. The start of its process is the earliest the thread can have begun.
@@ -513,7 +516,7 @@ impl Population {
             }
         }
         if pid == tid
-            && let Some(process) = self.processes.iter_mut().rfind(|process| process.pid == pid)
+            && let Some(process) = self.last.get(&pid).and_then(|at| self.processes.get_mut(*at))
         {
             process.name = name;
         }
@@ -597,7 +600,7 @@ impl Population {
         for (time, pid, tid) in first_seen {
             if known_pids.contains(&pid) {
                 // Its process may have ended meanwhile; the thread is added without waking it.
-                let name = self.processes.iter().rfind(|process| process.pid == pid).map_or(String::new(), |it| it.name.clone());
+                let name = self.last.get(&pid).map_or(String::new(), |at| self.processes[*at].name.clone());
                 self.threads.push(Thread { pid, tid, name, start: time, end: None, totals: None, ident: None });
             } else {
                 self.thread(pid, tid, time);

@@ -415,3 +415,22 @@ fn what_the_last_look_found_to_have_ended_had_ended_with_the_run() {
     assert_eq!(ends(CaptureMode::Refused { reason: "a filter".to_owned() }), [500, 400]);
     assert_eq!(ends(CaptureMode::Perf), [530, 400], "a record is exact");
 }
+
+/// A minute and more, where each looks at all others.
+#[test]
+fn a_hundred_thousand_processes_are_named_and_end_without_a_look_at_all() {
+    const COUNT: u32 = 100_000;
+    let forks = (0..COUNT).map(|number| started(10 + number, 1, u64::from(number)));
+    // Threads that were never there, of a process that ended.
+    let gone = [exited(9 + COUNT, 1 << 20)].into_iter();
+    let samples = (0..COUNT).map(|number| Observation::Sample(sample(9 + COUNT, 1 << 20 | number, 1 << 30, 1)));
+    let names = (0..COUNT).map(|number| named(10, 1 << 20 | number, "x"));
+    let exits = (0..COUNT).map(|number| exited(10 + number, 1 << 21));
+    let late = (0..COUNT).map(|number| named(10 + number, 10 + number, "late"));
+    let begin = std::time::Instant::now();
+    let recording = assemble(forks.chain(gone).chain(samples).chain(names).chain(exits).chain(late));
+    assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert!(recording.processes.iter().filter(|process| process.pid >= 10).all(|process| process.name == "late" && process.end.is_some()));
+    assert_eq!(recording.threads.iter().filter(|thread| thread.pid == 10 && thread.name == "x").count(), COUNT as usize);
+    assert!(recording.threads.iter().filter(|thread| thread.pid == 10).all(|thread| thread.end == Some(Monotonic(1 << 21))));
+}
