@@ -411,11 +411,10 @@ impl Functions {
         let mut slot = vec![usize::MAX; self.list.len()];
         functions.iter().enumerate().for_each(|(i, &function)| slot[function] = i);
         let mut sums: Vec<QuickMap<u32, LineWeight>> = vec![QuickMap::default(); functions.len()];
-        let mut seen: Vec<(usize, u32)> = Vec::new();
+        let mut seen: QuickMap<(usize, u32), usize> = QuickMap::default();
         let sampled = per_stack(recording, samples).into_iter().map(|it| (it, false));
         let waited = per_stack(recording, waits).into_iter().map(|it| (it, true));
-        for ((stack, nanos, _), is_wait) in sampled.chain(waited) {
-            seen.clear();
+        for (number, ((stack, nanos, _), is_wait)) in sampled.chain(waited).enumerate() {
             for (depth, (function, line)) in self.lines_of_stack(recording, stack).enumerate() {
                 let place = slot[function];
                 if place == usize::MAX || line == 0 {
@@ -425,8 +424,8 @@ impl Functions {
                 if depth == 0 && !is_wait {
                     sum.self_nanos = sum.self_nanos.saturating_add(nanos);
                 }
-                if !seen.contains(&(place, line)) {
-                    seen.push((place, line));
+                // The last stack that the line was seen in.
+                if seen.insert((place, line), number) != Some(number) {
                     let total = if is_wait { &mut sum.waited_nanos } else { &mut sum.total_nanos };
                     *total = total.saturating_add(nanos);
                 }
@@ -726,5 +725,19 @@ all 0..10 self 0
         let functions = Functions::new(&recording);
         let names: Vec<(&str, u32)> = functions.list.iter().map(|f| (f.function.as_str(), f.line)).collect();
         assert_eq!(names, [("burn", 9), ("main", 0), ("program+0x4", 0)]);
+    }
+
+    /// A minute and more, where each line is looked for among all before it.
+    #[test]
+    fn three_hundred_thousand_lines_in_one_stack_are_weighed_at_once() {
+        let mut recording = text::parse("sample 0ms x3 main@m.rs:3\nsample 3ms main@m.rs:4\n").unwrap();
+        let first = recording.locations[0].frames[0].clone();
+        recording.locations[0].frames = (1..=300_000).map(|line| Frame { line, ..first.clone() }).collect();
+        let functions = Functions::new(&recording);
+        let begin = std::time::Instant::now();
+        let lines = functions.weigh_lines(&recording, &functions.named("main"), all(&recording), std::iter::empty());
+        assert!(begin.elapsed() < std::time::Duration::from_secs(5), "{:?}", begin.elapsed());
+        assert_eq!(lines[0].len(), 300_000);
+        assert!(lines[0].iter().all(|line| line.total_nanos <= 4_000_000));
     }
 }
