@@ -34,6 +34,12 @@ fn parse(line: &[u8]) -> Option<(&[u8], Number)> {
     Some((stack, whole.or_else(|| number.parse::<f64>().ok().map(Number::Broken))?))
 }
 
+/// A number in parts; `None` where it is too large.
+fn millionths(value: f64) -> Option<i64> {
+    let parts = value * PARTS;
+    (parts < i64::MAX as f64).then_some(parts as i64)
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Number {
     Whole(i64),
@@ -65,13 +71,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, FileError> {
         if samples.len() >= PROFILE_SAMPLES_MAX as usize {
             return Err(FileError::Line { line: number, offset, problem: "more than 2,097,152 stacks" });
         }
-        samples.push(parse(line).ok_or(FileError::Line { line: number, offset, problem: "no stack with a number behind it" })?);
+        let (stack, value) = parse(line).ok_or(FileError::Line { line: number, offset, problem: "no stack with a number behind it" })?;
+        samples.push((stack, value, (number, offset)));
     }
-    let is_whole = samples.iter().all(|(_, number)| matches!(number, Number::Whole(_)));
+    let is_whole = samples.iter().all(|(_, number, _)| matches!(number, Number::Whole(_)));
     let unit = if is_whole { "count" } else { "millionths" };
     let mut profile = Profile { types: vec![ValueType { name: "samples".to_owned(), unit: unit.to_owned() }], ..Profile::default() };
     let (mut numbers, mut known, mut stack) = (Numbers::default(), HashMap::new(), Vec::new());
-    for (names, number) in samples {
+    for (names, number, (line, offset)) in samples {
         stack.clear();
         let frames = names.rsplit(|byte| *byte == b';').map(<[u8]>::trim_ascii).filter(|name| !name.is_empty());
         // One more than are kept of a stack, so that it shows.
@@ -80,10 +87,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, FileError> {
             stack.push(location);
         }
         let value = match number {
-            Number::Whole(value) if is_whole => value,
-            Number::Whole(value) => (value as f64 * PARTS) as i64,
-            Number::Broken(value) => (value * PARTS) as i64,
+            Number::Whole(value) if is_whole => Some(value),
+            Number::Whole(value) => millionths(value as f64),
+            Number::Broken(value) => millionths(value),
         };
+        // To stop at the largest number there is would make of two that differ the same.
+        let value = value.ok_or(FileError::Line { line, offset, problem: "a number that is too large to count in millionths" })?;
         let stack = numbers.stack(&mut profile, &stack);
         profile.samples.push(ProfileSample { stack, values: vec![value], ..ProfileSample::default() });
     }

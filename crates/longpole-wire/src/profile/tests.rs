@@ -29,6 +29,11 @@ fn folded_stacks_are_lines_with_a_number_at_their_end() {
     // A number that is no whole one makes all of them millionths.
     let profile = folded("a 0.5\nb 2\n").unwrap();
     assert_eq!((stacks(&profile), &profile.types[0].unit[..]), (vec!["a 500000".to_owned(), "b 2000000".to_owned()], "millionths"));
+    // In millionths, whole numbers of nine trillion are too large; none is made smaller in silence.
+    assert!(folded("a 9300000000000\nb 2\n").is_ok() && folded("a 9200000000000\nb 1.5\n").is_ok());
+    let error = folded("a 9300000000000\nb 1.5\n").unwrap_err();
+    assert_eq!(error.to_string(), "a number that is too large to count in millionths, in line 1 at byte 0 of the file");
+    assert!(folded("a 1\nb 99999999999999999999\n").is_err());
     let error = folded("a 1\n\nb;c\n").unwrap_err();
     assert_eq!(error.to_string(), "no stack with a number behind it, in line 3 at byte 5 of the file");
     assert!(folded("a -1\n").is_err() && folded(" 12\n").is_err() && folded("a 1e9\n").is_err());
