@@ -173,14 +173,20 @@ pub fn read(path: &Path) -> Result<Contents, ImportError> {
     }
     let unreadable = |source| ImportError::Unreadable { path: path.to_owned(), source };
     if is_perf_data(first) {
-        return perf_data_file::recording(path, file.into_inner(), written(path)).map(Contents::whole).map_err(unreadable);
+        let limits = Limits::default();
+        return perf_data_file::recording(path, file.into_inner(), &limits, written(path)).map(Contents::whole).map_err(unreadable);
     }
     if first.starts_with(&[0x1f, 0x8b]) {
         let inside = Unpacked { input: MultiGzDecoder::new(file), left: expanded_bytes_max(file_bytes), packed_bytes: file_bytes };
         let mut inside = BufReader::with_capacity(HEAD_BYTES, inside);
         if is_perf_data(inside.fill_buf().map_err(io)?) {
-            let input = Cursor::new(whole(inside).map_err(unreadable)?);
-            return perf_data_file::recording(path, input, written(path)).map(Contents::whole).map_err(unreadable);
+            let bytes = whole(inside).map_err(unreadable)?;
+            // What is compressed in it takes from the same budget: gzip around zstd would multiply to a hundred thousandth.
+            let left = usize::try_from(expanded_bytes_max(file_bytes)).unwrap_or(usize::MAX).saturating_sub(bytes.len());
+            let limits = Limits::default();
+            let limits = Limits { document_bytes_max: limits.document_bytes_max.min(left), ..limits };
+            let input = Cursor::new(bytes);
+            return perf_data_file::recording(path, input, &limits, written(path)).map(Contents::whole).map_err(unreadable);
         }
         return decode(path, inside);
     }

@@ -56,6 +56,9 @@ const KERNEL_LIST_BYTES_MAX: u64 = 256 << 20;
 /// Most bytes of a file of names of code made while a program ran: Java's have some 10 MB.
 const PERF_MAP_BYTES_MAX: u64 = 256 << 20;
 
+/// Most bytes of the name of a process or thread.
+const NAME_BYTES_MAX: usize = 256;
+
 /// Most mappings with code of one program: Linux allows it so many of all kinds, unless it is told to allow more.
 const MAPS_MAX: u32 = 65_530;
 
@@ -68,9 +71,9 @@ const REGISTERS: (u32, u32, u32, Option<u32>, Option<u32>) =
     if cfg!(target_arch = "aarch64") { (29, 31, 32, Some(30), None) } else { (6, 7, 8, None, Some(1)) };
 
 /// The recording that such a file holds. `written` is when the file was: the end of the recording, where it does not say that itself.
-pub(super) fn recording<R: Read + Seek>(path: &Path, input: R, written: Timestamp) -> Result<Recording, FileError> {
+pub(super) fn recording<R: Read + Seek>(path: &Path, input: R, limits: &Limits, written: Timestamp) -> Result<Recording, FileError> {
     let step = info_span!("decode", format = "perf-data").entered();
-    let mut data = PerfData::open(input, &Limits::default())?;
+    let mut data = PerfData::open(input, limits)?;
     let mut import = Import::new(path, &data, written);
     let mut fault = None;
     loop {
@@ -334,7 +337,8 @@ impl Import {
         if time == 0 && BEFORE_EXEC.contains(&name) && pid == tid {
             self.before_exec = Some(pid);
         }
-        let name = String::from_utf8_lossy(name).into_owned();
+        // A fork has the name of its parent, so that a long one would be there for each. The kernel's have 16 bytes.
+        let name = String::from_utf8_lossy(&name[..name.len().min(NAME_BYTES_MAX)]).into_owned();
         if exec {
             if self.root.is_none() && self.before_exec == Some(pid) {
                 self.root = Some(pid);

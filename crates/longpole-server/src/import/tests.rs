@@ -134,7 +134,7 @@ fn what_is_kept_without_being_whole_in_memory_is_whole_in_the_store_and_has_the_
 const PERF_DATA: &[u8] = include_bytes!("../../../../fixtures/perf/dwarf.data");
 
 fn perf_data(bytes: &[u8]) -> Result<Recording, FileError> {
-    perf_data_file::recording(Path::new("perf.data"), Cursor::new(bytes), Timestamp(5_000_000_000))
+    perf_data_file::recording(Path::new("perf.data"), Cursor::new(bytes), &Limits::default(), Timestamp(5_000_000_000))
 }
 
 #[test]

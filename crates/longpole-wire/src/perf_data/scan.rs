@@ -21,7 +21,7 @@ const PART_BYTES_MAX: u64 = 64 << 20;
 const EVENTS_MAX: u64 = 4096;
 
 /// Records that compressed bytes may hold, however few they are, and else one for each byte: real ones of 40 bytes shrink to some four.
-/// A record takes 24 bytes here, and an empty one of eight compresses to nothing.
+/// A record takes 32 bytes here, and an empty one of eight compresses to nothing.
 const INFLATED_RECORDS_FLOOR: usize = 1 << 20;
 
 /// How much is read from the file at once.

@@ -254,7 +254,8 @@ fn names_of_events_are_looked_up_and_the_first_event_of_an_id_has_it() {
     let event = |id: u64| Event { ids: vec![id, 99], ..open(FRAME_POINTERS).unwrap().events.remove(0) };
     let mut events = vec![event(1), event(2), event(2)];
     let named = |name: &str, ids: &[u64]| (name.to_owned(), ids.to_vec());
-    let mut features = Features { event_names: vec![named("b", &[2]), named("both", &[99, 2, 1]), named("none", &[3])], ..Features::default() };
+    let mut features =
+        Features { event_names: vec![named("b", &[2]), named("both", &[99, 2, 1]), named("none", &[3])], ..Features::default() };
     features.name(&mut events);
     let names: Vec<&str> = events.iter().map(|event| &event.name[..]).collect();
     assert_eq!((names[0], names[1]), ("both", "b"));
