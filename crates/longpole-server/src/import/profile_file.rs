@@ -104,6 +104,11 @@ impl Weights {
         is_counted(self.value) || self.count.is_some_and(is_counted) || values.iter().all(|value| *value == 0)
     }
 
+    /// Whether time, or a number of samples, is taken away, as a difference of two profiles does (`pprof -diff_base`).
+    fn is_negative(self, values: &[i64]) -> bool {
+        values[self.value] < 0 || self.count.is_some_and(|place| values[place] < 0)
+    }
+
     fn count(self, values: &[i64]) -> u64 {
         self.count.map_or(1, |place| u64::try_from(values[place]).unwrap_or(0)).max(1)
     }
@@ -148,6 +153,7 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
     let all = shown.iter().fold(0u64, |sum, sample| sum.saturating_add(weights.count(&sample.values)));
     let is_each = all <= SAMPLES_MAX || is_timed;
     let (start, shown_samples) = (run.start, shown.len());
+    let negative = shown.iter().filter(|sample| weights.is_negative(&sample.values)).count() as u64;
     let mut recording = Assembler::new(run).finish();
     if is_timed {
         let monotonic = Monotonic(start.unix_nanos().max(0).cast_unsigned());
@@ -209,6 +215,11 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
     if !is_each {
         let detail = format!("more samples than {SAMPLES_MAX}: each stack is shown as one sample with all its time");
         losses.push(Loss::new(LossKind::SamplesUntimed, profile.samples.len() as u64, detail));
+    }
+    if negative > 0 {
+        let detail =
+            "samples of less than nothing, as a difference of two profiles has them: each counts as 0 here, and all sums are too large";
+        losses.push(Loss::new(LossKind::OtherSignals, negative, detail));
     }
     let shown = &profile.types[weights.value];
     let others = (0..profile.types.len()).filter(|place| *place != weights.value && Some(*place) != weights.count);

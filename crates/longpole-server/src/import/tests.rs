@@ -202,3 +202,22 @@ fn what_is_no_file_is_named() {
     assert_eq!(refused("/dev/zero"), "it is a device, not a file");
     assert_eq!(refused("/"), "it is a directory, not a file");
 }
+
+/// A message of protobuf inside another one: both short.
+fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    [&[number << 3 | 2, content.len() as u8][..], content].concat()
+}
+
+#[test]
+fn samples_of_less_than_nothing_are_counted() {
+    let texts = [&b""[..], b"cpu", b"nanoseconds", b"main"].map(|text| field(6, text)).concat();
+    // 10, and the largest number there is, which is one below zero.
+    let ten = field(2, &[field(1, &[1]), field(2, &[10])].concat());
+    let below = field(2, &[field(1, &[1]), field(2, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1])].concat());
+    let rest = [field(1, &[8, 1, 16, 2]), field(5, &[8, 1, 16, 3]), field(4, &[&[8, 1][..], &field(4, &[8, 1])].concat())].concat();
+    let of = |samples: &[u8]| Given::new("diff.pprof", &[&texts, &rest, samples].concat()).read().unwrap();
+    let said = losses(&of(&[ten.clone(), below].concat()));
+    assert!(said.iter().any(|loss| loss.contains("samples of less than nothing")), "{said:?}");
+    let said = losses(&of(&[ten.clone(), ten].concat()));
+    assert!(!said.iter().any(|loss| loss.contains("less than nothing")), "{said:?}");
+}
