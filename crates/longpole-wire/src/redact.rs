@@ -36,10 +36,60 @@ const ROUNDS_MAX: usize = 4;
 /// A text of which nothing can be a credential: a key of three bytes has no value behind it.
 const TEXT_BYTES_MIN: usize = 4;
 
+/// Steps that a text may take for each of its bytes. A step is a byte that is looked at, other than a few around a mark. Ordinary texts
+/// take 1 to 17.
+const STEPS_A_BYTE: u64 = 100;
+
+/// Steps that any text may take: a short one is cheap whatever it has inside.
+const STEPS_MIN: u64 = 8192;
+
+/// What may still be spent on a text. Who sends a text can write it so that each of its bytes asks for all that follow; a span must not
+/// hold up those behind it, so such a text is taken out as a whole.
+#[derive(Debug, Default)]
+struct Steps {
+    left: u64,
+    /// Something was looked for.
+    looked: bool,
+    #[cfg(test)]
+    taken: u64,
+}
+
+impl Steps {
+    fn of(bytes: usize) -> Self {
+        let mut steps = Steps::default();
+        steps.begin(bytes);
+        steps
+    }
+
+    /// A text of so many bytes begins.
+    fn begin(&mut self, bytes: usize) {
+        self.left = STEPS_MIN + STEPS_A_BYTE * bytes as u64;
+        #[cfg(test)]
+        {
+            self.taken = 0;
+        }
+    }
+
+    fn spend(&mut self, steps: usize) {
+        #[cfg(test)]
+        {
+            self.taken += steps as u64;
+        }
+        self.left = self.left.saturating_sub(steps as u64);
+    }
+
+    fn is_spent(&self) -> bool {
+        self.left == 0
+    }
+}
+
 /// Judges names, and keeps what it found out about them.
 #[derive(Debug, Default)]
 struct Names {
     known: QuickMap<String, Meaning>,
+    /// Of the text that is judged now.
+    steps: Steps,
+    seen: text::Seen,
 }
 
 impl Names {

@@ -121,10 +121,18 @@ fn program(word: &str) -> &str {
     name.strip_suffix(".exe").unwrap_or(name)
 }
 
-fn is_of(programs: &[&str], word: &str) -> bool {
-    programs.contains(&word)
-        || word.len() > 4 && programs.contains(&program(word))
-        || word.contains('/') && programs.contains(&program(word))
+/// A word that may name a program: as it stands, and without its path.
+#[derive(Clone, Copy)]
+struct Program<'a>(&'a str, &'a str);
+
+impl<'a> Program<'a> {
+    fn of(word: &'a str) -> Self {
+        Program(word, if word.len() > 4 || word.contains('/') { program(word) } else { word })
+    }
+
+    fn is_of(self, programs: &[&str]) -> bool {
+        programs.contains(&self.0) || programs.contains(&self.1)
+    }
 }
 
 /// Whether a text begins with a program that takes a credential without an option.
@@ -167,10 +175,12 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
     if !in_text {
         found.extend(of_config(words, names).into_iter().map(|at| (at, 0..words[at].len())));
     }
-    // Where the present program stands: the last word that names one.
-    let mut tools: Vec<(usize, &Tool)> = Vec::new();
+    let mut past = Past::default();
     let mut after: Option<Takes> = None;
     for (at, word) in words.iter().enumerate() {
+        if let Some(before) = at.checked_sub(1) {
+            past.pass(before, words[before]);
+        }
         let whole = || 0..word.len();
         if let Some(takes) = after.take()
             && (!word.starts_with('-') || takes != Value)
@@ -184,11 +194,7 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
                 Some(equals) => (&option[..equals - 1], Some(equals)),
                 None => (option, None),
             };
-            let in_tool = tools.iter().rev().find_map(|(from, Tool(_, needed, options))| {
-                let fits = needed.is_empty() || words[*from..at].contains(needed);
-                fits.then(|| options.iter().find_map(|(option, takes)| taken(word, option, *takes))).flatten()
-            });
-            match in_tool {
+            match past.option(word) {
                 Some(Place::Next(takes)) => after = Some(takes),
                 Some(Place::Here(start, takes)) => found.extend(value(word, start, takes).map(|range| (at, range))),
                 None if name.contains(' ') => {}
@@ -207,35 +213,144 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
             if is_name && !in_text && matches!(names.meaning(name), Meaning::Password | Meaning::Token) {
                 found.extend(value(word, equals + 1, Value).map(|range| (at, range)));
             }
-            if PAIRS.iter().any(|(programs, behind)| is_behind(words, at, programs, behind)) {
+            if PAIRS.iter().zip(&past.pairs).any(|((_, behind), since)| since.has(behind)) {
                 found.extend(value(word, equals + 1, Value).map(|range| (at, range)));
             }
             continue;
         }
-        for (programs, behind, skip) in POSITIONS {
-            let counted =
-                words[..at].iter().rev().take_while(|before| behind.last().is_none_or(|last| *before != last) && !is_of(programs, before));
-            let counted = counted.filter(|word| !word.starts_with('-')).count();
-            if counted >= *skip
-                && is_behind(words, at, programs, behind)
-                && behind.last() != Some(word)
-                && !(in_text && PROSE.contains(word))
-            {
+        for ((_, behind, skip), since) in POSITIONS.iter().zip(&past.positions) {
+            if since.has(behind) && since.count >= *skip && behind.last() != Some(word) && !(in_text && PROSE.contains(word)) {
                 found.extend(Some((at, whole())).filter(|_| !is_nothing(word)));
             }
         }
-        htpasswd(words, at, &mut found);
-        sqlplus(words, at, &mut found);
-        tools.extend(TOOLS.iter().filter(|Tool(programs, ..)| is_of(programs, word)).map(|tool| (at, tool)));
+        if past.htpasswd.takes() {
+            found.push((at, whole()));
+        }
+        if past.sqlplus {
+            found.extend(of_sqlplus(word).map(|range| (at, range)));
+        }
+        past.run(at, word);
     }
     found
 }
 
-/// Whether one of these programs stands before this word, and behind it these words.
-fn is_behind(words: &[&str], at: usize, programs: &[&str], behind: &[&str]) -> bool {
-    let Some(program) = words[..at].iter().rposition(|word| is_of(programs, word)) else { return false };
-    let mut rest = words[program + 1..at].iter();
-    behind.iter().all(|word| rest.any(|found| found == word))
+/// What the words before say of the present one. It is carried from word to word: none looks back, so a line of any length is judged in one
+/// pass.
+#[derive(Default)]
+struct Past {
+    /// Programs of [`TOOLS`] whose options are taken, in the order in which they stand: where, and which.
+    tools: Vec<(usize, usize)>,
+    /// Those that wait for a word to stand behind them.
+    waiting: Vec<(usize, usize)>,
+    positions: [Since; POSITIONS.len()],
+    pairs: [Since; PAIRS.len()],
+    htpasswd: Htpasswd,
+    sqlplus: bool,
+}
+
+impl Past {
+    /// Goes past this word, whatever it is.
+    fn pass(&mut self, at: usize, word: &str) {
+        let program = Program::of(word);
+        for ((programs, behind, _), since) in POSITIONS.iter().zip(&mut self.positions) {
+            since.pass(word, program.is_of(programs), behind);
+        }
+        for ((programs, behind), since) in PAIRS.iter().zip(&mut self.pairs) {
+            since.pass(word, program.is_of(programs), behind);
+        }
+        self.htpasswd.pass(word, program.is_of(&["htpasswd"]));
+        self.sqlplus |= program.is_of(SQLPLUS);
+        // What it waited for, which may be the program itself.
+        let fits = |(from, tool): &mut (usize, usize)| *from <= at && TOOLS[*tool].1 == word;
+        for (from, tool) in self.waiting.extract_if(.., fits) {
+            insert(&mut self.tools, from, tool);
+        }
+    }
+
+    /// Notes that this word may be the program that runs.
+    fn run(&mut self, at: usize, word: &str) {
+        let program = Program::of(word);
+        for (tool, Tool(programs, needed, _)) in TOOLS.iter().enumerate() {
+            if program.is_of(programs) {
+                insert(if needed.is_empty() { &mut self.tools } else { &mut self.waiting }, at, tool);
+            }
+        }
+    }
+
+    /// How the last program that knows this option takes it.
+    fn option(&self, word: &str) -> Option<Place> {
+        let options = self.tools.iter().rev().flat_map(|(_, tool)| TOOLS[*tool].2);
+        options.into_iter().find_map(|(option, takes)| taken(word, option, *takes))
+    }
+}
+
+/// Puts a tool where it stands now. Only its last place counts.
+fn insert(tools: &mut Vec<(usize, usize)>, at: usize, tool: usize) {
+    tools.retain(|(_, other)| *other != tool);
+    let place = tools.partition_point(|other| *other < (at, tool));
+    tools.insert(place, (at, tool));
+}
+
+/// What was seen since the last of some programs.
+#[derive(Clone, Copy, Default)]
+struct Since {
+    program: bool,
+    /// How many of the words that have to stand behind it.
+    seen: usize,
+    /// Words that are no options, since the program or the last of these words.
+    count: usize,
+}
+
+impl Since {
+    fn pass(&mut self, word: &str, is_program: bool, behind: &[&str]) {
+        if is_program {
+            *self = Since { program: true, seen: 0, count: 0 };
+            return;
+        }
+        if !self.program {
+            return;
+        }
+        self.seen += usize::from(behind.get(self.seen) == Some(&word));
+        if behind.last() == Some(&word) {
+            self.count = 0;
+        } else {
+            self.count += usize::from(!word.starts_with('-'));
+        }
+    }
+
+    fn has(&self, behind: &[&str]) -> bool {
+        self.program && self.seen == behind.len()
+    }
+}
+
+/// `htpasswd -nb ann hunter2`, `htpasswd -b file ann hunter2`.
+#[derive(Default)]
+struct Htpasswd {
+    program: bool,
+    batch: bool,
+    prints: bool,
+    names: usize,
+}
+
+impl Htpasswd {
+    fn pass(&mut self, word: &str, is_program: bool) {
+        if is_program {
+            *self = Htpasswd { program: true, ..Htpasswd::default() };
+        }
+        if !self.program {
+            return;
+        }
+        if word.starts_with('-') && !word.starts_with("--") {
+            self.batch |= word.contains('b');
+            self.prints |= word.contains('n');
+        }
+        self.names += usize::from(!is_program && !word.starts_with('-'));
+    }
+
+    /// Whether the next word is the password.
+    fn takes(&self) -> bool {
+        self.program && self.batch && self.names == if self.prints { 1 } else { 2 }
+    }
 }
 
 /// Where the value of an option stands.
@@ -298,31 +413,11 @@ fn of_config(words: &[&str], names: &mut Names) -> Vec<usize> {
     if concerned { named.into_iter().skip(1).collect() } else { Vec::new() }
 }
 
-/// `htpasswd -nb ann hunter2`, `htpasswd -b file ann hunter2`.
-fn htpasswd(words: &[&str], at: usize, found: &mut Vec<(usize, Range<usize>)>) {
-    let Some(program) = words[..at].iter().rposition(|word| is_of(&["htpasswd"], word)) else { return };
-    let mut flags = words[program..at].iter().filter(|word| word.starts_with('-') && !word.starts_with("--"));
-    let (mut batch, mut prints) = (false, false);
-    flags.by_ref().for_each(|flag| {
-        batch |= flag.contains('b');
-        prints |= flag.contains('n');
-    });
-    let names = words[program + 1..at].iter().filter(|word| !word.starts_with('-')).count();
-    if batch && names == if prints { 1 } else { 2 } {
-        found.push((at, 0..words[at].len()));
-    }
-}
-
-/// `sqlplus ann/hunter2@db`.
-fn sqlplus(words: &[&str], at: usize, found: &mut Vec<(usize, Range<usize>)>) {
-    let word = words[at];
-    let Some((user, rest)) = word.split_once('/').filter(|(user, _)| !user.is_empty() && !user.contains(['.', ':', '@'])) else { return };
-    if !words[..at].iter().any(|word| is_of(SQLPLUS, word)) {
-        return;
-    }
-    if let Some(sign) = rest.rfind('@').filter(|sign| *sign > 0) {
-        found.push((at, user.len() + 1..user.len() + 1 + sign));
-    }
+/// `ann/hunter2@db`.
+fn of_sqlplus(word: &str) -> Option<Range<usize>> {
+    let (user, rest) = word.split_once('/').filter(|(user, _)| !user.is_empty() && !user.contains(['.', ':', '@']))?;
+    let sign = rest.rfind('@').filter(|sign| *sign > 0)?;
+    Some(user.len() + 1..user.len() + 1 + sign)
 }
 
 /// Credentials of command lines in a text.
@@ -330,9 +425,14 @@ pub(super) fn of_text(text: &str, names: &mut Names, found: &mut Vec<Range<usize
     let mut todo = vec![(0..text.len(), 0)];
     while let Some((range, depth)) = todo.pop() {
         let mut words: Vec<Range<usize>> = Vec::new();
+        let mut unclosed = Unclosed::default();
         let mut at = range.start;
+        names.steps.spend(range.len());
+        if names.steps.is_spent() {
+            return;
+        }
         loop {
-            let next = word(text, at, range.end);
+            let next = word(text, at, range.end, &mut unclosed);
             let separates = next
                 .as_ref()
                 .is_none_or(|(next, _)| text[at..next.start].contains('\n') || ["&&", "||", "|", ";"].contains(&&text[next.clone()]));
@@ -366,8 +466,31 @@ fn judge(text: &str, words: &[Range<usize>], names: &mut Names, found: &mut Vec<
     }
 }
 
+/// Up to where `"`, `'` and a backtick are known to open nothing.
+#[derive(Default)]
+struct Unclosed([usize; 3]);
+
+impl Unclosed {
+    /// How far it is to the quote that closes the one before `at`.
+    fn closing(&mut self, bytes: &[u8], at: usize, quote: u8) -> Option<usize> {
+        let known = &mut self.0[usize::from(quote == b'\'') + 2 * usize::from(quote == b'`')];
+        if at >= *known {
+            return match closing(&bytes[at..], quote, 0) {
+                Ok(length) => Some(length),
+                Err(length) => {
+                    *known = at + length + 1;
+                    None
+                }
+            };
+        }
+        // The search that found none went past here. Two of `'` are one inside of quotes: there the others of an odd number close.
+        let more = if quote == b'\'' { bytes[at..].iter().take_while(|byte| **byte == quote).count() } else { 0 };
+        (more % 2 == 1).then(|| more - 1)
+    }
+}
+
 /// The next word of a command line, as a shell writes it or in a list (`['a', 'b c']`, `[a b]`), and the place behind its quotes.
-fn word(text: &str, from: usize, to: usize) -> Option<(Range<usize>, usize)> {
+fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(Range<usize>, usize)> {
     let bytes = &text.as_bytes()[..to];
     // Quotes and brackets around words, and what parts them in a list; a text without a newline is one line.
     let mut at = from;
@@ -376,7 +499,7 @@ fn word(text: &str, from: usize, to: usize) -> Option<(Range<usize>, usize)> {
             byte if byte.is_ascii_whitespace() || byte.is_ascii_control() || b",[](){}".contains(byte) => at += 1,
             quote @ (b'"' | b'\'' | b'`') => {
                 let inside = at + 1;
-                match closing(&bytes[inside..], *quote, 0) {
+                match unclosed.closing(bytes, inside, *quote) {
                     Some(0) | None => at += 1,
                     Some(length) => return Some((inside..inside + length, inside + length + 1)),
                 }
@@ -389,7 +512,7 @@ fn word(text: &str, from: usize, to: usize) -> Option<(Range<usize>, usize)> {
         match byte {
             byte if byte.is_ascii_whitespace() || byte.is_ascii_control() => break,
             b';' => break,
-            quote @ (b'"' | b'\'') => match closing(&bytes[at + 1..], *quote, 0) {
+            quote @ (b'"' | b'\'') => match unclosed.closing(bytes, at + 1, *quote) {
                 // A quote of the list around, or of a part of this word.
                 Some(length) if at > start => at += length + 2,
                 _ => break,

@@ -10,6 +10,9 @@
 
 use std::ops::Range;
 
+use super::Steps;
+use super::text::{Ahead, position};
+
 /// What stands behind a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tail {
@@ -214,7 +217,7 @@ pub(super) const SHAPE_BYTES_MIN: usize = 16;
 /// Segments of a JSON Web Token longer than this are none.
 const JWT_HEADER_MAX: usize = 4096;
 
-fn run(bytes: &[u8], holds: impl Fn(u8) -> bool) -> usize {
+fn run(bytes: &[u8], mut holds: impl FnMut(u8) -> bool) -> usize {
     bytes.iter().position(|byte| !holds(*byte)).unwrap_or(bytes.len())
 }
 
@@ -222,50 +225,85 @@ fn is_mixed(tail: &[u8]) -> bool {
     tail.iter().any(u8::is_ascii_digit) && tail.iter().any(u8::is_ascii_alphabetic)
 }
 
-/// The end of the credential that begins with the first byte of these; what stands before it ends a word.
-pub(super) fn shape_at(bytes: &[u8]) -> Option<usize> {
+/// Where runs of characters end, for all words that begin in them: `b_b_b_…` is read once.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// For each [`Tail`], and where it ends without the dots and dashes behind it.
+    runs: [(Ahead, usize); 6],
+    digit: Ahead,
+    letter: Ahead,
+}
+
+impl Seen {
+    /// The end of a tail from `at` on, and without the punctuation behind it.
+    fn tail(&mut self, bytes: &[u8], at: usize, tail: Tail, steps: &mut Steps) -> (usize, usize) {
+        let (ahead, trimmed) = &mut self.runs[tail as usize];
+        let end = ahead.next(at, steps, || {
+            let end = position(bytes, at, |byte| !tail.holds(byte));
+            *trimmed = end - bytes[at..end].iter().rev().take_while(|byte| b".-/".contains(byte)).count();
+            end
+        });
+        (end, (*trimmed).max(at))
+    }
+
+    fn is_mixed(&mut self, bytes: &[u8], range: Range<usize>, steps: &mut Steps) -> bool {
+        let at = range.start;
+        self.digit.next(at, steps, || position(bytes, at, |byte| byte.is_ascii_digit())) < range.end
+            && self.letter.next(at, steps, || position(bytes, at, |byte| byte.is_ascii_alphabetic())) < range.end
+    }
+}
+
+/// Whether a text begins with one.
+pub(super) fn begins_with_shape(bytes: &[u8]) -> bool {
+    shape_at(bytes, 0, &mut Seen::default(), &mut Steps::of(bytes.len())).is_some()
+}
+
+/// The end of the credential that begins at this byte; what stands before it ends a word.
+pub(super) fn shape_at(all: &[u8], at: usize, seen: &mut Seen, steps: &mut Steps) -> Option<usize> {
+    let bytes = &all[at..];
     let (&[first, second], _) = bytes.split_first_chunk::<2>()?;
     if bytes.starts_with(b"eyJ")
-        && let Some(end) = jwt(bytes)
+        && let header = seen.tail(all, at, Tail::Url, steps).0 - at
+        && let Some(length) = jwt(bytes, header, steps)
     {
-        return Some(end);
+        return Some(at + length);
     }
     if first.is_ascii_digit() && second.is_ascii_digit() {
-        return bot_token(bytes);
+        return bot_token(bytes).map(|length| at + length);
     }
     if let Some(behind) = bytes.strip_prefix(b"bot") {
-        return bot_token(behind).map(|length| length + 3);
+        return bot_token(behind).map(|length| at + length + 3);
     }
     if first == b'L' && bytes.starts_with(b"LS0tLS1CRUdJTi") {
-        return base64_of_pem(bytes);
+        return base64_of_pem(bytes).map(|length| at + length);
     }
     if matches!(first, b'M' | b'N' | b'O')
-        && let Some(end) = discord(bytes)
+        && let Some(length) = discord(bytes)
     {
-        return Some(end);
+        return Some(at + length);
     }
     if matches!(first, b'p' | b's')
-        && let Some(end) = pat(bytes)
+        && let Some(length) = pat(bytes)
     {
-        return Some(end);
+        return Some(at + length);
     }
     let of_first = &ORDER[usize::from(STARTS[usize::from(first)])..usize::from(STARTS[usize::from(first) + 1])];
     let shapes = of_first.iter().map(|at| &SHAPES[usize::from(*at)]);
     shapes.filter(|Shape(prefix, ..)| bytes.starts_with(prefix.as_bytes())).find_map(|Shape(prefix, tail, least, sure)| {
-        let behind = &bytes[prefix.len()..];
+        let start = at + prefix.len();
         // Past the least length a credential runs as far as it can: a part of it is no good to leave.
-        let length = run(behind, |byte| tail.holds(byte));
-        let length = length - behind[..length].iter().rev().take_while(|byte| b".-/".contains(byte)).count();
+        let (_, end) = seen.tail(all, start, *tail, steps);
+        let length = end - start;
         let fits = match sure {
             Yes => length >= *least,
-            Mixed => length >= *least && is_mixed(&behind[..length]),
+            Mixed => length >= *least && seen.is_mixed(all, start..end, steps),
             Exact => {
                 length == *least
-                    && is_mixed(&behind[..length])
-                    && !behind.get(length).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+                    && is_mixed(&all[start..end])
+                    && !all.get(end).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
             }
         };
-        fits.then_some(prefix.len() + length)
+        fits.then_some(end)
     })
 }
 
@@ -278,13 +316,12 @@ pub(super) fn shape_inside(word: &[u8]) -> bool {
 pub(super) const INSIDE_LENGTHS: Range<usize> = 37..110;
 
 /// `header.payload.signature`, or five parts where it is encrypted; a payload that was cut off is one, too.
-fn jwt(bytes: &[u8]) -> Option<usize> {
-    let is_base64 = |byte: u8| Tail::Url.holds(byte);
-    let header = run(&bytes[..bytes.len().min(JWT_HEADER_MAX)], is_base64);
-    if header < 12 || bytes.get(header) != Some(&b'.') {
+fn jwt(bytes: &[u8], header: usize, steps: &mut Steps) -> Option<usize> {
+    if !(12..=JWT_HEADER_MAX).contains(&header) || bytes.get(header) != Some(&b'.') {
         return None;
     }
-    let length = run(bytes, |byte| is_base64(byte) || byte == b'.' || byte == b'=');
+    let length = run(bytes, |byte| Tail::Url.holds(byte) || byte == b'.' || byte == b'=');
+    steps.spend(length);
     let behind = &bytes[header + 1..length];
     (behind.starts_with(b"eyJ") || behind.len() >= 16 && behind.iter().filter(|byte| **byte == b'.').count() >= 1).then_some(length)
 }
@@ -293,7 +330,7 @@ fn jwt(bytes: &[u8]) -> Option<usize> {
 fn bot_token(bytes: &[u8]) -> Option<usize> {
     let digits = run(&bytes[..bytes.len().min(12)], |byte| byte.is_ascii_digit());
     let behind = bytes[digits..].strip_prefix(b":")?;
-    let length = run(behind, |byte| Tail::Url.holds(byte));
+    let length = run(&behind[..behind.len().min(37)], |byte| Tail::Url.holds(byte));
     ((7..=11).contains(&digits) && behind.starts_with(b"A") && (34..=36).contains(&length)).then_some(digits + 1 + length)
 }
 
@@ -301,8 +338,11 @@ fn bot_token(bytes: &[u8]) -> Option<usize> {
 fn base64_of_pem(bytes: &[u8]) -> Option<usize> {
     let label = &bytes[14..];
     let is_public = [&b"BDRVJUSUZJQ0FUR"[..], b"BQVUJMSUMg", b"BSU0EgUFVCTEl"].iter().any(|begin| label.starts_with(begin));
+    if is_public {
+        return None;
+    }
     let length = run(bytes, |byte| Tail::Base64.holds(byte));
-    (!is_public && length >= 60).then_some(length)
+    (length >= 60).then_some(length)
 }
 
 /// A bot of Discord: its id in base64, a time, a signature.
@@ -311,7 +351,7 @@ fn discord(bytes: &[u8]) -> Option<usize> {
     let id = run(&bytes[..bytes.len().min(30)], is_base64);
     let time = bytes.get(id + 1..)?;
     let signature = time.get(7..)?;
-    let length = run(signature, is_base64);
+    let length = run(&signature[..signature.len().min(41)], is_base64);
     let parts = (24..=28).contains(&id) && bytes[id] == b'.' && run(&time[..7], is_base64) == 6 && time[6] == b'.';
     (parts && (27..=40).contains(&length) && is_mixed(&bytes[..id])).then_some(id + 8 + length)
 }
@@ -320,12 +360,17 @@ fn discord(bytes: &[u8]) -> Option<usize> {
 fn pat(bytes: &[u8]) -> Option<usize> {
     let alnum = |bytes: &[u8]| run(bytes, |byte| byte.is_ascii_alphanumeric());
     if bytes.starts_with(b"pat.") || bytes.starts_with(b"sat.") {
-        let length = run(bytes, |byte| Tail::Dotted.holds(byte));
-        return (length >= 70 && bytes[..length].iter().filter(|byte| **byte == b'.').count() == 3).then_some(length);
+        // One dot more and it is none, wherever it would end.
+        let mut dots = 0;
+        let length = run(bytes, |byte| {
+            dots += usize::from(byte == b'.');
+            Tail::Dotted.holds(byte) && dots <= 3
+        });
+        return (length >= 70 && dots == 3).then_some(length);
     }
     if !bytes.starts_with(b"pat") || alnum(&bytes[..bytes.len().min(18)]) != 17 || bytes.get(17) != Some(&b'.') {
         return None;
     }
-    let hex = run(&bytes[18..], |byte| byte.is_ascii_hexdigit());
+    let hex = run(&bytes[18..bytes.len().min(18 + 65)], |byte| byte.is_ascii_hexdigit());
     (hex == 64).then_some(18 + hex)
 }

@@ -171,3 +171,117 @@ proptest! {
         }
     }
 }
+
+/// Texts of which each byte asks for what follows, or looks back: what an attacker sent, and what else the code has to look for.
+const HOSTILE: &[&str] = &[
+    "a ",
+    "auth=",
+    "auth=%61",
+    "auth=a1b2c3d4e5f6g7h8=",
+    "{auth:",
+    "auth=[\"a ",
+    "auth=[a ",
+    "auth=[",
+    "--auth ",
+    "token+",
+    "digest+realm+",
+    "digest a,b=\"c,",
+    "pwd=/",
+    "\"auth\":\"x\\\" ",
+    "auth=\"x auth=\"\\",
+    "\"\\",
+    "'a",
+    "''",
+    "`a \" ' ",
+    "\\'\\\"",
+    "identified by 'a ",
+    "password [\"a ",
+    "password [a ",
+    "set-cookie:path=/;",
+    "config set ",
+    "sqlplus a/b ",
+    "vault kv put a=b ",
+    "mysql -x ",
+    "docker login -x ",
+    "htpasswd -b a ",
+    "-----BEGIN PRIVATE -----",
+    "-----BEGIN PRIVATE-----\n-----END ",
+    "private-lines ",
+    "\x01AUTH {{",
+    "eyJ-",
+    "eyJhbGciOiJI.",
+    "b_",
+    "re_",
+    "sk-",
+    "SG.",
+    "pat.",
+    ".atlasv1",
+    "Q~",
+    "12:A",
+    "x://a:b/c?d",
+    "a:b@c:11",
+    "<password>{{",
+    "key=value=",
+    "=====",
+    "%25",
+    "\\\\",
+];
+
+/// Brackets in brackets, and a call at the end of them all, which is no token: where these values end is asked anew at each.
+const COSTLY: &str = "token=a[{";
+
+/// Steps that one judgement takes, and whether it came to its end.
+fn steps(text: &str) -> (u64, bool) {
+    let mut redactor = Redactor::default();
+    redactor.concerns_text(text);
+    (redactor.names.steps.taken, !redactor.names.steps.is_spent())
+}
+
+#[test]
+fn the_cost_of_a_text_grows_as_its_length() {
+    const BYTES: usize = 16 << 10;
+    for unit in HOSTILE {
+        for before in ["", " -x ", "vault -x '", "select ", "hello "] {
+            let of = |bytes: usize| format!("{before}{}(", unit.repeat(bytes / unit.len()));
+            let (short, long) = (steps(&of(BYTES)), steps(&of(4 * BYTES)));
+            assert!(short.1 && long.1, "{before}{unit}… is taken out as a whole: {short:?}, {long:?}");
+            assert!(long.0 <= 5 * short.0, "{before}{unit}…: {} steps, and {} for four times the text", short.0, long.0);
+            assert!(long.0 <= 40 * 4 * BYTES as u64, "{before}{unit}…: {} steps", long.0);
+        }
+    }
+}
+
+#[test]
+fn a_command_line_of_many_words_is_judged_in_one_pass() {
+    let start = std::time::Instant::now();
+    for unit in
+        [&["a"][..], &["vault", "kv", "put", "a=b"], &["mysql", "docker", "login", "-x"], &["htpasswd", "-b", "a"], &["config", "set"]]
+    {
+        let mut words: Vec<String> = unit.iter().cycle().take(200_000).map(|word| (*word).to_owned()).collect();
+        Redactor::default().arguments(&mut words);
+    }
+    // Looking back from each word took hours.
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_text_that_would_cost_too_much_is_taken_out_as_a_whole() {
+    let text = format!("{}(", COSTLY.repeat(8 << 10));
+    assert!(!steps(&text).1);
+    let mut redactor = Redactor::default();
+    let mut clean = text.clone();
+    assert_eq!((redactor.string(&mut clean), &*clean), (1, REDACTED));
+    assert_eq!((redactor.string(&mut clean), &*clean), (0, REDACTED));
+    let mut attributes = Attributes(vec![Attribute { key: "note".into(), value: AttributeValue::Str(text.into()) }]);
+    assert_eq!(redactor.attributes(&mut attributes), 1, "it counts as one");
+}
+
+proptest! {
+    #[test]
+    fn no_text_takes_more_steps_than_its_length_allows(parts in prop::collection::vec((prop::sample::select([HOSTILE, &[COSTLY, "("]].concat()), 1usize..400), 1..8)) {
+        let text: String = parts.iter().map(|(unit, times)| unit.repeat(*times)).collect();
+        // What was begun when the last step was spent comes to its end.
+        let most = STEPS_MIN + (STEPS_A_BYTE + 16) * text.len() as u64;
+        prop_assert!(steps(&text).0 <= most, "{} steps for {} bytes of {:?}", steps(&text).0, text.len(), parts);
+    }
+}

@@ -15,7 +15,7 @@ use std::ops::Range;
 use super::commands;
 use super::names::Meaning;
 use super::shapes;
-use super::{Names, REDACTED};
+use super::{Names, REDACTED, Steps};
 use crate::base64;
 
 /// Bytes before a mark in which its name is looked for.
@@ -35,6 +35,12 @@ const LONG_BYTES_MIN: usize = 20;
 
 /// Writings inside writings: a URL in a parameter of a URL in JSON.
 const ESCAPES_MAX: usize = 3;
+
+/// Bytes of the longest of [`SCHEMES`].
+const SCHEME_BYTES_MAX: usize = 21;
+
+/// How long keys are.
+const KEY_BYTES: std::ops::RangeInclusive<usize> = 16..=512;
 
 /// Words of `Authorization` that say how the credential is written.
 const SCHEMES: &[&str] = &[
@@ -224,6 +230,58 @@ struct Start {
     in_list: bool,
 }
 
+/// The next place of something, for all who ask from before it: a text that asks at each of its bytes is still read once.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Ahead {
+    from: usize,
+    /// Behind the place: 0 where nobody asked.
+    end: usize,
+}
+
+impl Ahead {
+    /// Where it stands from `at` on. `find` looks for it, and says so with the length of the text where there is none.
+    pub(super) fn next(&mut self, at: usize, steps: &mut Steps, find: impl FnOnce() -> usize) -> usize {
+        if !(self.from..self.end).contains(&at) {
+            let place = find();
+            steps.looked = true;
+            steps.spend(place.saturating_sub(at));
+            *self = Ahead { from: at, end: place + 1 };
+        }
+        self.end - 1
+    }
+}
+
+/// What was looked for already in this text.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// The end of the line.
+    line: Ahead,
+    /// A byte of control.
+    control: Ahead,
+    /// `]`.
+    bracket: Ahead,
+    /// The quote with these backslashes and `]` behind it.
+    list_end: Ahead,
+    list_quote: (u8, usize),
+    /// What ends a value without quotes, whatever is open.
+    value_end: Ahead,
+    /// Any bracket.
+    any_bracket: Ahead,
+    /// What no key has.
+    key_end: Ahead,
+    /// What no key with a known part inside has.
+    inside_end: Ahead,
+    /// `://`.
+    url: Ahead,
+    /// What ends a URL.
+    url_end: Ahead,
+    /// `@`.
+    at_sign: Ahead,
+    /// The last lines of keys.
+    ends: [Ahead; 3],
+    shapes: shapes::Seen,
+}
+
 /// What stands between a name and its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operator {
@@ -238,6 +296,16 @@ enum Operator {
 /// Fills `found` with the parts of a text that are credentials, in order and apart.
 pub(super) fn find(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
     found.clear();
+    names.steps.begin(text.len());
+    find_all(text, names, found);
+    if names.steps.is_spent() {
+        // Nobody knows what stands in the rest.
+        found.clear();
+        found.push(0..text.len());
+    }
+}
+
+fn find_all(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
     let (escaped, commands) = scan(text, names, found);
     if commands {
         commands::of_text(text, names, found);
@@ -262,6 +330,7 @@ fn find_unescaped(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) 
     let mut plain = text.to_owned();
     let mut origin: Vec<usize> = (0..=text.len()).collect();
     for _ in 0..ESCAPES_MAX {
+        names.steps.spend(plain.len());
         let Some((next, from)) = unescaped(&plain) else { return };
         origin = from.iter().map(|at| origin[*at]).collect();
         plain = next;
@@ -343,6 +412,11 @@ fn hex(digits: Option<&[u8]>) -> Option<u8> {
 
 /// One pass; says whether the text has escapes, and whether it has options of a command line.
 fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, bool) {
+    names.steps.spend(text.len());
+    // Most texts look for nothing, and then nothing has to be forgotten.
+    if std::mem::take(&mut names.steps.looked) {
+        names.seen = Seen::default();
+    }
     let mut scan =
         Scan { text, bytes: text.as_bytes(), names, found, hidden_to: 0, escaped: false, commands: false, braces: false, is_sql: None };
     scan.run();
@@ -389,6 +463,11 @@ impl Scan<'_> {
         }
     }
 
+    /// Whether the text took all its steps. Whoever is about to take some asks, and then goes to the end of the text at once.
+    fn is_spent(&self) -> bool {
+        self.names.steps.is_spent()
+    }
+
     /// Notes a credential; the place behind it, or `None` where there is none or it is hidden already.
     fn hide(&mut self, range: Range<usize>) -> Option<usize> {
         let range = range.start.max(self.hidden_to)..range.end;
@@ -404,14 +483,19 @@ impl Scan<'_> {
     fn word(&mut self, at: usize) -> Option<usize> {
         let bytes = &self.bytes[at..];
         let &[a, b, c, ..] = bytes else { return None };
-        if (shapes::has(&OF_SHAPES, a, b, c) || a.is_ascii_digit() && b.is_ascii_digit())
-            && bytes.len() >= shapes::SHAPE_BYTES_MIN
-            && let Some(length) = shapes::shape_at(bytes)
-        {
-            return self.hide(at..at + length);
+        if (shapes::has(&OF_SHAPES, a, b, c) || a.is_ascii_digit() && b.is_ascii_digit()) && bytes.len() >= shapes::SHAPE_BYTES_MIN {
+            if self.is_spent() {
+                return Some(self.bytes.len());
+            }
+            if let Some(end) = shapes::shape_at(self.bytes, at, &mut self.names.seen.shapes, &mut self.names.steps) {
+                return self.hide(at..end);
+            }
         }
         if !shapes::has(&OF_WORDS, a, b, c) {
             return None;
+        }
+        if self.is_spent() {
+            return Some(self.bytes.len());
         }
         let begins = |word: &str| starts_with_ignoring_case(bytes, word) && !bytes.get(word.len()).is_some_and(|byte| is_of_scheme(*byte));
         if let Some(scheme) = SCHEMES_ANYWHERE.iter().chain(SCHEMES_OF_KEYS).find(|word| begins(word)) {
@@ -439,9 +523,9 @@ impl Scan<'_> {
             &"mmk" => self.inside_at(at.checked_sub(37)?, at),
             // The mark behind it sees the rest.
             &"private-lines" => {
-                let start = at + line_end(bytes);
-                let length = self.text[start..].find("Private-MAC").unwrap_or(self.text.len() - start);
-                self.hide(start..start + self.text[start..start + length].trim_end().len())
+                let start = self.line_end(at);
+                let end = self.end_of_key(start, 0, "Private-MAC");
+                self.hide(start..start + self.text[start..end].trim_end().len())
             }
             &"hooks/" => {
                 let path = &bytes["hooks/".len()..];
@@ -462,9 +546,15 @@ impl Scan<'_> {
 
     /// The same where the part was seen: all characters of a key around it.
     fn inside_at(&mut self, start: usize, seen: usize) -> Option<usize> {
-        let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_~.+/=".contains(byte);
-        let length = self.bytes[start..].iter().position(|byte| !is_of_key(byte)).unwrap_or(self.bytes.len() - start);
-        let length = length - self.bytes[start..start + length].iter().rev().take_while(|byte| **byte == b'.').count();
+        if self.is_spent() {
+            return Some(self.bytes.len());
+        }
+        let bytes = self.bytes;
+        let is_of_key = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~.+/=".contains(&byte);
+        let end = self.names.seen.inside_end.next(start, &mut self.names.steps, || position(bytes, start, |byte| !is_of_key(byte)));
+        let dots = bytes[start..end].iter().rev().take_while(|byte| **byte == b'.').count();
+        self.names.steps.spend(dots);
+        let length = end - start - dots;
         (start + length > seen && shapes::shape_inside(&self.bytes[start..start + length]))
             .then(|| self.hide(start..start + length))
             .flatten()
@@ -555,12 +645,18 @@ impl Scan<'_> {
         if meaning == Meaning::Plain {
             return None;
         }
+        if self.is_spent() {
+            return Some(self.bytes.len());
+        }
         let start = self.value_start(behind)?;
         match meaning {
             Meaning::Authorization => self.authorization(start),
             Meaning::Cookie | Meaning::SetCookie => self.cookies(start, meaning),
             _ => {
-                let end = self.value_end(start);
+                let end = match meaning {
+                    Meaning::Maybe if start.quote.is_none() && !start.in_list => self.key_end(start.at)?,
+                    _ => self.value_end(start),
+                };
                 let value = &self.text[start.at..end];
                 if is_nothing(value) || !self.is_credential(meaning, start, end, operator) {
                     return None;
@@ -638,19 +734,90 @@ impl Scan<'_> {
         (start.at < self.bytes.len()).then_some(start)
     }
 
-    fn value_end(&self, start: Start) -> usize {
-        let rest = &self.text[start.at..];
-        let line = line_end(rest.as_bytes());
-        match (start.quote, start.in_list) {
-            // All of the list: to its bracket, without the quote before that.
-            (Some((quote, slashes)), true) => {
-                let end = format!("{}{}]", "\\".repeat(slashes), char::from(quote));
-                start.at + rest.find(&end).unwrap_or_else(|| closing(rest.as_bytes(), quote, slashes).unwrap_or(line))
+    fn value_end(&mut self, start: Start) -> usize {
+        let Start { at, quote, in_list } = start;
+        let (text, bytes) = (self.text, self.bytes);
+        match quote {
+            Some((quote, slashes)) => {
+                // All of the list: to its bracket, without the quote before that.
+                if in_list {
+                    if self.names.seen.list_quote != (quote, slashes) {
+                        self.names.seen.list_quote = (quote, slashes);
+                        self.names.seen.list_end = Ahead::default();
+                    }
+                    let end = self.names.seen.list_end.next(at, &mut self.names.steps, || {
+                        let end = format!("{}{}]", "\\".repeat(slashes), char::from(quote));
+                        text[at..].find(&end).map_or(text.len(), |length| at + length)
+                    });
+                    if end < text.len() {
+                        return end;
+                    }
+                }
+                let closed = closing(&bytes[at..], quote, slashes);
+                self.names.steps.spend(closed.unwrap_or_else(|stop| stop));
+                closed.map_or_else(|_| self.line_end(at), |length| at + length)
             }
-            (None, true) => start.at + rest[..line].find(']').unwrap_or(line),
-            (Some((quote, slashes)), false) => start.at + closing(rest.as_bytes(), quote, slashes).unwrap_or(line),
-            (None, false) => start.at + unquoted_length(rest.as_bytes()),
+            None if in_list => {
+                let bracket = self.names.seen.bracket.next(at, &mut self.names.steps, || position(bytes, at, |byte| byte == b']'));
+                bracket.min(self.line_end(at))
+            }
+            None => self.unquoted_end(at),
         }
+    }
+
+    /// The end of the line of this place.
+    fn line_end(&mut self, at: usize) -> usize {
+        let bytes = self.bytes;
+        self.names.seen.line.next(at, &mut self.names.steps, || position(bytes, at, |byte| byte == b'\n' || byte == b'\r'))
+    }
+
+    /// The end of a key in lines, by its last one.
+    fn end_of_key(&mut self, start: usize, which: usize, last: &str) -> usize {
+        let text = self.text;
+        let find = || text[start..].find(last).map_or(text.len(), |length| start + length);
+        self.names.seen.ends[which].next(start, &mut self.names.steps, find)
+    }
+
+    /// The end of a value without quotes.
+    fn unquoted_end(&mut self, at: usize) -> usize {
+        let end = self.unquoted_end_at_most(at);
+        let bytes = self.bytes;
+        let bracket = self.names.seen.any_bracket.next(at, &mut self.names.steps, || position(bytes, at, |byte| b"()[]{}".contains(&byte)));
+        if bracket >= end {
+            return end;
+        }
+        let length = unquoted_length(&bytes[bracket..]);
+        self.names.steps.spend(length);
+        bracket + length
+    }
+
+    /// The same, were there no brackets.
+    fn unquoted_end_at_most(&mut self, at: usize) -> usize {
+        let bytes = self.bytes;
+        let find = || (at..bytes.len()).find(|at| ends_unquoted(bytes[*at], &bytes[at + 1..])).unwrap_or(bytes.len());
+        self.names.seen.value_end.next(at, &mut self.names.steps, find)
+    }
+
+    /// Where the next `://` stands.
+    fn next_url(&mut self, at: usize) -> usize {
+        let text = self.text;
+        self.names.seen.url.next(at, &mut self.names.steps, || text[at..].find("://").map_or(text.len(), |length| at + length))
+    }
+
+    /// The end of a value without quotes that has to look like a key, or like a URL with one; `None` where it cannot.
+    fn key_end(&mut self, at: usize) -> Option<usize> {
+        let bytes = self.bytes;
+        if self.next_url(at) + 3 <= self.unquoted_end_at_most(at) {
+            return Some(self.unquoted_end(at));
+        }
+        let end = self.names.seen.key_end.next(at, &mut self.names.steps, || position(bytes, at, |byte| !is_of_key(byte)));
+        // What no key has may be part of the value, which is none then. A comma looks ahead as far as a name is long.
+        let ends = || end == bytes.len() || unquoted_length(&bytes[end..bytes.len().min(end + 80)]) == 0;
+        if !KEY_BYTES.contains(&(end - at)) || !ends() {
+            return None;
+        }
+        self.names.steps.spend(end - at);
+        Some(end)
     }
 
     fn is_credential(&mut self, meaning: Meaning, start: Start, end: usize, operator: Operator) -> bool {
@@ -658,13 +825,18 @@ impl Scan<'_> {
         if start.quote.is_none() && !start.in_list && is_parameter(value) {
             return false;
         }
-        if start.quote.is_none() && is_column(value) && self.is_sql() && !is_key(value) {
+        if start.quote.is_none() && self.is_sql() && is_column(value) && !is_key(value) {
             return false;
         }
         let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         let prose_may_follow = operator == Operator::Colon && start.quote.is_none() && !start.in_list;
         match meaning {
-            Meaning::Maybe => is_key(value) || value.contains("://") && value.rsplit('/').any(is_key),
+            Meaning::Maybe if is_key(value) => true,
+            Meaning::Maybe => {
+                let has_url = self.next_url(start.at) + 3 <= end;
+                self.names.steps.spend(if has_url { value.len() } else { 0 });
+                has_url && value.rsplit('/').any(is_key)
+            }
             Meaning::Token => {
                 let is_message = prose_may_follow && is_prose(value, &self.text[end..]);
                 let is_count = is_number && value.len() <= 5;
@@ -698,9 +870,9 @@ impl Scan<'_> {
         let end = match (bounded, scheme) {
             (true, _) => self.value_end(start),
             (false, 0) => {
-                let end = start.at + unquoted_length(rest.as_bytes());
+                let end = self.unquoted_end(start.at);
                 let next = end + self.bytes[end..].iter().take_while(|byte| **byte == b' ').count();
-                let second = next + unquoted_length(&self.bytes[next..]);
+                let second = self.unquoted_end(next);
                 // A scheme that nobody knows.
                 if next > end && is_random(&self.text[next..second]) { second } else { end }
             }
@@ -713,7 +885,7 @@ impl Scan<'_> {
     }
 
     /// The end of a credential as headers have it: one word, or `name="value", name=value`.
-    fn credentials_end(&self, start: usize) -> usize {
+    fn credentials_end(&mut self, start: usize) -> usize {
         let mut at = start;
         loop {
             let name = self.bytes[at..].iter().take_while(|byte| is_of_name(**byte)).count();
@@ -723,7 +895,7 @@ impl Scan<'_> {
                 .filter(|value| value.quote.is_some());
             at = match quote {
                 Some(value) => (self.value_end(value) + value.quote.map_or(1, |(_, slashes)| slashes + 1)).min(self.bytes.len()),
-                None => at + unquoted_length(&self.bytes[at..]),
+                None => self.unquoted_end(at),
             };
             let blanks = |from: usize| from + self.bytes[from..].iter().take_while(|byte| **byte == b' ').count();
             if self.bytes.get(at) != Some(&b',') {
@@ -741,7 +913,7 @@ impl Scan<'_> {
     /// `Cookie: a=1; b=2` is hidden as a whole; of `Set-Cookie: sid=1; Path=/` what is no attribute.
     fn cookies(&mut self, start: Start, meaning: Meaning) -> Option<usize> {
         let bounded = start.quote.is_some() || start.in_list;
-        let limit = if bounded { self.value_end(start) } else { start.at + line_end(&self.bytes[start.at..]) };
+        let limit = if bounded { self.value_end(start) } else { self.line_end(start.at) };
         if bounded && meaning == Meaning::Cookie {
             return if is_nothing(&self.text[start.at..limit]) { None } else { self.hide(start.at..limit) };
         }
@@ -758,6 +930,7 @@ impl Scan<'_> {
             // Days of an `Expires` have a comma and blanks.
             let dated = harmless && name.eq_ignore_ascii_case("expires");
             let end = if dated { at + self.text[at..limit].find([';', '"', '\'']).unwrap_or(limit - at) } else { end };
+            self.names.steps.spend(end - at);
             if harmless || is_nothing(&self.text[at..end]) {
                 last = open.take().and_then(|from| self.hide(from..at.min(limit))).or(last);
             } else if meaning == Meaning::SetCookie {
@@ -788,16 +961,22 @@ impl Scan<'_> {
         if blanks == 0 || start >= self.bytes.len() {
             return None;
         }
-        let end = self.credentials_end(start);
-        let word = &self.text[start..start + unquoted_length(&self.bytes[start..])];
+        let word = &self.text[start..self.unquoted_end(start)];
         let is_one = match scheme {
             "basic" => is_random(word) || is_user_and_password(word),
-            "digest" => word.contains('=') && ["username", "realm", "nonce", "response"].iter().any(|name| word.starts_with(name)),
+            "digest" => {
+                let begins = ["username", "realm", "nonce", "response"].iter().any(|name| word.starts_with(name));
+                begins && word.as_bytes()[..word.len().min(NAME_BYTES_MAX)].contains(&b'=')
+            }
             "aws4-hmac-sha256" => word.starts_with("Credential="),
             _ if SCHEMES_OF_KEYS.contains(&scheme) => word.len() >= LONG_BYTES_MIN && is_key(word),
             _ => is_random(word),
         };
-        if !is_one || is_nothing(word) { None } else { self.hide(start..end) }
+        if !is_one || is_nothing(word) {
+            return None;
+        }
+        let end = self.credentials_end(start);
+        self.hide(start..end)
     }
 
     /// `IDENTIFIED BY 'x'`, `IDENTIFIED WITH plugin AS 'x'`, `IDENTIFIED BY x`.
@@ -827,7 +1006,8 @@ impl Scan<'_> {
         if starts_with_ignoring_case(rest, " for ") {
             let equals = self.text[behind..floor(self.text, behind + 128)].find('=')?;
             let start = self.value_start(behind + equals + 1).filter(|start| start.quote.is_some())?;
-            return self.hide(start.at..self.value_end(start));
+            let end = self.value_end(start);
+            return self.hide(start.at..end);
         }
         let start = self.value_start(behind)?;
         let before: Vec<&str> = self.text[floor(self.text, at.saturating_sub(128))..at].split_whitespace().rev().take(2).collect();
@@ -841,8 +1021,10 @@ impl Scan<'_> {
     /// `AUTH password` and `AUTH user password` of Redis, `AUTH PLAIN …` of mail.
     fn auth_command(&mut self, at: usize) -> Option<usize> {
         let rest = self.text[at..].strip_prefix("AUTH ")?;
-        let line = &rest[..rest.bytes().position(|byte| byte.is_ascii_control()).unwrap_or(rest.len())];
         let from = self.text.len() - rest.len();
+        let bytes = self.bytes;
+        let end = self.names.seen.control.next(from, &mut self.names.steps, || position(bytes, from, |byte| byte.is_ascii_control()));
+        let line = &self.text[from..end];
         let mechanism =
             ["PLAIN ", "LOGIN ", "CRAM-MD5 ", "XOAUTH2 "].iter().find(|word| line.starts_with(**word)).map_or(0, |word| word.len());
         if is_nothing(&line[mechanism..]) { None } else { self.hide(from + mechanism..from + line.len()) }
@@ -880,11 +1062,21 @@ impl Scan<'_> {
             None => {
                 // A password with a slash that nobody encoded: what stands behind the colon is no port then.
                 let (_, port) = authority.split_once(':')?;
-                let near = &rest[..floor(rest, PASSWORD_BYTES_MAX)];
-                let near = &near[..near.find(|c: char| ends_text(c) || c == ',').unwrap_or(near.len())];
                 if port.is_empty() || port.bytes().all(|byte| byte.is_ascii_digit()) || port.starts_with(['{', '$', '%', '<', '[', ':']) {
                     return None;
                 }
+                if self.is_spent() {
+                    return Some(self.bytes.len());
+                }
+                let (text, bytes) = (self.text, self.bytes);
+                let find = || text[start..].find(|c: char| ends_text(c) || c == ',').map_or(text.len(), |length| start + length);
+                let end = self.names.seen.url_end.next(start, &mut self.names.steps, find);
+                let near = &text[start..end.min(start + floor(rest, PASSWORD_BYTES_MAX))];
+                let sign = self.names.seen.at_sign.next(start, &mut self.names.steps, || position(bytes, start, |byte| byte == b'@'));
+                if sign >= start + near.len() {
+                    return None;
+                }
+                self.names.steps.spend(near.len());
                 &near[..near.rfind('@')?]
             }
         };
@@ -894,7 +1086,7 @@ impl Scan<'_> {
             // `TOKEN:x-oauth-basic@`.
             Some(colon) if colon >= LONG_BYTES_MIN && is_key(&user_info[..colon]) => self.hide(start..end),
             Some(colon) => self.hide(start + colon + 1..end),
-            None if user_info.len() >= LONG_BYTES_MIN || shapes::shape_at(user_info.as_bytes()).is_some() => self.hide(start..end),
+            None if user_info.len() >= LONG_BYTES_MIN || shapes::begins_with_shape(user_info.as_bytes()) => self.hide(start..end),
             None => None,
         }
     }
@@ -935,11 +1127,17 @@ impl Scan<'_> {
         if !label[..length].windows(7).any(|word| word == b"PRIVATE") {
             return None;
         }
+        if self.is_spent() {
+            return Some(self.bytes.len());
+        }
         // Behind the dashes of its first line, to the last line or to where the text was cut off.
         let start = self.bytes.len() - label.len() + length;
         let start = start + self.bytes[start..].iter().take_while(|byte| **byte == b'-' || **byte == b' ').count();
-        let end = self.text[start..].find("-----END").or_else(|| self.text[start..].find("---- END")).unwrap_or(self.text.len() - start);
-        let keep = self.text[start..start + end].trim_end_matches(|c: char| c.is_whitespace());
+        let mut end = self.end_of_key(start, 1, "-----END");
+        if end == self.text.len() {
+            end = self.end_of_key(start, 2, "---- END");
+        }
+        let keep = self.text[start..end].trim_end_matches(|c: char| c.is_whitespace());
         let keep = keep.strip_suffix("\\n").unwrap_or(keep);
         let lead = keep.len() - keep.trim_start().len();
         let lead = if keep.starts_with("\\n") { 2 } else { lead };
@@ -967,8 +1165,9 @@ pub(super) fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-fn line_end(bytes: &[u8]) -> usize {
-    bytes.iter().position(|byte| *byte == b'\n' || *byte == b'\r').unwrap_or(bytes.len())
+/// Where the first byte from `at` on stands that is such a one; the length where there is none.
+pub(super) fn position(bytes: &[u8], at: usize, is_one: impl Fn(u8) -> bool) -> usize {
+    bytes[at..].iter().position(|byte| is_one(*byte)).map_or(bytes.len(), |length| at + length)
 }
 
 fn is_of_name(byte: u8) -> bool {
@@ -992,19 +1191,20 @@ pub(super) fn starts_with_ignoring_case(bytes: &[u8], word: &str) -> bool {
     bytes.len() >= word.len() && bytes[..word.len()].eq_ignore_ascii_case(word.as_bytes())
 }
 
-/// The end of a quoted text. A quote inside has more backslashes before it than those at the ends have; in SQL there are two of it.
-pub(super) fn closing(bytes: &[u8], quote: u8, slashes: usize) -> Option<usize> {
+/// The end of a quoted text, or where the search for it ended. A quote inside has more backslashes before it than those at the ends have;
+/// in SQL there are two of it.
+pub(super) fn closing(bytes: &[u8], quote: u8, slashes: usize) -> Result<usize, usize> {
     let mut before = 0;
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
             b'\\' => before += 1,
-            b'\n' => return None,
+            b'\n' => return Err(at),
             byte if byte == quote && before % (2 * (slashes + 1)) == slashes => {
                 if quote == b'\'' && bytes.get(at + 1) == Some(&quote) && slashes == 0 {
                     at += 1;
                 } else {
-                    return Some(at - slashes);
+                    return Ok(at - slashes);
                 }
                 before = 0;
             }
@@ -1012,23 +1212,15 @@ pub(super) fn closing(bytes: &[u8], quote: u8, slashes: usize) -> Option<usize> 
         }
         at += 1;
     }
-    None
+    Err(bytes.len())
 }
 
 /// The length of a value without quotes: to a blank, a quote or what parts it from the next value.
-pub(super) fn unquoted_length(bytes: &[u8]) -> usize {
+fn unquoted_length(bytes: &[u8]) -> usize {
     let mut open = 0u32;
     for (at, byte) in bytes.iter().enumerate() {
         let behind = &bytes[at + 1..];
         let ends = match byte {
-            byte if byte.is_ascii_whitespace() || byte.is_ascii_control() => true,
-            b'"' | b'\'' | b'`' | b'&' | b';' | b'<' | b'>' => true,
-            b'\\' => behind.first().is_none_or(|next| b"nrtu\"'\\".contains(next)),
-            b',' => {
-                let name = behind.iter().take(64).take_while(|byte| is_of_name(**byte)).count();
-                behind.first().is_none_or(|next| b" \t\n\"'`{[\\".contains(next))
-                    || name > 0 && behind.get(name).is_some_and(|next| b"=:".contains(next))
-            }
             b'(' | b'[' | b'{' => {
                 open += 1;
                 false
@@ -1038,7 +1230,7 @@ pub(super) fn unquoted_length(bytes: &[u8]) -> usize {
                 false
             }
             b')' | b']' | b'}' => behind.first().is_none_or(|next| b" \t\r\n,;&\"'`)]}.:\\<".contains(next)),
-            _ => false,
+            byte => ends_unquoted(*byte, behind),
         };
         if ends {
             return at;
@@ -1047,9 +1239,25 @@ pub(super) fn unquoted_length(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
+/// Whether this byte ends a value without quotes, with what stands behind it. Brackets ask what is open.
+fn ends_unquoted(byte: u8, behind: &[u8]) -> bool {
+    match byte {
+        byte if byte.is_ascii_whitespace() || byte.is_ascii_control() => true,
+        b'"' | b'\'' | b'`' | b'&' | b';' | b'<' | b'>' => true,
+        b'\\' => behind.first().is_none_or(|next| b"nrtu\"'\\".contains(next)),
+        b',' => {
+            let name = behind.iter().take(64).take_while(|byte| is_of_name(**byte)).count();
+            behind.first().is_none_or(|next| b" \t\n\"'`{[\\".contains(next))
+                || name > 0 && behind.get(name).is_some_and(|next| b"=:".contains(next))
+        }
+        _ => false,
+    }
+}
+
 /// Length of the scheme and the blanks behind it, 0 where there is none.
 pub(super) fn scheme_length(value: &str) -> usize {
-    let word = value.find(|c: char| c.is_whitespace()).unwrap_or(value.len());
+    // No scheme is longer.
+    let Some(word) = value.bytes().take(SCHEME_BYTES_MAX + 1).position(|byte| byte == b' ' || byte == b'\t') else { return 0 };
     let blanks = value[word..].len() - value[word..].trim_start_matches([' ', '\t']).len();
     let known = SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(&value[..word]));
     if known && blanks > 0 && word + blanks < value.len() { word + blanks } else { 0 }
@@ -1120,13 +1328,14 @@ fn is_random(word: &str) -> bool {
     word.len() >= BEARER_BYTES_MIN && (word.len() >= 24 || word.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
+fn is_of_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_+/=.|:~".contains(&byte)
+}
+
 /// Whether this looks like a key: letters and digits of which few come again.
 pub(super) fn is_key(value: &str) -> bool {
     let bytes = value.as_bytes();
-    let fits = bytes.len() >= 16
-        && bytes.len() <= 512
-        && is_mixed(bytes)
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_+/=.|:~".contains(byte));
+    let fits = KEY_BYTES.contains(&bytes.len()) && is_mixed(bytes) && bytes.iter().all(|byte| is_of_key(*byte));
     if !fits {
         return false;
     }
