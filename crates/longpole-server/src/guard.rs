@@ -1,10 +1,13 @@
 //! Who may ask: somebody who has the token, on an address of this machine.
 //!
-//! The page listens on loopback, which every user and every web page of this machine can reach. Hence three walls:
+//! The page listens on loopback, which every user and every web page of this machine can reach. Hence four walls:
 //!
-//! - the token, 128 random bits in the URL that `open` printed, later in a cookie: against other users and other pages;
+//! - the user: connections of others are refused before anything is read ([`visitors`](crate::visitors)), for cookies do not tell ports
+//!   apart, and a browser sends the one of this page to every server on 127.0.0.1;
+//! - the token, 128 random bits in the URL that `open` printed, later in a cookie: against other pages, and against other users where the
+//!   kernel does not tell whose connections are;
 //!   a browser is started with another key in place of it, because everybody can read the arguments of a process: that one holds once, for
-//!   [`ONCE_MAX`], and for processes of this user (or root) only, and is exchanged for the cookie;
+//!   [`ONCE_MAX`], and is exchanged for the cookie;
 //! - the `Host` header must name loopback: against names of others that resolve to 127.0.0.1 (DNS rebinding);
 //! - no CORS header, and a content security policy without foreign origins: against leaks into and out of the page.
 
@@ -13,11 +16,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    ACCEPT, CONTENT_SECURITY_POLICY, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode};
@@ -25,7 +29,7 @@ use http::{HeaderMap, Method, StatusCode};
 use crate::api::ApiError;
 use crate::assets;
 use crate::limits::ONCE_MAX;
-use crate::peer::{PeerFinder, own_uid};
+use crate::visitors::Visitor;
 
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -40,9 +44,12 @@ const NO_MORE: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>l
 <h1>This address holds once</h1><p>It was used already, or is older than a minute. Open the address that \
 <code>longpole open</code> printed. If nobody but you can have used this one, nothing is wrong.\n";
 
+/// Said to a process of another user, and of one that is gone.
+const OTHERS: &str =
+    "this page is served to the user who runs `longpole open`, and to root: run `longpole open` as the user of the browser";
+
 /// The secret of one page, and the name of its cookie.
 pub(crate) struct Guard {
-    address: SocketAddr,
     token: String,
     cookie: String,
     once: Mutex<Option<Once>>,
@@ -50,7 +57,7 @@ pub(crate) struct Guard {
 
 impl std::fmt::Debug for Guard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Guard").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Guard").field("cookie", &self.cookie).finish_non_exhaustive()
     }
 }
 
@@ -74,7 +81,7 @@ fn secret() -> Result<String, getrandom::Error> {
 impl Guard {
     /// A new secret for the page at this address. Cookies do not tell ports apart, so the port is in the name.
     pub(crate) fn new(address: SocketAddr) -> Result<Self, getrandom::Error> {
-        Ok(Guard { address, token: secret()?, cookie: format!("longpole_{}", address.port()), once: Mutex::default() })
+        Ok(Guard { token: secret()?, cookie: format!("longpole_{}", address.port()), once: Mutex::default() })
     }
 
     /// A new key for one use. Earlier ones hold no more.
@@ -121,21 +128,10 @@ fn values<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     query.split('&').filter_map(move |pair| pair.strip_prefix(name))
 }
 
-/// Whether the other end of a connection is known to be of another user than this process and root.
-fn is_of_another_user(peer: SocketAddr, ours: SocketAddr) -> bool {
-    match PeerFinder::default().owner(peer, ours, Instant::now()) {
-        Ok(Some(owner)) => owner.uid != 0 && Some(owner.uid) != own_uid(),
-        Ok(None) => true,
-        // Without tables of sockets nobody can tell; the key still holds only once.
-        Err(_) => false,
-    }
-}
-
 /// What of a request is needed to exchange its key.
 struct Exchange {
     key: String,
     path: String,
-    peer: Option<SocketAddr>,
     has_cookie: bool,
 }
 
@@ -145,20 +141,17 @@ impl Exchange {
             return None;
         }
         let key = values(request.uri().query()?, "once=").next()?.to_owned();
-        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
-        Some(Exchange { key, path: request.uri().path().to_owned(), peer, has_cookie: guard.in_cookies(request.headers()) })
+        Some(Exchange { key, path: request.uri().path().to_owned(), has_cookie: guard.in_cookies(request.headers()) })
     }
 }
 
 /// Exchanges a key for the cookie, and leads to the address without it: it stays in no history.
-async fn exchange(guard: &Arc<Guard>, Exchange { key, path, peer, has_cookie }: Exchange) -> Response {
-    let ours = guard.address;
-    let is_of_another = tokio::task::spawn_blocking(move || peer.is_none_or(|peer| is_of_another_user(peer, ours))).await.unwrap_or(true);
-    if is_of_another {
-        let message = "the key of this address holds for processes of the user who runs `longpole open`";
-        return ApiError::new(StatusCode::FORBIDDEN, "forbidden_user", message).into_response();
+fn exchange(guard: &Guard, visitor: Visitor, Exchange { key, path, has_cookie }: Exchange) -> Response {
+    // Who is gone cannot use it, and must not use it up.
+    if visitor == Visitor::Gone && !has_cookie {
+        return ApiError::new(StatusCode::FORBIDDEN, "forbidden_user", OTHERS).into_response();
     }
-    if !guard.redeem(&key) && !has_cookie {
+    if !(visitor != Visitor::Gone && guard.redeem(&key)) && !has_cookie {
         return assets::html(StatusCode::UNAUTHORIZED, NO_MORE);
     }
     let mut response = StatusCode::SEE_OTHER.into_response();
@@ -169,14 +162,22 @@ async fn exchange(guard: &Arc<Guard>, Exchange { key, path, peer, has_cookie }: 
     response
 }
 
+/// The answer to a process of another user, whatever it asks and whatever key it has.
+pub(crate) fn turned_away() -> Response {
+    let mut response = ApiError::new(StatusCode::FORBIDDEN, "forbidden_user", OTHERS).into_response();
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    with_policy(response)
+}
+
 /// Lets a request in or not, and puts the same headers on every answer.
 pub(crate) async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let by_query = request.uri().query().is_some_and(|query| guard.in_query(query));
     let once = Exchange::of(&guard, &request);
+    let visitor = request.extensions().get().copied().unwrap_or(Visitor::Gone);
     let mut response = if !names_loopback(request.headers()) {
         ApiError::new(StatusCode::FORBIDDEN, "forbidden_host", "this page answers only to 127.0.0.1, localhost and [::1]").into_response()
     } else if let Some(once) = once {
-        exchange(&guard, once).await
+        exchange(&guard, visitor, once)
     } else if by_query || guard.in_cookies(request.headers()) {
         next.run(request).await
     } else if !request.uri().path().starts_with("/api/") && wants_html(request.headers()) {
@@ -185,10 +186,15 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, request: Request, nex
         ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "use the address that `longpole open` printed: it carries a token")
             .into_response()
     };
-    let headers = response.headers_mut();
     if by_query && let Some(cookie) = guard.set_cookie() {
-        headers.insert(SET_COOKIE, cookie);
+        response.headers_mut().insert(SET_COOKIE, cookie);
     }
+    with_policy(response)
+}
+
+/// Puts what every answer says to browsers on an answer.
+fn with_policy(mut response: Response) -> Response {
+    let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

@@ -18,11 +18,14 @@ mod listeners;
 mod loss_book;
 mod memory;
 mod peer;
+mod places;
 pub mod receive;
 pub mod redacting;
 pub mod seal;
 pub mod server;
 pub mod source_file;
 pub mod view;
+mod visitors;
 
 pub use server::Page;
+pub use visitors::Visitors;

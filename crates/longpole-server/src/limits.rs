@@ -153,3 +153,17 @@ pub const REPORTS_MAX: usize = 4;
 
 /// How long the page may take to finish answers when it is closed.
 pub const PAGE_CLOSE_MAX: Duration = Duration::from_millis(500);
+
+/// Connections to the page at the same time. A browser opens six to an origin, and one more for each tab that it prepares. The unit tests
+/// have a few only, so that they get beyond it.
+pub const PAGE_CONNECTIONS_MAX: usize = if cfg!(test) { 16 } else { 256 };
+
+/// How long the head of a request to the page may take, counted from the answer before it: an idle connection ends after that, too, and
+/// the browser makes another when it needs one.
+pub const PAGE_HEAD_MAX: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
+
+/// Connections to the page whose user is looked up in the tables of `/proc` at the same time.
+pub const PAGE_JUDGED_MAX: usize = 64;
+
+/// Connections of others that are closed while the page makes one to itself: a full backlog.
+pub const PROBE_CONNECTIONS_MAX: usize = 1_024;

@@ -12,14 +12,16 @@ use http::{Method, StatusCode};
 use longpole_store::RecordingName;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::api::{self, ApiError, Shelf};
 use crate::assets;
 use crate::guard::{self, Guard};
 use crate::limits::PAGE_CLOSE_MAX;
+use crate::places;
 use crate::source_file::SourceConsent;
+use crate::visitors::{Judge, Visitors};
 
 /// A page on loopback that is being served. Dropping it closes it.
 #[derive(Debug)]
@@ -27,31 +29,38 @@ pub struct Page {
     address: SocketAddr,
     guard: Arc<Guard>,
     url: String,
-    closing: Arc<Notify>,
-    served: JoinHandle<io::Result<()>>,
+    tells_users_apart: bool,
+    closing: watch::Sender<bool>,
+    served: JoinHandle<()>,
     runtime: Runtime,
 }
 
 impl Page {
     /// Serves the store in this directory on 127.0.0.1; port 0 takes a free one. The report of `recording`, the one that
     /// will be asked for first, is made meanwhile. Source files of recordings of others are read as far as `consent` goes.
-    pub fn start(store: &Path, recording: RecordingName, port: u16, consent: SourceConsent) -> io::Result<Page> {
+    pub fn start(store: &Path, recording: RecordingName, port: u16, consent: SourceConsent, visitors: Visitors) -> io::Result<Page> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?;
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?.into_std()?;
+        listener.set_nonblocking(false)?;
         let address = listener.local_addr()?;
+        let judge = Judge::new(visitors, &listener)?;
+        let tells_users_apart = judge.tells_users_apart();
+        listener.set_nonblocking(true)?;
+        let listener = {
+            let _inside = runtime.enter();
+            TcpListener::from_std(listener)?
+        };
         let guard = Arc::new(Guard::new(address).map_err(no_random_bytes)?);
         let url = format!("http://{address}/?token={}", guard.token());
         let shelf = Arc::new(Shelf::new(store, consent));
-        let router = router(Arc::clone(&shelf), Arc::clone(&guard)).into_make_service_with_connect_info::<SocketAddr>();
-        let closing = Arc::new(Notify::new());
-        let closed = Arc::clone(&closing);
-        let served = runtime
-            .spawn(async move { axum::serve(listener, router).with_graceful_shutdown(async move { closed.notified().await }).await });
+        let router = router(Arc::clone(&shelf), Arc::clone(&guard));
+        let (closing, closed) = watch::channel(false);
+        let served = runtime.spawn(places::serve(listener, judge, router, closed));
         runtime.spawn(async move {
             // Whoever asks for it is told what is wrong with it.
             let _ = shelf.report(&recording.to_string()).await;
         });
-        Ok(Page { address, guard, url, closing, served, runtime })
+        Ok(Page { address, guard, url, tells_users_apart, closing, served, runtime })
     }
 
     /// Address of the list of recordings, with the token that opens it.
@@ -74,6 +83,11 @@ impl Page {
         self.address
     }
 
+    /// Whether the kernel tells whose connections are. Where it does not, everybody who has the key is served.
+    pub fn tells_users_apart(&self) -> bool {
+        self.tells_users_apart
+    }
+
     /// Serves until the process is asked to end (SIGINT, SIGTERM, SIGHUP; Ctrl-C elsewhere than on Unix), then closes. From
     /// now on these signals do not end the process by themselves.
     pub fn wait(self) -> io::Result<()> {
@@ -83,14 +97,11 @@ impl Page {
 
     /// Closes: answers that are being made are finished, if that does not take long.
     pub fn close(self) -> io::Result<()> {
-        self.closing.notify_one();
-        let served = self.runtime.block_on(async { tokio::time::timeout(PAGE_CLOSE_MAX, self.served).await });
+        self.closing.send_replace(true);
+        // Cut off at the limit, or ended by a panic that its own client was told of.
+        let _ = self.runtime.block_on(async { tokio::time::timeout(PAGE_CLOSE_MAX, self.served).await });
         self.runtime.shutdown_background();
-        match served {
-            Ok(Ok(result)) => result,
-            // Cut off at the limit, or ended by a panic that its own client was told of.
-            Ok(Err(_)) | Err(_) => Ok(()),
-        }
+        Ok(())
     }
 }
 

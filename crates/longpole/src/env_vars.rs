@@ -54,6 +54,11 @@ pub(crate) fn colour_wanted() -> bool {
     !set(NO_COLOR) && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
+/// The user who called `sudo`, where that is how longpole was started.
+pub(crate) fn sudo_uid() -> Option<u32> {
+    std::env::var("SUDO_UID").ok()?.parse().ok()
+}
+
 /// Whether there is a display to open a browser on.
 pub(crate) fn has_display() -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))

@@ -10,6 +10,8 @@ use longpole_store::{RecordingWriter, Store, SummaryRow};
 use serde_json::Value;
 
 use super::*;
+use crate::limits::PAGE_CONNECTIONS_MAX;
+use crate::peer::SocketOwner;
 
 /// A directory that is gone when the test is.
 struct Directory(PathBuf);
@@ -109,7 +111,7 @@ fn get(page: &Page, path: &str) -> Answer {
 fn who_has_the_token_and_the_right_host_gets_in() {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0, SourceConsent::default()).unwrap();
+    let page = Page::start(&directory.0, name, 0, SourceConsent::default(), Visitors::default()).unwrap();
     let (port, token) = (page.address().port(), token(&page).to_owned());
     assert_eq!(token.len(), 32);
     assert_eq!(page.url(), format!("http://127.0.0.1:{port}/?token={token}"));
@@ -163,7 +165,7 @@ fn every_view_is_served_and_what_is_not_there_says_so() {
     let directory = Directory::new();
     let store = Store::open(&directory.0).unwrap();
     let name = write(&store);
-    let page = Page::start(&directory.0, name, 0, SourceConsent::default()).unwrap();
+    let page = Page::start(&directory.0, name, 0, SourceConsent::default(), Visitors::default()).unwrap();
     let view = |path: &str| {
         let answer = get(&page, path);
         assert_eq!(answer.status, 200, "{path}");
@@ -221,7 +223,7 @@ fn a_recording_is_refused_while_it_is_made_and_completed_when_its_recorder_died(
     let directory = Directory::new();
     let store = Store::open(&directory.0).unwrap();
     let writer = log(&store);
-    let page = Page::start(&directory.0, writer.name(), 0, SourceConsent::default()).unwrap();
+    let page = Page::start(&directory.0, writer.name(), 0, SourceConsent::default(), Visitors::default()).unwrap();
     assert_eq!(get(&page, "/api/recordings").json()["recordings"][0]["state"], "recording");
     let living = get(&page, "/api/recordings/r1");
     assert_eq!((living.status, living.code().as_str()), (409, "still_recording"));
@@ -271,9 +273,101 @@ fn sealing_that_is_interrupted_can_be_begun_again() {
 fn a_port_that_is_taken_is_an_error() {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0, SourceConsent::default()).unwrap();
+    let page = Page::start(&directory.0, name, 0, SourceConsent::default(), Visitors::default()).unwrap();
     assert_eq!(
-        Page::start(&directory.0, name, page.address().port(), SourceConsent::default()).unwrap_err().kind(),
+        Page::start(&directory.0, name, page.address().port(), SourceConsent::default(), Visitors::default()).unwrap_err().kind(),
         io::ErrorKind::AddrInUse
     );
+}
+
+/// A page, and the directory of its store.
+fn page_of(visitors: Visitors) -> (Directory, Page) {
+    let directory = Directory::new();
+    let name = write(&Store::open(&directory.0).unwrap());
+    let page = Page::start(&directory.0, name, 0, SourceConsent::default(), visitors).unwrap();
+    (directory, page)
+}
+
+/// A kernel that says at once that everybody is root.
+fn all_ours() -> Visitors {
+    Visitors { ask_owner: Some(|_, _| Ok(Some(SocketOwner { uid: 0, inode: 7 }))), also: None }
+}
+
+#[test]
+fn no_key_helps_another_user() {
+    // Its own first connection tells the page that this kernel can be asked.
+    fn ask(_: std::net::SocketAddr, _: std::net::SocketAddr) -> io::Result<Option<SocketOwner>> {
+        static ASKED: AtomicU32 = AtomicU32::new(0);
+        let uid = if ASKED.fetch_add(1, Ordering::Relaxed) == 0 { 0 } else { 4_000_000_000 };
+        Ok(Some(SocketOwner { uid, inode: 7 }))
+    }
+    let (_directory, page) = page_of(Visitors { ask_owner: Some(ask), also: None });
+    let once = page.url_once_of(RecordingName::parse("r1").unwrap()).unwrap();
+    let (_, once) = once.split_once("/r/").unwrap();
+    for path in ["/api/recordings", &format!("/api/recordings?token={}", token(&page)), &format!("/r/{once}"), "/"] {
+        let answer = get(&page, path);
+        assert_eq!((answer.status, answer.code().as_str(), answer.header("set-cookie")), (403, "forbidden_user", None), "{path}");
+        assert!(answer.header("content-security-policy").is_some());
+    }
+    page.close().unwrap();
+}
+
+#[test]
+fn connections_that_do_nothing_keep_nobody_out() {
+    let (_directory, page) = page_of(all_ours());
+    let connect = || TcpStream::connect(page.address()).unwrap();
+    let idle: Vec<TcpStream> = (0..1_024).map(|_| connect()).collect();
+    assert_eq!(get(&page, "/api/recordings").status, 200);
+    // Heads that grow by a byte now and then, and answers that nobody reads.
+    let begin = |what: &[u8]| {
+        let mut stream = connect();
+        stream.write_all(what).unwrap();
+        stream
+    };
+    let slow: Vec<TcpStream> = (0..PAGE_CONNECTIONS_MAX).map(|_| begin(b"GET / HTTP/1.1\r\nHost: ")).collect();
+    assert_eq!(get(&page, "/api/recordings").status, 200);
+    let unread: Vec<TcpStream> = (0..PAGE_CONNECTIONS_MAX).map(|_| begin(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")).collect();
+    assert_eq!(get(&page, "/api/recordings").status, 200);
+    drop((idle, slow, unread));
+    page.close().unwrap();
+}
+
+#[test]
+fn a_head_that_never_ends_is_cut() {
+    let (_directory, page) = page_of(all_ours());
+    let mut stream = TcpStream::connect(page.address()).unwrap();
+    // As slow as the reader of this loop; it ends when the page does not take it any more.
+    stream.set_read_timeout(Some(std::time::Duration::from_millis(10))).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ").unwrap();
+    let cut = loop {
+        let trickled = stream.write_all(b"a");
+        match stream.read(&mut [0; 1024]) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) && trickled.is_ok() => {}
+            cut => break cut,
+        }
+    };
+    assert!(matches!(cut, Ok(0) | Err(_)), "{cut:?}");
+    page.close().unwrap();
+}
+
+#[test]
+fn answers_that_nobody_reads_are_not_made() {
+    let (_directory, page) = page_of(all_ours());
+    let cookie = format!("longpole_{}={}", page.address().port(), token(&page));
+    // Answers without a body, of which hyper would put one head behind the other.
+    let requests = format!("GET /r/r1?once=x HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\n\r\n").repeat(1_000);
+    let mut stream = TcpStream::connect(page.address()).unwrap();
+    stream.set_write_timeout(Some(std::time::Duration::from_millis(200))).unwrap();
+    let mut sent = 0;
+    // The kernel holds some MiB in each direction, and then nothing is taken.
+    while stream.write(requests.as_bytes()).is_ok_and(|count| count > 0) {
+        sent += requests.len();
+        assert!(sent < 256 << 20, "everything is taken");
+    }
+    // Who begins to read gets them.
+    let mut answers = vec![0; 8 << 20];
+    stream.read_exact(&mut answers).unwrap();
+    assert_eq!(get(&page, "/api/recordings").status, 200);
+    drop(stream);
+    page.close().unwrap();
 }

@@ -1,19 +1,21 @@
 //! `open`: the page on loopback.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use longpole_server::Page;
-use longpole_server::seal;
+use longpole_capture::sockets;
+use longpole_server::receive::SocketOwner;
 use longpole_server::source_file::SourceConsent;
+use longpole_server::{Page, Visitors, seal};
 use longpole_store::RecordingName;
 
 use super::recording::{Setting, TemporaryStore, file, print, resolve, source_consent};
 use super::run;
 use crate::args::{OpenArguments, SourceArguments, ViewTraceArguments};
 use crate::env_vars;
-use crate::screen::Screen;
+use crate::screen::{self, Screen};
 
 /// Serves the page until Ctrl-C.
 pub(crate) fn open(setting: &Setting, arguments: &OpenArguments) -> Result<()> {
@@ -49,9 +51,20 @@ fn from_elsewhere(port: u16) -> String {
     format!("There is no display here. Elsewhere: ssh -L {port}:127.0.0.1:{port} {host}, and open that address there.")
 }
 
+/// Said where nobody can tell other users' connections from our own.
+const NOT_TOLD: &str =
+    "warning: the kernel does not say whose connections are: every user of this machine who has the key can read the page";
+
+/// Asks the kernel whose a connection to the page is.
+fn owner_of_client(client: SocketAddr, server: SocketAddr) -> std::io::Result<Option<SocketOwner>> {
+    let owner = sockets::owner_of_client(client, server)?;
+    Ok(owner.map(|(uid, inode)| SocketOwner { uid, inode }))
+}
+
 /// Serves the page on this recording until the process is asked to end.
 pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {
-    let page = Page::start(store, name, port, consent).with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
+    let visitors = Visitors { ask_owner: Some(owner_of_client), also: env_vars::sudo_uid() };
+    let page = Page::start(store, name, port, consent, visitors).with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
     let url = page.url_of(name);
     // The address is this command's output: it is what a script or a person needs, and it stands before anyone waits for it.
     let no_display = browser && !env_vars::has_display();
@@ -60,6 +73,9 @@ pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool,
     said.extend(no_display.then(|| from_elsewhere(page.address().port())));
     said.line("Ctrl-C ends it.");
     print(&said).context("failed to print the address")?;
+    if !page.tells_users_apart() {
+        screen::say(NOT_TOLD);
+    }
     // Every user can read the arguments of a process, so a browser gets a key that nobody else can use. Without one it is not started:
     // the address is printed.
     if browser

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Sandbox, longpole, plain_user, skip};
+use crate::support::{PlainUser, Sandbox, longpole, plain_user, skip};
 
 /// `longpole open` that starts a browser, which writes down its arguments and does nothing.
 struct Opened {
@@ -121,4 +121,100 @@ fn another_user_cannot_use_what_the_browser_was_started_with() {
     assert!(!stolen.contains("set-cookie"), "{stolen}");
     assert_eq!(status(&get(address, path, "")), "303", "the browser can still use it");
     drop(opened);
+}
+
+/// What another user gets from the page for this request, by a shell that is as fast as any browser.
+fn asked_by(user: &PlainUser, address: &str, path: &str, headers: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\\r\\nHost: {address}\\r\\n{headers}Connection: close\\r\\n\\r\\n");
+    let script = format!("exec 3<>/dev/tcp/{}; printf '{request}' >&3; cat <&3", address.replace(':', "/"));
+    let answer = user.command(Path::new("bash")).args(["-c", &script]).output().unwrap();
+    String::from_utf8_lossy(&answer.stdout).into_owned()
+}
+
+/// The token in what was printed.
+fn token(opened: &Opened) -> &str {
+    opened.printed.split_once("token=").expect("the address of the page").1.split_whitespace().next().unwrap()
+}
+
+#[test]
+fn another_user_cannot_use_the_cookie_that_a_browser_sent_it() {
+    let sandbox = Sandbox::new();
+    let Some(user) = plain_user(&sandbox, "another_user_cannot_use_the_cookie_that_a_browser_sent_it") else { return };
+    if !user.becomes {
+        skip("another user with the cookie of the page", "only root can become one");
+        return;
+    }
+    let opened = Opened::new(&sandbox);
+    let (address, _) = opened.parts();
+    let (port, token) = (address.rsplit(':').next().unwrap(), token(&opened));
+    // Browsers send the cookie to every port of 127.0.0.1: the server of another user needs only to be visited.
+    let cookie = format!("Cookie: longpole_{port}={token}");
+    for (path, headers) in [
+        ("/api/recordings", format!("{cookie}\\r\\n")),
+        ("/r/r1?once=x", format!("{cookie}\\r\\n")),
+        (&format!("/api/recordings?token={token}"), String::new()),
+    ] {
+        let stolen = asked_by(&user, address, path, &headers);
+        assert!(stolen.starts_with("HTTP/1.1 403 ") && stolen.contains("forbidden_user"), "{stolen}");
+        assert!(!stolen.contains("set-cookie") && !stolen.contains("recordings\":"), "{stolen}");
+    }
+    assert_eq!(status(&get(address, "/api/recordings", &format!("{cookie}\r\n"))), "200", "our own browser is served");
+}
+
+#[test]
+fn root_may_forward_the_page_to_a_user() {
+    let sandbox = Sandbox::new();
+    let Some(user) = plain_user(&sandbox, "root_may_forward_the_page_to_a_user") else { return };
+    if !user.becomes {
+        skip("root that forwards the page of a user", "only root can become one");
+        return;
+    }
+    let home = sandbox.path("home");
+    std::fs::create_dir(&home).unwrap();
+    assert!(Command::new("chown").arg("65534:65534").arg(&home).status().unwrap().success());
+    let store = home.join("store");
+    assert!(user.with_store(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]).status().unwrap().success());
+    let mut process = user.with_store(&store).args(["open", "--no-browser", "last"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut printed = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut printed).unwrap();
+    let opened = Opened { process, argument: printed.split_whitespace().last().unwrap().to_owned(), printed };
+    let (address, path) = opened.parts();
+    // sshd makes connections as root or as the user.
+    assert_eq!(status(&get(address, path, "")), "200");
+    assert!(asked_by(&user, address, path, "").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn another_user_cannot_stop_the_page() {
+    let sandbox = Sandbox::new();
+    let Some(user) = plain_user(&sandbox, "another_user_cannot_stop_the_page") else { return };
+    if !user.becomes {
+        skip("another user that floods the page", "only root can become one");
+        return;
+    }
+    let opened = Opened::new(&sandbox);
+    let (address, _) = opened.parts();
+    let pid = opened.process.id();
+    let threads = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        status.lines().find_map(|line| line.strip_prefix("Threads:")).unwrap().trim().parse::<u32>().unwrap()
+    };
+    let path = format!("/api/recordings?token={}", token(&opened));
+    assert_eq!(status(&get(address, &path, "")), "200");
+    let before = threads();
+    // 200 connections with 100 requests each, held open until standard input ends.
+    let script = format!(
+        "r=; for i in {{1..100}}; do r+='GET /?once=x HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n'; done; trap '' PIPE
+         for i in {{1..200}}; do {{ exec {{fd}}<>/dev/tcp/{}; printf \"$r\" >&$fd; }} 2>/dev/null; done; echo held; read",
+        address.replace(':', "/")
+    );
+    let mut flood = user.command(Path::new("bash")).args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut held = String::new();
+    BufReader::new(flood.stdout.take().unwrap()).read_line(&mut held).unwrap();
+    let during = threads();
+    let answer = get(address, &path, "");
+    drop(flood.stdin.take());
+    flood.wait().unwrap();
+    assert_eq!((held.as_str(), status(&answer)), ("held\n", "200"));
+    assert!(during < before + 20, "{before} threads, then {during}");
 }

@@ -1,0 +1,337 @@
+//! The connections of the page: so many at the same time, none of other users, and the one that rests longest goes first.
+//!
+//! ```text
+//! accept ─► whose? ─┬─ our user, root ──► a place ──► HTTP ──► guard ──► API
+//!                   ├─ another user ────► 403, a few at a time, 1 s each; the rest is closed
+//!                   └─ an error ────────► closed
+//! ```
+//!
+//! A browser is never kept out by connections that do nothing: when places run out, the one goes that read and wrote nothing for longest
+//! and has no request under way. Browsers keep connections open in case they need them again, and make new ones without a word.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+
+use crate::guard;
+use crate::limits::{
+    HEAD_BYTES_MAX, PAGE_CONNECTIONS_MAX, PAGE_HEAD_MAX, PAGE_JUDGED_MAX, STRANGER_TIME_MAX, STRANGERS_MAX, STREAMS_PER_CONNECTION_MAX,
+};
+use crate::visitors::{Judge, Visitor, Whose};
+
+/// Pause after something ran out (descriptors, above all), in which a connection that was told to end gives its own back.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How often the kernel is asked again whose a connection is, after something ran out.
+const ASKED_AGAIN_MAX: usize = 10;
+
+/// Pause before places are looked through again for one that can be had.
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
+
+/// One connection.
+#[derive(Debug)]
+struct Visit {
+    /// The number of the event at which it read or wrote last.
+    active_at: AtomicU64,
+    /// Requests whose answer is being made.
+    in_flight: AtomicUsize,
+    /// Ends it at once.
+    cut: Notify,
+    places: Arc<Places>,
+}
+
+impl Visit {
+    fn note_active(&self) {
+        self.active_at.store(self.places.events.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Counts a request as in flight for as long as it lives.
+struct InFlight(Arc<Visit>);
+
+impl InFlight {
+    fn of(visit: &Arc<Visit>) -> Self {
+        visit.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight(Arc::clone(visit))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.note_active();
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.places.room.notify_one();
+    }
+}
+
+/// The connections that are open.
+#[derive(Debug, Default)]
+struct Places {
+    open: Mutex<HashMap<u64, Arc<Visit>>>,
+    next: AtomicU64,
+    /// Counts what connections do, which is their time.
+    events: AtomicU64,
+    /// Wakes who waits for a place, or for all of them.
+    room: Notify,
+}
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Visit>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(self: &Arc<Self>) -> (u64, Arc<Visit>) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let visit = Visit { active_at: AtomicU64::new(0), in_flight: AtomicUsize::new(0), cut: Notify::new(), places: Arc::clone(self) };
+        visit.note_active();
+        let visit = Arc::new(visit);
+        self.lock().insert(number, Arc::clone(&visit));
+        (number, visit)
+    }
+
+    fn give_back(&self, number: u64) {
+        self.lock().remove(&number);
+        self.room.notify_one();
+    }
+
+    /// Ends the connection that rests longest. Who does not read its answer rests as well.
+    fn make_room(&self) {
+        let mut open = self.lock();
+        let rests = |(number, visit): (&u64, &Arc<Visit>)| {
+            (visit.in_flight.load(Ordering::Relaxed) == 0).then(|| (visit.active_at.load(Ordering::Relaxed), *number))
+        };
+        if let Some(visit) = open.iter().filter_map(rests).min().and_then(|(_, number)| open.remove(&number)) {
+            visit.cut.notify_one();
+        }
+    }
+}
+
+/// Where connections are served.
+struct Hall {
+    http: auto::Builder<TokioExecutor>,
+    router: TowerToHyperService<Router>,
+    judge: Judge,
+    places: Arc<Places>,
+    strangers: Arc<Semaphore>,
+    judged: Arc<Semaphore>,
+    closing: watch::Receiver<bool>,
+}
+
+/// A connection that was accepted.
+struct Accepted {
+    stream: TcpStream,
+    peer: SocketAddr,
+    ours: SocketAddr,
+    since: Instant,
+}
+
+/// Serves until `closing` says so, and then until all answers are given.
+pub(crate) async fn serve(listener: TcpListener, judge: Judge, router: Router, mut closing: watch::Receiver<bool>) {
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    http.http1().timer(TokioTimer::new()).header_read_timeout(PAGE_HEAD_MAX).max_buf_size(HEAD_BYTES_MAX);
+    http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
+    let hall = Arc::new(Hall {
+        http,
+        router: TowerToHyperService::new(router),
+        judge,
+        places: Arc::default(),
+        strangers: Arc::new(Semaphore::new(STRANGERS_MAX)),
+        judged: Arc::new(Semaphore::new(PAGE_JUDGED_MAX)),
+        closing: closing.clone(),
+    });
+    tokio::select! {
+        // A page that was dropped closes as well.
+        _ = closing.wait_for(|closing| *closing) => {}
+        never = hall.accept_all(&listener) => match never {},
+    }
+    drop(listener);
+    while !hall.places.lock().is_empty() {
+        hall.places.room.notified().await;
+    }
+}
+
+impl Hall {
+    async fn accept_all(self: &Arc<Self>, listener: &TcpListener) -> Infallible {
+        loop {
+            while self.places.lock().len() >= PAGE_CONNECTIONS_MAX {
+                self.places.make_room();
+                if self.places.lock().len() >= PAGE_CONNECTIONS_MAX {
+                    let _ = timeout(ROOM_PAUSE, self.places.room.notified()).await;
+                }
+            }
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    let Ok(ours) = stream.local_addr() else { continue };
+                    self.receive(Accepted { stream, peer, ours, since: Instant::now() }).await;
+                }
+                // The connection is gone already, or there is no descriptor left for it. It waits in the backlog.
+                Err(_) => {
+                    self.places.make_room();
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Finds out whose a connection is, and serves or refuses it.
+    async fn receive(self: &Arc<Self>, accepted: Accepted) {
+        let Accepted { peer, ours, since, .. } = accepted;
+        if self.judge.is_slow() {
+            // Several at a time: one reading of the table serves all that came before it.
+            let Ok(judged) = Arc::clone(&self.judged).acquire_owned().await else { return };
+            let hall = Arc::clone(self);
+            tokio::spawn(async move {
+                let asking = Arc::clone(&hall);
+                let whose = tokio::task::spawn_blocking(move || asking.judge.whose(peer, ours, since)).await;
+                if let Ok(Ok(whose)) = whose {
+                    hall.admit(accepted, whose);
+                }
+                drop(judged);
+            });
+            return;
+        }
+        for _ in 0..ASKED_AGAIN_MAX {
+            match self.judge.whose(peer, ours, since) {
+                Ok(whose) => return self.admit(accepted, whose),
+                // Our own idle connections may be what the descriptors went to. Never served unasked: others may have used them up.
+                Err(_) => {
+                    self.places.make_room();
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn admit(self: &Arc<Self>, accepted: Accepted, whose: Whose) {
+        match whose {
+            Whose::Served(visitor) => self.serve(accepted.stream, visitor),
+            // Other users take no places: a few are told why, for a moment.
+            Whose::Others => {
+                if let Ok(place) = Arc::clone(&self.strangers).try_acquire_owned() {
+                    self.turn_away(accepted.stream, place);
+                }
+            }
+        }
+    }
+
+    fn turn_away(self: &Arc<Self>, stream: TcpStream, place: OwnedSemaphorePermit) {
+        let hall = Arc::clone(self);
+        tokio::spawn(async move {
+            let service = service_fn(|_| std::future::ready(Ok::<_, Infallible>(guard::turned_away())));
+            // Whether it reads the answer is its own affair.
+            let _ = timeout(STRANGER_TIME_MAX, hall.http.serve_connection(TokioIo::new(stream), service)).await;
+            drop(place);
+        });
+    }
+
+    fn serve(self: &Arc<Self>, stream: TcpStream, visitor: Visitor) {
+        let hall = Arc::clone(self);
+        let (number, visit) = self.places.take();
+        tokio::spawn(async move {
+            let service = service_fn(|mut request: Request<Incoming>| {
+                request.extensions_mut().insert(visitor);
+                let in_flight = InFlight::of(&visit);
+                let answer = hall.router.call(request);
+                async move {
+                    let answer = answer.await;
+                    drop(in_flight);
+                    answer
+                }
+            });
+            let io = TokioIo::new(WatchedStream { stream, visit: Arc::clone(&visit), is_blocked: false, wants_read: false });
+            let mut served = pin!(hall.http.serve_connection(io, service));
+            let mut closing = hall.closing.clone();
+            // How a connection ends says nothing that its requests did not say.
+            let closes = tokio::select! {
+                _ = served.as_mut() => false,
+                () = visit.cut.notified() => false,
+                _ = async { closing.wait_for(|closing| *closing).await.is_ok() } => true,
+            };
+            if closes {
+                served.as_mut().graceful_shutdown();
+                let _ = served.as_mut().await;
+            }
+            hall.places.give_back(number);
+        });
+    }
+}
+
+/// A stream that notes what happens on it, and reads nothing while its client does not read: hyper takes up the next request of HTTP/1
+/// whether or not the last answer was read, and would collect heads of answers without end.
+struct WatchedStream {
+    stream: TcpStream,
+    visit: Arc<Visit>,
+    /// The kernel takes no more bytes of answers.
+    is_blocked: bool,
+    /// A read was put off until it does.
+    wants_read: bool,
+}
+
+impl WatchedStream {
+    fn note_write(&mut self, polled: Poll<io::Result<usize>>, context: &Context<'_>) -> Poll<io::Result<usize>> {
+        self.is_blocked = polled.is_pending();
+        if !self.is_blocked {
+            self.visit.note_active();
+            if std::mem::take(&mut self.wants_read) {
+                context.waker().wake_by_ref();
+            }
+        }
+        polled
+    }
+}
+
+impl AsyncRead for WatchedStream {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.is_blocked {
+            self.wants_read = true;
+            return Poll::Pending;
+        }
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if polled.is_ready() {
+            self.visit.note_active();
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for WatchedStream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note_write(polled, context)
+    }
+
+    fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.note_write(polled, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,190 @@
+//! Whose connections the page serves: those of the user who opened it, and of root.
+//!
+//! The key alone does not say who has it. Browsers send the cookie to every port of 127.0.0.1, so also to the server of another user. So
+//! the kernel is asked once for each connection, when it is accepted:
+//!
+//! | the client's socket is of | |
+//! |---|---|
+//! | our user, or root (ssh forwards a port as either), or the user who called `sudo` | served |
+//! | another user | refused with 403, whatever key it has |
+//! | nobody whom this kernel knows: it was closed, or is on another system (Windows around WSL) | served with the key, but not with the one for one use |
+//! | not to be told (no socket tables: gVisor) | served with the key; `open` says so |
+//!
+//! What the kernel can tell is found out once, before anybody else may connect. So an error later is no reason to believe anybody: another
+//! user may have caused it.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::limits::PROBE_CONNECTIONS_MAX;
+use crate::peer::{AskOwner, PeerFinder, own_uid};
+
+/// From whom the page takes connections, beside our user and root.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Visitors {
+    /// Asks the kernel whose a connection is; without it the tables of `/proc` are read, which takes milliseconds.
+    pub ask_owner: Option<AskOwner>,
+    /// A user who is served as well: who called `sudo longpole open` has the browser.
+    pub also: Option<u32>,
+}
+
+/// Who is at the other end of a connection that is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Visitor {
+    /// Our user, or root.
+    Ours,
+    /// This kernel has no such socket. A client that has closed it reads no answer.
+    Gone,
+    /// The kernel tells nobody's.
+    Untold,
+}
+
+/// Whose a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Served(Visitor),
+    Others,
+}
+
+/// How the kernel tells whose a connection is.
+enum Way {
+    AtOnce(AskOwner),
+    ByTable(Mutex<PeerFinder>),
+    Nowhere,
+}
+
+/// Judges connections.
+pub(crate) struct Judge {
+    way: Way,
+    own_uid: Option<u32>,
+    also: Option<u32>,
+}
+
+impl Judge {
+    /// Finds out what this kernel tells, by a connection of our own to a port that nobody knows yet.
+    pub(crate) fn new(visitors: Visitors, listener: &TcpListener) -> io::Result<Self> {
+        let ours = listener.local_addr()?;
+        let client = TcpStream::connect(ours)?;
+        let peer = client.local_addr()?;
+        // Somebody may have been faster. What is not ours proves nothing, and is closed.
+        let accepted = (0..PROBE_CONNECTIONS_MAX).find_map(|_| match listener.accept() {
+            Ok((accepted, from)) if from == peer => Some(Ok(accepted)),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        });
+        let accepted = accepted.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))?;
+        let judge = Judge { way: way(visitors.ask_owner, peer, ours)?, own_uid: own_uid(), also: visitors.also };
+        drop((client, accepted));
+        Ok(judge)
+    }
+
+    /// Whether other users can be told from our own.
+    pub(crate) fn tells_users_apart(&self) -> bool {
+        !matches!(self.way, Way::Nowhere) && self.own_uid.is_some()
+    }
+
+    /// Whether an answer takes milliseconds.
+    pub(crate) fn is_slow(&self) -> bool {
+        matches!(self.way, Way::ByTable(_))
+    }
+
+    /// Whose the connection is that was accepted at `since`. After an error nobody knows, and it must not be served.
+    pub(crate) fn whose(&self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> io::Result<Whose> {
+        if !self.tells_users_apart() {
+            return Ok(Whose::Served(Visitor::Untold));
+        }
+        let owner = match &self.way {
+            Way::AtOnce(ask) => ask(peer, ours)?,
+            // The table is read as far as a limit. Another user could be beyond it, so that who is not in it is not known to be gone.
+            Way::ByTable(finder) => {
+                let owner = finder.lock().unwrap_or_else(PoisonError::into_inner).owner(peer, ours, since)?;
+                Some(owner.ok_or(io::ErrorKind::NotFound)?)
+            }
+            Way::Nowhere => None,
+        };
+        Ok(match owner.map(|owner| owner.uid) {
+            None => Whose::Served(Visitor::Gone),
+            Some(uid) if uid == 0 || [self.own_uid, self.also].contains(&Some(uid)) => Whose::Served(Visitor::Ours),
+            Some(_) => Whose::Others,
+        })
+    }
+}
+
+/// How the kernel tells whose this connection of our own is. An error where it could tell, but something ran out.
+fn way(ask: Option<AskOwner>, peer: SocketAddr, ours: SocketAddr) -> io::Result<Way> {
+    if let Some(ask) = ask {
+        match ask(peer, ours) {
+            Ok(Some(_)) => return Ok(Way::AtOnce(ask)),
+            Err(error) if ran_out(&error) => return Err(error),
+            Ok(None) | Err(_) => {}
+        }
+    }
+    let mut finder = PeerFinder::default();
+    match finder.owner(peer, ours, Instant::now()) {
+        Ok(Some(_)) => Ok(Way::ByTable(Mutex::new(finder))),
+        Ok(None) | Err(_) => Ok(Way::Nowhere),
+    }
+}
+
+/// Whether an error says that there is not enough of something, and nothing of what the kernel can tell: `ENOMEM`, `ENFILE`, `EMFILE`,
+/// `ENOBUFS`.
+fn ran_out(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer::SocketOwner;
+
+    fn owner(uid: u32) -> io::Result<Option<SocketOwner>> {
+        Ok(Some(SocketOwner { uid, inode: 7 }))
+    }
+
+    /// What is made of the connection of port 1, by a kernel that answers this for it and tells everybody else that they are us.
+    fn whose(ask: AskOwner, also: Option<u32>) -> io::Result<Whose> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let judge = Judge::new(Visitors { ask_owner: Some(ask), also }, &listener).unwrap();
+        assert!(judge.tells_users_apart() && !judge.is_slow());
+        judge.whose("127.0.0.1:1".parse().unwrap(), listener.local_addr().unwrap(), Instant::now())
+    }
+
+    #[test]
+    fn our_user_and_root_are_served_and_nobody_else_whatever_goes_wrong() {
+        fn is_first(peer: SocketAddr) -> bool {
+            peer.port() != 1
+        }
+        let ours = Whose::Served(Visitor::Ours);
+        assert_eq!(whose(|_, _| owner(own_uid().unwrap()), None).unwrap(), ours);
+        assert_eq!(whose(|_, _| owner(0), None).unwrap(), ours);
+        assert_eq!(whose(|_, _| owner(4_000_000_000), None).unwrap(), Whose::Others);
+        assert_eq!(whose(|_, _| owner(4_000_000_000), Some(4_000_000_000)).unwrap(), ours);
+        assert_eq!(whose(|peer, _| if is_first(peer) { owner(0) } else { Ok(None) }, None).unwrap(), Whose::Served(Visitor::Gone));
+        for error in [whose(|peer, _| if is_first(peer) { owner(0) } else { Err(io::Error::from_raw_os_error(24)) }, None)] {
+            assert_eq!(error.unwrap_err().raw_os_error(), Some(24));
+        }
+        // Where the page begins without a descriptor left, nothing is learnt of the kernel.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ask_owner: Option<AskOwner> = Some(|_, _| Err(io::Error::from_raw_os_error(24)));
+        assert!(Judge::new(Visitors { ask_owner, also: None }, &listener).is_err());
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_be_asked_has_tables() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ask_owner: Option<AskOwner> = Some(|_, _| Err(io::ErrorKind::Unsupported.into()));
+        // Who is faster than our own connection is not taken for it.
+        let faster = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let judge = Judge::new(Visitors { ask_owner, also: None }, &listener).unwrap();
+        assert!(judge.tells_users_apart() && judge.is_slow());
+        drop(faster);
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, peer) = listener.accept().unwrap();
+        let ours = accepted.local_addr().unwrap();
+        assert_eq!(judge.whose(peer, ours, Instant::now()).unwrap(), Whose::Served(Visitor::Ours));
+        drop(client);
+        assert!(judge.whose(peer, ours, Instant::now()).is_err());
+    }
+}
