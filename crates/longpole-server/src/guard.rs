@@ -141,8 +141,13 @@ impl Exchange {
             return None;
         }
         let key = values(request.uri().query()?, "once=").next()?.to_owned();
-        Some(Exchange { key, path: request.uri().path().to_owned(), has_cookie: guard.in_cookies(request.headers()) })
+        Some(Exchange { key, path: in_this_origin(request.uri().path()), has_cookie: guard.in_cookies(request.headers()) })
     }
+}
+
+/// The path as an address of this page: browsers take `//host/x`, and `/\host/x` as well, for the address of another host.
+fn in_this_origin(path: &str) -> String {
+    format!("/{}", path.trim_start_matches(['/', '\\']))
 }
 
 /// Exchanges a key for the cookie, and leads to the address without it: it stays in no history.

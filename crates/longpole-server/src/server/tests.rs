@@ -294,6 +294,27 @@ fn all_ours() -> Visitors {
 }
 
 #[test]
+fn a_redirect_stays_on_this_page() {
+    let (_directory, page) = page_of(all_ours());
+    let leads_to = |path: &str| get(&page, &format!("{path}?once=x")).header("location").map(str::to_owned);
+    for (path, expected) in [
+        ("/r/r1", "/r/r1"),
+        ("//evil.example/x", "/evil.example/x"),
+        ("///evil.example", "/evil.example"),
+        ("/\\evil.example", "/evil.example"),
+        ("\\\\evil.example", "/evil.example"),
+        ("/%2f%2fevil.example", "/%2f%2fevil.example"),
+        ("http://evil.example//evil.example/x", "/evil.example/x"),
+        ("/", "/"),
+    ] {
+        // What is no address at all is refused before us.
+        let found = leads_to(path);
+        assert!(found.as_deref() == Some(expected) || (found.is_none() && path.starts_with('\\')), "{path} {found:?}");
+    }
+    page.close().unwrap();
+}
+
+#[test]
 fn no_key_helps_another_user() {
     // Its own first connection tells the page that this kernel can be asked.
     fn ask(_: std::net::SocketAddr, _: std::net::SocketAddr) -> io::Result<Option<SocketOwner>> {

@@ -218,3 +218,13 @@ fn another_user_cannot_stop_the_page() {
     assert_eq!((held.as_str(), status(&answer)), ("held\n", "200"));
     assert!(during < before + 20, "{before} threads, then {during}");
 }
+
+#[test]
+fn the_key_for_one_use_leads_to_no_other_host() {
+    let sandbox = Sandbox::new();
+    let opened = Opened::new(&sandbox);
+    let (address, _) = opened.parts();
+    let cookie = format!("Cookie: longpole_{}={}\r\n", address.rsplit(':').next().unwrap(), token(&opened));
+    let answer = get(address, "//evil.example/x?once=1", &cookie);
+    assert_eq!((status(&answer), header(&answer, "location")), ("303", "/evil.example/x"));
+}
