@@ -184,6 +184,10 @@ impl SpanRef<'_> {
 pub trait SpanSink {
     /// The emitter of all spans until the next call.
     fn resource(&mut self, resource: Resource);
+    /// The same, where many spans that do not stand together have one emitter: a sink that keeps it can know it by where it is.
+    fn shared_resource(&mut self, resource: &Arc<Resource>) {
+        self.resource((**resource).clone());
+    }
     /// The instrumentation of all spans until the next call.
     fn scope(&mut self, scope: Scope);
     /// One span.

@@ -20,6 +20,7 @@
 //!                     └─ outline, without attributes ──┘
 //! ```
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -301,6 +302,9 @@ struct Intake {
     redacted: u64,
     resources: Shared<Resource>,
     scopes: Shared<Scope>,
+    /// Resources that a file says once and its spans name in any order, by where each is, with what is kept for it. To hold on to one
+    /// keeps its place.
+    known: HashMap<usize, (Arc<Resource>, Arc<Resource>)>,
     texts: Texts,
     /// The emitter of the next spans.
     resource: Arc<Resource>,
@@ -317,6 +321,24 @@ impl SpanSink for Intake {
         self.resource = self.resources.share(resource);
         // Spans that share all of their emitter are packed as one example and what differs.
         self.scope = self.scopes.share(Scope::default());
+    }
+
+    fn shared_resource(&mut self, resource: &Arc<Resource>) {
+        // Nobody else holds it: it comes once.
+        if Arc::strong_count(resource) < 2 {
+            return self.resource((**resource).clone());
+        }
+        let place = Arc::as_ptr(resource) as usize;
+        match self.known.get(&place) {
+            Some((_, known)) => {
+                self.resource = Arc::clone(known);
+                self.scope = self.scopes.share(Scope::default());
+            }
+            None => {
+                self.resource((**resource).clone());
+                self.known.insert(place, (Arc::clone(resource), Arc::clone(&self.resource)));
+            }
+        }
     }
 
     fn scope(&mut self, mut scope: Scope) {
@@ -352,6 +374,7 @@ impl Intake {
             redacted: 0,
             resources: Shared::default(),
             scopes: Shared::default(),
+            known: HashMap::new(),
             texts: Texts::default(),
             resource: Arc::default(),
             scope: Arc::default(),

@@ -59,6 +59,10 @@ const LINK_PREFIX: &str = "otlp.link.";
 const RESOURCE_PREFIX: &str = "otel.resource.";
 const SERVICE_NAME: &str = "service.name";
 
+/// Attributes of a resource that many spans share, up to which a span with an attribute of its own for it has a copy. OpenTelemetry's
+/// resources have some twenty. Beyond, the span keeps the tag as it came.
+const COPIED_MAX: usize = 128;
+
 /// Name of a log's field that names the event.
 const EVENT: &str = "event";
 
@@ -265,6 +269,12 @@ impl Building {
         let own = std::mem::take(&mut self.resource.0);
         match self.shared_resource.take() {
             Some(shared) if own.is_empty() => shared,
+            // A copy of all that a process says, for each span that adds a word to it, may be any number of times the file.
+            Some(shared) if shared.attributes.0.len() > COPIED_MAX => {
+                let own = own.into_iter().map(|it| Attribute { key: format!("{RESOURCE_PREFIX}{}", it.key).into(), ..it });
+                self.attributes.0.extend(own);
+                shared
+            }
             Some(shared) => Arc::new(Resource { attributes: Attributes(shared.attributes.0.iter().cloned().chain(own).collect()) }),
             None => Arc::new(Resource { attributes: Attributes(own) }),
         }
@@ -461,7 +471,7 @@ impl Deliver {
             None => (false, false),
         };
         if !same_resource {
-            sink.resource((*span.resource).clone());
+            sink.shared_resource(&span.resource);
         }
         if !same_resource || !same_scope {
             sink.scope((*span.scope).clone());

@@ -203,6 +203,41 @@ fn what_is_no_file_is_named() {
     assert_eq!(refused("/"), "it is a directory, not a file");
 }
 
+#[test]
+fn emitters_that_take_turns_are_each_kept_once() {
+    // More of them than are looked through by their value.
+    let (emitters, spans) = (SHARED_MAX + 6, 5 * (SHARED_MAX + 6));
+    let tags = vec![r#"{"key":"k","type":"string","value":"v"}"#; 200].join(",");
+    let processes: Vec<String> = (0..emitters).map(|p| format!(r#""p{p}":{{"serviceName":"s{p}","tags":[{tags}]}}"#)).collect();
+    let span = |number: usize| {
+        // Of some spans a tag is said to be the resource's.
+        let own = if number % 7 == 0 { r#","tags":[{"key":"otel.resource.own","type":"string","value":"x"}]"# } else { "" };
+        format!(
+            r#"{{"traceID":"0af7651916cd43dd8448eb211c80319c","spanID":"{:016x}","operationName":"o","startTime":{number},"duration":1,"processID":"p{}"{own}}}"#,
+            number + 1,
+            number % emitters
+        )
+    };
+    let spans: Vec<String> = (0..spans).map(span).collect();
+    let document = format!(
+        r#"{{"data":[{{"traceID":"0af7651916cd43dd8448eb211c80319c","spans":[{}],"processes":{{{}}}}}]}}"#,
+        spans.join(","),
+        processes.join(",")
+    );
+    let recording = Given::new("turns.json", document.as_bytes()).read().unwrap();
+    let places: std::collections::HashSet<*const Resource> = recording.spans.iter().map(|span| Arc::as_ptr(&span.resource)).collect();
+    assert_eq!((recording.spans.len(), places.len()), (spans.len(), emitters));
+    let own = recording.spans.iter().filter(|span| span.attributes.get_str("otel.resource.own") == Some("x")).count();
+    assert_eq!(own, spans.len().div_ceil(7));
+    let named = |span: &Span| span.resource.attributes.get_str("service.name").unwrap().to_owned();
+    assert!(
+        recording
+            .spans
+            .iter()
+            .all(|span| named(span) == format!("s{}", (u64::from_be_bytes(span.span_id.bytes()) as usize - 1) % emitters))
+    );
+}
+
 /// A message of protobuf inside another one: both short.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2, content.len() as u8][..], content].concat()

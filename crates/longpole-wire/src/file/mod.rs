@@ -20,6 +20,7 @@ mod messages;
 use std::fmt;
 use std::io::Read;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use longpole_model::loss::Loss;
 use longpole_model::resource::{Resource, Scope};
@@ -255,6 +256,10 @@ struct Counting<'s> {
 impl SpanSink for Counting<'_> {
     fn resource(&mut self, resource: Resource) {
         self.sink.resource(resource);
+    }
+
+    fn shared_resource(&mut self, resource: &Arc<Resource>) {
+        self.sink.shared_resource(resource);
     }
 
     fn scope(&mut self, scope: Scope) {
