@@ -279,6 +279,64 @@ fn a_stack_of_fifty_million_frames_keeps_its_innermost() {
     assert!(shown.status.success(), "{}", shown.err);
 }
 
+/// A few kilobytes of gzip, in which one thing that is said once is named many times.
+#[test]
+fn what_is_named_again_and_again_is_not_made_again_and_again() {
+    let sandbox = Sandbox::new();
+    let number_of = |text: u64| text + 3;
+    let long = "x".repeat(8 << 20);
+    type Make<'a> = &'a dyn Fn(&mut dyn Write);
+    let inlined: Make<'_> = &|out| {
+        pprof(out, "main");
+        let lines: Vec<u8> = (1..=20_000).flat_map(|line| field(4, &numbers(&[(1, 1), (2, line)]))).collect();
+        out.write_all(&field(4, &[numbers(&[(1, 2)]), lines].concat())).unwrap();
+        sample(out, &[2; 4096]);
+    };
+    let types: Make<'_> = &|out| {
+        pprof(out, &long);
+        (0..63).for_each(|_| out.write_all(&field(1, &numbers(&[(1, number_of(0)), (2, number_of(0))]))).unwrap());
+        out.write_all(&field(2, &[field(1, &[1]), field(2, &[10; 64])].concat())).unwrap();
+    };
+    let build_ids: Make<'_> = &|out| {
+        pprof(out, &"a".repeat(8 << 20));
+        (1..1_500).for_each(|id| out.write_all(&field(3, &numbers(&[(1, id), (5, 1), (6, number_of(0))]))).unwrap());
+        sample(out, &[1]);
+    };
+    let labels: Make<'_> = &|out| {
+        pprof(out, "main");
+        out.write_all(&field(6, long.as_bytes())).unwrap();
+        let labels = field(3, &numbers(&[(1, number_of(1)), (2, number_of(1))])).repeat(200_000);
+        out.write_all(&field(2, &[field(1, &[1]), field(2, &[10]), labels].concat())).unwrap();
+    };
+    for (name, make) in [("inlined", inlined), ("types", types), ("build-ids", build_ids), ("labels", labels)] {
+        let bomb = gzip(&sandbox, &format!("{name}.gz"), make);
+        takes_little(&sandbox, &bomb);
+    }
+}
+
+/// A name stands once in a profile, and in each frame of what it is written as.
+#[test]
+fn a_long_name_in_a_deep_stack_is_not_a_gigabyte_in_every_export() {
+    let sandbox = Sandbox::new();
+    let deep = gzip(&sandbox, "deep.gz", |out| {
+        pprof(out, &"x".repeat(200_000));
+        (4091..=4096).for_each(|depth| sample(out, &vec![1; depth]));
+    });
+    let picture = sandbox.path("x.svg");
+    let picture = picture.to_str().unwrap();
+    for command in [
+        &["convert", &deep, "--to", "folded"][..],
+        &["convert", &deep, "--to", "chrome"],
+        &["convert", &deep, "--to", "firefox"],
+        &["convert", &deep, "--to", "speedscope"],
+        &["flame", &deep, "-o", picture],
+    ] {
+        let outcome = run(&sandbox.path("store"), command);
+        assert!(outcome.is_orderly() && outcome.status.success(), "{command:?}: {:?} {}", outcome.status, outcome.err);
+        assert!(outcome.peak_bytes < MEMORY_MAX_BYTES / 4, "{command:?} took {} MB", outcome.peak_bytes >> 20);
+    }
+}
+
 #[test]
 #[ignore = "slow: cargo xtask attack runs it"]
 fn a_gigabyte_of_blanks_in_one_megabyte_is_refused_with_a_way_out() {
