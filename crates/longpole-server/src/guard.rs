@@ -153,10 +153,12 @@ fn in_this_origin(path: &str) -> String {
 /// Exchanges a key for the cookie, and leads to the address without it: it stays in no history.
 fn exchange(guard: &Guard, visitor: Visitor, Exchange { key, path, has_cookie }: Exchange) -> Response {
     // Who is gone cannot use it, and must not use it up.
-    if visitor == Visitor::Gone && !has_cookie {
+    let is_gone = visitor == Visitor::Gone;
+    if is_gone && !has_cookie {
         return ApiError::new(StatusCode::FORBIDDEN, "forbidden_user", OTHERS).into_response();
     }
-    if !(visitor != Visitor::Gone && guard.redeem(&key)) && !has_cookie {
+    let is_redeemed = !is_gone && guard.redeem(&key);
+    if !is_redeemed && !has_cookie {
         return assets::html(StatusCode::UNAUTHORIZED, NO_MORE);
     }
     let mut response = StatusCode::SEE_OTHER.into_response();

@@ -124,12 +124,20 @@ impl Places {
     }
 }
 
+/// How many connections there may be where these are the limits of this process: answers need files as well, so a quarter of what may be
+/// open where that is little.
+fn places_max(limits: &str) -> usize {
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_ascii_whitespace().next()?.parse().ok());
+    files.map_or(PAGE_CONNECTIONS_MAX, |files: usize| (files / 4).clamp(1, PAGE_CONNECTIONS_MAX))
+}
+
 /// Where connections are served.
 struct Hall {
     http: auto::Builder<TokioExecutor>,
     router: TowerToHyperService<Router>,
     judge: Judge,
     places: Arc<Places>,
+    places_max: usize,
     strangers: Arc<Semaphore>,
     judged: Arc<Semaphore>,
     closing: watch::Receiver<bool>,
@@ -153,6 +161,7 @@ pub(crate) async fn serve(listener: TcpListener, judge: Judge, router: Router, m
         router: TowerToHyperService::new(router),
         judge,
         places: Arc::default(),
+        places_max: places_max(&std::fs::read_to_string("/proc/self/limits").unwrap_or_default()),
         strangers: Arc::new(Semaphore::new(STRANGERS_MAX)),
         judged: Arc::new(Semaphore::new(PAGE_JUDGED_MAX)),
         closing: closing.clone(),
@@ -171,9 +180,9 @@ pub(crate) async fn serve(listener: TcpListener, judge: Judge, router: Router, m
 impl Hall {
     async fn accept_all(self: &Arc<Self>, listener: &TcpListener) -> Infallible {
         loop {
-            while self.places.lock().len() >= PAGE_CONNECTIONS_MAX {
+            while self.places.lock().len() >= self.places_max {
                 self.places.make_room();
-                if self.places.lock().len() >= PAGE_CONNECTIONS_MAX {
+                if self.places.lock().len() >= self.places_max {
                     let _ = timeout(ROOM_PAUSE, self.places.room.notified()).await;
                 }
             }
@@ -333,5 +342,25 @@ impl AsyncWrite for WatchedStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_answers() {
+        let check = |soft: &str, expected: usize| {
+            let limits = format!(
+                "Limit                     Soft Limit           Hard Limit           Units\nMax open files            {soft} 1048576              files\n"
+            );
+            assert_eq!(places_max(&limits), expected, "{soft}");
+        };
+        check("1048576", PAGE_CONNECTIONS_MAX);
+        check("unlimited", PAGE_CONNECTIONS_MAX);
+        check("32", 8);
+        check("0", 1);
+        assert_eq!(places_max(""), PAGE_CONNECTIONS_MAX);
     }
 }

@@ -162,9 +162,8 @@ mod tests {
         assert_eq!(whose(|_, _| owner(4_000_000_000), None).unwrap(), Whose::Others);
         assert_eq!(whose(|_, _| owner(4_000_000_000), Some(4_000_000_000)).unwrap(), ours);
         assert_eq!(whose(|peer, _| if is_first(peer) { owner(0) } else { Ok(None) }, None).unwrap(), Whose::Served(Visitor::Gone));
-        for error in [whose(|peer, _| if is_first(peer) { owner(0) } else { Err(io::Error::from_raw_os_error(24)) }, None)] {
-            assert_eq!(error.unwrap_err().raw_os_error(), Some(24));
-        }
+        let error = whose(|peer, _| if is_first(peer) { owner(0) } else { Err(io::Error::from_raw_os_error(24)) }, None);
+        assert_eq!(error.unwrap_err().raw_os_error(), Some(24));
         // Where the page begins without a descriptor left, nothing is learnt of the kernel.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let ask_owner: Option<AskOwner> = Some(|_, _| Err(io::Error::from_raw_os_error(24)));

@@ -337,7 +337,7 @@ fn no_key_helps_another_user() {
 fn connections_that_do_nothing_keep_nobody_out() {
     let (_directory, page) = page_of(all_ours());
     let connect = || TcpStream::connect(page.address()).unwrap();
-    let idle: Vec<TcpStream> = (0..1_024).map(|_| connect()).collect();
+    let idle: Vec<TcpStream> = (0..10 * PAGE_CONNECTIONS_MAX).map(|_| connect()).collect();
     assert_eq!(get(&page, "/api/recordings").status, 200);
     // Heads that grow by a byte now and then, and answers that nobody reads.
     let begin = |what: &[u8]| {
