@@ -22,7 +22,7 @@
 //! | `PULUMI_OPTION_OTEL_TRACES`, `PULUMI_OPTION_TRACING` | ours: Pulumi (3.208 and later) does not read the general variables. The user's go into [`PulumiTargets`] where the command is `pulumi` itself, else they are kept, with a note |
 //! | `PULUMI_TRACING_NO_PAYLOADS` | kept. Where unset Pulumi sends payloads, and only they say which resource waits for which; what else they hold is dropped on decoding |
 //! | `PULUMI_OPTION_EVENT_LOG` | ours where unset, with `PULUMI_DEBUG_COMMANDS`, without which it does not exist |
-//! | `LONGPOLE_RUN_ID` | the run's id, for programs that want to know that they are recorded |
+//! | `LONGPOLE_RUN_ID` | the run's id, for programs that want to know that they are recorded. A secret: who knows it may send to the run |
 //! | `LONGPOLE_JOURNAL_DIR` | where threads of programs with `longpole-sdk` put their journals of spans; kept where nobody here reads them |
 //! | `NO_PROXY`, `no_proxy`, `no_grpc_proxy` | our address appended, where a proxy variable is set |
 //! | `OTEL_SDK_DISABLED`, `OTEL_PROPAGATORS`, `OTEL_CONFIG_FILE`, `OTEL_EXPERIMENTAL_CONFIG_FILE` | kept, with a note where they silence or cut spans |
@@ -62,7 +62,7 @@ pub struct Request<'a> {
     pub appdash: &'a str,
     /// Version 00: the trace of the run, which is the user's where his `TRACEPARENT` is valid, and the run's root span.
     pub traceparent: &'a str,
-    /// The run's id.
+    /// The run's id, which nobody else may know.
     pub run_id: &'a str,
     /// Where journals of spans are read.
     pub journals: Option<&'a Path>,

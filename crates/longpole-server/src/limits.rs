@@ -51,6 +51,16 @@ pub const BODY_WAIT_MAX: Duration = Duration::from_millis(if cfg!(test) { 1_500 
 /// Connections of other users at the same time, each for as long as it takes to find out whether it is of the run and to refuse it.
 pub const STRANGERS_MAX: usize = 16;
 
+/// Connections at the same time whose client closed them before anybody could ask whose they are, which may be anybody's. What they hold
+/// is whole in our buffers, so each takes only as long as it takes to look at it.
+pub const GONE_MAX: usize = if cfg!(test) { 2 } else { 8 };
+
+/// Such connections that wait for a place. Every process of a build that ends at once may leave one while a busy machine lets us wait.
+pub const GONE_WAITING_MAX: usize = if cfg!(test) { 8 } else { 256 };
+
+/// Bytes of a request of such a client, as sent and after decompression. A last batch has 512 spans by default, of a kilobyte each.
+pub const GONE_BODY_BYTES_MAX: usize = 4 << 20;
+
 /// How long a connection that is refused may take to read why.
 pub const STRANGER_TIME_MAX: Duration = Duration::from_secs(1);
 

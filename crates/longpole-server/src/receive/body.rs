@@ -16,8 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::connections::Connection;
 use crate::limits::{
-    BODIES_IN_MEMORY_BYTES_MAX, BODY_BYTES_MAX, BODY_PROGRESS_BYTES, BODY_STALL_MAX, BODY_WAIT_MAX, REFUSED_BODY_BYTES_MAX,
-    STALL_IN_NEED_MAX,
+    BODIES_IN_MEMORY_BYTES_MAX, BODY_PROGRESS_BYTES, BODY_STALL_MAX, BODY_WAIT_MAX, REFUSED_BODY_BYTES_MAX, STALL_IN_NEED_MAX,
 };
 
 /// Bytes of body that one permit stands for.
@@ -91,8 +90,8 @@ pub(super) struct Charged {
 /// Why a body was not read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BodyError {
-    /// More than [`BODY_BYTES_MAX`].
-    TooLarge,
+    /// More than so many bytes.
+    TooLarge(usize),
     /// The bodies of all requests together are too much at the moment.
     Busy,
     /// It stalled while others needed the memory it held.
@@ -107,7 +106,7 @@ impl BodyError {
     /// For people.
     pub(super) fn message(&self) -> String {
         match self {
-            BodyError::TooLarge => format!("body larger than {} MiB: export smaller batches", BODY_BYTES_MAX >> 20),
+            BodyError::TooLarge(bytes_max) => format!("body larger than {} MiB: export smaller batches", bytes_max >> 20),
             BodyError::Busy => format!("more than {} MiB of requests at the same time: try again", BODIES_IN_MEMORY_BYTES_MAX >> 20),
             BodyError::Cut => {
                 format!("body stalled for {} s while other requests needed its memory: try again", STALL_IN_NEED_MAX.as_secs_f32())
@@ -124,9 +123,13 @@ impl BodyError {
 /// Reads a body to its end. One that is refused is read on and thrown away, up to [`REFUSED_BODY_BYTES_MAX`].
 pub(super) async fn read(mut body: Incoming, bodies: &Bodies, connection: &Connection) -> Result<Charged, BodyError> {
     let declared = body.size_hint().lower();
-    if declared > BODY_BYTES_MAX as u64 {
-        discard(body, declared).await;
-        return Err(BodyError::TooLarge);
+    let bytes_max = connection.body_bytes_max();
+    if declared > bytes_max as u64 {
+        // Who is gone reads no answer.
+        if !connection.sender_is_gone() {
+            discard(body, declared).await;
+        }
+        return Err(BodyError::TooLarge(bytes_max));
     }
     let mut charge = Charge::new(bodies);
     // Declared is not sent: memory is taken as bytes arrive.
@@ -144,8 +147,8 @@ pub(super) async fn read(mut body: Incoming, bodies: &Bodies, connection: &Conne
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| BodyError::Broken(error.to_string()))?;
         let Ok(data) = frame.into_data() else { continue };
-        let refused = if bytes.len() + data.len() > BODY_BYTES_MAX {
-            BodyError::TooLarge
+        let refused = if bytes.len() + data.len() > bytes_max {
+            BodyError::TooLarge(bytes_max)
         } else {
             match charge.up_to(bytes.len() + data.len()).await {
                 Ok(waited) => {
@@ -162,7 +165,9 @@ pub(super) async fn read(mut body: Incoming, bodies: &Bodies, connection: &Conne
             }
         };
         drop((bytes, charge));
-        discard(body, declared).await;
+        if !connection.sender_is_gone() {
+            discard(body, declared).await;
+        }
         return Err(refused);
     }
     Ok(Charged { bytes: bytes.freeze(), _memory: charge.permit.take() })
@@ -190,7 +195,7 @@ impl<'a> Charge<'a> {
     async fn up_to(&mut self, bytes: usize) -> Result<bool, BodyError> {
         let missing = bytes.div_ceil(PERMIT_BYTES).saturating_sub(self.held());
         let mut waited = false;
-        // A body is at most [`BODY_BYTES_MAX`].
+        // A body is at most [`BODY_BYTES_MAX`](crate::limits::BODY_BYTES_MAX).
         let at_once = Arc::clone(&self.bodies.memory).try_acquire_many_owned(missing as u32).ok();
         let more = match at_once {
             Some(more) => more,

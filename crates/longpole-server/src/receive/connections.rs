@@ -18,16 +18,18 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use longpole_model::LossKind;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::yield_now;
 use tokio::time::{timeout, timeout_at};
 
+use super::intake::UNPROVEN;
 use super::senders::{Known, Sender};
 use super::watched_io::WatchedIo;
-use super::{Door, appdash, callers, otlp_grpc, otlp_http, pulumi_events, zipkin};
+use super::{Door, Signal, appdash, callers, otlp_grpc, otlp_http, pulumi_events, zipkin};
 use crate::limits::{
-    APPDASH_CONNECTIONS_MAX, CLAIMS_MAX, CONNECTIONS_MAX, DRAIN_STALL_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, PEER_LINKS_MAX,
-    STALL_IN_NEED_MAX, STRANGER_TIME_MAX, STRANGERS_MAX, STREAMS_PER_CONNECTION_MAX, UNUSED_MAX,
+    APPDASH_CONNECTIONS_MAX, BODY_BYTES_MAX, CLAIMS_MAX, CONNECTIONS_MAX, DRAIN_STALL_MAX, GONE_BODY_BYTES_MAX, GONE_MAX, GONE_WAITING_MAX,
+    GOODBYE_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, INFLATED_BYTES_MAX, PEER_LINKS_MAX, STALL_IN_NEED_MAX, STRANGER_TIME_MAX, STRANGERS_MAX,
+    STREAMS_PER_CONNECTION_MAX, UNUSED_MAX,
 };
 use crate::peer::{self, Peer, PeerFinder, SocketOwner};
 
@@ -146,6 +148,16 @@ impl Connection {
             claims.insert(number, claim);
         }
         claim
+    }
+
+    /// Bytes of a body that it may send.
+    pub(super) fn body_bytes_max(&self) -> usize {
+        if self.sender.is_gone { GONE_BODY_BYTES_MAX } else { BODY_BYTES_MAX }
+    }
+
+    /// Bytes of its bodies after decompression.
+    pub(super) fn inflated_bytes_max(&self) -> usize {
+        if self.sender.is_gone { GONE_BODY_BYTES_MAX } else { INFLATED_BYTES_MAX }
     }
 
     /// Whether only what its spans say themselves can speak for it.
@@ -287,6 +299,8 @@ struct Shared {
     room: Notify,
     /// Connections of which it is being found out whether they may send.
     looking: AtomicUsize,
+    /// Connections of clients that are gone and for which there is no place yet. They take none of those of others.
+    waiting: AtomicUsize,
 }
 
 /// Counts a connection as being looked into for as long as it lives.
@@ -302,6 +316,23 @@ impl Looking {
 impl Drop for Looking {
     fn drop(&mut self) {
         self.0.looking.fetch_sub(1, Ordering::Relaxed);
+        self.0.happened();
+    }
+}
+
+/// Counts a connection as waiting for a place of those that are gone for as long as it lives.
+struct Waiting(Arc<Shared>);
+
+impl Waiting {
+    fn of(shared: &Arc<Shared>) -> Self {
+        shared.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(Arc::clone(shared))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
         self.0.happened();
     }
 }
@@ -346,6 +377,8 @@ struct Hall {
     open: Open,
     next: AtomicU64,
     strangers: Arc<Semaphore>,
+    /// Places of clients that are gone.
+    gone: Arc<Semaphore>,
 }
 
 /// A connection that was accepted.
@@ -363,8 +396,8 @@ pub(super) async fn serve(listeners: Listeners, door: Arc<Door>, finished: onesh
     // A client that has said all it wants to say may still wait for the answer.
     http.http1().max_buf_size(HEAD_BYTES_MAX).half_close(true);
     http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
-    let strangers = Arc::new(Semaphore::new(STRANGERS_MAX));
-    let hall = Hall { door, http, shared: Arc::default(), open: Open::default(), next: AtomicU64::new(0), strangers };
+    let (strangers, gone) = (Arc::new(Semaphore::new(STRANGERS_MAX)), Arc::new(Semaphore::new(GONE_MAX)));
+    let hall = Hall { door, http, shared: Arc::default(), open: Open::default(), next: AtomicU64::new(0), strangers, gone };
     let acceptor = Acceptor { listeners, hall: Arc::new(hall) };
     let deadline = {
         let mut accepting = pin!(acceptor.accept_all());
@@ -392,7 +425,8 @@ impl Hall {
     fn receive(self: &Arc<Self>, accepted: Accepted) {
         self.shared.happened();
         match self.door.judge.at_once(accepted.peer, accepted.ours) {
-            Known::Sender(sender) => self.serve(accepted, sender),
+            Known::Sender(sender) if sender.is_gone => self.serve_gone(accepted, sender),
+            Known::Sender(sender) => self.serve(accepted, sender, None),
             Known::Foreign(owner) => self.look_into(accepted, owner),
             Known::Slow => {
                 let (hall, looking) = (Arc::clone(self), Looking::of(&self.shared));
@@ -401,11 +435,12 @@ impl Hall {
                     let Accepted { peer, ours, since, .. } = accepted;
                     let known = tokio::task::spawn_blocking(move || door.judge.by_table(peer, ours, since)).await;
                     match known {
-                        Ok(Ok(Known::Sender(sender))) => hall.serve(accepted, sender),
+                        Ok(Ok(Known::Sender(sender))) if sender.is_gone => hall.serve_gone(accepted, sender),
+                        Ok(Ok(Known::Sender(sender))) => hall.serve(accepted, sender, None),
                         Ok(Ok(Known::Foreign(owner))) => hall.look_into(accepted, owner),
                         Ok(Ok(Known::Slow) | Err(_)) | Err(_) => {
                             hall.door.book.add_once(LossKind::Environment, NOT_SAID);
-                            hall.serve(accepted, Sender { inode: None, is_gone: false });
+                            hall.serve(accepted, Sender { inode: None, is_gone: false }, None);
                         }
                     }
                     drop(looking);
@@ -426,7 +461,7 @@ impl Hall {
             let door = Arc::clone(&hall.door);
             let of_the_run = tokio::task::spawn_blocking(move || door.judge.is_of_the_run(owner)).await.unwrap_or(false);
             if of_the_run {
-                hall.serve(accepted, Sender { inode: Some(owner.inode), is_gone: false });
+                hall.serve(accepted, Sender { inode: Some(owner.inode), is_gone: false }, None);
                 drop((looking, place));
                 return;
             }
@@ -441,7 +476,34 @@ impl Hall {
         });
     }
 
-    fn serve(self: &Arc<Self>, accepted: Accepted, sender: Sender) {
+    /// Serves a connection whose client closed it before it was known whose it is, when there is a place: anybody can leave any number of
+    /// them, so few are looked at at a time, and so many may wait.
+    fn serve_gone(self: &Arc<Self>, accepted: Accepted, sender: Sender) {
+        // Of its spans none can say whose they are.
+        if accepted.speech == Speech::AppDash {
+            self.door.refused(UNPROVEN);
+            return;
+        }
+        if let Ok(place) = Arc::clone(&self.gone).try_acquire_owned() {
+            self.serve(accepted, sender, Some(place));
+            return;
+        }
+        if self.shared.waiting.load(Ordering::Relaxed) >= GONE_WAITING_MAX {
+            self.door.refused(UNPROVEN);
+            return;
+        }
+        let (hall, waiting) = (Arc::clone(self), Waiting::of(&self.shared));
+        tokio::spawn(async move {
+            // It is never closed.
+            if let Ok(place) = Arc::clone(&hall.gone).acquire_owned().await {
+                hall.serve(accepted, sender, Some(place));
+            }
+            drop(waiting);
+        });
+    }
+
+    /// Serves a connection, which gives its place back at its end.
+    fn serve(self: &Arc<Self>, accepted: Accepted, sender: Sender, place: Option<OwnedSemaphorePermit>) {
         let Accepted { stream, peer, ours, speech, .. } = accepted;
         let appdash = || self.open.lock().values().filter(|connection| connection.speech == Speech::AppDash).count();
         if speech == Speech::AppDash && appdash() >= APPDASH_CONNECTIONS_MAX && !self.cut_stalled(Some(Speech::AppDash)) {
@@ -486,6 +548,7 @@ impl Hall {
                 hall.door.refused(&format!("{what} did not come to an end in {} s; the connection was cut", HEAD_TIME_MAX.as_secs()));
             }
             hall.open.lock().remove(&number);
+            drop(place);
             hall.shared.happened();
         });
     }
@@ -603,8 +666,9 @@ impl Acceptor {
     }
 
     fn busy(&self) -> usize {
-        let looking = self.hall.shared.looking.load(Ordering::Relaxed);
-        looking + self.hall.open.lock().values().filter(|connection| !connection.is_idle()).count()
+        let shared = &self.hall.shared;
+        let undecided = shared.looking.load(Ordering::Relaxed) + shared.waiting.load(Ordering::Relaxed);
+        undecided + self.hall.open.lock().values().filter(|connection| !connection.is_idle()).count()
     }
 
     /// Closes the ports and every connection, politely but briefly.
@@ -659,6 +723,11 @@ async fn answer(door: Arc<Door>, connection: Arc<Connection>, request: Request<I
         return Ok(callers::refuse(&request, &reason));
     }
     let grpc = otlp_grpc::is_grpc(&request);
+    // Before anything of a body is read: only spans of OpenTelemetry can say by themselves whose they are.
+    if connection.sender_is_gone() && !["/v1/traces", otlp_grpc::path_of(Signal::Traces)].contains(&request.uri().path()) {
+        door.refused(UNPROVEN);
+        return Ok(callers::refuse(&request, UNPROVEN));
+    }
     if grpc && pulumi_events::is_for(&request) {
         // Open for as long as the engine works, so it is not in flight: it waits for its peer, as an idle connection does.
         return Ok(pulumi_events::answer(&door, &connection, request).await);

@@ -2,15 +2,17 @@
 //! becomes OTLP here, so that the log has one format. One thread, in order.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::io::Read;
+use std::collections::{HashMap, VecDeque};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
+use flate2::Compression as Level;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::write::{GzEncoder, ZlibEncoder};
 use longpole_analysis::callees::{self, Called};
 use longpole_model::sink::{EventRef, ValueRef};
 use longpole_model::{
@@ -22,6 +24,7 @@ use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, pulumi_payload, zip
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connections::{Claim, Connection};
+use super::secret::Secret;
 use super::senders::says_run;
 use super::{Compression, Encoding, Keep, KeepError, Signal};
 use crate::forward::twins::{self, Twins};
@@ -49,7 +52,7 @@ pub(super) enum Content {
 impl Content {
     /// Whether it says of what resource its spans are.
     fn has_resources(&self) -> bool {
-        matches!(self, Content::Otlp { signal: Signal::Traces, .. } | Content::Hello)
+        matches!(self, Content::Otlp { signal: Signal::Traces, .. })
     }
 }
 
@@ -106,7 +109,7 @@ impl Verdict {
     }
 
     fn unproven() -> Self {
-        Verdict::Unproven("requests of processes that closed their connection before it was known who they are".to_owned())
+        Verdict::Unproven(UNPROVEN.to_owned())
     }
 
     fn not_kept(error: &KeepError) -> Self {
@@ -117,6 +120,9 @@ impl Verdict {
         }
     }
 }
+
+/// Of whom requests are not kept whose client is gone.
+pub(super) const UNPROVEN: &str = "requests of processes that closed their connection before it was known who they are";
 
 /// A request and where its outcome is waited for.
 pub(super) type Handed = (Job, oneshot::Sender<Verdict>);
@@ -164,15 +170,29 @@ impl Intake {
 pub(super) fn keep_all(
     queue: Receiver<Handed>,
     keep: Box<dyn Keep>,
-    (limits, keep_credentials, run_id): (Limits, bool, Option<String>),
+    (limits, keep_credentials, run): (Limits, bool, Option<(String, Secret)>),
     book: &LossBook,
     forwarder: &Forwarder,
 ) {
     let redactor = (!keep_credentials).then(Redactor::default);
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
     let (finder, listeners) = (PeerFinder::default(), ListenerFinder::default());
-    let mut keeper = Keeper { keep, finder, listeners, redactor, limits, run_id, book, forwarder, twins };
-    for (job, reply) in queue {
+    let mut keeper = Keeper { keep, finder, listeners, redactor, limits, run, book, forwarder, twins };
+    // Of clients that are gone: anybody's, and nobody waits for the answer. How many there can be, their places say.
+    let mut later: VecDeque<Handed> = VecDeque::new();
+    loop {
+        let next = if later.is_empty() { queue.recv().ok() } else { queue.try_recv().ok() };
+        let (job, reply) = match next {
+            Some(handed) if handed.0.connection.sender_is_gone() => {
+                later.push_back(handed);
+                continue;
+            }
+            Some(handed) => handed,
+            None => match later.pop_front() {
+                Some(handed) => handed,
+                None => break,
+            },
+        };
         // The client may have hung up meanwhile, or never wanted to know; what was kept stays kept.
         let _ = reply.send(keeper.serve(&job));
     }
@@ -187,8 +207,8 @@ struct Keeper<'a> {
     /// `None` where credentials are kept.
     redactor: Option<Redactor>,
     limits: Limits,
-    /// Says of the spans of who is gone that they are of the run; `None` where everybody may send.
-    run_id: Option<String>,
+    /// The id that says of the spans of who is gone that they are of the run; `None` where everybody may send.
+    run: Option<(String, Secret)>,
     book: &'a LossBook,
     forwarder: &'a Forwarder,
     /// Where somebody gets copies.
@@ -197,7 +217,7 @@ struct Keeper<'a> {
 
 impl Keeper<'_> {
     fn serve(&mut self, job: &Job) -> Verdict {
-        let is_unproven = self.run_id.is_some() && job.connection.sender_is_gone();
+        let is_unproven = job.connection.sender_is_gone();
         match &job.content {
             // Only spans of OpenTelemetry can say by themselves whose they are.
             content if is_unproven && !content.has_resources() => self.refuse_unproven(job),
@@ -231,20 +251,27 @@ impl Keeper<'_> {
     }
 
     fn keep_traces(&mut self, job: &Job, encoding: Encoding, came_by: CameBy) -> Verdict {
-        let bytes = match inflated(job) {
+        let mut bytes = match inflated(job) {
             Ok(bytes) => bytes,
             Err(verdict) => return verdict,
         };
-        let run_id = self.run_id.as_deref().filter(|_| job.connection.sender_is_gone());
+        let run_id = self.run.as_ref().filter(|_| job.connection.sender_is_gone());
+        // Most of what anybody sends is known here, before it is decoded.
+        if run_id.is_some_and(|(_, secret)| !secret.is_in(&bytes)) {
+            return Verdict::unproven();
+        }
+        let run_id = run_id.map(|(id, _)| id.as_str());
         let redactor = self.redactor.as_mut();
         let mut check = Check { resource_without_pid: true, is_of_another: run_id.is_some(), run_id, redactor, ..Check::default() };
         if let Err(error) = check.request(&bytes, encoding, &self.limits) {
             return Verdict::Undecodable(error.to_string());
         }
         let Check { spans, losses, pid_missing, payloads, credentials, twins, called, unproven, claims, .. } = check;
-        if unproven {
+        // Without spans there is nothing to keep of it, and any number of bytes.
+        if unproven || run_id.is_some() && spans == 0 {
             return Verdict::unproven();
         }
+        let was_hidden = self.hide(&mut bytes);
         // Looking up the peer reads through /proc, so it is done only where a span would have no process without it.
         let peer_pid = if pid_missing { job.connection.peer_pid(&mut self.finder) } else { None };
         let claims: HashMap<u32, Claim> = claims
@@ -272,7 +299,12 @@ impl Keeper<'_> {
         let parcel = match clean.and_then(|clean| clean.forwarded) {
             Some(body) => Parcel { came_by, ..Parcel::converted(body, spans) },
             None => {
-                Parcel { signal: Signal::Traces, encoding, compression: job.compression, came_by, body: job.body.clone(), items: spans }
+                let body = if was_hidden && self.forwarder.wants(Signal::Traces) {
+                    compress(&bytes, job.compression).into()
+                } else {
+                    job.body.clone()
+                };
+                Parcel { signal: Signal::Traces, encoding, compression: job.compression, came_by, body, items: spans }
             }
         };
         match self.twins.as_mut().filter(|_| twins).and_then(|twins| twins.new_spans(spans_of(&parcel, peer_pid, &self.limits))) {
@@ -284,6 +316,11 @@ impl Keeper<'_> {
             None => self.forwarder.send(&parcel),
         }
         Verdict::Kept { rejected, message }
+    }
+
+    /// Puts the run's name in the place of its id, and says whether it was there. Whoever is handed copies of spans cannot send for the run.
+    fn hide(&self, bytes: &mut Cow<'_, [u8]>) -> bool {
+        self.run.as_ref().is_some_and(|(_, secret)| secret.hide(bytes))
     }
 
     /// Keeps who listens at addresses that spans call.
@@ -317,10 +354,11 @@ impl Keeper<'_> {
     }
 
     fn keep_zipkin(&mut self, job: &Job, path: &str, content_type: Option<&str>) -> Verdict {
-        let bytes = match inflated(job) {
+        let mut bytes = match inflated(job) {
             Ok(bytes) => bytes,
             Err(verdict) => return verdict,
         };
+        self.hide(&mut bytes);
         let format = zipkin::Format::of_request(path, content_type, &bytes);
         let peer_pid = job.connection.peer_pid(&mut self.finder);
         let (keep, forwarder, book) = (self.keep.as_mut(), self.forwarder, self.book);
@@ -374,7 +412,11 @@ impl Keeper<'_> {
     /// Metrics and profiles are not kept, log records only where they name a span. A child that sends them is never told of an error: what is
     /// not kept is counted, and what cannot be counted counts as one. Its own endpoint, where it has one, gets them unchanged.
     fn take_other(&mut self, job: &Job, signal: Signal, encoding: Encoding, came_by: CameBy) {
-        let bytes = inflated(job).ok();
+        let mut bytes = inflated(job).ok();
+        let was_hidden = bytes.as_mut().is_some_and(|bytes| self.hide(bytes));
+        let wanted = self.forwarder.wants(signal);
+        let body = bytes.as_deref().filter(|_| wanted && was_hidden).map(|bytes| compress(bytes, job.compression).into());
+        let can_be_seen = bytes.is_some();
         let json = encoding == Encoding::Json;
         let items = match signal {
             Signal::Traces => 0,
@@ -397,7 +439,11 @@ impl Keeper<'_> {
                 1
             }),
         };
-        let (compression, body) = (job.compression, job.body.clone());
+        if wanted && !can_be_seen && self.run.is_some() {
+            self.book.add(LossKind::ForwardFailed, items, "in requests that cannot be decompressed, and may say the secret id of the run");
+            return;
+        }
+        let (compression, body) = (job.compression, body.unwrap_or_else(|| job.body.clone()));
         self.forwarder.send(&Parcel { signal, encoding, compression, came_by, body, items });
     }
 
@@ -442,8 +488,8 @@ const NO_SPAN: &str = "log records that name no span, which are not kept";
 
 /// The body of a job without its compression, or what is wrong with it.
 fn inflated(job: &Job) -> Result<Cow<'_, [u8]>, Verdict> {
-    inflate(&job.body, job.compression).map_err(|error| match error {
-        InflateError::TooLarge => Verdict::TooLarge(error.to_string()),
+    inflate_up_to(&job.body, job.compression, job.connection.inflated_bytes_max()).map_err(|error| match error {
+        InflateError::TooLarge(_) => Verdict::TooLarge(error.to_string()),
         InflateError::Broken(_) => Verdict::Undecodable(error.to_string()),
     })
 }
@@ -505,23 +551,44 @@ impl SpanSink for Convert<'_> {
 /// Why a body was not inflated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InflateError {
-    #[error("body larger than {} MiB after decompression: export smaller batches", INFLATED_BYTES_MAX >> 20)]
-    TooLarge,
+    #[error("body larger than {} MiB after decompression: export smaller batches", .0 >> 20)]
+    TooLarge(usize),
     #[error("cannot decompress the body: {0}")]
     Broken(String),
 }
 
 /// Inflates up to [`INFLATED_BYTES_MAX`]: a body that would become more is stopped there, whatever it would have become.
 pub(crate) fn inflate(bytes: &[u8], compression: Compression) -> Result<Cow<'_, [u8]>, InflateError> {
+    inflate_up_to(bytes, compression, INFLATED_BYTES_MAX)
+}
+
+fn inflate_up_to(bytes: &[u8], compression: Compression, bytes_max: usize) -> Result<Cow<'_, [u8]>, InflateError> {
     let mut out = Vec::new();
-    let limit = INFLATED_BYTES_MAX as u64 + 1;
+    let limit = bytes_max as u64 + 1;
     match compression {
         Compression::Identity => return Ok(Cow::Borrowed(bytes)),
         Compression::Gzip => MultiGzDecoder::new(bytes).take(limit).read_to_end(&mut out),
         Compression::Deflate => ZlibDecoder::new(bytes).take(limit).read_to_end(&mut out),
     }
     .map_err(|error| InflateError::Broken(error.to_string()))?;
-    if out.len() > INFLATED_BYTES_MAX { Err(InflateError::TooLarge) } else { Ok(Cow::Owned(out)) }
+    if out.len() > bytes_max { Err(InflateError::TooLarge(bytes_max)) } else { Ok(Cow::Owned(out)) }
+}
+
+/// The bytes as they came, or nearly: a target that is far away was to get them compressed.
+fn compress(bytes: &[u8], compression: Compression) -> Vec<u8> {
+    let compressed = match compression {
+        Compression::Identity => Ok(bytes.to_vec()),
+        Compression::Gzip => {
+            let mut encoder = GzEncoder::new(Vec::new(), Level::fast());
+            encoder.write_all(bytes).and_then(|()| encoder.finish())
+        }
+        Compression::Deflate => {
+            let mut encoder = ZlibEncoder::new(Vec::new(), Level::fast());
+            encoder.write_all(bytes).and_then(|()| encoder.finish())
+        }
+    };
+    // Memory takes every write.
+    compressed.unwrap_or_default()
 }
 
 /// The spans of a request that was checked.
@@ -600,7 +667,7 @@ struct Check<'a> {
     run_id: Option<&'a str>,
     /// The resource of the spans that follow does not.
     is_of_another: bool,
-    /// Such spans came.
+    /// Such a resource or such spans came.
     unproven: bool,
     /// Addresses that spans call.
     called: Vec<SocketAddr>,
@@ -663,6 +730,8 @@ impl SpanSink for Check<'_> {
         self.resource_without_pid = pid.is_none();
         self.claims.extend(pid.filter(|pid| self.claims.len() < CLAIMS_MAX && !self.claims.contains(pid)));
         self.is_of_another = self.run_id.is_some_and(|id| !says_run(&resource, id));
+        // Also without spans: what nobody vouches for is not kept beside what somebody does.
+        self.unproven |= self.is_of_another;
         self.twins |= twins::concern(&resource);
         self.look(|redactor| redactor.concerns_resource(&resource));
     }

@@ -40,6 +40,7 @@ mod intake;
 mod otlp_grpc;
 mod otlp_http;
 mod pulumi_events;
+mod secret;
 mod senders;
 #[cfg(test)]
 mod tests;
@@ -157,13 +158,13 @@ impl Receiver {
             Arc::new(Forwarder::start(options.forward, &book))
         };
         let judge = Judge::new(options.senders, options.ask_owner);
-        let run_id = judge.run_id().map(str::to_owned);
+        let run = judge.run_id().map(str::to_owned).zip(judge.secret());
         let (jobs, queue) = mpsc::channel();
         let (kept_all, keeper_ended) = oneshot::channel();
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
             let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {
-                intake::keep_all(queue, keep, (options.limits, options.keep_credentials, run_id), &book, &forwarder);
+                intake::keep_all(queue, keep, (options.limits, options.keep_credentials, run), &book, &forwarder);
                 // Nobody listens if the receiver did not want to wait.
                 let _ = kept_all.send(());
             }

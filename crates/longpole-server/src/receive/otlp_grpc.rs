@@ -135,7 +135,7 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
     let charged = body::read(request.into_body(), &door.bodies, connection).await.map_err(|error| {
         door.refused(&error.message());
         let code = match error {
-            BodyError::TooLarge => code::RESOURCE_EXHAUSTED,
+            BodyError::TooLarge(_) => code::RESOURCE_EXHAUSTED,
             BodyError::Busy | BodyError::Cut => code::UNAVAILABLE,
             BodyError::TooSlow => code::DEADLINE_EXCEEDED,
             BodyError::Broken(_) => code::INTERNAL,

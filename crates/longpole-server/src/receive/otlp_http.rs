@@ -94,7 +94,7 @@ async fn take(
     let charged = body::read(request.into_body(), &door.bodies, connection).await.map_err(|error| {
         door.refused(&error.message());
         match error {
-            BodyError::TooLarge => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, code::RESOURCE_EXHAUSTED, error.message()),
+            BodyError::TooLarge(_) => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, code::RESOURCE_EXHAUSTED, error.message()),
             BodyError::Busy | BodyError::Cut => Refusal::unavailable(error.message()),
             BodyError::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT, code::DEADLINE_EXCEEDED, error.message()),
             BodyError::Broken(_) => Refusal::new(StatusCode::BAD_REQUEST, code::INVALID_ARGUMENT, error.message()),

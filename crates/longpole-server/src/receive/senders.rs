@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use super::secret::Secret;
 use crate::peer::{self, AskOwner, PeerFinder, SocketOwner};
 
 /// From whom spans are taken.
@@ -27,8 +28,10 @@ pub enum Senders {
     Anybody,
     /// From processes of this user, of root, and of the run with this id.
     Run {
-        /// `longpole.run.id` of the run's resources, `LONGPOLE_RUN_ID` of its environment.
+        /// `longpole.run.id` of the run's resources, `LONGPOLE_RUN_ID` of its environment. A secret: who knows it is of the run.
         id: String,
+        /// Stands for the id in what is kept and handed on.
+        name: String,
     },
 }
 
@@ -77,7 +80,15 @@ impl Judge {
     pub(super) fn run_id(&self) -> Option<&str> {
         match &self.senders {
             Senders::Anybody => None,
-            Senders::Run { id } => Some(id),
+            Senders::Run { id, .. } => Some(id),
+        }
+    }
+
+    /// The same, to be found and hidden.
+    pub(super) fn secret(&self) -> Option<Secret> {
+        match &self.senders {
+            Senders::Anybody => None,
+            Senders::Run { id, name } => Secret::new(id, name),
         }
     }
 
@@ -108,7 +119,7 @@ impl Judge {
 
     /// Whether a connection of another user is of the run. Reads through `/proc`.
     pub(super) fn is_of_the_run(&self, owner: SocketOwner) -> bool {
-        let Senders::Run { id } = &self.senders else { return true };
+        let Senders::Run { id, .. } = &self.senders else { return true };
         let holder = self.finder.lock().unwrap_or_else(PoisonError::into_inner).holder(owner.inode);
         match holder {
             Some(peer) => peer::descends_from_us(peer.pid) || peer::has_variable(peer.pid, RUN_ID_VARIABLE, id),

@@ -76,7 +76,7 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
     let charged = body::read(request.into_body(), &door.bodies, connection).await.map_err(|error| {
         door.refused(&error.message());
         let status = match error {
-            BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             BodyError::Busy | BodyError::Cut => StatusCode::SERVICE_UNAVAILABLE,
             BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
             BodyError::Broken(_) => StatusCode::BAD_REQUEST,

@@ -294,7 +294,14 @@ impl Recorded {
         let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
         // The port must be known for the environment, and the user's endpoint, which the environment names, for the receiver.
         // The endpoint does not depend on the port, so it is read first.
-        let (traceparent, run_id) = (self.traceparent.to_string(), self.traceparent.span_id.to_string());
+        let traceparent = self.traceparent.to_string();
+        let run_id = match secret() {
+            Ok(run_id) => run_id,
+            Err(error) => {
+                self.lose(LossKind::RequestsRefused, format!("no span was received: {error}"));
+                return inherited;
+            }
+        };
         let request = |endpoint, appdash| inject::Request {
             env: &inherited,
             argv: arguments.argv(),
@@ -324,7 +331,7 @@ impl Recorded {
             ReceiverOptions {
                 forward,
                 keep_credentials: arguments.redact == Redact::Off,
-                senders: Senders::Run { id: run_id.clone() },
+                senders: Senders::Run { id: run_id.clone(), name: self.public_name() },
                 ask_owner: Some(owner_of_client),
                 ..ReceiverOptions::default()
             },
@@ -406,6 +413,11 @@ impl Recorded {
         self.writer.discard().ok();
     }
 
+    /// What `longpole.run.id` says in what others get: the run's span, in the length of the id.
+    fn public_name(&self) -> String {
+        format!("{:0>32}", self.traceparent.span_id.to_string())
+    }
+
     /// The run as a span, for those who get copies: theirs stand under it. Its arguments may be secret and are left out.
     fn root_span(&self, arguments: &RunArguments, (start, pid): (Moment, u32), (exit, end): (&Exit, Timestamp)) -> Span {
         let start = start.wall;
@@ -414,7 +426,7 @@ impl Recorded {
         let mut resource = Attributes::default();
         resource.push("service.name", AttributeValue::Str("longpole".into()));
         resource.push("process.pid", AttributeValue::Int(i64::from(pid)));
-        resource.push("longpole.run.id", AttributeValue::Str(self.traceparent.span_id.to_string().into()));
+        resource.push("longpole.run.id", AttributeValue::Str(self.public_name().into()));
         let scope = Scope { name: "longpole".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), ..Scope::default() };
         let status = match exit {
             Exit::Code(0) => Status::default(),
@@ -514,6 +526,13 @@ pub(super) fn identity() -> Result<(TraceParent, Option<SpanId>)> {
         flags: FLAG_SAMPLED,
     };
     Ok((own, inherited.map(|parent| parent.span_id)))
+}
+
+/// The run's id: who knows it may send to the run, so it is of no other use, and as long as a key.
+fn secret() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"))?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 /// A run that begins here and now.

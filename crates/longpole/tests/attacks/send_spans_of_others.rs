@@ -16,12 +16,14 @@ struct Recorded {
     store: PathBuf,
     /// `127.0.0.1:PORT` of its receiver.
     address: String,
+    /// Its `TRACEPARENT`, which services hand on to others.
+    traceparent: String,
 }
 
 impl Recorded {
     fn new(sandbox: &Sandbox) -> Self {
         let (store, said) = (sandbox.path("store"), sandbox.path("endpoint"));
-        let script = "echo $OTEL_EXPORTER_OTLP_ENDPOINT >$0.part; mv $0.part $0; read -r _";
+        let script = "echo $OTEL_EXPORTER_OTLP_ENDPOINT $TRACEPARENT >$0.part; mv $0.part $0; read -r _";
         let run = longpole(&store)
             .args(["run", "--summary", "none", "--no-profile", "--", "sh", "-c", script])
             .arg(&said)
@@ -31,8 +33,9 @@ impl Recorded {
         while !said.exists() {
             std::thread::yield_now();
         }
-        let address = std::fs::read_to_string(said).unwrap().trim().strip_prefix("http://").unwrap().to_owned();
-        Recorded { run, store, address }
+        let said = std::fs::read_to_string(said).unwrap();
+        let (address, traceparent) = said.trim().strip_prefix("http://").unwrap().split_once(' ').unwrap();
+        Recorded { run, store, address: address.to_owned(), traceparent: traceparent.to_owned() }
     }
 
     /// Ends the command; the names of the spans that came, and what is said to be missing.
@@ -101,20 +104,37 @@ fn another_user_cannot_send() {
     }
     let recorded = Recorded::new(&sandbox);
     let program = install_this(&sandbox);
-    let send = |how: &str| {
+    let attacker = |how: &str| {
         let mut command = user.command(&program);
         let words = role(&format!("send_spans_of_others::{how}"));
         command.args(&words[1..]).env("LONGPOLE_STORY_ADDRESS", &recorded.address);
-        let out = command.output().unwrap();
+        command.env("LONGPOLE_STORY_TRACEPARENT", &recorded.traceparent);
+        command
+    };
+    let send = |how: &str| {
+        let out = attacker(how).output().unwrap();
         assert!(out.status.success(), "{how}: {}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     };
     send("send_and_read");
     send("send_and_be_gone");
+    send("forge_by_the_traceparent");
     send("take_all_connections");
+    // As fast as it can, while spans of the run come.
+    let mut flood = attacker("send_no_spans_and_be_gone").stdout(Stdio::null()).spawn().unwrap();
+    for i in 0..30 {
+        assert_eq!(post(&recorded.address, "/v1/traces", JSON, &body(&format!("meanwhile {i}"))), 200, "{i}");
+        assert_eq!(flood.try_wait().unwrap(), None, "the attack goes on");
+    }
+    flood.kill().unwrap();
+    flood.wait().unwrap();
+    let log = std::fs::metadata(recorded.store.join("recordings/r1/wal")).unwrap().len();
+    assert!(log < 100_000, "{log} bytes of others are kept");
     assert_eq!(post(&recorded.address, "/v1/traces", JSON, &body("of the same user")), 200);
     let (spans, quality) = recorded.end();
-    assert_eq!(spans, ["of the same user"]);
+    let (meanwhile, others): (Vec<_>, Vec<_>) = spans.into_iter().partition(|name| name.starts_with("meanwhile"));
+    assert_eq!((meanwhile.len(), others), (30, vec!["of the same user".to_owned()]));
     assert!(lost(&quality, "requests_refused", "uid 65534") > 0, "{quality}");
+    assert!(lost(&quality, "requests_refused", "before it was known who they are") > 0, "{quality}");
 }
 
 /// This test binary where other users can read it. Copied by a process of its own: a descriptor that is open for writing while another test
@@ -144,12 +164,78 @@ fn send_and_be_gone() {
     }
 }
 
+/// The other user's program: a service that the command called, so that it knows the trace and the span of the run.
+#[test]
+fn forge_by_the_traceparent() {
+    let Ok(traceparent) = std::env::var("LONGPOLE_STORY_TRACEPARENT") else { return };
+    let address = std::env::var("LONGPOLE_STORY_ADDRESS").unwrap();
+    let [_, trace, span, _] = traceparent.split('-').collect::<Vec<_>>()[..] else { panic!("{traceparent}") };
+    for id in [span.to_owned(), trace.to_owned(), format!("{span:0>32}")] {
+        let resource =
+            format!(r#""resourceSpans":[{{"resource":{{"attributes":[{{"key":"longpole.run.id","value":{{"stringValue":"{id}"}}}}]}},"#);
+        let forged = body("forged").replace(r#""resourceSpans":[{"#, &resource);
+        for _ in 0..100 {
+            let Ok(mut stream) = TcpStream::connect(&address) else { continue };
+            let _ = stream.write_all(request("/v1/traces", JSON, &forged).as_bytes());
+        }
+    }
+}
+
+/// The other user's program: sends resources without spans, and closes before anybody can ask whose the connection is, until it is killed.
+#[test]
+fn send_no_spans_and_be_gone() {
+    let Ok(address) = std::env::var("LONGPOLE_STORY_ADDRESS") else { return };
+    let filler = "y".repeat(60_000);
+    let spans = format!(r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"x","value":{{"stringValue":"{filler}"}}}}]}}}}]}}"#);
+    let request = request("/v1/traces", JSON, &spans);
+    loop {
+        let Ok(mut stream) = TcpStream::connect(&address) else { continue };
+        let _ = stream.write_all(request.as_bytes());
+    }
+}
+
 /// The other user's program: holds as many connections as it can get.
 #[test]
 fn take_all_connections() {
     let Ok(address) = std::env::var("LONGPOLE_STORY_ADDRESS") else { return };
     let held: Vec<TcpStream> = (0..700).map_while(|_| TcpStream::connect(&address).ok()).collect();
     assert!(held.len() > 100);
+}
+
+#[test]
+fn who_gets_copies_of_spans_cannot_send_for_the_run() {
+    let sandbox = Sandbox::new();
+    let (store, copies) = (sandbox.path("store"), sandbox.path("copies.json"));
+    let words = role("send_spans_of_others::send_as_sdks_do");
+    let mut run = longpole(&store);
+    run.args(["run", "--summary", "none", "--no-profile", "--otel-traces", &format!("file:{}", copies.display()), "--"]);
+    let run = run.args(&words).env("LONGPOLE_STORY_SEND_AS_SDKS_DO", sandbox.path("id")).output().unwrap();
+    assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    let id = std::fs::read_to_string(sandbox.path("id")).unwrap();
+    assert!(id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
+    let copies = std::fs::read_to_string(copies).unwrap();
+    assert!(copies.contains("of the run") && copies.contains("longpole.run.id") && !copies.contains(&id), "{copies}");
+    let query = "SELECT name, resource_attributes['longpole.run.id'] AS run FROM spans";
+    let answer = json(longpole(&store).args(["sql", query, "--format", "json"]));
+    let run = answer["rows"][0]["run"].as_str().unwrap();
+    assert!(copies.matches(run).count() >= 2, "the copies name the run as the recording does, and its own span, too: {answer} {copies}");
+    assert_ne!(run, id);
+}
+
+/// The command: sends what its environment says of its resource.
+#[test]
+fn send_as_sdks_do() {
+    let Some(said) = std::env::var_os("LONGPOLE_STORY_SEND_AS_SDKS_DO") else { return };
+    let attributes = std::env::var("OTEL_RESOURCE_ATTRIBUTES").unwrap();
+    let id = attributes.split_once("longpole.run.id=").unwrap().1;
+    assert_eq!(Ok(id.to_owned()), std::env::var("LONGPOLE_RUN_ID"));
+    assert!(!std::env::var("TRACEPARENT").unwrap().contains(id));
+    std::fs::write(said, id).unwrap();
+    let resource =
+        format!(r#""resourceSpans":[{{"resource":{{"attributes":[{{"key":"longpole.run.id","value":{{"stringValue":"{id}"}}}}]}},"#);
+    let spans = body("of the run").replace(r#""resourceSpans":[{"#, &resource);
+    let endpoint = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").unwrap();
+    assert_eq!(post(endpoint.strip_prefix("http://").unwrap(), "/v1/traces", JSON, &spans), 200);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The door against clients that stall, and against those who may not send.
 
 use super::*;
-use crate::limits::HEAD_TIME_MAX;
+use crate::limits::{GONE_BODY_BYTES_MAX, GONE_MAX, GONE_WAITING_MAX, HEAD_TIME_MAX};
 
 const HEAD: &str = "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n";
 
@@ -89,12 +89,19 @@ fn who_may_not_send_is_told_so_in_its_protocol() {
     assert_eq!(receiver.finish(SOON), [Loss::new(LossKind::RequestsRefused, 1, message)]);
 }
 
-const RUN: &str = "00f067aa0ba902b7";
+const RUN: &str = "00f067aa0ba902b70000000000000001";
+
+/// Says which run it is, and lets nobody in.
+const NAME: &str = "00000000000000000000000000f067aa";
 
 /// A receiver of a run, to which the kernel says this of every client.
 fn start_run(ask: AskOwner) -> (ReceiverHandle, Memory) {
     let memory = Memory::default();
-    let options = ReceiverOptions { senders: Senders::Run { id: RUN.to_owned() }, ask_owner: Some(ask), ..ReceiverOptions::default() };
+    let options = ReceiverOptions {
+        senders: Senders::Run { id: RUN.to_owned(), name: NAME.to_owned() },
+        ask_owner: Some(ask),
+        ..ReceiverOptions::default()
+    };
     (Receiver::start(options, Box::new(memory.clone())).unwrap(), memory)
 }
 
@@ -123,7 +130,7 @@ fn spans_of_who_is_gone_are_taken_if_they_name_the_run() {
     let run = |id: &str| vec![attribute("longpole.run.id", Value::StringValue(id.to_owned()))];
     let send = |request: &ExportTraceServiceRequest| post(receiver.port(), "/v1/traces", PROTOBUF, &request.encode_to_vec()).status;
     assert_eq!(send(&request_of(&["of the run"], run(RUN))), 200);
-    assert_eq!(send(&request_of(&["of another"], run("00f067aa0ba902b8"))), 403);
+    assert_eq!(send(&request_of(&["of another"], run("00f067aa0ba902b70000000000000002"))), 403);
     assert_eq!(send(&spans(&["of nobody"])), 403);
     let mut both = request_of(&["of the run"], run(RUN));
     both.resource_spans.extend(spans(&["beside it"]).resource_spans);
@@ -136,3 +143,83 @@ fn spans_of_who_is_gone_are_taken_if_they_name_the_run() {
     let losses = receiver.finish(SOON);
     assert_eq!(refused(&losses, "closed their connection before it was known who they are"), 5, "{losses:?}");
 }
+
+#[test]
+fn what_who_is_gone_sends_beside_proven_spans_is_not_kept() {
+    let (receiver, memory) = start_run(|_, _| Ok(None));
+    let run = || vec![attribute("longpole.run.id", Value::StringValue(RUN.to_owned()))];
+    let send = |headers: &str, body: &[u8]| post(receiver.port(), "/v1/traces", &format!("{PROTOBUF}{headers}"), body).status;
+    let filler = || vec![attribute("x", Value::StringValue("y".repeat(1 << 10)))];
+    // Resources without a span: of nobody, and of the run; a field that nobody knows; a resource of nobody beside a span of the run.
+    assert_eq!(send("", &request_of(&[], filler()).encode_to_vec()), 403);
+    assert_eq!(send("", &request_of(&[], run()).encode_to_vec()), 403);
+    assert_eq!(send("", &[&[0x7a, 32][..], RUN.as_bytes()].concat()), 403);
+    assert_eq!(send("", b""), 403);
+    let mut beside = request_of(&["of the run"], run());
+    beside.resource_spans.extend(request_of(&[], filler()).resource_spans);
+    assert_eq!(send("", &beside.encode_to_vec()), 403);
+    // More than a last batch, as sent and as inflated.
+    let large = request_of(&["large"], [run(), vec![attribute("x", Value::StringValue("y".repeat(GONE_BODY_BYTES_MAX)))]].concat());
+    let large = large.encode_to_vec();
+    assert_eq!(send("Content-Encoding: gzip\r\n", &gzip(&large)), 413);
+    // Nothing more of it is read.
+    let head = format!("{HEAD}Content-Length: {}\r\n\r\n", GONE_BODY_BYTES_MAX + 1);
+    assert_eq!(read_answer(&mut stalled(receiver.port(), head.as_bytes())).status, 413);
+    assert_eq!(memory.kept(), []);
+    let mut appdash = TcpStream::connect(receiver.appdash_endpoint().strip_prefix("tcp://").unwrap()).unwrap();
+    assert_eq!(appdash.read(&mut [0]).unwrap_or(0), 0, "closed at once");
+    let losses = receiver.finish(SOON);
+    assert_eq!(refused(&losses, "closed their connection before it was known who they are"), 6, "{losses:?}");
+}
+
+#[test]
+fn clients_that_are_gone_have_places_of_their_own() {
+    static ARE_GONE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
+    let are_gone = |gone| ARE_GONE.store(gone, std::sync::atomic::Ordering::SeqCst);
+    let (receiver, memory) = start_run(|_, _| {
+        let gone = ARE_GONE.load(std::sync::atomic::Ordering::SeqCst);
+        Ok((!gone).then_some(SocketOwner { uid: 0, inode: 1 }))
+    });
+    let half = HEAD.as_bytes();
+    let held: Vec<_> = (0..GONE_MAX + GONE_WAITING_MAX).map(|_| stalled(receiver.port(), half)).collect();
+    for _ in 0..CONNECTIONS_MAX {
+        let mut over = stalled(receiver.port(), b"");
+        assert_eq!(over.read(&mut [0]).unwrap_or(0), 0, "closed at once");
+    }
+    are_gone(false);
+    let body = spans(&["own"]).encode_to_vec();
+    let own: Vec<_> = (0..CONNECTIONS_MAX - GONE_MAX).map(|_| stalled(receiver.port(), half)).collect();
+    for mut stream in own {
+        write!(stream, "Content-Length: {}\r\n\r\n", body.len()).unwrap();
+        stream.write_all(&body).unwrap();
+        assert_eq!(read_answer(&mut stream).status, 200);
+    }
+    assert_eq!(memory.kept().len(), CONNECTIONS_MAX - GONE_MAX);
+    drop(held);
+    let losses = receiver.finish(SOON);
+    assert_eq!(refused(&losses, "closed their connection before it was known who they are"), CONNECTIONS_MAX as u64, "{losses:?}");
+    assert_eq!(refused(&losses, "others needed their connections"), 0, "nobody's place was needed: {losses:?}");
+}
+
+#[test]
+fn what_is_kept_names_the_run_and_not_its_secret() {
+    let (receiver, memory) = start_run(|_, _| Ok(Some(SocketOwner { uid: 0, inode: 1 })));
+    let run = vec![attribute("longpole.run.id", Value::StringValue(RUN.to_owned()))];
+    let request = request_of(&["a"], run);
+    let json = serde_json::to_vec(&request).unwrap();
+    assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &request.encode_to_vec()).status, 200);
+    assert_eq!(post(receiver.port(), "/v1/traces", &format!("{JSON}Content-Encoding: gzip\r\n"), &gzip(&json)).status, 200);
+    let zipkin = V2_OF_THE_RUN.replace("RUN", RUN);
+    assert_eq!(post(receiver.port(), "/api/v2/spans", JSON, zipkin.as_bytes()).status, 202);
+    assert_eq!(receiver.finish(SOON), []);
+    let kept = memory.kept();
+    assert_eq!(kept.len(), 3);
+    for (bytes, ..) in kept {
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains(RUN) && text.contains("longpole.run.id") && text.contains(NAME), "{text}");
+    }
+}
+
+/// A span whose tags are what OpenTelemetry's exporter for Zipkin makes of its resource.
+const V2_OF_THE_RUN: &str = r#"[{"traceId":"5b6794d1b1db5ba6","id":"6c9d6a3ef7b4d6cf","name":"get","timestamp":1000,"duration":5,
+    "tags":{"longpole.run.id":"RUN"}}]"#;
