@@ -55,8 +55,9 @@ pub const STRANGERS_MAX: usize = 16;
 /// is whole in our buffers, so each takes only as long as it takes to look at it.
 pub const GONE_MAX: usize = if cfg!(test) { 2 } else { 8 };
 
-/// Such connections that wait for a place. Every process of a build that ends at once may leave one while a busy machine lets us wait.
-pub const GONE_WAITING_MAX: usize = if cfg!(test) { 8 } else { 256 };
+/// Such connections that wait for a place: as many as the backlog of a port holds, which short processes may fill while a busy machine lets
+/// us wait. To look at so many at the end of a run takes 2 s at worst.
+pub const GONE_WAITING_MAX: usize = if cfg!(test) { 8 } else { 128 };
 
 /// Bytes of a request of such a client, as sent and after decompression. A last batch has 512 spans by default, of a kilobyte each.
 pub const GONE_BODY_BYTES_MAX: usize = 4 << 20;

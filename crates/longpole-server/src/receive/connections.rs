@@ -94,6 +94,8 @@ pub(crate) struct Connection {
     answered_at: AtomicU64,
     /// When something began that is not whole yet: a head, a frame, a packet, an event.
     inside_since: Mutex<Option<tokio::time::Instant>>,
+    /// When its client stopped reading answers: nothing more of it is read either.
+    blocked_since: Mutex<Option<tokio::time::Instant>>,
     /// When requests in flight made progress last.
     progress_at: Mutex<tokio::time::Instant>,
     /// It was inside one of these for too long.
@@ -177,6 +179,12 @@ impl Connection {
         *self.inside_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
 
+    /// Notes whether an answer could not be written because those before it are not read.
+    pub(super) fn note_blocked(&self, is_blocked: bool) {
+        let mut since = self.blocked_since.lock().unwrap_or_else(PoisonError::into_inner);
+        *since = is_blocked.then(|| since.unwrap_or_else(tokio::time::Instant::now));
+    }
+
     /// Notes that a request in flight goes on.
     pub(super) fn note_progress(&self) {
         *self.progress_at.lock().unwrap_or_else(PoisonError::into_inner) = tokio::time::Instant::now();
@@ -226,10 +234,13 @@ impl Connection {
         if self.keeping.load(Ordering::Relaxed) > 0 {
             return None;
         }
-        if self.has_requests() {
-            return Some(*self.progress_at.lock().unwrap_or_else(PoisonError::into_inner));
-        }
-        self.inside_since()
+        let blocked = *self.blocked_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let inside = if self.has_requests() {
+            Some(*self.progress_at.lock().unwrap_or_else(PoisonError::into_inner))
+        } else {
+            self.inside_since()
+        };
+        blocked.into_iter().chain(inside).min()
     }
 }
 
@@ -529,6 +540,7 @@ impl Hall {
             read_to_end: AtomicBool::new(false),
             answered_at: AtomicU64::new(0),
             inside_since: Mutex::default(),
+            blocked_since: Mutex::default(),
             progress_at: Mutex::new(now),
             too_slow: AtomicBool::new(false),
             hang_up: Notify::new(),

@@ -129,6 +129,7 @@ impl AsyncWrite for WatchedIo {
             return Poll::Ready(Ok(bytes.len()));
         }
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.connection.note_blocked(polled.is_pending());
         self.or_swallowed(polled, bytes.len())
     }
 

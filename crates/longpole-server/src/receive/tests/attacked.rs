@@ -223,3 +223,34 @@ fn what_is_kept_names_the_run_and_not_its_secret() {
 /// A span whose tags are what OpenTelemetry's exporter for Zipkin makes of its resource.
 const V2_OF_THE_RUN: &str = r#"[{"traceId":"5b6794d1b1db5ba6","id":"6c9d6a3ef7b4d6cf","name":"get","timestamp":1000,"duration":5,
     "tags":{"longpole.run.id":"RUN"}}]"#;
+
+#[test]
+fn who_does_not_read_its_answers_makes_room_for_others() {
+    let (receiver, memory) = start();
+    let request = b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let requests = request.repeat(2_000);
+    // Small buffers, which are soon full.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let connect = async || {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(2048).unwrap();
+        socket.connect(([127, 0, 0, 1], receiver.port()).into()).await.unwrap().into_std().unwrap()
+    };
+    let held: Vec<_> = (0..CONNECTIONS_MAX).map(|_| runtime.block_on(connect())).collect();
+    // Until nobody's requests are taken any more, for a time that is long on loopback.
+    let (mut sent, mut quiet) = (vec![0; held.len()], Instant::now());
+    while quiet.elapsed() < Duration::from_millis(100) {
+        for (stream, sent) in held.iter().zip(&mut sent) {
+            if let Ok(length) = (&*stream).write(&requests[*sent % request.len()..]) {
+                *sent += length;
+                quiet = Instant::now();
+            }
+        }
+    }
+    let begun = Instant::now();
+    assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &spans(&["whole"]).encode_to_vec()).status, 200);
+    assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
+    assert_eq!(memory.kept().len(), 1);
+    drop(held);
+    receiver.finish(SOON);
+}
