@@ -1,8 +1,8 @@
 //! Whose the client's end of a connection on this machine is: one question to the kernel (sock_diag(7)), answered in microseconds where
-//! reading `/proc/net/tcp` takes milliseconds.
+//! reading `/proc/net/tcp` takes milliseconds. One socket serves for all questions, so that it is there when no descriptor is left.
 //!
 //! ```text
-//! nlmsghdr       len 72, type SOCK_DIAG_BY_FAMILY, flags REQUEST
+//! nlmsghdr       len 72, type SOCK_DIAG_BY_FAMILY, flags REQUEST, sequence: the answer has the same
 //! inet_diag_req_v2   family, protocol TCP, states all, ports and addresses of the socket (big endian), no cookie
 //! ◄ nlmsghdr     type SOCK_DIAG_BY_FAMILY; NLMSG_ERROR with -ENOENT where there is no such socket
 //!   inet_diag_msg    … uid at byte 64, inode at byte 68
@@ -11,6 +11,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
 
 use crate::sys::process::sock_diag_socket;
 
@@ -26,6 +27,7 @@ const REQUEST_BYTES: usize = 72;
 const UID_AT: usize = HEADER_BYTES + 64;
 const INODE_AT: usize = HEADER_BYTES + 68;
 const ERROR_AT: usize = HEADER_BYTES;
+const SEQUENCE_AT: usize = 8;
 
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
@@ -36,34 +38,74 @@ const IPPROTO_TCP: u8 = 6;
 ///
 /// The server's end of the connection must be open in this process.
 pub fn owner_of_client(client: SocketAddr, server: SocketAddr) -> io::Result<Option<(u32, u64)>> {
-    let mut kernel = File::from(sock_diag_socket()?);
-    if let Some(owner) = owner(&mut kernel, client, server)? {
-        return Ok(Some(owner).filter(|(_, inode)| *inode != 0));
-    }
-    // A kernel that cannot tell anything of TCP says the same of every socket: that it is not there. Ours is.
-    match owner(&mut kernel, server, client)? {
-        Some(_) => Ok(None),
-        None => Err(io::ErrorKind::Unsupported.into()),
+    with_kernel(|kernel| {
+        if let Some(owner) = kernel.owner(client, server)? {
+            return Ok(Some(owner).filter(|(_, inode)| *inode != 0));
+        }
+        // A kernel that cannot tell anything of TCP says the same of every socket: that it is not there. Ours is.
+        match kernel.owner(server, client)? {
+            Some(_) => Ok(None),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        }
+    })
+}
+
+/// Opens the socket for questions, which else is done with the first one.
+pub fn prepare() -> io::Result<()> {
+    with_kernel(|_| Ok(()))
+}
+
+fn with_kernel<T>(ask: impl FnOnce(&mut Kernel) -> io::Result<T>) -> io::Result<T> {
+    static KERNEL: Mutex<Option<Kernel>> = Mutex::new(None);
+    let mut kernel = KERNEL.lock().unwrap_or_else(PoisonError::into_inner);
+    match &mut *kernel {
+        Some(kernel) => ask(kernel),
+        none => ask(none.insert(Kernel::open()?)),
     }
 }
 
-/// User and inode of the socket at `local`; `None` where there is none.
-fn owner(kernel: &mut File, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<(u32, u64)>> {
-    let (local_ip, remote_ip) = (local.ip().to_canonical(), remote.ip().to_canonical());
-    let family = if local_ip.is_ipv4() { AF_INET } else { AF_INET6 };
-    kernel.write_all(&request(family, (local_ip, local.port()), (remote_ip, remote.port())))?;
-    let mut answer = [0; 1024];
-    let length = kernel.read(&mut answer)?;
-    parse(&answer[..length])
+/// The socket for questions.
+struct Kernel {
+    socket: File,
+    /// Sequence of the last question.
+    asked: u32,
 }
 
-fn request(family: u8, local: (IpAddr, u16), remote: (IpAddr, u16)) -> [u8; REQUEST_BYTES] {
+impl Kernel {
+    fn open() -> io::Result<Self> {
+        Ok(Kernel { socket: File::from(sock_diag_socket()?), asked: 0 })
+    }
+
+    /// User and inode of the socket at `local`; `None` where there is none.
+    fn owner(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<(u32, u64)>> {
+        let (local_ip, remote_ip) = (local.ip().to_canonical(), remote.ip().to_canonical());
+        let family = if local_ip.is_ipv4() { AF_INET } else { AF_INET6 };
+        self.asked = self.asked.wrapping_add(1);
+        self.socket.write_all(&request(self.asked, family, (local_ip, local.port()), (remote_ip, remote.port())))?;
+        let mut answer = [0; 1024];
+        loop {
+            let length = self.socket.read(&mut answer)?;
+            // That to an earlier question, which failed after it was asked, speaks of another client.
+            if is_answer_to(self.asked, &answer[..length]) {
+                return parse(&answer[..length]);
+            }
+        }
+    }
+}
+
+/// Whether this answers the question with that sequence. What is too short to say answers any, and is an error.
+fn is_answer_to(sequence: u32, answer: &[u8]) -> bool {
+    answer.get(SEQUENCE_AT..SEQUENCE_AT + 4).is_none_or(|found| found == sequence.to_ne_bytes())
+}
+
+fn request(sequence: u32, family: u8, local: (IpAddr, u16), remote: (IpAddr, u16)) -> [u8; REQUEST_BYTES] {
     let mut out = Vec::with_capacity(REQUEST_BYTES);
     out.extend((REQUEST_BYTES as u32).to_ne_bytes());
     out.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     out.extend(NLM_F_REQUEST.to_ne_bytes());
-    // Sequence and sender: one question, one answer.
-    out.extend([0; 8]);
+    // The sender is for the kernel to say.
+    out.extend(sequence.to_ne_bytes());
+    out.extend([0; 4]);
     // Family, protocol, no extensions, padding; every state.
     out.extend([family, IPPROTO_TCP, 0, 0]);
     out.extend(u32::MAX.to_ne_bytes());
@@ -130,6 +172,25 @@ mod tests {
         }
         // A kernel that knows neither end knows nothing of TCP.
         assert!(owner_of_client("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn the_answer_to_an_earlier_question_is_not_taken_for_that_to_the_last() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connect = || {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (accepted, peer) = listener.accept().unwrap();
+            let ours = accepted.local_addr().unwrap();
+            (client, accepted, peer, ours)
+        };
+        let (first, second) = (connect(), connect());
+        let mut kernel = Kernel::open().unwrap();
+        let expected = kernel.owner(second.2, second.3).unwrap().unwrap();
+        let (peer, ours) = (first.2, first.3);
+        for sequence in [0, 77] {
+            kernel.socket.write_all(&request(sequence, AF_INET, (peer.ip(), peer.port()), (ours.ip(), ours.port()))).unwrap();
+        }
+        assert_eq!(kernel.owner(second.2, second.3).unwrap(), Some(expected));
     }
 
     #[test]

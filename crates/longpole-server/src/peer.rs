@@ -74,11 +74,22 @@ impl PeerFinder {
             self.sockets.clear();
             self.read_at = None;
             let read_at = Instant::now();
-            let mut tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(table_text).into_iter().flatten().peekable();
-            if tables.peek().is_none() {
+            let mut is_there = false;
+            for path in ["/proc/net/tcp", "/proc/net/tcp6"] {
+                match read_table(path) {
+                    Ok(text) => {
+                        is_there = true;
+                        self.sockets.extend(sockets_to(&text, ours));
+                    }
+                    // A machine without IPv6 has only one.
+                    Err(error) if says_never(&error) => {}
+                    // Half of what is there would make another user's connection that of somebody who is gone.
+                    Err(error) => return Err(error),
+                }
+            }
+            if !is_there {
                 return Err(io::ErrorKind::Unsupported.into());
             }
-            tables.for_each(|text| self.sockets.extend(sockets_to(&text, ours)));
             self.read_at = Some(read_at);
         }
         Ok(self.sockets.get(&plain(peer)).copied())
@@ -159,9 +170,22 @@ fn has_unsent(table: &str, remote: SocketAddr) -> bool {
 
 /// A table of sockets; `None` where it is not there, or not text.
 pub(crate) fn table_text(path: &str) -> Option<String> {
+    read_table(path).ok()
+}
+
+fn read_table(path: &str) -> io::Result<String> {
     let mut text = String::new();
-    fs::File::open(path).ok()?.take(PEER_TABLE_BYTES_MAX).read_to_string(&mut text).ok()?;
-    Some(text)
+    fs::File::open(path)?.take(PEER_TABLE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Whether this is the error of a system that never says whose a socket is. One that lacks descriptors or memory says it at another time,
+/// and anybody can bring it there.
+pub(crate) fn says_never(error: &io::Error) -> bool {
+    /// EPROTONOSUPPORT, ESOCKTNOSUPPORT and EAFNOSUPPORT of `<asm-generic/errno.h>`: no sockets of this kind, or none for us.
+    const NO_SUCH_SOCKETS: [i32; 3] = [93, 94, 97];
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied)
+        || error.raw_os_error().is_some_and(|code| NO_SUCH_SOCKETS.contains(&code))
 }
 
 /// Local address and owner of each row whose remote address is `remote`.
@@ -335,6 +359,14 @@ mod tests {
         drop(client);
         assert_eq!(finder.owner(peer, ours, Instant::now()).unwrap(), None);
         assert_eq!(finder.holder(owner.inode), None);
+    }
+
+    #[test]
+    fn a_system_without_descriptors_is_not_one_that_never_tells() {
+        // ENOENT, EPROTONOSUPPORT, EAFNOSUPPORT, ENOSYS, EACCES; EMFILE, ENFILE, ENOMEM, EAGAIN, ENOBUFS, EINTR.
+        assert_eq!([2, 93, 97, 38, 13].map(|code| says_never(&io::Error::from_raw_os_error(code))), [true; 5]);
+        assert_eq!([24, 23, 12, 11, 105, 4].map(|code| says_never(&io::Error::from_raw_os_error(code))), [false; 6]);
+        assert!(says_never(&io::ErrorKind::Unsupported.into()) && !says_never(&io::ErrorKind::UnexpectedEof.into()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A web page of any site can send to loopback: it says so by `Origin` and `Sec-Fetch-Site`, which no page can leave out or change. A page
 //! whose name was made to resolve to 127.0.0.1 (DNS rebinding) says that name in `Host`. Exporters send neither.
 
-use http::header::{HOST, HeaderName, ORIGIN};
+use http::header::{HOST, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
 use http::uri::Authority;
 use http::{HeaderMap, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
@@ -53,6 +53,20 @@ pub(super) fn refuse(request: &Request<Incoming>, reason: &str) -> Response<Answ
     }
     otlp_http::refuse(request, StatusCode::FORBIDDEN, code::PERMISSION_DENIED, reason)
 }
+
+/// The answer where it cannot be told who asks, for now.
+pub(super) fn not_told(request: &Request<Incoming>) -> Response<AnswerBody> {
+    if otlp_grpc::is_grpc(request) {
+        return otlp_grpc::respond(Err(otlp_grpc::Refusal::new(code::UNAVAILABLE, NOT_TOLD)));
+    }
+    let mut response = otlp_http::refuse(request, StatusCode::SERVICE_UNAVAILABLE, code::UNAVAILABLE, NOT_TOLD);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// Said where it cannot be told who asks.
+pub(super) const NOT_TOLD: &str =
+    "connections of which the kernel did not say whose they are, for lack of descriptors or memory; the client was told to try again";
 
 /// The answer to a process of another user.
 pub(super) fn turned_away(request: &Request<Incoming>) -> Response<AnswerBody> {

@@ -235,11 +235,8 @@ impl Connection {
             return None;
         }
         let blocked = *self.blocked_since.lock().unwrap_or_else(PoisonError::into_inner);
-        let inside = if self.has_requests() {
-            Some(*self.progress_at.lock().unwrap_or_else(PoisonError::into_inner))
-        } else {
-            self.inside_since()
-        };
+        let inside =
+            if self.has_requests() { Some(*self.progress_at.lock().unwrap_or_else(PoisonError::into_inner)) } else { self.inside_since() };
         blocked.into_iter().chain(inside).min()
     }
 }
@@ -439,19 +436,28 @@ impl Hall {
             Known::Sender(sender) if sender.is_gone => self.serve_gone(accepted, sender),
             Known::Sender(sender) => self.serve(accepted, sender, None),
             Known::Foreign(owner) => self.look_into(accepted, owner),
-            Known::Slow => {
+            Known::Slow { never } => {
                 let (hall, looking) = (Arc::clone(self), Looking::of(&self.shared));
                 tokio::spawn(async move {
                     let door = Arc::clone(&hall.door);
-                    let Accepted { peer, ours, since, .. } = accepted;
+                    let (peer, ours, since) = (accepted.peer, accepted.ours, accepted.since);
                     let known = tokio::task::spawn_blocking(move || door.judge.by_table(peer, ours, since)).await;
                     match known {
                         Ok(Ok(Known::Sender(sender))) if sender.is_gone => hall.serve_gone(accepted, sender),
                         Ok(Ok(Known::Sender(sender))) => hall.serve(accepted, sender, None),
                         Ok(Ok(Known::Foreign(owner))) => hall.look_into(accepted, owner),
-                        Ok(Ok(Known::Slow) | Err(_)) | Err(_) => {
+                        // Only a system that can tell of nobody lets everybody in: descriptors can be had from us by connecting.
+                        Ok(Err(error)) if never && peer::says_never(&error) => {
                             hall.door.book.add_once(LossKind::Environment, NOT_SAID);
                             hall.serve(accepted, Sender { inode: None, is_gone: false }, None);
+                        }
+                        Ok(Ok(Known::Slow { .. }) | Err(_)) | Err(_) => {
+                            drop(looking);
+                            hall.door.refused(callers::NOT_TOLD);
+                            if let Ok(_place) = Arc::clone(&hall.strangers).try_acquire_owned() {
+                                hall.turn_away(accepted, callers::not_told).await;
+                            }
+                            return;
                         }
                     }
                     drop(looking);
@@ -478,13 +484,18 @@ impl Hall {
             }
             drop(looking);
             hall.door.refused(&refused);
-            if accepted.speech == Speech::Http {
-                let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(callers::turned_away(&request))));
-                // Whether it reads the answer is its own affair.
-                let _ = timeout(STRANGER_TIME_MAX, hall.http.serve_connection(TokioIo::new(accepted.stream), service)).await;
-            }
+            hall.turn_away(accepted, callers::turned_away).await;
             drop(place);
         });
+    }
+
+    /// Gives this answer to whatever is asked, where answers are given.
+    async fn turn_away(&self, accepted: Accepted, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
+        if accepted.speech == Speech::Http {
+            let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request))));
+            // Whether it reads the answer is its own affair.
+            let _ = timeout(STRANGER_TIME_MAX, self.http.serve_connection(TokioIo::new(accepted.stream), service)).await;
+        }
     }
 
     /// Serves a connection whose client closed it before it was known whose it is, when there is a place: anybody can leave any number of

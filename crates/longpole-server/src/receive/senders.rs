@@ -10,7 +10,8 @@
 //! | another user, its process not to be seen (only root may), but the command has a process of that user | taken |
 //! | any other user | refused with 403 or `PERMISSION_DENIED`, and counted |
 //! | nobody any more: it was closed before we came to look | only spans whose resource has the run's own `longpole.run.id` |
-//! | not to be told (no socket tables: gVisor) | taken, and the recording says so |
+//! | not to be told on this machine (no socket tables: gVisor) | taken, and the recording says so |
+//! | not to be told now (no descriptors left) | told to try again, and counted |
 
 use std::io;
 use std::net::SocketAddr;
@@ -57,8 +58,8 @@ pub(super) enum Known {
     Sender(Sender),
     /// It is of another user, which has to be looked into.
     Foreign(SocketOwner),
-    /// The kernel could not be asked in a quick way.
-    Slow,
+    /// The kernel could not be asked in a quick way: never, or not now.
+    Slow { never: bool },
 }
 
 /// Judges connections.
@@ -97,7 +98,8 @@ impl Judge {
         match self.ask.map(|ask| ask(peer, ours)) {
             Some(Ok(owner)) => self.known(owner),
             _ if self.senders == Senders::Anybody => Known::Sender(Sender { inode: None, is_gone: false }),
-            _ => Known::Slow,
+            Some(Err(error)) => Known::Slow { never: peer::says_never(&error) },
+            None => Known::Slow { never: true },
         }
     }
 

@@ -321,6 +321,8 @@ impl Recorded {
         for text in unreadable.into_iter().chain(without_certificate).chain(unknown) {
             self.lose(LossKind::ForwardFailed, text);
         }
+        // Kept from here on: who takes all descriptors by connecting must not take this question as well. The receiver says what is missing.
+        let _ = sockets::prepare();
         if let Err(error) = has_descriptors(RECEIVER_DESCRIPTORS) {
             let text = format!("no span was received: a receiver needs {RECEIVER_DESCRIPTORS} open files, and there is no room: {error}");
             self.lose(LossKind::RequestsRefused, text);

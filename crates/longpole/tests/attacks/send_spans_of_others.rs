@@ -10,6 +10,19 @@ use serde_json::Value;
 use crate::starve_the_receiver::{body, lost, span_names};
 use crate::support::{Sandbox, clean, json, longpole, plain_user, role, skip};
 
+/// The same command, with so many descriptors.
+fn limited(command: &Command, descriptors: u64) -> Command {
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n $0; exec \"$@\"", &descriptors.to_string()]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    limited
+}
+
 /// A command that is recorded and does nothing until it may end.
 struct Recorded {
     run: Child,
@@ -22,14 +35,20 @@ struct Recorded {
 
 impl Recorded {
     fn new(sandbox: &Sandbox) -> Self {
+        Recorded::with_descriptors(sandbox, None)
+    }
+
+    /// With so many descriptors at most, where it says how many.
+    fn with_descriptors(sandbox: &Sandbox, count: Option<u64>) -> Self {
         let (store, said) = (sandbox.path("store"), sandbox.path("endpoint"));
         let script = "echo $OTEL_EXPORTER_OTLP_ENDPOINT $TRACEPARENT >$0.part; mv $0.part $0; read -r _";
-        let run = longpole(&store)
-            .args(["run", "--summary", "none", "--no-profile", "--", "sh", "-c", script])
-            .arg(&said)
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut run = longpole(&store);
+        run.args(["run", "--summary", "none", "--no-profile", "--", "sh", "-c", script]).arg(&said);
+        let mut run = match count {
+            None => run,
+            Some(count) => limited(&run, count),
+        };
+        let run = run.stdin(Stdio::piped()).spawn().unwrap();
         while !said.exists() {
             std::thread::yield_now();
         }
@@ -136,6 +155,46 @@ fn another_user_cannot_send() {
     assert_eq!((meanwhile.len(), others), (30, vec!["of the same user".to_owned()]));
     assert!(lost(&quality, "requests_refused", "uid 65534") > 0, "{quality}");
     assert!(lost(&quality, "requests_refused", "before it was known who they are") > 0, "{quality}");
+}
+
+#[test]
+fn another_user_who_takes_all_descriptors_cannot_send() {
+    let sandbox = Sandbox::new();
+    let Some(user) = plain_user(&sandbox, "another_user_who_takes_all_descriptors_cannot_send") else { return };
+    if !user.becomes {
+        skip("spans of another user", "only root can become one");
+        return;
+    }
+    let program = install_this(&sandbox);
+    for descriptors in [34, 36, 38] {
+        let sandbox = Sandbox::new();
+        let recorded = Recorded::with_descriptors(&sandbox, Some(descriptors));
+        let words = role("send_spans_of_others::send_from_everywhere");
+        let mut attacker = user.command(&program);
+        let out = attacker.args(&words[1..]).env("LONGPOLE_STORY_ADDRESS", &recorded.address).output().unwrap();
+        assert!(out.status.success(), "{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        let (spans, quality) = recorded.end();
+        assert_eq!(spans, Vec::<String>::new(), "{quality}");
+        assert_eq!(lost(&quality, "environment", "any user of this machine"), 0, "{quality}");
+    }
+}
+
+/// The other user's program: more connections at the same time than there are descriptors for, each with a span.
+#[test]
+fn send_from_everywhere() {
+    let Ok(address) = std::env::var("LONGPOLE_STORY_ADDRESS") else { return };
+    for _ in 0..20 {
+        let mut streams: Vec<TcpStream> = (0..40).map_while(|_| TcpStream::connect(&address).ok()).collect();
+        for stream in &mut streams {
+            let _ = stream.write_all(request("/v1/traces", JSON, &body("of another user")).as_bytes());
+        }
+        for stream in &mut streams {
+            stream.set_read_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
+            let mut answer = [0; 12];
+            let _ = stream.read(&mut answer);
+            assert!(!answer.ends_with(b"200"));
+        }
+    }
 }
 
 /// This test binary where other users can read it. Copied by a process of its own: a descriptor that is open for writing while another test
