@@ -67,20 +67,24 @@ pub(crate) fn has_display() -> bool {
 /// Variables that make the standard library, and errors, take backtraces. Such a process hangs instead of ending where it has no memory for one.
 const OF_BACKTRACES: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
 
-/// What was taken out of our own environment, and is the command's.
-static KEPT: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
+/// The environment that we were started with, in its order.
+static INHERITED: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
 
 /// Takes out of our own environment what is meant for the command. To be called before there is a second thread.
 pub(crate) fn keep_for_the_command() {
-    KEPT.get_or_init(|| OF_BACKTRACES.iter().filter_map(|name| Some(((*name).into(), child::take_variable(name)?))).collect());
+    INHERITED.get_or_init(|| {
+        let inherited = std::env::vars_os().collect();
+        OF_BACKTRACES.iter().for_each(|name| _ = child::take_variable(name));
+        inherited
+    });
 }
 
 /// Whether whoever started us wants to see where a panic came from.
 pub(crate) fn wants_backtraces() -> bool {
-    KEPT.get().is_some_and(|kept| kept.iter().any(|(name, value)| name == OF_BACKTRACES[0] && value != "0"))
+    INHERITED.get().is_some_and(|inherited| inherited.iter().any(|(name, value)| name == OF_BACKTRACES[0] && value != "0"))
 }
 
 /// The environment that we were started with.
 pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
-    std::env::vars_os().chain(KEPT.get().into_iter().flatten().cloned()).collect()
+    INHERITED.get().cloned().unwrap_or_else(|| std::env::vars_os().collect())
 }
