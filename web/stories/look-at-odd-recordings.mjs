@@ -47,7 +47,9 @@ export async function lookAtOddRecordings(server, directory = null) {
     await look('damaged-row', '/', {}, async (page) => {
       await page.route('**/api/recordings', async (route) => {
         const document = await (await route.fetch()).json();
-        await route.fulfill({ json: { ...document, damaged: ['failed to make sense of catalog.sqlite: row 3: `wall_nanos` is no number'] } });
+        await route.fulfill({
+          json: { ...document, damaged: ['failed to make sense of catalog.sqlite: row 3: `wall_nanos` is no number'] },
+        });
       });
       await page.reload();
       await says(page, '1 row of the catalog cannot be read.');
