@@ -113,6 +113,15 @@ fn credentials_are_taken_out_of_texts_and_the_rest_stays() {
 }
 
 #[test]
+fn a_key_behind_other_letters_than_those_of_english_is_seen() {
+    let key = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    for (before, after) in [("“", "”"), ("‘", "’"), ("令牌", ""), ("→", ""), ("\u{a0}", "."), ("\u{1b}[33m", "\u{1b}[0m")] {
+        let mut text = format!("clone with {before}{key}{after}");
+        assert!(Redactor::default().string(&mut text) > 0 && !text.contains("0123456789"), "{before}: {text}");
+    }
+}
+
+#[test]
 fn options_and_nested_values_are_seen() {
     let mut redactor = Redactor::default();
     let mut words: Vec<String> =

@@ -173,7 +173,7 @@ static CLASSES: [Class; 256] = {
     let mut byte = 0;
     while byte < 256 {
         let letter = byte as u8;
-        if letter.is_ascii_alphanumeric() || letter >= 0x80 {
+        if letter.is_ascii_alphanumeric() {
             classes[byte] = Class::Word;
         }
         byte += 1;
@@ -440,13 +440,23 @@ struct Scan<'a> {
     is_sql: Option<bool>,
 }
 
+/// Length of the sequence that sets a colour in a terminal, where the text begins with one: its last letter is none of the word behind it.
+fn colour_length(text: &[u8]) -> usize {
+    let Some(parameters) = text.strip_prefix(b"\x1b[") else { return 0 };
+    let length = parameters.iter().take(COLOUR_BYTES_MAX).position(|byte| !matches!(byte, b'0'..=b';'));
+    length.filter(|length| parameters[*length] == b'm').map_or(0, |length| 2 + length + 1)
+}
+
+/// Parameters of a colour: `38;2;255;255;255` and a second one like it.
+const COLOUR_BYTES_MAX: usize = 40;
+
 impl Scan<'_> {
     fn run(&mut self) {
         let bytes = self.bytes;
         let mut at = 0;
         while at < bytes.len() {
             match CLASSES[bytes[at] as usize] {
-                Class::Other => at += 1,
+                Class::Other => at += colour_length(&bytes[at..]).max(1),
                 Class::Word => {
                     if let Some(end) = self.word(at) {
                         at = end;
