@@ -85,7 +85,7 @@ impl Kernel {
         let mut answer = [0; 1024];
         loop {
             let length = self.socket.read(&mut answer)?;
-            // That to an earlier question, which failed after it was asked, speaks of another client.
+            // An answer to an earlier question, whose reader failed, reports another client.
             if is_answer_to(self.asked, &answer[..length]) {
                 return parse(&answer[..length]);
             }

@@ -43,6 +43,22 @@ pub enum ValueRef<'a> {
     KeyValues(Vec<(&'a str, ValueRef<'a>)>),
 }
 
+impl<'a> From<&'a AttributeValue> for ValueRef<'a> {
+    /// Recursion ends: values nest no deeper than the limit of the decoder that made them.
+    fn from(value: &'a AttributeValue) -> Self {
+        match value {
+            AttributeValue::Empty => ValueRef::Empty,
+            AttributeValue::Str(text) => ValueRef::Str(text),
+            AttributeValue::Bool(truth) => ValueRef::Bool(*truth),
+            AttributeValue::Int(number) => ValueRef::Int(*number),
+            AttributeValue::Double(number) => ValueRef::Double(*number),
+            AttributeValue::Bytes(bytes) => ValueRef::Bytes(bytes),
+            AttributeValue::Array(values) => ValueRef::Array(values.iter().map(ValueRef::from).collect()),
+            AttributeValue::KeyValues(pairs) => ValueRef::KeyValues(pairs.iter().map(|pair| (&*pair.key, (&pair.value).into())).collect()),
+        }
+    }
+}
+
 impl ValueRef<'_> {
     /// An owned copy.
     pub fn to_owned(&self) -> AttributeValue {

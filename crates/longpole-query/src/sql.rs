@@ -74,13 +74,13 @@ pub fn sql(recordings: &[StoredRecording], statement: &str, limits: &Limits) -> 
         .iter()
         .map(|recording| Ok(Source { recording: recording.name.to_string(), files: recording.table_files()? }))
         .collect::<Result<Vec<_>, QueryError>>()?;
-    let before: Vec<_> =
-        sources.iter().flat_map(|source| source.files.iter().map(|(_, path)| (source.recording.clone(), path.clone()))).collect();
-    let identities: Vec<_> = before.iter().map(|(_, path)| identity(path)).collect();
+    let files =
+        sources.iter().flat_map(|source| source.files.iter().map(|(_, path)| (source.recording.clone(), path.clone(), identity(path))));
+    let files: Vec<_> = files.collect();
     let answer = engine::run(sources, statement, limits);
-    // Whatever came of it: nobody who reads a file that goes away is told so.
-    if let Some(((recording, _), _)) = before.iter().zip(&identities).find(|((_, path), was)| was.is_none() || identity(path) != **was) {
-        return Err(QueryError::Removed { recording: recording.clone() });
+    // Whatever came of it: the engine does not report a file that goes away while it reads.
+    if let Some((recording, ..)) = files.into_iter().find(|(_, path, was)| was.is_none() || identity(path) != *was) {
+        return Err(QueryError::Removed { recording });
     }
     let answer = answer?;
 

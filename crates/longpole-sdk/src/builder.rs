@@ -258,7 +258,7 @@ pub(crate) struct Marker(pub(crate) std::sync::Arc<crate::standard::Standard>);
 #[cfg(feature = "opentelemetry")]
 impl<S: Subscriber> tracing_subscriber::Layer<S> for Marker {}
 
-/// Sends what has ended when it is dropped, waiting no longer than the builder was told. Spans that end later are still sent.
+/// Sends what has ended when it is dropped, waiting no longer than the deadline of the builder. Spans that end later are still sent.
 #[must_use = "what has ended is sent when the guard is dropped: keep it to the end of `main`"]
 pub struct Guard {
     end: End,

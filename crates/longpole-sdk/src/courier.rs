@@ -101,7 +101,7 @@ impl Courier {
                     delay = delay.saturating_mul(2);
                     let in_time = self.config.export_timeout.is_none_or(|limit| started.elapsed() + pause <= limit);
                     if !closing && in_time && !self.shared.abandoned.load(Relaxed) {
-                        // Whoever flushes at the end of the program is told by the end itself.
+                        // A flush at the end of the program reports what is lost itself.
                         if !self.shared.is_wanted() {
                             lock(&self.shared.outage).begin(&self.config.url, why, "trying again");
                         }

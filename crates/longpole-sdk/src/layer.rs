@@ -521,7 +521,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
-        // Whether the thread may is asked each time.
+        // `enabled` decides each time whether this thread may make spans.
         Interest::sometimes()
     }
 

@@ -258,7 +258,7 @@ impl<S: Subscriber> Subscriber for Shelter<S> {
 
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         let interest = self.inner.register_callsite(metadata);
-        // Whether the thread may is asked each time.
+        // `enabled` decides each time whether this thread may make spans.
         if interest.is_always() { Interest::sometimes() } else { interest }
     }
 

@@ -58,9 +58,8 @@ const NO_LIMIT: Duration = Duration::from_secs(86_400);
 pub(crate) struct Standard {
     provider: SdkTracerProvider,
     remote_parent: Option<SpanContext>,
-    processor: Option<Arc<Counting>>,
     /// `None`: nobody asked for spans.
-    flow: Option<Arc<Flow>>,
+    processor: Option<Arc<Counting>>,
 }
 
 /// Spans between the processor and the collector, and what became of them.
@@ -198,8 +197,7 @@ impl Standard {
             }
             builder = builder.with_resource(resource);
         }
-        let flow = processor.as_ref().map(|processor| Arc::clone(&processor.flow));
-        Self { provider: builder.build(), remote_parent: config.remote_parent, processor, flow }
+        Self { provider: builder.build(), remote_parent: config.remote_parent, processor }
     }
 
     /// The layer that makes OpenTelemetry's spans of `tracing`'s.
@@ -217,13 +215,17 @@ impl Standard {
         set_global_propagators();
     }
 
+    fn flow(&self) -> Option<&Arc<Flow>> {
+        self.processor.as_ref().map(|processor| &processor.flow)
+    }
+
     pub(crate) fn counts(&self) -> SpanCounts {
-        self.flow.as_ref().map(|flow| flow.counts()).unwrap_or_default()
+        self.flow().map(|flow| flow.counts()).unwrap_or_default()
     }
 
     /// Ends it with the process, waiting for no longer than this.
     pub(crate) fn end_with_process(self: &Arc<Self>, within: Duration) {
-        if let Some(flow) = &self.flow {
+        if let Some(flow) = self.flow() {
             *lock(&flow.exit_within) = within;
             let ends: Weak<Self> = Arc::downgrade(self);
             at_exit::register(ends);
@@ -232,7 +234,7 @@ impl Standard {
 
     /// Sends what has ended by now, waiting for no longer than `within`, nor for a collector that was waited for in vain; sending goes on.
     pub(crate) fn flush(&self, within: Duration) -> SpanCounts {
-        let Some(flow) = &self.flow else { return SpanCounts::default() };
+        let Some(flow) = self.flow() else { return SpanCounts::default() };
         if thread_context::is_forked_child() {
             return SpanCounts::default();
         }
@@ -276,7 +278,7 @@ impl Standard {
 
     /// Sends what there is and ends the processor, waiting for no longer than `within`; a second call only reports.
     pub(crate) fn shutdown(&self, within: Duration) -> SpanCounts {
-        let Some(flow) = &self.flow else { return SpanCounts::default() };
+        let Some(flow) = self.flow() else { return SpanCounts::default() };
         if thread_context::is_forked_child() {
             return SpanCounts::default();
         }
@@ -327,7 +329,7 @@ impl Standard {
 
 impl at_exit::Ends for Standard {
     fn end(&self) {
-        let Some(flow) = &self.flow else { return };
+        let Some(flow) = self.flow() else { return };
         let Some(mut state) = at_exit::lock_briefly(&flow.state) else { return };
         let counts = flow.counts_with(&state);
         if counts.outstanding == 0 && counts.late + counts.refused > 0 {

@@ -1,6 +1,6 @@
-//! Losses of a door while it is open: counted from many tasks, read once at the end. And what is taken out of every reason before it is stored.
+//! Losses of a door while it is open: counted from many tasks, read once at the end. Reasons are judged and cut before they are stored.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longpole_model::{Loss, LossKind};
 use longpole_wire::redact::Redactor;
@@ -42,10 +42,16 @@ impl LossBook {
         if count == 0 {
             return;
         }
-        let loss = Loss::new(kind, count, storable(&detail.into()));
-        let mut losses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = losses.iter().any(|l| l.kind == kind && l.detail == loss.detail);
-        if known || losses.iter().filter(|l| l.kind == kind).count() < LOSS_DETAILS_MAX {
+        let loss = Loss::new(kind, count, detail);
+        // Most are: one that stands there was judged, and spans and log records come by the million.
+        let mut losses = self.lock();
+        if is_known(&losses, kind, &loss.detail) {
+            return loss.merge_into(&mut losses);
+        }
+        drop(losses);
+        let loss = Loss { detail: storable(&loss.detail), ..loss };
+        let mut losses = self.lock();
+        if is_known(&losses, kind, &loss.detail) || losses.iter().filter(|l| l.kind == kind).count() < LOSS_DETAILS_MAX {
             loss.merge_into(&mut losses);
         } else {
             Loss::new(kind, count, OTHER_REASONS).merge_into(&mut losses);
@@ -54,17 +60,24 @@ impl LossBook {
 
     /// Adds one, unless it is there already.
     pub(crate) fn add_once(&self, kind: LossKind, detail: &str) {
-        let detail = storable(detail);
-        let is_known = |losses: &Vec<Loss>| losses.iter().any(|loss| loss.kind == kind && loss.detail == detail);
-        if !is_known(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
+        let is_there = |detail: &str| is_known(&self.lock(), kind, detail);
+        if !is_there(detail) && !is_there(&storable(detail)) {
             self.add(kind, 1, detail);
         }
     }
 
     /// Everything added so far; the book is empty afterwards.
     pub(crate) fn take(&self) -> Vec<Loss> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.lock())
     }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Loss>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_known(losses: &[Loss], kind: LossKind, detail: &str) -> bool {
+    losses.iter().any(|loss| loss.kind == kind && loss.detail == detail)
 }
 
 #[cfg(test)]

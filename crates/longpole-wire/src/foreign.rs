@@ -512,25 +512,7 @@ fn same<T: PartialEq>(a: &Arc<T>, b: &Arc<T>) -> bool {
 }
 
 fn lend(attributes: &Attributes) -> Vec<(&str, ValueRef<'_>)> {
-    lend_pairs(&attributes.0)
-}
-
-fn lend_pairs(pairs: &[Attribute]) -> Vec<(&str, ValueRef<'_>)> {
-    pairs.iter().map(|pair| (&*pair.key, lend_value(&pair.value))).collect()
-}
-
-/// Recursion ends: values nest no deeper than the limit of the decoder that made them.
-fn lend_value(value: &AttributeValue) -> ValueRef<'_> {
-    match value {
-        AttributeValue::Empty => ValueRef::Empty,
-        AttributeValue::Str(text) => ValueRef::Str(text),
-        AttributeValue::Bool(truth) => ValueRef::Bool(*truth),
-        AttributeValue::Int(number) => ValueRef::Int(*number),
-        AttributeValue::Double(number) => ValueRef::Double(*number),
-        AttributeValue::Bytes(bytes) => ValueRef::Bytes(bytes),
-        AttributeValue::Array(values) => ValueRef::Array(values.iter().map(lend_value).collect()),
-        AttributeValue::KeyValues(pairs) => ValueRef::KeyValues(lend_pairs(pairs)),
-    }
+    attributes.0.iter().map(|pair| (&*pair.key, (&pair.value).into())).collect()
 }
 
 /// What an export could not say, by reason.

@@ -290,10 +290,10 @@ static REAPED_AS: AtomicI32 = AtomicI32::new(EXIT_NONE);
 /// Whether a thread of ours has aborted while there is a command.
 static IS_ABANDONED: AtomicBool = AtomicBool::new(false);
 
-/// What is said where we abort while there is a command.
+/// Reports an abort of ours while there is a command.
 const ABORTING: &CStr =
     c"longpole: the command runs on alone, and its recording is not complete: longpole ran out of memory, or has a bug, said above\n";
-/// What is said where we abort after the command has ended.
+/// Reports an abort of ours after the command has ended.
 const ABORTED: &CStr =
     c"longpole: the command ran, and its recording is not complete: longpole ran out of memory, or has a bug, said above\n";
 /// Whether a recording that is not complete is a failure.

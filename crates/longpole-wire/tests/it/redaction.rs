@@ -170,21 +170,8 @@ fn in_span(redactor: &mut Redactor, put: impl FnOnce(&mut Span)) -> String {
     format!("{:?}", spans[0])
 }
 
-fn lend(value: &AttributeValue) -> ValueRef<'_> {
-    match value {
-        AttributeValue::Empty => ValueRef::Empty,
-        AttributeValue::Str(text) => ValueRef::Str(text),
-        AttributeValue::Bool(truth) => ValueRef::Bool(*truth),
-        AttributeValue::Int(number) => ValueRef::Int(*number),
-        AttributeValue::Double(number) => ValueRef::Double(*number),
-        AttributeValue::Bytes(bytes) => ValueRef::Bytes(bytes),
-        AttributeValue::Array(values) => ValueRef::Array(values.iter().map(lend).collect()),
-        AttributeValue::KeyValues(pairs) => ValueRef::KeyValues(pairs.iter().map(|pair| (&*pair.key, lend(&pair.value))).collect()),
-    }
-}
-
 fn pairs(attributes: &Attributes) -> Vec<(&str, ValueRef<'_>)> {
-    attributes.iter().map(|pair| (&*pair.key, lend(&pair.value))).collect()
+    attributes.iter().map(|pair| (&*pair.key, (&pair.value).into())).collect()
 }
 
 fn concerns(redactor: &mut Redactor, span: &Span) -> bool {

@@ -20,6 +20,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 use prost::Message;
 use serde_json::{Value, json};
 
+use crate::support::appdash::frame;
 use crate::support::{Sandbox, longpole, role};
 
 /// Tells the program that it is one.
@@ -178,36 +179,6 @@ fn zipkin() -> Value {
 
 /// Frames of one span of AppDash.
 fn appdash() -> Vec<u8> {
-    fn length(out: &mut Vec<u8>, mut length: usize) {
-        while length >= 0x80 {
-            out.push(length as u8 | 0x80);
-            length >>= 7;
-        }
-        out.push(length as u8);
-    }
-    fn text(out: &mut Vec<u8>, tag: u8, text: &str) {
-        out.push(tag);
-        length(out, text.len());
-        out.extend(text.as_bytes());
-    }
-    let frame = |annotations: &[(&str, &str)]| {
-        let mut packet = vec![0x0b];
-        for (tag, id) in [(0x11u8, 5u64), (0x19, 5), (0x21, 0)] {
-            packet.push(tag);
-            packet.extend(id.to_le_bytes());
-        }
-        packet.push(0x0c);
-        for (key, value) in annotations {
-            packet.push(0x2b);
-            text(&mut packet, 0x32, key);
-            text(&mut packet, 0x3a, value);
-            packet.push(0x2c);
-        }
-        let mut framed = Vec::new();
-        length(&mut framed, packet.len());
-        framed.extend(packet);
-        framed
-    };
     let mut out = frame(&[("Name", "marker-appdash"), ("_schema:name", "")]);
     for (at, text) in texts("appdash").into_iter().enumerate() {
         out.extend(frame(&[(&format!("note.{at}"), &text)]));

@@ -20,6 +20,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 use prost::Message;
 use serde_json::{Value, json};
 
+use crate::support::appdash::frame;
 use crate::support::{Sandbox, json as answer, longpole, role};
 
 /// Tells the program that it is one.
@@ -159,38 +160,8 @@ fn zipkin_v1() -> Value {
              "binaryAnnotations": tags, "annotations": [{ "timestamp": AT / 1000, "value": cut, "endpoint": { "serviceName": "z" } }] }])
 }
 
-/// Frames of one span, as docs/formats/imports.md describes them.
+/// Frames of one span.
 fn appdash() -> Vec<u8> {
-    fn text(out: &mut Vec<u8>, tag: u8, text: &str) {
-        out.push(tag);
-        length(out, text.len());
-        out.extend(text.as_bytes());
-    }
-    fn length(out: &mut Vec<u8>, mut length: usize) {
-        while length >= 0x80 {
-            out.push(length as u8 | 0x80);
-            length >>= 7;
-        }
-        out.push(length as u8);
-    }
-    let frame = |annotations: &[(&str, &str)]| {
-        let mut packet = vec![0x0b];
-        for (tag, id) in [(0x11u8, 5u64), (0x19, 5), (0x21, 0)] {
-            packet.push(tag);
-            packet.extend(id.to_le_bytes());
-        }
-        packet.push(0x0c);
-        for (key, value) in annotations {
-            packet.push(0x2b);
-            text(&mut packet, 0x32, key);
-            text(&mut packet, 0x3a, value);
-            packet.push(0x2c);
-        }
-        let mut framed = Vec::new();
-        length(&mut framed, packet.len());
-        framed.extend(packet);
-        framed
-    };
     let log = json!({ "gRPC request": payload("appdash payload") }).to_string();
     let mut out = frame(&[("Name", "marker-appdash"), ("_schema:name", "")]);
     out.extend(frame(&[("Msg", &log), ("Time", "2026-01-01T00:00:00Z"), ("_schema:log", "")]));

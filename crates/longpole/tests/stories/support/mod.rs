@@ -1,5 +1,6 @@
 //! What stories share: a sandbox of their own, the binary, the example, a second role of this test binary, a plain user.
 
+pub(crate) mod appdash;
 pub(crate) mod c;
 pub(crate) mod collector;
 pub(crate) mod program;
