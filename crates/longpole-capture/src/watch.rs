@@ -346,7 +346,7 @@ mod tests {
     fn a_shell_its_child_their_sleep_and_their_ends_are_seen() {
         // What becomes the shell waits at its gate first.
         let mut gate = Command::new("sh");
-        gate.args(["-c", "read line; exec sh -c 'sleep 1000 & read line; kill $!; wait'"]).stdin(Stdio::piped());
+        gate.args(["-c", "read line; exec sh -c 'sleep 1000 & read line; kill $!; read line; wait'"]).stdin(Stdio::piped());
         let mut shell = gate.spawn().unwrap();
         let pid = shell.id();
         while Stat::of_process(pid).is_none_or(|stat| !stat.is_asleep() || stat.name != "sh") {
@@ -366,6 +366,9 @@ mod tests {
             all[executed..].iter().any(asleep)
         });
         assert!(watch.totals().any(|(_, tid, totals)| tid == child && totals.on_cpu_nanos > 0));
+        shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        // It is reaped, and its totals gone, only when its end was seen.
+        until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == child)));
         shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == pid)));
         let woke = all.iter().position(|change| matches!(change, Change::Awake { tid, .. } if *tid == child)).unwrap();
