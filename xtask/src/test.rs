@@ -11,7 +11,10 @@ use crate::{deny, need, pulumi, root, run, run_in, tidy, web};
 pub(crate) fn test() -> Result<()> {
     let skips = target_dir().join("skipped-tests.txt");
     std::fs::create_dir_all(target_dir()).context("failed to make the target folder")?;
-    std::fs::write(&skips, "").with_context(|| format!("failed to write {}", skips.display()))?;
+    let rates = target_dir().join("pass-rates.tsv");
+    for list in [&skips, &rates] {
+        std::fs::write(list, "").with_context(|| format!("failed to write {}", list.display()))?;
+    }
 
     web::check()?;
     web::build()?;
@@ -35,7 +38,8 @@ pub(crate) fn test() -> Result<()> {
         ("the Firefox Profiler and speedscope", "LONGPOLE_VIEWERS", need::viewers(&target)),
         ("deploy with Pulumi", "LONGPOLE_PULUMI", pulumi::pulumi().map_err(|error| format!("{error:#}"))),
     ];
-    let mut env = vec![("LONGPOLE_SKIPPED_TESTS", skips.to_string_lossy().into_owned())];
+    let name = |path: &Path| path.to_string_lossy().into_owned();
+    let mut env = vec![("LONGPOLE_SKIPPED_TESTS", name(&skips)), ("LONGPOLE_PASS_RATES", name(&rates))];
     for (what, variable, found) in needs {
         match found {
             Ok(path) => env.push((variable, path.to_string_lossy().into_owned())),

@@ -33,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("longpole-sdk", &[]),
+    ("longpole-testing", &[]),
     ("deploy-example", &["longpole-sdk"]),
     ("shop-example", &["longpole-sdk"]),
     ("longpole-bench", &["longpole-model", "longpole-analysis", "longpole-sdk"]),
@@ -76,7 +77,7 @@ const MAY_SLEEP: &[&str] = &[
     "crates/longpole-capture/tests/recorder.rs",
     // At the exit of a process its owner may be the thread that asks: a lock can only be tried again.
     "crates/longpole-sdk/src/at_exit.rs",
-    "crates/longpole/tests/stories/account_for_the_time.rs",
+    "crates/longpole/tests/timing/account_for_the_time.rs",
     "crates/longpole/tests/stories/name_who_holds_a_lock.rs",
 ];
 

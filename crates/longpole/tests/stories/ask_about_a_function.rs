@@ -7,8 +7,8 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::see_the_code::{can_sample, pythons};
-use crate::support::{Sandbox, json, longpole, skip};
+use crate::see_the_code::pythons;
+use crate::support::{Sandbox, can_sample, json, longpole, skip};
 
 /// Two threads work and wait on two lines; `dumps` is a name that the standard library has as well.
 const PROGRAM: &str = r"

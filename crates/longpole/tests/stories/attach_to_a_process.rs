@@ -11,8 +11,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::live_in_a_container::{quality, refuse};
-use crate::see_the_code::can_sample;
-use crate::support::{PlainUser, Sandbox, c, json, longpole, plain_user, skip};
+use crate::support::{PlainUser, Sandbox, c, can_sample, json, longpole, plain_user, skip};
 
 /// A shell that works without end, and a child of it that sleeps. Killed when it is dropped.
 struct Service {

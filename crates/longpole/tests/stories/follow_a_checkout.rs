@@ -7,8 +7,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::see_the_code::can_sample;
-use crate::support::{Sandbox, example, json, longpole, plain_user};
+use crate::support::{Sandbox, can_sample, example, json, longpole, plain_user};
 
 /// The span that is slow by construction, and the function that waits in it; see `examples/shop/README.md`.
 const SPAN: &str = "validate card";

@@ -10,8 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::see_the_code::can_sample;
-use crate::support::{Sandbox, example, json, longpole, skip};
+use crate::support::{Sandbox, can_sample, example, json, longpole, skip};
 
 /// How often the viewer of Firefox is asked to start: it gives up on itself after half a second, which a busy machine needs.
 const STARTS_MAX: usize = 20;

@@ -5,7 +5,6 @@
 
 mod support;
 
-mod account_for_the_time;
 mod ask_about_a_function;
 mod ask_in_sql;
 mod attach_to_a_process;
@@ -13,7 +12,6 @@ mod deploy_with_pulumi;
 mod exec_in_a_script;
 mod fill_the_disk;
 mod find_the_long_pole;
-mod find_the_slow_part_of_a_pipeline;
 mod follow_a_checkout;
 mod hand_on_to_anybody;
 mod hand_the_code_on;
@@ -27,7 +25,6 @@ mod read_the_page;
 mod read_what_pulumi_writes;
 mod receive_from_any_sdk;
 mod run_a_command;
-mod see_a_web_service;
 mod see_code_made_meanwhile;
 mod see_native_code;
 mod see_the_code;

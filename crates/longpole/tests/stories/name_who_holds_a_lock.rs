@@ -14,9 +14,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tracing::{Span, info_span};
 
-use crate::see_the_code::can_sample;
 use crate::support::c::compile;
-use crate::support::{Sandbox, json, longpole, plain_user, role, skip};
+use crate::support::{Sandbox, can_sample, json, longpole, plain_user, role, skip};
 
 /// Waits in the first thread, each time for another one; says how long. The first thread has most of the CPU time, so the waits are the
 /// program's.

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::see_the_code::{Samples, ask, can_sample, of_runtime, the_shares_are_right, took};
-use crate::support::{Sandbox, c, json, longpole, skip};
+use crate::see_the_code::{Samples, of_runtime, the_shares_are_right, took};
+use crate::support::{Sandbox, ask, c, can_sample, json, longpole, skip};
 
 /// Writes a loop into memory of its own, tells of it in `jit-PID.dump` as one function, runs it, and does the same again at the same place
 /// as another function; a third one is run where it was loaded and once more where it was moved to, which is the same place again. The dump

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use longpole_testing::holds;
 use serde_json::Value;
 
-use crate::see_the_code::{Entry, Samples, ask, can_sample, of_runtime, rows, the_shares_are_right, took};
-use crate::support::{Sandbox, json, longpole, right_once_of_three, skip};
+use crate::see_the_code::{Entry, Samples, of_runtime, the_shares_are_right, took};
+use crate::support::{Sandbox, ask, can_sample, json, longpole, rows, skip};
 
 /// Burns CPU in functions with known names and says what each took by the clock of its thread.
 const PROGRAM: &str = r#"
@@ -373,7 +374,7 @@ fn what_is_waited_for_again_and_again_is_named() {
         return skip("what_is_waited_for_again_and_again_is_named", "there is no cc");
     };
     // Where others want the CPUs, sleeps of a millisecond last long enough to be looked at.
-    right_once_of_three(|| {
+    holds(2, 4, "what is waited for again and again is named", || {
         let summary = sandbox.path("summary");
         let mut run = longpole(&sandbox.path("store"));
         run.args(["run", "--summary-format", "json", "--summary"]).arg(&summary).arg("--").arg(&program);

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Sandbox, clean, json, longpole, plain_user, skip};
+use crate::support::{Sandbox, ask, can_sample, clean, json, longpole, plain_user, rows, skip};
 
 /// A program that burns CPU in known functions, three parts in `burn_three`, one in `burn_one`, and others in C code that only one
 /// function calls and that takes no memory from the kernel, whose time a plain user does not see; a thread and a forked process of its
@@ -172,24 +172,6 @@ impl Samples {
     }
 }
 
-/// The rows of an answer, each in the order of its columns.
-pub(crate) fn rows(answer: &Value) -> impl Iterator<Item = Vec<Value>> {
-    assert_eq!(answer["truncated"], false);
-    let columns = answer["columns"].as_array().unwrap();
-    answer["rows"].as_array().unwrap().iter().map(|row| columns.iter().map(|it| row[it["name"].as_str().unwrap()].clone()).collect())
-}
-
-/// Asks about the last recording of a store.
-pub(crate) fn ask(store: &Path) -> impl FnMut(&str) -> Value {
-    let store = store.to_owned();
-    ask_with(move || longpole(&store))
-}
-
-/// Runs SQL with this command, which names its store.
-pub(crate) fn ask_with(longpole: impl Fn() -> Command) -> impl FnMut(&str) -> Value {
-    move |query| json(longpole().args(["sql", query, "--format", "json"]))
-}
-
 /// The functions of a runtime in a stack, root first; without one those of binaries.
 pub(crate) fn of_runtime<'a>(stack: &'a [Entry], runtime: &str) -> Vec<&'a Entry> {
     let kind = if runtime.is_empty() { "code" } else { "named" };
@@ -242,16 +224,6 @@ pub(crate) fn pythons() -> Vec<PathBuf> {
 fn minor_of(python: &Path) -> Option<u32> {
     let out = Command::new(python).arg("--version").stdin(Stdio::null()).output().ok()?;
     String::from_utf8_lossy(&out.stdout).strip_prefix("Python 3.")?.split('.').next()?.parse().ok()
-}
-
-/// Whether processes can be sampled here; if not, the story is noted as skipped.
-pub(crate) fn can_sample(story: &str) -> bool {
-    let view = json(longpole(Path::new("/nonexistent/longpole")).args(["doctor", "--format", "json"]));
-    let profiling = view["checks"].as_array().unwrap().iter().find(|check| check["name"] == "profiling").unwrap().clone();
-    if profiling["state"] != "ok" {
-        skip(story, profiling["text"].as_str().unwrap());
-    }
-    profiling["state"] == "ok"
 }
 
 /// What must hold of a recording of [`PYTHON`].

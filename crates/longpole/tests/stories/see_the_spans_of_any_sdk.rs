@@ -11,8 +11,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::see_the_code::{ask, rows};
-use crate::support::{Sandbox, c, clean, json, longpole, role, skip};
+use crate::support::{Sandbox, ask, c, clean, json, longpole, role, rows, skip};
 
 /// The span id of a work function is its number in each byte.
 const PROGRAM: &str = r#"

@@ -11,8 +11,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::see_the_code::can_sample;
-use crate::support::{Sandbox, json, longpole, plain_user, role, skip};
+use crate::support::{Sandbox, can_sample, json, longpole, plain_user, role, skip};
 
 /// Tells a role of this binary what to do, and where it may write.
 const PLAY: &str = "LONGPOLE_STORY_USE";

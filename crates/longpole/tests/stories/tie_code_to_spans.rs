@@ -10,8 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::see_the_code::{ask, ask_with, rows};
-use crate::support::{Sandbox, example, longpole, plain_user};
+use crate::support::{Sandbox, ask, ask_with, example, longpole, plain_user, rows};
 
 /// Least share of samples that must be on the right span.
 const RIGHT_SHARE_MIN: f64 = 0.999;

@@ -14,6 +14,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use longpole_sdk::SpanExt;
+use longpole_testing::{holds, turn};
 use serde_json::{Value, json};
 use tracing::{Instrument, Span, info_span};
 
@@ -29,9 +30,12 @@ const SLACK_NANOS: f64 = 300e3;
 /// Of the CPU time of a thread that writes to the disk, at most so much more goes into interrupts that are dealt with on its CPU.
 const INTERRUPTED_SHARE: f64 = 0.5;
 
-/// Each span is played so often, and measured well at least once: in a virtual machine the host may take a CPU away, during which the
-/// clock of the thread stands still, and nobody in here knows.
+/// Each span is played so often in a run. In a virtual machine the host may take a CPU away, during which the clock of the thread stands
+/// still, and nobody in here knows: some rounds are measured wrong.
 const ROUNDS: usize = 3;
+
+/// Of so many rounds of each span so many are as measured.
+const HELD_OF_ROUNDS: (usize, usize) = (2, 9);
 
 /// What a span did, as the program itself measured it, in nanoseconds.
 #[derive(Default)]
@@ -315,36 +319,52 @@ fn judge(span: &Value, figure: &Value) -> Result<(), String> {
 
 #[test]
 fn the_states_of_a_span_are_what_the_program_measured() {
+    let _turn = turn();
     let sandbox = Sandbox::new();
-    let (store, figures) = (sandbox.path("store"), sandbox.path("figures"));
-    let run = longpole(&store)
+    let store = sandbox.path("store");
+    let mut rounds = judged_rounds(&store, &sandbox.path("figures"));
+    let names: Vec<String> = rounds.keys().cloned().collect();
+    let (held, of) = HELD_OF_ROUNDS;
+    for name in names {
+        holds(held, of, &format!("the states of a span that {name}"), || {
+            if rounds[&name].is_empty() {
+                rounds = judged_rounds(&store, &sandbox.path("figures"));
+            }
+            rounds.get_mut(&name).and_then(Vec::pop).expect("each run plays each span")
+        });
+    }
+    let tree = ask(longpole(&store).args(["tree", "--format", "json"]));
+    let text = String::from_utf8(longpole(&store).args(["span", &handles_of(&tree, "awaits")[0]]).output().unwrap().stdout).unwrap();
+    assert!(text.contains("STATES  exact: journals of its threads, and switch records"), "{text}");
+    assert!(text.lines().any(|line| line.trim_start().starts_with("awaiting ")), "{text}");
+}
+
+/// Runs the program, and holds each span of each round against what was measured.
+fn judged_rounds(store: &Path, figures: &Path) -> BTreeMap<String, Vec<Result<(), String>>> {
+    let run = longpole(store)
         .args(["run", "--"])
         .args(role("account_for_the_time::perform"))
-        .env(FIGURES, &figures)
+        .env(FIGURES, figures)
         .stdin(Stdio::null())
         .output()
         .unwrap();
     assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    let figures: Vec<Value> = serde_json::from_slice(&std::fs::read(&figures).unwrap()).unwrap();
-    let tree = ask(longpole(&store).args(["tree", "--format", "json"]));
-    let handles_of = |name: &str| -> Vec<String> {
-        let name = tree["names"].as_array().unwrap().iter().position(|known| known == name).unwrap_or_else(|| panic!("no span {name}"));
-        let rows = tree["spans"]["name"].as_array().unwrap().iter().enumerate();
-        rows.filter(|(_, row)| **row == json!(name)).map(|(row, _)| format!("s{}", row + 1)).collect()
-    };
-    let mut judged: BTreeMap<&str, Vec<Result<(), String>>> = BTreeMap::new();
+    let figures: Vec<Value> = serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap();
+    let tree = ask(longpole(store).args(["tree", "--format", "json"]));
+    let mut judged: BTreeMap<String, Vec<Result<(), String>>> = BTreeMap::new();
     for figure in &figures {
         let name = figure["name"].as_str().unwrap();
-        let of_name = judged.entry(name).or_default();
-        let span = ask(longpole(&store).args(["span", &handles_of(name)[of_name.len()], "--format", "json"]));
+        let of_name = judged.entry(name.to_owned()).or_default();
+        let span = ask(longpole(store).args(["span", &handles_of(&tree, name)[of_name.len()], "--format", "json"]));
         of_name.push(judge(&span, figure));
     }
-    for (name, rounds) in &judged {
-        assert_eq!(rounds.len(), ROUNDS);
-        println!("{name}: {} of {ROUNDS} as measured", rounds.iter().filter(|round| round.is_ok()).count());
-        assert!(rounds.iter().any(Result::is_ok), "{rounds:#?}");
-    }
-    let text = String::from_utf8(longpole(&store).args(["span", &handles_of("awaits")[0]]).output().unwrap().stdout).unwrap();
-    assert!(text.contains("STATES  exact: journals of its threads, and switch records"), "{text}");
-    assert!(text.lines().any(|line| line.trim_start().starts_with("awaiting ")), "{text}");
+    assert!(judged.values().all(|rounds| rounds.len() == ROUNDS));
+    judged
+}
+
+/// The handles of the spans with this name, in the order of the tree.
+fn handles_of(tree: &Value, name: &str) -> Vec<String> {
+    let name = tree["names"].as_array().unwrap().iter().position(|known| known == name).unwrap_or_else(|| panic!("no span {name}"));
+    let rows = tree["spans"]["name"].as_array().unwrap().iter().enumerate();
+    rows.filter(|(_, row)| **row == json!(name)).map(|(row, _)| format!("s{}", row + 1)).collect()
 }

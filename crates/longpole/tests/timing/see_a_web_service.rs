@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Barrier;
 
-use crate::see_the_code::{ask, can_sample, rows};
-use crate::support::{Sandbox, json, longpole, right_once_of_three, skip};
+use longpole_testing::{holds, turn};
+
+use crate::support::{Sandbox, ask, can_sample, json, longpole, rows, skip};
 
 /// Functions that burn CPU, each called by one route only, for as long as it says.
 const FUNCTIONS: &str = r#"
@@ -137,7 +138,8 @@ fn check(framework: &str, app: &str, names: [&str; 4]) {
         return;
     }
     // Whoever reads the frames of Python needs a CPU now and then; others may want it.
-    right_once_of_three(|| serve(framework, app, names, &[&instrument, &python]));
+    let _turn = turn();
+    holds(2, 4, &story, || serve(framework, app, names, &[&instrument, &python]));
 }
 
 /// Records a service and its requests; says what is not as it should be.

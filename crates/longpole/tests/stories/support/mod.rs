@@ -8,10 +8,12 @@ pub(crate) mod target;
 pub(crate) mod tee;
 pub(crate) mod terminal;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+pub(crate) use longpole_testing::skip;
+use serde_json::Value;
 
 /// A folder that is gone when the story ends.
 pub(crate) struct Sandbox {
@@ -82,26 +84,39 @@ pub(crate) fn example(name: &str) -> PathBuf {
 }
 
 /// Runs a command that must succeed, and parses what it prints.
-pub(crate) fn json(command: &mut Command) -> serde_json::Value {
+pub(crate) fn json(command: &mut Command) -> Value {
     let out = command.stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout)
         .unwrap_or_else(|error| panic!("{command:?} printed no JSON ({error}): {}", String::from_utf8_lossy(&out.stdout)))
 }
 
-/// Tries what others can disturb who want the CPUs, up to three times, until nothing is wrong with it.
-pub(crate) fn right_once_of_three(mut attempt: impl FnMut() -> Result<(), String>) {
-    let wrong: Vec<String> = (0..3).map_while(|_| attempt().err()).collect();
-    assert!(wrong.len() < 3, "{}", wrong.join("\n"));
+/// The rows of an answer, each in the order of its columns.
+pub(crate) fn rows(answer: &Value) -> impl Iterator<Item = Vec<Value>> {
+    assert_eq!(answer["truncated"], false);
+    let columns = answer["columns"].as_array().unwrap();
+    answer["rows"].as_array().unwrap().iter().map(|row| columns.iter().map(|it| row[it["name"].as_str().unwrap()].clone()).collect())
 }
 
-/// Notes a story that this machine cannot tell, for the list at the end of `cargo xtask test`.
-pub(crate) fn skip(what: &str, why: &str) {
-    eprintln!("SKIPPED {what}: {why}");
-    if let Some(path) = std::env::var_os("LONGPOLE_SKIPPED_TESTS") {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-        writeln!(file, "{what}: {why}").unwrap();
+/// Asks about the last recording of a store.
+pub(crate) fn ask(store: &Path) -> impl FnMut(&str) -> Value {
+    let store = store.to_owned();
+    ask_with(move || longpole(&store))
+}
+
+/// Runs SQL with this command, which names its store.
+pub(crate) fn ask_with(longpole: impl Fn() -> Command) -> impl FnMut(&str) -> Value {
+    move |query| json(longpole().args(["sql", query, "--format", "json"]))
+}
+
+/// Whether processes can be sampled here; if not, the story is listed as skipped.
+pub(crate) fn can_sample(story: &str) -> bool {
+    let view = json(longpole(Path::new("/nonexistent/longpole")).args(["doctor", "--format", "json"]));
+    let profiling = view["checks"].as_array().unwrap().iter().find(|check| check["name"] == "profiling").unwrap().clone();
+    if profiling["state"] != "ok" {
+        skip(story, profiling["text"].as_str().unwrap());
     }
+    profiling["state"] == "ok"
 }
 
 /// Somebody without privilege: another user id, no capability, binaries outside of any home.
