@@ -1,6 +1,7 @@
 //! What tests of several crates share: who measures time runs alone, what noise can disturb holds `k` of `n` times and its rate is kept,
 //! and nothing is skipped in silence.
 
+#![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "rates and skips are for people")]
 
 use std::fs::OpenOptions;

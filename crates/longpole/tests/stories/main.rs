@@ -30,7 +30,6 @@ mod see_native_code;
 mod see_the_code;
 mod see_the_kernel;
 mod see_the_spans_of_any_sdk;
-mod see_what_processes_use;
 mod send_to_a_trusted_collector;
 mod serve_like_embucket;
 mod survive_a_crash;

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use longpole_testing::turn;
 use serde_json::Value;
 
 use crate::support::{Sandbox, can_sample, json, longpole, plain_user, role, skip};
@@ -140,6 +141,7 @@ fn ask(longpole: impl Fn() -> Command) -> impl Fn(&[&str]) -> Command {
 
 #[test]
 fn who_grows_is_named_with_what_it_wrote_and_how_all_ended() {
+    let _turn = turn();
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let run = longpole(&store)
@@ -155,6 +157,7 @@ fn who_grows_is_named_with_what_it_wrote_and_how_all_ended() {
 
 #[test]
 fn a_plain_user_sees_the_same() {
+    let _turn = turn();
     let sandbox = Sandbox::new();
     let Some(user) = plain_user(&sandbox, "a plain user sees what processes use") else { return };
     let store = sandbox.path("store");
@@ -169,6 +172,7 @@ fn a_plain_user_sees_the_same() {
 
 #[test]
 fn a_program_without_spans_is_answered_by_its_functions() {
+    let _turn = turn();
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let run = longpole(&store).args(["run", "--"]).args(role("see_what_processes_use::crunch")).env(PLAY, "400").output().unwrap();
@@ -185,6 +189,7 @@ fn a_program_without_spans_is_answered_by_its_functions() {
 
 #[test]
 fn a_helper_that_ran_beside_the_work_is_not_what_to_fix() {
+    let _turn = turn();
     let story = "a helper that ran beside the work is not what to fix";
     if !can_sample(story) {
         return;
@@ -211,6 +216,7 @@ while time.process_time() < 0.5: pass
 
 #[test]
 fn bytes_that_may_not_be_seen_are_not_zero() {
+    let _turn = turn();
     let story = "bytes that may not be seen are not zero";
     let sandbox = Sandbox::new();
     let Some(user) = plain_user(&sandbox, story) else { return };
