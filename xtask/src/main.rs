@@ -6,6 +6,7 @@
 
 mod attack;
 mod bench;
+mod commits;
 mod demo;
 mod deny;
 mod dist;
@@ -27,7 +28,7 @@ const HELP: &str = "cargo xtask TASK
 
   demo            build longpole and its example, record the example, say what to fix first
   test            everything: Rust, stories, browser; ends with what was skipped and why
-  check [--quick] what a change must pass: format, lints, tidy, dependencies, generated files, then `test`
+  check [--quick] what a change must pass: format, lints, tidy, rustdoc, then `test`; warns of messages of commits
   attack [NAME] [--binary PATH]  the attacks of SECURITY.md, as root and as a plain user, under two umasks, with and without HOME
   sanitize        the files with unsafe code under AddressSanitizer, and under Miri where it is installed
   tidy            the house rules: arrows between rooms, unsafe files, paths in comments

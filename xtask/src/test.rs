@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::demo::target_dir;
-use crate::{deny, need, pulumi, root, run, run_in, tidy, web};
+use crate::{commits, deny, need, pulumi, root, run, run_in, tidy, web};
 
 /// Rust tests and stories, tidy, the page's checks, and the story in a real browser.
 pub(crate) fn test() -> Result<()> {
@@ -16,6 +16,7 @@ pub(crate) fn test() -> Result<()> {
         std::fs::write(list, "").with_context(|| format!("failed to write {}", list.display()))?;
     }
 
+    run("cargo", &["fmt", "--all", "--check"])?;
     web::check()?;
     web::build()?;
     if let Err(why) = need::setpriv() {
@@ -53,6 +54,7 @@ pub(crate) fn test() -> Result<()> {
         true => run_in(&root(), "env", &test, &env)?,
         false => run_in(&root(), "cargo", &test[2..], &env)?,
     }
+    report_rates(&rates)?;
     report_skips(&skips)
 }
 
@@ -60,7 +62,9 @@ pub(crate) fn test() -> Result<()> {
 pub(crate) fn check(quick: bool) -> Result<()> {
     run("cargo", &["fmt", "--all", "--check"])?;
     tidy::report()?;
+    commits::warn()?;
     run("cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    run_in(&root(), "cargo", &["doc", "--workspace", "--no-deps", "--document-private-items"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     if quick { Ok(()) } else { test() }
 }
 
@@ -68,6 +72,20 @@ fn skip(list: &Path, what: &str, why: &str) -> Result<()> {
     use std::io::Write;
     let mut file = std::fs::OpenOptions::new().append(true).open(list).context("failed to open the list of skipped tests")?;
     writeln!(file, "{what}: {why}").context("failed to note a skipped test")
+}
+
+/// The trials that did not hold each time; `longpole-testing` says what stands in the file.
+fn report_rates(list: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(list).context("failed to read the list of pass rates")?;
+    let trials: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+    let failed: Vec<_> = trials.iter().filter(|trial| trial.get(1) != trial.get(2)).collect();
+    eprintln!("\nxtask: {} of {} timing trials held each time", trials.len() - failed.len(), trials.len());
+    for trial in failed {
+        if let [name, held, made, ..] = trial[..] {
+            eprintln!("  {name}: {held} of {made}");
+        }
+    }
+    Ok(())
 }
 
 fn report_skips(list: &Path) -> Result<()> {
