@@ -151,12 +151,12 @@ fn assemble(
             Frame::OtlpProtobuf { peer_pid, body } => {
                 decoded(&mut assembler, peer_pid, |batch| otlp::trace::decode(&body, &Limits::default(), batch))
                     .into_iter()
-                    .for_each(|span| assembler.span(span));
+                    .for_each(|span| assembler.span_by(peer_pid, span));
             }
             Frame::OtlpJson { peer_pid, body } => {
                 decoded(&mut assembler, peer_pid, |batch| otlp::json::decode(&body, &Limits::default(), batch))
                     .into_iter()
-                    .for_each(|span| assembler.span(span));
+                    .for_each(|span| assembler.span_by(peer_pid, span));
             }
             Frame::SpanEvents(body) => {
                 for carrier in decoded(&mut assembler, None, |batch| otlp::trace::decode(&body, &Limits::default(), batch)) {

@@ -24,6 +24,7 @@ use longpole_model::{
 };
 
 use self::journals::Journals;
+use self::rivals::Rivals;
 use crate::packed::{PackedRecording, PackedSpans};
 
 /// Shown in place of a stack entry whose definition the recorder could not write.
@@ -37,6 +38,7 @@ const UNDEFINED_MAPPING: &str = "the recording lacks the binary of this address"
 
 mod clock_steps;
 mod journals;
+mod rivals;
 
 /// A recording under construction. Its spans are packed: there may be a million of them.
 #[derive(Debug)]
@@ -48,6 +50,7 @@ pub struct Assembler {
     spans: PackedSpans,
     span_index: SpanIndex,
     duplicates: u64,
+    rivals: Rivals,
     /// Events that came without their spans.
     span_events: Vec<(TraceId, SpanId, SpanEvent)>,
     people: Population,
@@ -80,6 +83,7 @@ impl Assembler {
             spans: PackedSpans::default(),
             span_index: SpanIndex::default(),
             duplicates: 0,
+            rivals: Rivals::default(),
             span_events: Vec::new(),
             cpu_slices: Vec::new(),
             journals: Journals::default(),
@@ -99,15 +103,28 @@ impl Assembler {
         }
     }
 
-    /// Takes a span. Of two with the same trace and span id the one that ends later stays (the first, where they end
-    /// together), and the other is counted: exporters send again what they did not see acknowledged.
+    /// Takes a span of which it is not known who sent it.
     pub fn span(&mut self, span: Span) {
+        self.span_by(None, span);
+    }
+
+    /// Takes a span that this process sent. Of two of one process with the same trace and span id the one that ends later stays (the
+    /// first, where they end together), and the other is counted: exporters send again what they did not see acknowledged. No process
+    /// takes the place of another's whole span so; which of those stays, [`rivals`] says.
+    pub fn span_by(&mut self, sender: Option<u32>, span: Span) {
         match self.span_index.add(self.spans.heads(), span.trace_id, span.span_id) {
-            None => self.spans.push(&span),
+            None => {
+                self.rivals.note_kept(sender);
+                self.spans.push(&span);
+            }
             Some(known) => {
-                self.duplicates += 1;
-                if span.end > self.spans.heads()[known].end {
-                    self.spans.replace(known, &span);
+                let kept = self.spans.get(known);
+                if self.rivals.may_replace(known, &kept, sender, &span) {
+                    self.duplicates += 1;
+                    if span.end > kept.end {
+                        self.rivals.note_replaced(known, sender);
+                        self.spans.replace(known, &span);
+                    }
                 }
             }
         }
@@ -115,7 +132,7 @@ impl Assembler {
 
     /// How many spans there are so far.
     pub fn span_count(&self) -> u64 {
-        self.spans.heads().len() as u64
+        (self.spans.len() + self.rivals.len()) as u64
     }
 
     /// How many samples there are so far.
@@ -328,6 +345,9 @@ impl Assembler {
     pub fn finish_packed(mut self) -> PackedRecording {
         if self.duplicates > 0 {
             self.loss(Loss::new(LossKind::SpansDuplicate, self.duplicates, "received twice; the one that ends later is kept"));
+        }
+        if let Some(loss) = std::mem::take(&mut self.rivals).settle(&mut self.spans, &self.people) {
+            self.loss(loss);
         }
         self.place_span_events();
         self.replace_in_stacks();

@@ -58,8 +58,10 @@ enum Speech {
 /// What a number of a process means that a resource says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// Itself.
-    Right,
+    /// The process at the other end.
+    Own,
+    /// Another process of our namespace: the sender hands on for it, or cannot be seen.
+    Said,
     /// This process, which has that number in a namespace of its own.
     Means(u32),
     /// A process of another namespace; which, nobody knows.
@@ -124,14 +126,14 @@ impl Connection {
     /// What to make of `process.pid` in a resource. It is a number in the sender's namespace of process ids, which need not be ours: in a
     /// container of the command, the first process calls itself 1.
     pub(super) fn claim(&self, number: u32, finder: &mut PeerFinder) -> Claim {
-        let Some(inode) = self.sender.inode else { return Claim::Right };
+        let Some(inode) = self.sender.inode else { return Claim::Said };
         let known = self.claims.lock().unwrap_or_else(PoisonError::into_inner).get(&number).copied();
         if let Some(claim) = known {
             return claim;
         }
         let mut links_left = PEER_LINKS_MAX;
         let claim = if peer::holds(number, &peer::socket_name(inode), &mut links_left) {
-            Claim::Right
+            Claim::Own
         } else {
             match self.peer_pid(finder) {
                 Some(peer) if peer::counts_otherwise(peer) => {
@@ -141,8 +143,7 @@ impl Connection {
                         Claim::Unknown
                     }
                 }
-                // It hands on for others, or cannot be seen.
-                Some(_) | None => Claim::Right,
+                Some(_) | None => Claim::Said,
             }
         };
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,6 +151,18 @@ impl Connection {
             claims.insert(number, claim);
         }
         claim
+    }
+
+    /// The process at the other end, where it is known what it says of whose spans it sends: a span is its own process's word or another's.
+    /// Of a number that nobody can place here it is not said, because it would be taken for that.
+    pub(super) fn sender_of(&self, claims: &[(u32, Claim)], finder: &mut PeerFinder) -> Option<u32> {
+        self.sender.inode?;
+        match claims {
+            [] => None,
+            [(pid, Claim::Own)] => Some(*pid),
+            claims if claims.iter().any(|(_, claim)| *claim == Claim::Unknown) => None,
+            _ => self.peer_pid(finder),
+        }
     }
 
     /// Bytes of a body that it may send.

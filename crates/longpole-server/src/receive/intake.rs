@@ -272,13 +272,13 @@ impl Keeper<'_> {
             return Verdict::unproven();
         }
         let was_hidden = self.hide(&mut bytes);
-        // Looking up the peer reads through /proc, so it is done only where a span would have no process without it.
-        let peer_pid = if pid_missing { job.connection.peer_pid(&mut self.finder) } else { None };
-        let claims: HashMap<u32, Claim> = claims
-            .into_iter()
-            .map(|pid| (pid, job.connection.claim(pid, &mut self.finder)))
-            .filter(|(_, claim)| *claim != Claim::Right)
-            .collect();
+        let connection = &job.connection;
+        let claims: Vec<(u32, Claim)> = claims.into_iter().map(|pid| (pid, connection.claim(pid, &mut self.finder))).collect();
+        // Looking up the peer reads through /proc, so it is done only where a span would have no process without it, or where a span says
+        // that it is another's.
+        let peer_pid = if pid_missing { connection.peer_pid(&mut self.finder) } else { connection.sender_of(&claims, &mut self.finder) };
+        let claims: HashMap<u32, Claim> =
+            claims.into_iter().filter(|(_, claim)| matches!(claim, Claim::Means(_) | Claim::Unknown)).collect();
         let clean = (payloads || credentials || !claims.is_empty()).then(|| self.clean(&bytes, encoding, payloads, &claims));
         let kept = match &clean {
             Some(Clean { kept, .. }) => self.keep.traces(kept, Encoding::Protobuf, peer_pid),

@@ -61,8 +61,8 @@ pub(crate) use otlp_grpc::{
 /// Keeps what was received. Called from one thread of the receiver, in the order of arrival; may block.
 pub trait Keep: Send + 'static {
     /// Keeps one request of spans, decompressed and known to decode. After `Ok` it is acknowledged, so it must survive the
-    /// end of this process. `peer_pid` is the process at the other end of the connection, where it had to be looked up
-    /// because the request does not say it.
+    /// end of this process. `peer_pid` is the process at the other end of the connection, where it is known: it is the process
+    /// of spans whose resource does not say one, and of the others it tells whether that process sent them itself.
     ///
     /// Spans that came in another format (Zipkin, AppDash) are given as a request in protobuf; the name of their scope says
     /// which it was.

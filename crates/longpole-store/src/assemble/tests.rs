@@ -336,6 +336,48 @@ fn of_two_spans_with_the_same_ids_the_later_end_stays_and_the_other_is_counted()
     assert_eq!(recording.losses, [Loss::new(LossKind::SpansDuplicate, 3, "received twice; the one that ends later is kept")]);
 }
 
+/// Of these spans with the same ids, each with its sender, the process that it says it is of, its end and its name, which is kept, and how
+/// many are counted as received twice and as of other processes. 10 started 11, and 11 started 12.
+fn kept_of(sent: &[(u32, u32, i64, &str)]) -> (String, u64, u64) {
+    let mut assembler = Assembler::new(testing::begun());
+    [started(10, 0, 1), started(11, 10, 2), started(12, 11, 3)].into_iter().for_each(|seen| assembler.observe(seen));
+    let known = |pid: u32| (pid > 0).then_some(pid);
+    for (sender, pid, end, name) in sent {
+        let mut span = Span { end: Timestamp(*end), name: (*name).into(), pid: known(*pid), ..testing::span(1, 1, 0, 0) };
+        if *name == "unfinished" {
+            span.attributes.push("longpole.unfinished", longpole_model::AttributeValue::Bool(true));
+        }
+        assembler.span_by(known(*sender), span);
+    }
+    let recording = assembler.finish();
+    let count = |word: &str| recording.losses.iter().filter(|loss| loss.detail.contains(word)).map(|loss| loss.count).sum();
+    assert_eq!(recording.spans.len(), 1);
+    (recording.spans[0].name.to_string(), count("received twice"), count("from other processes"))
+}
+
+#[test]
+fn no_process_takes_the_place_of_the_span_of_another() {
+    let check = |sent: &[(u32, u32, i64, &str)], kept: &str, again: u64, others: u64| {
+        assert_eq!(kept_of(sent), (kept.to_owned(), again, others), "{sent:?}");
+    };
+    // A neighbour, by its own number, by that of the victim, and by none; later or earlier, but for who was first.
+    check(&[(11, 11, 5, "own"), (77, 77, 9, "forged")], "own", 0, 1);
+    check(&[(11, 11, 5, "own"), (77, 11, 9, "forged")], "own", 0, 1);
+    check(&[(11, 11, 5, "own"), (0, 11, 9, "forged"), (0, 0, 9, "forged")], "own", 0, 2);
+    check(&[(77, 11, 9, "forged"), (11, 11, 5, "own")], "own", 0, 1);
+    check(&[(77, 77, 9, "first"), (11, 11, 5, "second")], "first", 0, 1);
+    // Who is called knows the ids of its caller, and is quicker; a fork ends what its parent had begun.
+    check(&[(12, 12, 9, "forged"), (10, 10, 5, "own")], "own", 0, 1);
+    check(&[(12, 10, 5, "of the fork"), (10, 10, 9, "own")], "own", 0, 1);
+    check(&[(10, 10, 5, "own"), (12, 12, 9, "forged")], "own", 0, 1);
+    check(&[(12, 12, 5, "own"), (0, 10, 9, "forged"), (77, 10, 9, "forged")], "own", 0, 2);
+    // Sent again, by itself or by whoever hands it on; in pieces.
+    check(&[(11, 11, 5, "same"), (11, 11, 5, "same"), (77, 11, 5, "same"), (0, 0, 5, "same")], "same", 3, 0);
+    check(&[(11, 11, 5, "part"), (11, 11, 9, "whole"), (11, 11, 7, "part")], "whole", 2, 0);
+    check(&[(77, 11, 5, "part"), (77, 11, 9, "whole")], "whole", 1, 0);
+    check(&[(11, 11, 5, "unfinished"), (0, 0, 9, "whole"), (12, 12, 11, "forged")], "whole", 1, 1);
+}
+
 #[test]
 fn losses_of_one_kind_and_reason_add_up_and_a_stepped_clock_is_one() {
     let anchor =

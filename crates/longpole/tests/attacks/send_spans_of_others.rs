@@ -400,3 +400,46 @@ fn a_pid_of_another_namespace_is_not_taken_for_one_of_ours() {
     assert_eq!(row["inside"], "1", "{answer}");
     assert!(row["pid"].as_u64().unwrap() > 1, "our process 1 has nothing to do with it: {answer}");
 }
+
+/// A request with a span of always the same ids that says it is of this process and takes so long.
+fn same_ids(name: &str, pid: u32, seconds: u64) -> String {
+    format!(
+        r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"process.pid","value":{{"intValue":"{pid}"}}}}]}},"scopeSpans":[{{"spans":[
+        {{"traceId":"5b6794d1b1db5ba65b6794d1b1db5ba6","spanId":"6c9d6a3ef7b4d6cf","name":"{name}","kind":1,
+        "startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"{}000000000"}}]}}]}}]}}"#,
+        1_700_000_000 + seconds
+    )
+}
+
+#[test]
+fn a_neighbour_cannot_take_the_place_of_a_span() {
+    let sandbox = Sandbox::new();
+    let recorded = Recorded::new(&sandbox);
+    let us = std::process::id();
+    let forge = || {
+        let words = role("send_spans_of_others::forge_a_neighbours_span");
+        let mut neighbour = Command::new(&words[0]);
+        neighbour.args(&words[1..]).env("LONGPOLE_STORY_ADDRESS", &recorded.address).env("LONGPOLE_STORY_VICTIM", us.to_string());
+        assert!(neighbour.output().unwrap().status.success());
+    };
+    forge();
+    for _ in 0..2 {
+        assert_eq!(post(&recorded.address, "/v1/traces", JSON, &same_ids("own", us, 1)), 200);
+    }
+    forge();
+    let (spans, quality) = recorded.end();
+    assert_eq!(spans, ["own"], "{quality}");
+    assert_eq!(
+        (lost(&quality, "spans_duplicate", "from other processes"), lost(&quality, "spans_duplicate", "twice")),
+        (2, 1),
+        "{quality}"
+    );
+}
+
+/// A process of the same user: sends what it knows the ids of, in the victim's name, once at once and once with a later end.
+#[test]
+fn forge_a_neighbours_span() {
+    let Ok(victim) = std::env::var("LONGPOLE_STORY_VICTIM") else { return };
+    let address = std::env::var("LONGPOLE_STORY_ADDRESS").unwrap();
+    assert_eq!(post(&address, "/v1/traces", JSON, &same_ids("forged", victim.parse().unwrap(), 60)), 200);
+}

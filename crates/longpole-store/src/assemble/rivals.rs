@@ -1,0 +1,98 @@
+//! Spans of several processes with the same trace and span id.
+//!
+//! Ids stand in `TRACEPARENT` and in every request to another service, so whoever is called can send a span of its caller's ids. Which
+//! is whose own, the receiver saw: it knows who sent what, whatever a resource says.
+//!
+//! ```text
+//! sent by 10, which says it is 10    its own
+//! sent by 12, which says it is 10    of somebody who hands on for 10, or says that it does; a fork says so, too
+//! ```
+
+use longpole_model::{AttributeValue, Loss, LossKind, Span};
+
+use super::Population;
+use crate::packed::PackedSpans;
+
+/// What is said of those that are not kept.
+const DETAIL: &str = "other spans with the ids of one that is kept, from other processes than its own; the first is kept, but for one that \
+     its own process or a process above sent";
+
+/// Ancestors of a process that are looked at.
+const ANCESTORS_MAX: usize = 1 << 10;
+
+/// Who sent which span, and those that want the place of another.
+#[derive(Debug, Default)]
+pub(super) struct Rivals {
+    /// Who sent each span that is kept; 0 where that is not known.
+    senders: Vec<u32>,
+    spans: PackedSpans,
+    /// Of each of them the place that it wants, and who sent it.
+    claims: Vec<(usize, u32)>,
+}
+
+impl Rivals {
+    /// Notes the sender of the next span that is kept.
+    pub(super) fn note_kept(&mut self, sender: Option<u32>) {
+        self.senders.push(sender.unwrap_or(0));
+    }
+
+    /// Notes the sender of a span that took the place of one.
+    pub(super) fn note_replaced(&mut self, at: usize, sender: Option<u32>) {
+        self.senders[at] = sender.unwrap_or(0);
+    }
+
+    /// How many spans wait.
+    pub(super) fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Says what to do with a span whose ids another one has already: whether they are of one process, so that it may simply take the
+    /// place. Where they are not, it waits here.
+    pub(super) fn may_replace(&mut self, at: usize, kept: &Span, sender: Option<u32>, span: &Span) -> bool {
+        let sender = sender.unwrap_or(0);
+        let of_one = (kept.pid, self.senders[at]) == (span.pid, sender);
+        if of_one || is_unfinished(kept) || says_the_same(kept, span) {
+            return true;
+        }
+        self.spans.push(span);
+        self.claims.push((at, sender));
+        false
+    }
+
+    /// Gives places to those that have a better claim than who has them, and counts the others.
+    pub(super) fn settle(mut self, kept: &mut PackedSpans, people: &Population) -> Option<Loss> {
+        for (index, (at, sender)) in self.claims.iter().enumerate() {
+            let (rival, first) = (self.spans.get(index), kept.get(*at));
+            let first_sender = self.senders[*at];
+            let is_own = |span: &Span, sender: u32| sender != 0 && span.pid == Some(sender);
+            let comes_home = first.pid == rival.pid && is_own(&rival, *sender) && !is_own(&first, first_sender);
+            let whose = if first_sender == 0 { first.pid } else { Some(first_sender) };
+            let is_above = is_own(&rival, *sender) && whose.is_some_and(|pid| people.is_above(*sender, pid));
+            if !is_unfinished(&rival) && (comes_home || is_above) {
+                kept.replace(*at, &rival);
+                self.senders[*at] = *sender;
+            }
+        }
+        let count = self.claims.len() as u64;
+        (count > 0).then(|| Loss::new(LossKind::SpansDuplicate, count, DETAIL))
+    }
+}
+
+impl Population {
+    /// Whether this process started that one, or one that did.
+    fn is_above(&self, pid: u32, of: u32) -> bool {
+        let parent = |pid: &u32| self.last.get(pid).and_then(|at| self.processes[*at].parent_pid);
+        of != pid && std::iter::successors(Some(of), parent).take(ANCESTORS_MAX).any(|ancestor| ancestor == pid)
+    }
+}
+
+/// A span that was sent before it ended: AppDash and Zipkin send in pieces.
+fn is_unfinished(span: &Span) -> bool {
+    span.attributes.get("longpole.unfinished") == Some(&AttributeValue::Bool(true))
+}
+
+/// Whether it is the same span, sent again or by somebody else.
+fn says_the_same(one: &Span, other: &Span) -> bool {
+    let head = |span: &Span| (span.parent_span_id, span.start, span.end, span.kind, span.flags);
+    head(one) == head(other) && *one == Span { pid: one.pid, ..other.clone() }
+}
