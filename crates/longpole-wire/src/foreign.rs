@@ -41,6 +41,8 @@ pub const UNFINISHED: &str = "longpole.unfinished";
 /// Attribute of a span with a time that no [`Timestamp`] of OTLP's holds; its value is the time as it was sent. A key for
 /// each such time.
 pub const TIME_CLAMPED: &str = "longpole.time_clamped";
+/// What is said of such times, by whatever way they came.
+pub(crate) const TIMES_MOVED: &str = "times before 1970 or after 2262, moved to the nearest that a recording can hold";
 /// Tag that holds the trace id where the format has only 64 bits for it.
 pub(crate) const TRACE_ID: &str = "longpole.trace_id";
 
@@ -82,6 +84,8 @@ pub(crate) struct Building {
     pub(crate) resource: Attributes,
     /// The resource, where many spans have the same.
     pub(crate) shared_resource: Option<Arc<Resource>>,
+    /// Times that were moved to the nearest that OTLP can spell.
+    pub(crate) moved: u64,
     trace_state: Text,
     dropped: [u32; 3],
     scope: Scope,
@@ -108,6 +112,7 @@ impl Building {
             flags: 0,
             resource: Attributes::default(),
             shared_resource: None,
+            moved: 0,
             trace_state: Text::new(),
             dropped: [0; 3],
             scope: Scope { name: channel.to_owned(), ..Scope::default() },
@@ -219,6 +224,7 @@ impl Building {
     pub(crate) fn time(&mut self, nanos: i128, sent: impl FnOnce() -> String) -> Timestamp {
         let time = nanos.clamp(0, i128::from(i64::MAX)) as i64;
         if i128::from(time) != nanos {
+            self.moved += 1;
             self.attributes.push(TIME_CLAMPED, AttributeValue::Str(sent().into()));
         }
         Timestamp(time)
@@ -439,6 +445,7 @@ pub(crate) struct Losses {
     pub(crate) spans: u64,
     pub(crate) references: u64,
     pub(crate) texts: u64,
+    pub(crate) times: u64,
 }
 
 impl Losses {
@@ -447,6 +454,7 @@ impl Losses {
             (LossKind::SpansInvalid, self.spans, "spans without a valid trace or span id"),
             (LossKind::ReferencesInvalid, self.references, "parents or links that are not a valid trace and span id"),
             (LossKind::TextReplaced, self.texts, "texts that are not utf-8"),
+            (LossKind::FormatCannotHold, self.times, TIMES_MOVED),
         ];
         for (kind, count, detail) in losses {
             if count > 0 {

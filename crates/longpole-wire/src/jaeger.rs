@@ -244,6 +244,7 @@ impl SpanMessage<'_> {
         if matches!(&self.warnings.0, AttributeValue::Array(warnings) if !warnings.is_empty()) {
             span.attributes.push(WARNINGS, self.warnings.0);
         }
+        losses.times += span.moved;
         Some(span.finish())
     }
 }

@@ -122,6 +122,7 @@ impl Annotated {
         }
         half.untimed.extend(message);
         half.fall_back_to_events();
+        losses.times += half.span.moved;
         Some(half)
     }
 }

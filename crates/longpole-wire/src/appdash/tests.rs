@@ -1,5 +1,5 @@
 use longpole_model::attribute::AttributeValue;
-use longpole_model::loss::LossKind;
+use longpole_model::loss::{Loss, LossKind};
 use longpole_model::resource_event;
 use longpole_model::sink::SpanBatch;
 use longpole_model::span::{Span, SpanKind, StatusCode};
@@ -224,6 +224,7 @@ fn times_that_no_timestamp_holds_are_kept_and_marked() {
         (batch.spans[0].start.unix_nanos(), batch.spans[0].attributes.get_str("longpole.time_clamped")),
         (0, Some("0001-03-26T07:30:00Z"))
     );
+    assert_eq!(batch.losses, [Loss::new(LossKind::FormatCannotHold, 1, crate::foreign::TIMES_MOVED)]);
 }
 
 #[test]

@@ -12,7 +12,6 @@ use longpole_model::id::{IdError, SpanId, TraceId};
 use longpole_model::resource::{Resource, Scope};
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, SpanSink, ValueRef};
 use longpole_model::span::{SpanKind, StatusCode};
-use longpole_model::time::Timestamp;
 use serde::de::{Error as _, IgnoredAny, MapAccess};
 
 use super::common::PairRef;
@@ -315,7 +314,7 @@ fn lend<'t>(span: &'t SpanMessage<'t>, scratch: &mut Scratch<'t>, losses: &mut L
     for event in &span.events.kept {
         losses.dropped += u64::from(event.dropped_attributes_count);
         scratch.events.push(EventRef {
-            time: Timestamp::from_unix_nanos(event.time_unix_nano),
+            time: losses.time(event.time_unix_nano),
             name: &event.name,
             attributes: lend_pairs(&event.attributes.kept).collect(),
         });
@@ -336,8 +335,8 @@ fn lend<'t>(span: &'t SpanMessage<'t>, scratch: &mut Scratch<'t>, losses: &mut L
         flags: span.flags,
         name: &span.name,
         kind: span.kind,
-        start: Timestamp::from_unix_nanos(span.start_time_unix_nano),
-        end: Timestamp::from_unix_nanos(span.end_time_unix_nano),
+        start: losses.time(span.start_time_unix_nano),
+        end: losses.time(span.end_time_unix_nano),
         attributes: &scratch.attributes,
         dropped_attributes: span.dropped_attributes_count,
         events: &scratch.events,

@@ -21,6 +21,7 @@ use super::json::{AnyValue, Id, KeyValue, ResourceMessage, ScopeMessage, lend_pa
 use super::response::Encoding;
 use super::schema;
 use crate::error::DecodeError;
+use crate::foreign::TIMES_MOVED;
 use crate::json::{Element, List, message, parse};
 use crate::limits::Limits;
 use crate::protobuf::{Reader, Value};
@@ -58,7 +59,7 @@ pub struct LogCounts {
 ///
 /// On an error the sink was not called: a request is taken whole or not at all.
 pub fn decode(bytes: &[u8], encoding: Encoding, limits: &Limits, sink: &mut dyn LogSink) -> Result<LogCounts, DecodeError> {
-    let mut taking = Taking { sink, counts: LogCounts::default(), dropped: 0 };
+    let mut taking = Taking { sink, counts: LogCounts::default(), dropped: 0, times: 0 };
     match encoding {
         Encoding::Json => json(&parse(bytes, limits)?, &mut taking),
         Encoding::Protobuf => {
@@ -76,6 +77,9 @@ pub fn decode(bytes: &[u8], encoding: Encoding, limits: &Limits, sink: &mut dyn 
         let detail = "attributes of log records over the emitter's limits";
         taking.sink.loss(Loss::new(LossKind::DroppedByEmitter, taking.dropped, detail));
     }
+    if taking.times > 0 {
+        taking.sink.loss(Loss::new(LossKind::FormatCannotHold, taking.times, TIMES_MOVED));
+    }
     Ok(taking.counts)
 }
 
@@ -83,6 +87,7 @@ struct Taking<'s> {
     sink: &'s mut dyn LogSink,
     counts: LogCounts,
     dropped: u64,
+    times: u64,
 }
 
 /// A record, of whichever encoding.
@@ -125,7 +130,9 @@ impl Taking<'_> {
         if record.severity_number != 0 {
             record.attributes.push((SEVERITY_NUMBER, ValueRef::Int(record.severity_number)));
         }
-        let time = Timestamp::from_unix_nanos(if record.time == 0 { record.observed } else { record.time });
+        let nanos = if record.time == 0 { record.observed } else { record.time };
+        self.times += u64::from(i64::try_from(nanos).is_err());
+        let time = Timestamp::from_unix_nanos(nanos);
         self.sink.event(trace_id, span_id, EventRef { time, name, attributes: record.attributes });
     }
 }

@@ -13,6 +13,7 @@ use super::common::{self, PairRef, text};
 use super::schema;
 pub use super::schema::UnreadParts;
 use crate::error::DecodeError;
+use crate::foreign::TIMES_MOVED;
 use crate::limits::Limits;
 use crate::protobuf::{Reader, Value, put_bytes, put_fixed32, put_fixed64, put_integer, put_message};
 
@@ -25,6 +26,7 @@ use crate::protobuf::{Reader, Value, put_bytes, put_fixed32, put_fixed64, put_in
 ///   zeroes is the usual spelling of "none" and no loss;
 /// - bytes of a text that are not UTF-8 become `?` each, and the text is counted ([`LossKind::TextReplaced`]): the spans
 ///   of a program that puts a file name into an attribute are worth more than the purity of the encoding;
+/// - a time after 2262, as OTLP can say it, is the last that a [`Timestamp`] holds, and counted ([`LossKind::FormatCannotHold`]);
 /// - attributes that the emitter says it dropped from a resource, scope, event or link are counted
 ///   ([`LossKind::DroppedByEmitter`]); what it dropped from the span itself is in the span.
 ///
@@ -53,15 +55,23 @@ pub(super) struct Losses {
     pub(super) references: u64,
     pub(super) texts: u64,
     pub(super) dropped: u64,
+    pub(super) times: u64,
 }
 
 impl Losses {
+    /// A time, as far as it can be held.
+    pub(super) fn time(&mut self, nanos: u64) -> Timestamp {
+        self.times += u64::from(i64::try_from(nanos).is_err());
+        Timestamp::from_unix_nanos(nanos)
+    }
+
     /// Tells the sink.
     pub(super) fn report(self, sink: &mut dyn SpanSink) {
         let losses = [
             (LossKind::SpansInvalid, self.spans, "spans without a valid trace or span id"),
             (LossKind::ReferencesInvalid, self.references, "parents or links that are not a valid trace and span id"),
             (LossKind::TextReplaced, self.texts, "texts that are not utf-8"),
+            (LossKind::FormatCannotHold, self.times, TIMES_MOVED),
             (LossKind::DroppedByEmitter, self.dropped, "attributes of resources, scopes, events or links over the emitter's limits"),
         ];
         for (kind, count, detail) in losses {
@@ -166,6 +176,7 @@ fn span<'a>(mut reader: Reader<'a>, sink: &mut dyn SpanSink, losses: &mut Losses
     let (mut dropped_attributes, mut dropped_events, mut dropped_links) = (0, 0, 0);
     let mut dropped_inside = 0;
     let mut links_invalid = 0;
+    let times_before = losses.times;
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
             (1, Value::Bytes(id)) => trace_id = id.bytes(),
@@ -180,7 +191,7 @@ fn span<'a>(mut reader: Reader<'a>, sink: &mut dyn SpanSink, losses: &mut Losses
             (10, Value::Varint(count)) => dropped_attributes = count as u32,
             (11, Value::Bytes(inner)) => {
                 let attributes = scratch.spare.pop().unwrap_or_default();
-                let (event, dropped) = event(inner, attributes)?;
+                let (event, dropped) = event(inner, attributes, losses)?;
                 scratch.events.push(event);
                 dropped_inside += u64::from(dropped);
             }
@@ -211,6 +222,7 @@ fn span<'a>(mut reader: Reader<'a>, sink: &mut dyn SpanSink, losses: &mut Losses
     }
     let (Some(trace_id), Some(span_id)) = (TraceId::from_slice(trace_id), SpanId::from_slice(span_id)) else {
         losses.spans += 1;
+        losses.times = times_before;
         return Ok(());
     };
     let parent = SpanId::from_slice(parent_span_id);
@@ -225,8 +237,8 @@ fn span<'a>(mut reader: Reader<'a>, sink: &mut dyn SpanSink, losses: &mut Losses
         flags,
         name,
         kind: SpanKind::from_otlp(kind),
-        start: Timestamp::from_unix_nanos(start),
-        end: Timestamp::from_unix_nanos(end),
+        start: losses.time(start),
+        end: losses.time(end),
         attributes: &scratch.attributes,
         dropped_attributes,
         events: &scratch.events,
@@ -239,12 +251,12 @@ fn span<'a>(mut reader: Reader<'a>, sink: &mut dyn SpanSink, losses: &mut Losses
     Ok(())
 }
 
-fn event<'a>(mut reader: Reader<'a>, attributes: Vec<PairRef<'a>>) -> Result<(EventRef<'a>, u32), DecodeError> {
+fn event<'a>(mut reader: Reader<'a>, attributes: Vec<PairRef<'a>>, losses: &mut Losses) -> Result<(EventRef<'a>, u32), DecodeError> {
     let mut event = EventRef { attributes, ..EventRef::default() };
     let mut dropped = 0;
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
-            (1, Value::Fixed64(nanos)) => event.time = Timestamp::from_unix_nanos(nanos),
+            (1, Value::Fixed64(nanos)) => event.time = losses.time(nanos),
             (2, Value::Bytes(name)) => event.name = text(&name),
             (3, Value::Bytes(inner)) => event.attributes.push(common::pair(inner)?),
             (4, Value::Varint(count)) => dropped = count as u32,

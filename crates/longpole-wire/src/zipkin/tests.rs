@@ -175,5 +175,6 @@ fn what_is_odd_is_kept_and_marked() {
     );
     let lost = |kind| batch.losses.iter().filter(|loss| loss.kind == kind).map(|loss| loss.count).sum::<u64>();
     assert_eq!((lost(LossKind::SpansInvalid), lost(LossKind::ReferencesInvalid)), (2, 1));
+    assert_eq!(lost(LossKind::FormatCannotHold), 4, "start and end of the early one, and of the late one");
     assert!(decode(b"[{}", Format::V2Json, &Limits::default(), &mut SpanBatch::default()).is_err());
 }

@@ -146,8 +146,9 @@ pub(crate) fn spans_of(request: &ExportTraceServiceRequest) -> Vec<Span> {
 }
 
 /// What of a generated message cannot be kept.
-pub(crate) fn losses_of(request: &ExportTraceServiceRequest) -> [(LossKind, u64); 3] {
-    let (mut spans, mut references, mut dropped) = (0, 0, 0);
+pub(crate) fn losses_of(request: &ExportTraceServiceRequest) -> [(LossKind, u64); 4] {
+    let (mut spans, mut references, mut dropped, mut times) = (0, 0, 0, 0);
+    let is_late = |nanos: u64| u64::from(nanos > i64::MAX.cast_unsigned());
     for of_resource in &request.resource_spans {
         dropped += of_resource.resource.as_ref().map_or(0, |r| u64::from(r.dropped_attributes_count));
         for of_scope in &of_resource.scope_spans {
@@ -157,6 +158,8 @@ pub(crate) fn losses_of(request: &ExportTraceServiceRequest) -> [(LossKind, u64)
                     spans += 1;
                     continue;
                 }
+                times += is_late(span.start_time_unix_nano) + is_late(span.end_time_unix_nano);
+                times += span.events.iter().map(|event| is_late(event.time_unix_nano)).sum::<u64>();
                 let parent = &span.parent_span_id;
                 references += u64::from(SpanId::from_slice(parent).is_none() && parent.iter().any(|byte| *byte != 0));
                 dropped +=
@@ -172,7 +175,12 @@ pub(crate) fn losses_of(request: &ExportTraceServiceRequest) -> [(LossKind, u64)
             }
         }
     }
-    [(LossKind::SpansInvalid, spans), (LossKind::ReferencesInvalid, references), (LossKind::DroppedByEmitter, dropped)]
+    [
+        (LossKind::SpansInvalid, spans),
+        (LossKind::ReferencesInvalid, references),
+        (LossKind::DroppedByEmitter, dropped),
+        (LossKind::FormatCannotHold, times),
+    ]
 }
 
 fn attributes(pairs: &[KeyValue]) -> Attributes {
