@@ -222,10 +222,7 @@ impl Keeper<'_> {
             // Only spans of OpenTelemetry can say by themselves whose they are.
             content if is_unproven && !content.has_resources() => self.refuse_unproven(job),
             Content::Otlp { signal: Signal::Traces, encoding, came_by } => self.keep_traces(job, *encoding, *came_by),
-            Content::Otlp { signal, encoding, came_by } => {
-                self.take_other(job, *signal, *encoding, *came_by);
-                Verdict::whole()
-            }
+            Content::Otlp { signal, encoding, came_by } => self.take_other(job, *signal, *encoding, *came_by),
             Content::Zipkin { path, content_type } => self.keep_zipkin(job, path, content_type.as_deref()),
             Content::Converted { spans } => self.keep_converted(job, *spans),
             Content::PulumiEvent { received } => self.keep_event(job, *received),
@@ -409,15 +406,17 @@ impl Keeper<'_> {
         Verdict::whole()
     }
 
-    /// Metrics and profiles are not kept, log records only where they name a span. A child that sends them is never told of an error: what is
-    /// not kept is counted, and what cannot be counted counts as one. Its own endpoint, where it has one, gets them unchanged.
-    fn take_other(&mut self, job: &Job, signal: Signal, encoding: Encoding, came_by: CameBy) {
+    /// Metrics and profiles are not kept, log records only where they name a span. A child is not told of what nobody keeps: it is
+    /// counted, and what cannot be counted counts as one. It is told of records of spans that could not be kept. Its own endpoint, where it
+    /// has one, gets all of them unchanged.
+    fn take_other(&mut self, job: &Job, signal: Signal, encoding: Encoding, came_by: CameBy) -> Verdict {
         let mut bytes = inflated(job).ok();
         let was_hidden = bytes.as_mut().is_some_and(|bytes| self.hide(bytes));
         let wanted = self.forwarder.wants(signal);
         let body = bytes.as_deref().filter(|_| wanted && was_hidden).map(|bytes| compress(bytes, job.compression).into());
         let can_be_seen = bytes.is_some();
         let json = encoding == Encoding::Json;
+        let mut verdict = Verdict::whole();
         let items = match signal {
             Signal::Traces => 0,
             Signal::Metrics => {
@@ -434,26 +433,56 @@ impl Keeper<'_> {
                 );
                 1
             }
-            Signal::Logs => bytes.and_then(|bytes| self.keep_logs(&bytes, encoding)).unwrap_or_else(|| {
-                self.book.add(LossKind::OtherSignals, 1, NO_SPAN);
-                1
-            }),
+            Signal::Logs => match bytes.and_then(|bytes| self.keep_logs(&bytes, encoding)) {
+                Some((records, unkept)) => {
+                    // Where a copy goes out, the client must not send it again.
+                    verdict = unkept.map_or(verdict, |unkept| self.verdict_of(unkept, wanted));
+                    records
+                }
+                None => {
+                    self.book.add(LossKind::OtherSignals, 1, NO_SPAN);
+                    1
+                }
+            },
         };
         if wanted && !can_be_seen && self.run.is_some() {
             self.book.add(LossKind::ForwardFailed, items, "in requests that cannot be decompressed, and may say the secret id of the run");
-            return;
+            return verdict;
         }
         let (compression, body) = (job.compression, body.unwrap_or_else(|| job.body.clone()));
         self.forwarder.send(&Parcel { signal, encoding, compression, came_by, body, items });
+        verdict
     }
 
-    /// How many records there are; `None` where they cannot be read.
-    fn keep_logs(&mut self, bytes: &[u8], encoding: Encoding) -> Option<u64> {
-        let mut events = Events { keep: self.keep.as_mut(), redactor: self.redactor.as_mut(), book: self.book };
+    /// How many records there are, and what of those of spans could not be kept; `None` where they cannot be read.
+    fn keep_logs(&mut self, bytes: &[u8], encoding: Encoding) -> Option<(u64, Option<Unkept>)> {
+        let (keep, redactor, book) = (self.keep.as_mut(), self.redactor.as_mut(), self.book);
+        let mut events = Events { keep, redactor, book, kept: 0, unkept: None };
         let counts = otlp::logs::decode(bytes, encoding, &self.limits, &mut events).ok()?;
+        let Events { kept, unkept, .. } = events;
         self.book.add(LossKind::OtherSignals, counts.others, NO_SPAN);
-        Some(counts.of_spans + counts.others)
+        let unkept = unkept.map(|(records, error)| Unkept { records, error, is_all: kept == 0 });
+        Some((counts.of_spans + counts.others, unkept))
     }
+
+    /// What a client is told of records that could not be kept. All of them it may send again, a part of them not.
+    fn verdict_of(&self, Unkept { records, error, is_all }: Unkept, is_handed_on: bool) -> Verdict {
+        if is_all && !is_handed_on && matches!(error, KeepError::ForNow(_)) {
+            return Verdict::not_kept(&error);
+        }
+        let message = format!("log records that could not be kept: {error}");
+        self.book.add(LossKind::OtherSignals, records, &message);
+        if is_all && !is_handed_on { Verdict::not_kept(&error) } else { Verdict::Kept { rejected: records, message } }
+    }
+}
+
+/// Log records of spans that could not be kept.
+struct Unkept {
+    records: u64,
+    /// Why the first was not.
+    error: KeepError,
+    /// Whether no other record of the request is kept.
+    is_all: bool,
 }
 
 /// Keeps log records that name a span.
@@ -461,6 +490,9 @@ struct Events<'a> {
     keep: &'a mut dyn Keep,
     redactor: Option<&'a mut Redactor>,
     book: &'a LossBook,
+    kept: u64,
+    /// How many could not be, and why the first was not.
+    unkept: Option<(u64, KeepError)>,
 }
 
 impl LogSink for Events<'_> {
@@ -473,8 +505,9 @@ impl LogSink for Events<'_> {
         let mut event = event.to_event();
         let taken = self.redactor.as_deref_mut().map_or(0, |redactor| redactor.event(&mut event));
         self.book.add(LossKind::ValuesRedacted, taken, CREDENTIALS);
-        if let Err(error) = self.keep.log_event(trace_id, span_id, event) {
-            self.book.add(LossKind::OtherSignals, 1, format!("log records that could not be kept: {error}"));
+        match self.keep.log_event(trace_id, span_id, event) {
+            Ok(()) => self.kept += 1,
+            Err(error) => self.unkept.get_or_insert((0, error)).0 += 1,
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! | answer | when | retried by clients |
 //! |---|---|---|
-//! | 200 | kept; `partial_success` where spans were rejected | no |
+//! | 200 | kept; `partial_success` where spans were rejected, or log records of spans could not be kept | no |
 //! | 400 | undecodable, with the reason | no |
 //! | 403 | of somebody who may not send: another user, a web page ([`callers`](super::callers), [`senders`](super::senders)) | no |
 //! | 404 405 415 | unknown path, not POST, unknown content type or encoding | no |

@@ -9,8 +9,8 @@ use flate2::Compression as Level;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::logs::v1::logs_service_client::LogsServiceClient;
+use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsServiceRequest, ExportLogsServiceResponse};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_client::MetricsServiceClient;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
@@ -46,6 +46,8 @@ struct State {
     resource_events: Vec<ResourceEvent>,
     listens: Vec<(u32, SocketAddr)>,
     log_events: Vec<(TraceId, SpanId, SpanEvent)>,
+    /// How many of them there is room for, where there is a limit.
+    log_events_max: Option<usize>,
     broken: bool,
     held: bool,
     waiting: usize,
@@ -90,7 +92,14 @@ impl Keep for Memory {
     }
 
     fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), KeepError> {
-        self.set(|state| state.log_events.push((trace_id, span_id, event)));
+        let state = &mut *self.0.0.lock().unwrap();
+        if state.broken {
+            return Err(KeepError::ForNow("no space left on device".to_owned()));
+        }
+        if state.log_events_max.is_some_and(|max| state.log_events.len() >= max) {
+            return Err(KeepError::ForGood("the recording has reached its limit".to_owned()));
+        }
+        state.log_events.push((trace_id, span_id, event));
         Ok(())
     }
 }
@@ -446,6 +455,28 @@ fn a_log_record_that_names_a_span_is_an_event_of_it() {
         assert_eq!(event.attributes.get_str("log.body"), Some("disk is slow"));
         assert_eq!(event.attributes.get_str("disk"), Some("sda"));
     }
+}
+
+#[test]
+fn who_sends_log_records_is_told_which_are_not_kept() {
+    let (receiver, memory) = start();
+    let mut request = logs(3);
+    for record in &mut request.resource_logs[0].scope_logs[0].log_records {
+        (record.trace_id, record.span_id) = (vec![1; 16], vec![2; 8]);
+    }
+    let send = || post(receiver.port(), "/v1/logs", PROTOBUF, &request.encode_to_vec());
+    memory.set(|state| state.broken = true);
+    assert_eq!(send().status, 503, "it may be sent again");
+    memory.set(|state| (state.broken, state.log_events_max) = (false, Some(2)));
+    let answer = send();
+    let partial = ExportLogsServiceResponse::decode(&answer.body[..]).unwrap().partial_success.unwrap();
+    assert_eq!((answer.status, partial.rejected_log_records), (200, 1));
+    assert_eq!(partial.error_message, "log records that could not be kept: the recording has reached its limit");
+    assert_eq!(send().status, 507);
+    let losses = receiver.finish(SOON);
+    let lost = "log records that could not be kept: the recording has reached its limit";
+    assert!(losses.contains(&Loss::new(LossKind::OtherSignals, 4, lost)), "{losses:?}");
+    assert_eq!(count_of(&losses, LossKind::RequestsRefused), 2, "{losses:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
