@@ -128,7 +128,9 @@ impl Catalog {
         }
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
-        match version(&connection).map_err(fail)? {
+        // Looked at before anything is changed, the journal included: a file of this name can be another program's.
+        let seen = connection.transaction().and_then(|transaction| Seen::of(&transaction)).map_err(fail)?;
+        match seen.version_of_ours(path)? {
             0..CATALOG_VERSION => create(&mut connection, path)?,
             CATALOG_VERSION => {}
             found => return Err(newer(path, found)),
@@ -332,8 +334,41 @@ fn newer(path: &Path, found: u32) -> StoreError {
     StoreError::Newer { what: "catalog", path: path.to_owned(), found, known: CATALOG_VERSION }
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<u32> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+/// What tells a catalog of ours from another database.
+struct Seen {
+    version: u32,
+    /// Zero where nobody has set it, as longpole does not.
+    application: i32,
+    tables: u32,
+    has_recordings: bool,
+}
+
+impl Seen {
+    /// In a transaction, so that nobody else makes the tables in between.
+    fn of(transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<Self> {
+        let count =
+            |what: &str| transaction.query_row(&format!("SELECT count(*) FROM sqlite_master {what}"), [], |row| row.get::<_, u32>(0));
+        Ok(Seen {
+            version: transaction.pragma_query_value(None, "user_version", |row| row.get(0))?,
+            application: transaction.pragma_query_value(None, "application_id", |row| row.get(0))?,
+            tables: count("")?,
+            has_recordings: count("WHERE type = 'table' AND name = 'recordings'")? > 0,
+        })
+    }
+
+    fn version_of_ours(&self, path: &Path) -> Result<u32, StoreError> {
+        // What a newer longpole has in it is not known.
+        let is_ours = self.version > CATALOG_VERSION || self.application == 0 && (self.version > 0) == self.has_recordings;
+        let has_others = self.version == 0 && self.tables > 0;
+        if is_ours && !has_others {
+            return Ok(self.version);
+        }
+        Err(StoreError::NotOurs {
+            path: path.to_owned(),
+            reason: "it is a database of another program, and no catalog of longpole".to_owned(),
+            remedy: "name another store: --store DIR".to_owned(),
+        })
+    }
 }
 
 /// Makes the tables, or those that an older version lacks, unless another longpole was quicker.
@@ -346,7 +381,7 @@ fn create(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
         switched => switched.map_err(fail)?,
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-    let found = version(&transaction).map_err(fail)?;
+    let found = Seen::of(&transaction).map_err(fail)?.version_of_ours(path)?;
     if found > CATALOG_VERSION {
         return Err(newer(path, found));
     }

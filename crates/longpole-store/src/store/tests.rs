@@ -541,3 +541,29 @@ fn a_catalog_of_something_else_closes_nothing() {
     assert!(Store::open(directory.path()).is_err());
     assert_eq!(is_open(modes(directory.path())), before);
 }
+
+#[test]
+fn a_database_of_another_program_is_refused_and_not_changed() {
+    let check = |schema: &str, is_refused: bool| {
+        let directory = Directory::new();
+        let catalog = directory.path().join("catalog.sqlite");
+        let connection = rusqlite::Connection::open(&catalog).unwrap();
+        connection.execute_batch(schema).unwrap();
+        drop(connection);
+        let before = fs::read(&catalog).unwrap();
+        match Store::open(directory.path()) {
+            Ok(_) => assert!(!is_refused, "{schema}"),
+            Err(error) => {
+                assert!(is_refused && error.kind() == ErrorKind::NotOurs, "{schema}: {error}");
+                assert!(error.to_string().contains("a database of another program"), "{error}");
+                assert_eq!(fs::read(&catalog).unwrap(), before, "{schema}");
+            }
+        }
+    };
+    check("CREATE TABLE books (title TEXT)", true);
+    check("PRAGMA application_id = 7", true);
+    check("CREATE TABLE books (title TEXT); PRAGMA user_version = 1", true);
+    check("CREATE TABLE books (title TEXT); PRAGMA user_version = 2", true);
+    check("CREATE TABLE recordings (title TEXT)", true);
+    check("VACUUM", false);
+}
