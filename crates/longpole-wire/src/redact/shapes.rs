@@ -20,6 +20,8 @@ enum Tail {
     Alnum,
     /// Hexadecimal digits.
     Hex,
+    /// Hexadecimal digits and the dashes of a UUID.
+    Uuid,
     /// Capitals and digits.
     Upper,
     /// Base64 for URLs: letters, digits, `-`, `_`.
@@ -35,6 +37,7 @@ impl Tail {
         match self {
             Tail::Alnum => byte.is_ascii_alphanumeric(),
             Tail::Hex => byte.is_ascii_hexdigit(),
+            Tail::Uuid => byte.is_ascii_hexdigit() || byte == b'-',
             Tail::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
             Tail::Url => byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_',
             Tail::Base64 => byte.is_ascii_alphanumeric() || b"-_+/=".contains(&byte),
@@ -58,7 +61,7 @@ enum Sure {
 struct Shape(&'static str, Tail, usize, Sure);
 
 use Sure::{Exact, Mixed, Yes};
-use Tail::{Alnum, Base64, Dotted, Hex, Upper, Url};
+use Tail::{Alnum, Base64, Dotted, Hex, Upper, Url, Uuid};
 
 #[rustfmt::skip]
 const SHAPES: &[Shape] = &[
@@ -67,18 +70,21 @@ const SHAPES: &[Shape] = &[
     Shape("bot", Alnum, usize::MAX, Yes), Shape("sat", Alnum, usize::MAX, Yes), Shape("MT", Alnum, usize::MAX, Yes),
     Shape("Mj", Alnum, usize::MAX, Yes), Shape("Mz", Alnum, usize::MAX, Yes), Shape("ND", Alnum, usize::MAX, Yes),
     Shape("NT", Alnum, usize::MAX, Yes), Shape("Nj", Alnum, usize::MAX, Yes), Shape("Nz", Alnum, usize::MAX, Yes),
-    Shape("OD", Alnum, usize::MAX, Yes), Shape("OT", Alnum, usize::MAX, Yes),
+    Shape("OD", Alnum, usize::MAX, Yes), Shape("OT", Alnum, usize::MAX, Yes), Shape("sc_", Alnum, usize::MAX, Yes),
+    Shape("ext_", Alnum, usize::MAX, Yes), Shape("scauth_", Alnum, usize::MAX, Yes), Shape("authress_", Alnum, usize::MAX, Yes),
     // Clouds.
     Shape("AKIA", Upper, 16, Yes), Shape("ASIA", Upper, 16, Exact), Shape("ABIA", Upper, 16, Exact), Shape("ACCA", Upper, 16, Exact),
     Shape("A3T", Upper, 17, Exact), Shape("ABSK", Base64, 100, Yes), Shape("bedrock-api-key-", Base64, 20, Yes),
     Shape("AIza", Url, 31, Yes), Shape("ya29.", Dotted, 20, Yes), Shape("GOCSPX-", Url, 20, Yes), Shape("1//0", Url, 30, Mixed),
     Shape("LTAI", Alnum, 12, Mixed), Shape("AKID", Alnum, 28, Mixed), Shape("dop_v1_", Hex, 32, Yes), Shape("doo_v1_", Hex, 32, Yes),
     Shape("dor_v1_", Hex, 32, Yes), Shape("DO00", Upper, 16, Exact), Shape("HRKU-", Url, 30, Yes), Shape("AVNS_", Url, 16, Yes),
-    Shape("AQVN", Url, 35, Mixed), Shape("t1.", Dotted, 90, Mixed), Shape("fo1_", Url, 40, Yes), Shape("fm1r_", Base64, 60, Yes),
+    Shape("AQVN", Url, 35, Mixed), Shape("YC", Url, 38, Exact), Shape("t1.", Dotted, 90, Mixed), Shape("fo1_", Url, 40, Yes), Shape("fm1r_", Base64, 60, Yes),
     Shape("fm1a_", Base64, 60, Yes), Shape("fm2_", Base64, 60, Yes), Shape("tk-us-", Url, 40, Yes), Shape("pscale_", Dotted, 32, Yes),
     Shape("sbp_", Hex, 40, Yes), Shape("sb_secret_", Url, 20, Yes), Shape("rnd_", Alnum, 28, Mixed), Shape("napi_", Alnum, 40, Yes),
     Shape("nfp_", Alnum, 36, Yes), Shape("v1.0-", Url, 100, Yes), Shape("dnkey-", Url, 60, Yes), Shape("tskey-", Url, 20, Yes),
-    Shape("SWMTKN-1-", Url, 40, Yes), Shape("sha256~", Url, 40, Yes),
+    Shape("SWMTKN-1-", Url, 40, Yes), Shape("sha256~", Url, 40, Yes), Shape("vcp_", Alnum, 24, Mixed), Shape("vca_", Alnum, 24, Mixed),
+    Shape("vci_", Alnum, 24, Mixed), Shape("vck_", Alnum, 24, Mixed), Shape("vcr_", Alnum, 24, Mixed), Shape("vercel_blob_rw_", Url, 30, Yes),
+    Shape("cfut_", Alnum, 40, Yes), Shape("cfat_", Alnum, 40, Yes), Shape("cfk_", Alnum, 40, Yes),
     // Code and builds.
     Shape("ghp_", Alnum, 16, Yes), Shape("gho_", Alnum, 16, Yes), Shape("ghs_", Alnum, 16, Yes), Shape("ghu_", Alnum, 16, Yes),
     Shape("ghr_", Alnum, 16, Yes), Shape("github_pat_", Url, 19, Yes), Shape("glpat-", Dotted, 14, Yes), Shape("gldt-", Url, 20, Yes),
@@ -98,6 +104,8 @@ const SHAPES: &[Shape] = &[
     Shape("dp.pt.", Alnum, 40, Yes), Shape("dp.st.", Dotted, 40, Yes), Shape("dp.ct.", Alnum, 40, Yes), Shape("dp.sa.", Alnum, 40, Yes),
     Shape("dp.scim.", Alnum, 40, Yes), Shape("dp.audit.", Alnum, 40, Yes), Shape("ops_eyJ", Base64, 60, Yes), Shape("A3-", Url, 33, Mixed),
     Shape("AGE-SECRET-KEY-1", Upper, 50, Yes), Shape("AGE-PLUGIN-", Url, 40, Mixed),
+    Shape("mdb_sa_sk_", Url, 20, Yes), Shape("dbtc_", Alnum, 30, Mixed), Shape("dbtu_", Alnum, 30, Mixed), Shape("snyk_uat.", Dotted, 40, Yes),
+    Shape("snyk_sat.", Dotted, 40, Yes), Shape("ZXlK", Alnum, 60, Mixed),
     // Watching.
     Shape("glc_", Base64, 32, Yes), Shape("glsa_", Url, 40, Yes), Shape("eyJrIjoi", Base64, 60, Yes), Shape("dt0c01.", Dotted, 60, Yes),
     Shape("dt0s01.", Dotted, 60, Yes), Shape("dt0s16.", Dotted, 60, Yes), Shape("NRAK-", Alnum, 27, Yes), Shape("NRII-", Url, 32, Yes),
@@ -107,10 +115,13 @@ const SHAPES: &[Shape] = &[
     Shape("lsv2_", Url, 40, Yes), Shape("essu_", Alnum, 40, Mixed),
     // Models.
     Shape("sk-ant-", Url, 30, Yes), Shape("sk-proj-", Url, 30, Yes), Shape("sk-svcacct-", Url, 30, Yes), Shape("sk-admin-", Url, 30, Yes),
-    Shape("sk-or-v1-", Hex, 40, Yes), Shape("sk-", Alnum, 20, Mixed), Shape("hf_", Alnum, 30, Mixed), Shape("api_org_", Alnum, 34, Yes),
+    Shape("sk-or-v1-", Hex, 40, Yes), Shape("sk-", Alnum, 20, Mixed), Shape("sk-lf-", Url, 30, Yes), Shape("hf_", Alnum, 34, Yes), Shape("hf_", Alnum, 30, Mixed),
+    Shape("api_org_", Alnum, 34, Yes),
     Shape("gsk_", Alnum, 40, Yes), Shape("xai-", Alnum, 60, Yes), Shape("r8_", Alnum, 37, Exact), Shape("pplx-", Alnum, 40, Yes),
     Shape("tvly-", Url, 28, Mixed), Shape("pcsk_", Url, 40, Yes), Shape("nvapi-", Url, 50, Yes), Shape("jina_", Url, 50, Yes),
     Shape("sk_", Hex, 48, Exact), Shape("4b1d", Alnum, 38, Exact),
+    Shape("tgp_v1_", Url, 30, Yes), Shape("csk-", Alnum, 40, Mixed), Shape("rpa_", Alnum, 36, Mixed), Shape("fc-", Hex, 32, Exact),
+    Shape("wandb_v1_", Alnum, 40, Yes), Shape("e2b_", Hex, 40, Yes),
     // Money and shops.
     Shape("sk_live_", Alnum, 10, Yes), Shape("sk_test_", Alnum, 10, Yes), Shape("sk_prod_", Alnum, 10, Yes), Shape("rk_live_", Alnum, 10, Yes),
     Shape("rk_test_", Alnum, 10, Yes), Shape("rk_prod_", Alnum, 10, Yes), Shape("whsec_", Base64, 24, Yes), Shape("sq0atp-", Url, 22, Yes),
@@ -120,15 +131,21 @@ const SHAPES: &[Shape] = &[
     Shape("FLWSECK_TEST-", Url, 12, Yes), Shape("FLWSECK-", Url, 20, Yes), Shape("duffel_live_", Base64, 40, Yes),
     Shape("duffel_test_", Base64, 40, Yes), Shape("access-production-", Url, 36, Yes), Shape("access-development-", Url, 36, Yes),
     Shape("access-sandbox-", Url, 36, Yes), Shape("live_", Hex, 35, Exact), Shape("test_", Hex, 35, Exact),
+    Shape("live_", Alnum, 30, Exact), Shape("test_", Alnum, 30, Exact), Shape("live_", Base64, 40, Exact), Shape("live_pub_", Hex, 31, Exact),
+    Shape("test_pub_", Hex, 31, Exact), Shape("APP_USR-", Url, 40, Mixed), Shape("TEST-", Uuid, 60, Mixed),
+    Shape("xnd_production_", Alnum, 40, Yes), Shape("xnd_development_", Alnum, 40, Yes),
     Shape("access_token$production$", Dotted, 20, Yes),
     // Messages.
-    Shape("xoxa-", Url, 15, Yes), Shape("xoxb-", Url, 15, Yes), Shape("xoxe-", Url, 15, Yes), Shape("xoxo-", Url, 15, Mixed),
+    Shape("xoxa-", Url, 15, Yes), Shape("xoxb-", Url, 15, Yes), Shape("xoxc-", Url, 15, Yes), Shape("xoxd-", Base64, 15, Yes), Shape("xoxe-", Url, 15, Yes),
+    Shape("xoxo-", Url, 15, Mixed),
     Shape("xoxp-", Url, 15, Yes), Shape("xoxr-", Url, 15, Yes), Shape("xoxs-", Url, 15, Yes), Shape("xoxe.xox", Dotted, 20, Yes),
     Shape("xapp-", Url, 20, Yes), Shape("xkeysib-", Url, 60, Yes), Shape("xsmtpsib-", Url, 60, Yes), Shape("SG.", Dotted, 37, Mixed),
     Shape("key-", Hex, 32, Exact), Shape("SK", Hex, 32, Exact), Shape("re_", Url, 30, Mixed), Shape("mfa.", Url, 60, Mixed),
-    Shape("tfp_", Dotted, 50, Yes), Shape("EAAC", Alnum, 90, Yes), Shape("EAAM", Alnum, 90, Yes), Shape("IGQV", Url, 60, Mixed),
+    Shape("tfp_", Dotted, 50, Yes), Shape("EAA", Alnum, 90, Mixed), Shape("IGQV", Url, 60, Mixed), Shape("IGAA", Alnum, 90, Mixed),
     Shape("AAAAAAAAAAAAAAAAAAAAA", Alnum, 40, Mixed), Shape("fio-u-", Base64, 60, Yes), Shape("CFPAT-", Url, 40, Yes),
     Shape("sl.", Url, 120, Mixed), Shape("pat-na1-", Url, 36, Yes), Shape("pat-eu1-", Url, 36, Yes), Shape("sdk-", Hex, 32, Exact),
+    Shape("sdk-", Uuid, 36, Exact), Shape("mob-", Uuid, 36, Exact), Shape("api-", Uuid, 36, Exact), Shape("endr+", Alnum, 16, Exact),
+    Shape("s-s4t2ud-", Hex, 64, Yes), Shape("s-s4t2af-", Hex, 64, Yes),
     Shape("aio_", Alnum, 28, Exact), Shape("p8e-", Alnum, 32, Exact), Shape("BBFF-", Alnum, 30, Yes), Shape("sm_aat_", Alnum, 16, Yes),
     Shape("sm_pat_", Alnum, 16, Yes), Shape("sm_sat_", Alnum, 16, Yes), Shape("sk.eyJ", Dotted, 40, Yes), Shape("CMCREST_", Alnum, 60, Yes),
     Shape("v4.local.", Url, 40, Yes), Shape("v3.local.", Url, 40, Yes), Shape("zpka_", Url, 40, Yes), Shape("fly_", Url, 40, Mixed),
@@ -136,14 +153,14 @@ const SHAPES: &[Shape] = &[
 ];
 
 /// Shapes by their first byte: those of `byte` are `ORDER[STARTS[byte]..STARTS[byte + 1]]`, in the order of the table.
-static ORDER: [u8; PREFIXES] = {
+static ORDER: [u16; PREFIXES] = {
     let mut order = [0; PREFIXES];
     let (mut byte, mut next) = (0, 0);
     while byte < 256 {
         let mut at = 0;
         while at < PREFIXES {
             if SHAPES[at].0.as_bytes()[0] as usize == byte {
-                order[next] = at as u8;
+                order[next] = at as u16;
                 next += 1;
             }
             at += 1;
@@ -153,13 +170,13 @@ static ORDER: [u8; PREFIXES] = {
     order
 };
 
-static STARTS: [u8; 257] = {
+static STARTS: [u16; 257] = {
     let mut starts = [0; 257];
     let mut byte = 0;
     while byte < 256 {
         let (mut at, mut count) = (0, 0);
         while at < PREFIXES {
-            count += (SHAPES[at].0.as_bytes()[0] as usize == byte) as u8;
+            count += (SHAPES[at].0.as_bytes()[0] as usize == byte) as u16;
             at += 1;
         }
         starts[byte + 1] = starts[byte] + count;
@@ -167,9 +184,6 @@ static STARTS: [u8; 257] = {
     }
     starts
 };
-
-// The index has a byte for each.
-const _: () = assert!(PREFIXES < 256);
 
 /// Parts of a key that stand inside of it, where they begin, and how long all of it is.
 #[rustfmt::skip]
@@ -229,7 +243,7 @@ fn is_mixed(tail: &[u8]) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// For each [`Tail`], and where it ends without the dots and dashes behind it.
-    runs: [(Ahead, usize); 6],
+    runs: [(Ahead, usize); 7],
     digit: Ahead,
     letter: Ahead,
 }
@@ -269,7 +283,7 @@ pub(super) fn shape_at(all: &[u8], at: usize, seen: &mut Seen, steps: &mut Steps
         return Some(at + length);
     }
     if first.is_ascii_digit() && second.is_ascii_digit() {
-        return bot_token(bytes).map(|length| at + length);
+        return bot_token(bytes).or_else(|| facebook_app(bytes)).or_else(|| salesforce(bytes)).map(|length| at + length);
     }
     if let Some(behind) = bytes.strip_prefix(b"bot") {
         return bot_token(behind).map(|length| at + length + 3);
@@ -279,6 +293,11 @@ pub(super) fn shape_at(all: &[u8], at: usize, seen: &mut Seen, steps: &mut Steps
     }
     if matches!(first, b'M' | b'N' | b'O')
         && let Some(length) = discord(bytes)
+    {
+        return Some(at + length);
+    }
+    if matches!(first, b's' | b'e' | b'a')
+        && let Some(length) = authress(bytes)
     {
         return Some(at + length);
     }
@@ -333,6 +352,65 @@ fn bot_token(bytes: &[u8]) -> Option<usize> {
     let length = run(&behind[..behind.len().min(37)], |byte| Tail::Url.holds(byte));
     ((7..=11).contains(&digits) && behind.starts_with(b"A") && (34..=36).contains(&length)).then_some(digits + 1 + length)
 }
+
+/// `ID|secret` of an application at Facebook.
+fn facebook_app(bytes: &[u8]) -> Option<usize> {
+    let digits = run(&bytes[..bytes.len().min(17)], |byte| byte.is_ascii_digit());
+    let bar = [&b"|"[..], b"%7C", b"%7c"].into_iter().find(|bar| bytes[digits..].starts_with(bar))?;
+    let secret = &bytes[digits + bar.len()..];
+    let length = run(&secret[..secret.len().min(41)], |byte| Tail::Url.holds(byte));
+    let fits = (15..=16).contains(&digits) && (27..=40).contains(&length) && is_mixed(&secret[..length]);
+    fits.then_some(digits + bar.len() + length)
+}
+
+/// A session at Salesforce: the id of the organisation, `!`, and what follows.
+fn salesforce(bytes: &[u8]) -> Option<usize> {
+    let id = run(&bytes[..bytes.len().min(19)], |byte| byte.is_ascii_alphanumeric());
+    if !bytes.starts_with(b"00D") || !(15..=18).contains(&id) || bytes.get(id) != Some(&b'!') {
+        return None;
+    }
+    let tail = &bytes[id + 1..];
+    let length = run(&tail[..tail.len().min(SALESFORCE_BYTES_MAX)], |byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    (length >= 40).then_some(id + 1 + length)
+}
+
+/// More than a session at Salesforce has.
+const SALESFORCE_BYTES_MAX: usize = 512;
+
+/// `sc_….….acc-….…` of Authress.
+fn authress(bytes: &[u8]) -> Option<usize> {
+    let prefix = ["sc_", "ext_", "scauth_", "authress_"].into_iter().find(|prefix| bytes.starts_with(prefix.as_bytes()))?;
+    let is_of_id = |byte: u8| byte.is_ascii_alphanumeric();
+    let part = |from: usize, most: usize| run(&bytes[from..bytes.len().min(from + most)], is_of_id);
+    let client = part(prefix.len(), 31);
+    let key = prefix.len() + client + 1;
+    if client < 5 || bytes.get(key - 1) != Some(&b'.') {
+        return None;
+    }
+    let account = key + part(key, 7) + 1;
+    if !bytes.get(account - 1..)?.starts_with(b".acc") {
+        return None;
+    }
+    let length = run(&bytes[account..bytes.len().min(account + 160)], |byte| Tail::Dotted.holds(byte));
+    (length >= 40).then_some(account + length)
+}
+
+/// Keys that begin with 32 hexadecimal digits: `…-us14` of Mailchimp, `…-xxxxxxxx-xxxxxxxx` of Mailgun. How many characters they have.
+pub(super) fn behind_hex(bytes: &[u8]) -> Option<usize> {
+    let (hex, behind) = bytes.split_at_checked(HEX_BYTES)?;
+    let is_hex = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
+    let ends = |at: usize| behind.get(at).is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"-_".contains(byte));
+    let digits = behind.strip_prefix(b"-us").map_or(0, |zone| run(&zone[..zone.len().min(3)], |byte| byte.is_ascii_digit()));
+    let length = match behind {
+        _ if (1..=2).contains(&digits) => 3 + digits,
+        [b'-', first @ ..] if first.len() >= 17 && is_hex(&first[..8]) && first[8] == b'-' && is_hex(&first[9..17]) => 18,
+        _ => return None,
+    };
+    (is_hex(hex) && ends(length)).then_some(HEX_BYTES + length)
+}
+
+/// Digits of a hash of 128 bits.
+pub(super) const HEX_BYTES: usize = 32;
 
 /// The base64 of a PEM that is neither a certificate nor a public key.
 fn base64_of_pem(bytes: &[u8]) -> Option<usize> {

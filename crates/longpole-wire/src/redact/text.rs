@@ -119,7 +119,7 @@ const ADDRESSES: &[&str] = &[
 
 /// Other words at which something is looked for.
 const WORDS: &[&str] =
-    &["identified", "password", "passphrase", "config", "configure", "auth", "atlasv1", "mmk", "private-lines", "hooks/"];
+    &["identified", "password", "passphrase", "config", "configure", "auth", "atlasv1", "mmk", "private-lines", "hooks/", "webhooks/"];
 
 /// Attributes of a cookie, which are no secret.
 const OF_COOKIES: &[&str] =
@@ -464,7 +464,7 @@ impl Scan<'_> {
                     }
                     let start = at;
                     at += bytes[at..].iter().position(|byte| CLASSES[*byte as usize] != Class::Word).unwrap_or(bytes.len() - at);
-                    if shapes::INSIDE_LENGTHS.contains(&(at - start)) {
+                    if at - start >= shapes::HEX_BYTES {
                         self.inside(start..at);
                     }
                 }
@@ -537,6 +537,15 @@ impl Scan<'_> {
                 let end = self.end_of_key(start, 0, "Private-MAC");
                 self.hide(start..start + self.text[start..end].trim_end().len())
             }
+            // Discord's, at whatever host and version of its API.
+            &"webhooks/" => {
+                let start = at + "webhooks/".len();
+                let path = &self.bytes[start..];
+                let id = path.iter().take(21).take_while(|byte| byte.is_ascii_digit()).count();
+                let token = path.get(id + 1..).unwrap_or_default().iter().take(200).take_while(|byte| is_of_scheme(**byte)).count();
+                let is_one = (15..=20).contains(&id) && path.get(id) == Some(&b'/') && token >= 40;
+                if is_one { self.hide(start..start + id + 1 + token) } else { None }
+            }
             &"hooks/" => {
                 let path = &bytes["hooks/".len()..];
                 let length = path.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(path.len());
@@ -547,10 +556,15 @@ impl Scan<'_> {
         }
     }
 
-    /// A long word may have a known part inside.
+    /// A long word may have a known part inside, or behind it.
     fn inside(&mut self, word: Range<usize>) {
-        if shapes::shape_inside(&self.bytes[word.clone()]) {
+        if shapes::INSIDE_LENGTHS.contains(&word.len()) && shapes::shape_inside(&self.bytes[word.clone()]) {
             self.hide(word);
+        } else if word.len() == shapes::HEX_BYTES
+            && self.bytes.get(word.end) == Some(&b'-')
+            && let Some(length) = shapes::behind_hex(&self.bytes[word.start..])
+        {
+            self.hide(word.start..word.start + length);
         }
     }
 

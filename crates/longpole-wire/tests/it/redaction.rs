@@ -93,6 +93,12 @@ fn kind(name: &'static str, template: &str) -> Kind {
             rest = behind;
             continue;
         }
+        let control = [("\\e", '\x1b'), ("\\r", '\r'), ("\\t", '\t')].into_iter().find(|(escape, _)| rest.starts_with(escape));
+        if let Some((escape, control)) = control {
+            text.push(control);
+            rest = &rest[escape.len()..];
+            continue;
+        }
         if let Some(behind) = rest.strip_prefix("\\\\") {
             text.push('\\');
             rest = behind;
