@@ -369,6 +369,7 @@ impl Redactor {
             Meaning::Pwd => !value.starts_with(['/', '~']),
             // The signature of a function is none.
             Meaning::Token => !(value.len() <= 5 && is_number()) && (!value.contains('(') || text::is_key(value)),
+            Meaning::Tokens => !text::is_count(value) && !text::is_names(value),
             Meaning::Password | Meaning::Authorization | Meaning::Cookie | Meaning::SetCookie => true,
         };
         let start = text::scheme_length(value);

@@ -13,6 +13,8 @@ pub(super) enum Meaning {
     Maybe,
     /// A key or token that a machine made. Its name also stands before prose: `token: expired`.
     Token,
+    /// Several tokens, or how many: `tokens`, `secrets`, `api_keys`. Counts stay, and so do names of secrets: `secrets: [db-login]`.
+    Tokens,
     /// A password: whatever stands there.
     Password,
     /// `pass`: a password, but for numbers and for what test runners print.
@@ -34,7 +36,8 @@ pub(super) const NAME_BYTES_MAX: usize = 256;
 const WORDS_MAX: usize = 24;
 
 /// Words that make a name one of a password wherever they stand in it.
-const ANYWHERE: &[&str] = &["password", "passwd", "passphrase", "passcode", "pwd", "credential", "credentials", "creds"];
+const ANYWHERE: &[&str] =
+    &["password", "passwords", "passwd", "passphrase", "passphrases", "passcode", "pwd", "credential", "credentials", "creds"];
 
 /// Behind one of [`ANYWHERE`], last words that say something about the password instead of what it is.
 const ABOUT: &[&str] = &[
@@ -104,6 +107,39 @@ const LAST_PASSWORD: &[&str] = &[
     "masterauth",
     "ftppass",
     "httppass",
+    "passcodes",
+    "passwords",
+    "passphrases",
+    // German, Dutch, Swedish, Danish and Norwegian, Finnish.
+    "passwort",
+    "kennwort",
+    "wachtwoord",
+    "lösenord",
+    "adgangskode",
+    "passord",
+    "salasana",
+    // French, Spanish, Portuguese, Polish, Czech.
+    "motdepasse",
+    "contraseña",
+    "contrasen\u{303}a",
+    "contraseÑa",
+    "contrasena",
+    "senha",
+    "hasło",
+    "hasŁo",
+    "heslo",
+    // Russian and Ukrainian; only letters of English are put in lower case.
+    "пароль",
+    "Пароль",
+    "ПАРОЛЬ",
+    // Chinese, Japanese, Korean.
+    "密码",
+    "密碼",
+    "口令",
+    "パスワード",
+    "暗証番号",
+    "비밀번호",
+    "암호",
 ];
 
 /// Ends of the last word that make it one of a token.
@@ -124,6 +160,11 @@ const LAST_TOKEN: &[&str] = &[
     "sessionid",
     "sessid",
     "samlresponse",
+    "密钥",
+    "密鑰",
+    "令牌",
+    "トークン",
+    "토큰",
 ];
 
 /// Last words, whole, that do.
@@ -132,6 +173,7 @@ const LAST_TOKEN_WHOLE: &[&str] = &["sig", "hmac", "totp"];
 /// The last two words that do.
 const LAST_TWO: &[(&str, &str)] = &[
     ("access", "key"),
+    ("aes", "key"),
     ("account", "key"),
     ("admin", "key"),
     ("api", "key"),
@@ -141,23 +183,37 @@ const LAST_TWO: &[(&str, &str)] = &[
     ("client", "assertion"),
     ("code", "verifier"),
     ("connection", "string"),
+    ("crypto", "key"),
+    ("decryption", "key"),
     ("deploy", "key"),
     ("encryption", "key"),
+    ("fernet", "key"),
+    ("functions", "key"),
+    ("gitlab", "session"),
     ("hmac", "key"),
+    ("honeycomb", "team"),
+    ("ingest", "key"),
+    ("ingestion", "key"),
+    ("integration", "key"),
+    ("jwt", "key"),
     ("key", "base"),
     ("key", "data"),
     ("license", "key"),
     ("master", "key"),
     ("private", "key"),
+    ("recovery", "key"),
     ("root", "key"),
     ("saml", "response"),
+    ("secret", "binary"),
     ("secret", "key"),
+    ("secret", "string"),
     ("service", "key"),
     ("shared", "key"),
     ("signing", "key"),
     ("ssh", "key"),
     ("storage", "key"),
     ("subscription", "key"),
+    ("unseal", "key"),
     ("write", "key"),
     ("x", "auth"),
 ];
@@ -172,6 +228,7 @@ const HARMLESS_TWO: &[(&str, &str)] = &[
     ("next", "token"),
     ("pad", "token"),
     ("page", "token"),
+    ("pull", "secret"),
     ("schema", "token"),
     ("stop", "token"),
     ("sync", "token"),
@@ -179,18 +236,27 @@ const HARMLESS_TWO: &[(&str, &str)] = &[
     ("unk", "token"),
 ];
 
+/// Words before `tokens` where language models count them.
+const COUNTED: &[&str] = &["cached", "completion", "input", "max", "min", "output", "prompt", "reasoning", "total", "usage", "used"];
+
 /// Last words whose value may be a credential, if it looks random.
 const LAST_MAYBE: &[&str] = &["auth", "pat", "webhook", "jsessionid", "phpsessid", "bearer", "assertion", "otp", "apitoken", "hook"];
 
 /// Services of which a random value under `…_KEY` or the bare name is a credential.
 const SERVICES: &[&str] = &[
     "adafruit",
+    "adobe",
     "airtable",
     "algolia",
+    "alibaba",
     "anthropic",
+    "artifactory",
     "asana",
     "atlassian",
+    "beamer",
+    "bintray",
     "bitbucket",
+    "bittrex",
     "bugsnag",
     "circleci",
     "cloudflare",
@@ -208,27 +274,36 @@ const SERVICES: &[&str] = &[
     "dropbox",
     "elevenlabs",
     "etsy",
+    "facebook",
     "fastly",
+    "finicity",
     "finnhub",
     "flickr",
     "freshbooks",
     "github",
     "gitlab",
     "gitter",
+    "gocardless",
     "grafana",
     "heroku",
     "honeycomb",
     "hubspot",
+    "intercom",
+    "jfrog",
     "jira",
     "kraken",
     "kucoin",
     "launchdarkly",
     "linear",
+    "linkedin",
+    "lob",
     "looker",
     "mailchimp",
     "mailgun",
     "mapbox",
     "mattermost",
+    "meraki",
+    "messagebird",
     "mistral",
     "netlify",
     "newrelic",
@@ -240,6 +315,7 @@ const SERVICES: &[&str] = &[
     "pagerduty",
     "plaid",
     "postmark",
+    "privateai",
     "rapidapi",
     "rollbar",
     "sendbird",
@@ -251,6 +327,7 @@ const SERVICES: &[&str] = &[
     "square",
     "squarespace",
     "stripe",
+    "sumo",
     "sumologic",
     "telegram",
     "travis",
@@ -372,16 +449,19 @@ pub(super) fn meaning(name: &str) -> Meaning {
         _ if last.ends_with("authorization") => return Meaning::Authorization,
         "cookie" | "cookies" if before == "set" => return Meaning::SetCookie,
         "cookie" | "cookies" => return Meaning::Cookie,
+        "passe" if before == "de" => return Meaning::Password,
         "pw" if words.count > skip + 1 => return Meaning::Password,
         "pass" => return if words.count > skip + 1 { Meaning::Password } else { Meaning::Pass },
         _ => {}
     }
-    if HARMLESS_TWO.contains(&(before, last)) {
+    let many = last.strip_suffix('s').filter(|one| ["token", "secret", "key"].iter().any(|end| one.ends_with(end)));
+    let one = many.unwrap_or(last);
+    if HARMLESS_TWO.contains(&(before, one)) || many.is_some() && COUNTED.contains(&before) {
         return Meaning::Plain;
     }
-    let two = || LAST_TWO.iter().any(|(a, b)| last == *b && before.ends_with(a));
-    if LAST_TOKEN.iter().any(|end| last.ends_with(end)) || last.ends_with("cookie") || LAST_TOKEN_WHOLE.contains(&last) || two() {
-        return Meaning::Token;
+    let two = || LAST_TWO.iter().any(|(a, b)| one == *b && before.ends_with(a));
+    if LAST_TOKEN.iter().any(|end| one.ends_with(end)) || last.ends_with("cookie") || LAST_TOKEN_WHOLE.contains(&last) || two() {
+        return if many.is_some() { Meaning::Tokens } else { Meaning::Token };
     }
     let of_service = || words.all().any(|word| SERVICES.contains(&word));
     let key = matches!(last, "key" | "keys") && of_service();

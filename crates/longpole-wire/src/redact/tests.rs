@@ -32,6 +32,11 @@ fn names_of_credentials_are_known_in_every_spelling() {
         "sig",
         "SENTRY_DSN",
         "token",
+        "deployTokens",
+        "x-honeycomb-team",
+        "UNSEAL_KEY",
+        "db_passwort",
+        "密码",
     ] {
         assert_ne!(names::meaning(name), Meaning::Plain, "{name}");
     }

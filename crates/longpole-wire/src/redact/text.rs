@@ -178,7 +178,8 @@ static CLASSES: [Class; 256] = {
         }
         byte += 1;
     }
-    let marks = b"=:>@~%\\&-({";
+    // The last begins the wide forms of `=` and `:`.
+    let marks = b"=:>@~%\\&-({\xef";
     let mut at = 0;
     while at < marks.len() {
         classes[marks[at] as usize] = Class::Mark;
@@ -360,35 +361,10 @@ fn unescaped(text: &str) -> Option<(String, Vec<usize>)> {
     let mut at = 0;
     let mut any = false;
     while at < bytes.len() {
-        let escape = match bytes[at] {
-            b'%' => hex(bytes.get(at + 1..at + 3)).map(|byte| (byte, 3)),
-            b'\\' => match bytes.get(at + 1) {
-                Some(b'n') => Some((b'\n', 2)),
-                Some(b'r') => Some((b'\r', 2)),
-                Some(b't') => Some((b'\t', 2)),
-                Some(byte @ (b'"' | b'\'' | b'/' | b'\\')) => Some((*byte, 2)),
-                Some(b'x') => hex(bytes.get(at + 2..at + 4)).map(|byte| (byte, 4)),
-                Some(b'u') if bytes.get(at + 2..at + 4) == Some(b"00") => hex(bytes.get(at + 4..at + 6)).map(|byte| (byte, 6)),
-                _ => None,
-            },
-            b'&' => [
-                (&b"&quot;"[..], b'"'),
-                (b"&#34;", b'"'),
-                (b"&#39;", b'\''),
-                (b"&#x27;", b'\''),
-                (b"&lt;", b'<'),
-                (b"&gt;", b'>'),
-                (b"&amp;", b'&'),
-            ]
-            .into_iter()
-            .find(|(entity, _)| bytes[at..].starts_with(entity))
-            .map(|(entity, byte)| (byte, entity.len())),
-            _ => None,
-        };
-        match escape.filter(|(byte, _)| (b' '..0x7f).contains(byte) || b"\n\r\t".contains(byte)) {
-            Some((byte, length)) => {
-                out.push(char::from(byte));
-                from.push(at);
+        match escape(&bytes[at..]).filter(|(c, _)| !c.is_control() || "\n\r\t".contains(*c)) {
+            Some((c, length)) => {
+                out.push(c);
+                from.extend(std::iter::repeat_n(at, c.len_utf8()));
                 at += length;
                 any = true;
             }
@@ -402,6 +378,96 @@ fn unescaped(text: &str) -> Option<(String, Vec<usize>)> {
     }
     from.push(text.len());
     any.then_some((out, from))
+}
+
+/// The character that a text has in another writing here, and how long that is.
+fn escape(bytes: &[u8]) -> Option<(char, usize)> {
+    match bytes {
+        [b'%' | b'\\', b'u', digits @ ..] => {
+            // `\u003d`, `%u003d`, `\u{3d}`.
+            let (digits, around) = match digits {
+                [b'{', digits @ ..] => (&digits[..digits.iter().take(7).position(|byte| *byte == b'}')?], 4),
+                _ => (digits.get(..4)?, 2),
+            };
+            char::from_u32(number(digits, 16)?).map(|c| (c, digits.len() + around))
+        }
+        [b'%', ..] => encoded(bytes, "%"),
+        [b'\\', b'x', ..] => encoded(bytes, "\\x"),
+        [b'\\', digits @ ..] if digits.len() > 2 && matches!(digits[0], b'0' | b'1') => {
+            char::from_u32(number(&digits[..3], 8)?).map(|c| (c, 4))
+        }
+        [b'\\', b'n', ..] => Some(('\n', 2)),
+        [b'\\', b'r', ..] => Some(('\r', 2)),
+        [b'\\', b't', ..] => Some(('\t', 2)),
+        [b'\\', byte @ (b'"' | b'\'' | b'/' | b'\\'), ..] => Some((char::from(*byte), 2)),
+        [b'&', rest @ ..] => {
+            let length = rest.iter().take(ENTITY_BYTES_MAX).position(|byte| *byte == b';')?;
+            let c = match &rest[..length] {
+                [b'#', b'x' | b'X', digits @ ..] => char::from_u32(number(digits, 16)?)?,
+                [b'#', digits @ ..] => char::from_u32(number(digits, 10)?)?,
+                name => ENTITIES.iter().find(|(known, _)| known.as_bytes() == name)?.1,
+            };
+            Some((c, length + 2))
+        }
+        _ => None,
+    }
+}
+
+/// The longest name or number of an entity.
+const ENTITY_BYTES_MAX: usize = 10;
+
+/// Names of entities that stand for a mark.
+const ENTITIES: &[(&str, char)] = &[
+    ("quot", '"'),
+    ("apos", '\''),
+    ("lt", '<'),
+    ("gt", '>'),
+    ("amp", '&'),
+    ("equals", '='),
+    ("colon", ':'),
+    ("semi", ';'),
+    ("comma", ','),
+    ("commat", '@'),
+    ("sol", '/'),
+    ("bsol", '\\'),
+    ("lowbar", '_'),
+    ("hyphen", '-'),
+    ("period", '.'),
+    ("nbsp", ' '),
+    ("lcub", '{'),
+    ("rcub", '}'),
+    ("lsqb", '['),
+    ("rsqb", ']'),
+    ("NewLine", '\n'),
+    ("Tab", '\t'),
+];
+
+/// A character whose bytes are each written with two digits behind this: `%3D`, `%C3%B1`.
+fn encoded(bytes: &[u8], before: &str) -> Option<(char, usize)> {
+    let step = before.len() + 2;
+    let byte = |at: usize| {
+        let digits = bytes.get(at * step..)?.strip_prefix(before.as_bytes())?.get(..2);
+        hex(digits)
+    };
+    let first = byte(0)?;
+    let length = match first {
+        0..0x80 => return Some((char::from(first), step)),
+        0xc2..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        0xf0..0xf5 => 4,
+        _ => return None,
+    };
+    let mut utf8 = [first; 4];
+    for at in 1..length {
+        utf8[at] = byte(at)?;
+    }
+    let c = std::str::from_utf8(&utf8[..length]).ok()?.chars().next()?;
+    Some((c, length * step))
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<u32> {
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+    u32::from_str_radix(digits, radix).ok()
 }
 
 fn hex(digits: Option<&[u8]>) -> Option<u8> {
@@ -597,9 +663,17 @@ impl Scan<'_> {
             b'(' => {
                 let quoted = matches!(next, Some(b'"' | b'\''));
                 let name = quoted.then(|| self.name_before(at)).flatten()?.0;
-                (self.names.meaning(&self.text[name.clone()]) == Meaning::Password)
-                    .then(|| self.value_of(name, at + 1, Operator::Equals))
-                    .flatten()
+                let called = &self.text[name.clone()];
+                // Who gets a token says by which name.
+                let sets = || {
+                    called.rsplit('.').next().is_some_and(|name| ["set", "Set", "with", "With"].iter().any(|verb| name.starts_with(verb)))
+                };
+                let takes = match self.names.meaning(called) {
+                    Meaning::Password => true,
+                    Meaning::Token => sets(),
+                    _ => false,
+                };
+                takes.then(|| self.value_of(name, at + 1, Operator::Equals)).flatten()
             }
             b'@' => self.before_at_sign(at),
             b'~' => (at > 0 && self.bytes[at - 1] == b'Q').then(|| self.inside_at(at.checked_sub(5)?, at)).flatten(),
@@ -609,17 +683,26 @@ impl Scan<'_> {
                 None
             }
             b'%' => {
-                self.escaped |= next.is_some_and(|byte| byte.is_ascii_hexdigit());
+                self.escaped |= next.is_some_and(|byte| byte.is_ascii_hexdigit() || byte == b'u');
                 None
             }
             b'\\' => {
                 self.escaped = true;
                 None
             }
+            0xef => {
+                let operator = match self.bytes[at..] {
+                    [_, 0xbc, 0x9a, ..] => Operator::Colon,
+                    [_, 0xbc, 0x9d, ..] => Operator::Equals,
+                    _ => return None,
+                };
+                let (name, _) = self.name_before(at)?;
+                self.value_of(name, at + "：".len(), operator)
+            }
             // An entity.
             _ => {
-                self.escaped |=
-                    matches!(next, Some(b'q' | b'#' | b'l' | b'g' | b'a')) && self.bytes[at..self.bytes.len().min(at + 7)].contains(&b';');
+                self.escaped |= next.is_some_and(|byte| byte == b'#' || byte.is_ascii_alphabetic())
+                    && self.bytes[at..self.bytes.len().min(at + 2 + ENTITY_BYTES_MAX)].contains(&b';');
                 None
             }
         }
@@ -705,6 +788,16 @@ impl Scan<'_> {
             let before =
                 self.bytes[..name.start - 1].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric()).count();
             return self.names.meaning(&text[name.start - 1 - before..name.end]);
+        }
+        // `mot de passe`.
+        if word.eq_ignore_ascii_case(b"passe") && self.bytes[..name.start].to_ascii_lowercase_ends_with(b"mot de ") {
+            return Meaning::Password;
+        }
+        // `Unseal Key 1: …`.
+        if word.len() <= 2 && word.iter().all(u8::is_ascii_digit) && name.start > 1 && self.bytes[name.start - 1] == b' ' {
+            let end = name.start - 1;
+            let before = self.bytes[..end].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric()).count();
+            return if before > 2 { self.meaning_at(&(end - before..end)) } else { Meaning::Plain };
         }
         if word.eq_ignore_ascii_case(b"value") || word.eq_ignore_ascii_case(b"stringvalue") || word.eq_ignore_ascii_case(b"string_value") {
             return self.meaning_of_pair(name.start).unwrap_or(Meaning::Plain);
@@ -867,6 +960,7 @@ impl Scan<'_> {
                 let is_call = value.contains('(') && !is_key(value);
                 !is_message && !is_count && !is_call
             }
+            Meaning::Tokens => !is_count(value) && !is_names(value) && !(prose_may_follow && is_prose(value, &self.text[end..])),
             Meaning::Pwd => !value.starts_with(['/', '~']),
             // What test runners print.
             Meaning::Pass => {
@@ -1065,7 +1159,7 @@ impl Scan<'_> {
         let name = tag.split(|c: char| c.is_ascii_whitespace()).next()?;
         let name = name.rsplit(':').next()?;
         let meaning = self.names.meaning(name);
-        if !matches!(meaning, Meaning::Password | Meaning::Token | Meaning::Authorization | Meaning::Cookie) {
+        if !matches!(meaning, Meaning::Password | Meaning::Token | Meaning::Tokens | Meaning::Authorization | Meaning::Cookie) {
             return None;
         }
         let mut start = at + 1;
@@ -1341,6 +1435,16 @@ fn is_prose(value: &str, behind: &str) -> bool {
     };
     let next = behind.trim_start_matches([' ', ',', ':']).split([' ', ',', '.', ':', ')']).next().unwrap_or("");
     is_word(word) && (PROSE.iter().any(|known| known.eq_ignore_ascii_case(word)) || behind.starts_with([' ', ':']) && is_word(next))
+}
+
+/// How many there are: `4096`, `1,532`, `12k`.
+pub(super) fn is_count(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_digit() || b".,_ /kKM%".contains(&byte)) && value.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Names of secrets, which are none: `db-login`, `["a", "b"]`, `inherit`.
+pub(super) fn is_names(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_./, \"'[]\\".contains(&byte))
 }
 
 fn is_mixed(bytes: &[u8]) -> bool {
