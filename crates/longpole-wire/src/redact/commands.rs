@@ -23,6 +23,8 @@ enum Takes {
     Attached,
     /// Behind the first colon of its value: `ann:hunter2`.
     BehindColon,
+    /// The same, and all of it where another option says that it is a token: `http -A bearer -a …`.
+    BehindColonOrBearer,
     /// Behind `%`: `ann%hunter2`.
     BehindPercent,
     /// Behind the comma: `ann,hunter2`.
@@ -33,7 +35,7 @@ enum Takes {
     BehindEquals,
 }
 
-use Takes::{Attached, BehindColon, BehindComma, BehindEquals, BehindPass, BehindPercent, Next, Value};
+use Takes::{Attached, BehindColon, BehindColonOrBearer, BehindComma, BehindEquals, BehindPass, BehindPercent, Next, Value};
 
 /// Programs, a word that has to stand before the option (or none), and their options.
 struct Tool(&'static [&'static str], &'static str, &'static [(&'static str, Takes)]);
@@ -44,7 +46,7 @@ const TOOLS: &[Tool] = &[
     Tool(&["curl"], "", &[("-u", BehindColon), ("--user", BehindColon), ("-U", BehindColon), ("--proxy-user", BehindColon), ("-E", BehindColon),
         ("--cert", BehindColon), ("--pass", Value), ("--proxy-pass", Value), ("--oauth2-bearer", Value), ("-b", Value), ("--cookie", Value)]),
     Tool(&["wget", "wget2"], "", &[("--http-passwd", Value), ("--post-data", BehindEquals)]),
-    Tool(&["http", "https", "xh", "xhs"], "", &[("-a", BehindColon), ("--auth", BehindColon)]),
+    Tool(&["http", "https", "xh", "xhs"], "", &[("-a", BehindColonOrBearer), ("--auth", BehindColonOrBearer)]),
     Tool(&["ab", "hey", "oha"], "", &[("-A", BehindColon), ("-a", BehindColon), ("-P", BehindColon)]),
     Tool(&["etcdctl"], "", &[("--user", BehindColon)]),
     Tool(&["mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlcheck", "mysqlshow", "mysqlbinlog", "mysqlpump", "mysqlslap", "mysqlsh", "mariadb",
@@ -75,7 +77,11 @@ const TOOLS: &[Tool] = &[
     Tool(&["kubectl", "oc", "k3s"], "secret", &[("--from-literal", BehindEquals), ("--docker-password", Value)]),
     Tool(&["gh", "codecov", "ngrok"], "", &[("-b", Next), ("--body", Value)]),
     Tool(&["codecov", "codecovcli", "influx", "coveralls"], "", &[("-t", Value)]),
-    Tool(&["xfreerdp", "xfreerdp3", "wlfreerdp", "mstsc"], "", &[("/p", BehindColon)]),
+    Tool(&["xfreerdp", "xfreerdp3", "wlfreerdp", "sdl-freerdp", "mstsc"], "", &[("/p:", Value), ("/gp:", Value), ("/pth:", Value)]),
+    Tool(&["sendemail", "sendEmail"], "", &[("-xp", Next)]),
+    Tool(&["plink", "pscp", "psftp", "putty", "kitty"], "", &[("-pw", Next)]),
+    Tool(&["aws"], "put-parameter", &[("--value", Value)]),
+    Tool(&["az"], "secret", &[("--value", Value)]),
     Tool(&["svn"], "", &[("--passwd", Value)]),
     Tool(&["cryptsetup", "borg", "restic", "age", "ansible-vault"], "", &[("--passphrase", Value)]),
 ];
@@ -87,7 +93,8 @@ const POSITIONS: &[(&[&str], &[&str], usize)] = &[
     (&["snyk"], &["auth"], 0), (&["rabbitmqctl"], &["add_user"], 1), (&["rabbitmqctl"], &["change_password"], 1),
     (&["rabbitmqctl"], &["authenticate_user"], 1), (&["cf"], &["auth"], 1), (&["rclone"], &["obscure"], 0), (&["openssl"], &["passwd"], 0),
     (&["mc"], &["alias", "set"], 2), (&["redis-cli", "valkey-cli"], &["auth"], 0), (&["redis-cli", "valkey-cli"], &["AUTH"], 0),
-    (&["nmcli"], &["password"], 0), (&["smbpasswd"], &[], 1),
+    (&["nmcli"], &["password"], 0), (&["smbpasswd"], &[], 1), (&["mysqladmin", "mariadb-admin"], &["password"], 0), (&["cargo"], &["login"], 0),
+    (&["bw"], &["login"], 1), (&["bw"], &["unlock"], 0),
 ];
 
 /// Programs of Oracle, which take `ann/hunter2@db`.
@@ -135,13 +142,32 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Whether a text begins with a program that takes a credential without an option.
+/// Programs that run the program behind them.
+const RUNNERS: &[&[u8]] = &[b"sudo", b"doas", b"env", b"exec", b"nohup", b"time", b"nice", b"command"];
+
+/// Whether a text begins with a program that takes a credential without an option, or with one that may run another.
 pub(super) fn begins_with_one(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let skip = bytes.iter().take_while(|byte| byte.is_ascii_control() || b" [(\"'`".contains(byte)).count();
-    let length = bytes[skip..].iter().take(12).take_while(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte)).count();
+    let mut at = 0;
+    for _ in 0..=RUNNERS.len() {
+        at += bytes[at..].iter().take_while(|byte| byte.is_ascii_control() || b" [(\"'`,".contains(byte)).count();
+        let is_of_word = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_/.".contains(byte);
+        let word = &bytes[at..at + bytes[at..].iter().take(PROGRAM_BYTES_MAX).take_while(is_of_word).count()];
+        at += word.len();
+        let word = if word.starts_with(b"/") { word.rsplit(|byte| *byte == b'/').next().unwrap_or(word) } else { word };
+        if !RUNNERS.contains(&word) {
+            return takes_words(word);
+        }
+    }
+    false
+}
+
+/// The longest path of a program that is known at the beginning of a text.
+const PROGRAM_BYTES_MAX: usize = 64;
+
+fn takes_words(program: &[u8]) -> bool {
     matches!(
-        &bytes[skip..skip + length],
+        program,
         b"vault"
             | b"bao"
             | b"ngrok"
@@ -155,6 +181,17 @@ pub(super) fn begins_with_one(text: &str) -> bool {
             | b"valkey-cli"
             | b"nmcli"
             | b"smbpasswd"
+            | b"mysqladmin"
+            | b"mariadb-admin"
+            | b"cargo"
+            | b"bw"
+            | b"pulumi"
+            | b"esc"
+            | b"xfreerdp"
+            | b"xfreerdp3"
+            | b"wlfreerdp"
+            | b"sdl-freerdp"
+            | b"mstsc"
             | b"fly"
             | b"flyctl"
             | b"supabase"
@@ -165,6 +202,12 @@ pub(super) fn begins_with_one(text: &str) -> bool {
             | b"impdp"
             | b"expdp"
             | b"rman"
+            | b"docker"
+            | b"podman"
+            | b"kubectl"
+            | b"ssh"
+            | b"sh"
+            | b"bash"
     )
 }
 
@@ -175,7 +218,16 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
     if !in_text {
         found.extend(of_config(words, names).into_iter().map(|at| (at, 0..words[at].len())));
     }
-    let mut past = Past::default();
+    let is_bearer = |word: &&str| {
+        let word = word.strip_prefix("-A").unwrap_or(word);
+        word.rsplit('=').next().is_some_and(|word| word.eq_ignore_ascii_case("bearer"))
+    };
+    let mut past = Past { bearer: words.iter().any(is_bearer), ..Past::default() };
+    // `["AUTH", "hunter2"]`, as clients of Redis have it.
+    if !in_text && (2..=3).contains(&words.len()) && words[0].eq_ignore_ascii_case("auth") {
+        let is_one = |word: &str| words[0] == "AUTH" || super::text::is_password(word);
+        found.extend(words.iter().enumerate().skip(1).filter(|(_, word)| is_one(word)).map(|(at, word)| (at, 0..word.len())));
+    }
     let mut after: Option<Takes> = None;
     for (at, word) in words.iter().enumerate() {
         if let Some(before) = at.checked_sub(1) {
@@ -206,6 +258,17 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
             }
             continue;
         }
+        if word.starts_with('/')
+            && let Some(Place::Here(start, takes)) = past.option(word)
+        {
+            found.extend(value(word, start, takes).map(|range| (at, range)));
+            continue;
+        }
+        // `ACL SETUSER ann on >hunter2`.
+        if past.acl && word.starts_with(['>', '<', '#']) {
+            found.extend(value(word, 1, Value).map(|range| (at, range)));
+            continue;
+        }
         // `PGPASSWORD=hunter2`: all behind `=` is the value, whatever it has inside.
         if let Some(equals) = word.find('=').filter(|equals| *equals > 0) {
             let name = &word[..equals];
@@ -215,6 +278,10 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
             }
             if PAIRS.iter().zip(&past.pairs).any(|((_, behind), since)| since.has(behind)) {
                 found.extend(value(word, equals + 1, Value).map(|range| (at, range)));
+            }
+            if past.sqlplus && name.eq_ignore_ascii_case("userid") {
+                let of_value = of_sqlplus(&word[equals + 1..]);
+                found.extend(of_value.map(|range| (at, equals + 1 + range.start..equals + 1 + range.end)));
             }
             continue;
         }
@@ -246,6 +313,10 @@ struct Past {
     pairs: [Since; PAIRS.len()],
     htpasswd: Htpasswd,
     sqlplus: bool,
+    /// Behind `setuser` of Redis.
+    acl: bool,
+    /// An option says that what authenticates is a token.
+    bearer: bool,
 }
 
 impl Past {
@@ -260,6 +331,7 @@ impl Past {
         }
         self.htpasswd.pass(word, program.is_of(&["htpasswd"]));
         self.sqlplus |= program.is_of(SQLPLUS);
+        self.acl |= word.eq_ignore_ascii_case("setuser");
         // What it waited for, which may be the program itself.
         let fits = |(from, tool): &mut (usize, usize)| *from <= at && TOOLS[*tool].1 == word;
         for (from, tool) in self.waiting.extract_if(.., fits) {
@@ -280,7 +352,12 @@ impl Past {
     /// How the last program that knows this option takes it.
     fn option(&self, word: &str) -> Option<Place> {
         let options = self.tools.iter().rev().flat_map(|(_, tool)| TOOLS[*tool].2);
-        options.into_iter().find_map(|(option, takes)| taken(word, option, *takes))
+        let takes = |takes: Takes| match takes {
+            BehindColonOrBearer if self.bearer => Value,
+            BehindColonOrBearer => BehindColon,
+            takes => takes,
+        };
+        options.into_iter().find_map(|(option, how)| taken(word, option, takes(*how)))
     }
 }
 
@@ -329,6 +406,8 @@ struct Htpasswd {
     program: bool,
     batch: bool,
     prints: bool,
+    /// The next word is how much work the hash takes: `-C 12`.
+    cost: bool,
     names: usize,
 }
 
@@ -343,13 +422,16 @@ impl Htpasswd {
         if word.starts_with('-') && !word.starts_with("--") {
             self.batch |= word.contains('b');
             self.prints |= word.contains('n');
+            self.cost = word.ends_with(['C', 'r']);
+            return;
         }
-        self.names += usize::from(!is_program && !word.starts_with('-'));
+        let is_cost = std::mem::take(&mut self.cost) && word.bytes().all(|byte| byte.is_ascii_digit());
+        self.names += usize::from(!is_program && !is_cost && !word.starts_with('-'));
     }
 
     /// Whether the next word is the password.
     fn takes(&self) -> bool {
-        self.program && self.batch && self.names == if self.prints { 1 } else { 2 }
+        self.program && self.batch && !self.cost && self.names == if self.prints { 1 } else { 2 }
     }
 }
 
@@ -364,6 +446,9 @@ enum Place {
 fn taken(word: &str, option: &str, takes: Takes) -> Option<Place> {
     if word == option {
         return (takes != Attached).then_some(Place::Next(if takes == Next { Value } else { takes }));
+    }
+    if option.ends_with(':') {
+        return word.strip_prefix(option).map(|_| Place::Here(option.len(), takes));
     }
     if option.starts_with("--") || option.len() > 3 {
         return word.strip_prefix(option).filter(|rest| rest.starts_with('=')).map(|_| Place::Here(option.len() + 1, takes));
@@ -388,7 +473,7 @@ fn value(word: &str, start: usize, takes: Takes) -> Option<Range<usize>> {
     let behind = |mark: char| value.find(mark).map(|at| start + at + 1);
     let from = match takes {
         Value | Next | Attached => Some(start),
-        BehindColon => behind(':'),
+        BehindColon | BehindColonOrBearer => behind(':'),
         BehindPercent => behind('%'),
         BehindComma => behind(','),
         BehindPass => value.starts_with("pass:").then_some(start + "pass:".len()),
@@ -403,7 +488,7 @@ fn value(word: &str, start: usize, takes: Takes) -> Option<Range<usize>> {
 /// word behind the first one. `aws configure set aws_secret_access_key VALUE` likewise.
 fn of_config(words: &[&str], names: &mut Names) -> Vec<usize> {
     let is_set = |pair: &[&str]| {
-        ["config", "configure"].iter().any(|word| word.eq_ignore_ascii_case(pair[0])) && pair[1].eq_ignore_ascii_case("set")
+        ["config", "configure", "env"].iter().any(|word| word.eq_ignore_ascii_case(pair[0])) && pair[1].eq_ignore_ascii_case("set")
     };
     let Some(first) = words.windows(2).position(is_set) else { return Vec::new() };
     let end = words[first..].iter().position(|word| ["&&", "||", "|", ";"].contains(word)).map_or(words.len(), |end| first + end);
@@ -413,11 +498,12 @@ fn of_config(words: &[&str], names: &mut Names) -> Vec<usize> {
     if concerned { named.into_iter().skip(1).collect() } else { Vec::new() }
 }
 
-/// `ann/hunter2@db`.
+/// `ann/hunter2@db`, `ann/hunter2`.
 fn of_sqlplus(word: &str) -> Option<Range<usize>> {
     let (user, rest) = word.split_once('/').filter(|(user, _)| !user.is_empty() && !user.contains(['.', ':', '@']))?;
-    let sign = rest.rfind('@').filter(|sign| *sign > 0)?;
-    Some(user.len() + 1..user.len() + 1 + sign)
+    let is_path = |rest: &str| rest.is_empty() || rest.contains('/') || rest.ends_with(".sql");
+    let end = rest.rfind('@').or_else(|| (!is_path(rest)).then_some(rest.len())).filter(|end| *end > 0)?;
+    Some(user.len() + 1..user.len() + 1 + end)
 }
 
 /// Credentials of command lines in a text.

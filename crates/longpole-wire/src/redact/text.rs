@@ -39,6 +39,12 @@ const ESCAPES_MAX: usize = 3;
 /// Bytes of the longest of [`SCHEMES`].
 const SCHEME_BYTES_MAX: usize = 21;
 
+/// What stands before `AUTH` in `MIGRATE host port key database timeout AUTH`.
+const MIGRATE_BYTES_MAX: usize = 96;
+
+/// A longer line that begins with `auth` in small letters is a sentence.
+const AUTH_BYTES_MAX: usize = 200;
+
 /// How long keys are.
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 16..=512;
 
@@ -118,8 +124,20 @@ const ADDRESSES: &[&str] = &[
 ];
 
 /// Other words at which something is looked for.
-const WORDS: &[&str] =
-    &["identified", "password", "passphrase", "config", "configure", "auth", "atlasv1", "mmk", "private-lines", "hooks/", "webhooks/"];
+const WORDS: &[&str] = &[
+    "identified",
+    "password",
+    "passphrase",
+    "config",
+    "configure",
+    "auth",
+    "setuser",
+    "atlasv1",
+    "mmk",
+    "private-lines",
+    "hooks/",
+    "webhooks/",
+];
 
 /// Attributes of a cookie, which are no secret.
 const OF_COOKIES: &[&str] =
@@ -274,6 +292,8 @@ pub(super) struct Seen {
     inside_end: Ahead,
     /// `://`.
     url: Ahead,
+    /// What begins a password in a rule of Redis.
+    acl_mark: Ahead,
     /// What ends a URL.
     url_end: Ahead,
     /// `@`.
@@ -592,9 +612,8 @@ impl Scan<'_> {
                 self.commands |= near.windows(3).any(|word| word.eq_ignore_ascii_case(b"set"));
                 None
             }
-            &"auth" if at == 0 || self.bytes[at - 1].is_ascii_control() || starts_with_ignoring_case(self.bytes, "hello ") => {
-                self.auth_command(at)
-            }
+            &"auth" => self.auth_command(at),
+            &"setuser" => self.set_user(at),
             &"atlasv1" => self.inside_at(at.checked_sub(15)?, at),
             &"mmk" => self.inside_at(at.checked_sub(37)?, at),
             // The mark behind it sees the rest.
@@ -699,8 +718,9 @@ impl Scan<'_> {
                 let (name, _) = self.name_before(at)?;
                 self.value_of(name, at + "：".len(), operator)
             }
-            // An entity.
+            // An entity, or one command behind another.
             _ => {
+                self.commands |= next == Some(b'&');
                 self.escaped |= next.is_some_and(|byte| byte == b'#' || byte.is_ascii_alphabetic())
                     && self.bytes[at..self.bytes.len().min(at + 2 + ENTITY_BYTES_MAX)].contains(&b';');
                 None
@@ -1138,14 +1158,108 @@ impl Scan<'_> {
 
     /// `AUTH password` and `AUTH user password` of Redis, `AUTH PLAIN …` of mail.
     fn auth_command(&mut self, at: usize) -> Option<usize> {
-        let rest = self.text[at..].strip_prefix("AUTH ")?;
-        let from = self.text.len() - rest.len();
+        let before = &self.bytes[..at];
+        // It is a part of `HELLO 3` or of `MIGRATE … 5000`: what stands behind it is no prose.
+        let is_hello = before.to_ascii_lowercase_ends_with(b"hello 3 ") || before.to_ascii_lowercase_ends_with(b"hello 2 ");
+        let is_migrate = || {
+            let near = &before[at.saturating_sub(MIGRATE_BYTES_MAX)..];
+            let [.., last, b' '] = near else { return false };
+            let fits = last.is_ascii_digit() || [&b"copy "[..], b"replace "].iter().any(|word| near.to_ascii_lowercase_ends_with(word));
+            fits && near.windows(b"migrate ".len()).any(|word| word.eq_ignore_ascii_case(b"migrate "))
+        };
+        let is_part = is_hello || is_migrate();
+        let is_quoted = before.last() == Some(&b'"');
+        if !is_part && !is_quoted && !before.last().is_none_or(|byte| byte.is_ascii_control()) && !before.ends_with(b"> ") {
+            return None;
+        }
+        let behind = at + "auth".len() + usize::from(is_part && self.bytes.get(at + "auth".len()) == Some(&b'2'));
+        if self.bytes[behind..].starts_with(b"\r\n$") {
+            return self.auth_on_the_wire(behind);
+        }
+        if is_quoted {
+            return self.auth_in_quotes(at, behind);
+        }
         let bytes = self.bytes;
-        let end = self.names.seen.control.next(from, &mut self.names.steps, || position(bytes, from, |byte| byte.is_ascii_control()));
+        let end = self.names.seen.control.next(behind, &mut self.names.steps, || position(bytes, behind, |byte| byte.is_ascii_control()));
+        if bytes.get(behind) != Some(&b' ') {
+            return None;
+        }
+        let from = behind + 1;
         let line = &self.text[from..end];
         let mechanism =
             ["PLAIN ", "LOGIN ", "CRAM-MD5 ", "XOAUTH2 "].iter().find(|word| line.starts_with(**word)).map_or(0, |word| word.len());
-        if is_nothing(&line[mechanism..]) { None } else { self.hide(from + mechanism..from + line.len()) }
+        // In small letters it may begin a sentence.
+        let is_command = is_part || self.text[at..].starts_with("AUTH");
+        let is_one = || {
+            line.len() <= AUTH_BYTES_MAX
+                && line.trim_end().split(' ').count() <= 2
+                && line.trim_end().rsplit(' ').next().is_some_and(is_password)
+        };
+        if is_nothing(&line[mechanism..]) || !is_command && !is_one() {
+            return None;
+        }
+        self.hide(from + mechanism..end)
+    }
+
+    /// As Redis shows it in its log, or a client lists it: `"auth" "ann" "hunter2"`, `["AUTH", "hunter2"]`.
+    fn auth_in_quotes(&mut self, at: usize, behind: usize) -> Option<usize> {
+        let mut words: Vec<Range<usize>> = Vec::new();
+        let mut next = behind;
+        while words.len() < 3 {
+            let parts = ["\" \"", "\",\"", "\", \""].into_iter().find(|parts| self.bytes[next..].starts_with(parts.as_bytes()));
+            let Some(parts) = parts else { break };
+            let start = next + parts.len();
+            let closed = closing(&self.bytes[start..], b'"', 0);
+            self.names.steps.spend(closed.unwrap_or_else(|stop| stop));
+            next = start + closed.unwrap_or_else(|stop| stop);
+            words.push(start..next);
+        }
+        let is_command = self.text[at..].starts_with("AUTH");
+        let is_one = |word: &Range<usize>| is_command || is_password(&self.text[word.clone()]);
+        if words.len() > 2 || !words.last().is_some_and(is_one) {
+            return None;
+        }
+        words.into_iter().filter_map(|word| self.hide(word)).last()
+    }
+
+    /// `AUTH`, and its words with their lengths as Redis sends them.
+    fn auth_on_the_wire(&mut self, mut at: usize) -> Option<usize> {
+        let mut last = None;
+        for _ in 0..2 {
+            let Some(rest) = self.bytes[at..].strip_prefix(b"\r\n$") else { break };
+            let digits = rest.iter().take(6).take_while(|byte| byte.is_ascii_digit()).count();
+            let start = at + b"\r\n$".len() + digits + b"\r\n".len();
+            if digits == 0 || start >= self.bytes.len() || !rest[digits..].starts_with(b"\r\n") {
+                break;
+            }
+            at = self.line_end(start);
+            last = self.hide(start..at).or(last);
+        }
+        last
+    }
+
+    /// `ACL SETUSER ann on >hunter2`.
+    fn set_user(&mut self, at: usize) -> Option<usize> {
+        let before = &self.bytes[..at];
+        let before = &before[..before.len() - before.iter().rev().take(4).take_while(|byte| b" \",'".contains(byte)).count()];
+        if !before.to_ascii_lowercase_ends_with(b"acl") {
+            return None;
+        }
+        let (bytes, end) = (self.bytes, self.line_end(at));
+        let (mut last, mut next) = (None, at);
+        loop {
+            let find =
+                || (next..bytes.len()).find(|at| b"><#".contains(&bytes[*at]) && b" \"'".contains(&bytes[*at - 1])).unwrap_or(bytes.len());
+            let mark = self.names.seen.acl_mark.next(next, &mut self.names.steps, find);
+            if mark >= end {
+                return last;
+            }
+            let start = mark + 1;
+            next = position(&bytes[..end], start, |byte| byte.is_ascii_whitespace() || b"\"'".contains(&byte));
+            if !is_nothing(&self.text[start..next]) {
+                last = self.hide(start..next).or(last);
+            }
+        }
     }
 
     /// `<password>x</password>`, `<ns:Password Type="…">x</ns:Password>`.
@@ -1449,6 +1563,12 @@ pub(super) fn is_names(value: &str) -> bool {
 
 fn is_mixed(bytes: &[u8]) -> bool {
     bytes.iter().any(u8::is_ascii_digit) && bytes.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// What a person chose as a password, where a word of a sentence may stand, too: letters with digits.
+pub(super) fn is_password(word: &str) -> bool {
+    const NONE: &[&str] = &["base64", "oauth2", "oauth1", "openid2", "sha256", "sha512"];
+    word.len() >= 6 && is_mixed(word.as_bytes()) && !word.contains('/') && !NONE.contains(&word)
 }
 
 /// No word of a language.

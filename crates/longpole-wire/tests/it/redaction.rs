@@ -36,6 +36,15 @@ const COMMANDS: &[&str] = &[
     "openssl",
     "make",
     "python3",
+    "mysqladmin",
+    "sqlplus",
+    "htpasswd",
+    "xfreerdp",
+    "plink",
+    "http",
+    "aws",
+    "az",
+    "acl",
 ];
 
 /// A credential with the text around it.
