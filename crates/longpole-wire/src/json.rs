@@ -20,10 +20,19 @@ pub(crate) fn parse<'de, T: Json<'de>>(bytes: &'de [u8], limits: &Limits) -> Res
     parse_and_say_unread(bytes, limits).map(|(message, _)| message)
 }
 
-/// [`parse`], and whether the text has members that nobody reads.
-pub(crate) fn parse_and_say_unread<'de, T: Json<'de>>(bytes: &'de [u8], limits: &Limits) -> Result<(T, bool), DecodeError> {
+/// What of a text is in no message that was read from it. Whoever keeps the text as it came keeps that, too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnreadMembers {
+    /// There are members whose name nobody knows.
+    pub unknown: bool,
+    /// Something was read and left out: of a name that stands twice all but the last, elements that say nothing, names of no enum.
+    pub left_out: bool,
+}
+
+/// [`parse`], and what of the text nobody reads.
+pub(crate) fn parse_and_say_unread<'de, T: Json<'de>>(bytes: &'de [u8], limits: &Limits) -> Result<(T, UnreadMembers), DecodeError> {
     let values = Cell::new(0);
-    let unread = Cell::new(false);
+    let unread = Cell::new(UnreadMembers::default());
     // Once for the whole: for each of its texts anew it took a sixth of the time.
     let text = std::str::from_utf8(bytes).map_err(|error| no_text(&bytes[..error.valid_up_to()]))?;
     let mut text = serde_json::Deserializer::from_str(text);
@@ -70,8 +79,8 @@ pub(crate) struct Context<'c> {
     limits: &'c Limits,
     /// Values of the span, resource or scope under way.
     values: &'c Cell<u32>,
-    /// Something was passed over.
-    unread: &'c Cell<bool>,
+    /// What was passed over.
+    unread: &'c Cell<UnreadMembers>,
     /// Attribute values around this one.
     depth: u32,
 }
@@ -79,7 +88,12 @@ pub(crate) struct Context<'c> {
 impl Context<'_> {
     /// Called where a member is passed over, because nobody knows its name.
     pub(crate) fn passed_over(&self) {
-        self.unread.set(true);
+        self.unread.set(UnreadMembers { unknown: true, ..self.unread.get() });
+    }
+
+    /// Called where something that was read stands in no message.
+    pub(crate) fn left_out(&self) {
+        self.unread.set(UnreadMembers { left_out: true, ..self.unread.get() });
     }
 
     /// Called at the start of each message.
@@ -135,6 +149,11 @@ pub(crate) trait Json<'de>: Default {
     /// From a text.
     fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
         Err(E::invalid_type(serde::de::Unexpected::Str(&text), &Self::EXPECTED))
+    }
+
+    /// Whether a value says all that this text does.
+    fn keeps(_text: &str) -> bool {
+        true
     }
 
     /// From a number with a sign.
@@ -197,10 +216,16 @@ impl<'de, T: Json<'de>> Visitor<'de> for Reader<'_, T> {
     }
 
     fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<T, E> {
+        if !T::keeps(text) {
+            self.context.left_out();
+        }
         T::text(Cow::Borrowed(text))
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+        if !T::keeps(text) {
+            self.context.left_out();
+        }
         T::text(Cow::Owned(text.to_owned()))
     }
 
@@ -374,6 +399,7 @@ impl<'de, T: Json<'de> + Element> Json<'de> for List<T> {
                 elements.kept.push(element);
             } else {
                 elements.left_out += 1;
+                context.left_out();
             }
         }
         Ok(elements)
@@ -394,9 +420,15 @@ macro_rules! message {
             fn object<A: serde::de::MapAccess<$life>>(mut object: A, context: $crate::json::Context<'_>) -> Result<Self, A::Error> {
                 context.enter($crate::json::Role::$role)?;
                 let mut message = Self::default();
+                $(let mut $field = false;)+
                 while let Some(name) = $crate::json::name(&mut object, context)? {
                     match &*name {
-                        $($camel $(| $snake)? => message.$field = $crate::json::member(&mut object, context)?,)+
+                        $($camel $(| $snake)? => {
+                            if std::mem::replace(&mut $field, true) {
+                                context.left_out();
+                            }
+                            message.$field = $crate::json::member(&mut object, context)?;
+                        })+
                         _ => {
                             object.next_value::<serde::de::IgnoredAny>()?;
                             context.passed_over();

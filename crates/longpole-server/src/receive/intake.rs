@@ -740,8 +740,8 @@ impl Check<'_> {
             }
             Encoding::Json => {
                 let unread = otlp::json::decode_and_say_unread(bytes, limits, self)?;
-                // Where such members stand is not known: the whole is a text then.
-                self.look(|redactor| unread && redactor.concerns_bytes(bytes));
+                // Where such members stand is not known: the whole is a text then. What was left out was judged by nobody.
+                self.look(|redactor| unread.left_out || unread.unknown && redactor.concerns_bytes(bytes));
             }
         }
         // Spans and links that are left out were not judged.

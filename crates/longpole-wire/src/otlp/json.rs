@@ -19,6 +19,7 @@ pub use super::json_encode::encode;
 use super::trace::Losses;
 use crate::base64;
 use crate::error::DecodeError;
+pub use crate::json::UnreadMembers;
 use crate::json::{Context, Element, Json, List, Role, member, message, name, parse_and_say_unread};
 use crate::limits::Limits;
 
@@ -30,9 +31,9 @@ pub fn decode(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<
     decode_and_say_unread(bytes, limits, sink).map(|_| ())
 }
 
-/// [`decode`], and whether the request has members that have no place in the model.
-pub fn decode_and_say_unread(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<bool, DecodeError> {
-    let (request, unread): (Request<'_>, bool) = parse_and_say_unread(bytes, limits)?;
+/// [`decode`], and what of the request has no place in the model.
+pub fn decode_and_say_unread(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<UnreadMembers, DecodeError> {
+    let (request, unread): (Request<'_>, UnreadMembers) = parse_and_say_unread(bytes, limits)?;
     let mut losses = Losses::default();
     let mut scratch = Scratch::default();
     for of_resource in &request.resource_spans.kept {
@@ -61,6 +62,10 @@ macro_rules! enumeration {
 
             fn integer<E: serde::de::Error>(number: i128) -> Result<Self, E> {
                 Ok(i32::try_from(number).map(Self::from_otlp).unwrap_or_default())
+            }
+
+            fn keeps(text: &str) -> bool {
+                [$($name),+].contains(&text)
             }
 
             fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {

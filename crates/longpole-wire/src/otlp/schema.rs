@@ -28,6 +28,8 @@ pub(super) enum Shape {
     Unread,
     /// A message.
     Message(&'static Message),
+    /// A message that may stand several times: each is one more.
+    List(&'static Message),
     /// A message that is only counted.
     Counted,
 }
@@ -60,38 +62,37 @@ const fn message(name: &'static str, role: Role, fields: &'static [Shape]) -> Me
 }
 
 /// `ExportTraceServiceRequest`, the same bytes as `TracesData`.
-pub(super) static TRACES: Message = message("request", Container, &[Any, Shape::Message(&RESOURCE_SPANS)]);
-static RESOURCE_SPANS: Message =
-    message("resource spans", Container, &[Any, Shape::Message(&RESOURCE), Shape::Message(&SCOPE_SPANS), Unread]);
-static SCOPE_SPANS: Message = message("scope spans", Container, &[Any, Shape::Message(&SCOPE), Shape::Message(&SPAN), Unread]);
-static RESOURCE: Message = message("resource", Owner, &[Any, Shape::Message(&KEY_VALUE), Varint, Shape::Message(&ENTITY_REF)]);
+pub(super) static TRACES: Message = message("request", Container, &[Any, Shape::List(&RESOURCE_SPANS)]);
+static RESOURCE_SPANS: Message = message("resource spans", Container, &[Any, Shape::Message(&RESOURCE), Shape::List(&SCOPE_SPANS), Unread]);
+static SCOPE_SPANS: Message = message("scope spans", Container, &[Any, Shape::Message(&SCOPE), Shape::List(&SPAN), Unread]);
+static RESOURCE: Message = message("resource", Owner, &[Any, Shape::List(&KEY_VALUE), Varint, Shape::List(&ENTITY_REF)]);
 static ENTITY_REF: Message = message("entity reference", Role::Value, &[Any, Unread, Unread, Unread, Unread]);
-static SCOPE: Message = message("scope", Owner, &[Any, Text, Text, Shape::Message(&KEY_VALUE), Varint]);
+static SCOPE: Message = message("scope", Owner, &[Any, Text, Text, Shape::List(&KEY_VALUE), Varint]);
 static SPAN: Message = message(
     "span",
     Owner,
     &[
         Any,
-        Bytes,                      // 1 trace_id
-        Bytes,                      // 2 span_id
-        Text,                       // 3 trace_state
-        Bytes,                      // 4 parent_span_id
-        Text,                       // 5 name
-        Varint,                     // 6 kind
-        Fixed64,                    // 7 start_time_unix_nano
-        Fixed64,                    // 8 end_time_unix_nano
-        Shape::Message(&KEY_VALUE), // 9 attributes
-        Varint,                     // 10 dropped_attributes_count
-        Shape::Message(&EVENT),     // 11 events
-        Varint,                     // 12 dropped_events_count
-        Shape::Message(&LINK),      // 13 links
-        Varint,                     // 14 dropped_links_count
-        Shape::Message(&STATUS),    // 15 status
-        Fixed32,                    // 16 flags
+        Bytes,                   // 1 trace_id
+        Bytes,                   // 2 span_id
+        Text,                    // 3 trace_state
+        Bytes,                   // 4 parent_span_id
+        Text,                    // 5 name
+        Varint,                  // 6 kind
+        Fixed64,                 // 7 start_time_unix_nano
+        Fixed64,                 // 8 end_time_unix_nano
+        Shape::List(&KEY_VALUE), // 9 attributes
+        Varint,                  // 10 dropped_attributes_count
+        Shape::List(&EVENT),     // 11 events
+        Varint,                  // 12 dropped_events_count
+        Shape::List(&LINK),      // 13 links
+        Varint,                  // 14 dropped_links_count
+        Shape::Message(&STATUS), // 15 status
+        Fixed32,                 // 16 flags
     ],
 );
-static EVENT: Message = message("event", Role::Value, &[Any, Fixed64, Text, Shape::Message(&KEY_VALUE), Varint]);
-static LINK: Message = message("link", Role::Value, &[Any, Bytes, Bytes, Unread, Shape::Message(&KEY_VALUE), Varint, Fixed32]);
+static EVENT: Message = message("event", Role::Value, &[Any, Fixed64, Text, Shape::List(&KEY_VALUE), Varint]);
+static LINK: Message = message("link", Role::Value, &[Any, Bytes, Bytes, Unread, Shape::List(&KEY_VALUE), Varint, Fixed32]);
 static STATUS: Message = message("status", Container, &[Any, Any, Text, Varint]);
 static KEY_VALUE: Message = message("attribute", Role::Value, &[Any, Text, Shape::Message(&ANY_VALUE), Varint]);
 static ANY_VALUE: Message = message(
@@ -109,13 +110,13 @@ static ANY_VALUE: Message = message(
         Varint,                          // 8 string_value_strindex, of profiles only
     ],
 );
-static ARRAY_VALUE: Message = message("list", Role::Value, &[Any, Shape::Message(&ANY_VALUE)]);
-static KEY_VALUE_LIST: Message = message("list of pairs", Role::Value, &[Any, Shape::Message(&KEY_VALUE)]);
+static ARRAY_VALUE: Message = message("list", Role::Value, &[Any, Shape::List(&ANY_VALUE)]);
+static KEY_VALUE_LIST: Message = message("list of pairs", Role::Value, &[Any, Shape::List(&KEY_VALUE)]);
 
 /// `ExportMetricsServiceRequest`, down to the data points.
-pub(super) static METRICS: Message = message("request", Container, &[Any, Shape::Message(&RESOURCE_METRICS)]);
-static RESOURCE_METRICS: Message = message("resource metrics", Container, &[Any, Any, Shape::Message(&SCOPE_METRICS)]);
-static SCOPE_METRICS: Message = message("scope metrics", Container, &[Any, Any, Shape::Message(&METRIC)]);
+pub(super) static METRICS: Message = message("request", Container, &[Any, Shape::List(&RESOURCE_METRICS)]);
+static RESOURCE_METRICS: Message = message("resource metrics", Container, &[Any, Any, Shape::List(&SCOPE_METRICS)]);
+static SCOPE_METRICS: Message = message("scope metrics", Container, &[Any, Any, Shape::List(&METRIC)]);
 static METRIC: Message = message(
     "metric",
     Container,
@@ -138,15 +139,15 @@ static METRIC: Message = message(
 static DATA_POINTS: Message = message("metric's data", Container, &[Any, Counted]);
 
 /// `ExportLogsServiceRequest`, down to the log records.
-pub(super) static LOGS: Message = message("request", Container, &[Any, Shape::Message(&RESOURCE_LOGS)]);
-static RESOURCE_LOGS: Message = message("resource logs", Container, &[Any, Any, Shape::Message(&SCOPE_LOGS)]);
+pub(super) static LOGS: Message = message("request", Container, &[Any, Shape::List(&RESOURCE_LOGS)]);
+static RESOURCE_LOGS: Message = message("resource logs", Container, &[Any, Any, Shape::List(&SCOPE_LOGS)]);
 static SCOPE_LOGS: Message = message("scope logs", Container, &[Any, Any, Counted]);
 
 /// `ExportLogsServiceRequest`, down to the values.
-pub(super) static LOG_RECORDS: Message = message("request", Container, &[Any, Shape::Message(&RESOURCE_LOG_RECORDS)]);
+pub(super) static LOG_RECORDS: Message = message("request", Container, &[Any, Shape::List(&RESOURCE_LOG_RECORDS)]);
 static RESOURCE_LOG_RECORDS: Message =
-    message("resource logs", Container, &[Any, Shape::Message(&RESOURCE), Shape::Message(&SCOPE_LOG_RECORDS), Text]);
-static SCOPE_LOG_RECORDS: Message = message("scope logs", Container, &[Any, Shape::Message(&SCOPE), Shape::Message(&LOG_RECORD), Text]);
+    message("resource logs", Container, &[Any, Shape::Message(&RESOURCE), Shape::List(&SCOPE_LOG_RECORDS), Text]);
+static SCOPE_LOG_RECORDS: Message = message("scope logs", Container, &[Any, Shape::Message(&SCOPE), Shape::List(&LOG_RECORD), Text]);
 static LOG_RECORD: Message = message(
     "log record",
     Owner,
@@ -157,7 +158,7 @@ static LOG_RECORD: Message = message(
         Text,                       // 3 severity_text
         Any,                        // 4 was name
         Shape::Message(&ANY_VALUE), // 5 body
-        Shape::Message(&KEY_VALUE), // 6 attributes
+        Shape::List(&KEY_VALUE),    // 6 attributes
         Varint,                     // 7 dropped_attributes_count
         Fixed32,                    // 8 flags
         Bytes,                      // 9 trace_id
@@ -183,7 +184,7 @@ pub(super) struct Survey {
 pub struct UnreadParts {
     /// Texts of fields that are known: schema URLs, the state of links.
     pub texts: Vec<Range<usize>>,
-    /// There are fields with bytes that are not known.
+    /// There are fields with bytes that are not known, or that another one took the place of: whoever decodes sees the last one.
     pub unknown: bool,
 }
 
@@ -219,8 +220,15 @@ impl Walk<'_> {
                 }
             }
         }
+        // Fields that stand once, by their numbers: none of a table is above 31. A value is one of its fields.
+        let mut seen = 0u32;
         while let Some(field) = reader.next()? {
             let shape = message.fields.get(field.number as usize).copied().unwrap_or(Any);
+            if matches!(shape, Text | Bytes | Shape::Message(_)) || message.role == Role::Nesting && !matches!(shape, Any) {
+                let bit = if message.role == Role::Nesting { 1 } else { 1 << field.number };
+                self.survey.unread.unknown |= seen & bit != 0;
+                seen |= bit;
+            }
             match (shape, field.value) {
                 (Any, Value::Bytes(bytes)) => self.survey.unread.unknown |= !bytes.bytes().is_empty(),
                 (Any, Value::Group(_)) => self.survey.unread.unknown = true,
@@ -237,7 +245,7 @@ impl Walk<'_> {
                         self.survey.bad_texts.push(text.offset()..text.offset() + text.bytes().len());
                     }
                 }
-                (Shape::Message(inner), Value::Bytes(fields)) => self.message(inner, fields, depth)?,
+                (Shape::Message(inner) | Shape::List(inner), Value::Bytes(fields)) => self.message(inner, fields, depth)?,
                 (Counted, Value::Bytes(_)) => self.survey.counted += 1,
                 _ => return Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
             }

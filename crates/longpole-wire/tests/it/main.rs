@@ -12,4 +12,5 @@ mod responses;
 mod roundtrips;
 mod secrets;
 mod traces;
+mod unread;
 mod wild;

@@ -152,6 +152,21 @@ fn unread(number: u8) -> ExportTraceServiceRequest {
     }
 }
 
+/// A name that stands twice: who decodes it sees the last one, and the first one stands in the request.
+fn twice() -> (Vec<u8>, String) {
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat();
+    let name = format!("?token={}", secret("first name"));
+    let span = [field(1, &[7; 16]), field(2, &[1; 8]), field(5, name.as_bytes()), field(5, b"last")].concat();
+    let protobuf = field(1, &field(2, &field(2, &span)));
+    let ids = r#""traceId":"08080808080808080808080808080808","spanId":"0101010101010101""#;
+    let span = format!(r#"{{{ids},"name":"?token={}","name":"last"}}"#, secret("first name in json"));
+    let alone = format!(
+        r#"{{"resource":{{"attributes":[{{"key":"password","value":{{"stringValue":"{}"}}}}]}}}}"#,
+        secret("resource without spans")
+    );
+    (protobuf, format!(r#"{{"resourceSpans":[{alone},{{"scopeSpans":[{{"spans":[{span}]}}]}}]}}"#))
+}
+
 fn logs() -> ExportLogsServiceRequest {
     let records = texts("log body").into_iter().map(|text| LogRecord {
         trace_id: vec![1; 16],
@@ -223,6 +238,9 @@ fn leak() {
     post("/v1/traces", "application/json", &serde_json::to_vec(&request("json", 2)).unwrap());
     post("/v1/traces", "application/x-protobuf", &unread(3).encode_to_vec());
     post("/v1/traces", "application/json", &serde_json::to_vec(&unread(4)).unwrap());
+    let (protobuf, json) = twice();
+    post("/v1/traces", "application/x-protobuf", &protobuf);
+    post("/v1/traces", "application/json", json.as_bytes());
     post("/v1/logs", "application/x-protobuf", &logs().encode_to_vec());
     post("/v1/logs", "application/json", &serde_json::to_vec(&logs()).unwrap());
     post("/api/v2/spans", "application/json", zipkin().to_string().as_bytes());
