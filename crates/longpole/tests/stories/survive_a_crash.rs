@@ -15,19 +15,23 @@ use crate::support::{Sandbox, longpole, role};
 /// Moments at which the recorder is killed.
 const MOMENTS: u64 = 100;
 
+/// Of the recorders so many are killed before they end by themselves; a busy machine may be late with some.
+const KILLED_MIN: usize = 90;
+
 /// Requests the program sends, most of them after the recorder is gone in most rounds.
 const REQUESTS: u64 = 60;
 
 #[test]
 fn what_was_acknowledged_survives_a_kill_at_any_moment() {
     let sandbox = Sandbox::new();
-    for moment in 0..MOMENTS {
-        kill_at(&sandbox, moment);
-    }
+    let killed = (0..MOMENTS).filter(|moment| kill_at(&sandbox, *moment)).count();
+    println!("{killed} of {MOMENTS} recorders were killed before they ended");
+    assert!(killed >= KILLED_MIN, "only {killed} of {MOMENTS} recorders were killed before they ended");
 }
 
-/// Kills the recorder after so many acknowledgements (spread over the run, the start included), plus a little more work.
-fn kill_at(sandbox: &Sandbox, moment: u64) {
+/// Kills the recorder after so many acknowledgements (spread over the run, the start included), plus a little more work. Says whether it
+/// was still alive.
+fn kill_at(sandbox: &Sandbox, moment: u64) -> bool {
     let dir = sandbox.path(&format!("round-{moment}"));
     std::fs::create_dir_all(&dir).unwrap();
     let store = dir.join("store");
@@ -78,6 +82,7 @@ fn kill_at(sandbox: &Sandbox, moment: u64) {
         assert!(kept.contains(id), "round {moment}: span {id} was acknowledged and is not in the recording");
     }
     std::fs::remove_dir_all(&dir).unwrap();
+    was_killed
 }
 
 /// The program: one request after the other, each span noted once it is acknowledged.
