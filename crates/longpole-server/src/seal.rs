@@ -74,17 +74,34 @@ pub enum SealError {
     },
 }
 
-/// Seals the recording that this process has made, and reports on it. Where the segments could not be written, as on a full disk, the
-/// report is what the log holds, which stays; why they could not comes with it. `binaries` are the mapped files the recorder still has
+/// A recording that its own recorder has sealed, or tried to.
+#[derive(Debug)]
+pub struct OwnSeal {
+    /// What the log holds.
+    pub report: Report,
+    /// Why the segments could not be written, as on a full disk. The log stays, unless somebody took it away.
+    pub unwritten: Option<StoreError>,
+    /// What of the recording was taken away or damaged while it was made, as a lower-case fragment. It is among the losses, too.
+    pub damaged: Option<String>,
+}
+
+/// Seals the recording that this process has made, and reports on it. `binaries` are the mapped files the recorder still has
 /// open: names are looked up in them, so that a binary that was deleted or replaced meanwhile is the one that ran.
 pub fn seal_own(
     writer: &RecordingWriter,
     binaries: HashMap<MappingId, File>,
     interrupted: &dyn Fn() -> bool,
-) -> Result<(Report, Option<StoreError>), SealError> {
-    let report = assemble(writer.replay()?, writer.name(), binaries, interrupted)?;
+) -> Result<OwnSeal, SealError> {
+    let taken = writer.taken();
+    let assembled =
+        writer.replay().map_err(SealError::from).and_then(|replay| assemble(replay, writer.name(), binaries, &taken, interrupted));
+    let report = assembled.inspect_err(|error| writer.note_ended(error))?;
     let written = info_span!("write").in_scope(|| writer.write_segments(report.recording(), &summary_row(&report)));
-    Ok((report, written.err()))
+    let unwritten = written.inspect_err(|error| writer.note_ended(error)).err();
+    // Nothing has damaged a log that its recorder wrote to the end, but whoever took something out of it.
+    let is_damage = |loss: &&Loss| matches!(loss.kind, LossKind::WalDamaged | LossKind::WalTorn) || taken.contains(loss);
+    let damaged = report.recording().losses.iter().find(is_damage).map(|loss| loss.detail.clone());
+    Ok(OwnSeal { report, unwritten, damaged })
 }
 
 /// The report of a recording. One whose recorder was killed is sealed first.
@@ -97,8 +114,8 @@ pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) 
             Ok(info_span!("report").in_scope(|| Report::new(recording)))
         }
         RecordingState::Recording => Err(SealError::Living { name }),
-        RecordingState::Killed => {
-            let report = assemble(stored.replay()?, name, HashMap::new(), interrupted)?;
+        RecordingState::Killed | RecordingState::Ended => {
+            let report = assemble(stored.replay()?, name, HashMap::new(), &[], interrupted)?;
             match info_span!("write").in_scope(|| stored.write_segments(report.recording(), &summary_row(&report))) {
                 // Without space for segments the log stays, and is read again the next time.
                 Err(error) if error.kind() != longpole_store::ErrorKind::Environment => Err(error.into()),
@@ -127,11 +144,12 @@ fn check_fits(name: RecordingName, spans: u64, samples: u64, is_sealed: bool) ->
 const NEVER_ARRIVED: &str = "known from their threads' records; their program was killed, aborted or still had them open, forked a child that sends \
      none, or could not send them";
 
-/// Everything in the log, joined.
+/// Everything in the log, joined, and what else is missing.
 fn assemble(
     replay: Replay,
     name: RecordingName,
     binaries: HashMap<MappingId, File>,
+    also: &[Loss],
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Report, SealError> {
     let stop = || if interrupted() { Err(SealError::Interrupted { name }) } else { Ok(()) };
@@ -168,6 +186,7 @@ fn assemble(
             Frame::Loss(loss) => assembler.loss(loss),
         }
     }
+    also.iter().for_each(|loss| assembler.loss(loss.clone()));
     let eras = assembler.eras();
     if !eras.is_one() {
         resource_events.iter_mut().for_each(|event: &mut longpole_model::ResourceEvent| event.time = eras.place(event.time));

@@ -37,8 +37,11 @@ pub struct RecordingView {
     pub wall_nanos: i64,
     /// How it ended.
     pub exit: Option<ExitView>,
-    /// `sealed`, `recording` or `killed`.
+    /// `sealed`, `recording`, `killed`, or `ended`: its recorder ended and could not seal it.
     pub state: String,
+    /// Why it could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_sealed: Option<String>,
     /// Spans received.
     pub spans: u64,
     /// Samples taken.

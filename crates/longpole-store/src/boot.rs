@@ -30,11 +30,31 @@ pub(crate) fn line() -> String {
 /// Compares the line in this lock file with the machine's own.
 pub(crate) fn since(lock: &Path) -> Since {
     let (then, now) = (files::read_to_string(lock).unwrap_or_default(), line());
+    let then = then.lines().next().unwrap_or_default();
     if !then.starts_with(PREFIX) || now.is_empty() {
         Since::Unknown
-    } else if then == now {
+    } else if then == now.trim_end() {
         Since::SameBoot
     } else {
         Since::OtherBoot
     }
+}
+
+/// What the line begins with in which a recorder says that it ended, and why it could not seal.
+const ENDED: &str = "ended ";
+
+/// The longest of its reasons.
+const REASON_BYTES_MAX: usize = 500;
+
+/// The line. It stands in the lock file, which has a block already: that of a disk that is full takes it, too.
+pub(crate) fn ended_line(reason: &str) -> String {
+    let mut reason: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+    format!("{ENDED}{reason}\n")
+}
+
+/// Why the recorder could not seal, where it said so.
+pub(crate) fn why_ended(lock: &Path) -> Option<String> {
+    let text = files::read_to_string(lock).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(ENDED)).map(str::to_owned)
 }

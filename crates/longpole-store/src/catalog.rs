@@ -88,6 +88,9 @@ pub(crate) struct CatalogRow {
 #[derive(Debug)]
 pub(crate) struct Catalog {
     path: PathBuf,
+    /// Device and inode of the file, to know it again: SQLite goes on in one that was removed. No descriptor of our own is open to it,
+    /// because closing that would let go of SQLite's locks.
+    file: (u64, u64),
     connection: Mutex<Connection>,
 }
 
@@ -135,7 +138,17 @@ impl Catalog {
             CATALOG_VERSION => {}
             found => return Err(newer(path, found)),
         }
-        Ok(Catalog { path: path.to_owned(), connection: Mutex::new(connection) })
+        let file = files::identity(path).map_err(StoreError::io("open", path))?;
+        Ok(Catalog { path: path.to_owned(), file, connection: Mutex::new(connection) })
+    }
+
+    /// An error where the catalog was removed or replaced since it was opened.
+    pub(crate) fn check_is_there(&self) -> Result<(), StoreError> {
+        if files::identity(&self.path).is_ok_and(|there| there == self.file) {
+            Ok(())
+        } else {
+            Err(StoreError::Taken { what: "catalog", path: self.path.clone() })
+        }
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {

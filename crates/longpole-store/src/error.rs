@@ -121,6 +121,14 @@ pub enum StoreError {
         /// Its name.
         name: RecordingName,
     },
+    /// It was taken away while longpole recorded.
+    #[error("find the {what} {}: it was removed or replaced while longpole recorded", path.display())]
+    Taken {
+        /// What kind of thing.
+        what: &'static str,
+        /// Where it was.
+        path: PathBuf,
+    },
     /// The values contradict each other: a bug of the caller.
     #[error("write the recording: {reason}")]
     Inconsistent {
@@ -160,7 +168,7 @@ impl StoreError {
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            StoreError::Io { .. } | StoreError::Catalog { .. } => ErrorKind::Environment,
+            StoreError::Io { .. } | StoreError::Catalog { .. } | StoreError::Taken { .. } => ErrorKind::Environment,
             StoreError::Wal(error) => error.kind(),
             StoreError::Segment { source, .. } if source.is::<io::Error>() => ErrorKind::Environment,
             StoreError::Segment { .. } | StoreError::Corrupt { .. } => ErrorKind::Corrupt,

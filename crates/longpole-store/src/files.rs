@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -55,9 +55,9 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut create_new(path)?, bytes)
 }
 
-/// Makes a file that must not be there yet, to be appended to.
+/// Makes a file that must not be there yet, to be appended to, and read by who made it, also where somebody has removed it.
 pub(crate) fn create_log(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).custom_flags(flags()).open(path)
+    OpenOptions::new().read(true).append(true).create_new(true).mode(FILE_MODE).custom_flags(flags()).open(path)
 }
 
 /// Opens a file to be locked; makes it where it is not there.
@@ -87,6 +87,28 @@ pub(crate) fn read_to_string(path: &Path) -> io::Result<String> {
 
 /// The longest of the texts that are read whole: a line each.
 const SHORT_BYTES_MAX: u64 = 4096;
+
+/// Whether this file still stands at this path.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    let own = file.metadata().map(|own| (own.dev(), own.ino()));
+    own.is_ok_and(|own| identity(path).is_ok_and(|there| there == own))
+}
+
+/// Device and inode of what stands at this path.
+pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|there| (there.dev(), there.ino()))
+}
+
+/// The same file, to be read at a place of its own.
+pub(crate) fn again(file: &File) -> io::Result<File> {
+    // By its path another one may be found by now.
+    let own = File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file)));
+    own.or_else(|_| {
+        let mut shared = file.try_clone()?;
+        io::Seek::rewind(&mut shared)?;
+        Ok(shared)
+    })
+}
 
 fn plain(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a plain file")) }

@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longpole_model::{CaptureMode, Exit, Recording, Run, SpanId, Timestamp, TraceId};
+use longpole_model::{CaptureMode, Exit, Loss, LossKind, Recording, Run, SpanId, Timestamp, TraceId};
 
-use crate::boot;
+use crate::boot::{self, Since};
 use crate::catalog::{Catalog, CatalogRow, RowState};
 use crate::error::StoreError;
 use crate::files;
@@ -126,6 +126,8 @@ pub enum RecordingState {
     Recording,
     /// Its recorder died before it sealed. It can be replayed and sealed.
     Killed,
+    /// Its recorder ended and could not seal, because the disk was full for one. It can be replayed and sealed.
+    Ended,
     /// It can be read.
     Sealed {
         /// Whether its recorder had died before it sealed.
@@ -138,6 +140,7 @@ impl RecordingState {
     pub fn as_str(self) -> &'static str {
         match self {
             RecordingState::Recording => "recording",
+            RecordingState::Ended => "ended",
             RecordingState::Killed | RecordingState::Sealed { recorder_killed: true } => "killed",
             RecordingState::Sealed { recorder_killed: false } => "sealed",
         }
@@ -314,6 +317,7 @@ impl Store {
         self.trust.check_entry_if_there(&directory)?;
         let state = match row.state {
             RowState::Recording if recorder_lives(&directory)? => RecordingState::Recording,
+            RowState::Recording if boot::why_ended(&directory.join(LOCK)).is_some() => RecordingState::Ended,
             RowState::Recording => RecordingState::Killed,
             RowState::Sealed => RecordingState::Sealed { recorder_killed: false },
             RowState::Killed => RecordingState::Sealed { recorder_killed: true },
@@ -444,7 +448,45 @@ impl RecordingWriter {
 
     /// What the log holds so far.
     pub fn replay(&self) -> Result<Replay, StoreError> {
-        Ok(Replay::open(&seal::wal_file(&self.directory), &self.run, AtEnd::Sealing)?)
+        Ok(self.wal.replay(&self.run)?)
+    }
+
+    /// What of its files was taken away while it was made. What was in the log is read all the same where that was only removed.
+    pub fn taken(&self) -> Vec<Loss> {
+        let mut taken = Vec::new();
+        if !self.wal.is_there() {
+            let detail = format!(
+                "the log {} was removed while longpole wrote it; what longpole had kept open of it is here",
+                self.wal.path().display()
+            );
+            taken.push(Loss::new(LossKind::WalDamaged, 1, detail));
+        }
+        let lock = self.directory.join(LOCK);
+        if !files::is_at(&self.lock, &lock) {
+            let detail =
+                format!("the lock {} was removed while longpole held it; others may have taken the recorder for dead", lock.display());
+            taken.push(Loss::new(LossKind::WalDamaged, 1, detail));
+        }
+        if let Err(error) = self.store.catalog.check_is_there() {
+            taken.push(Loss::new(LossKind::NotWritten, 1, format!("the row in the list of recordings: failed to {error}")));
+        }
+        taken
+    }
+
+    /// Whether its log can be read by others.
+    pub fn has_log(&self) -> bool {
+        self.wal.is_there()
+    }
+
+    /// Says that the recorder ends and could not seal, so that nobody takes it for killed. There is nobody to tell where that fails.
+    pub fn note_ended(&self, error: &dyn std::error::Error) {
+        let mut reason = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            reason.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        let _ = (&self.lock).write_all(boot::ended_line(&reason).as_bytes());
     }
 
     /// Seals: writes the segments, tells the catalog, removes the log. Nothing can be appended afterwards.
@@ -469,6 +511,8 @@ impl RecordingWriter {
 
     /// The second half, which needs the first.
     pub fn seal(&self, summary: &SummaryRow) -> Result<(), StoreError> {
+        // In a file that nobody finds any more it would be sealed, and lost.
+        self.store.catalog.check_is_there()?;
         seal::publish(&self.directory)?;
         self.store.catalog.seal(self.name, RowState::Sealed, summary)?;
         seal::remove_wal(&self.directory)
@@ -506,9 +550,19 @@ impl StoredRecording {
         let at_end = match self.state {
             RecordingState::Recording => AtEnd::Living,
             RecordingState::Killed => AtEnd::Killed(boot::since(&self.directory.join(LOCK))),
+            // It had said all; but what had not reached the disk is lost with the power.
+            RecordingState::Ended => match boot::since(&self.directory.join(LOCK)) {
+                Since::OtherBoot => AtEnd::Killed(Since::OtherBoot),
+                Since::SameBoot | Since::Unknown => AtEnd::Sealing,
+            },
             RecordingState::Sealed { .. } => AtEnd::Sealing,
         };
         Ok(Replay::open(&seal::wal_file(&self.directory), &self.summary.unknown_run(), at_end)?)
+    }
+
+    /// Why its recorder, which ended, could not seal it.
+    pub fn why_ended(&self) -> Option<String> {
+        boot::why_ended(&self.directory.join(LOCK)).filter(|_| self.state == RecordingState::Ended)
     }
 
     /// Seals the recording of a recorder that died. Where another process has done so meanwhile, that one's segments stay.
@@ -518,16 +572,17 @@ impl StoredRecording {
             return Err(living());
         }
         let _sealing = lock_sealing(&self.directory)?;
-        match self.store.recording(self.name)?.state {
+        let as_what = match self.store.recording(self.name)?.state {
             RecordingState::Recording => return Err(living()),
             RecordingState::Sealed { .. } => return Ok(()),
-            RecordingState::Killed => {}
-        }
+            RecordingState::Killed => RowState::Killed,
+            RecordingState::Ended => RowState::Sealed,
+        };
         let _ = fs::remove_file(self.directory.join(RESERVE));
         format::mend(&self.directory)?;
         seal::write_partial(&self.directory, recording)?;
         seal::publish(&self.directory)?;
-        self.store.catalog.seal(self.name, RowState::Killed, summary)?;
+        self.store.catalog.seal(self.name, as_what, summary)?;
         seal::remove_wal(&self.directory)
     }
 
@@ -567,7 +622,7 @@ impl StoredRecording {
     fn check_sealed(&self) -> Result<u32, StoreError> {
         match self.state {
             RecordingState::Sealed { .. } => format::check(&self.directory),
-            RecordingState::Recording | RecordingState::Killed => Err(StoreError::NotSealed { name: self.name }),
+            RecordingState::Recording | RecordingState::Killed | RecordingState::Ended => Err(StoreError::NotSealed { name: self.name }),
         }
     }
 }

@@ -264,6 +264,27 @@ impl WalWriter {
         self.shared.is_full.load(Ordering::Relaxed).then(|| self.shared.limit.load(Ordering::Relaxed))
     }
 
+    /// What the log holds so far. `unknown` is what is said of the run where the log's own description is damaged.
+    ///
+    /// It is read by the descriptor that it was written by, so it is whole also where its file was removed.
+    pub(crate) fn replay(&self, unknown: &Run) -> Result<Replay, WalError> {
+        let fail = |source| WalError::Io { action: "open", path: self.shared.path.clone(), source };
+        let file = files::again(&self.shared.file).map_err(fail)?;
+        let mut replay = Replay::of_file(file, &self.shared.path, unknown, AtEnd::Sealing)?;
+        replay.taken = lock(&self.shared.tail).end.saturating_sub(replay.length);
+        Ok(replay)
+    }
+
+    /// Whether its file is where it was made.
+    pub(crate) fn is_there(&self) -> bool {
+        files::is_at(&self.shared.file, &self.shared.path)
+    }
+
+    /// Where it was made.
+    pub(crate) fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
     /// How many observations were given to sinks and are not in the log: refused, or still waiting when their sink was dropped.
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
@@ -477,6 +498,8 @@ pub struct Replay {
     search: Search,
     damage: Damage,
     torn: Option<u64>,
+    /// Bytes that were written and are not there any more.
+    taken: u64,
     /// Yielded behind the last frame, the first last.
     missing: Option<Vec<Loss>>,
 }
@@ -504,8 +527,12 @@ enum Next {
 impl Replay {
     /// Opens a log. `unknown` is what is said of the run where the log's own description is damaged.
     pub(crate) fn open(path: &Path, unknown: &Run, at_end: AtEnd) -> Result<Self, WalError> {
+        let file = files::open(path).map_err(|source| WalError::Io { action: "open", path: path.to_owned(), source })?;
+        Replay::of_file(file, path, unknown, at_end)
+    }
+
+    fn of_file(file: File, path: &Path, unknown: &Run, at_end: AtEnd) -> Result<Self, WalError> {
         let fail = |source| WalError::Io { action: "open", path: path.to_owned(), source };
-        let file = files::open(path).map_err(fail)?;
         let length = file.metadata().map_err(fail)?.len();
         let mut header = [0; FILE_HEADER_BYTES];
         let there = read_at(&file, &mut header, 0).map_err(fail)?;
@@ -522,6 +549,7 @@ impl Replay {
             search: Search::new(length),
             damage: Damage::default(),
             torn: None,
+            taken: 0,
             missing: None,
         };
         let (magic, found) = (&header[..MAGIC.len()], u32_at(&header, MAGIC.len()));
@@ -653,6 +681,10 @@ impl Replay {
         }
         if self.run_is_unknown {
             let detail = "the log does not say what was run, where and when; the command and its start are those of the catalog";
+            missing.push(Loss::new(LossKind::WalDamaged, 1, detail));
+        }
+        if self.taken > 0 {
+            let detail = format!("{} bytes of the log were taken away while longpole wrote it; what stood in them is lost", self.taken);
             missing.push(Loss::new(LossKind::WalDamaged, 1, detail));
         }
         missing

@@ -249,7 +249,7 @@ fn a_log_that_ended_well_and_one_that_was_cut_give_the_same_spans() {
     let end = Timestamp(recording().run.start.unix_nanos() + 100_000_000);
     sink.observe(Observation::RunEnded { end, exit: Exit::Code(3), cpu_nanos: Some(7) }).unwrap();
     sink.flush().unwrap();
-    let (own, _) = crate::seal::seal_own(&writer, Default::default(), &|| false).unwrap();
+    let own = crate::seal::seal_own(&writer, Default::default(), &|| false).unwrap().report;
     let killed = log(&store).name();
     let found = crate::seal::load(&store, killed, &|| false).unwrap();
     assert_eq!(own.recording().spans, found.recording().spans);

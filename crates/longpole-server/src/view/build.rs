@@ -101,6 +101,7 @@ impl RecordingView {
             wall_nanos: nanos(summary.wall_nanos.unwrap_or_default()),
             exit: summary.exit.map(ExitView::new),
             state: stored.state.as_str().to_owned(),
+            not_sealed: stored.why_ended(),
             spans: summary.spans,
             samples: summary.samples,
             // An answer of a longpole whose words we do not know is no answer; the recording can still be opened.

@@ -1,4 +1,4 @@
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
@@ -93,6 +93,59 @@ fn a_recorder_that_died_leaves_what_it_had_acknowledged() {
     assert_eq!(sealed.read().unwrap(), recording);
     // Another process that looked it up before it was sealed finds the work done.
     killed.write_segments(&recording, &summary(&recording)).unwrap();
+}
+
+#[test]
+fn a_recorder_that_could_not_seal_is_not_taken_for_killed() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let writer = store.create(&testing::begun()).unwrap();
+    writer.note_ended(&StoreError::io("write", "segments")(io::Error::other("the disk\nis full")));
+    drop(writer);
+    let ended_early = last(&store);
+    assert_eq!((ended_early.state, ended_early.state.as_str()), (RecordingState::Ended, "ended"));
+    assert_eq!(ended_early.why_ended().unwrap(), "write segments: the disk is full");
+    assert!(ended_early.replay().unwrap().all(|frame| !matches!(frame.unwrap(), Frame::Loss(_))));
+    // What a power cut took it cannot have said.
+    let lock = ended_early.directory.join("lock");
+    let text = fs::read_to_string(&lock).unwrap();
+    fs::write(&lock, text.replacen("boot ", "boot 0", 1)).unwrap();
+    assert!(matches!(last(&store).replay().unwrap().last().unwrap().unwrap(), Frame::Loss(Loss { kind: LossKind::RecorderKilled, .. })));
+    fs::write(&lock, text).unwrap();
+    let recording = ended();
+    ended_early.write_segments(&recording, &summary(&recording)).unwrap();
+    assert_eq!(last(&store).state, RecordingState::Sealed { recorder_killed: false });
+    assert_eq!(last(&store).why_ended(), None);
+}
+
+#[test]
+fn what_is_taken_away_from_a_recorder_is_known_when_it_seals() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let writer = store.create(&testing::begun()).unwrap();
+    writer.wal().append_otlp_json(None, b"{}").unwrap();
+    let missing = |writer: &RecordingWriter| -> Vec<String> {
+        let frames: Vec<Frame> = writer.replay().unwrap().map(Result::unwrap).collect();
+        frames.into_iter().filter_map(|frame| if let Frame::Loss(loss) = frame { Some(loss.detail) } else { None }).collect()
+    };
+    assert_eq!((writer.taken(), missing(&writer)), (vec![], vec![]));
+    let log = writer.directory().join("wal/000001.wal");
+    let whole = fs::metadata(&log).unwrap().len();
+    File::options().write(true).open(&log).unwrap().set_len(whole - 3).unwrap();
+    assert_eq!(missing(&writer)[0], "3 bytes of the log were taken away while longpole wrote it; what stood in them is lost");
+    assert!(writer.has_log());
+    fs::remove_file(&log).unwrap();
+    fs::rename(writer.directory().join("lock"), writer.directory().join("gone")).unwrap();
+    fs::write(writer.directory().join("lock"), "").unwrap();
+    let taken: Vec<String> = writer.taken().into_iter().map(|loss| loss.detail).collect();
+    assert!(taken.len() == 2 && taken[0].contains("000001.wal was removed") && taken[1].contains("lock was removed"), "{taken:?}");
+    // By its descriptor it is still read.
+    assert!(!writer.has_log() && missing(&writer).len() == 2);
+    fs::rename(directory.path().join("catalog.sqlite"), directory.path().join("gone")).unwrap();
+    fs::copy(directory.path().join("gone"), directory.path().join("catalog.sqlite")).unwrap();
+    let recording = ended();
+    let error = writer.write_segments(&recording, &summary(&recording)).unwrap_err();
+    assert!(matches!(error, StoreError::Taken { .. }) && writer.taken().len() == 3, "{error}");
 }
 
 #[test]

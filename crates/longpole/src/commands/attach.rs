@@ -14,7 +14,7 @@ use longpole_wire::redact::Redactor;
 
 use super::alarm::Alarm;
 use super::recording::{Setting, print, print_json};
-use super::run::{Moment, identity, new_run, not_sealed, own_cost, say};
+use super::run::{Moment, identity, new_run, not_whole, own_cost, say};
 use super::summary;
 use crate::args::{AttachArguments, Format};
 use crate::failure::{self, Failure, Kind};
@@ -77,13 +77,13 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let name = writer.name();
     let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
     // Ctrl-C has done its work; a second one ends us at once, and the log stays.
-    let (report, unwritten) = longpole_server::seal::seal_own(&writer, binaries, &|| false)?;
-    let view = view::SummaryView::new(name.to_string(), &report);
+    let sealed = longpole_server::seal::seal_own(&writer, binaries, &|| false)?;
+    let view = view::SummaryView::new(name.to_string(), &sealed.report);
     match arguments.format {
         Format::Json => print_json(&view)?,
         Format::Text => print(&summary::summary(&view, setting.style()))?,
     }
-    match trouble.or(unwritten.map(not_sealed)) {
+    match trouble.or_else(|| not_whole(&writer, sealed)) {
         Some(error) => Err(error),
         None => Ok(()),
     }

@@ -32,6 +32,7 @@ pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
     for row in &view.recordings {
         let answer = match (&row.answer, row.state.as_str()) {
             (None, "recording") => "still recording".to_owned(),
+            (_, "ended") => format!("not sealed: {}: see show", root_cause(row.not_sealed.as_deref().unwrap_or_default())),
             (None, "killed") => "recorder killed: see show".to_owned(),
             (answer, state) => {
                 let killed = if state == "killed" { "recorder killed; " } else { "" };
@@ -59,6 +60,12 @@ const COMMAND_WIDTH: usize = 24;
 
 /// What the other columns and the gaps between them leave.
 const ANSWER_WIDTH: usize = WIDTH - (4 + 11 + 8 + 9 + 6 + COMMAND_WIDTH + 6 * 2);
+
+/// The innermost of the causes that an error lists: the disk is full, whatever was to be written.
+fn root_cause(reason: &str) -> &str {
+    let cause = reason.rsplit(": ").next().unwrap_or_default();
+    cause.split(" (os error").next().unwrap_or_default()
+}
 
 /// `exit 1`, `signal 15`, and nothing where it is not known.
 fn end_words(exit: Option<&view::ExitView>) -> String {

@@ -36,8 +36,9 @@ use longpole_server::forward::{ForwardProtocol, ForwardTarget, ForwardTls};
 use longpole_server::limits::FORWARD_TIMEOUT;
 use longpole_server::receive::{Encoding, Keep, KeepError, Receiver, ReceiverHandle, ReceiverOptions, Senders, Signal, SocketOwner};
 use longpole_server::redacting::RedactingSink;
+use longpole_server::seal::OwnSeal;
 use longpole_server::view;
-use longpole_store::{RecordingWriter, StoreError, WalError, WalObservationSink, WalWriter};
+use longpole_store::{RecordingWriter, WalError, WalObservationSink, WalWriter};
 use longpole_wire::otlp;
 use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
@@ -488,10 +489,10 @@ impl Recorded {
         self.observe(Observation::RunEnded { end, exit, cpu_nanos });
         let name = self.writer.name();
         let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
-        let (report, unwritten) = longpole_server::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
-        let view = view::SummaryView::new(name.to_string(), &report);
+        let sealed = longpole_server::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
+        let view = view::SummaryView::new(name.to_string(), &sealed.report);
         write_summary(setting, arguments, &view)?;
-        if let Some(error) = self.trouble.or(unwritten.map(not_sealed)) {
+        if let Some(error) = self.trouble.or_else(|| not_whole(&self.writer, sealed)) {
             return Err(error);
         }
         if arguments.open {
@@ -601,9 +602,11 @@ fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::Summa
         .with_context(|| format!("failed to write the summary to {}", arguments.summary))
 }
 
-/// A recording whose segments could not be written.
-pub(super) fn not_sealed(error: StoreError) -> anyhow::Error {
-    anyhow::Error::new(error).context("failed to seal it, and its log stays")
+/// Why a recording is not all that was seen: its segments could not be written, or somebody took something of it away.
+pub(super) fn not_whole(writer: &RecordingWriter, sealed: OwnSeal) -> Option<anyhow::Error> {
+    let is_gone = if writer.has_log() { "its log stays" } else { "its log is gone" };
+    let unwritten = sealed.unwritten.map(|error| anyhow::Error::new(error).context(format!("failed to seal it, and {is_gone}")));
+    unwritten.or_else(|| sealed.damaged.map(anyhow::Error::msg))
 }
 
 /// Asks the kernel whose a connection to the receiver is.

@@ -1,7 +1,8 @@
 //! Line 12: a log damaged in its middle, cut off by a power failure, or without a bound.
 //! Guarantees: damage costs the frames it hits and no others, and is counted; whatever is left of a log opens, and nothing untrue is said of
 //! it; a recorder that is killed at any moment, also while it seals, loses nothing that it had acknowledged; so does one whose files may
-//! not grow; a recording does not grow beyond its limit, and the command goes on.
+//! not grow; a recording does not grow beyond its limit, and the command goes on; what is taken away while it is made is said, and with
+//! `--strict` it fails.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -350,4 +351,64 @@ fn whatever_file_cannot_grow_what_was_acknowledged_is_kept_and_the_command_ends_
             assert!(note(&shown, "requests_refused").is_some(), "{blocks} blocks: refused and not counted: {shown}");
         }
     }
+}
+
+/// Records a shell script that does something to the store, its first argument; how it ended, and what was said.
+fn recorded(store: &Path, strict: bool, script: &str) -> (Option<i32>, String) {
+    let mut run = longpole(store);
+    run.args(["run", "--no-profile", "--summary-format", "json"]).args(strict.then_some("--strict"));
+    let out = run.args(["--", "sh", "-c", script]).arg(store).stdin(Stdio::null()).output().unwrap();
+    (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+}
+
+#[test]
+fn what_is_taken_away_while_it_is_made_is_said_and_is_an_error_where_that_was_asked_for() {
+    let check = |script: &str, reason: &str, last: &str| {
+        let mut seen = None;
+        for (strict, code) in [(false, 0), (true, 125)] {
+            let sandbox = Sandbox::new();
+            let store = sandbox.path("store");
+            let (ended, said) = recorded(&store, strict, script);
+            assert_eq!(ended, Some(code), "{script}: {said}");
+            assert!(said.contains(reason), "{script}: {said}");
+            let line = said.lines().last().unwrap();
+            assert!(
+                line.starts_with("longpole: the command ran, and its recording is not complete: ") && line.contains(last),
+                "{script}: {said}"
+            );
+            seen = Some((sandbox, store));
+        }
+        seen.unwrap()
+    };
+    // What the recorder has open it still has.
+    let (_kept, store) = check("rm $0/recordings/r1/wal/000001.wal", "wal_damaged", "000001.wal was removed while longpole wrote it");
+    let shown = json(longpole(&store).args(["show", "r1", "--format", "json"]));
+    assert_eq!((shown["exit"]["code"].as_i64(), note(&shown, "wal_damaged").is_some()), (Some(0), true), "{shown}");
+    let (_kept, store) = check(": >$0/recordings/r1/wal/000001.wal", "wal_damaged", "were taken away while longpole wrote it");
+    let shown = json(longpole(&store).args(["show", "r1", "--format", "json"]));
+    assert!(note(&shown, "wal_damaged").is_some(), "{shown}");
+    let (_kept, store) = check("rm $0/recordings/r1/lock", "wal_damaged", "lock was removed while longpole held it");
+    assert_eq!(json(longpole(&store).args(["ls", "--format", "json"]))["recordings"][0]["state"], "sealed");
+    // Nobody can find it again.
+    check("rm $0/catalog.sqlite*", "not_written", "catalog.sqlite: it was removed or replaced while longpole recorded");
+    check(
+        "mv $0/catalog.sqlite $0/other; cp $0/other $0/catalog.sqlite",
+        "not_written",
+        "it was removed or replaced while longpole recorded",
+    );
+    check("rm -r $0/recordings/r1", "wal_damaged", "failed to seal it, and its log is gone");
+}
+
+#[test]
+fn what_others_made_of_a_recording_whose_lock_is_gone_does_not_last() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    // Another longpole takes the recorder for dead, and seals.
+    let longpole_here = longpole(&store).get_program().to_owned();
+    let script = format!("rm $0/recordings/r1/lock; {} --store $0 show r1; true later", longpole_here.to_string_lossy());
+    let (code, said) = recorded(&store, true, &script);
+    assert_eq!(code, Some(125), "{said}");
+    let shown = json(longpole(&store).args(["show", "r1", "--format", "json"]));
+    assert_eq!(shown["exit"]["code"], 0, "{shown}");
+    assert!(note(&shown, "wal_damaged").is_some() && note(&shown, "recorder_killed").is_none(), "{shown}");
 }

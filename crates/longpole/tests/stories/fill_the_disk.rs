@@ -151,9 +151,17 @@ fn a_disk_without_space_for_the_segments_keeps_the_log() {
     let summary = summary_of(&said);
     assert_eq!((&summary["exit"]["code"], quality(&summary, "not_written")), (&7.into(), None), "{summary}");
     assert!(!store.join("recordings/r1/segments.partial").exists());
+    // Its recorder was not killed, and the list says what it was.
+    let listed = || json(longpole(&store).args(["ls", "--format", "json"]))["recordings"][0].clone();
+    let row = listed();
+    assert!(row["state"] == "ended" && row["not_sealed"].as_str().unwrap().contains("No space left on device"), "{row}");
+    let ls = longpole(&store).arg("ls").output().unwrap();
+    let ls = String::from_utf8_lossy(&ls.stdout).into_owned();
+    assert!(ls.contains("not sealed: No space left on device: see show"), "{ls}");
     std::fs::remove_file(disk.filling()).unwrap();
     let shown = json(longpole(&store).args(["show", "last", "--format", "json"]));
-    assert_eq!(shown["exit"]["code"], 7, "{shown}");
+    assert_eq!((&shown["exit"]["code"], quality(&shown, "recorder_killed")), (&7.into(), None), "{shown}");
+    assert_eq!((&listed()["state"], &listed()["not_sealed"]), (&"sealed".into(), &Value::Null));
 }
 
 #[test]
