@@ -412,3 +412,32 @@ fn what_others_made_of_a_recording_whose_lock_is_gone_does_not_last() {
     assert_eq!(shown["exit"]["code"], 0, "{shown}");
     assert!(note(&shown, "wal_damaged").is_some() && note(&shown, "recorder_killed").is_none(), "{shown}");
 }
+
+#[test]
+fn a_standard_error_that_nobody_reads_does_not_keep_a_recording_from_being_sealed() {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    // Opened anew, so that nobody else's end of it stops blocking.
+    let own = format!("/proc/self/fd/{}", writer.as_raw_fd());
+    let mut filling = std::fs::OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(own).unwrap();
+    for size in [4096, 1] {
+        while filling.write(&[b'x'; 4096][..size]).is_ok() {}
+    }
+    drop(filling);
+    let mut command = longpole(&store);
+    let mut run = command.args(["run", "--", "sh", "-c", "exit 7"]).stdin(Stdio::null()).stderr(writer).spawn().unwrap();
+    // It holds an end of the pipe.
+    drop(command);
+    let state = || json(longpole(&store).args(["ls", "--format", "json"]))["recordings"][0]["state"].clone();
+    while state() != "sealed" {
+        assert_eq!(run.try_wait().unwrap(), None);
+    }
+    assert_eq!(run.try_wait().unwrap(), None, "only its words wait");
+    let mut said = Vec::new();
+    std::io::Read::read_to_end(&mut reader, &mut said).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(7));
+    assert!(String::from_utf8_lossy(&said).contains("exit 7"), "the summary came when it was read");
+}
