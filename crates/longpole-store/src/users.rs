@@ -41,7 +41,7 @@ pub fn home(uid: u32) -> Option<PathBuf> {
 
 /// Whether nobody but this user is in the group, as far as the files of this machine say: many systems give each user such a group and
 /// let it write (`umask 002`). That of root counts, too.
-pub(crate) fn is_private_group(gid: u32, user: Owner) -> bool {
+pub fn is_private_group(gid: u32, user: Owner) -> bool {
     if gid == 0 {
         return true;
     }

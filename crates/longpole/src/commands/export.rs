@@ -13,7 +13,7 @@ use longpole_model::Loss;
 use longpole_server::export::Selection;
 use longpole_server::{export, forward};
 use longpole_store::Store;
-use longpole_store::users::Owner;
+use longpole_store::users::{self, Owner};
 
 use super::exec;
 use super::import;
@@ -244,8 +244,9 @@ fn to_output_of<T>(access: Access, output: Option<&Path>, content: Content, fill
     let mode = if access == Access::Owner { 0o600 } else { 0o666 };
     // A device or a pipe is written as it is; a file of this name is replaced at once, so that nobody reads half of it.
     if let Some(found) = path.symlink_metadata().ok().filter(|data| !data.is_file()) {
-        if access == Access::Owner {
+        if access == Access::Owner || found.is_symlink() {
             check_owner(path, &found)?;
+            check_folder(path, &found)?;
         }
         let device = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).with_context(fail)?;
         let mut out = BufWriter::new(screen::device_for(content, device).ok_or_else(refused)?);
@@ -258,10 +259,14 @@ fn to_output_of<T>(access: Access, output: Option<&Path>, content: Content, fill
     std::fs::remove_file(&partial).ok();
     let created = OpenOptions::new().write(true).create_new(true).mode(mode).open(&partial);
     let written = created.map_err(anyhow::Error::from).and_then(|file| {
+        let own = file.metadata()?;
         let mut out = BufWriter::new(file);
         let value = fill(&mut out)?;
         out.flush()?;
         std::fs::rename(&partial, path)?;
+        // Where others can write to the folder, they may have put something else at the name that was moved.
+        let there = path.symlink_metadata()?;
+        anyhow::ensure!((there.dev(), there.ino()) == (own.dev(), own.ino()), "somebody exchanged it while it was written");
         Ok(value)
     });
     if written.is_err() {
@@ -282,9 +287,58 @@ fn check_owner(path: &Path, found: &Metadata) -> Result<()> {
     Err(Failure::new(Kind::NotPermitted, text).hint("-o FILE with another name, or in a folder of your own").into())
 }
 
+/// Refuses to write through a link, or into a pipe, that another user can exchange for another between the look and the opening.
+fn check_folder(path: &Path, found: &Metadata) -> Result<()> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if folder.starts_with("/dev") || folder.starts_with("/proc") {
+        return Ok(());
+    }
+    let own = Owner::current().context("failed to find out which user this is")?;
+    let data = folder.metadata().with_context(|| format!("failed to look at the folder {}", folder.display()))?;
+    let (everybody, group, sticky) = (data.mode() & 0o002 != 0, data.mode() & 0o020 != 0, data.mode() & 0o1000 != 0);
+    if sticky || !everybody && (!group || users::is_private_group(data.gid(), own)) {
+        return Ok(());
+    }
+    let what = if found.is_symlink() { "a link" } else { "a pipe or a device" };
+    let text = format!("failed to write {}: it is {what} in a folder where other users can exchange it", path.display());
+    Err(Failure::new(Kind::NotPermitted, text).hint("-o FILE in a folder of your own, or the file that is meant").into())
+}
+
 /// What is not in the file, on standard error.
 fn say_losses(losses: &[Loss]) {
     for loss in losses {
         say(format!("longpole: not in the file: {} × {}", count(loss.count), loss.detail));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_was_exchanged_while_it_was_written_is_no_success() {
+        let folder = std::env::temp_dir().join(format!("longpole-export-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let (path, precious) = (folder.join("x.json"), folder.join("precious"));
+        fs::write(&precious, "kept").unwrap();
+        let exchange = || {
+            let partial =
+                fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().ends_with(".partial"));
+            fs::remove_file(partial.as_ref().unwrap()).unwrap();
+            std::os::unix::fs::symlink(&precious, partial.unwrap()).unwrap();
+        };
+        let written = to_output(Some(&path), Content::Json, |out| {
+            exchange();
+            Ok(out.write_all(b"{}")?)
+        });
+        let error = format!("{:#}", written.unwrap_err());
+        assert!(error.ends_with("somebody exchanged it while it was written"), "{error}");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
+        to_output(Some(&path), Content::Json, |out| Ok(out.write_all(b"{}")?)).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{}");
+        assert!(!path.is_symlink());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

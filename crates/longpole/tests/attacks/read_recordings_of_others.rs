@@ -142,6 +142,16 @@ fn a_packed_recording_goes_through_nothing_that_another_user_put_there() {
         assert_eq!(out.status.code(), Some(4), "{out:?}");
         assert!(said.contains(&format!("it is {kind} of another user (uid 65534)")), "{said}");
     }
+    // Files for other tools follow the umask, and go through no link of theirs either.
+    let out = longpole(&store).args(["export", "last", "--to", "otlp-json", "-o"]).arg(&link).output().unwrap();
+    assert_eq!(out.status.code(), Some(4), "{out:?}");
+    // One of ours they can exchange at any time.
+    lchown(&link, Some(0), Some(0)).unwrap();
+    for format in ["lpole", "otlp-json"] {
+        let out = longpole(&store).args(["export", "last", "--to", format, "-o"]).arg(&link).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.code() == Some(4) && said.contains("in a folder where other users can exchange it"), "{said}");
+    }
     assert_eq!(theirs.metadata().unwrap().len(), 0);
     assert!(pipe.symlink_metadata().unwrap().file_type().is_fifo());
     // A plain file of theirs makes place for one of ours.
