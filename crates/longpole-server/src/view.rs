@@ -865,6 +865,11 @@ pub struct TopView {
     pub truncated: usize,
     /// Functions that only start the program or a thread and call it, or interpret: left out unless they are asked for.
     pub hidden: usize,
+    /// What is missing of the recording.
+    pub quality: Vec<QualityView>,
+    /// Samples of the whole recording, of which `quality` counts some.
+    #[serde(skip)]
+    pub all_samples: u64,
 }
 
 /// The threads of a recording.

@@ -726,6 +726,8 @@ impl TopView {
             functions: top_frames(report, &functions, &samples, &waits),
             truncated,
             hidden,
+            quality: report.quality().iter().map(QualityView::new).collect(),
+            all_samples: report.recording().samples.len() as u64,
         })
     }
 }

@@ -10,6 +10,7 @@ use longpole_server::view;
 
 use super::recording::{Setting, chosen, file, in_order, is_handle, load, own_name, print, print_json, resolve, source_consent};
 use super::span::{none_chosen, waits_section};
+use super::summary::missing_lines;
 use crate::args::{Format, FrameArguments, SourceArguments, ThreadsArguments, TopArguments};
 use crate::failure::{Failure, Kind};
 use crate::screen::Screen;
@@ -63,9 +64,12 @@ fn top_text(view: &view::TopView, style: Style) -> Screen {
     };
     let all = format!("{} {of}, all threads together", duration(view.weight_nanos));
     let mut out = Screen::of(format!("{}{counted_words}  {}  {}", style.handle(&what), style.faint(&all), style.faint(&view.recording)));
+    // Times of functions are as whole as the samples that they are of.
+    let missing = |out: &mut Screen| out.extend(missing_lines(&view.quality, view.all_samples, &view.recording, style));
     if view.functions.is_empty() {
         out.line(if view.time == "off_cpu" { "No wait of 5 ms or longer was seen in it, idle workers left out." } else { NO_SAMPLE });
         out.extend(left_out(view, style));
+        missing(&mut out);
         return out;
     }
     function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| out.line(row));
@@ -77,6 +81,7 @@ fn top_text(view: &view::TopView, style: Style) -> Screen {
         out.line(style.faint(&format!("… {hidden} that only start threads, call others or interpret (--all-functions)")));
     }
     out.extend(left_out(view, style));
+    missing(&mut out);
     out
 }
 

@@ -467,13 +467,7 @@ fn pole_name(pole: &view::PoleView) -> String {
 }
 
 fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
-    let label = |index: usize| if index == 0 { style.faint("quality") + "   " } else { " ".repeat(10) };
-    let mut texts: Vec<String> =
-        view.quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q, view.samples), terminal::WIDTH * 4)).collect();
-    let more = view.quality.len().saturating_sub(QUALITY_SHOWN);
-    if more > 0 {
-        texts.push(format!("{more} more ({} show {} --format json)", own_name(), view.recording));
-    }
+    let mut texts = quality_texts(&view.quality, view.samples, &view.recording);
     let ranges = view.poles.iter().any(|p| p.saves_if_zero_nanos[0] != p.saves_if_zero_nanos[1]);
     if ranges {
         texts.push("a saving is a range where what an operation waited for is not declared (span links) but inferred".to_owned());
@@ -488,9 +482,28 @@ fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
         };
         texts.push(text.to_owned());
     }
+    labelled(&texts, style)
+}
+
+/// What is missing, below a view of a part of the recording; nothing where nothing is.
+pub(super) fn missing_lines(quality: &[view::QualityView], samples: u64, recording: &str, style: Style) -> Vec<String> {
+    labelled(&quality_texts(quality, samples, recording), style)
+}
+
+fn quality_texts(quality: &[view::QualityView], samples: u64, recording: &str) -> Vec<String> {
+    let mut texts: Vec<String> = quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q, samples), terminal::WIDTH * 4)).collect();
+    let more = quality.len().saturating_sub(QUALITY_SHOWN);
+    if more > 0 {
+        texts.push(format!("{more} more ({} show {recording} --format json)", own_name()));
+    }
+    texts
+}
+
+fn labelled(texts: &[String], style: Style) -> Vec<String> {
+    let label = |index: usize| if index == 0 { style.faint("quality") + "   " } else { " ".repeat(10) };
     let mut out = Vec::new();
     for text in texts {
-        for part in fold(&text, terminal::WIDTH - 10) {
+        for part in fold(text, terminal::WIDTH - 10) {
             out.push(label(out.len()) + &part);
         }
     }

@@ -177,6 +177,10 @@ fn folded_stacks_are_read_and_what_they_do_not_say_is_said() {
     std::fs::write(&file, "# py-spy\nmain;work;hash 12\n\nmain;sort rows 3\n").unwrap();
     let ours = top(&store, &file);
     assert_eq!((&ours["samples"], own_samples(&ours, "hash"), own_samples(&ours, "sort rows")), (&15.into(), 12, 3));
+    // What `show` says is missing, the list of functions says, too.
+    let text = String::from_utf8(longpole(&store).arg("top").arg(&file).output().unwrap().stdout).unwrap();
+    assert!(text.contains("quality   ") && text.contains("samples untimed"), "{text}");
+    assert!(ours["quality"].as_array().unwrap().iter().any(|note| note["code"] == "samples_untimed"), "{ours}");
     let shown = json(longpole(&store).arg("show").arg(&file).args(["--format", "json"]));
     let codes: Vec<&str> = shown["quality"].as_array().unwrap().iter().map(|q| q["code"].as_str().unwrap()).collect();
     assert_eq!(codes, ["samples_untimed", "weights_assumed"]);
