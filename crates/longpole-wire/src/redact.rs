@@ -306,21 +306,46 @@ impl Redactor {
                 AttributeValue::Bytes(_) => {}
                 AttributeValue::Array(values) => {
                     taken += self.words_of(values);
-                    todo.extend(values.iter_mut().map(|value| (meaning, value)));
+                    let of_names = self.meanings_of_list(values);
+                    let of_names = of_names.into_iter().chain(std::iter::repeat(Meaning::Plain));
+                    todo.extend(values.iter_mut().zip(of_names).map(|(value, own)| (meaning.or(own), value)));
                 }
                 AttributeValue::KeyValues(pairs) => {
+                    let of_pair = self.meaning_of_pair(pairs);
                     for Attribute { key, value } in &mut **pairs {
                         let (own, in_key) = self.key(key);
+                        let own = if text::is_value_of_pair(key.as_bytes()) { own.or(of_pair) } else { own };
                         if in_key {
                             taken += self.text(key);
                         }
                         // Below a name of a credential everything is one.
-                        todo.push((if matches!(meaning, Meaning::Plain | Meaning::Maybe) { own } else { meaning }, value));
+                        todo.push((meaning.or(own), value));
                     }
                 }
             }
         }
         taken
+    }
+
+    /// `{name: "X-Api-Key", value: …}`: what the name says of the value.
+    fn meaning_of_pair(&mut self, pairs: &[Attribute]) -> Meaning {
+        let names = pairs.iter().filter(|pair| text::is_name_of_pair(pair.key.as_bytes())).filter_map(|pair| pair.value.as_str());
+        names.map(|name| self.names.meaning(name)).find(|meaning| *meaning != Meaning::Plain).unwrap_or(Meaning::Plain)
+    }
+
+    /// `["X-Api-Key", …]`, `["Host", …, "X-Api-Key", …]`: what the names say of the texts behind them.
+    fn meanings_of_list(&mut self, values: &[AttributeValue]) -> Vec<Meaning> {
+        if values.is_empty() || values.len() % 2 != 0 {
+            return Vec::new();
+        }
+        let mut meanings = Vec::with_capacity(values.len());
+        for pair in values.chunks_exact(2) {
+            let of_name = pair[0].as_str().filter(|name| name.len() <= names::NAME_BYTES_MAX).map_or(Meaning::Plain, |name| self.names.meaning(name));
+            // Beside another name it is one of a list of names.
+            let is_value = of_name != Meaning::Plain && !pair[1].as_str().is_some_and(text::is_told);
+            meanings.extend([Meaning::Plain, if is_value { of_name } else { Meaning::Plain }]);
+        }
+        meanings
     }
 
     /// `process.command_args` and its like: texts of a list may be the words of a command line.

@@ -29,6 +29,13 @@ pub(super) enum Meaning {
     SetCookie,
 }
 
+impl Meaning {
+    /// What a name says below or beside another one: that counts if it says more than where to look.
+    pub(super) fn or(self, own: Meaning) -> Meaning {
+        if matches!(self, Meaning::Plain | Meaning::Maybe) { own } else { self }
+    }
+}
+
 /// A longer name is judged by its end, where the word that matters stands.
 pub(super) const NAME_BYTES_MAX: usize = 256;
 

@@ -27,6 +27,9 @@ const PASSWORD_BYTES_MAX: usize = 1024;
 /// Bytes before `>` in which its tag is looked for.
 const TAG_BYTES_MAX: usize = 256;
 
+/// Bytes that the name and the value of a pair are apart.
+const PAIR_BYTES_MAX: usize = 1024;
+
 /// Below this a word after `Bearer` is prose.
 const BEARER_BYTES_MIN: usize = 8;
 
@@ -44,6 +47,9 @@ const MIGRATE_BYTES_MAX: usize = 96;
 
 /// A longer line that begins with `auth` in small letters is a sentence.
 const AUTH_BYTES_MAX: usize = 200;
+
+/// Calls around a value: `Some(Secret("…"))`.
+const CALLS_MAX: usize = 3;
 
 /// How long keys are.
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 16..=512;
@@ -197,7 +203,7 @@ static CLASSES: [Class; 256] = {
         byte += 1;
     }
     // The last begins the wide forms of `=` and `:`.
-    let marks = b"=:>@~%\\&-({\xef";
+    let marks = b"=:>@~%\\&-({,\xef";
     let mut at = 0;
     while at < marks.len() {
         classes[marks[at] as usize] = Class::Mark;
@@ -504,7 +510,7 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
         names.seen = Seen::default();
     }
     let mut scan =
-        Scan { text, bytes: text.as_bytes(), names, found, hidden_to: 0, escaped: false, commands: false, braces: false, is_sql: None };
+        Scan { text, bytes: text.as_bytes(), names, found, hidden_to: 0, escaped: false, commands: false, braces: false, is_sql: None, pair: None, lone: None, harmless_to: 0 };
     scan.run();
     (scan.escaped, scan.commands || commands::begins_with_one(text))
 }
@@ -524,6 +530,48 @@ struct Scan<'a> {
     braces: bool,
     /// Whether the text is SQL, once that was asked.
     is_sql: Option<bool>,
+    /// The last `name=` or `key:` of a pair.
+    pair: Option<Pair>,
+    /// The value of a pair whose name did not stand before it.
+    lone: Option<(Start, Pair)>,
+    /// Objects up to here have nothing in them that could be a credential.
+    harmless_to: usize,
+}
+
+/// One half of a pair: `"name": "TOKEN"` of `{"name": "TOKEN", "value": "…"}`.
+#[derive(Clone, Copy)]
+struct Pair {
+    /// What stands behind its mark.
+    behind: usize,
+    /// Up to here it is known how many brackets are open.
+    seen_to: usize,
+    open: i32,
+}
+
+impl Pair {
+    fn of(behind: usize) -> Self {
+        Pair { behind, seen_to: behind, open: 0 }
+    }
+
+    /// Whether it stands in the same brackets or element as this place. Each byte is looked at once, however often that is asked.
+    fn is_beside(&mut self, bytes: &[u8], at: usize) -> bool {
+        if at < self.behind || at - self.behind > PAIR_BYTES_MAX {
+            return false;
+        }
+        while self.seen_to < at && self.open >= 0 {
+            let rest = &bytes[self.seen_to..at];
+            self.open += match rest {
+                [b'{' | b'(', ..] => 1,
+                [b'}' | b')', ..] | [b'<', b'/', ..] | [b'/', b'>', ..] => -1,
+                [b'<', byte, ..] if byte.is_ascii_alphabetic() => 1,
+                // The next of a list of YAML.
+                [b'\n', line @ ..] if line.iter().find(|byte| **byte != b' ') == Some(&b'-') => -1,
+                _ => 0,
+            };
+            self.seen_to += 1;
+        }
+        self.open >= 0
+    }
 }
 
 /// Length of the sequence that sets a colour in a terminal, where the text begins with one: its last letter is none of the word behind it.
@@ -679,6 +727,7 @@ impl Scan<'_> {
             }
             b':' => self.colon(at, next),
             b'>' => self.behind_tag(at),
+            b',' => self.behind_comma(at),
             b'(' => {
                 let quoted = matches!(next, Some(b'"' | b'\''));
                 let name = quoted.then(|| self.name_before(at)).flatten()?.0;
@@ -768,14 +817,23 @@ impl Scan<'_> {
 
     /// The value of this name, if it is a credential.
     fn value_of(&mut self, name: Range<usize>, behind: usize, operator: Operator) -> Option<usize> {
-        let meaning = self.meaning_at(&name);
+        let meaning = self.meaning_at(&name, behind);
         if meaning == Meaning::Plain {
-            return None;
+            return self.half_of_pair(name, behind);
         }
         if self.is_spent() {
             return Some(self.bytes.len());
         }
         let start = self.value_start(behind)?;
+        if let Some(open) = self.object_at(meaning, start) {
+            return self.object(open);
+        }
+        let start = self.inside_call(meaning, start);
+        self.value_at(meaning, start, operator)
+    }
+
+    /// The value that begins here, if it is a credential where its name says this.
+    fn value_at(&mut self, meaning: Meaning, start: Start, operator: Operator) -> Option<usize> {
         match meaning {
             Meaning::Authorization => self.authorization(start),
             Meaning::Cookie | Meaning::SetCookie => self.cookies(start, meaning),
@@ -794,7 +852,7 @@ impl Scan<'_> {
     }
 
     /// What a name says, with the word before it (`API key: …`) and the name of which it is the value (`"name": "TOKEN", "value": …`).
-    fn meaning_at(&mut self, name: &Range<usize>) -> Meaning {
+    fn meaning_at(&mut self, name: &Range<usize>, behind: usize) -> Meaning {
         let text = self.text;
         let of_name = self.names.meaning(&text[name.clone()]);
         if of_name != Meaning::Plain {
@@ -817,35 +875,185 @@ impl Scan<'_> {
         if word.len() <= 2 && word.iter().all(u8::is_ascii_digit) && name.start > 1 && self.bytes[name.start - 1] == b' ' {
             let end = name.start - 1;
             let before = self.bytes[..end].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric()).count();
-            return if before > 2 { self.meaning_at(&(end - before..end)) } else { Meaning::Plain };
+            return if before > 2 { self.meaning_at(&(end - before..end), behind) } else { Meaning::Plain };
         }
-        if word.eq_ignore_ascii_case(b"value") || word.eq_ignore_ascii_case(b"stringvalue") || word.eq_ignore_ascii_case(b"string_value") {
-            return self.meaning_of_pair(name.start).unwrap_or(Meaning::Plain);
+        if is_value_of_pair(word) {
+            return self.meaning_of_pair(name.start, behind);
         }
         Meaning::Plain
     }
 
     /// `"name": "TOKEN", "value"`, `key=password value`, `{"key":"password","value":{"stringValue"`: what the name of the pair says.
-    fn meaning_of_pair(&mut self, value: usize) -> Option<Meaning> {
-        let is_between = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`\\,;{:=".contains(byte);
-        let back = |bytes: &[u8], holds: &dyn Fn(&u8) -> bool| {
-            bytes.len() - bytes.iter().rev().take(NAME_BYTES_MAX).take_while(|byte| holds(byte)).count()
-        };
-        let mut end = back(&self.bytes[..value], &is_between);
-        if self.bytes[..end].to_ascii_lowercase_ends_with(b"value") {
-            end = back(&self.bytes[..end - b"value".len()], &is_between);
+    fn meaning_of_pair(&mut self, value: usize, behind: usize) -> Meaning {
+        let bytes = self.bytes;
+        let name = self.pair.as_mut().and_then(|pair| pair.is_beside(bytes, value).then_some(pair.behind));
+        match name {
+            Some(name) => self.meaning_of_name_at(name),
+            None => {
+                self.pair = None;
+                self.lone = self.value_start(behind).map(|start| (start, Pair::of(behind)));
+                Meaning::Plain
+            }
         }
-        let start = back(&self.bytes[..end], &|byte| is_of_name(*byte));
-        let key = back(&self.bytes[..start], &is_between);
-        let operator = &self.bytes[key..start];
-        let is_key = [&b"name"[..], b"key", b"field", b"header", b"variable"]
-            .iter()
-            .any(|word| self.bytes[..key].to_ascii_lowercase_ends_with(word));
-        let is_assigned = operator.iter().any(|byte| b":=".contains(byte)) && !operator.iter().any(|byte| b",;".contains(byte));
-        if start == end || !is_key || !is_assigned || !self.text.is_char_boundary(start) {
+    }
+
+    /// What the name says that is the value of `"name": `.
+    fn meaning_of_name_at(&mut self, behind: usize) -> Meaning {
+        let Some(start) = self.value_start(behind) else { return Meaning::Plain };
+        let near = &self.bytes[start.at..self.bytes.len().min(start.at + NAME_BYTES_MAX)];
+        let length = match start.quote {
+            Some((quote, slashes)) => closing(near, quote, slashes).unwrap_or(0),
+            None => near.iter().take_while(|byte| is_of_name(**byte)).count(),
+        };
+        let end = start.at + length;
+        if self.text.is_char_boundary(end) { self.names.meaning(&self.text[start.at..end]) } else { Meaning::Plain }
+    }
+
+    /// A name without a meaning may be one half of a pair. Its value, if that stands before it: `{"value": "…", "name": "TOKEN"}`.
+    fn half_of_pair(&mut self, name: Range<usize>, behind: usize) -> Option<usize> {
+        if !is_name_of_pair(&self.bytes[name.clone()]) {
             return None;
         }
-        Some(self.names.meaning(&self.text[start..end]))
+        self.pair = Some(Pair::of(behind));
+        let (start, mut pair) = self.lone.take()?;
+        if start.quote.is_none() || !pair.is_beside(self.bytes, name.start) {
+            return None;
+        }
+        let meaning = self.meaning_of_name_at(behind);
+        if meaning == Meaning::Plain || self.is_spent() {
+            return None;
+        }
+        let end = self.value_end(start);
+        let value = start.at..end;
+        if end <= name.start && !is_nothing(&self.text[value.clone()]) && self.is_credential(meaning, start, end, Operator::Equals) {
+            // What stands behind it was seen already, so it is not the last that is hidden.
+            if !is_redacted(self.text, &value) {
+                self.found.push(value);
+            }
+        }
+        None
+    }
+
+    /// `"X-Api-Key", "…"`: two elements of a list or a tuple, or what a call takes.
+    fn behind_comma(&mut self, at: usize) -> Option<usize> {
+        if !matches!(self.bytes[..at].last(), Some(b'"' | b'\'')) {
+            return None;
+        }
+        let (name, quoted) = self.name_before(at)?;
+        let before = self.bytes[..name.start].trim_ascii_end();
+        let quote = before.last().filter(|byte| quoted && b"\"'".contains(byte))?;
+        let before = &before[..before.len() - 1];
+        let before = &before[..before.len() - before.iter().rev().take(8).take_while(|byte| **byte == b'\\').count()];
+        let before = before.strip_suffix(b"b").unwrap_or(before);
+        let blanks = before.iter().rev().take(64).take_while(|byte| byte.is_ascii_whitespace()).count();
+        let is_first = match before[..before.len() - blanks].last()? {
+            b'(' | b'[' | b'{' => true,
+            b',' => false,
+            _ => return None,
+        };
+        // Others in a list may be anything.
+        if self.bytes[name.start - 1] != *quote || !is_first && !is_header(&self.text[name.clone()]) {
+            return None;
+        }
+        let meaning = self.names.meaning(&self.text[name]);
+        if meaning == Meaning::Plain {
+            return None;
+        }
+        if self.is_spent() {
+            return Some(self.bytes.len());
+        }
+        let start = self.value_start(at + 1)?;
+        let start = self.inside_call(meaning, start);
+        start.quote.filter(|_| !start.in_list)?;
+        let end = self.value_end(start);
+        if is_told(&self.text[start.at..end]) { None } else { self.value_at(meaning, start, Operator::Equals) }
+    }
+
+    /// Whether the value is an object: `{"value": "…"}`, `Secret { inner: "…" }`. Where it opens.
+    fn object_at(&self, meaning: Meaning, start: Start) -> Option<usize> {
+        if start.quote.is_some() || start.in_list || meaning == Meaning::Maybe {
+            return None;
+        }
+        let rest = &self.bytes[start.at..];
+        let name = rest.iter().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric() || b"_:&.*".contains(byte)).count();
+        let name = if rest.first().is_some_and(|byte| byte.is_ascii_uppercase() || *byte == b'&') { name } else { 0 };
+        let blank = usize::from(name > 0 && rest.get(name) == Some(&b' '));
+        let at = start.at + name + blank;
+        // `{{ .Values.password }}` is none.
+        let is_open = self.bytes.get(at) == Some(&b'{') && (name > 0 || self.bytes.get(at + 1) != Some(&b'{'));
+        is_open.then_some(at)
+    }
+
+    /// An object behind the name of a credential: everything in it is one, unless it only tells of which kind the credential is.
+    fn object(&mut self, open: usize) -> Option<usize> {
+        if open < self.harmless_to {
+            return None;
+        }
+        let bytes = self.bytes;
+        let (mut at, mut depth, mut harmless) = (open, 0u32, true);
+        while at < bytes.len() {
+            match bytes[at] {
+                b'{' | b'[' | b'(' => depth += 1,
+                b'}' | b']' | b')' => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        at += 1;
+                        break;
+                    }
+                }
+                quote @ (b'"' | b'\'' | b'`') => {
+                    let slashes = bytes[open..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+                    let length = closing(&bytes[at + 1..], quote, slashes).unwrap_or_else(|stop| stop);
+                    let end = at + 1 + length;
+                    harmless &= self.is_name_in_object((end + slashes + 1).min(bytes.len())) || is_kind(&self.text[at + 1..end]);
+                    at = end + slashes;
+                }
+                byte if is_of_name(byte) => {
+                    let end = position(bytes, at, |byte| !is_of_name(byte) && !b"+/~!@#%^*?".contains(&byte));
+                    let is_type = bytes[end..].trim_ascii_start().first().is_some_and(|byte| b"{(".contains(byte));
+                    harmless &= is_type || self.is_name_in_object(end) || is_kind(&self.text[at..end]);
+                    at = end;
+                    continue;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        let end = at.min(bytes.len());
+        self.names.steps.spend(end - open);
+        if harmless {
+            self.harmless_to = end;
+            return None;
+        }
+        self.hide(open..end)
+    }
+
+    /// Whether what ends here is a name and not a value.
+    fn is_name_in_object(&self, end: usize) -> bool {
+        let behind = self.bytes[end..].iter().take(8).find(|byte| !byte.is_ascii_whitespace());
+        behind.is_some_and(|byte| b":=".contains(byte))
+    }
+
+    /// Past what makes the value: `Password("…")`, `crypt('…', …)`.
+    fn inside_call(&self, meaning: Meaning, start: Start) -> Start {
+        let mut at = start.at;
+        if start.quote.is_some() || start.in_list || meaning == Meaning::Maybe {
+            return start;
+        }
+        for _ in 0..CALLS_MAX {
+            let rest = &self.bytes[at..];
+            let length = rest.iter().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric() || b"_:.&".contains(byte)).count();
+            let is_type = rest.first().is_some_and(|byte| byte.is_ascii_uppercase() || *byte == b'&');
+            if length == 0 || rest.get(length) != Some(&b'(') || !is_type && meaning != Meaning::Password {
+                return start;
+            }
+            match self.value_start(at + length + 1) {
+                Some(inside) if inside.quote.is_some() && !inside.in_list => return inside,
+                Some(inside) => at = inside.at,
+                None => return start,
+            }
+        }
+        start
     }
 
     /// Where the value begins: past blanks, the bracket of a list, `b` or `N` of a literal, and quotes with their backslashes.
@@ -1272,7 +1480,25 @@ impl Scan<'_> {
         }
         let name = tag.split(|c: char| c.is_ascii_whitespace()).next()?;
         let name = name.rsplit(':').next()?;
-        let meaning = self.names.meaning(name);
+        let mut meaning = self.names.meaning(name);
+        let mut told = false;
+        if meaning == Meaning::Plain {
+            let (bytes, name) = (self.bytes, name.as_bytes());
+            if let Some(pair) = self.pair.filter(|pair| (open + 1..at).contains(&pair.behind)) {
+                // `<entry key="password">`; others than data have texts there.
+                meaning = self.meaning_of_name_at(pair.behind);
+                told = true;
+            } else if is_value_of_pair(name) || name.eq_ignore_ascii_case(b"string") {
+                // `<name>password</name><value>`.
+                let of_pair = self.pair.as_mut().and_then(|pair| pair.is_beside(bytes, open).then_some(pair.behind));
+                meaning = of_pair.map_or(Meaning::Plain, |behind| self.meaning_of_name_at(behind));
+            } else if is_name_of_pair(name) {
+                let behind = position(bytes, at + 1, |byte| byte == b'<' || byte == b'\n');
+                let closed = position(bytes, behind, |byte| byte == b'>' || byte == b'\n');
+                self.names.steps.spend(closed - at);
+                self.pair = Some(Pair { behind: at + 1, seen_to: closed, open: 0 });
+            }
+        }
         if !matches!(meaning, Meaning::Password | Meaning::Token | Meaning::Tokens | Meaning::Authorization | Meaning::Cookie) {
             return None;
         }
@@ -1281,7 +1507,8 @@ impl Scan<'_> {
             start += "<![CDATA[".len();
         }
         let end = start + self.text[start..].find(['<', ']']).unwrap_or(self.text.len() - start);
-        if is_nothing(self.text[start..end].trim()) { None } else { self.hide(start..end) }
+        let value = self.text[start..end].trim();
+        if is_nothing(value) || told && is_told(value) { None } else { self.hide(start..end) }
     }
 
     /// `password` of `scheme://user:password@host`, or all before the `@` where that is long enough to be a token.
@@ -1413,6 +1640,36 @@ fn is_of_scheme(byte: u8) -> bool {
 fn ends_path(byte: u8) -> bool {
     byte.is_ascii_whitespace() || b"\"'`<>\\?#),;".contains(&byte)
 }
+
+/// `"name"` of `{"name": "TOKEN", "value": "…"}`.
+pub(super) fn is_name_of_pair(word: &[u8]) -> bool {
+    [&b"name"[..], b"key", b"field", b"header", b"variable", b"property", b"parameter"].iter().any(|end| word.to_ascii_lowercase_ends_with(end))
+}
+
+/// `"value"` of that.
+pub(super) fn is_value_of_pair(word: &[u8]) -> bool {
+    word.to_ascii_lowercase_ends_with(b"value")
+}
+
+/// What an object that describes a credential has where a value would stand: `{"type": "string", "minLength": 8}`.
+fn is_kind(value: &str) -> bool {
+    const KINDS: &[&str] = &[
+        "string", "str", "text", "keyword", "password", "varchar", "char", "byte", "bytes", "integer", "int", "number", "boolean", "bool", "object",
+        "array", "uuid", "none", "null", "nil", "true", "false", "undefined",
+    ];
+    is_nothing(value) || is_count(value) || value.bytes().all(|byte| b".-+".contains(&byte)) || KINDS.iter().any(|kind| kind.eq_ignore_ascii_case(value))
+}
+
+/// Beside the name of a credential, what is none: another name (`["password", "email"]`), or a message.
+pub(super) fn is_told(value: &str) -> bool {
+    let is_word = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-_.:,;!?'".contains(&byte));
+    let is_short_number = |word: &str| word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let mut words = value.split(' ');
+    value.len() <= LONG_BYTES_MAX_OF_PROSE && words.all(|word| is_word(word) || is_short_number(word)) && scheme_length(value) == 0
+}
+
+/// A longer value is no message.
+const LONG_BYTES_MAX_OF_PROSE: usize = 256;
 
 /// `Authorization`, `X-Api-Key`: so no word of a URN is written.
 fn is_header(name: &str) -> bool {

@@ -350,6 +350,44 @@ fn no_kind_of_credential_stays_in_any_place() {
 }
 
 #[test]
+fn a_name_and_a_value_in_a_pair_belong_together() {
+    let map = |pairs: &[(&str, AttributeValue)]| {
+        let pairs = pairs.iter().map(|(key, value)| Attribute { key: (*key).into(), value: value.clone() });
+        AttributeValue::KeyValues(pairs.collect::<Vec<_>>().into())
+    };
+    let list = |values: &[AttributeValue]| AttributeValue::Array(values.to_vec().into());
+    let mut redactor = Redactor::default();
+    let mut left = |value: AttributeValue| in_span(&mut redactor, |span| span.attributes = one("notes", value));
+    for value in [
+        map(&[("name", text("X-Api-Key")), ("value", text("hunter2"))]),
+        map(&[("value", text("hunter2")), ("name", text("X-Api-Key"))]),
+        list(&[map(&[("Key", text("DB_PASSWORD")), ("Value", text("hunter2"))]), map(&[("Key", text("A")), ("Value", text("b"))])]),
+        map(&[("ParameterKey", text("DbPassword")), ("ParameterValue", text("hunter2"))]),
+        map(&[("key", text("password")), ("value", map(&[("stringValue", text("hunter2"))]))]),
+        list(&[text("Authorization"), text("hunter2")]),
+        list(&[text("Host"), text("a.example"), text("x-api-key"), text("hunter2")]),
+        list(&[list(&[text("x-api-key"), text("hunter2")]), list(&[text("accept"), text("*/*")])]),
+        list(&[text("password"), list(&[text("hunter2")])]),
+        map(&[("password", map(&[("value", text("hunter2"))]))]),
+        list(&[text("AUTH"), text("hunter2")]),
+    ] {
+        let left = left(value);
+        assert!(!left.contains("hunter2") && left.contains(REDACTED), "{left}");
+    }
+    for value in [
+        map(&[("name", text("db.name")), ("value", text("hunter2"))]),
+        map(&[("name", text("X-Api-Key")), ("kind", text("hunter2"))]),
+        list(&[text("email"), text("password")]),
+        list(&[text("Authorization"), text("Content-Type")]),
+        list(&[text("password"), text("must have at least 8 characters")]),
+        list(&[text("grep"), text("password"), text("hunter2")]),
+    ] {
+        let left = left(value);
+        assert!(!left.contains(REDACTED), "{left}");
+    }
+}
+
+#[test]
 fn ordinary_texts_stay_as_they_are() {
     let lines: Vec<String> = ORDINARY.lines().filter(|line| !line.starts_with('#')).map(|line| line.replace("\\n", "\n")).collect();
     assert!(lines.len() >= 200, "{} texts", lines.len());
