@@ -13,8 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use longpole_model::{
-    Clock, ClockAnchor, CpuSlice, CurrentSpan, Frame, Location, Loss, Mapping, Process, ProcessUsage, Recording, Run, Sample, SampleLink,
-    Span, SpanEvent, SpanLink, Stack, Texts, Thread, Wait,
+    Clock, ClockAnchor, CpuSlice, CurrentSpan, Frame, Location, Loss, LossKind, Mapping, Process, ProcessUsage, Recording, Run, Sample,
+    SampleLink, Span, SpanEvent, SpanLink, Stack, Texts, Thread, Wait,
 };
 
 use crate::error::StoreError;
@@ -206,8 +206,14 @@ pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> 
     })?;
     segment::read(tables, &losses::TABLE, size_of::<Loss>(), |batch| losses::read(&batch, &mut recording.losses))?;
     check_references(tables, &recording)?;
+    if !tables.have_checksums() {
+        Loss::new(LossKind::FormatCannotHold, 1, WITHOUT_CHECKSUMS).merge_into(&mut recording.losses);
+    }
     Ok(recording)
 }
+
+/// What is said of a recording of a version that had none.
+const WITHOUT_CHECKSUMS: &str = "recorded without checksums, by an older longpole: damage that left its tables readable goes unnoticed";
 
 /// Later rooms index by these numbers; a damaged file must not make them panic.
 fn check_references(tables: &Tables<'_>, recording: &Recording) -> Result<(), StoreError> {

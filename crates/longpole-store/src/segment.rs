@@ -190,6 +190,11 @@ impl<'a> Tables<'a> {
         Ok(Tables { place: Place::Pack(pack), checksums, budget: Budget::of_file(pack.bytes()) })
     }
 
+    /// Whether damage of them is noticed.
+    pub(crate) fn have_checksums(&self) -> bool {
+        self.checksums.is_some()
+    }
+
     /// What to call the place of a table.
     pub(crate) fn path(&self, table: &Table) -> PathBuf {
         match self.place {
