@@ -55,6 +55,16 @@ export async function lookAtOddRecordings(server, directory = null) {
       await says(page, '1 row of the catalog cannot be read.');
       await says(page, 'is no number');
     });
+    await look('not-sealed', '/', {}, async (page) => {
+      await page.route('**/api/recordings', async (route) => {
+        const document = await (await route.fetch()).json();
+        const [first, ...others] = document.recordings;
+        const ended = { ...first, state: 'ended', not_sealed: 'failed to write spans.parquet: no space left on device', answer: null };
+        await route.fulfill({ json: { ...document, recordings: [ended, ...others] } });
+      });
+      await page.reload();
+      await says(page, 'no space left on device. Open it to try again.');
+    });
     await look('missing', '/r/r99', { expected: [/404/] }, (page) => says(page, 'no recording r99'));
     await look('no-page', '/nowhere', {}, (page) => says(page, 'There is no such page'));
     await look('unauthorized', '/r/r7', { withoutToken: true, expected: [/401/] }, (page) =>

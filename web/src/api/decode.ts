@@ -289,6 +289,7 @@ export function decodeRecordings(document: unknown): Recordings {
     wallNanos: cursor.field('wall_nanos').nanos(),
     exit: cursor.field('exit').orNull(exit),
     state: cursor.field('state').string(),
+    notSealed: cursor.field('not_sealed').orNull((c) => c.string()),
     spans: cursor.field('spans').count(),
     samples: cursor.field('samples').count(),
     answer: cursor.field('answer').orNull(answer),

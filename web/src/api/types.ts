@@ -30,6 +30,8 @@ export interface Recording {
   readonly wallNanos: Nanos;
   readonly exit: Exit | null;
   readonly state: string;
+  /** Why its recorder could not seal it; `null` of all others. */
+  readonly notSealed: string | null;
   readonly spans: number;
   readonly samples: number;
   readonly answer: Answer | null;

@@ -31,8 +31,10 @@ const route = getRouteApi('/');
 
 /** What stands in the middle of a row: the answer, or why there is none. */
 function AnswerLine({ recording }: { readonly recording: Recording }) {
-  const { answer, wallNanos } = recording;
+  const { answer, wallNanos, notSealed } = recording;
   if (recording.state === 'recording') return <p className={css.answer}>still running: the answer comes when it has ended</p>;
+  if (notSealed !== null) return <p className={css.answer}>longpole could not seal it: {notSealed}. Open it to try again.</p>;
+  if (answer === null && recording.state === 'killed') return <p className={css.answer}>open it to see what was kept</p>;
   if (answer === null) return <p className={css.answer}>no spans on a critical path, so no answer</p>;
   if (!hasAnswer(answer, wallNanos)) return <p className={css.answer}>nothing alone would make it shorter</p>;
   const context = contextOf(answer);
@@ -51,6 +53,7 @@ function AnswerLine({ recording }: { readonly recording: Recording }) {
 }
 
 function ExitCell({ exit, state }: { readonly exit: Exit | null; readonly state: string }) {
+  if (state === 'ended') return <span className={css.badge}>not sealed</span>;
   if (state === 'killed') return <span className={css.badge}>recorder killed</span>;
   if (exit === null) return <span className={css.muted}>{state === 'recording' ? 'running' : 'unknown'}</span>;
   const good = succeeded(exit);
