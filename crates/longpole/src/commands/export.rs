@@ -266,7 +266,11 @@ fn to_output_of<T>(access: Access, output: Option<&Path>, content: Content, fill
         std::fs::rename(&partial, path)?;
         // Where others can write to the folder, they may have put something else at the name that was moved.
         let there = path.symlink_metadata()?;
-        anyhow::ensure!((there.dev(), there.ino()) == (own.dev(), own.ino()), "somebody exchanged it while it was written");
+        if (there.dev(), there.ino()) != (own.dev(), own.ino()) {
+            // Whoever wrote to this name the next time would write through it.
+            std::fs::remove_file(path).ok();
+            anyhow::bail!("somebody exchanged it while it was written");
+        }
         Ok(value)
     });
     if written.is_err() {
@@ -335,10 +339,10 @@ mod tests {
         });
         let error = format!("{:#}", written.unwrap_err());
         assert!(error.ends_with("somebody exchanged it while it was written"), "{error}");
-        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
+        assert!(path.symlink_metadata().is_err());
         to_output(Some(&path), Content::Json, |out| Ok(out.write_all(b"{}")?)).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{}");
-        assert!(!path.is_symlink());
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
     for row in &view.recordings {
         let answer = match (&row.answer, row.state.as_str()) {
             (None, "recording") => "still recording".to_owned(),
-            (_, "ended") => format!("not sealed: {}: see show", root_cause(row.not_sealed.as_deref().unwrap_or_default())),
+            (_, "ended") => format!("not sealed: {}", root_cause(row.not_sealed.as_deref().unwrap_or_default())),
             (None, "killed") => "recorder killed: see show".to_owned(),
             (answer, state) => {
                 let killed = if state == "killed" { "recorder killed; " } else { "" };
