@@ -340,7 +340,8 @@ impl Redactor {
         }
         let mut meanings = Vec::with_capacity(values.len());
         for pair in values.chunks_exact(2) {
-            let of_name = pair[0].as_str().filter(|name| name.len() <= names::NAME_BYTES_MAX).map_or(Meaning::Plain, |name| self.names.meaning(name));
+            let of_name =
+                pair[0].as_str().filter(|name| name.len() <= names::NAME_BYTES_MAX).map_or(Meaning::Plain, |name| self.names.meaning(name));
             // Beside another name it is one of a list of names.
             let is_value = of_name != Meaning::Plain && !pair[1].as_str().is_some_and(text::is_told);
             meanings.extend([Meaning::Plain, if is_value { of_name } else { Meaning::Plain }]);

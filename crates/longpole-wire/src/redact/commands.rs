@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::Names;
 use super::names::Meaning;
-use super::text::{closing, is_nothing, is_redacted};
+use super::text::{closing, is_nothing, is_redacted, shell_end};
 
 /// How an option takes its credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +155,10 @@ pub(super) fn begins_with_one(text: &str) -> bool {
         let word = &bytes[at..at + bytes[at..].iter().take(PROGRAM_BYTES_MAX).take_while(is_of_word).count()];
         at += word.len();
         let word = if word.starts_with(b"/") { word.rsplit(|byte| *byte == b'/').next().unwrap_or(word) } else { word };
+        // A text of one word has no arguments, and each of the programs is written in small letters.
+        if at == bytes.len() || !word.first().is_some_and(u8::is_ascii_lowercase) {
+            return false;
+        }
         if !RUNNERS.contains(&word) {
             return takes_words(word);
         }
@@ -587,7 +591,10 @@ fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(
                 let inside = at + 1;
                 match unclosed.closing(bytes, inside, *quote) {
                     Some(0) | None => at += 1,
-                    Some(length) => return Some((inside..inside + length, inside + length + 1)),
+                    Some(length) => {
+                        let (end, behind) = shell_end(bytes, inside + length);
+                        return Some((inside..end, behind));
+                    }
                 }
             }
             _ => break,

@@ -296,7 +296,7 @@ pub(super) fn shape_at(all: &[u8], at: usize, seen: &mut Seen, steps: &mut Steps
     {
         return Some(at + length);
     }
-    if matches!(first, b's' | b'e' | b'a')
+    if matches!((first, second), (b's', b'c') | (b'e', b'x') | (b'a', b'u'))
         && let Some(length) = authress(bytes)
     {
         return Some(at + length);

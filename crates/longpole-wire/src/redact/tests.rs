@@ -164,6 +164,12 @@ fn options_and_nested_values_are_seen() {
 
 proptest! {
     #[test]
+    fn any_layout_is_cleaned_once_and_for_all(text in r#"([a-z1:=&"' <>,|#é：-]|\n|\n  |\[|\]|\{|\}|\(|\)|\\|password|token|name|value|values|AUTH |acl setuser |\x1b\[1m|&#61;|"""|'"'"'){0,40}"#) {
+        let once = cleaned(&text);
+        prop_assert_eq!(cleaned(&once), once);
+    }
+
+    #[test]
     fn any_text_is_cleaned_once_and_for_all(text in r#"([a-z:/@=&"' .\\é#,]|\[|\]|password|--token |config set |://|Bearer |eyJ|-----BEGIN PRIVATE KEY-----){0,40}"#) {
         let once = cleaned(&text);
         prop_assert_eq!(cleaned(&once), once);
@@ -265,6 +271,23 @@ const HOSTILE: &[&str] = &[
     "(\"token\",\"",
     "[\"token\",",
     "\"x-api-key\",\"a b\",",
+    "password:\n",
+    "password:\n  ",
+    "password:\n  a: b\n",
+    "password: |\n",
+    "password=\"\n",
+    "password='''\n",
+    "password='a'\"'\"",
+    "'a'\"'\"",
+    "\\'a",
+    "token=[\"a\n]",
+    "token=[\n",
+    "secret:0123456789012345678901234567890123456789\n",
+    "(password) values (",
+    "(password) values ('a' ",
+    "values ",
+    "\x1b[36m",
+    "\x1b[36mpassword\x1b[0m=\x1b[33m",
     "<name>",
     "<name>token<value>",
     "<a key=\"token\">a b",

@@ -48,6 +48,18 @@ const MIGRATE_BYTES_MAX: usize = 96;
 /// A longer line that begins with `auth` in small letters is a sentence.
 const AUTH_BYTES_MAX: usize = 200;
 
+/// A value in quotes that has lines is no longer: twice a key of 4096 bits.
+const QUOTED_BYTES_MAX: usize = 8192;
+
+/// Lines below a name that are read as its parts.
+const LINES_MAX: usize = 64;
+
+/// Columns of an INSERT before `VALUES`, in bytes.
+const COLUMNS_BYTES_MAX: usize = 2048;
+
+/// From this length on a line of base64 may go on in the next one.
+const BASE64_LINE_BYTES_MIN: usize = 40;
+
 /// Calls around a value: `Some(Secret("…"))`.
 const CALLS_MAX: usize = 3;
 
@@ -138,6 +150,7 @@ const WORDS: &[&str] = &[
     "configure",
     "auth",
     "setuser",
+    "values",
     "atlasv1",
     "mmk",
     "private-lines",
@@ -253,6 +266,8 @@ struct Start {
     quote: Option<(u8, usize)>,
     /// It is the first of a list: `["a", "b"]`, or `[a b]` as Go prints one.
     in_list: bool,
+    /// There are three quotes before it.
+    triple: bool,
 }
 
 /// The next place of something, for all who ask from before it: a text that asks at each of its bytes is still read once.
@@ -288,6 +303,9 @@ pub(super) struct Seen {
     /// The quote with these backslashes and `]` behind it.
     list_end: Ahead,
     list_quote: (u8, usize),
+    /// Quotes that end a value with lines in it, and three of them.
+    quotes: [Ahead; 3],
+    triples: [Ahead; 3],
     /// What ends a value without quotes, whatever is open.
     value_end: Ahead,
     /// Any bracket.
@@ -387,7 +405,7 @@ fn unescaped(text: &str) -> Option<(String, Vec<usize>)> {
     let mut at = 0;
     let mut any = false;
     while at < bytes.len() {
-        match escape(&bytes[at..]).filter(|(c, _)| !c.is_control() || "\n\r\t".contains(*c)) {
+        match escape(&bytes[at..]).filter(|(c, _)| !c.is_control() || "\n\r\t\x1b".contains(*c)) {
             Some((c, length)) => {
                 out.push(c);
                 from.extend(std::iter::repeat_n(at, c.len_utf8()));
@@ -509,8 +527,21 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
     if std::mem::take(&mut names.steps.looked) {
         names.seen = Seen::default();
     }
-    let mut scan =
-        Scan { text, bytes: text.as_bytes(), names, found, hidden_to: 0, escaped: false, commands: false, braces: false, is_sql: None, pair: None, lone: None, harmless_to: 0 };
+    let mut scan = Scan {
+        text,
+        bytes: text.as_bytes(),
+        names,
+        found,
+        hidden_to: 0,
+        escaped: false,
+        commands: false,
+        braces: false,
+        is_sql: None,
+        pair: None,
+        lone: None,
+        harmless_to: 0,
+        values_to: 0,
+    };
     scan.run();
     (scan.escaped, scan.commands || commands::begins_with_one(text))
 }
@@ -536,6 +567,8 @@ struct Scan<'a> {
     lone: Option<(Start, Pair)>,
     /// Objects up to here have nothing in them that could be a credential.
     harmless_to: usize,
+    /// Values of an INSERT up to here were looked at.
+    values_to: usize,
 }
 
 /// One half of a pair: `"name": "TOKEN"` of `{"name": "TOKEN", "value": "…"}`.
@@ -579,6 +612,13 @@ fn colour_length(text: &[u8]) -> usize {
     let Some(parameters) = text.strip_prefix(b"\x1b[") else { return 0 };
     let length = parameters.iter().take(COLOUR_BYTES_MAX).position(|byte| !matches!(byte, b'0'..=b';'));
     length.filter(|length| parameters[*length] == b'm').map_or(0, |length| 2 + length + 1)
+}
+
+/// The same where it ends with one.
+fn colour_before(text: &[u8]) -> Option<usize> {
+    let parameters = text.strip_suffix(b"m")?;
+    let length = parameters.iter().rev().take(COLOUR_BYTES_MAX).take_while(|byte| matches!(byte, b'0'..=b';')).count();
+    parameters[..parameters.len() - length].ends_with(b"\x1b[").then_some(length + 3)
 }
 
 /// Parameters of a colour: `38;2;255;255;255` and a second one like it.
@@ -662,6 +702,7 @@ impl Scan<'_> {
             }
             &"auth" => self.auth_command(at),
             &"setuser" => self.set_user(at),
+            &"values" => self.inserted(at),
             &"atlasv1" => self.inside_at(at.checked_sub(15)?, at),
             &"mmk" => self.inside_at(at.checked_sub(37)?, at),
             // The mark behind it sees the rest.
@@ -790,7 +831,7 @@ impl Scan<'_> {
             return self.value_of(name, at + 2, Operator::Equals);
         }
         let (name, quoted) = self.name_before(at)?;
-        if quoted || matches!(next, None | Some(b' ' | b'\t' | b'\n' | b'"' | b'\'' | b'`' | b'\\' | b'[')) {
+        if quoted || matches!(next, None | Some(b' ' | b'\t' | b'\n' | b'\r' | b'\x1b' | b'"' | b'\'' | b'`' | b'\\' | b'[')) {
             return self.value_of(name, at + 1, if quoted { Operator::Equals } else { Operator::Colon });
         }
         let before = name.start.checked_sub(1).map(|before| self.bytes[before]);
@@ -802,8 +843,12 @@ impl Scan<'_> {
     /// The name that stands before a mark, and whether in quotes.
     fn name_before(&self, mark: usize) -> Option<(Range<usize>, bool)> {
         let bytes = &self.bytes[..mark];
-        let blanks = bytes.iter().rev().take(8).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        let mut end = mark - blanks;
+        let blanks = |bytes: &[u8]| bytes.iter().rev().take(8).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let mut end = mark - blanks(bytes);
+        while let Some(length) = colour_before(&bytes[..end]) {
+            end -= length;
+            end -= blanks(&bytes[..end]);
+        }
         let closers = self.bytes[..end].iter().rev().take(8).take_while(|byte| b"\"'`\\]".contains(byte) || **byte == b'[').count();
         let quoted = self.bytes[end - closers..end].iter().any(|byte| b"\"'`".contains(byte));
         end -= closers;
@@ -811,6 +856,12 @@ impl Scan<'_> {
         let mut start = end - length;
         while !self.text.is_char_boundary(start) {
             start += 1;
+        }
+        // The last letter of a colour is none of the name behind it.
+        if start > 0 && b"[;".contains(&self.bytes[start - 1]) {
+            let digits = self.bytes[start..end].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let behind = (start + digits + 1).min(end);
+            start = if colour_before(&self.bytes[..behind]).is_some() { behind } else { start };
         }
         (start < end).then_some((start..end, quoted))
     }
@@ -825,11 +876,156 @@ impl Scan<'_> {
             return Some(self.bytes.len());
         }
         let start = self.value_start(behind)?;
-        if let Some(open) = self.object_at(meaning, start) {
-            return self.object(open);
+        if start.quote.is_none() && !start.in_list && goes_on_in_next_line(&self.bytes[start.at..]) {
+            return self.on_next_lines(meaning, name, start.at, operator);
+        }
+        self.value_or_object(meaning, behind, start, operator)
+    }
+
+    fn value_or_object(&mut self, meaning: Meaning, behind: usize, start: Start, operator: Operator) -> Option<usize> {
+        if let Some(open) = self.object_at(meaning, behind, start) {
+            return self.object(open, meaning);
         }
         let start = self.inside_call(meaning, start);
         self.value_at(meaning, start, operator)
+    }
+
+    /// A value that begins on the line behind its name: as JSON is printed, or deeper than the name as YAML has it.
+    fn on_next_lines(&mut self, meaning: Meaning, name: Range<usize>, at: usize, operator: Operator) -> Option<usize> {
+        let bytes = self.bytes;
+        let is_block = !bytes[at].is_ascii_whitespace();
+        let from = name.start.saturating_sub(NAME_BYTES_MAX);
+        let line = bytes[from..name.start].iter().rposition(|byte| *byte == b'\n').map_or(from, |before| from + before + 1);
+        if line > 0 && bytes[line - 1] != b'\n' {
+            return None;
+        }
+        let column = bytes[line..name.start].iter().take_while(|byte| b" \t-".contains(byte)).count();
+        let mut lines = Lines { bytes, at: self.line_end(at), column };
+        if matches!(bytes.get(name.end), Some(b'"' | b'\'' | b'\\')) {
+            lines.column = 0;
+            let first = lines.next_at_any_column()?;
+            let start = self.value_start(first.start)?;
+            return if start.quote.is_some() || start.in_list || bytes[start.at] == b'{' {
+                self.value_or_object(meaning, first.start, start, operator)
+            } else {
+                None
+            };
+        }
+        let first = lines.next()?;
+        self.names.steps.spend(first.len());
+        if is_block {
+            let end = lines.last().map_or(first.end, |last| last.end);
+            return self.hide(first.start..end);
+        }
+        let start = self.value_start(first.start)?;
+        if start.quote.is_some() || start.in_list {
+            return self.value_at(meaning, start, Operator::Equals);
+        }
+        if member(&self.text[first.clone()]).is_some() {
+            self.members(name, first, lines);
+            return None;
+        }
+        // Several words are a message, or a stack.
+        let word = |line: &Range<usize>| {
+            let text = self.text[line.clone()].trim_end();
+            let item = text.strip_prefix("- ").unwrap_or(text).trim_start();
+            (!item.contains(char::is_whitespace) && member(text).is_none())
+                .then_some(line.start + text.len() - item.len()..line.start + text.len())
+        };
+        let value = word(&first)?;
+        let end = lines.map_while(|line| word(&line)).last().map_or(value.end, |last| last.end);
+        let start = Start { at: value.start, quote: None, in_list: false, triple: false };
+        if is_nothing(&self.text[value.clone()]) || !self.is_credential(meaning, start, value.end, operator) {
+            return None;
+        }
+        self.hide(value.start..end)
+    }
+
+    /// What stands below a name: `password:`, `  value: …`. It is a credential if both names together say so.
+    fn members(&mut self, name: Range<usize>, first: Range<usize>, lines: Lines<'_>) {
+        let text = self.text;
+        for line in std::iter::once(first).chain(lines).take(LINES_MAX) {
+            self.names.steps.spend(line.len());
+            let Some((key, behind)) = member(&text[line.clone()]) else { continue };
+            let of_key = self.names.meaning(key);
+            let of_both = self.names.meaning(&format!("{}.{key}", &text[name.clone()]));
+            let start = self.value_start(line.start + behind).filter(|start| start.at < line.end);
+            let Some(start) = start.filter(|_| of_key == Meaning::Plain && !matches!(of_both, Meaning::Plain | Meaning::Maybe)) else {
+                continue;
+            };
+            let value = start.at..self.value_end(start).min(line.end).max(start.at);
+            let is_one = !is_nothing(&text[value.clone()]) && self.is_credential(of_both, start, value.end, Operator::Equals);
+            if is_one && !is_redacted(text, &value) {
+                self.found.push(value);
+            }
+        }
+    }
+
+    /// Where a value ends that is base64 and goes on in the lines below.
+    fn past_base64(&mut self, start: usize, mut end: usize) -> usize {
+        let bytes = self.bytes;
+        let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(byte);
+        let mut length = end - start;
+        while length >= BASE64_LINE_BYTES_MIN
+            && matches!(bytes.get(end), Some(b'\n' | b'\r'))
+            && bytes[end - length..end].iter().all(is_base64)
+        {
+            let next = end + bytes[end..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            length = bytes[next..].iter().take_while(|byte| is_base64(byte)).count();
+            self.names.steps.spend(length);
+            let is_line = length > 0 && bytes.get(next + length).is_none_or(|byte| byte.is_ascii_control() || b",;\"'`<&)".contains(byte));
+            if !is_line {
+                break;
+            }
+            end = next + length;
+        }
+        end
+    }
+
+    /// `INSERT INTO users (name, password) VALUES ('a', '…')`: the texts in the place of a column with such a name.
+    fn inserted(&mut self, at: usize) -> Option<usize> {
+        let columns = self.bytes[..at].trim_ascii_end().strip_suffix(b")")?;
+        if at < self.values_to {
+            return None;
+        }
+        let near = &columns[columns.len().saturating_sub(COLUMNS_BYTES_MAX)..];
+        let open = near.iter().rposition(|byte| *byte == b'(')?;
+        self.names.steps.spend(near.len() - open);
+        let columns = self.text.get(columns.len() - near.len() + open + 1..columns.len())?;
+        let is_one = |column: &str, names: &mut Names| {
+            let name = column.trim_matches(|c: char| c.is_whitespace() || "\"'`[]\\".contains(c));
+            !matches!(names.meaning(name), Meaning::Plain | Meaning::Maybe)
+        };
+        let columns: Vec<bool> = columns.split(',').map(|column| is_one(column, self.names)).collect();
+        if !columns.contains(&true) {
+            return None;
+        }
+        let (bytes, start) = (self.bytes, at + "values".len());
+        let (mut at, mut column, mut depth, mut last) = (start, 0, 0u32, None);
+        while at < bytes.len() {
+            match bytes[at] {
+                b'(' => {
+                    column = if depth == 0 { 0 } else { column };
+                    depth += 1;
+                }
+                b')' => depth = depth.saturating_sub(1),
+                b',' if depth <= 1 => column += 1,
+                quote @ (b'\'' | b'"') if depth > 0 => {
+                    let length = closing(&bytes[at + 1..], quote, 0).unwrap_or_else(|stop| stop);
+                    let value = at + 1..at + 1 + length;
+                    if columns.get(column) == Some(&true) && !is_nothing(&self.text[value.clone()]) {
+                        last = self.hide(value.clone()).or(last);
+                    }
+                    at = value.end;
+                }
+                byte if depth == 0 && !byte.is_ascii_whitespace() => break,
+                _ => {}
+            }
+            at += 1;
+        }
+        self.names.steps.spend(at - start);
+        self.values_to = at;
+        last
     }
 
     /// The value that begins here, if it is a credential where its name says this.
@@ -846,6 +1042,7 @@ impl Scan<'_> {
                 if is_nothing(value) || !self.is_credential(meaning, start, end, operator) {
                     return None;
                 }
+                let end = if start.quote.is_none() { self.past_base64(start.at, end) } else { end };
                 self.hide(start.at..end)
             }
         }
@@ -970,9 +1167,13 @@ impl Scan<'_> {
     }
 
     /// Whether the value is an object: `{"value": "…"}`, `Secret { inner: "…" }`. Where it opens.
-    fn object_at(&self, meaning: Meaning, start: Start) -> Option<usize> {
-        if start.quote.is_some() || start.in_list || meaning == Meaning::Maybe {
+    fn object_at(&self, meaning: Meaning, behind: usize, start: Start) -> Option<usize> {
+        if start.quote.is_some() || meaning == Meaning::Maybe {
             return None;
+        }
+        if start.in_list {
+            let list = self.past_blanks(behind);
+            return (self.bytes[start.at] == b'{').then_some(list);
         }
         let rest = &self.bytes[start.at..];
         let name = rest.iter().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric() || b"_:&.*".contains(byte)).count();
@@ -985,11 +1186,12 @@ impl Scan<'_> {
     }
 
     /// An object behind the name of a credential: everything in it is one, unless it only tells of which kind the credential is.
-    fn object(&mut self, open: usize) -> Option<usize> {
+    fn object(&mut self, open: usize, meaning: Meaning) -> Option<usize> {
         if open < self.harmless_to {
             return None;
         }
-        let bytes = self.bytes;
+        let (text, bytes) = (self.text, self.bytes);
+        let is_kind = |range: Range<usize>| is_kind(&text[range.clone()]) || meaning == Meaning::Tokens && is_names(&text[range]);
         let (mut at, mut depth, mut harmless) = (open, 0u32, true);
         while at < bytes.len() {
             match bytes[at] {
@@ -1005,13 +1207,13 @@ impl Scan<'_> {
                     let slashes = bytes[open..at].iter().rev().take_while(|byte| **byte == b'\\').count();
                     let length = closing(&bytes[at + 1..], quote, slashes).unwrap_or_else(|stop| stop);
                     let end = at + 1 + length;
-                    harmless &= self.is_name_in_object((end + slashes + 1).min(bytes.len())) || is_kind(&self.text[at + 1..end]);
+                    harmless &= self.is_name_in_object((end + slashes + 1).min(bytes.len())) || is_kind(at + 1..end);
                     at = end + slashes;
                 }
                 byte if is_of_name(byte) => {
                     let end = position(bytes, at, |byte| !is_of_name(byte) && !b"+/~!@#%^*?".contains(&byte));
                     let is_type = bytes[end..].trim_ascii_start().first().is_some_and(|byte| b"{(".contains(byte));
-                    harmless &= is_type || self.is_name_in_object(end) || is_kind(&self.text[at..end]);
+                    harmless &= is_type || self.is_name_in_object(end) || is_kind(at..end);
                     at = end;
                     continue;
                 }
@@ -1058,12 +1260,11 @@ impl Scan<'_> {
 
     /// Where the value begins: past blanks, the bracket of a list, `b` or `N` of a literal, and quotes with their backslashes.
     fn value_start(&self, behind: usize) -> Option<Start> {
-        let skip_blanks = |at: usize| at + self.bytes[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        let mut at = skip_blanks(behind);
+        let mut at = self.past_blanks(behind);
         let rest = &self.text[at..];
         let in_list = rest.starts_with('[') && !rest.starts_with(REDACTED);
         if in_list {
-            at = skip_blanks(at + 1);
+            at += 1 + self.bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         }
         // What Rust prints of an option.
         let rest = &self.bytes[at..];
@@ -1073,14 +1274,29 @@ impl Scan<'_> {
         let literal = usize::from(matches!(rest, [b'b' | b'B' | b'u' | b'U' | b'r' | b'N' | b'n' | b'E' | b'@' | b'$', b'"' | b'\'', ..]));
         let slashes = rest[literal..].iter().take_while(|byte| **byte == b'\\').count();
         let start = match rest.get(literal + slashes) {
-            Some(quote @ (b'"' | b'\'' | b'`')) => Start { at: at + literal + slashes + 1, quote: Some((*quote, slashes)), in_list },
-            _ => Start { at, quote: None, in_list },
+            Some(quote @ (b'"' | b'\'' | b'`')) => {
+                let triple = slashes == 0 && rest[literal..].starts_with(&[*quote; 3]);
+                let length = literal + slashes + if triple { 3 } else { 1 };
+                Start { at: at + length, quote: Some((*quote, slashes)), in_list, triple }
+            }
+            _ => Start { at, quote: None, in_list, triple: false },
         };
         (start.at < self.bytes.len()).then_some(start)
     }
 
+    /// Past blanks and colours.
+    fn past_blanks(&self, mut at: usize) -> usize {
+        loop {
+            at += self.bytes[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+            match colour_length(&self.bytes[at..]) {
+                0 => return at,
+                length => at += length,
+            }
+        }
+    }
+
     fn value_end(&mut self, start: Start) -> usize {
-        let Start { at, quote, in_list } = start;
+        let Start { at, quote, in_list, triple } = start;
         let (text, bytes) = (self.text, self.bytes);
         match quote {
             Some((quote, slashes)) => {
@@ -1091,16 +1307,28 @@ impl Scan<'_> {
                         self.names.seen.list_end = Ahead::default();
                     }
                     let end = self.names.seen.list_end.next(at, &mut self.names.steps, || {
-                        let end = format!("{}{}]", "\\".repeat(slashes), char::from(quote));
-                        text[at..].find(&end).map_or(text.len(), |length| at + length)
+                        let ends = (at..bytes.len()).filter(|at| bytes[*at] == b']').find_map(|bracket| {
+                            let before = bytes[at..bracket].trim_ascii_end().strip_suffix(&[quote])?;
+                            let length = before.iter().rev().take(slashes).take_while(|byte| **byte == b'\\').count();
+                            (length == slashes).then_some(at + before.len() - slashes)
+                        });
+                        ends.unwrap_or(bytes.len())
                     });
                     if end < text.len() {
                         return end;
                     }
                 }
+                if triple {
+                    return self.past_triple(at, quote);
+                }
                 let closed = closing(&bytes[at..], quote, slashes);
                 self.names.steps.spend(closed.unwrap_or_else(|stop| stop));
-                closed.map_or_else(|_| self.line_end(at), |length| at + length)
+                match closed {
+                    Ok(length) if slashes == 0 && !in_list => shell_end(bytes, at + length).0,
+                    Ok(length) => at + length,
+                    Err(stop) if slashes == 0 && at + stop < bytes.len() => self.quoted_on_lines(at, at + stop, quote),
+                    Err(_) => self.line_end(at),
+                }
             }
             None if in_list => {
                 let bracket = self.names.seen.bracket.next(at, &mut self.names.steps, || position(bytes, at, |byte| byte == b']'));
@@ -1108,6 +1336,23 @@ impl Scan<'_> {
             }
             None => self.unquoted_end(at),
         }
+    }
+
+    /// The end of a value in three quotes.
+    fn past_triple(&mut self, at: usize, quote: u8) -> usize {
+        let bytes = self.bytes;
+        let find = || bytes[at..].windows(3).position(|three| three == [quote; 3]).map_or(bytes.len(), |length| at + length);
+        let end = self.names.seen.triples[which_quote(quote)].next(at, &mut self.names.steps, find);
+        if end < bytes.len() { end } else { self.line_end(at) }
+    }
+
+    /// The end of a value in quotes with lines in it: a quote behind which no word stands. Where there is none, the line ends it.
+    fn quoted_on_lines(&mut self, at: usize, line: usize, quote: u8) -> usize {
+        let bytes = self.bytes;
+        let closes = |at: usize| bytes.get(at + 1).is_none_or(|byte| byte.is_ascii_whitespace() || b",;.)}]&|+".contains(byte));
+        let find = || (line..bytes.len()).find(|at| bytes[*at] == quote && bytes[*at - 1] != b'\\' && closes(*at)).unwrap_or(bytes.len());
+        let end = self.names.seen.quotes[which_quote(quote)].next(line, &mut self.names.steps, find);
+        if end < bytes.len() && end - at <= QUOTED_BYTES_MAX { end } else { self.line_end(at) }
     }
 
     /// The end of the line of this place.
@@ -1643,7 +1888,9 @@ fn ends_path(byte: u8) -> bool {
 
 /// `"name"` of `{"name": "TOKEN", "value": "…"}`.
 pub(super) fn is_name_of_pair(word: &[u8]) -> bool {
-    [&b"name"[..], b"key", b"field", b"header", b"variable", b"property", b"parameter"].iter().any(|end| word.to_ascii_lowercase_ends_with(end))
+    [&b"name"[..], b"key", b"field", b"header", b"variable", b"property", b"parameter"]
+        .iter()
+        .any(|end| word.to_ascii_lowercase_ends_with(end))
 }
 
 /// `"value"` of that.
@@ -1654,10 +1901,34 @@ pub(super) fn is_value_of_pair(word: &[u8]) -> bool {
 /// What an object that describes a credential has where a value would stand: `{"type": "string", "minLength": 8}`.
 fn is_kind(value: &str) -> bool {
     const KINDS: &[&str] = &[
-        "string", "str", "text", "keyword", "password", "varchar", "char", "byte", "bytes", "integer", "int", "number", "boolean", "bool", "object",
-        "array", "uuid", "none", "null", "nil", "true", "false", "undefined",
+        "string",
+        "str",
+        "text",
+        "keyword",
+        "password",
+        "varchar",
+        "char",
+        "byte",
+        "bytes",
+        "integer",
+        "int",
+        "number",
+        "boolean",
+        "bool",
+        "object",
+        "array",
+        "uuid",
+        "none",
+        "null",
+        "nil",
+        "true",
+        "false",
+        "undefined",
     ];
-    is_nothing(value) || is_count(value) || value.bytes().all(|byte| b".-+".contains(&byte)) || KINDS.iter().any(|kind| kind.eq_ignore_ascii_case(value))
+    is_nothing(value)
+        || is_count(value)
+        || value.bytes().all(|byte| b".-+".contains(&byte))
+        || KINDS.iter().any(|kind| kind.eq_ignore_ascii_case(value))
 }
 
 /// Beside the name of a credential, what is none: another name (`["password", "email"]`), or a message.
@@ -1676,8 +1947,11 @@ fn is_header(name: &str) -> bool {
     name.eq_ignore_ascii_case("authorization") || name.contains('-') && !name.contains(['.', '/'])
 }
 
+#[inline]
 pub(super) fn starts_with_ignoring_case(bytes: &[u8], word: &str) -> bool {
-    bytes.len() >= word.len() && bytes[..word.len()].eq_ignore_ascii_case(word.as_bytes())
+    // Most differ in their first letter.
+    let is_first = matches!((bytes.first(), word.as_bytes().first()), (Some(a), Some(b)) if a.eq_ignore_ascii_case(b));
+    is_first && bytes.len() >= word.len() && bytes[..word.len()].eq_ignore_ascii_case(word.as_bytes())
 }
 
 /// The end of a quoted text, or where the search for it ended. A quote inside has more backslashes before it than those at the ends have;
@@ -1702,6 +1976,99 @@ pub(super) fn closing(bytes: &[u8], quote: u8, slashes: usize) -> Result<usize, 
         at += 1;
     }
     Err(bytes.len())
+}
+
+/// Which of the three quotes this is.
+fn which_quote(quote: u8) -> usize {
+    usize::from(quote == b'\'') + 2 * usize::from(quote == b'`')
+}
+
+/// Where a word of a shell ends whose first quote closes here: `'a'"'"'b'`, `"a"b`. The end of what it holds, and the place behind it.
+pub(super) fn shell_end(bytes: &[u8], closing: usize) -> (usize, usize) {
+    let mut at = closing + 1;
+    // Between two quotes of another kind only a part of a word stands, lest the quotes around a command are taken for it.
+    let mut in_word = false;
+    loop {
+        let rest = &bytes[at..];
+        at += match rest {
+            [b'\\', b'\'' | b'"', ..]
+                if in_word || rest.get(2).is_some_and(|byte| b"'\"".contains(byte) || byte.is_ascii_alphanumeric()) =>
+            {
+                in_word = true;
+                2
+            }
+            [quote @ (b'\'' | b'"'), inside @ ..] => {
+                let Some(length) =
+                    inside.iter().position(|byte| byte == quote || *byte == b'\n').filter(|length| inside[*length] == *quote)
+                else {
+                    break;
+                };
+                let is_part = |byte: &u8| !byte.is_ascii_whitespace() && !b",:;{}[]=".contains(byte);
+                let ends = inside.get(length + 1).is_none_or(|byte| byte.is_ascii_whitespace() || b"'\";&|)".contains(byte));
+                if length == 0 || !in_word && !(ends && inside[..length].iter().all(is_part)) {
+                    break;
+                }
+                in_word = true;
+                length + 2
+            }
+            _ => {
+                let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_@%+./-".contains(byte)).count();
+                if length == 0 || rest.get(length).is_some_and(|byte| b"=:".contains(byte)) {
+                    break;
+                }
+                length
+            }
+        };
+    }
+    let is_quoted = at == closing + 1 || matches!(bytes[at - 1], b'\'' | b'"');
+    (at - usize::from(is_quoted), at)
+}
+
+/// Whether nothing of the value stands on this line: it is at its end, or there is a sign that a block follows (`|`, `>-`).
+fn goes_on_in_next_line(rest: &[u8]) -> bool {
+    let sign = match rest.first() {
+        Some(b'|' | b'>') => 1 + rest[1..].iter().take(3).take_while(|byte| byte.is_ascii_digit() || b"+-".contains(byte)).count(),
+        _ => 0,
+    };
+    let blanks = if sign > 0 { rest[sign..].iter().take(8).take_while(|byte| **byte == b' ').count() } else { 0 };
+    matches!(rest.get(sign + blanks), Some(b'\n' | b'\r'))
+}
+
+/// `value: x` in a line: the name, and what stands behind its colon.
+fn member(line: &str) -> Option<(&str, usize)> {
+    let name = line.strip_prefix("- ").unwrap_or(line).trim_start();
+    let start = line.len() - name.len();
+    let length = name.bytes().take_while(|byte| is_of_name(*byte)).count();
+    let is_one = length > 0 && name[length..].starts_with(':') && matches!(name.as_bytes().get(length + 1), None | Some(b' ' | b'\r'));
+    is_one.then(|| (&name[..length], start + length + 1))
+}
+
+/// Lines that stand deeper than a column, without the blanks before them. Those without anything are passed over.
+struct Lines<'a> {
+    bytes: &'a [u8],
+    /// The end of the last one.
+    at: usize,
+    column: usize,
+}
+
+impl Lines<'_> {
+    fn next_at_any_column(&mut self) -> Option<Range<usize>> {
+        let before = self.bytes.get(self.at..)?.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let start = self.at + before;
+        let end = position(self.bytes, start, |byte| byte == b'\n' || byte == b'\r');
+        self.at = end;
+        (start < end).then_some(start..end)
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let line = self.next_at_any_column()?;
+        let column = self.bytes[..line.start].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| b" \t".contains(byte)).count();
+        (column > self.column).then_some(line)
+    }
 }
 
 /// The length of a value without quotes: to a blank, a quote or what parts it from the next value.
