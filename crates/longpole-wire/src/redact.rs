@@ -335,7 +335,7 @@ impl Redactor {
 
     /// `["X-Api-Key", …]`, `["Host", …, "X-Api-Key", …]`: what the names say of the texts behind them.
     fn meanings_of_list(&mut self, values: &[AttributeValue]) -> Vec<Meaning> {
-        if values.is_empty() || values.len() % 2 != 0 {
+        if values.is_empty() || !values.len().is_multiple_of(2) {
             return Vec::new();
         }
         let mut meanings = Vec::with_capacity(values.len());

@@ -93,6 +93,21 @@ fn credentials_are_taken_out_of_texts_and_the_rest_stays() {
         // Headers, as Go and JSON print them.
         ("map[Accept:[*/*] X-Api-Key:[a1 b2] Host:[x]]", format!("map[Accept:[*/*] X-Api-Key:[{r}] Host:[x]]")),
         (r#"{"x-api-key":["a1","b2"],"host":["x"]}"#, format!(r#"{{"x-api-key":["{r}"],"host":["x"]}}"#)),
+        // Where something is set, a word is a value; in a list it may be another name.
+        ("define('DB_PASSWORD', 'swordfish');", format!("define('DB_PASSWORD', '{r}');")),
+        ("h.Set(\"X-Api-Key\", \"swordfish\")", format!("h.Set(\"X-Api-Key\", \"{r}\")")),
+        ("[\"X-Api-Key\", \"Accept\"]", "[\"X-Api-Key\", \"Accept\"]".into()),
+        // Around what is taken out all stays.
+        ("<a key=\"token\" value=\"x\"/> b", format!("<a key=\"token\" value=\"{r}\"/> b")),
+        ("c.header(\"x-api-key\", \"x1\").send(a, \"b\")", format!("c.header(\"x-api-key\", \"{r}\").send(a, \"b\")")),
+        ("{\"password\":{\"value\":\"x\"},\"user\":\"ann\"}", format!("{{\"password\":{r},\"user\":\"ann\"}}")),
+        ("password: |\n  x\n  y\nuser: ann", format!("password: |\n  {r}\nuser: ann")),
+        ("PASSWORD='a'\"'\"'x' ./run", format!("PASSWORD='{r}' ./run")),
+        ("('a', 'x'), ('b', 'y')", "('a', 'x'), ('b', 'y')".into()),
+        (
+            "INSERT INTO t (a, password) VALUES ('a', 'x'), ('b', 'y')",
+            format!("INSERT INTO t (a, password) VALUES ('a', '{r}'), ('b', '{r}')"),
+        ),
         // Command lines that are one text.
         ("[deploy --password hunter2 --level 3]", format!("[deploy --password {r} --level 3]")),
         ("['deploy', '--password', 'hunter 2', 'up']", format!("['deploy', '--password', '{r}', 'up']")),
@@ -286,6 +301,11 @@ const HOSTILE: &[&str] = &[
     "(password) values (",
     "(password) values ('a' ",
     "values ",
+    "(password) select ",
+    "map[",
+    "password:map[",
+    "password=\"a\"+\"",
+    "set(\"token\",\"a\")",
     "\x1b[36m",
     "\x1b[36mpassword\x1b[0m=\x1b[33m",
     "<name>",

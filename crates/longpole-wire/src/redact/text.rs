@@ -151,6 +151,7 @@ const WORDS: &[&str] = &[
     "auth",
     "setuser",
     "values",
+    "select",
     "atlasv1",
     "mmk",
     "private-lines",
@@ -502,8 +503,8 @@ fn encoded(bytes: &[u8], before: &str) -> Option<(char, usize)> {
         _ => return None,
     };
     let mut utf8 = [first; 4];
-    for at in 1..length {
-        utf8[at] = byte(at)?;
+    for (at, place) in utf8.iter_mut().enumerate().take(length).skip(1) {
+        *place = byte(at)?;
     }
     let c = std::str::from_utf8(&utf8[..length]).ok()?.chars().next()?;
     Some((c, length * step))
@@ -537,6 +538,7 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
         commands: false,
         braces: false,
         is_sql: None,
+        is_map: None,
         pair: None,
         lone: None,
         harmless_to: 0,
@@ -561,6 +563,8 @@ struct Scan<'a> {
     braces: bool,
     /// Whether the text is SQL, once that was asked.
     is_sql: Option<bool>,
+    /// The same of a map of Go's.
+    is_map: Option<bool>,
     /// The last `name=` or `key:` of a pair.
     pair: Option<Pair>,
     /// The value of a pair whose name did not stand before it.
@@ -702,7 +706,9 @@ impl Scan<'_> {
             }
             &"auth" => self.auth_command(at),
             &"setuser" => self.set_user(at),
-            &"values" => self.inserted(at),
+            &"values" => self.inserted(at, at + "values".len(), 0),
+            // `INSERT INTO t (a, b) SELECT …`: a tuple without brackets.
+            &"select" => self.inserted(at, at + "select".len(), 1),
             &"atlasv1" => self.inside_at(at.checked_sub(15)?, at),
             &"mmk" => self.inside_at(at.checked_sub(37)?, at),
             // The mark behind it sees the rest.
@@ -835,9 +841,15 @@ impl Scan<'_> {
             return self.value_of(name, at + 1, if quoted { Operator::Equals } else { Operator::Colon });
         }
         let before = name.start.checked_sub(1).map(|before| self.bytes[before]);
-        let is_field = self.braces && matches!(before, Some(b'{' | b' ' | b',' | b'(' | b'['));
+        let is_field = matches!(before, Some(b'{' | b' ' | b',' | b'(' | b'[')) && (self.braces || self.is_map());
         let is_header = matches!(before, None | Some(b'"' | b'\'' | b' ' | b'\n' | b'`')) && is_header(&self.text[name.clone()]);
         (is_field || is_header).then(|| self.value_of(name, at + 1, Operator::Struct)).flatten()
+    }
+
+    /// Whether there is a map as Go prints it.
+    fn is_map(&mut self) -> bool {
+        let text = self.text;
+        *self.is_map.get_or_insert_with(|| text.contains("map["))
     }
 
     /// The name that stands before a mark, and whether in quotes.
@@ -883,8 +895,8 @@ impl Scan<'_> {
     }
 
     fn value_or_object(&mut self, meaning: Meaning, behind: usize, start: Start, operator: Operator) -> Option<usize> {
-        if let Some(open) = self.object_at(meaning, behind, start) {
-            return self.object(open, meaning);
+        if let Some((from, open)) = self.object_at(meaning, behind, start) {
+            return self.object(from, open, meaning);
         }
         let start = self.inside_call(meaning, start);
         self.value_at(meaning, start, operator)
@@ -901,7 +913,7 @@ impl Scan<'_> {
         }
         let column = bytes[line..name.start].iter().take_while(|byte| b" \t-".contains(byte)).count();
         let mut lines = Lines { bytes, at: self.line_end(at), column };
-        if matches!(bytes.get(name.end), Some(b'"' | b'\'' | b'\\')) {
+        if !is_block && matches!(bytes.get(name.end), Some(b'"' | b'\'' | b'\\')) {
             lines.column = 0;
             let first = lines.next_at_any_column()?;
             let start = self.value_start(first.start)?;
@@ -983,7 +995,7 @@ impl Scan<'_> {
     }
 
     /// `INSERT INTO users (name, password) VALUES ('a', '…')`: the texts in the place of a column with such a name.
-    fn inserted(&mut self, at: usize) -> Option<usize> {
+    fn inserted(&mut self, at: usize, start: usize, open_brackets: u32) -> Option<usize> {
         let columns = self.bytes[..at].trim_ascii_end().strip_suffix(b")")?;
         if at < self.values_to {
             return None;
@@ -1000,8 +1012,8 @@ impl Scan<'_> {
         if !columns.contains(&true) {
             return None;
         }
-        let (bytes, start) = (self.bytes, at + "values".len());
-        let (mut at, mut column, mut depth, mut last) = (start, 0, 0u32, None);
+        let bytes = self.bytes;
+        let (mut at, mut column, mut depth, mut last) = (start, 0, open_brackets, None);
         while at < bytes.len() {
             match bytes[at] {
                 b'(' => {
@@ -1152,6 +1164,8 @@ impl Scan<'_> {
         if self.bytes[name.start - 1] != *quote || !is_first && !is_header(&self.text[name.clone()]) {
             return None;
         }
+        let is_variable =
+            is_first && self.bytes[name.clone()].contains(&b'_') && !self.bytes[name.clone()].iter().any(u8::is_ascii_lowercase);
         let meaning = self.names.meaning(&self.text[name]);
         if meaning == Meaning::Plain {
             return None;
@@ -1163,30 +1177,39 @@ impl Scan<'_> {
         let start = self.inside_call(meaning, start);
         start.quote.filter(|_| !start.in_list)?;
         let end = self.value_end(start);
-        if is_told(&self.text[start.at..end]) { None } else { self.value_at(meaning, start, Operator::Equals) }
+        // Who sets it means a value, and so does the name of a variable; elsewhere another name may follow.
+        let is_set = is_first && sets(before);
+        let value = &self.text[start.at..end];
+        if (!is_set && !is_variable || value.contains(' ')) && is_told(value) {
+            return None;
+        }
+        self.value_at(meaning, start, Operator::Equals)
     }
 
-    /// Whether the value is an object: `{"value": "…"}`, `Secret { inner: "…" }`. Where it opens.
-    fn object_at(&self, meaning: Meaning, behind: usize, start: Start) -> Option<usize> {
+    /// Whether the value is an object: `{"value": "…"}`, `Secret { inner: "…" }`, `map[value:…]`. Where it begins and where it opens.
+    fn object_at(&self, meaning: Meaning, behind: usize, start: Start) -> Option<(usize, usize)> {
         if start.quote.is_some() || meaning == Meaning::Maybe {
             return None;
         }
         if start.in_list {
             let list = self.past_blanks(behind);
-            return (self.bytes[start.at] == b'{').then_some(list);
+            return (self.bytes[start.at] == b'{').then_some((list, list));
         }
         let rest = &self.bytes[start.at..];
+        if let Some(of_type) = go_type_length(rest) {
+            return Some((start.at, start.at + of_type));
+        }
         let name = rest.iter().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric() || b"_:&.*".contains(byte)).count();
         let name = if rest.first().is_some_and(|byte| byte.is_ascii_uppercase() || *byte == b'&') { name } else { 0 };
         let blank = usize::from(name > 0 && rest.get(name) == Some(&b' '));
         let at = start.at + name + blank;
         // `{{ .Values.password }}` is none.
         let is_open = self.bytes.get(at) == Some(&b'{') && (name > 0 || self.bytes.get(at + 1) != Some(&b'{'));
-        is_open.then_some(at)
+        is_open.then_some((start.at, at))
     }
 
     /// An object behind the name of a credential: everything in it is one, unless it only tells of which kind the credential is.
-    fn object(&mut self, open: usize, meaning: Meaning) -> Option<usize> {
+    fn object(&mut self, from: usize, open: usize, meaning: Meaning) -> Option<usize> {
         if open < self.harmless_to {
             return None;
         }
@@ -1227,7 +1250,7 @@ impl Scan<'_> {
             self.harmless_to = end;
             return None;
         }
-        self.hide(open..end)
+        self.hide(from..end)
     }
 
     /// Whether what ends here is a name and not a value.
@@ -1262,7 +1285,8 @@ impl Scan<'_> {
     fn value_start(&self, behind: usize) -> Option<Start> {
         let mut at = self.past_blanks(behind);
         let rest = &self.text[at..];
-        let in_list = rest.starts_with('[') && !rest.starts_with(REDACTED);
+        let in_list =
+            rest.starts_with('[') && !rest.starts_with(REDACTED) && !(rest.starts_with("[]") && go_type_length(rest.as_bytes()).is_some());
         if in_list {
             at += 1 + self.bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         }
@@ -1324,7 +1348,11 @@ impl Scan<'_> {
                 let closed = closing(&bytes[at..], quote, slashes);
                 self.names.steps.spend(closed.unwrap_or_else(|stop| stop));
                 match closed {
-                    Ok(length) if slashes == 0 && !in_list => shell_end(bytes, at + length).0,
+                    Ok(length) if slashes == 0 && !in_list => {
+                        let end = joined_end(bytes, shell_end(bytes, at + length));
+                        self.names.steps.spend(end - at - length);
+                        end
+                    }
                     Ok(length) => at + length,
                     Err(stop) if slashes == 0 && at + stop < bytes.len() => self.quoted_on_lines(at, at + stop, quote),
                     Err(_) => self.line_end(at),
@@ -1433,7 +1461,10 @@ impl Scan<'_> {
                 let is_call = value.contains('(') && !is_key(value);
                 !is_message && !is_count && !is_call
             }
-            Meaning::Tokens => !is_count(value) && !is_names(value) && !(prose_may_follow && is_prose(value, &self.text[end..])),
+            Meaning::Tokens => {
+                let is_message = prose_may_follow && is_prose(value, &self.text[end..]);
+                !is_count(value) && !is_names(value) && !is_message
+            }
             Meaning::Pwd => !value.starts_with(['/', '~']),
             // What test runners print.
             Meaning::Pass => {
@@ -1898,6 +1929,14 @@ pub(super) fn is_value_of_pair(word: &[u8]) -> bool {
     word.to_ascii_lowercase_ends_with(b"value")
 }
 
+/// Whether this ends with the beginning of a call that sets something: `Header.Set(`, `define(`.
+fn sets(before: &[u8]) -> bool {
+    const VERBS: &[&str] =
+        &["set", "add", "header", "put", "insert", "append", "define", "setdefault", "setenv", "putenv", "setproperty", "setrequestheader"];
+    let Some(called) = before.trim_ascii_end().strip_suffix(b"(") else { return false };
+    VERBS.iter().any(|verb| called.to_ascii_lowercase_ends_with(verb.as_bytes()))
+}
+
 /// What an object that describes a credential has where a value would stand: `{"type": "string", "minLength": 8}`.
 fn is_kind(value: &str) -> bool {
     const KINDS: &[&str] = &[
@@ -1978,6 +2017,24 @@ pub(super) fn closing(bytes: &[u8], quote: u8, slashes: usize) -> Result<usize, 
     Err(bytes.len())
 }
 
+/// What stands before the bracket of a map or a list that Go prints: `map[a:b]`, `map[string]interface {}{"a":"b"}`, `[]string{"a"}`.
+fn go_type_length(rest: &[u8]) -> Option<usize> {
+    let behind = match rest.strip_prefix(b"map[") {
+        Some(key) => {
+            let length = key.iter().take(32).take_while(|byte| byte.is_ascii_alphanumeric()).count();
+            key[length..].strip_prefix(b"]").filter(|_| length > 0)
+        }
+        None => Some(rest.strip_prefix(b"[]")?),
+    };
+    let of_value = behind.and_then(|behind| {
+        let is_any = behind.starts_with(b"interface {}");
+        let of_name = behind.iter().take(64).take_while(|byte| byte.is_ascii_alphanumeric() || b"_.*[]".contains(byte)).count();
+        let length = if is_any { "interface {}".len() } else { of_name };
+        (length > 0 && behind.get(length) == Some(&b'{')).then(|| rest.len() - behind.len() + length)
+    });
+    of_value.or_else(|| rest.starts_with(b"map[").then_some("map".len()))
+}
+
 /// Which of the three quotes this is.
 fn which_quote(quote: u8) -> usize {
     usize::from(quote == b'\'') + 2 * usize::from(quote == b'`')
@@ -2005,7 +2062,8 @@ pub(super) fn shell_end(bytes: &[u8], closing: usize) -> (usize, usize) {
                 };
                 let is_part = |byte: &u8| !byte.is_ascii_whitespace() && !b",:;{}[]=".contains(byte);
                 let ends = inside.get(length + 1).is_none_or(|byte| byte.is_ascii_whitespace() || b"'\";&|)".contains(byte));
-                if length == 0 || !in_word && !(ends && inside[..length].iter().all(is_part)) {
+                let is_part = in_word || ends && inside[..length].iter().all(is_part);
+                if length == 0 || !is_part {
                     break;
                 }
                 in_word = true;
@@ -2013,7 +2071,7 @@ pub(super) fn shell_end(bytes: &[u8], closing: usize) -> (usize, usize) {
             }
             _ => {
                 let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_@%+./-".contains(byte)).count();
-                if length == 0 || rest.get(length).is_some_and(|byte| b"=:".contains(byte)) {
+                if !rest.first().is_some_and(u8::is_ascii_alphanumeric) || rest.get(length).is_some_and(|byte| b"=:".contains(byte)) {
                     break;
                 }
                 length
@@ -2022,6 +2080,19 @@ pub(super) fn shell_end(bytes: &[u8], closing: usize) -> (usize, usize) {
     }
     let is_quoted = at == closing + 1 || matches!(bytes[at - 1], b'\'' | b'"');
     (at - usize::from(is_quoted), at)
+}
+
+/// Where a value ends that is put together: `"a" + "b"`, `'a' . 'b'`, `'a' || 'b'`. It is given as the end of its first text and the place behind.
+fn joined_end(bytes: &[u8], (mut end, mut behind): (usize, usize)) -> usize {
+    loop {
+        let rest = bytes[behind..].trim_ascii_start();
+        let Some(next) = ["+", ".", "||"].iter().find_map(|operator| rest.strip_prefix(operator.as_bytes())) else { return end };
+        let next = next.trim_ascii_start();
+        let Some((quote @ (b'"' | b'\''), inside)) = next.split_first() else { return end };
+        let start = bytes.len() - inside.len();
+        let Ok(length) = closing(inside, *quote, 0) else { return end };
+        (end, behind) = (start + length, start + length + 1);
+    }
 }
 
 /// Whether nothing of the value stands on this line: it is at its end, or there is a sign that a block follows (`|`, `>-`).
