@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use longpole_testing::holds;
 use serde_json::Value;
 
-use crate::support::{Sandbox, ask, can_sample, clean, json, longpole, plain_user, rows, skip};
+use crate::support::{Sandbox, ask, ask_with, can_sample, clean, json, longpole, plain_user, rows, skip};
 
 /// A program that burns CPU in known functions, three parts in `burn_three`, one in `burn_one`, and others in C code that only one
 /// function calls and that takes no memory from the kernel, whose time a plain user does not see; a thread and a forked process of its
@@ -193,22 +194,36 @@ pub(crate) fn took(stdout: &[u8]) -> BTreeMap<String, f64> {
 /// percent for what the measuring itself takes.
 #[track_caller]
 pub(crate) fn the_shares_are_right(samples: &Samples, runtime: &str, took: &BTreeMap<String, f64>, context: &str) {
+    judge_shares(samples, runtime, took, context).unwrap();
+}
+
+/// Requires something of what was recorded; else says what is wrong, for the helper that counts how often it holds.
+macro_rules! require {
+    ($holds:expr, $($wrong:tt)+) => {
+        if !$holds {
+            return Err(format!($($wrong)+));
+        }
+    };
+}
+
+fn judge_shares(samples: &Samples, runtime: &str, took: &BTreeMap<String, f64>, context: &str) -> Result<(), String> {
     // Where one was called by another, the time is the caller's.
     let whose =
         |stack: &[Entry]| of_runtime(stack, runtime).iter().map(|entry| entry.function.clone()).find(|name| took.contains_key(name));
     let of = |function: &str| samples.with(|stack| whose(stack).as_deref() == Some(function));
     let all_took: f64 = took.values().sum();
     let all: u64 = took.keys().map(|name| of(name)).sum();
-    assert!(all >= 200, "{context}: {all} samples of {took:?}\n{}", samples.dump());
+    require!(all >= 200, "{context}: {all} samples of {took:?}\n{}", samples.dump());
     for (name, seconds) in took {
         let (expected, found) = (seconds / all_took, of(name) as f64 / all as f64);
         let chance = (expected * (1.0 - expected) / all as f64).sqrt();
-        assert!(
+        require!(
             (found - expected).abs() <= 5.0 * chance + 0.02,
             "{context}: {name} took {expected:.3} of the time and has {found:.3} of {all} samples\n{}",
             samples.dump()
         );
     }
+    Ok(())
 }
 
 /// Pythons of this machine that are known: the system's, and those of pyenv.
@@ -227,17 +242,16 @@ fn minor_of(python: &Path) -> Option<u32> {
 }
 
 /// What must hold of a recording of [`PYTHON`].
-#[track_caller]
-fn python_is_seen(samples: &Samples, stdout: &[u8], context: &str) {
+fn python_is_seen(samples: &Samples, stdout: &[u8], context: &str) -> Result<(), String> {
     let took = took(stdout);
-    the_shares_are_right(samples, "python", &took, context);
+    judge_shares(samples, "python", &took, context)?;
     // C code stands below the one function that calls it. An import, which hashes too, is no such function.
     for (function, library) in [("hash_it", "libcrypto"), ("sum_it", "libz.so")] {
         let is_leaf = |stack: &[Entry]| stack.last().is_some_and(|leaf| leaf.binary.contains(library)) && has(stack, "python", "main");
         let all = samples.with(is_leaf);
         let right =
             samples.with(|stack| is_leaf(stack) && of_runtime(stack, "python").last().is_some_and(|leaf| leaf.function == function));
-        assert!(
+        require!(
             all >= 10 && right * 100 >= all * 95,
             "{context}: {right} of {all} samples in {library} are of {function}\n{}",
             samples.dump()
@@ -249,7 +263,7 @@ fn python_is_seen(samples: &Samples, stdout: &[u8], context: &str) {
         module.is_some_and(|module| module > 0 && stack[0].kind == "code" && stack[..module].iter().all(|entry| entry.kind == "code"))
     };
     let (ordered, mains) = (samples.with(|s| is_ordered(s) && has(s, "python", "main")), samples.with(|s| has(s, "python", "main")));
-    assert!(ordered * 100 >= mains * 95, "{context}: {ordered} of {mains} stacks begin natively\n{}", samples.dump());
+    require!(ordered * 100 >= mains * 95, "{context}: {ordered} of {mains} stacks begin natively\n{}", samples.dump());
     // Callbacks of C code, generators, threads and forks.
     let within = |stack: &[Entry], outer: &str, inner: &str| {
         let names: Vec<&str> = of_runtime(stack, "python").iter().map(|entry| entry.function.as_str()).collect();
@@ -258,7 +272,7 @@ fn python_is_seen(samples: &Samples, stdout: &[u8], context: &str) {
     for (outer, inner) in [("sort_it", "key_of"), ("generate", "numbers"), ("in_thread", "burn_three"), ("in_child", "burn_one")] {
         let of_outer = samples.with(|stack| has(stack, "python", outer));
         let nested = samples.with(|stack| within(stack, outer, inner));
-        assert!(
+        require!(
             nested >= 10 && nested * 100 >= of_outer * 70,
             "{context}: {nested} of {of_outer} of {outer} are in {inner}\n{}",
             samples.dump()
@@ -268,13 +282,14 @@ fn python_is_seen(samples: &Samples, stdout: &[u8], context: &str) {
     for (stack, _) in &samples.0 {
         for entry in of_runtime(stack, "python").into_iter().filter(|entry| entry.file.ends_with("program.py")) {
             if entry.function.starts_with("burn_") {
-                assert!(lines_of(PYTHON, &entry.function).contains(&entry.line), "{context}: {entry:?}");
+                require!(lines_of(PYTHON, &entry.function).contains(&entry.line), "{context}: {entry:?}");
             }
         }
     }
     // What was not seen is little: the start of a process, and what a machine without a CPU to spare leaves out.
     let unseen = samples.with(|stack| stack.iter().any(|entry| entry.kind == "cut" && entry.function.contains("Python functions")));
-    assert!(unseen * 10 <= samples.count(), "{context}: {unseen} of {} samples are not wholly seen\n{}", samples.count(), samples.dump());
+    require!(unseen * 10 <= samples.count(), "{context}: {unseen} of {} samples are not wholly seen\n{}", samples.count(), samples.dump());
+    Ok(())
 }
 
 #[test]
@@ -287,12 +302,15 @@ fn every_python_shows_its_own_functions_mixed_with_native_ones() {
         return skip("every_python_shows_its_own_functions_mixed_with_native_ones", "there is no CPython from 3.8 to 3.13");
     }
     for python in pythons {
-        let sandbox = Sandbox::new();
-        let (store, program) = (sandbox.path("store"), sandbox.path("program.py"));
-        std::fs::write(&program, PYTHON).unwrap();
-        let out = longpole(&store).args(["run", "--"]).arg(&python).arg(&program).arg("12").stdin(Stdio::null()).output().unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        python_is_seen(&Samples::of(ask(&store)), &out.stdout, &python.display().to_string());
+        // Whoever reads the frames of Python needs a CPU now and then; others may want it.
+        holds(2, 4, &format!("{} shows its own functions", python.display()), || {
+            let sandbox = Sandbox::new();
+            let (store, program) = (sandbox.path("store"), sandbox.path("program.py"));
+            std::fs::write(&program, PYTHON).unwrap();
+            let out = longpole(&store).args(["run", "--"]).arg(&python).arg(&program).arg("12").stdin(Stdio::null()).output().unwrap();
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+            python_is_seen(&Samples::of(ask(&store)), &out.stdout, &python.display().to_string())
+        });
     }
 }
 
@@ -304,14 +322,15 @@ fn a_plain_user_sees_python_too() {
     if !can_sample("a_plain_user_sees_python_too") || !pythons().contains(&python.to_owned()) {
         return skip("a_plain_user_sees_python_too", "there is no /usr/bin/python3 from 3.8 to 3.13");
     }
-    let (store, program) = (sandbox.path("store"), sandbox.path("program.py"));
+    let program = sandbox.path("program.py");
     std::fs::write(&program, PYTHON).unwrap();
-    let mut run = user.command(&user.longpole());
-    run.arg("--store").arg(&store).args(["run", "--"]).arg(python).arg(&program).arg("20");
-    let out = run.stdin(Stdio::null()).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let ask = |query: &str| json(user.command(&user.longpole()).arg("--store").arg(&store).args(["sql", query, "--format", "json"]));
-    python_is_seen(&Samples::of(ask), &out.stdout, "as a plain user");
+    holds(2, 4, "Python shows its own functions to a plain user", || {
+        let store = sandbox.path("store");
+        let mut run = user.with_store(&store);
+        let out = run.args(["run", "--"]).arg(python).arg(&program).arg("20").stdin(Stdio::null()).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        python_is_seen(&Samples::of(ask_with(|| user.with_store(&store))), &out.stdout, "as a plain user")
+    });
 }
 
 #[test]
