@@ -258,6 +258,54 @@ static OF_WORDS: [u64; 1024] = {
     set
 };
 
+/// What is looked for at a word.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// What follows it is a credential.
+    Scheme,
+    /// What follows it is a path, and the credential.
+    Address,
+    Other,
+}
+
+const LISTS: [(Kind, &[&str]); 4] =
+    [(Kind::Scheme, SCHEMES_ANYWHERE), (Kind::Scheme, SCHEMES_OF_KEYS), (Kind::Address, ADDRESSES), (Kind::Other, WORDS)];
+
+const KNOWN: usize = SCHEMES_ANYWHERE.len() + SCHEMES_OF_KEYS.len() + ADDRESSES.len() + WORDS.len();
+
+/// All of these by their first letter: those of the letter `n` are `BY_LETTER.0[BY_LETTER.1[n]..BY_LETTER.1[n + 1]]`, in the order of the lists.
+static BY_LETTER: ([(Kind, &str); KNOWN], [u8; 27]) = {
+    let mut words = [(Kind::Other, ""); KNOWN];
+    let mut starts = [0; 27];
+    let (mut letter, mut next) = (0, 0);
+    while letter < 26 {
+        let mut list = 0;
+        while list < LISTS.len() {
+            let (kind, of_kind) = LISTS[list];
+            let mut at = 0;
+            while at < of_kind.len() {
+                if of_kind[at].as_bytes()[0] == b'a' + letter as u8 {
+                    words[next] = (kind, of_kind[at]);
+                    next += 1;
+                }
+                at += 1;
+            }
+            list += 1;
+        }
+        letter += 1;
+        starts[letter] = next as u8;
+    }
+    assert!(next == KNOWN, "each begins with a small letter");
+    (words, starts)
+};
+
+/// Those that begin with this letter.
+fn known_words(first: u8) -> impl Iterator<Item = (Kind, &'static str)> {
+    let letter = usize::from(first.to_ascii_lowercase().wrapping_sub(b'a'));
+    let range = if letter < 26 { usize::from(BY_LETTER.1[letter])..usize::from(BY_LETTER.1[letter + 1]) } else { 0..0 };
+    BY_LETTER.0[range].iter().copied()
+}
+
 /// Where a value begins.
 #[derive(Clone, Copy)]
 struct Start {
@@ -634,6 +682,7 @@ impl Scan<'_> {
         let mut at = 0;
         while at < bytes.len() {
             match CLASSES[bytes[at] as usize] {
+                Class::Other if bytes[at] != b'\x1b' => at += 1,
                 Class::Other => at += colour_length(&bytes[at..]).max(1),
                 Class::Word => {
                     if let Some(end) = self.word(at) {
@@ -685,17 +734,21 @@ impl Scan<'_> {
         if self.is_spent() {
             return Some(self.bytes.len());
         }
-        let begins = |word: &str| starts_with_ignoring_case(bytes, word) && !bytes.get(word.len()).is_some_and(|byte| is_of_scheme(*byte));
-        if let Some(scheme) = SCHEMES_ANYWHERE.iter().chain(SCHEMES_OF_KEYS).find(|word| begins(word)) {
-            return self.behind_scheme(at, scheme);
+        let (kind, word) = known_words(a).find(|(kind, word)| {
+            // A scheme is a word of its own; the others may go on.
+            starts_with_ignoring_case(bytes, word)
+                && (!matches!(kind, Kind::Scheme) || !bytes.get(word.len()).is_some_and(|byte| is_of_scheme(*byte)))
+        })?;
+        match kind {
+            Kind::Scheme => return self.behind_scheme(at, word),
+            Kind::Address => {
+                let start = at + word.len();
+                let path = &bytes[word.len()..];
+                return self.hide(start..start + path.iter().position(|byte| ends_path(*byte)).unwrap_or(path.len()));
+            }
+            Kind::Other => {}
         }
-        if let Some(address) = ADDRESSES.iter().find(|address| starts_with_ignoring_case(bytes, address)) {
-            let start = at + address.len();
-            return self.hide(
-                start..start + bytes[address.len()..].iter().position(|byte| ends_path(*byte)).unwrap_or(bytes.len() - address.len()),
-            );
-        }
-        match WORDS.iter().find(|word| starts_with_ignoring_case(bytes, word))? {
+        match &word {
             &"identified" => self.identified_by(at + "identified".len()),
             word @ (&"password" | &"passphrase") => self.password_literal(at, at + word.len()),
             // `config set`, `configure", "set"`.
@@ -861,7 +914,8 @@ impl Scan<'_> {
             end -= length;
             end -= blanks(&bytes[..end]);
         }
-        let closers = self.bytes[..end].iter().rev().take(8).take_while(|byte| b"\"'`\\]".contains(byte) || **byte == b'[').count();
+        let closers =
+            self.bytes[..end].iter().rev().take(8).take_while(|byte| matches!(byte, b'"' | b'\'' | b'`' | b'\\' | b']' | b'[')).count();
         let quoted = self.bytes[end - closers..end].iter().any(|byte| b"\"'`".contains(byte));
         end -= closers;
         let length = self.bytes[..end].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| is_of_name(**byte)).count();
@@ -1008,10 +1062,8 @@ impl Scan<'_> {
             let name = column.trim_matches(|c: char| c.is_whitespace() || "\"'`[]\\".contains(c));
             !matches!(names.meaning(name), Meaning::Plain | Meaning::Maybe)
         };
-        let columns: Vec<bool> = columns.split(',').map(|column| is_one(column, self.names)).collect();
-        if !columns.contains(&true) {
-            return None;
-        }
+        // Most statements have parameters in place of texts: nobody has to know their columns.
+        let mut known: Option<Vec<bool>> = None;
         let bytes = self.bytes;
         let (mut at, mut column, mut depth, mut last) = (start, 0, open_brackets, None);
         while at < bytes.len() {
@@ -1025,7 +1077,11 @@ impl Scan<'_> {
                 quote @ (b'\'' | b'"') if depth > 0 => {
                     let length = closing(&bytes[at + 1..], quote, 0).unwrap_or_else(|stop| stop);
                     let value = at + 1..at + 1 + length;
-                    if columns.get(column) == Some(&true) && !is_nothing(&self.text[value.clone()]) {
+                    let known = known.get_or_insert_with(|| columns.split(',').map(|column| is_one(column, self.names)).collect());
+                    if !known.contains(&true) {
+                        break;
+                    }
+                    if known.get(column) == Some(&true) && !is_nothing(&self.text[value.clone()]) {
                         last = self.hide(value.clone()).or(last);
                     }
                     at = value.end;
@@ -1145,27 +1201,36 @@ impl Scan<'_> {
 
     /// `"X-Api-Key", "…"`: two elements of a list or a tuple, or what a call takes.
     fn behind_comma(&mut self, at: usize) -> Option<usize> {
-        if !matches!(self.bytes[..at].last(), Some(b'"' | b'\'')) {
+        // Most commas stand behind the member of an object, which has a colon before it, or behind no quote at all.
+        let (quote, rest) = self.bytes[..at].split_last().filter(|(quote, _)| matches!(quote, b'"' | b'\''))?;
+        let slashes = rest.iter().rev().take(8).take_while(|byte| **byte == b'\\').count();
+        let end = rest.len() - slashes;
+        let length = rest[..end].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| is_of_name(**byte)).count();
+        let open = (end - length).checked_sub(1)?;
+        if length < 2 || rest[open] != *quote || open > 0 && rest[open - 1] == b':' || !self.text.is_char_boundary(end - length) {
             return None;
         }
-        let (name, quoted) = self.name_before(at)?;
-        let before = self.bytes[..name.start].trim_ascii_end();
-        let quote = before.last().filter(|byte| quoted && b"\"'".contains(byte))?;
-        let before = &before[..before.len() - 1];
+        let name = end - length..end;
+        let before = &self.bytes[..open];
         let before = &before[..before.len() - before.iter().rev().take(8).take_while(|byte| **byte == b'\\').count()];
         let before = before.strip_suffix(b"b").unwrap_or(before);
         let blanks = before.iter().rev().take(64).take_while(|byte| byte.is_ascii_whitespace()).count();
-        let is_first = match before[..before.len() - blanks].last()? {
+        let before = &before[..before.len() - blanks];
+        let is_first = match before.last()? {
             b'(' | b'[' | b'{' => true,
             b',' => false,
             _ => return None,
         };
-        // Others in a list may be anything.
-        if self.bytes[name.start - 1] != *quote || !is_first && !is_header(&self.text[name.clone()]) {
+        // Others in a list may be anything. Ids are no names, and need not be remembered as such.
+        if !is_first && !is_header(&self.text[name.clone()]) || self.bytes[name.clone()].iter().any(u8::is_ascii_digit) {
             return None;
         }
-        let is_variable =
-            is_first && self.bytes[name.clone()].contains(&b'_') && !self.bytes[name.clone()].iter().any(u8::is_ascii_lowercase);
+        // Who sets it means a value, and so does the name of a variable; elsewhere another name may follow.
+        let is_variable = self.bytes[name.clone()].contains(&b'_') && !self.bytes[name.clone()].iter().any(u8::is_ascii_lowercase);
+        let means_value = is_first && (is_variable || sets(before));
+        if !means_value && is_quoted_name(self.bytes[at + 1..].trim_ascii_start()) {
+            return None;
+        }
         let meaning = self.names.meaning(&self.text[name]);
         if meaning == Meaning::Plain {
             return None;
@@ -1177,10 +1242,8 @@ impl Scan<'_> {
         let start = self.inside_call(meaning, start);
         start.quote.filter(|_| !start.in_list)?;
         let end = self.value_end(start);
-        // Who sets it means a value, and so does the name of a variable; elsewhere another name may follow.
-        let is_set = is_first && sets(before);
         let value = &self.text[start.at..end];
-        if (!is_set && !is_variable || value.contains(' ')) && is_told(value) {
+        if (!means_value || value.contains(' ')) && is_told(value) {
             return None;
         }
         self.value_at(meaning, start, Operator::Equals)
@@ -1905,9 +1968,20 @@ pub(super) fn position(bytes: &[u8], at: usize, is_one: impl Fn(u8) -> bool) -> 
     bytes[at..].iter().position(|byte| is_one(*byte)).map_or(bytes.len(), |length| at + length)
 }
 
+#[inline]
 fn is_of_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte >= 0x80 || b"_-.$".contains(&byte)
+    OF_NAMES[byte as usize]
 }
+
+static OF_NAMES: [bool; 256] = {
+    let mut of_names = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        of_names[byte] = (byte as u8).is_ascii_alphanumeric() || byte >= 0x80 || matches!(byte as u8, b'_' | b'-' | b'.' | b'$');
+        byte += 1;
+    }
+    of_names
+};
 
 fn is_of_scheme(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
@@ -1919,14 +1993,27 @@ fn ends_path(byte: u8) -> bool {
 
 /// `"name"` of `{"name": "TOKEN", "value": "…"}`.
 pub(super) fn is_name_of_pair(word: &[u8]) -> bool {
-    [&b"name"[..], b"key", b"field", b"header", b"variable", b"property", b"parameter"]
-        .iter()
-        .any(|end| word.to_ascii_lowercase_ends_with(end))
+    // Nearly every name is asked.
+    let ends: &[&[u8]] = match word.last().map(u8::to_ascii_lowercase) {
+        Some(b'e') => &[b"name", b"variable"],
+        Some(b'y') => &[b"key", b"property"],
+        Some(b'd') => &[b"field"],
+        Some(b'r') => &[b"header", b"parameter"],
+        _ => &[],
+    };
+    ends.iter().any(|end| word.to_ascii_lowercase_ends_with(end))
 }
 
 /// `"value"` of that.
 pub(super) fn is_value_of_pair(word: &[u8]) -> bool {
     word.to_ascii_lowercase_ends_with(b"value")
+}
+
+/// `"Content-Type"`: what may be a name beside another one, at one look.
+fn is_quoted_name(rest: &[u8]) -> bool {
+    let Some((quote @ (b'"' | b'\''), inside)) = rest.split_first() else { return false };
+    let length = inside.iter().take(LONG_BYTES_MIN).take_while(|byte| byte.is_ascii_alphabetic() || **byte == b'-').count();
+    inside.get(length) == Some(quote)
 }
 
 /// Whether this ends with the beginning of a call that sets something: `Header.Set(`, `define(`.
