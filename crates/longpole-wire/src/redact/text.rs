@@ -712,6 +712,8 @@ impl Scan<'_> {
             return None;
         }
         self.hidden_to = range.end;
+        // Nobody looks into it again: read without its escapes it may end earlier, and the next name stand in it.
+        self.escaped |= self.bytes[range.clone()].iter().any(|byte| matches!(byte, b'\\' | b'%'));
         self.found.push(range.clone());
         Some(range.end)
     }
