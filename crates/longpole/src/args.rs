@@ -148,7 +148,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(override_usage = "longpole run [OPTIONS] [--] [NAME=VALUE]... COMMAND [ARGUMENT]...")]
 pub(crate) struct RunArguments {
-    /// Samples a second and CPU
+    /// Samples per second per CPU
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
     /// The clock that samples: the kernel's timer, or the CPU's cycle counter where there is one
@@ -298,7 +298,7 @@ pub(crate) struct AttachArguments {
     /// For how long; without it until Ctrl-C, or until the process ends
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<f64>,
-    /// Samples a second and CPU
+    /// Samples per second per CPU
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
     /// What a recording may grow to, `500MiB` or `2GB`: what comes then is counted and not kept
