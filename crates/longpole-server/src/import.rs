@@ -33,6 +33,7 @@ use longpole_model::sink::SpanRef;
 use longpole_model::{
     CaptureMode, Loss, LossKind, Recording, Resource, Run, Scope, Span, SpanHead, SpanId, SpanSink, Texts, TimeRange, Timestamp, TraceId,
 };
+use longpole_store::outside::{self, Links};
 use longpole_store::{Assembler, PackedRecording, PackedSpans, RecordingName, RecordingWriter, Store, StoreError, pack};
 use longpole_wire::file::{self, FormatError, HEAD_BYTES};
 use longpole_wire::limits::expanded_bytes_max;
@@ -216,7 +217,8 @@ fn open(path: &Path) -> io::Result<File> {
             return refused("a named pipe");
         }
     }
-    File::open(path)
+    // Somebody else may exchange it meanwhile, where its folder is not the user's.
+    if kind.is_file() { outside::open(path, Links::Followed) } else { File::open(path) }
 }
 
 /// What a compressed file holds, as far as it is no more than [`expanded_bytes_max`].

@@ -26,6 +26,7 @@ use std::time::{Duration, SystemTime};
 
 use longpole_model::{CaptureMode, Run};
 use longpole_store::StoredRecording;
+use longpole_store::outside::{self, Links};
 
 /// Bytes of a source file; generated ones have a few megabytes.
 const SOURCE_BYTES_MAX: u64 = 16 << 20;
@@ -206,22 +207,13 @@ fn read_one(path: &Path, access: &SourceAccess) -> Result<Option<SourceFile>, Un
     };
     let allowed = access.judge(&real).map_err(Unread::Refused)?;
     let refused = |what: &str| Unread::Refused(format!("{} is not read: {what}", real.display()));
-    // To open a device may do something, and to open a pipe waits for its writer.
     match real.metadata().map_err(failed)? {
         about if about.is_file() => {}
         about if about.is_dir() => return Ok(None),
         _ => return Err(refused("it is no regular file")),
     }
-    let mut options = OpenOptions::new();
-    options.read(true);
-    if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        options.custom_flags(O_NONBLOCK);
-    }
-    let file = options.open(&real).map_err(failed)?;
+    let file = outside::open(&real, Links::Refused).map_err(failed)?;
     let about = file.metadata().map_err(failed)?;
-    if !about.is_file() {
-        return Err(refused("it is no regular file"));
-    }
     // What was opened is what was judged, unless somebody exchanged a folder of the path meanwhile.
     if fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).is_ok_and(|opened| opened != real) {
         return Err(refused("it was exchanged while it was opened"));
@@ -243,9 +235,6 @@ fn read_one(path: &Path, access: &SourceAccess) -> Result<Option<SourceFile>, Un
     let lines = String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect();
     Ok(Some(SourceFile { path: path.to_owned(), lines, changed, binary_changed: None }))
 }
-
-/// Do not wait for what is behind a name (asm-generic/fcntl.h, which these two machines use).
-const O_NONBLOCK: i32 = 0o4000;
 
 #[cfg(test)]
 mod tests {

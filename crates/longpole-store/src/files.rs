@@ -16,7 +16,7 @@ pub(crate) const FOLDER_MODE: u32 = 0o700;
 pub(crate) const FILE_MODE: u32 = 0o600;
 
 /// A link in place of the file is an error. A named pipe does not hang whoever opens it.
-fn flags() -> i32 {
+pub(crate) fn flags() -> i32 {
     (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()
 }
 
@@ -70,6 +70,12 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     plain(OpenOptions::new().read(true).custom_flags(flags()).open(path)?)
 }
 
+/// The same, through links.
+pub(crate) fn open_through_links(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    plain(OpenOptions::new().read(true).custom_flags(flags).open(path)?)
+}
+
 /// The bytes of a file that is there.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
@@ -110,8 +116,14 @@ pub(crate) fn again(file: &File) -> io::Result<File> {
     })
 }
 
-fn plain(file: File) -> io::Result<File> {
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a plain file")) }
+/// The file, where it is one.
+pub(crate) fn plain(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_plain()) }
+}
+
+/// Said of all else.
+pub(crate) fn not_plain() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is not a plain file")
 }
 
 /// Removes what is at this path, if anything is: a folder with all that is in it, of a link the link.

@@ -19,7 +19,8 @@
 //!
 //! Everything is for the user who made it (0700, 0600). A store that another user owns, or can change, is refused.
 //!
-//! [`pack`] makes one file of a sealed recording, and reads it. [`prune`] says which recordings can go.
+//! [`pack`] makes one file of a sealed recording, and reads it. [`prune`] says which recordings can go. [`outside`] opens what lies outside of
+//! a store, where others may have a hand in.
 //!
 //! It does not decode OTLP, look up symbols or tie samples to spans: between [`StoredRecording::replay`] and
 //! [`StoredRecording::write_segments`] others do. It runs no query; `longpole-query` reads the files that
@@ -36,6 +37,7 @@ mod files;
 pub mod format;
 pub mod name;
 mod order;
+pub mod outside;
 pub mod pack;
 mod packed;
 pub mod prune;

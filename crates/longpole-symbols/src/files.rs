@@ -1,6 +1,6 @@
 //! The one place that opens files. All else asks a [`Files`] for them.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -35,12 +35,32 @@ impl Files for HostFiles {
         if !path.is_absolute() || path.to_string_lossy().starts_with("//") {
             return Err(io::Error::new(io::ErrorKind::NotFound, "not a path"));
         }
-        // To open a pipe would wait for its writer, and to read a device can do anything.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
-        Ok(Box::new(File::open(path)?))
+        Ok(Box::new(open_plain(path)?))
     }
+}
+
+/// Opens a plain file. Others may exchange what lies at its path while this looks, so it is looked at before it is open, because to open
+/// a device can do anything, and again when it is, and its opening waits for no writer of a pipe.
+fn open_plain(path: &Path) -> io::Result<File> {
+    let refused = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(refused());
+    }
+    open_without_waiting(path).and_then(|file| if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) })
+}
+
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+
+        /// Do not wait for what is behind a name (asm-generic/fcntl.h, which these two machines use).
+        const O_NONBLOCK: i32 = 0o4000;
+        options.custom_flags(O_NONBLOCK);
+    }
+    options.open(path)
 }
 
 /// How the kernel calls the code it maps into every process.
@@ -61,4 +81,23 @@ fn vdso() -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     memory.take(range.end.saturating_sub(range.start)).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_plain_file_is_not_opened_and_not_waited_for() {
+        let folder = std::env::temp_dir().join(format!("longpole-files-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let pipe = folder.join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for path in [pipe.as_path(), &folder, Path::new("/dev/zero")] {
+            assert_eq!(HostFiles.open(path).map(|_| ()).unwrap_err().to_string(), "not a regular file", "{}", path.display());
+        }
+        // As where somebody put it there after the look. It has no writer, and nobody waits for one.
+        assert!(!open_without_waiting(&pipe).unwrap().metadata().unwrap().is_file());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -11,6 +11,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Seek};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use longpole_model::{
     Observation, Recording, Runtime, StackId, Timestamp, VirtOffset,
 };
 use longpole_store::Assembler;
+use longpole_store::outside::{self, Links};
+use longpole_store::users::Owner;
 use longpole_symbols::kernel::KernelSymbols;
 use longpole_symbols::unwind::{AddressSpace, Binary, Code, Frame, Place, Registers, StackEnd, StackWalker};
 use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer, perf_map};
@@ -636,8 +639,16 @@ impl Import {
                 of_pid.entry(*pid).or_default().push((*address, *id));
             }
         }
+        let mut refused = 0;
         for (pid, mut addresses) in of_pid {
-            let Ok(map) = read_some(&PathBuf::from(format!("/tmp/perf-{pid}.map")), PERF_MAP_BYTES_MAX) else { continue };
+            let map = match perf_map_of(&PathBuf::from(format!("/tmp/perf-{pid}.map"))) {
+                PerfMap::Read(map) => map,
+                PerfMap::Absent => continue,
+                PerfMap::Refused => {
+                    refused += 1;
+                    continue;
+                }
+            };
             addresses.sort_unstable();
             let sorted: Vec<u64> = addresses.iter().map(|(address, _)| *address).collect();
             for ((address, id), name) in addresses.into_iter().zip(perf_map::names(&map, &sorted)) {
@@ -646,6 +657,11 @@ impl Import {
                 let runtime = runtime.unwrap_or(Runtime::Other);
                 self.assembler.observe(Observation::Named { id, runtime, address: Some(AbsAddr(address)), function, file, line });
             }
+        }
+        if refused > 0 {
+            let detail = "files of names of compiled code (/tmp/perf-PID.map) that belong to another user than who imports and root, or are \
+                          no plain files: anybody can put one there, so they are not read";
+            self.assembler.loss(Loss::new(LossKind::SymbolsUnreadable, refused, detail));
         }
     }
 }
@@ -693,14 +709,30 @@ fn weight(event: &Event, period: Option<u64>) -> u64 {
     }
 }
 
-/// At most so many bytes of a file; none of what is no file.
-fn read_some(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+/// The names that a program left for perf.
+enum PerfMap {
+    Read(Vec<u8>),
+    Absent,
+    /// Anybody may have put it there.
+    Refused,
+}
+
+/// Reads such a file by the rule of perf itself: it counts if it belongs to whoever reads it, or to root. The user who ran the program is
+/// not known any more, and its number may be that of another process by now.
+fn perf_map_of(path: &Path) -> PerfMap {
+    let file = match outside::open(path, Links::Refused) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return PerfMap::Absent,
+        Err(_) => return PerfMap::Refused,
+    };
+    let (Ok(about), Ok(own)) = (file.metadata(), Owner::current()) else { return PerfMap::Refused };
+    if ![own.uid, 0].contains(&about.uid()) {
+        return PerfMap::Refused;
     }
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    // What was read before an error is of use.
+    file.take(PERF_MAP_BYTES_MAX).read_to_end(&mut bytes).ok();
+    PerfMap::Read(bytes)
 }
 
 /// The symbols of the kernel that runs here, if it is this one and lies at the same place.
@@ -711,7 +743,9 @@ fn own_kernel(build_id: &[u8], text: u64, same_release: bool) -> Option<KernelSy
     if !is_same {
         return None;
     }
-    let list = read_some(Path::new(KERNEL_LIST), KERNEL_LIST_BYTES_MAX).ok()?;
+    let mut list = Vec::new();
+    let file = outside::open(Path::new(KERNEL_LIST), Links::Refused).ok()?;
+    file.take(KERNEL_LIST_BYTES_MAX).read_to_end(&mut list).ok()?;
     let start = format!("{text:016x} ");
     let begins = |line: &[u8]| line.starts_with(start.as_bytes()) && (line.ends_with(b" _text") || line.ends_with(b" _stext"));
     let is_there = list.split(|byte| *byte == b'\n').any(begins);
@@ -782,14 +816,5 @@ impl Binaries {
 
 /// Whether the file at a path is the one that was mapped, by its inode.
 fn is_the_file(path: &str, map: &Map<'_>, same_host: bool) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        same_host && map.inode > 0 && std::fs::metadata(path).is_ok_and(|metadata| metadata.ino() == map.inode)
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = (path, map, same_host);
-        false
-    }
+    same_host && map.inode > 0 && std::fs::metadata(path).is_ok_and(|metadata| metadata.ino() == map.inode)
 }

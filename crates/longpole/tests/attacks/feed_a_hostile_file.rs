@@ -377,6 +377,70 @@ fn what_is_no_file_is_refused_at_once() {
     }
 }
 
+/// What `perf record -o -` writes of one sample, on this machine, of code that lies in no file.
+fn perf_data_of(pid: u32, address: u64) -> Vec<u8> {
+    let record = |kind: u32, misc: u16, body: &[u8]| {
+        let size = 8 + body.len() as u16;
+        [&kind.to_le_bytes()[..], &misc.to_le_bytes(), &size.to_le_bytes(), body].concat()
+    };
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let mut name = host.trim_end().as_bytes().to_vec();
+    name.resize((name.len() + 1).next_multiple_of(8), 0);
+    let feature = [&3u64.to_le_bytes()[..], &(name.len() as u32).to_le_bytes(), &name, &[0; 4]].concat();
+    // Type and size, config, period, what a sample holds: where, who, when.
+    let attr = words(&[88 << 32 | 1, 0, 1_000_000, 0b111, 0, 0, 0, 0, 0, 0, 0]);
+    let sample = words(&[address, u64::from(pid) << 32 | u64::from(pid), 1_000]);
+    [&b"PERFILE2"[..], &words(&[16]), &record(64, 0, &attr), &record(80, 0, &feature), &record(9, 2, &sample)].concat()
+}
+
+/// A path that is free again when the attack ends.
+struct Gone(PathBuf);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).ok();
+    }
+}
+
+/// Names of compiled code lie in /tmp, where anybody can put some for a process of another user.
+#[test]
+fn nobody_else_names_the_code_of_an_import() {
+    let sandbox = Sandbox::new();
+    // No kernel gives out such a number.
+    let pid = 2_000_000_000 + std::process::id();
+    let map = Gone(PathBuf::from(format!("/tmp/perf-{pid}.map")));
+    let data = file(&sandbox, "perf.data", &perf_data_of(pid, 0x7000_1010));
+    let said = |command: &[&str]| {
+        let out = support::longpole(&sandbox.path("store")).args(command).output().unwrap();
+        assert!(out.status.success(), "{command:?}: {out:?}");
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    let names = "70001000 1000 what_the_map_says\n";
+    let look = |is_named: bool, is_lost: bool, why: &str| {
+        let stacks = said(&["convert", &data, "--to", "folded"]);
+        assert_eq!(stacks.contains("what_the_map_says"), is_named, "{why}: {stacks}");
+        let shown = said(&["show", &data, "--format", "json"]);
+        assert_eq!(shown.contains("(/tmp/perf-PID.map) that belong to another user"), is_lost, "{why}: {shown}");
+    };
+    look(false, false, "there is none");
+    std::fs::write(&map.0, names).unwrap();
+    look(true, false, "it is our own");
+    if support::is_root() {
+        std::os::unix::fs::chown(&map.0, Some(65_534), Some(65_534)).unwrap();
+        look(false, true, "it is of another user");
+    }
+    std::fs::remove_file(&map.0).unwrap();
+    let own = file(&sandbox, "names", names.as_bytes());
+    std::os::unix::fs::symlink(&own, &map.0).unwrap();
+    look(false, true, "a link leads anywhere");
+    std::fs::remove_file(&map.0).unwrap();
+    assert!(Command::new("mkfifo").arg(&map.0).status().unwrap().success());
+    let shown = run(&sandbox.path("store"), &["show", &data]);
+    assert!(shown.is_orderly() && shown.status.success(), "{:?} {}", shown.status, shown.err);
+    look(false, true, "nobody writes to a pipe");
+}
+
 /// A pipe of the shell has a writer, and is read.
 #[test]
 fn what_a_shell_pipes_is_read() {

@@ -126,9 +126,14 @@ pub(crate) struct PlainUser {
     pub(crate) becomes: bool,
 }
 
+/// Whether these stories are told as root.
+pub(crate) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").map(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0).unwrap()
+}
+
 /// A plain user for this story, or a noted skip where root cannot become one.
 pub(crate) fn plain_user(sandbox: &Sandbox, story: &str) -> Option<PlainUser> {
-    let is_root = std::fs::metadata("/proc/self").map(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0).unwrap();
+    let is_root = is_root();
     if is_root && Command::new("setpriv").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
         skip(story, "setpriv is not there, so root cannot become a plain user");
         return None;
