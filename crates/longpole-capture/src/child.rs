@@ -1,7 +1,8 @@
 //! Start a command behind a gate, wait for it, and end as it ended.
 //!
 //! ```text
-//! signals::install()          first thing of the run
+//! signals::begin()            first thing of the run
+//! signals::install()          before it starts threads
 //! child::prepare(argv, env)   a process that waits at its gate: here the recorder attaches to GatedChild::pid
 //! GatedChild::release         opens the gate; returns when the command runs, or says why it does not
 //! RunningChild::wait          hands signals on, stops when the command stops, returns when it has ended

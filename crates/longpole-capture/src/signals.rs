@@ -24,6 +24,9 @@
 //! the process that they hit. SIGTTIN and SIGTTOU keep their inherited disposition: the kernel sends them to the whole
 //! group, and restarts what they interrupt, so a handler would turn that into a busy loop.
 //!
+//! Before a run is ready to start its command, SIGINT, SIGTERM, SIGHUP and SIGQUIT end us ([`begin`]): the command would have had no handler
+//! yet either.
+//!
 //! After the command has ended, SIGINT, SIGTERM, SIGHUP and SIGQUIT ask us to stop ([`interrupted`]); a second one ends us
 //! at once, with the status of the command. Others are dropped.
 
@@ -68,8 +71,19 @@ const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
 static EVENTS: OnceLock<Events> = OnceLock::new();
 static WITNESS: Mutex<Option<Witness>> = Mutex::new(None);
-/// Whether signals are the command's, from [`install`] to its end.
-static INSTALLED: Mutex<bool> = Mutex::new(false);
+/// Which signals are the command's.
+static INSTALLED: Mutex<Installed> = Mutex::new(Installed::None);
+
+/// How far the signals of this process are taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Installed {
+    /// They are our own.
+    None,
+    /// All but those that ask to stop.
+    ButInterrupts,
+    /// All, until the command ends.
+    All,
+}
 
 fn caught() -> SignalSet {
     SignalSet::of(CAUGHT.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()))
@@ -81,25 +95,44 @@ fn held_back() -> SignalSet {
     caught().without(SignalSet::of([libc::SIGABRT, libc::SIGPIPE]))
 }
 
-/// Takes over the signals of this process. To be called by the main thread, as the first thing of a run: then threads that
-/// are started later leave all signals to the main thread. Signals that come before the command starts wait for it. A
-/// second call does nothing until that command has ended, and then begins anew. One command at a time.
+/// Takes over the signals of this process but for SIGINT, SIGTERM, SIGHUP and SIGQUIT, which go on to end us: so nobody has to wait for what a
+/// run needs before it can start its command, such as a store on a disk that does not answer. To be called by the main thread, as the first
+/// thing of a run. What comes before the command starts waits for it.
+pub fn begin() -> Result<(), LaunchError> {
+    // As PID 1 nothing ends us that has no handler: the kernel would drop it, and the command never see it.
+    take_over(if process::own_pid() == 1 { Installed::All } else { Installed::ButInterrupts })
+}
+
+/// Takes over all signals of this process, where [`begin`] has not yet done so. To be called by the main thread, before the run starts
+/// threads: they leave all signals to the main thread then. Signals that come before the command starts wait for it. A second call does
+/// nothing until that command has ended, and then begins anew. One command at a time.
 pub fn install() -> Result<(), LaunchError> {
+    take_over(Installed::All)
+}
+
+fn take_over(wanted: Installed) -> Result<(), LaunchError> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
-    if *installed {
+    if *installed >= wanted {
         return Ok(());
     }
     let failed = |source| LaunchError::Setup { what: "the signal handlers", source };
-    process::ensure_inherited_is_recorded();
-    if EVENTS.get().is_none() {
-        let events = process::open_events(held_back()).map_err(failed)?;
-        EVENTS.get_or_init(|| events);
+    let interrupts = SignalSet::of(INTERRUPTS);
+    if *installed == Installed::None {
+        process::ensure_inherited_is_recorded();
+        if EVENTS.get().is_none() {
+            let events = process::open_events(held_back()).map_err(failed)?;
+            EVENTS.get_or_init(|| events);
+        }
+        process::install_handlers(caught().without(interrupts), held_back().without(interrupts), interrupts).map_err(failed)?;
+        process::ignore_file_size_signal();
+        // Without a witness there is less evidence, and that is no reason not to run.
+        *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = Witness::start().ok();
+        *installed = Installed::ButInterrupts;
     }
-    process::install_handlers(caught(), held_back(), SignalSet::of(INTERRUPTS)).map_err(failed)?;
-    process::ignore_file_size_signal();
-    // Without a witness there is less evidence, and that is no reason not to run.
-    *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = Witness::start().ok();
-    *installed = true;
+    if wanted == Installed::All {
+        process::install_handlers(interrupts, held_back().and(interrupts), interrupts).map_err(failed)?;
+        *installed = Installed::All;
+    }
     Ok(())
 }
 
@@ -233,7 +266,7 @@ pub(crate) fn command_has_ended(exit: Exit, is_for_command: impl Fn(&Event, &mut
     }
     *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = None;
     process::unblock(held_back());
-    *INSTALLED.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    *INSTALLED.lock().unwrap_or_else(PoisonError::into_inner) = Installed::None;
 }
 
 /// What decides, besides the signal itself.

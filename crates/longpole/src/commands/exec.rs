@@ -35,7 +35,7 @@ const PLACEHOLDER: &str = "{{traceparent}}";
 /// Runs the command and ends as it ended.
 pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     let mut environment = env_vars::inherited();
-    if let Err(error) = signals::install() {
+    if let Err(error) = signals::begin() {
         return in_place(&arguments.argv, &environment, &error);
     }
     let mut argv = arguments.argv.clone();

@@ -38,6 +38,7 @@ use longpole_server::receive::{Encoding, Keep, KeepError, Receiver, ReceiverHand
 use longpole_server::redacting::RedactingSink;
 use longpole_server::seal::OwnSeal;
 use longpole_server::view;
+use longpole_store::outside;
 use longpole_store::{RecordingWriter, WalError, WalObservationSink, WalWriter};
 use longpole_wire::otlp;
 use longpole_wire::redact::Redactor;
@@ -61,13 +62,16 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// connections.
 const RECEIVER_DESCRIPTORS: usize = 16;
 
+/// Bytes of a file of certificates: what systems trust has some 250 kB.
+const PEM_BYTES_MAX: u64 = 1 << 20;
+
 /// What `run` exits with when it could not do its own part.
 const EXIT_OWN_FAILURE: u8 = 125;
 
 /// Runs the command and ends as it ended.
 pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
-    // First of all: threads that are started later leave the signals to this one.
-    if let Err(error) = signals::install() {
+    // First of all: what comes from now on is the command's.
+    if let Err(error) = signals::begin() {
         return unrecorded(arguments, &inherited(arguments), &error);
     }
     if arguments.strict {
@@ -327,6 +331,11 @@ impl Recorded {
         if let Err(error) = has_descriptors(RECEIVER_DESCRIPTORS) {
             let text = format!("no span was received: a receiver needs {RECEIVER_DESCRIPTORS} open files, and there is no room: {error}");
             self.lose(LossKind::RequestsRefused, text);
+            return inherited;
+        }
+        // What could have made us wait is done. Threads that are started from now on leave all signals to this one.
+        if let Err(error) = signals::install() {
+            self.lose(LossKind::RequestsRefused, format!("no span was received: {error}"));
             return inherited;
         }
         let keep = Box::new(WalKeep(self.writer.wal().clone(), self.alarm.clone()));
@@ -681,7 +690,9 @@ pub(super) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<Forwa
 
 fn pem(path: Option<&Path>, unreadable: &mut Vec<String>) -> Option<Vec<u8>> {
     let path = path?;
-    std::fs::read(path).map_err(|error| unreadable.push(format!("failed to read {}: {error}", path.display()))).ok()
+    // The environment may name a pipe or a device, which must not keep the command from starting.
+    let read = outside::read(path, PEM_BYTES_MAX);
+    read.map_err(|error| unreadable.push(format!("failed to read {}: {error}", path.display()))).ok()
 }
 
 /// A URL has no place for certificates: those of the environment hold for targets that were typed, too. Returns what of them could

@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::support::program::{self, DESCRIPTORS, ECHO, LISTEN, PATIENCE};
 use crate::support::terminal::{self, CTRL_BACKSLASH, CTRL_C, CTRL_Z, Lines, Terminal};
-use crate::support::{Sandbox, clean, json, longpole, skip};
+use crate::support::{Sandbox, bounded, clean, json, longpole, skip};
 
 /// How a command is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,6 +272,68 @@ fn the_environment_is_left_alone_where_that_is_asked_for() {
     let missing: Vec<_> = alone.lines().filter(kept).filter(|line| !with.lines().any(|other| other == *line)).collect();
     assert!(missing.is_empty(), "{missing:?}");
     assert!(with.contains("\nOTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:"), "{with}");
+}
+
+#[test]
+fn certificates_that_cannot_be_read_do_not_keep_it_from_starting() {
+    let sandbox = Sandbox::new();
+    let at = |name: &str| sandbox.path(name).display().to_string();
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    std::fs::create_dir(at("folder")).unwrap();
+    std::fs::File::create(at("large")).unwrap().set_len(1 << 40).unwrap();
+    for path in [at("pipe"), at("folder"), at("large"), "/dev/zero".to_owned()] {
+        for words in
+            [&["run", "--no-profile", "--otel-traces", "https://127.0.0.1:1", "--"][..], &["run", "--no-profile", "--"], &["exec", "--"]]
+        {
+            let mut command = bounded(&sandbox.path("store"));
+            command.args(words).args(["sh", "-c", "exit 7"]);
+            command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://127.0.0.1:1").env("OTEL_EXPORTER_OTLP_CERTIFICATE", &path);
+            let out = command.output().unwrap();
+            let said = String::from_utf8_lossy(&out.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(out.status.code(), Some(7), "{path} {words:?}: {said}");
+            assert!(words[0] == "exec" || said.contains("failed to read /"), "{path} {words:?}: {said}");
+        }
+    }
+}
+
+/// What a run needs before it can start its command may take long: here a catalog that another process holds.
+#[test]
+fn it_can_be_ended_before_the_command_starts() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    assert!(longpole(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]).status().unwrap().success());
+    let catalog = std::fs::OpenOptions::new().read(true).write(true).open(store.join("catalog.sqlite")).unwrap();
+    // The bytes of SQLite's locks, from PENDING_BYTE.
+    let lock = libc::flock { l_type: libc::F_WRLCK as _, l_whence: 0, l_start: 0x4000_0000, l_len: 512, l_pid: 0 };
+    // SAFETY: the descriptor is open and the lock is a valid one.
+    assert_eq!(unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&catalog), libc::F_SETLK, &lock) }, 0);
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        let started = sandbox.path("started");
+        let mut command = Way::Default.command(&sandbox, &["touch", started.to_str().unwrap()]);
+        // SAFETY: async-signal-safe calls only. Whoever runs the stories may ignore it.
+        unsafe {
+            command.pre_exec(move || {
+                libc::signal(signal, libc::SIG_DFL);
+                Ok(())
+            });
+        }
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let status = std::path::PathBuf::from(format!("/proc/{}/status", child.id()));
+        let catches_usr1 = |status: &str| {
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (libc::SIGUSR1 - 1) != 0
+        };
+        while !catches_usr1(&std::fs::read_to_string(&status).unwrap()) {
+            assert!(child.try_wait().unwrap().is_none(), "it did not wait for the catalog");
+            std::thread::yield_now();
+        }
+        send(child.id() as i32, signal);
+        let out = child.wait_with_output().unwrap();
+        // It did not go on to say that nothing is recorded, and to hand the signal on.
+        assert_eq!((out.status.signal(), String::from_utf8_lossy(&out.stderr).as_ref()), (Some(signal), ""));
+        assert!(!started.exists());
+    }
+    drop(catalog);
 }
 
 /// A program that says which signals it hears.

@@ -55,6 +55,15 @@ pub(crate) fn longpole(store: &Path) -> Command {
     command
 }
 
+/// The same for what may hang: then it is killed.
+pub(crate) fn bounded(store: &Path) -> Command {
+    let longpole = longpole(store);
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "120"]).arg(longpole.get_program()).args(longpole.get_args());
+    clean(&mut command);
+    command
+}
+
 /// Takes what the developer's environment says to OpenTelemetry and to longpole out of a command's.
 pub(crate) fn clean(command: &mut Command) {
     for (name, _) in std::env::vars() {
