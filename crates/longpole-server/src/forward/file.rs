@@ -3,12 +3,13 @@
 //! A file is created when the command starts, so that what an earlier run left in it is not taken for this one's. Everything
 //! that touches it happens on threads that may block: a pipe that nobody reads, or a disk that hangs, holds up its own lane.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use longpole_model::{Loss, Span};
+use longpole_store::outside;
 
 use super::lane::{Account, Queue};
 use super::{ForwardTarget, Parcel, convert};
@@ -44,8 +45,7 @@ pub(super) async fn run_otlp(mut queue: Queue, target: &ForwardTarget, account: 
 
 /// For its user alone, as the recording is that it is a copy of. A file that is there keeps its mode.
 fn create(path: &str) -> Result<File, String> {
-    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    opened.map_err(|error| format!("failed to create it: {error}"))
+    outside::create(Path::new(path), 0o600).map_err(|error| format!("failed to create it: {error}"))
 }
 
 /// A file that holds whole lines only.

@@ -1,6 +1,6 @@
 //! `export`, `convert` and Pulumi's `convert-trace`: spans and code as a file for another tool.
 
-use std::fs::{Metadata, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use longpole_model::Loss;
 use longpole_server::export::Selection;
 use longpole_server::{export, forward};
 use longpole_store::Store;
-use longpole_store::users::{self, Owner};
+use longpole_store::outside::{self, NotCreated};
 
 use super::exec;
 use super::import;
@@ -243,12 +243,8 @@ fn to_output_of<T>(access: Access, output: Option<&Path>, content: Content, fill
     let fail = || format!("failed to write {}", path.display());
     let mode = if access == Access::Owner { 0o600 } else { 0o666 };
     // A device or a pipe is written as it is; a file of this name is replaced at once, so that nobody reads half of it.
-    if let Some(found) = path.symlink_metadata().ok().filter(|data| !data.is_file()) {
-        if access == Access::Owner || found.is_symlink() {
-            check_owner(path, &found)?;
-            check_folder(path, &found)?;
-        }
-        let device = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).with_context(fail)?;
+    if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
+        let device = outside::create(path, mode).map_err(|error| not_created(path, error))?;
         let mut out = BufWriter::new(screen::device_for(content, device).ok_or_else(refused)?);
         return fill(&mut out).and_then(|value| Ok(out.flush().map(|()| value)?)).with_context(fail);
     }
@@ -279,33 +275,18 @@ fn to_output_of<T>(access: Access, output: Option<&Path>, content: Content, fill
     written.with_context(fail)
 }
 
-/// Refuses to write a private file through a link, or into a pipe, that another user put in its place. What root put there is used, and
-/// what stands in /dev, such as /dev/stdout: in a user namespace nobody seems to own it.
-fn check_owner(path: &Path, found: &Metadata) -> Result<()> {
-    let own = Owner::current().context("failed to find out which user this is")?;
-    if [own.uid, 0].contains(&found.uid()) || path.parent() == Some(Path::new("/dev")) {
-        return Ok(());
+/// Why a link, a pipe or a device was not opened.
+fn not_created(path: &Path, error: NotCreated) -> anyhow::Error {
+    let text = format!("failed to write {}: {error}", path.display());
+    match error {
+        NotCreated::OfAnother { .. } => {
+            Failure::new(Kind::NotPermitted, text).hint("-o FILE with another name, or in a folder of your own").into()
+        }
+        NotCreated::Exchangeable { .. } => {
+            Failure::new(Kind::NotPermitted, text).hint("-o FILE in a folder of your own, or the file that is meant").into()
+        }
+        NotCreated::Io(error) => anyhow::Error::new(error).context(format!("failed to write {}", path.display())),
     }
-    let what = if found.is_symlink() { "a link" } else { "a pipe or a device" };
-    let text = format!("failed to write {}: it is {what} of another user (uid {})", path.display(), found.uid());
-    Err(Failure::new(Kind::NotPermitted, text).hint("-o FILE with another name, or in a folder of your own").into())
-}
-
-/// Refuses to write through a link, or into a pipe, that another user can exchange for another between the look and the opening.
-fn check_folder(path: &Path, found: &Metadata) -> Result<()> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.starts_with("/dev") || folder.starts_with("/proc") {
-        return Ok(());
-    }
-    let own = Owner::current().context("failed to find out which user this is")?;
-    let data = folder.metadata().with_context(|| format!("failed to look at the folder {}", folder.display()))?;
-    let (everybody, group, sticky) = (data.mode() & 0o002 != 0, data.mode() & 0o020 != 0, data.mode() & 0o1000 != 0);
-    if sticky || !everybody && (!group || users::is_private_group(data.gid(), own)) {
-        return Ok(());
-    }
-    let what = if found.is_symlink() { "a link" } else { "a pipe or a device" };
-    let text = format!("failed to write {}: it is {what} in a folder where other users can exchange it", path.display());
-    Err(Failure::new(Kind::NotPermitted, text).hint("-o FILE in a folder of your own, or the file that is meant").into())
 }
 
 /// What is not in the file, on standard error.

@@ -11,10 +11,8 @@
 //! had (a store, a port, samples) is left out, and said at the end.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -606,8 +604,8 @@ fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::Summa
         Format::Json => screen::json(view)?,
     };
     // It names the command and its arguments, so a new file is for its user alone.
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&arguments.summary);
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
+    let file = outside::create(Path::new(&arguments.summary), 0o600);
+    file.and_then(|mut file| Ok(file.write_all(text.as_bytes())?))
         .with_context(|| format!("failed to write the summary to {}", arguments.summary))
 }
 

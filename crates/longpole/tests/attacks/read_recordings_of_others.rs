@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, lchown, symlin
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Sandbox, clean, longpole, skip};
+use crate::support::{Sandbox, bounded, clean, longpole, skip};
 
 /// Everything below that others than its user may open, with its mode.
 fn open_to_others(path: &Path) -> Vec<String> {
@@ -142,9 +142,11 @@ fn a_packed_recording_goes_through_nothing_that_another_user_put_there() {
         assert_eq!(out.status.code(), Some(4), "{out:?}");
         assert!(said.contains(&format!("it is {kind} of another user (uid 65534)")), "{said}");
     }
-    // Files for other tools follow the umask, and go through no link of theirs either.
-    let out = longpole(&store).args(["export", "last", "--to", "otlp-json", "-o"]).arg(&link).output().unwrap();
-    assert_eq!(out.status.code(), Some(4), "{out:?}");
+    // Files for other tools follow the umask, and go through nothing of theirs either.
+    for path in [&link, &pipe] {
+        let out = bounded(&store).args(["export", "last", "--to", "otlp-json", "-o"]).arg(path).output().unwrap();
+        assert_eq!(out.status.code(), Some(4), "{out:?}");
+    }
     // One of ours they can exchange at any time.
     lchown(&link, Some(0), Some(0)).unwrap();
     for format in ["lpole", "otlp-json"] {

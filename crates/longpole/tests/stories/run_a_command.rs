@@ -5,13 +5,14 @@
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::support::program::{self, DESCRIPTORS, ECHO, LISTEN, PATIENCE};
 use crate::support::terminal::{self, CTRL_BACKSLASH, CTRL_C, CTRL_Z, Lines, Terminal};
-use crate::support::{Sandbox, bounded, clean, json, longpole, skip};
+use crate::support::{Sandbox, bounded, clean, is_root, json, longpole, skip};
 
 /// How a command is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,6 +273,58 @@ fn the_environment_is_left_alone_where_that_is_asked_for() {
     let missing: Vec<_> = alone.lines().filter(kept).filter(|line| !with.lines().any(|other| other == *line)).collect();
     assert!(missing.is_empty(), "{missing:?}");
     assert!(with.contains("\nOTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:"), "{with}");
+}
+
+/// `run` writes a summary and copies of spans where nobody looks: in a folder that others can write to, they may have put a link there.
+#[test]
+fn what_it_writes_goes_through_nothing_that_another_user_put_there() {
+    let sandbox = Sandbox::new();
+    let shared = sandbox.path("shared");
+    std::fs::create_dir(&shared).unwrap();
+    // Without the sticky bit, where the kernel itself does not refuse to follow.
+    std::fs::set_permissions(&shared, PermissionsExt::from_mode(0o777)).unwrap();
+    let (precious, link, pipe, plain) = (sandbox.path("precious"), shared.join("link"), shared.join("pipe"), shared.join("plain"));
+    std::fs::write(&precious, "kept").unwrap();
+    symlink(&precious, &link).unwrap();
+    assert!(Command::new("mkfifo").args(["-m", "666"]).arg(&pipe).status().unwrap().success());
+    let run = |path: &Path| {
+        let copies = format!("file:{}", path.display());
+        [&["--summary", path.to_str().unwrap()][..], &["--otel-traces", &copies], &["--tracing", &copies]].map(|words| {
+            let mut command = bounded(&sandbox.path("store"));
+            let out = command.args(["run", "--no-profile"]).args(words).args(["--", "sh", "-c", "exit 7"]).output().unwrap();
+            let said = String::from_utf8_lossy(&out.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(out.status.code(), Some(7), "{words:?}: {said}");
+            said
+        })
+    };
+    let mut expected = vec!["in a folder where other users can exchange it"];
+    if is_root() {
+        expected.insert(0, "of another user (uid 65534)");
+        for path in [&link, &pipe] {
+            std::os::unix::fs::lchown(path, Some(65_534), Some(65_534)).unwrap();
+        }
+    }
+    for why in expected {
+        for (path, what) in [(&link, "a link"), (&pipe, "a pipe or a device")] {
+            for said in run(path) {
+                assert!(said.contains(&format!("it is {what} {why}")), "{said}");
+            }
+        }
+        if is_root() {
+            for path in [&link, &pipe] {
+                std::os::unix::fs::lchown(path, Some(0), Some(0)).unwrap();
+            }
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
+    // What is there is written, and so is what a link of ours in a folder of ours leads to.
+    for path in [&plain, &sandbox.path("own")] {
+        if path != &plain {
+            symlink(&precious, path).unwrap();
+        }
+        run(path);
+        assert_ne!(std::fs::read(path).unwrap(), b"kept");
+    }
 }
 
 #[test]
