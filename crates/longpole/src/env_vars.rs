@@ -67,6 +67,9 @@ pub(crate) fn has_display() -> bool {
 /// Variables that make the standard library, and errors, take backtraces. Such a process hangs instead of ending where it has no memory for one.
 const OF_BACKTRACES: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
 
+/// The stack of each thread of ours where it says none. It speaks of the command's, and can be too little for reading a request.
+const OF_STACKS: &str = "RUST_MIN_STACK";
+
 /// The environment that we were started with, in its order.
 static INHERITED: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
 
@@ -74,7 +77,7 @@ static INHERITED: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
 pub(crate) fn keep_for_the_command() {
     INHERITED.get_or_init(|| {
         let inherited = std::env::vars_os().collect();
-        OF_BACKTRACES.iter().for_each(|name| _ = child::take_variable(name));
+        OF_BACKTRACES.iter().chain([&OF_STACKS]).for_each(|name| _ = child::take_variable(name));
         inherited
     });
 }

@@ -328,6 +328,14 @@ fn what_it_writes_goes_through_nothing_that_another_user_put_there() {
 }
 
 #[test]
+fn the_stack_of_the_command_s_threads_is_not_that_of_ours() {
+    for bytes in ["1", "32768"] {
+        let alone = the_same(&["sh", "-c", "echo $RUST_MIN_STACK; exit 7"], |command| _ = command.env("RUST_MIN_STACK", bytes));
+        assert_eq!((alone.status.code(), &alone.stdout[..]), (Some(7), format!("{bytes}\n").as_bytes()));
+    }
+}
+
+#[test]
 fn certificates_that_cannot_be_read_do_not_keep_it_from_starting() {
     let sandbox = Sandbox::new();
     let at = |name: &str| sandbox.path(name).display().to_string();
