@@ -48,8 +48,33 @@ pub const STALL_IN_NEED_MAX: Duration = Duration::from_millis(if cfg!(test) { 50
 /// the 10 s after which exporters give up.
 pub const BODY_WAIT_MAX: Duration = Duration::from_millis(if cfg!(test) { 1_500 } else { 4_000 });
 
-/// Connections of other users at the same time, each for as long as it takes to find out whether it is of the run and to refuse it.
+/// Connections of other users at the same time that are told why they are refused.
 pub const STRANGERS_MAX: usize = 16;
+
+/// The same of one user, so that it does not take all.
+pub const STRANGERS_TOLD_MAX: usize = 4;
+
+/// Connections of one other user at the same time of which it is found out whether they are of the run. It takes milliseconds, and one is
+/// looked for after the other anyway.
+pub const STRANGERS_JUDGED_MAX: usize = 2;
+
+/// Connections of one other user that wait for that. A parallel build as another user may have dozens of compilers; they hold a descriptor
+/// each, as does each of a hostile user's.
+pub const STRANGERS_WAITING_MAX: usize = 32;
+
+/// Other users, not known to be of the run, whose connections are looked into or wait for it at the same time. Together they hold fewer
+/// descriptors than the run has.
+pub const STRANGE_USERS_MAX: usize = 8;
+
+/// Users of the run that are remembered. A command becomes one or two.
+pub const RUN_USERS_MAX: usize = 16;
+
+/// Other users whom the recording names where it refuses their connections, a reason each.
+pub const STRANGE_USERS_NAMED_MAX: usize = 4;
+
+/// How long a place to be looked into rests after a connection was refused: at most 20 looks through
+/// `/proc` in a second for each user, however fast it connects.
+pub const STRANGER_PAUSE: Duration = Duration::from_millis(100);
 
 /// Connections at the same time whose client closed them before anybody could ask whose they are, which may be anybody's. What they hold
 /// is whole in our buffers, so each takes only as long as it takes to look at it.

@@ -56,17 +56,30 @@ pub(super) fn refuse(request: &Request<Incoming>, reason: &str) -> Response<Answ
 
 /// The answer where it cannot be told who asks, for now.
 pub(super) fn not_told(request: &Request<Incoming>) -> Response<AnswerBody> {
-    if otlp_grpc::is_grpc(request) {
-        return otlp_grpc::respond(Err(otlp_grpc::Refusal::new(code::UNAVAILABLE, NOT_TOLD)));
-    }
-    let mut response = otlp_http::refuse(request, StatusCode::SERVICE_UNAVAILABLE, code::UNAVAILABLE, NOT_TOLD);
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    response
+    try_again(request, NOT_TOLD)
 }
 
 /// Said where it cannot be told who asks.
 pub(super) const NOT_TOLD: &str =
     "connections of which the kernel did not say whose they are, for lack of descriptors or memory; the client was told to try again";
+
+/// The answer to a process of another user that was not looked into.
+pub(super) fn not_judged(request: &Request<Incoming>) -> Response<AnswerBody> {
+    try_again(request, NOT_JUDGED)
+}
+
+/// Said of processes of other users that were not looked into.
+pub(super) const NOT_JUDGED: &str =
+    "connections of other users that came faster than it could be found out which of them are of the run; clients may try again";
+
+fn try_again(request: &Request<Incoming>, why: &str) -> Response<AnswerBody> {
+    if otlp_grpc::is_grpc(request) {
+        return otlp_grpc::respond(Err(otlp_grpc::Refusal::new(code::UNAVAILABLE, why)));
+    }
+    let mut response = otlp_http::refuse(request, StatusCode::SERVICE_UNAVAILABLE, code::UNAVAILABLE, why);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
 
 /// The answer to a process of another user.
 pub(super) fn turned_away(request: &Request<Incoming>) -> Response<AnswerBody> {

@@ -24,11 +24,12 @@ use tokio::time::{timeout, timeout_at};
 
 use super::intake::UNPROVEN;
 use super::senders::{Known, Sender};
+use super::strangers::{Strangers, User};
 use super::watched_io::WatchedIo;
 use super::{Door, Signal, appdash, callers, otlp_grpc, otlp_http, pulumi_events, zipkin};
 use crate::limits::{
     APPDASH_CONNECTIONS_MAX, BODY_BYTES_MAX, CLAIMS_MAX, CONNECTIONS_MAX, DRAIN_STALL_MAX, GONE_BODY_BYTES_MAX, GONE_MAX, GONE_WAITING_MAX,
-    GOODBYE_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, INFLATED_BYTES_MAX, PEER_LINKS_MAX, STALL_IN_NEED_MAX, STRANGER_TIME_MAX, STRANGERS_MAX,
+    GOODBYE_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, INFLATED_BYTES_MAX, PEER_LINKS_MAX, STALL_IN_NEED_MAX, STRANGER_PAUSE, STRANGER_TIME_MAX,
     STREAMS_PER_CONNECTION_MAX, UNUSED_MAX,
 };
 use crate::peer::{self, Peer, PeerFinder, SocketOwner};
@@ -320,41 +321,44 @@ struct Shared {
     room: Notify,
     /// Connections of which it is being found out whether they may send.
     looking: AtomicUsize,
+    /// Connections of other users that wait for that. They take none of the places of others.
+    queued: AtomicUsize,
     /// Connections of clients that are gone and for which there is no place yet. They take none of those of others.
     waiting: AtomicUsize,
 }
 
-/// Counts a connection as being looked into for as long as it lives.
-struct Looking(Arc<Shared>);
+/// Counts a connection as undecided for as long as it lives: one of these numbers.
+struct Undecided {
+    shared: Arc<Shared>,
+    number: fn(&Shared) -> &AtomicUsize,
+}
 
-impl Looking {
-    fn of(shared: &Arc<Shared>) -> Self {
-        shared.looking.fetch_add(1, Ordering::Relaxed);
-        Looking(Arc::clone(shared))
+impl Undecided {
+    fn of(shared: &Arc<Shared>, number: fn(&Shared) -> &AtomicUsize) -> Self {
+        number(shared).fetch_add(1, Ordering::Relaxed);
+        Undecided { shared: Arc::clone(shared), number }
+    }
+
+    /// It is being looked into.
+    fn looking(shared: &Arc<Shared>) -> Self {
+        Undecided::of(shared, |shared| &shared.looking)
+    }
+
+    /// It is of another user, and waits to be looked into.
+    fn queued(shared: &Arc<Shared>) -> Self {
+        Undecided::of(shared, |shared| &shared.queued)
+    }
+
+    /// Its client is gone, and it waits for a place.
+    fn waiting(shared: &Arc<Shared>) -> Self {
+        Undecided::of(shared, |shared| &shared.waiting)
     }
 }
 
-impl Drop for Looking {
+impl Drop for Undecided {
     fn drop(&mut self) {
-        self.0.looking.fetch_sub(1, Ordering::Relaxed);
-        self.0.happened();
-    }
-}
-
-/// Counts a connection as waiting for a place of those that are gone for as long as it lives.
-struct Waiting(Arc<Shared>);
-
-impl Waiting {
-    fn of(shared: &Arc<Shared>) -> Self {
-        shared.waiting.fetch_add(1, Ordering::Relaxed);
-        Waiting(Arc::clone(shared))
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-        self.0.happened();
+        (self.number)(&self.shared).fetch_sub(1, Ordering::Relaxed);
+        self.shared.happened();
     }
 }
 
@@ -397,7 +401,7 @@ struct Hall {
     shared: Arc<Shared>,
     open: Open,
     next: AtomicU64,
-    strangers: Arc<Semaphore>,
+    strangers: Strangers,
     /// Places of clients that are gone.
     gone: Arc<Semaphore>,
 }
@@ -417,7 +421,7 @@ pub(super) async fn serve(listeners: Listeners, door: Arc<Door>, finished: onesh
     // A client that has said all it wants to say may still wait for the answer.
     http.http1().max_buf_size(HEAD_BYTES_MAX).half_close(true);
     http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
-    let (strangers, gone) = (Arc::new(Semaphore::new(STRANGERS_MAX)), Arc::new(Semaphore::new(GONE_MAX)));
+    let (strangers, gone) = (Strangers::new(), Arc::new(Semaphore::new(GONE_MAX)));
     let hall = Hall { door, http, shared: Arc::default(), open: Open::default(), next: AtomicU64::new(0), strangers, gone };
     let acceptor = Acceptor { listeners, hall: Arc::new(hall) };
     let deadline = {
@@ -450,7 +454,7 @@ impl Hall {
             Known::Sender(sender) => self.serve(accepted, sender, None),
             Known::Foreign(owner) => self.look_into(accepted, owner),
             Known::Slow { never } => {
-                let (hall, looking) = (Arc::clone(self), Looking::of(&self.shared));
+                let (hall, looking) = (Arc::clone(self), Undecided::looking(&self.shared));
                 tokio::spawn(async move {
                     let door = Arc::clone(&hall.door);
                     let (peer, ours, since) = (accepted.peer, accepted.ours, accepted.since);
@@ -467,9 +471,7 @@ impl Hall {
                         Ok(Ok(Known::Slow { .. }) | Err(_)) | Err(_) => {
                             drop(looking);
                             hall.door.refused(callers::NOT_TOLD);
-                            if let Ok(_place) = Arc::clone(&hall.strangers).try_acquire_owned() {
-                                hall.turn_away(accepted, callers::not_told).await;
-                            }
+                            hall.turn_away(accepted, None, callers::not_told).await;
                             return;
                         }
                     }
@@ -479,32 +481,49 @@ impl Hall {
         }
     }
 
-    /// Finds out whether a connection of another user is of the run. So many at a time: other users must not take the places of the run.
+    /// Finds out whether a connection of another user is of the run: of so many of each user at a time. Other users must not take the places
+    /// of the run, nor those in which it is found out who is of the run.
     fn look_into(self: &Arc<Self>, accepted: Accepted, owner: SocketOwner) {
-        let refused = format!("connections of another user (uid {}) that is not of the run", owner.uid);
-        let Ok(place) = Arc::clone(&self.strangers).try_acquire_owned() else {
-            self.door.refused(&refused);
-            return;
+        let hall = Arc::clone(self);
+        let stranger = match self.strangers.queue(owner.uid) {
+            Ok(stranger) => stranger,
+            Err(user) => {
+                self.door.refused(callers::NOT_JUDGED);
+                tokio::spawn(async move { hall.turn_away(accepted, user.as_deref(), callers::not_judged).await });
+                return;
+            }
         };
-        let (hall, looking) = (Arc::clone(self), Looking::of(&self.shared));
+        let queued = Undecided::queued(&self.shared);
         tokio::spawn(async move {
+            let place = stranger.place().await;
+            let looking = Undecided::looking(&hall.shared);
+            drop(queued);
             let door = Arc::clone(&hall.door);
             let of_the_run = tokio::task::spawn_blocking(move || door.judge.is_of_the_run(owner)).await.unwrap_or(false);
             if of_the_run {
+                hall.strangers.note_of_the_run(&stranger.0);
                 hall.serve(accepted, Sender { inode: Some(owner.inode), is_gone: false }, None);
                 drop((looking, place));
                 return;
             }
             drop(looking);
-            hall.door.refused(&refused);
-            hall.turn_away(accepted, callers::turned_away).await;
-            drop(place);
+            hall.door.refused(&hall.strangers.refusal(owner.uid));
+            let pause = async {
+                // The queue of a user of the run must not wait for its other processes.
+                if !stranger.0.is_of_the_run() {
+                    tokio::time::sleep(STRANGER_PAUSE).await;
+                }
+                drop(place);
+            };
+            tokio::join!(pause, hall.turn_away(accepted, Some(&stranger.0), callers::turned_away));
         });
     }
 
-    /// Gives this answer to whatever is asked, where answers are given.
-    async fn turn_away(&self, accepted: Accepted, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
-        if accepted.speech == Speech::Http {
+    /// Gives this answer to whatever is asked, where answers are given and there is a place for it. Else the connection is closed.
+    async fn turn_away(&self, accepted: Accepted, user: Option<&User>, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
+        if accepted.speech == Speech::Http
+            && let Some(_place) = self.strangers.place_to_be_told(user)
+        {
             let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request))));
             // Whether it reads the answer is its own affair.
             let _ = timeout(STRANGER_TIME_MAX, self.http.serve_connection(TokioIo::new(accepted.stream), service)).await;
@@ -527,7 +546,7 @@ impl Hall {
             self.door.refused(UNPROVEN);
             return;
         }
-        let (hall, waiting) = (Arc::clone(self), Waiting::of(&self.shared));
+        let (hall, waiting) = (Arc::clone(self), Undecided::waiting(&self.shared));
         tokio::spawn(async move {
             // It is never closed.
             if let Ok(place) = Arc::clone(&hall.gone).acquire_owned().await {
@@ -703,8 +722,8 @@ impl Acceptor {
 
     fn busy(&self) -> usize {
         let shared = &self.hall.shared;
-        let undecided = shared.looking.load(Ordering::Relaxed) + shared.waiting.load(Ordering::Relaxed);
-        undecided + self.hall.open.lock().values().filter(|connection| !connection.is_idle()).count()
+        let undecided = [&shared.looking, &shared.queued, &shared.waiting].map(|number| number.load(Ordering::Relaxed));
+        undecided.iter().sum::<usize>() + self.hall.open.lock().values().filter(|connection| !connection.is_idle()).count()
     }
 
     /// Closes the ports and every connection, politely but briefly.

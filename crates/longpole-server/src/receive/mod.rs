@@ -42,6 +42,7 @@ mod otlp_http;
 mod pulumi_events;
 mod secret;
 mod senders;
+mod strangers;
 #[cfg(test)]
 mod tests;
 mod watched_io;

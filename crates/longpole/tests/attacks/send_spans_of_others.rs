@@ -199,7 +199,7 @@ fn send_from_everywhere() {
 
 /// This test binary where other users can read it. Copied by a process of its own: a descriptor that is open for writing while another test
 /// forks would keep it from being executed.
-fn install_this(sandbox: &Sandbox) -> PathBuf {
+pub(crate) fn install_this(sandbox: &Sandbox) -> PathBuf {
     let copy = sandbox.path("bin").join("attacks");
     assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap().success());
     std::fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

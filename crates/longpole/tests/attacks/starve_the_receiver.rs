@@ -3,15 +3,17 @@
 //! Each attack is the recorded command itself: it begins requests and leaves them, and then exports a span as any SDK would, which gives up
 //! after ten seconds.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Sandbox, json, longpole, role};
+use crate::send_spans_of_others::install_this;
+use crate::support::{Sandbox, json, longpole, plain_user, role, skip};
 
 /// Set for the command, not for the test.
 const ATTACK: &str = "LONGPOLE_STORY_ATTACK";
@@ -294,4 +296,81 @@ fn begin_packets() {
         let _ = stream.read(&mut [0]);
     }
     drop(held);
+}
+
+#[test]
+fn connections_of_another_user_do_not_keep_a_process_of_the_run_out() {
+    let sandbox = Sandbox::new();
+    let story = "connections_of_another_user_do_not_keep_a_process_of_the_run_out";
+    let Some(user) = plain_user(&sandbox, story) else { return };
+    if !user.becomes {
+        skip("a command that becomes another user", "only root can become one");
+        return;
+    }
+    let (store, program) = (sandbox.path("store"), install_this(&sandbox));
+    let folder = sandbox.path("said");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let words = role("starve_the_receiver::export_as_another_user");
+    let mut run = longpole(&store);
+    run.args(["run", "--summary", "none", "--no-profile", "--", "setpriv", "--reuid=65533", "--regid=65533", "--clear-groups"]);
+    run.arg(&program).args(&words[1..]).current_dir("/").env("LONGPOLE_STORY_SAID", &folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let run = run.spawn().unwrap();
+    while !folder.join("address").exists() {
+        std::thread::yield_now();
+    }
+    let words = role("starve_the_receiver::hold_connections");
+    let mut flood = user.command(&program);
+    flood.args(&words[1..]).env("LONGPOLE_STORY_ADDRESS", std::fs::read_to_string(folder.join("address")).unwrap());
+    let mut flood = flood.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(flood.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("flooding") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "the attack goes on");
+    }
+    std::fs::write(folder.join("go"), "").unwrap();
+    let run = run.wait_with_output().unwrap();
+    assert_eq!(flood.try_wait().unwrap(), None, "the attack goes on");
+    flood.kill().unwrap();
+    flood.wait().unwrap();
+    assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert_eq!(span_names(&store).len(), 20);
+    let quality = json(longpole(&store).args(["show", "--format", "json"]))["quality"].clone();
+    assert!(lost(&quality, "requests_refused", "uid 65534") > 0, "{quality}");
+    assert_eq!(lost(&quality, "requests_refused", "uid 65533"), 0, "{quality}");
+}
+
+/// The command, as another user: exports when it is told to, each time over a new connection.
+#[test]
+fn export_as_another_user() {
+    let Some(folder) = std::env::var_os("LONGPOLE_STORY_SAID").map(PathBuf::from) else { return };
+    std::fs::write(folder.join("part"), otlp()).unwrap();
+    std::fs::rename(folder.join("part"), folder.join("address")).unwrap();
+    while !folder.join("go").exists() {
+        std::thread::yield_now();
+    }
+    for i in 0..20 {
+        assert_eq!(export(&format!("of the run {i}")).expect("the export was answered"), 200, "{i}");
+    }
+}
+
+/// The other user's program: holds 40 connections, and makes another one for each that is closed, until it is killed.
+#[test]
+fn hold_connections() {
+    let Ok(address) = std::env::var("LONGPOLE_STORY_ADDRESS") else { return };
+    let made = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..40 {
+            scope.spawn(|| {
+                loop {
+                    let Ok(mut stream) = TcpStream::connect(&address) else { continue };
+                    if made.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 60 {
+                        println!("flooding");
+                    }
+                    let _ = stream.read(&mut [0; 100]);
+                }
+            });
+        }
+    });
 }

@@ -125,6 +125,26 @@ fn another_user_is_refused_and_our_own_is_not() {
 }
 
 #[test]
+fn a_user_who_floods_keeps_no_other_from_being_looked_into() {
+    static UID: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(4_000_000_000);
+    let (receiver, memory) = start_run(|_, _| Ok(Some(SocketOwner { uid: UID.load(std::sync::atomic::Ordering::SeqCst), inode: 1 })));
+    let mut held: Vec<_> = (0..100).map(|_| stalled(receiver.port(), b"")).collect();
+    // The last of them was accepted, and closed at once: there is no place for it.
+    assert_eq!(held.last_mut().unwrap().read(&mut [0]).unwrap_or(0), 0);
+    UID.store(4_000_000_001, std::sync::atomic::Ordering::SeqCst);
+    let body = spans(&["a"]).encode_to_vec();
+    for _ in 0..8 {
+        assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &body).status, 403, "it was looked into");
+    }
+    assert_eq!(memory.kept(), []);
+    drop(held);
+    let losses = receiver.finish(SOON);
+    assert_eq!(refused(&losses, "connections of another user (uid 4000000001) that is not of the run"), 8, "{losses:?}");
+    let (judged, others) = (refused(&losses, "(uid 4000000000) that is not of the run"), refused(&losses, callers::NOT_JUDGED));
+    assert!(judged > 0 && others > 50 && judged + others <= 100, "{losses:?}");
+}
+
+#[test]
 fn spans_of_who_is_gone_are_taken_if_they_name_the_run() {
     let (receiver, memory) = start_run(|_, _| Ok(None));
     let run = |id: &str| vec![attribute("longpole.run.id", Value::StringValue(id.to_owned()))];
