@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use longpole_model::{Loss, LossKind, Observation, ObservationSink, ResourceEvent, Run, sink::SinkError};
 
@@ -37,8 +37,10 @@ const BATCH_BYTES: usize = 64 << 10;
 /// then is refused, and the recorder counts it.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
+use self::hidden::Hidden;
 use self::search::{Header, Search, read_at};
 
+mod hidden;
 mod search;
 
 /// What the recorder may still say of a recording that has reached its limit: losses with their reasons, of which there are hundreds at
@@ -154,6 +156,8 @@ struct Shared {
     synced: Mutex<u64>,
     /// Observations that sinks took or refused and that are not in the log.
     lost: AtomicU64,
+    /// What no frame may hold.
+    hidden: OnceLock<Hidden>,
 }
 
 #[derive(Debug)]
@@ -194,6 +198,7 @@ impl WalWriter {
                 beyond: AtomicU64::new(0),
                 synced: Mutex::new(0),
                 lost: AtomicU64::new(0),
+                hidden: OnceLock::new(),
             }),
         };
         writer.shared.acknowledge(bytes.len() as u64)?;
@@ -254,6 +259,14 @@ impl WalWriter {
         self.shared.limit.store(bytes, Ordering::Relaxed);
     }
 
+    /// From now on `name` stands wherever `secret` would, in the length of it: whatever door it comes by, no frame holds it. The first that is
+    /// named is the one that is hidden.
+    pub fn hide(&self, secret: &str, name: &str) {
+        if let Some(hidden) = Hidden::new(secret, name) {
+            let _ = self.shared.hidden.set(hidden);
+        }
+    }
+
     /// Lets the last words of the recorder in: how the command ended, and what is missing.
     pub fn begin_end(&self) {
         self.shared.beyond.store(LAST_WORDS_BYTES_MAX, Ordering::Relaxed);
@@ -303,6 +316,13 @@ fn frame_header(kind: u8, payload: &[&[u8]]) -> [u8; FRAME_HEADER_BYTES] {
 
 impl Shared {
     fn append(&self, kind: u8, payload: &[&[u8]]) -> Result<(), WalError> {
+        let Some(hidden) = self.hidden.get() else { return self.append_as_it_is(kind, payload) };
+        // It is a text, which no two parts share.
+        let parts: Vec<_> = payload.iter().map(|part| hidden.taken_from(part)).collect();
+        self.append_as_it_is(kind, &parts.iter().map(|part| &**part).collect::<Vec<_>>())
+    }
+
+    fn append_as_it_is(&self, kind: u8, payload: &[&[u8]]) -> Result<(), WalError> {
         let bytes = payload.iter().map(|part| part.len()).sum::<usize>();
         if bytes > FRAME_BYTES_MAX {
             return Err(WalError::TooLarge { path: self.path.clone(), bytes });

@@ -73,6 +73,44 @@ fn a_log_replays_what_was_appended_in_order() {
 }
 
 #[test]
+fn a_secret_comes_into_the_log_by_no_door() {
+    let directory = Directory::new();
+    let path = directory.path().join("log");
+    let (secret, name) = ("9f86d081884c7d659a2feaa0c55ad015", "000000000000000000f067aa0ba902b7");
+    let wal = WalWriter::create(&path, &testing::begun(), SyncPolicy::None).unwrap();
+    // What waits in a sink is hidden as well, if it is appended later.
+    let mut sink = wal.observation_sink();
+    let executed = |id: &str| Observation::ProcessExec {
+        pid: 7,
+        time: Monotonic(7),
+        name: "python3".into(),
+        executable: "/usr/bin/python3".into(),
+        arguments: vec!["-c".into(), format!("print('{id}')"), id.to_owned()],
+    };
+    sink.observe(executed(secret)).unwrap();
+    wal.hide(secret, name);
+    wal.hide("7", "8");
+    wal.append_otlp_protobuf(Some(7), format!("\x0a\x20{secret}\x12").as_bytes()).unwrap();
+    wal.append_otlp_json(None, format!("[\"{secret}\"]").as_bytes()).unwrap();
+    wal.append_span_events(secret.as_bytes()).unwrap();
+    wal.append_loss(&Loss::new(LossKind::RequestsRefused, 1, format!("not {secret}"))).unwrap();
+    wal.append_observation(&executed(secret)).unwrap();
+    sink.flush().unwrap();
+    assert!(!String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(secret));
+    assert_eq!(
+        frames(&path)[1..],
+        [
+            Frame::OtlpProtobuf { peer_pid: Some(7), body: format!("\x0a\x20{name}\x12").into_bytes() },
+            Frame::OtlpJson { peer_pid: None, body: format!("[\"{name}\"]").into_bytes() },
+            Frame::SpanEvents(name.as_bytes().to_vec()),
+            Frame::Loss(Loss::new(LossKind::RequestsRefused, 1, format!("not {name}"))),
+            Frame::Observations(vec![executed(name)]),
+            Frame::Observations(vec![executed(name)]),
+        ]
+    );
+}
+
+#[test]
 fn a_log_cut_anywhere_replays_its_whole_frames_and_says_what_is_torn() {
     let directory = Directory::new();
     let path = directory.path().join("log");
@@ -285,7 +323,8 @@ fn a_device_that_is_full_is_an_error_and_what_cannot_be_undone_ends_the_log() {
     let tail = Mutex::new(Tail { end: 0, broken: false });
     let (limit, beyond) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
     let (is_full, synced, lost) = (AtomicBool::new(false), Mutex::new(0), AtomicU64::new(0));
-    let shared = Shared { path, file, sync: SyncPolicy::None, tail, limit, is_full, beyond, synced, lost };
+    let hidden = OnceLock::new();
+    let shared = Shared { path, file, sync: SyncPolicy::None, tail, limit, is_full, beyond, synced, lost, hidden };
     let wal = WalWriter { shared: Arc::new(shared) };
     let error = wal.append_loss(&Loss::new(LossKind::SamplesLost, 1, "")).unwrap_err();
     assert_eq!((error.to_string().as_str(), error.kind()), ("append to the write-ahead log /dev/full", ErrorKind::Environment));
