@@ -20,8 +20,10 @@
 //! also come from whoever sends to each process in turn, as service managers do to a control group: then it depends on
 //! whether the witness had its signal before we asked.
 //!
-//! SIGKILL and SIGSTOP cannot be seen by anybody. The faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) mean
-//! the process that they hit. SIGTTIN and SIGTTOU keep their inherited disposition: the kernel sends them to the whole
+//! SIGKILL and SIGSTOP cannot be seen by anybody. The faults mean the process that they hit, but some are sent by batch systems and people
+//! as well: SIGFPE, SIGTRAP and SIGSYS are caught, and end us as ever where the kernel says that they are our own. SIGSEGV, SIGBUS and
+//! SIGILL are left alone. SIGXCPU of the kernel is about our own CPU time, and nothing for the command, which has a count of its own.
+//! SIGTTIN and SIGTTOU keep their inherited disposition: the kernel sends them to the whole
 //! group, and restarts what they interrupt, so a handler would turn that into a busy loop.
 //!
 //! Before a run is ready to start its command, SIGINT, SIGTERM, SIGHUP and SIGQUIT end us ([`begin`]): the command would have had no handler
@@ -38,11 +40,13 @@ use crate::error::LaunchError;
 use crate::sys::process::{self, Event, Events, Pid, SignalSet, Witness};
 
 /// What is caught, besides the real-time signals.
-const CAUGHT: [i32; 19] = [
+const CAUGHT: [i32; 23] = [
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGQUIT,
+    libc::SIGTRAP,
     libc::SIGABRT,
+    libc::SIGFPE,
     libc::SIGUSR1,
     libc::SIGUSR2,
     libc::SIGPIPE,
@@ -53,11 +57,13 @@ const CAUGHT: [i32; 19] = [
     libc::SIGCONT,
     libc::SIGTSTP,
     libc::SIGURG,
+    libc::SIGXCPU,
     libc::SIGVTALRM,
     libc::SIGPROF,
     libc::SIGWINCH,
     libc::SIGIO,
     libc::SIGPWR,
+    libc::SIGSYS,
 ];
 
 /// What asks us to stop once the command has ended.
@@ -286,6 +292,7 @@ pub(crate) fn is_for_command(event: &Event, situation: &Situation, went_to_group
     let sent_by_process = event.is_sent();
     match event.signal {
         libc::SIGCHLD => false,
+        libc::SIGXCPU if !sent_by_process => false,
         _ if sent_by_process && (event.sender == situation.own || event.sender == situation.child) => false,
         // It missed the command, whoever sent it; and a command that has not started needs not be continued.
         _ if situation.early => event.signal != libc::SIGCONT,
@@ -321,9 +328,20 @@ mod tests {
         check(kernel(libc::SIGHUP), false, true, false, true, "the end of the terminal, for the leader");
         check(kernel(libc::SIGCONT), false, true, false, true, "comes with it");
         check(kernel(libc::SIGALRM), false, false, false, true, "a timer set before our exec");
+        check(kernel(libc::SIGXCPU), false, false, false, false, "our own CPU time");
         check(kernel(libc::SIGCHLD), false, false, false, false, "ours");
         check(kernel(libc::SIGCHLD), true, false, false, false, "ours");
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGWINCH, libc::SIGCONT, libc::SIGRTMIN()] {
+        for signal in [
+            libc::SIGINT,
+            libc::SIGTERM,
+            libc::SIGHUP,
+            libc::SIGUSR1,
+            libc::SIGWINCH,
+            libc::SIGCONT,
+            libc::SIGXCPU,
+            libc::SIGFPE,
+            libc::SIGRTMIN(),
+        ] {
             check(from(SHELL, signal), false, false, false, true, "sent to us alone");
             check(from(SHELL, signal), false, false, true, false, "sent to the group");
             check(from(CHILD, signal), false, false, false, false, "sent by the command");
@@ -335,7 +353,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_caught_or_must_not_is_left_alone() {
-        for signal in [libc::SIGKILL, libc::SIGSTOP, libc::SIGTTIN, libc::SIGTTOU, libc::SIGSEGV, libc::SIGBUS, libc::SIGXCPU] {
+        for signal in [libc::SIGKILL, libc::SIGSTOP, libc::SIGTTIN, libc::SIGTTOU, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL] {
             assert!(!caught().contains(signal), "{signal}");
         }
         assert!(!held_back().contains(libc::SIGPIPE) && held_back().contains(libc::SIGINT));

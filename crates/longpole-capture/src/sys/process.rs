@@ -318,7 +318,16 @@ fn encode_exit(exit: Exit) -> i32 {
 ///
 /// An abort of our own, as where there is no memory, must not become the command's end: after it has ended we end as it did, and before that its
 /// gate is opened and its end is waited for.
+///
+/// A fault of our own that is no abort ends us at once, as it would without this handler. A thread that holds it back never comes here: the
+/// kernel ends us then.
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
+    // SAFETY: the kernel hands a valid siginfo.
+    if FAULTS.contains(&signal) && unsafe { (*info).si_code > 0 } {
+        set_disposition(signal, false);
+        send_to_own_thread(signal);
+        return;
+    }
     let ended_as = ENDED_AS.load(Ordering::Relaxed);
     // SAFETY: the kernel hands a valid siginfo.
     let is_own_abort = unsafe { signal == libc::SIGABRT && (*info).si_code <= 0 && (*info).si_pid() == libc::getpid() };
@@ -377,6 +386,9 @@ fn abandon_the_command() -> ! {
     };
     leave(if ended_as == EXIT_NONE || (ended_as == 0 && is_strict) { EXIT_OWN_FAILURE } else { ended_as })
 }
+
+/// Faults that are caught because others send them, too.
+const FAULTS: [c_int; 3] = [libc::SIGTRAP, libc::SIGFPE, libc::SIGSYS];
 
 /// Where the main thread finds the signals it holds back.
 #[derive(Debug)]

@@ -82,7 +82,7 @@ fn it_exits_with_the_code_of_the_command() {
 
 #[test]
 fn it_dies_of_the_signal_that_the_command_died_of() {
-    for signal in ["HUP", "INT", "QUIT", "ABRT", "KILL", "SEGV", "PIPE", "TERM", "USR1"] {
+    for signal in ["HUP", "INT", "QUIT", "ABRT", "KILL", "SEGV", "PIPE", "TERM", "USR1", "XCPU", "FPE", "TRAP", "SYS"] {
         let alone = the_same(&["sh", "-c", &format!("echo out; kill -{signal} $$")], |_| {});
         assert!(alone.status.signal().is_some(), "{signal}");
     }

@@ -29,7 +29,7 @@ pub(crate) const ORDERS: c_int = 3;
 pub(crate) const REPORTS: c_int = 4;
 
 /// What a [`LISTEN`] hears.
-pub(crate) const SIGNALS: [(&str, c_int); 9] = [
+pub(crate) const SIGNALS: [(&str, c_int); 13] = [
     ("HUP", libc::SIGHUP),
     ("INT", libc::SIGINT),
     ("QUIT", libc::SIGQUIT),
@@ -38,6 +38,10 @@ pub(crate) const SIGNALS: [(&str, c_int); 9] = [
     ("TERM", libc::SIGTERM),
     ("CONT", libc::SIGCONT),
     ("WINCH", libc::SIGWINCH),
+    ("XCPU", libc::SIGXCPU),
+    ("SYS", libc::SIGSYS),
+    ("TRAP", libc::SIGTRAP),
+    ("FPE", libc::SIGFPE),
     ("USR2", libc::SIGUSR2),
 ];
 
