@@ -26,6 +26,7 @@ use longpole_symbols::perf_map::{self, Described};
 
 use crate::maps::open_mapped;
 use crate::perf::record::MapRecord;
+use crate::plain_file::{self, Links};
 use crate::stacks::{Name, NumberMap, Out, ProgramId, Stacks};
 use crate::sys::perf::monotonic_nanos;
 
@@ -327,11 +328,9 @@ impl Home {
 
     /// Its map, if it is its own.
     fn open(&self) -> Option<File> {
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(self.path()).ok()?;
-        let metadata = file.metadata().ok()?;
+        let (file, metadata) = plain_file::open(&self.path(), Links::Refused).ok()??;
         let is_new = metadata.modified().is_ok_and(|written| written >= self.since);
-        (metadata.is_file() && metadata.uid() == self.uid && is_new).then_some(file)
+        (metadata.uid() == self.uid && is_new).then_some(file)
     }
 
     fn read(&self) -> Option<Vec<u8>> {

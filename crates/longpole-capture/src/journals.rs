@@ -15,6 +15,7 @@ use longpole_model::{Loss, LossKind, Monotonic, Observation};
 
 use crate::clocks;
 use crate::journal::{Header, Journal, Refusal};
+use crate::plain_file::{self, Links};
 use crate::sys::perf::monotonic_nanos;
 
 /// Where the journals of a recording lie: memory, where the machine has a file system of it.
@@ -157,18 +158,12 @@ fn is_stale(directory: &Path) -> bool {
 /// Whether somebody holds the lock of this file; `None` where there is no such file. Something else in its place is no lock, and is not
 /// waited for: whoever opens a named pipe waits until somebody writes to it, and a command can leave one.
 pub fn is_locked(path: &Path) -> io::Result<Option<bool>> {
-    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
-    let file = match opened {
-        Ok(file) => file,
-        // A link (ELOOP), or a socket (ENXIO).
-        Err(error) if error.kind() == io::ErrorKind::NotFound || matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO)) => {
-            return Ok(None);
-        }
+    let file = match plain_file::open(path, Links::Refused) {
+        Ok(Some((file, _))) => file,
+        Ok(None) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    if !file.metadata()?.is_file() {
-        return Ok(None);
-    }
     match file.try_lock() {
         Ok(()) => Ok(Some(false)),
         Err(TryLockError::WouldBlock) => Ok(Some(true)),
@@ -374,9 +369,8 @@ impl Journals {
         if !entry.file_type()?.is_file() {
             return Ok(None);
         }
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(entry.path())?;
-        let meta = file.metadata()?;
-        Ok((meta.is_file() && meta.uid() == self.uid).then_some(file))
+        let opened = plain_file::open(&entry.path(), Links::Refused)?;
+        Ok(opened.filter(|(_, meta)| meta.uid() == self.uid).map(|(file, _)| file))
     }
 
     /// Reads what is new in one; to its end if it is the last look.

@@ -26,6 +26,7 @@ mod living;
 mod maps;
 pub mod otel;
 pub mod perf;
+mod plain_file;
 mod process_tree;
 mod python;
 pub mod sampler;

@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Cursor};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use longpole_model::{Mapping, MappingId, Observation};
 use longpole_symbols::unwind::{Binary, Code};
 
 use crate::perf::record::MapRecord;
+use crate::plain_file::{self, Links};
 use crate::stacks::Out;
 use crate::sys::perf::open_files_limit;
 
@@ -254,9 +255,9 @@ pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metada
     let mut absent = Absent::Deleted;
     for path in candidates(pid, map) {
         // A path may have become a named pipe meanwhile, which must not make us wait.
-        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(&path);
-        let (file, metadata) = match opened.and_then(|file| file.metadata().map(|metadata| (file, metadata))) {
-            Ok(opened) => opened,
+        let (file, metadata) = match plain_file::open(&path, Links::Followed) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => continue,
             Err(error) => {
                 if error.kind() == io::ErrorKind::PermissionDenied && !path.starts_with("/proc") && absent == Absent::Deleted {
                     absent = Absent::Forbidden;
@@ -264,9 +265,6 @@ pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metada
                 continue;
             }
         };
-        if !metadata.is_file() {
-            continue;
-        }
         match is_the_file(&metadata, map) {
             Some(true) => return Ok((file, metadata)),
             Some(false) => absent = Absent::Replaced,
