@@ -59,7 +59,7 @@ pub const STRANGERS_TOLD_MAX: usize = 4;
 pub const STRANGERS_JUDGED_MAX: usize = 2;
 
 /// Connections of one other user that wait for that. A parallel build as another user may have dozens of compilers; they hold a descriptor
-/// each, as does each of a hostile user's.
+/// each, as does each of a hostile user's: fewer where there are few.
 pub const STRANGERS_WAITING_MAX: usize = 32;
 
 /// Other users, not known to be of the run, whose connections are looked into or wait for it at the same time. Together they hold fewer

@@ -127,8 +127,12 @@ impl Places {
 /// How many connections there may be where these are the limits of this process: answers need files as well, so a quarter of what may be
 /// open where that is little.
 fn places_max(limits: &str) -> usize {
-    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_ascii_whitespace().next()?.parse().ok());
-    files.map_or(PAGE_CONNECTIONS_MAX, |files: usize| (files / 4).clamp(1, PAGE_CONNECTIONS_MAX))
+    files_max(limits).map_or(PAGE_CONNECTIONS_MAX, |files| (files / 4).clamp(1, PAGE_CONNECTIONS_MAX))
+}
+
+/// How many files may be open, where these are the limits of this process (`/proc/self/limits`).
+pub(crate) fn files_max(limits: &str) -> Option<usize> {
+    limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_ascii_whitespace().next()?.parse().ok())
 }
 
 /// Where connections are served.

@@ -19,6 +19,7 @@ use crate::limits::{
     RUN_USERS_MAX, STRANGE_USERS_MAX, STRANGE_USERS_NAMED_MAX, STRANGERS_JUDGED_MAX, STRANGERS_MAX, STRANGERS_TOLD_MAX,
     STRANGERS_WAITING_MAX,
 };
+use crate::places::files_max;
 
 /// The places of all other users.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(super) struct Strangers {
     named: Mutex<Vec<u32>>,
     /// Connections that are told why they are refused.
     told: Semaphore,
+    /// Connections of one user that may wait.
+    waiting_max: usize,
 }
 
 /// The places of one user.
@@ -45,7 +48,9 @@ pub(super) struct Queued(pub(super) Arc<User>);
 
 impl Strangers {
     pub(super) fn new() -> Self {
-        Strangers { users: Mutex::default(), named: Mutex::default(), told: Semaphore::new(STRANGERS_MAX) }
+        let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+        let told = Semaphore::new(STRANGERS_MAX);
+        Strangers { users: Mutex::default(), named: Mutex::default(), told, waiting_max: waiting_max(&limits) }
     }
 
     /// Lets a connection of this user wait to be looked into. An error where too many of its own do, or where there are too many users.
@@ -60,7 +65,7 @@ impl Strangers {
         }
         let user = users.entry(uid).or_insert_with(|| Arc::new(User::new()));
         let is_queued = user.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
-            (waiting < STRANGERS_JUDGED_MAX + STRANGERS_WAITING_MAX).then_some(waiting + 1)
+            (waiting < STRANGERS_JUDGED_MAX + self.waiting_max).then_some(waiting + 1)
         });
         if is_queued.is_ok() { Ok(Queued(Arc::clone(user))) } else { Err(Some(Arc::clone(user))) }
     }
@@ -95,6 +100,12 @@ impl Strangers {
         };
         Some((self.told.try_acquire().ok()?, own))
     }
+}
+
+/// How many connections of one user may wait where these are the limits of this process: each has a descriptor, of which the run must not
+/// run out.
+fn waiting_max(limits: &str) -> usize {
+    files_max(limits).map_or(STRANGERS_WAITING_MAX, |files| (files / 32).clamp(1, STRANGERS_WAITING_MAX))
 }
 
 impl User {
@@ -132,6 +143,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn where_few_files_may_be_open_few_connections_wait() {
+        for (files, expected) in [("34", 1), ("256", 8), ("1024", STRANGERS_WAITING_MAX), ("unlimited", STRANGERS_WAITING_MAX)] {
+            assert_eq!(
+                waiting_max(&format!("Max processes 9 9\nMax open files            {files}    4096    files\n")),
+                expected,
+                "{files}"
+            );
+        }
+    }
+
+    #[test]
     fn many_users_take_no_place_of_one_of_the_run() {
         let strangers = Strangers::new();
         let run = strangers.queue(1).unwrap();
@@ -140,8 +162,8 @@ mod tests {
         let held: Vec<_> = (0..10_000).filter_map(|i| strangers.queue(2 + i % 1000).ok()).collect();
         assert!(held.len() >= STRANGE_USERS_MAX && held.len() <= STRANGE_USERS_MAX * (STRANGERS_JUDGED_MAX + STRANGERS_WAITING_MAX));
         assert!(strangers.queue(2000).is_err());
-        let run: Vec<_> = (0..STRANGERS_WAITING_MAX).map_while(|_| strangers.queue(1).ok()).collect();
-        assert_eq!(run.len(), STRANGERS_WAITING_MAX);
+        let run: Vec<_> = (0..strangers.waiting_max).map_while(|_| strangers.queue(1).ok()).collect();
+        assert_eq!(run.len(), strangers.waiting_max);
         drop(held);
         assert!(strangers.queue(2000).is_ok());
         assert_eq!(strangers.users.lock().unwrap().len(), 2, "who has no connection is forgotten");
