@@ -490,8 +490,11 @@ fn a_tag_names_a_recording_until_it_moves_or_goes() {
     assert_eq!(store.resolve("baseline").unwrap(), first);
     assert_eq!(store.tag(second, "baseline").unwrap(), Some(first));
     assert_eq!(store.list().unwrap().recordings[0].tags, ["baseline"]);
-    for text in ["r7", "7", "last", "", "a b", "../x", "-x", &"x".repeat(65)] {
+    for text in ["r7", "7", "last", "", "a b", "../x", "-x", "p1", "s12", "f3", &"x".repeat(65)] {
         assert_eq!(store.tag(first, text).unwrap_err().kind(), ErrorKind::Usage, "{text}");
+    }
+    for text in ["p", "p01", "p1-fixed", "f3.txt", "v1.2"] {
+        assert_eq!(store.tag(second, text).unwrap(), None, "{text}");
     }
     assert_eq!(store.tag(RecordingName::new(9), "x").unwrap_err().kind(), ErrorKind::NotFound);
     store.remove(second).unwrap();

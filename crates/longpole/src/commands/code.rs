@@ -145,7 +145,7 @@ pub(crate) fn frame(setting: &Setting, arguments: &FrameArguments) -> Result<()>
 
 /// Which of the files that a recording names may be read.
 fn source_access(setting: &Setting, recording: &str, report: &Report, allow: &SourceArguments) -> Result<SourceAccess> {
-    let origin = match file(recording) {
+    let origin = match file(setting, recording) {
         Some(_) => Origin::Others,
         None => {
             let store = setting.open_store()?;

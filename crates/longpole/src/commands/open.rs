@@ -11,7 +11,7 @@ use longpole_server::source_file::SourceConsent;
 use longpole_server::{Page, Visitors, seal};
 use longpole_store::RecordingName;
 
-use super::recording::{Setting, TemporaryStore, file, print, resolve, source_consent};
+use super::recording::{Setting, TemporaryStore, file_aloud, print, resolve, source_consent};
 use super::run;
 use crate::args::{OpenArguments, SourceArguments, ViewTraceArguments};
 use crate::env_vars;
@@ -21,7 +21,7 @@ use crate::screen::{self, Screen};
 pub(crate) fn open(setting: &Setting, arguments: &OpenArguments) -> Result<()> {
     let browser = !arguments.no_browser;
     let consent = source_consent(&arguments.allow)?;
-    if let Some(path) = file(&arguments.recording) {
+    if let Some(path) = file_aloud(setting, &arguments.recording) {
         return serve_file(path, arguments.port, browser, &arguments.recording, consent);
     }
     let store = setting.open_store()?;

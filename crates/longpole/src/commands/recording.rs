@@ -130,14 +130,51 @@ fn found(text: &str, found: Result<RecordingName, StoreError>) -> Result<Recordi
 
 /// The report of a recording, or of a file that is read and not kept; with what to call it in the next command.
 pub(crate) fn load(setting: &Setting, text: &str) -> Result<(String, Report)> {
-    match file(text) {
+    match file_aloud(setting, text) {
         Some(path) => Ok((text.to_owned(), import::report(path)?)),
         None => load_stored(&setting.open_store()?, text),
     }
 }
 
-/// The file that a text names where a recording may stand: it has a `/`, or is there. Names of recordings win; `./r7` is a file.
-pub(crate) fn file(text: &str) -> Option<&Path> {
+/// Endings of files of other tools, and of packed recordings: who writes one means a file, also where a tag ends so.
+const FILE_ENDINGS: [&str; 14] =
+    ["lpole", "trace", "json", "jsonl", "ndjson", "pb", "pprof", "prof", "data", "folded", "collapsed", "txt", "otlp-profiles", "gz"];
+
+/// The file that a text names where a recording may stand: it has a `/`, or is there. Names of recordings win, and tags where the text does
+/// not end like a file: a folder that holds a file `base` must not decide what `base` is. `./r7` is a file.
+pub(crate) fn file<'a>(setting: &Setting, text: &'a str) -> Option<&'a Path> {
+    named(setting, text).0
+}
+
+/// The same; where the text names a recording as well, it is said which of them was taken, and how the other is named.
+pub(crate) fn file_aloud<'a>(setting: &Setting, text: &'a str) -> Option<&'a Path> {
+    let (path, note) = named(setting, text);
+    note.into_iter().for_each(say);
+    path
+}
+
+fn named<'a>(setting: &Setting, text: &'a str) -> (Option<&'a Path>, Option<String>) {
+    let Some(path) = possible_file(text) else { return (None, None) };
+    let tagged = if text.contains('/') { None } else { tagged(setting, text) };
+    let is_ended = path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| FILE_ENDINGS.contains(&ending));
+    match tagged {
+        None => (Some(path), None),
+        Some(name) if is_ended => (
+            Some(path),
+            Some(format!("longpole: {text} is taken as the file of that name here; the recording that is tagged so is {name}")),
+        ),
+        Some(name) => (None, Some(format!("longpole: {text} is taken as the tag of {name}; the file of that name here is ./{text}"))),
+    }
+}
+
+/// The recording that has this tag. Without a store there is none, and none is made.
+fn tagged(setting: &Setting, text: &str) -> Option<RecordingName> {
+    let is_there = setting.store.as_deref().is_some_and(Path::is_dir);
+    is_there.then(|| setting.open_store().ok()?.resolve(text).ok()).flatten()
+}
+
+/// The file that a text names if no tag does.
+fn possible_file(text: &str) -> Option<&Path> {
     let path = Path::new(text);
     let is_name = text == "last" || RecordingName::parse(text).is_some();
     (!is_name && (text.contains('/') || path.is_file())).then_some(path)
@@ -167,9 +204,10 @@ pub(crate) fn in_order<'a>(handle: &'a str, recording: &'a str) -> (&'a str, &'a
     if is_swapped { (recording, handle) } else { (handle, recording) }
 }
 
-/// Whether a text can only mean a recording: no tag, which may be the name of a span as well.
+/// Whether a text can only mean a recording: no tag, which may be the name of a span as well. Where there is a file of that name, it is
+/// one of the two.
 fn is_recording(text: &str) -> bool {
-    text == "last" || RecordingName::parse(text).is_some() || file(text).is_some()
+    text == "last" || RecordingName::parse(text).is_some() || possible_file(text).is_some()
 }
 
 /// Which spans are meant, if any, and in which recording: `flame p1` means what `flame --span p1` does.

@@ -47,6 +47,50 @@ fn a_name_keeps_a_recording() {
 }
 
 #[test]
+fn a_name_means_the_same_recording_in_every_folder() {
+    let sandbox = Sandbox::new();
+    let (store, folder) = (sandbox.path("store"), sandbox.path("repository"));
+    for _ in 0..2 {
+        record(&store);
+    }
+    for tag in ["base", "base.folded"] {
+        assert!(longpole(&store).args(["tag", "r1", tag]).status().unwrap().success());
+    }
+    std::fs::create_dir(&folder).unwrap();
+    for file in ["base", "base.folded", "other"] {
+        std::fs::write(folder.join(file), "main;hash 3\n").unwrap();
+    }
+    let ask = |arguments: &[&str]| {
+        let out = longpole(&store).current_dir(&folder).args(arguments).args(["--format", "json"]).output().unwrap();
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(out.status.success(), "{arguments:?}: {said}");
+        (serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap(), said)
+    };
+    // A folder that came from elsewhere does not decide what a name means.
+    let taken = "longpole: base is taken as the tag of r1; the file of that name here is ./base\n";
+    for (arguments, names) in [(["show", "base"].as_slice(), "recording"), (&["top", "base"], "recording"), (&["diff", "base", "r2"], "a")]
+    {
+        let (answer, said) = ask(arguments);
+        let name = answer[names].as_str().or_else(|| answer[names]["recording"].as_str());
+        assert_eq!((name, said.as_str()), (Some("r1"), taken), "{arguments:?}: {answer}");
+    }
+    // Who writes out what a file is means the file.
+    let (answer, said) = ask(&["show", "base.folded"]);
+    assert_eq!(answer["recording"], "base.folded");
+    assert_eq!(said, "longpole: base.folded is taken as the file of that name here; the recording that is tagged so is r1\n");
+    for file in ["./base", "./base.folded", "other"] {
+        let (answer, said) = ask(&["show", file]);
+        assert_eq!((answer["recording"].as_str(), said.as_str()), (Some(file), ""));
+    }
+    // Where only files are looked at there is no store, and none is made.
+    let none = sandbox.path("none");
+    assert!(longpole(&none).current_dir(&folder).args(["show", "other"]).output().unwrap().status.success());
+    assert!(!none.exists());
+    let handle = longpole(&store).args(["tag", "r1", "p1"]).output().unwrap();
+    assert_eq!(handle.status.code(), Some(2), "a handle is something in a recording: {}", String::from_utf8_lossy(&handle.stderr));
+}
+
+#[test]
 fn the_doctor_names_what_keeps_spans_away() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
