@@ -17,6 +17,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 
+use crate::checked_sum::checked_sum;
 use crate::error::{self, QueryError};
 use crate::schema::{VIEWS, View};
 use crate::sql::{self, Limits};
@@ -186,6 +187,7 @@ async fn context(sources: &[Source], limits: &Limits) -> Result<SessionContext, 
     let config =
         SessionConfig::new().with_target_partitions(THREADS).with_information_schema(true).with_default_catalog_and_schema(CATALOG, SCHEMA);
     let context = SessionContext::new_with_config_rt(config, runtime);
+    context.register_udaf(checked_sum());
     let catalog = context.catalog(CATALOG).ok_or_else(|| DataFusionError::Internal("the catalog is missing".into()))?;
     for source in sources {
         catalog.register_schema(&source.recording, Arc::new(MemorySchemaProvider::new()))?;

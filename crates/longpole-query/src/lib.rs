@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checked_sum;
 mod depth;
 mod engine;
 pub mod error;

@@ -350,6 +350,84 @@ fn a_mistake_is_answered_with_what_there_is() {
 }
 
 #[test]
+fn a_sum_of_whole_numbers_is_right_or_an_error() {
+    let mut largest = shop();
+    for sample in &mut largest.samples {
+        sample.weight_nanos = i64::MAX as u64;
+    }
+    let stored = Stored::new(&[largest]);
+    let max = "9223372036854775807";
+    let large = |sum: &str| {
+        format!("run the statement: a sum is {sum}, and a whole number is {max} at the most; add up CAST(… AS DECIMAL(38, 0)) instead")
+    };
+    let two = format!("(VALUES ({max}), ({max}))");
+    let refused = |statement: &str, sum: &str| {
+        let error = stored.ask(statement).unwrap_err();
+        assert_eq!((error.to_string(), error.kind()), (large(sum), QueryErrorKind::Failed), "{statement}");
+    };
+    refused("SELECT sum(weight_nanos) FROM samples", "27670116110564327421");
+    refused("SELECT pid, sum(weight_nanos) FROM samples GROUP BY pid", "27670116110564327421");
+    refused("SELECT evidence, sum(weight_nanos) FROM samples GROUP BY evidence HAVING evidence = 'record'", "18446744073709551614");
+    refused(&format!("SELECT sum(column1) FROM {two}"), "18446744073709551614");
+    refused(&format!("SELECT sum(column1) OVER () FROM {two}"), "18446744073709551614");
+    refused(
+        &format!("SELECT sum(column1) OVER (ORDER BY column1 ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM {two}"),
+        "18446744073709551614",
+    );
+    refused(&format!("SELECT sum(DISTINCT column1) FROM (VALUES ({max}), ({max}), (1), (NULL))"), "9223372036854775808");
+    refused(&format!("SELECT sum(DISTINCT column1), count(*) FROM (VALUES ({max}), ({max}), (1), (NULL))"), "9223372036854775808");
+    let error = stored.ask(&format!("SELECT sum(-column1 - 1) FROM {two}")).unwrap_err();
+    assert!(
+        error.to_string().contains("a sum is -18446744073709551616, and a whole number is -9223372036854775808 at the least"),
+        "{error}"
+    );
+    let error = stored.ask("SELECT sum(address) FROM (SELECT address FROM locations UNION ALL SELECT address FROM locations)").unwrap_err();
+    assert!(error.to_string().contains("and a whole number is 18446744073709551615 at the most"), "{error}");
+
+    // The order in which numbers come does not matter.
+    let back = format!("(VALUES ({max}), ({max}), (-{max}), (NULL))");
+    stored.check(
+        &format!("SELECT sum(column1), sum(column1 + 0), avg(column1) FROM {back}"),
+        &[&format!("{max} | {max} | 3074457345618258400")],
+    );
+    stored.check(&format!("SELECT sum(CAST(column1 AS DECIMAL(38, 0))) FROM {two}"), &["18446744073709551614"]);
+    stored.check("SELECT sum(address), sum(address) FILTER (WHERE address < 99) FROM locations", &["18446744073699065872 | 16"]);
+
+    // What sums are otherwise.
+    stored.check("SELECT sum(column1) FROM (VALUES (1), (2), (NULL))", &["3"]);
+    stored.check("SELECT sum(column1) FROM (VALUES (CAST(NULL AS BIGINT)))", &["NULL"]);
+    stored.check("SELECT sum(span_row) FROM spans WHERE false", &["NULL"]);
+    stored.check("SELECT sum(column1), sum(DISTINCT column1) FROM (VALUES (1.5), (2.5), (2.5))", &["6.5 | 4"]);
+    stored.check("SELECT sum(CAST(column1 AS SMALLINT)) FROM (VALUES (30000), (30000))", &["60000"]);
+    stored.check("SELECT sum(value + 1), sum(value + 2) FROM generate_series(1, 10)", &["65 | 75"]);
+    stored.check("SELECT sum(DISTINCT value % 3), sum(value) FROM generate_series(1, 10)", &["3 | 55"]);
+    stored.check(
+        "SELECT value % 3 AS k, sum(value), sum(value) FILTER (WHERE value > 20000), sum(DISTINCT value % 6)
+            FROM generate_series(1, 20000) GROUP BY k ORDER BY k",
+        &["0 | 66663333 | NULL | 3", "1 | 66670000 | NULL | 5", "2 | 66676667 | NULL | 7"],
+    );
+    stored.check(
+        "SELECT count(*), sum(s) FROM (SELECT value AS v, sum(value) AS s FROM generate_series(1, 300000) GROUP BY v)",
+        &["300000 | 45000150000"],
+    );
+    // Groups whose sums have room, though all of them together would not: 20,000 are past the point from which they are wide.
+    stored.check(
+        &format!(
+            "SELECT count(*), min(s), max(s) FROM (SELECT value AS k, sum({max} - 20000 + value - 1), sum(CASE WHEN value < 9000 THEN 1 ELSE
+                {max} - 20000 + value END) AS s FROM generate_series(1, 20000) GROUP BY k)"
+        ),
+        &[&format!("20000 | 1 | {max}")],
+    );
+    let sliding = "OVER (ORDER BY value ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
+    stored.check(
+        &format!(
+            "SELECT sum(value) {sliding}, sum(DISTINCT value / 2) {sliding}, sum(value) OVER (ORDER BY value) FROM generate_series(1, 4)"
+        ),
+        &["1 | 0 | 1", "3 | 1 | 3", "5 | 1 | 6", "7 | 3 | 10"],
+    );
+}
+
+#[test]
 fn rows_memory_and_time_have_limits() {
     let stored = Stored::new(&[shop()]);
     let all = stored.all();
