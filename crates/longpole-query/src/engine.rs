@@ -18,7 +18,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 
 use crate::checked_sum::checked_sum;
-use crate::error::{self, QueryError};
+use crate::error::{self, MemoryUse, QueryError};
 use crate::schema::{VIEWS, View};
 use crate::sql::{self, Limits};
 
@@ -87,7 +87,8 @@ pub(crate) fn run(sources: Vec<Source>, statement: &str, limits: &Limits) -> Res
 /// operators hold; a value, a list or a plan that grows to no end is in nobody's count but the system's.
 fn wait(receiver: &mpsc::Receiver<Result<Answer, QueryError>>, limits: &Limits) -> Result<Answer, QueryError> {
     let begun = Instant::now();
-    let resident_max = resident_bytes().map(|bytes| bytes.saturating_add(limits.memory_bytes.saturating_mul(2)));
+    let growth_max = limits.memory_bytes.saturating_mul(2);
+    let resident_max = resident_bytes().map(|bytes| bytes.saturating_add(growth_max));
     loop {
         let Some(left) = limits.timeout.checked_sub(begun.elapsed()) else { return Err(QueryError::Timeout { timeout: limits.timeout }) };
         match receiver.recv_timeout(left.min(LOOK)) {
@@ -96,7 +97,7 @@ fn wait(receiver: &mpsc::Receiver<Result<Answer, QueryError>>, limits: &Limits) 
             Err(RecvTimeoutError::Timeout) => {}
         }
         if resident_max.zip(resident_bytes()).is_some_and(|(max, now)| now > max) {
-            return Err(QueryError::Memory { memory_bytes: limits.memory_bytes });
+            return Err(QueryError::Memory { memory_bytes: growth_max, what: MemoryUse::Process });
         }
     }
 }
@@ -149,7 +150,7 @@ async fn answer(sources: Vec<Source>, statement: &str, limits: &Limits) -> Resul
     // The pool counts what operators hold, not what they have handed out.
     let bytes: usize = answer.batches.iter().map(RecordBatch::get_array_memory_size).sum();
     if bytes > limits.memory_bytes {
-        return Err(QueryError::Memory { memory_bytes: limits.memory_bytes });
+        return Err(QueryError::Memory { memory_bytes: limits.memory_bytes, what: MemoryUse::Rows });
     }
     Ok(answer)
 }

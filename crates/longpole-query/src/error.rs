@@ -1,6 +1,7 @@
 //! Why a statement was not answered.
 
 use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use datafusion::common::{DataFusionError, SchemaError};
@@ -66,10 +67,12 @@ pub enum QueryError {
         timeout: Duration,
     },
     /// It needs too much memory.
-    #[error("answer within {} MiB of memory", memory_bytes >> 20)]
+    #[error("answer within {} MiB of {what}", memory_bytes >> 20)]
     Memory {
         /// The limit.
         memory_bytes: usize,
+        /// What has this limit.
+        what: MemoryUse,
     },
     /// Files of a recording went away while they were read: the engine takes one that is gone for one without rows.
     #[error("read {recording}: it was removed meanwhile")]
@@ -86,6 +89,30 @@ pub enum QueryError {
         /// What it says.
         message: String,
     },
+}
+
+/// What memory is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryUse {
+    /// What the engine's operators hold.
+    Operators,
+    /// Whatever the process holds: also one huge value, and the plan itself.
+    Process,
+    /// The rows of the result, as the engine hands them out.
+    Rows,
+    /// The values that are given back.
+    Values,
+}
+
+impl fmt::Display for MemoryUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MemoryUse::Operators => "memory for sorts, joins and aggregates",
+            MemoryUse::Process => "memory in all",
+            MemoryUse::Rows => "memory for its rows",
+            MemoryUse::Values => "values",
+        })
+    }
 }
 
 /// What a caller decides on.
@@ -133,7 +160,7 @@ pub(crate) fn planning(error: &DataFusionError) -> QueryError {
 /// What the engine says while it runs.
 pub(crate) fn running(error: &DataFusionError, memory_bytes: usize) -> QueryError {
     match error.find_root() {
-        DataFusionError::ResourcesExhausted(_) => QueryError::Memory { memory_bytes },
+        DataFusionError::ResourcesExhausted(_) => QueryError::Memory { memory_bytes, what: MemoryUse::Operators },
         DataFusionError::ArrowError(error, _) => QueryError::Engine { message: lower(&error.to_string()) },
         root => QueryError::Engine { message: with_causes(root) },
     }

@@ -24,6 +24,6 @@ pub mod sql;
 pub mod value;
 
 pub use engine::THREAD_NAME;
-pub use error::{QueryError, QueryErrorKind};
+pub use error::{MemoryUse, QueryError, QueryErrorKind};
 pub use sql::{Column, Limits, SqlResult, sql};
 pub use value::Value;

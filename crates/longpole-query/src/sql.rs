@@ -12,7 +12,7 @@ use longpole_store::StoredRecording;
 
 use crate::depth;
 use crate::engine::{self, Source};
-use crate::error::{self, QueryError};
+use crate::error::{self, MemoryUse, QueryError};
 use crate::value::{Value, ValueError, type_name, value_at};
 
 /// Longest statement: longer than what any person writes, and a program that lists values has room for ten thousands of them.
@@ -25,7 +25,7 @@ pub const STATEMENT_DEPTH_MAX: usize = 4_096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Memory of sorts, joins and aggregates, and again of the result. Nothing is spilled to disk. Whatever else takes memory, such
-    /// as one huge value or the plan itself, ends with the same error once the process has grown by twice as much.
+    /// as one huge value or the plan itself, ends with an error of its own once the process has grown by twice as much.
     pub memory_bytes: usize,
     /// Memory of the values that are given back.
     pub result_bytes: usize,
@@ -93,7 +93,7 @@ pub fn sql(recordings: &[StoredRecording], statement: &str, limits: &Limits) -> 
         for row in 0..batch.num_rows().min(limits.rows - rows.len()) {
             let cells = batch.columns().iter().map(|column| value_at(column, row, &mut bytes_left));
             rows.push(cells.collect::<Result<Vec<_>, _>>().map_err(|error| match error {
-                ValueError::TooLarge => QueryError::Memory { memory_bytes: limits.result_bytes },
+                ValueError::TooLarge => QueryError::Memory { memory_bytes: limits.result_bytes, what: MemoryUse::Values },
                 ValueError::Unreadable(message) => QueryError::Engine { message },
             })?);
         }
