@@ -233,7 +233,8 @@ fn context() -> impl Strategy<Value = ContextRecord> {
 }
 
 fn sample(stacks: u32) -> impl Strategy<Value = Sample> {
-    (monotonic(), 0..4u32, any::<u32>(), any::<u32>(), 0..stacks, any::<u64>(), context()).prop_map(
+    // What weighs more is capped when it is written.
+    (monotonic(), 0..4u32, any::<u32>(), any::<u32>(), 0..stacks, 0..=i64::MAX.cast_unsigned(), context()).prop_map(
         |(time, pid, tid, cpu, stack, weight_nanos, context)| Sample { time, pid, tid, cpu, stack: StackId(stack), weight_nanos, context },
     )
 }

@@ -50,6 +50,11 @@ pub(super) fn unsigned(values: impl Iterator<Item = u64>) -> ArrayRef {
     int(values.map(u64::cast_signed))
 }
 
+/// Unsigned nanoseconds that a file of others says: more than 292 years are as many, where bit for bit they would be less than none.
+pub(super) fn capped(values: impl Iterator<Item = u64>) -> ArrayRef {
+    int(values.map(|value| i64::try_from(value).unwrap_or(i64::MAX)))
+}
+
 pub(super) fn optional_unsigned(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
     optional_int(values.map(|value| value.map(u64::cast_signed)))
 }

@@ -76,7 +76,7 @@ pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
         array::optional_text(rows.iter().map(|row| row.thread_name)),
         array::number(samples().map(|sample| sample.cpu)),
         array::number(samples().map(|sample| sample.stack.0)),
-        array::unsigned(samples().map(|sample| sample.weight_nanos)),
+        array::capped(samples().map(|sample| sample.weight_nanos)),
     ];
     columns.extend(links::build(rows.iter().map(|row| (row.link, row.sample.context))));
     columns
