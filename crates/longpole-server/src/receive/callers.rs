@@ -18,24 +18,42 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Said to a process of another user.
 const STRANGER: &str = "this receiver takes spans of one run only, and this process belongs to another user and not to the run";
 
+/// Why a request is not taken, whatever is in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Objection {
+    /// What its client is told.
+    pub(super) reason: String,
+    /// What the recording says: none of the words of who sent it, which are a web page's.
+    pub(super) kind: &'static str,
+}
+
+/// Said in the recording of requests for a name that was made to resolve to 127.0.0.1.
+const OTHER_HOST: &str = "requests for another host than 127.0.0.1, localhost or [::1]";
+
+/// Said in the recording of requests of web pages.
+const WEB_PAGE: &str = "requests of web pages, from which spans are not taken";
+
 /// Why this request is not taken, whatever is in it.
-pub(super) fn objection(request: &Request<Incoming>) -> Option<String> {
+pub(super) fn objection(request: &Request<Incoming>) -> Option<Objection> {
     objection_to(request.uri(), request.headers())
 }
 
-fn objection_to(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+fn objection_to(uri: &Uri, headers: &HeaderMap) -> Option<Objection> {
     // HTTP/2 has `:authority`, which stands in the address, and proxies write a whole address.
     let mut hosts: Vec<&[u8]> = headers.get_all(HOST).into_iter().map(|host| host.as_bytes()).collect();
     hosts.extend(uri.authority().map(|authority| authority.as_str().as_bytes()));
     let is_ours = |host: &&[u8]| std::str::from_utf8(host).is_ok_and(|host| host.parse::<Authority>().is_ok_and(|host| is_loopback(&host)));
     if let Some(host) = hosts.iter().find(|host| !is_ours(host)) {
-        return Some(format!("host {}: expected 127.0.0.1, localhost or [::1]", shown(host)));
+        let reason = format!("host {}: expected 127.0.0.1, localhost or [::1]", shown(host));
+        return Some(Objection { reason, kind: OTHER_HOST });
     }
     if let Some(origin) = headers.get(ORIGIN) {
-        return Some(format!("origin {}: spans are not taken from web pages", shown(origin.as_bytes())));
+        let reason = format!("origin {}: spans are not taken from web pages", shown(origin.as_bytes()));
+        return Some(Objection { reason, kind: WEB_PAGE });
     }
     let site = headers.get(SEC_FETCH_SITE).filter(|site| site.as_bytes() != b"none")?;
-    Some(format!("sec-fetch-site {}: spans are not taken from web pages", shown(site.as_bytes())))
+    let reason = format!("sec-fetch-site {}: spans are not taken from web pages", shown(site.as_bytes()));
+    Some(Objection { reason, kind: WEB_PAGE })
 }
 
 /// The beginning of what a header says, without anything that is not text.
@@ -98,7 +116,7 @@ mod tests {
         let found = objection_to(&uri.parse().unwrap(), &map);
         match expected {
             None => assert_eq!(found, None, "{uri} {headers:?}"),
-            Some(part) => assert!(found.as_ref().is_some_and(|found| found.starts_with(part)), "{uri} {headers:?}: {found:?}"),
+            Some(part) => assert!(found.as_ref().is_some_and(|found| found.reason.starts_with(part)), "{uri} {headers:?}: {found:?}"),
         }
     }
 

@@ -600,7 +600,10 @@ impl Hall {
             }
             if connection.too_slow.load(Ordering::Relaxed) {
                 let what = if speech == Speech::Http { "requests whose head" } else { "appdash packets that" };
-                hall.door.refused(&format!("{what} did not come to an end in {} s; the connection was cut", HEAD_TIME_MAX.as_secs()));
+                hall.door.refused_of(
+                    &connection,
+                    &format!("{what} did not come to an end in {} s; the connection was cut", HEAD_TIME_MAX.as_secs()),
+                );
             }
             hall.open.lock().remove(&number);
             drop(place);
@@ -634,11 +637,11 @@ impl Hall {
             speech.is_none_or(|speech| connection.speech == speech).then_some((since, *number))
         };
         let Some((_, number)) = open.iter().filter_map(stalls).min() else { return false };
-        if let Some(connection) = open.remove(&number) {
-            connection.cut.notify_one();
-        }
+        let Some(connection) = open.remove(&number) else { return false };
+        connection.cut.notify_one();
         let stall = STALL_IN_NEED_MAX.as_secs_f32();
-        self.door.refused(&format!("requests that stalled for {stall} s while others needed their connections; they were cut"));
+        let reason = format!("requests that stalled for {stall} s while others needed their connections; they were cut");
+        self.door.refused_of(&connection, &reason);
         true
     }
 }
@@ -773,15 +776,17 @@ async fn serve_http(http: &auto::Builder<TokioExecutor>, stream: TcpStream, door
 async fn answer(door: Arc<Door>, connection: Arc<Connection>, request: Request<Incoming>) -> Result<Response<AnswerBody>, Infallible> {
     connection.requests.fetch_add(1, Ordering::Relaxed);
     connection.note_inside(None);
-    if let Some(reason) = callers::objection(&request) {
-        door.refused(&reason);
-        return Ok(callers::refuse(&request, &reason));
-    }
     let grpc = otlp_grpc::is_grpc(&request);
+    let objection = callers::objection(&request);
     // Before anything of a body is read: only spans of OpenTelemetry can say by themselves whose they are.
-    if connection.sender_is_gone() && !["/v1/traces", otlp_grpc::path_of(Signal::Traces)].contains(&request.uri().path()) {
+    let can_prove = || objection.is_none() && ["/v1/traces", otlp_grpc::path_of(Signal::Traces)].contains(&request.uri().path());
+    if connection.sender_is_gone() && !can_prove() {
         door.refused(UNPROVEN);
         return Ok(callers::refuse(&request, UNPROVEN));
+    }
+    if let Some(objection) = objection {
+        door.refused(objection.kind);
+        return Ok(callers::refuse(&request, &objection.reason));
     }
     if grpc && pulumi_events::is_for(&request) {
         // Open for as long as the engine works, so it is not in flight: it waits for its peer, as an idle connection does.

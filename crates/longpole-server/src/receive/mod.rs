@@ -51,7 +51,7 @@ mod zipkin;
 use body::Bodies;
 use connections::{Connection, Keeping, Listeners};
 pub(crate) use intake::inflate;
-use intake::{Content, Intake, Job, Verdict};
+use intake::{Content, Intake, Job, UNPROVEN, Verdict};
 use senders::Judge;
 pub use senders::Senders;
 
@@ -302,7 +302,7 @@ impl Door {
         let verdict = self.intake.take(Job { content, compression, body, connection: Arc::clone(connection), _memory: None }).await;
         match &verdict {
             Verdict::Kept { .. } => {}
-            Verdict::Undecodable(reason) | Verdict::TooLarge(reason) | Verdict::Unproven(reason) => self.refused(reason),
+            Verdict::Undecodable(reason) | Verdict::TooLarge(reason) | Verdict::Unproven(reason) => self.refused_of(connection, reason),
             Verdict::NotKept(reason) => self.refused(&format!("{reason}; the client was told to try again")),
             Verdict::NeverKept(reason) => self.refused(reason),
         }
@@ -312,6 +312,12 @@ impl Door {
     /// Room for so many bytes in the memory that all bodies share, where there is some.
     fn memory_of(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         self.bodies.room_now(bytes)
+    }
+
+    /// Counts a request of this connection as refused. Of who is gone nothing is known, so nothing that it sent stands in the recording, not
+    /// even in the words of an error: whatever is wrong with it, it is one of those.
+    fn refused_of(&self, connection: &Connection, reason: &str) {
+        self.refused(if connection.sender_is_gone() { UNPROVEN } else { reason });
     }
 
     fn refused(&self, reason: &str) {

@@ -131,9 +131,9 @@ fn bare(status: StatusCode, headers: HeaderMap) -> Response<AnswerBody> {
 }
 
 async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
-    let (signal, compression) = inspect(&request).inspect_err(|refusal| door.refused(&refusal.message))?;
+    let (signal, compression) = inspect(&request).inspect_err(|refusal| door.refused_of(connection, &refusal.message))?;
     let charged = body::read(request.into_body(), &door.bodies, connection).await.map_err(|error| {
-        door.refused(&error.message());
+        door.refused_of(connection, &error.message());
         let code = match error {
             BodyError::TooLarge(_) => code::RESOURCE_EXHAUSTED,
             BodyError::Busy | BodyError::Cut => code::UNAVAILABLE,
@@ -142,12 +142,12 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
         };
         Refusal::new(code, error.message())
     })?;
-    let (compressed, body) = unframe(&charged.bytes).inspect_err(|refusal| door.refused(&refusal.message))?;
+    let (compressed, body) = unframe(&charged.bytes).inspect_err(|refusal| door.refused_of(connection, &refusal.message))?;
     let compression = match (compressed, compression) {
         (false, _) => Compression::Identity,
         (true, Compression::Identity) => {
             let message = "gRPC message is compressed and grpc-encoding does not say how";
-            door.refused(message);
+            door.refused_of(connection, message);
             return Err(Refusal::new(code::INTERNAL, message));
         }
         (true, compression) => compression,

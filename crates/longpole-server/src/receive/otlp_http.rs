@@ -90,9 +90,10 @@ async fn take(
     request: Request<Incoming>,
     encoding: Option<Encoding>,
 ) -> Result<Vec<u8>, Refusal> {
-    let (signal, encoding, compression) = inspect(&request, encoding).inspect_err(|refusal| door.refused(&refusal.message))?;
+    let (signal, encoding, compression) =
+        inspect(&request, encoding).inspect_err(|refusal| door.refused_of(connection, &refusal.message))?;
     let charged = body::read(request.into_body(), &door.bodies, connection).await.map_err(|error| {
-        door.refused(&error.message());
+        door.refused_of(connection, &error.message());
         match error {
             BodyError::TooLarge(_) => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, code::RESOURCE_EXHAUSTED, error.message()),
             BodyError::Busy | BodyError::Cut => Refusal::unavailable(error.message()),

@@ -86,7 +86,40 @@ fn who_may_not_send_is_told_so_in_its_protocol() {
     assert_eq!((answer.status, code), (403, 7));
     assert_eq!(message, "origin https://evil.example: spans are not taken from web pages");
     assert_eq!(memory.kept(), []);
-    assert_eq!(receiver.finish(SOON), [Loss::new(LossKind::RequestsRefused, 1, message)]);
+    // What the recording says is in no words of a page.
+    for i in 0..40 {
+        assert_eq!(post(receiver.port(), "/v1/traces", &format!("{PROTOBUF}Origin: https://evil{i}.example\r\n"), &body).status, 403);
+        let rebound = format!("POST /v1/traces HTTP/1.1\r\nHost: evil{i}.example\r\n{PROTOBUF}Content-Length: 0\r\n\r\n");
+        assert_eq!(read_answer(&mut stalled(receiver.port(), rebound.as_bytes())).status, 403);
+    }
+    let losses = receiver.finish(SOON);
+    assert_eq!((losses.len(), refused(&losses, "web pages"), refused(&losses, "another host")), (2, 41, 40), "{losses:?}");
+    assert!(!format!("{losses:?}").contains("evil"), "{losses:?}");
+}
+
+#[test]
+fn who_is_gone_writes_no_word_into_the_recording() {
+    let (receiver, memory) = start_run(|_, _| Ok(None));
+    let send = |head: &str, body: &[u8]| stalled(receiver.port(), &[head.as_bytes(), body].concat());
+    let mut sent = 0;
+    for i in 0..20 {
+        for headers in [
+            format!("/v1/traces HTTP/1.1\r\nHost: evil{i}\r\n{PROTOBUF}"),
+            format!("/v1/traces HTTP/1.1\r\nHost: localhost\r\nOrigin: evil{i}\r\n{PROTOBUF}"),
+            format!("/v1/evil{i} HTTP/1.1\r\nHost: localhost\r\n{PROTOBUF}"),
+            format!("/v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: evil{i}\r\n"),
+            format!("/v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: evil{i}\r\n{PROTOBUF}"),
+            format!("/v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\n{PROTOBUF}"),
+        ] {
+            let answer = read_answer(&mut send(&format!("POST {headers}Content-Length: 4\r\n\r\n"), b"evil"));
+            assert!((400..500).contains(&answer.status), "{headers}");
+            sent += 1;
+        }
+    }
+    // A body without its end.
+    drop(send(&format!("{HEAD}Content-Length: 9\r\n\r\n"), b"evil"));
+    assert_eq!(memory.kept(), []);
+    assert_eq!(receiver.finish(SOON), [Loss::new(LossKind::RequestsRefused, sent + 1, UNPROVEN)]);
 }
 
 const RUN: &str = "00f067aa0ba902b70000000000000001";
@@ -189,7 +222,7 @@ fn what_who_is_gone_sends_beside_proven_spans_is_not_kept() {
     let mut appdash = TcpStream::connect(receiver.appdash_endpoint().strip_prefix("tcp://").unwrap()).unwrap();
     assert_eq!(appdash.read(&mut [0]).unwrap_or(0), 0, "closed at once");
     let losses = receiver.finish(SOON);
-    assert_eq!(refused(&losses, "closed their connection before it was known who they are"), 6, "{losses:?}");
+    assert_eq!(refused(&losses, "closed their connection before it was known who they are"), 8, "{losses:?}");
 }
 
 #[test]
