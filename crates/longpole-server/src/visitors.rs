@@ -8,7 +8,7 @@
 //! | our user, or root (ssh forwards a port as either), or the user who called `sudo` | served |
 //! | another user | refused with 403, whatever key it has |
 //! | nobody whom this kernel knows: it was closed, or is on another system (Windows around WSL) | served with the key, but not with the one for one use |
-//! | not to be told (no socket tables: gVisor) | served with the key; `open` says so |
+//! | not to be told (no socket tables: gVisor; our number stands for everybody whom a user namespace does not know) | served with the key; `open` says so |
 //!
 //! What the kernel can tell is found out once, before anybody else may connect. So an error later is no reason to believe anybody: another
 //! user may have caused it.
@@ -17,6 +17,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+use longpole_store::users::unmapped_uid;
 
 use crate::limits::PROBE_CONNECTIONS_MAX;
 use crate::peer::{AskOwner, PeerFinder, own_uid};
@@ -60,6 +62,8 @@ pub(crate) struct Judge {
     way: Way,
     own_uid: Option<u32>,
     also: Option<u32>,
+    /// The number of everybody whom this user namespace does not know.
+    unmapped_uid: Option<u32>,
 }
 
 impl Judge {
@@ -75,14 +79,24 @@ impl Judge {
             Err(error) => Some(Err(error)),
         });
         let accepted = accepted.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))?;
-        let judge = Judge { way: way(visitors.ask_owner, peer, ours)?, own_uid: own_uid(), also: visitors.also };
+        let judge =
+            Judge { way: way(visitors.ask_owner, peer, ours)?, own_uid: own_uid(), also: visitors.also, unmapped_uid: unmapped_uid() };
         drop((client, accepted));
         Ok(judge)
     }
 
     /// Whether other users can be told from our own.
     pub(crate) fn tells_users_apart(&self) -> bool {
+        self.tells_users() && self.unmapped_uid.is_none_or(|uid| !self.is_ours(uid))
+    }
+
+    /// Whether the kernel tells the number of users.
+    fn tells_users(&self) -> bool {
         !matches!(self.way, Way::Nowhere) && self.own_uid.is_some()
+    }
+
+    fn is_ours(&self, uid: u32) -> bool {
+        uid == 0 || [self.own_uid, self.also].contains(&Some(uid))
     }
 
     /// Whether an answer takes milliseconds.
@@ -92,7 +106,7 @@ impl Judge {
 
     /// Whose the connection is that was accepted at `since`. After an error nobody knows, and it must not be served.
     pub(crate) fn whose(&self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> io::Result<Whose> {
-        if !self.tells_users_apart() {
+        if !self.tells_users() {
             return Ok(Whose::Served(Visitor::Untold));
         }
         let owner = match &self.way {
@@ -106,7 +120,9 @@ impl Judge {
         };
         Ok(match owner.map(|owner| owner.uid) {
             None => Whose::Served(Visitor::Gone),
-            Some(uid) if uid == 0 || [self.own_uid, self.also].contains(&Some(uid)) => Whose::Served(Visitor::Ours),
+            // Ours, or anybody's.
+            Some(uid) if self.is_ours(uid) && Some(uid) == self.unmapped_uid => Whose::Served(Visitor::Untold),
+            Some(uid) if self.is_ours(uid) => Whose::Served(Visitor::Ours),
             Some(_) => Whose::Others,
         })
     }
@@ -168,6 +184,30 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let ask_owner: Option<AskOwner> = Some(|_, _| Err(io::Error::from_raw_os_error(24)));
         assert!(Judge::new(Visitors { ask_owner, also: None }, &listener).is_err());
+    }
+
+    #[test]
+    fn a_number_that_stands_for_many_users_does_not_say_whose_a_connection_is() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ask_owner: Option<AskOwner> = Some(|peer, _| owner(u32::from(peer.port())));
+        let mut judge = Judge::new(Visitors { ask_owner, also: None }, &listener).unwrap();
+        let whose = |judge: &Judge, uid: u16| {
+            let ours = listener.local_addr().unwrap();
+            judge.whose(SocketAddr::from(([127, 0, 0, 1], uid)), ours, Instant::now()).unwrap()
+        };
+        for (own, also) in [(65_534, None), (1000, Some(65_534))] {
+            (judge.own_uid, judge.also, judge.unmapped_uid) = (Some(own), also, Some(65_534));
+            assert!(!judge.tells_users_apart(), "open warns");
+            assert_eq!(whose(&judge, 65_534), Whose::Served(Visitor::Untold));
+            assert_eq!(whose(&judge, 1001), Whose::Others, "whom the namespace knows is told apart");
+            // In the initial namespace `nobody` is a user as others are.
+            judge.unmapped_uid = None;
+            assert!(judge.tells_users_apart());
+            assert_eq!(whose(&judge, 65_534), Whose::Served(Visitor::Ours));
+        }
+        (judge.own_uid, judge.also, judge.unmapped_uid) = (Some(1000), None, Some(65_534));
+        assert!(judge.tells_users_apart());
+        assert_eq!(whose(&judge, 65_534), Whose::Others);
     }
 
     #[test]

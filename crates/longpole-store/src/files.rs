@@ -100,6 +100,14 @@ pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     own.is_ok_and(|own| identity(path).is_ok_and(|there| there == own))
 }
 
+/// Whether this file or folder is of our user, as the kernel sees it. Its number may not say so: in a user namespace one number stands for
+/// all users whom that does not know. Only who owns a file may open it without setting the time of its last access.
+pub(crate) fn is_owned(path: &Path, found: &fs::Metadata) -> bool {
+    let flags = flags() | OFlags::NOATIME.bits().cast_signed();
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path).and_then(|file| file.metadata());
+    opened.is_ok_and(|opened| (opened.dev(), opened.ino()) == (found.dev(), found.ino()))
+}
+
 /// Device and inode of what stands at this path.
 pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|there| (there.dev(), there.ino()))

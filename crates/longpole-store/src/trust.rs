@@ -7,7 +7,8 @@
 //!                               └─ root ─┴── entries ──────┘       us, root                    nobody else
 //! ```
 //!
-//! ¹ In a user namespace: an owner whom the namespace does not know, such as the machine's root.
+//! ¹ In a user namespace: an owner whom the namespace does not know, such as the machine's root. One number stands for all of them. Where
+//!   it is ours as well, the number of an entry does not say whose that is, and the kernel is asked in another way.
 //!
 //! What others can only read, as longpole made it before, is closed to them.
 
@@ -52,6 +53,12 @@ impl<'a> Found<'a> {
         self.refuse(reason, "run longpole as that user, or name another store: --store DIR")
     }
 
+    /// Its owner has our number, and is not us: the number stands for everybody whom our user namespace does not know.
+    fn of_somebody(&self) -> StoreError {
+        let reason = format!("it belongs to a user whom this user namespace does not know, and shows as uid {} as we do", self.uid);
+        self.refuse(reason, "run longpole as its user, or name another store: --store DIR")
+    }
+
     /// Refuses what others than its user can write.
     fn check_writers(&self, we: Owner) -> Result<(), StoreError> {
         let path = self.path.display();
@@ -76,11 +83,12 @@ pub(crate) struct Trust {
 impl Trust {
     pub(crate) fn new() -> Result<Self, StoreError> {
         let we = Owner::current().map_err(StoreError::io("read", "/proc/self/status"))?;
-        Ok(Trust { we, outside: users::unmapped_uid().filter(|outside| *outside != we.uid) })
+        Ok(Trust { we, outside: users::unmapped_uid() })
     }
 
+    /// Whether this is our number, or root's. One that stands for everybody outside is neither, also where it is ours.
     fn is_ours(&self, uid: u32) -> bool {
-        uid == self.we.uid || uid == 0
+        uid == 0 || uid == self.we.uid && Some(uid) != self.outside
     }
 
     /// A folder that a store lies below, or a link on the way.
@@ -182,8 +190,9 @@ impl Trust {
             });
         }
         let found = Found::new(path, &data);
-        if !self.is_ours(found.uid) {
-            return Err(found.of_another(self.we));
+        let may_be_ours = found.uid == self.we.uid;
+        if !(self.is_ours(found.uid) || may_be_ours && files::is_owned(path, &data)) {
+            return Err(if may_be_ours { found.of_somebody() } else { found.of_another(self.we) });
         }
         found.check_writers(self.we)?;
         Ok(found.mode & NOT_ITS_USER != 0)
@@ -243,6 +252,8 @@ impl Trust {
             return Ok(());
         }
         match fs::set_permissions(path, Permissions::from_mode(mode)) {
+            // Somebody else's who has our number.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && Some(data.uid()) == self.outside => Ok(()),
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("close to other users", path)(error)),
             _ => Ok(()),
         }
@@ -288,5 +299,24 @@ mod tests {
         let (root, was_open) = Trust::new().unwrap().open_root(&base.join("./link/x/../deep"), "inside", |_| Ok(())).unwrap();
         assert_eq!((root, was_open), (base.join("real/deep"), false));
         assert_eq!(fs::metadata(base.join("real/deep/inside")).unwrap().mode() & 0o7777, 0o700);
+    }
+
+    #[test]
+    fn where_all_users_have_our_number_the_kernel_says_what_is_ours() {
+        let directory = Directory::new();
+        let base = fs::canonicalize(directory.path()).unwrap();
+        let we = Owner::current().unwrap();
+        let trust = Trust { we, outside: Some(we.uid) };
+        let (root, _) = trust.open_root(&base.join("store"), "inside", |_| Ok(())).unwrap();
+        fs::write(root.join("file"), "").unwrap();
+        fs::set_permissions(root.join("file"), Permissions::from_mode(0o600)).unwrap();
+        assert!(!trust.check_entry(&root.join("file")).unwrap());
+        // A folder of somebody else who seems to have our number. Root may open it as its owner may.
+        let slash = fs::metadata("/").unwrap();
+        if we.uid != 0 && slash.uid() != we.uid {
+            let trust = Trust { we: Owner { uid: slash.uid(), ..we }, outside: Some(slash.uid()) };
+            assert!(!files::is_owned(Path::new("/"), &slash));
+            assert!(slash.uid() == 0 || trust.check_entry(Path::new("/")).is_err());
+        }
     }
 }

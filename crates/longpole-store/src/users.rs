@@ -45,6 +45,10 @@ pub fn is_private_group(gid: u32, user: Owner) -> bool {
     if gid == 0 {
         return true;
     }
+    // It stands for every group that this user namespace does not know.
+    if unmapped_gid() == Some(gid) {
+        return false;
+    }
     let Ok(groups) = fs::read_to_string("/etc/group") else { return false };
     is_private(gid, user, &passwd(), &groups)
 }
@@ -61,10 +65,20 @@ fn is_private(gid: u32, user: Owner, passwd: &str, groups: &str) -> bool {
 }
 
 /// The number that stands for owners whom this user namespace does not know, where there are any: root outside of a container is one.
-pub(crate) fn unmapped_uid() -> Option<u32> {
-    let map = fs::read_to_string("/proc/self/uid_map").ok()?;
+/// Where it is our own number, too, it says nothing: ours and theirs look the same.
+pub fn unmapped_uid() -> Option<u32> {
+    unmapped("/proc/self/uid_map", "/proc/sys/kernel/overflowuid")
+}
+
+/// The same of groups.
+fn unmapped_gid() -> Option<u32> {
+    unmapped("/proc/self/gid_map", "/proc/sys/kernel/overflowgid")
+}
+
+fn unmapped(map: &str, overflow: &str) -> Option<u32> {
+    let map = fs::read_to_string(map).ok()?;
     let is_whole = map.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
-    let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok().and_then(|text| text.trim().parse().ok());
+    let overflow = fs::read_to_string(overflow).ok().and_then(|text| text.trim().parse().ok());
     if is_whole { None } else { overflow.or(Some(65_534)) }
 }
 

@@ -81,6 +81,9 @@ pub(super) fn not_told(request: &Request<Incoming>) -> Response<AnswerBody> {
 pub(super) const NOT_TOLD: &str =
     "connections of which the kernel did not say whose they are, for lack of descriptors or memory; the client was told to try again";
 
+/// Said where a number does not tell whose connections are.
+pub(super) const OF_MANY: &str = "connections of users whom this user namespace does not tell apart, of processes that are not of the run";
+
 /// The answer to a process of another user that was not looked into.
 pub(super) fn not_judged(request: &Request<Incoming>) -> Response<AnswerBody> {
     try_again(request, NOT_JUDGED)

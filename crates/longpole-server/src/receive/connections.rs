@@ -500,14 +500,17 @@ impl Hall {
             drop(queued);
             let door = Arc::clone(&hall.door);
             let of_the_run = tokio::task::spawn_blocking(move || door.judge.is_of_the_run(owner)).await.unwrap_or(false);
+            let is_one = !hall.door.judge.stands_for_many(owner.uid);
             if of_the_run {
-                hall.strangers.note_of_the_run(&stranger.0);
+                if is_one {
+                    hall.strangers.note_of_the_run(&stranger.0);
+                }
                 hall.serve(accepted, Sender { inode: Some(owner.inode), is_gone: false }, None);
                 drop((looking, place));
                 return;
             }
             drop(looking);
-            hall.door.refused(&hall.strangers.refusal(owner.uid));
+            hall.door.refused(&if is_one { hall.strangers.refusal(owner.uid) } else { callers::OF_MANY.to_owned() });
             let pause = async {
                 // The queue of a user of the run must not wait for its other processes.
                 if !stranger.0.is_of_the_run() {

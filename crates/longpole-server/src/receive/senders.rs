@@ -8,6 +8,7 @@
 //! | the user who records, or root | taken: who is either could as well look into our memory |
 //! | another user, its process descends from `longpole run` or has its run id in its environment | taken: the command became that user (`sudo -u`, `setpriv`) |
 //! | another user, its process not to be seen (only root may), but the command has a process of that user | taken |
+//! | our user, where that is the number which a user namespace shows for everybody it does not know | taken only if its process descends from us or has our run id |
 //! | any other user | refused with 403 or `PERMISSION_DENIED`, and counted |
 //! | nobody any more: it was closed before we came to look | only spans whose resource has the run's own `longpole.run.id` |
 //! | not to be told on this machine (no socket tables: gVisor) | taken, and the recording says so |
@@ -17,6 +18,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+
+use longpole_store::users::unmapped_uid;
 
 use super::secret::Secret;
 use crate::peer::{self, AskOwner, PeerFinder, SocketOwner};
@@ -68,13 +71,15 @@ pub(super) struct Judge {
     senders: Senders,
     ask: Option<AskOwner>,
     own_uid: Option<u32>,
+    /// The number of everybody whom this user namespace does not know.
+    unmapped_uid: Option<u32>,
     /// For where the kernel cannot be asked in a quick way.
     finder: Arc<Mutex<PeerFinder>>,
 }
 
 impl Judge {
     pub(super) fn new(senders: Senders, ask: Option<AskOwner>) -> Self {
-        Judge { senders, ask, own_uid: peer::own_uid(), finder: Arc::default() }
+        Judge { senders, ask, own_uid: peer::own_uid(), unmapped_uid: unmapped_uid(), finder: Arc::default() }
     }
 
     /// The run whose id must stand in the spans of who is gone.
@@ -108,9 +113,19 @@ impl Judge {
         match owner {
             _ if self.senders == Senders::Anybody => Known::Sender(Sender { inode, is_gone: false }),
             None => Known::Sender(Sender { inode, is_gone: true }),
-            Some(SocketOwner { uid, .. }) if uid == 0 || Some(uid) == self.own_uid => Known::Sender(Sender { inode, is_gone: false }),
+            Some(SocketOwner { uid, .. }) if self.is_ours(uid) => Known::Sender(Sender { inode, is_gone: false }),
             Some(owner) => Known::Foreign(owner),
         }
+    }
+
+    /// Whether this is our user, or root. A number that stands for many users is neither, also where it is ours.
+    fn is_ours(&self, uid: u32) -> bool {
+        uid == 0 || Some(uid) == self.own_uid && !self.stands_for_many(uid)
+    }
+
+    /// Whether this number is that of everybody whom our user namespace does not know.
+    pub(super) fn stands_for_many(&self, uid: u32) -> bool {
+        Some(uid) == self.unmapped_uid
     }
 
     /// What the tables of `/proc` tell, which takes milliseconds; an error where there are none.
@@ -125,7 +140,9 @@ impl Judge {
         let holder = self.finder.lock().unwrap_or_else(PoisonError::into_inner).holder(owner.inode);
         match holder {
             Some(peer) => peer::descends_from_us(peer.pid) || peer::has_variable(peer.pid, RUN_ID_VARIABLE, id),
-            None => peer::is_user_of_a_descendant(owner.uid),
+            // A number that stands for many users says nothing. Processes of the run that have it can be seen: they are of our user, or
+            // were started by a root whom this namespace knows.
+            None => !self.stands_for_many(owner.uid) && peer::is_user_of_a_descendant(owner.uid),
         }
     }
 }
@@ -133,4 +150,25 @@ impl Judge {
 /// Whether a resource is of the run with this id, by its own word.
 pub(super) fn says_run(resource: &longpole_model::Resource, id: &str) -> bool {
     resource.attributes.get_str(RUN_ID) == Some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_stands_for_many_users_is_not_our_user() {
+        let run = Senders::Run { id: "0123456789abcdef0123456789abcdef".to_owned(), name: "0".repeat(32) };
+        let mut judge = Judge { own_uid: Some(65_534), unmapped_uid: Some(65_534), ..Judge::new(run, None) };
+        let owner = |uid| Some(SocketOwner { uid, inode: u64::MAX });
+        let ours = Known::Sender(Sender { inode: Some(u64::MAX), is_gone: false });
+        assert_eq!(judge.known(owner(65_534)), Known::Foreign(SocketOwner { uid: 65_534, inode: u64::MAX }));
+        assert!(!judge.is_of_the_run(SocketOwner { uid: 65_534, inode: u64::MAX }), "nobody has this socket");
+        assert_eq!(judge.known(owner(0)), ours);
+        // In the initial namespace `nobody` is a user as others are, and so is everybody whom a namespace knows.
+        judge.unmapped_uid = None;
+        assert_eq!(judge.known(owner(65_534)), ours);
+        (judge.own_uid, judge.unmapped_uid) = (Some(1000), Some(65_534));
+        assert_eq!(judge.known(owner(1000)), ours);
+    }
 }

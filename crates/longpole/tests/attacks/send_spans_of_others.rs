@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::starve_the_receiver::{body, lost, span_names};
-use crate::support::{Sandbox, clean, json, longpole, plain_user, role, skip};
+use crate::support::{PlainUser, Sandbox, clean, json, longpole, plain_user, role, skip};
 
 /// The same command, with so many descriptors.
 fn limited(command: &Command, descriptors: u64) -> Command {
@@ -364,6 +364,81 @@ fn send_own() {
     }
     let endpoint = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").unwrap();
     assert_eq!(post(endpoint.strip_prefix("http://").unwrap(), "/v1/traces", JSON, &body("of the run")), 200);
+}
+
+/// Whether this user can make a user namespace that knows no user, so that everybody in it and outside has the same number.
+pub(crate) fn makes_namespaces(user: &PlainUser, story: &str) -> bool {
+    let works = user.command(Path::new("unshare")).args(["-U", "true"]).output().is_ok_and(|out| out.status.success());
+    if !works {
+        skip(story, "unshare may not make a user namespace here");
+    }
+    works
+}
+
+/// A command as a third user, who is neither root nor the plain one.
+pub(crate) fn as_third_user(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65533", "--regid=65533", "--clear-groups"]).arg(program);
+    clean(&mut command);
+    command
+}
+
+/// A folder of the plain user's.
+pub(crate) fn home_of(sandbox: &Sandbox) -> PathBuf {
+    let home = sandbox.path("home");
+    std::fs::create_dir(&home).unwrap();
+    assert!(Command::new("chown").arg("65534:65534").arg(&home).status().unwrap().success());
+    home
+}
+
+#[test]
+fn another_user_with_the_number_of_ours_cannot_send() {
+    let sandbox = Sandbox::new();
+    let story = "another_user_with_the_number_of_ours_cannot_send";
+    let Some(user) = plain_user(&sandbox, story) else { return };
+    if !user.becomes {
+        skip("spans of another user", "only root can become one");
+        return;
+    }
+    if !makes_namespaces(&user, story) {
+        return;
+    }
+    let program = install_this(&sandbox);
+    let home = home_of(&sandbox);
+    let (store, said) = (home.join("store"), home.join("address"));
+    let words = role("send_spans_of_others::send_own_and_wait");
+    let mut run = user.command(Path::new("unshare"));
+    run.arg("-U").arg(user.longpole()).arg("--store").arg(&store).args(["run", "--summary", "none", "--no-profile", "--"]);
+    run.arg(&program).args(&words[1..]).env("LONGPOLE_STORY_SAID", &said).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut run = run.spawn().unwrap();
+    while !said.exists() {
+        assert_eq!(run.try_wait().unwrap(), None, "the command waits");
+        std::thread::yield_now();
+    }
+    let words = role("send_spans_of_others::send_and_read");
+    let mut other = as_third_user(&program);
+    let other = other.args(&words[1..]).env("LONGPOLE_STORY_ADDRESS", std::fs::read_to_string(&said).unwrap()).current_dir("/").output();
+    let other = other.unwrap();
+    drop(run.stdin.take());
+    assert!(run.wait().unwrap().success());
+    assert!(other.status.success(), "{}{}", String::from_utf8_lossy(&other.stdout), String::from_utf8_lossy(&other.stderr));
+    let answer = json(user.with_store(&store).args(["sql", "SELECT name FROM spans", "--format", "json"]));
+    assert_eq!(answer["rows"].as_array().unwrap().iter().map(|row| &row["name"]).collect::<Vec<_>>(), ["of the run"]);
+    let quality = json(user.with_store(&store).args(["show", "--format", "json"]))["quality"].clone();
+    assert_eq!(lost(&quality, "requests_refused", "does not tell apart"), 2, "{quality}");
+}
+
+/// The command: sends, says where to, and waits.
+#[test]
+fn send_own_and_wait() {
+    let Some(said) = std::env::var_os("LONGPOLE_STORY_SAID").map(PathBuf::from) else { return };
+    let endpoint = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").unwrap();
+    let address = endpoint.strip_prefix("http://").unwrap();
+    assert_eq!(post(address, "/v1/traces", JSON, &body("of the run")), 200);
+    let part = said.with_extension("part");
+    std::fs::write(&part, address).unwrap();
+    std::fs::rename(part, said).unwrap();
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
 /// The parent sends, hands its connection to its child and ends; the child sends over the same connection.

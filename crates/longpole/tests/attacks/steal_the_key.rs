@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::send_spans_of_others::{as_third_user, home_of, makes_namespaces};
 use crate::support::{PlainUser, Sandbox, longpole, plain_user, skip};
 
 /// `longpole open` that starts a browser, which writes down its arguments and does nothing.
@@ -227,4 +228,58 @@ fn the_key_for_one_use_leads_to_no_other_host() {
     let cookie = format!("Cookie: longpole_{}={}\r\n", address.rsplit(':').next().unwrap(), token(&opened));
     let answer = get(address, "//evil.example/x?once=1", &cookie);
     assert_eq!((status(&answer), header(&answer, "location")), ("303", "/evil.example/x"));
+}
+
+fn catches_sigterm(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 << (15 - 1) != 0)
+}
+
+#[test]
+fn where_users_have_the_same_number_the_page_says_so() {
+    let sandbox = Sandbox::new();
+    let story = "where_users_have_the_same_number_the_page_says_so";
+    let Some(user) = plain_user(&sandbox, story) else { return };
+    if !user.becomes {
+        skip("the page beside another user", "only root can become one");
+        return;
+    }
+    if !makes_namespaces(&user, story) {
+        return;
+    }
+    let home = home_of(&sandbox);
+    let store = home.join("store");
+    let inside = |store: &Path| {
+        let mut command = user.command(Path::new("unshare"));
+        command.arg("-U").arg(user.longpole()).arg("--store").arg(store);
+        command
+    };
+    assert!(inside(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]).status().unwrap().success());
+    for (command, warns) in [(inside(&store), true), (user.with_store(&store), false)] {
+        let mut command = command;
+        let open = command.args(["open", "--no-browser", "last"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = open.spawn().unwrap();
+        let mut printed = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut printed).unwrap();
+        assert!(printed.contains("token="), "{printed}");
+        // It warns before it waits for its end, and catches this signal since then.
+        while !catches_sigterm(process.id()) {
+            assert_eq!(process.try_wait().unwrap(), None, "the page is there");
+            std::thread::yield_now();
+        }
+        assert!(Command::new("kill").arg(process.id().to_string()).status().unwrap().success());
+        let out = process.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(said.contains("the kernel does not say whose connections are"), warns, "{said}");
+    }
+
+    // A store of somebody else who has our number there: what stands in it decides what is opened and removed.
+    let theirs = sandbox.path("theirs");
+    let make = ["run", "--no-profile", "--summary", "none", "--", "true"];
+    assert!(as_third_user(&user.longpole()).arg("--store").arg(&theirs).args(make).current_dir("/").status().unwrap().success());
+    assert!(Command::new("chmod").args(["-R", "go+rX"]).arg(&theirs).status().unwrap().success());
+    let out = inside(&theirs).args(["show", "last"]).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && said.contains("a user whom this user namespace does not know"), "{said}");
 }
