@@ -305,6 +305,8 @@ impl Recorded {
                 return inherited;
             }
         };
+        // Before the command can say it: whatever door it comes by, the log holds the name.
+        self.writer.wal().hide(&run_id, &self.public_name());
         let request = |endpoint, appdash| inject::Request {
             env: &inherited,
             argv: arguments.argv(),

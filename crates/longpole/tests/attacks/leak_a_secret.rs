@@ -359,3 +359,32 @@ fn no_credential_comes_into_the_store_with_a_file_or_a_command() {
     let listed = longpole(&store).args(["ls", "--format", "json"]).output().unwrap();
     assert_none("the list", &listed.stdout);
 }
+
+#[test]
+fn no_recording_holds_the_secret_of_its_run() {
+    let sandbox = Sandbox::new();
+    let said = sandbox.path("id");
+    // It runs long enough to be looked at. What it is called says nothing of what its arguments are.
+    let program = r#"printf %s "$2" >"$1"; i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done"#;
+    let script = r#"exec sh -c "$1" sh "$2" "$LONGPOLE_RUN_ID""#;
+    for redact in ["on", "off"] {
+        let store = sandbox.path(redact);
+        let mut run = longpole(&store);
+        run.args(["run", "--summary", "none", "--redact", redact, "--", "sh", "-c", script, "sh", program]).arg(&said);
+        assert!(run.status().unwrap().success());
+        let id = std::fs::read_to_string(&said).unwrap();
+        assert_eq!(id.len(), 32);
+        let query = "SELECT arguments, lpad(encode(root_span_id, 'hex'), 32, '0') AS name FROM processes, runs WHERE pid = root_pid";
+        let out = longpole(&store).args(["sql", "--format", "json", query]).output().unwrap();
+        let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
+        for row in answer["rows"].as_array().unwrap() {
+            let arguments = row["arguments"].to_string();
+            assert!(!arguments.contains(&id), "--redact {redact}: {arguments}");
+        }
+        let bytes = all_bytes(&store);
+        assert!(!bytes.windows(id.len()).any(|window| window == id.as_bytes()), "--redact {redact}: the store holds it");
+        let shown = answer["rows"].to_string();
+        let name = answer["rows"][0]["name"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert!(shown.matches(name).count() > answer["rows"].as_array().unwrap().len(), "the name stands in its place: {answer}");
+    }
+}
