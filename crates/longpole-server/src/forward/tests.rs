@@ -176,11 +176,12 @@ fn a_dead_endpoint_costs_the_command_nothing_and_is_counted() {
         for _ in 0..10 {
             assert_eq!(post(receiver.port(), PROTOBUF, &spans("a").encode_to_vec()), 200);
         }
-        // Until then it must have learned that nobody is there.
+        // Some it has given up by then, and of the others it says why they wait.
         let losses = failed(&receiver.finish(Duration::from_secs(1)));
-        let [(10, reason)] = &losses[..] else { panic!("{losses:?}") };
-        assert!(reason.starts_with(&format!("http://{NOBODY} did not take them before longpole ended: ")), "{reason}");
-        assert!(reason.contains("Connection refused"), "{reason}");
+        assert_eq!(losses.iter().map(|(count, _)| count).sum::<u64>(), 10, "{losses:?}");
+        for (_, reason) in losses {
+            assert!(reason.starts_with(&format!("http://{NOBODY}")) && reason.contains("Connection refused"), "{reason}");
+        }
     }
 }
 
