@@ -200,7 +200,8 @@ pub(crate) fn the_shares_are_right(samples: &Samples, runtime: &str, took: &BTre
 /// Requires something of what was recorded; else says what is wrong, for the helper that counts how often it holds.
 macro_rules! require {
     ($holds:expr, $($wrong:tt)+) => {
-        if !$holds {
+        let holds: bool = $holds;
+        if !holds {
             return Err(format!($($wrong)+));
         }
     };
