@@ -48,7 +48,7 @@ pub const STALL_IN_NEED_MAX: Duration = Duration::from_millis(if cfg!(test) { 50
 /// the 10 s after which exporters give up.
 pub const BODY_WAIT_MAX: Duration = Duration::from_millis(if cfg!(test) { 1_500 } else { 4_000 });
 
-/// Connections of other users at the same time that are told why they are refused.
+/// Refused connections of other users that get an answer at the same time.
 pub const STRANGERS_MAX: usize = 16;
 
 /// The same of one user, so that it does not take all.

@@ -37,10 +37,10 @@ use crate::limits::{
 };
 use crate::visitors::{Judge, Visitor, Whose};
 
-/// Pause after something ran out (descriptors, above all), in which a connection that was told to end gives its own back.
+/// Pause after something ran out (descriptors, above all), in which a connection that must end gives its own back.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How often the kernel is asked again whose a connection is, after something ran out.
+/// How often longpole asks the kernel again whose a connection is, after something ran out.
 const ASKED_AGAIN_MAX: usize = 10;
 
 /// Pause before places are looked through again for one that can be had.
@@ -236,7 +236,7 @@ impl Hall {
     fn admit(self: &Arc<Self>, accepted: Accepted, whose: Whose) {
         match whose {
             Whose::Served(visitor) => self.serve(accepted.stream, visitor),
-            // Other users take no places: a few are told why, for a moment.
+            // Other users take no places: a few learn why, for a moment.
             Whose::Others => {
                 if let Ok(place) = Arc::clone(&self.strangers).try_acquire_owned() {
                     self.turn_away(accepted.stream, place);

@@ -102,8 +102,7 @@ fn words_of(found: &Metadata) -> &'static str {
 /// Refuses to write through a link, or into a pipe, that another user put in its place. What root put there is used, and what stands in
 /// /dev, such as /dev/stdout: in a user namespace nobody seems to own it.
 fn check_owner(path: &Path, found: &Metadata) -> Result<(), NotCreated> {
-    let own = Owner::current()?;
-    if [own.uid, 0].contains(&found.uid()) || path.parent() == Some(Path::new("/dev")) {
+    if Owner::current()?.relies_on(found.uid()) || path.parent() == Some(Path::new("/dev")) {
         return Ok(());
     }
     Err(NotCreated::OfAnother { what: words_of(found), uid: found.uid() })

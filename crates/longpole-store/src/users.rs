@@ -23,6 +23,11 @@ impl Owner {
         let owner = effective("Uid:").zip(effective("Gid:")).map(|(uid, gid)| Owner { uid, gid });
         owner.ok_or_else(|| io::Error::other("/proc/self/status does not name the user of this process"))
     }
+
+    /// Whether what belongs to this user may be relied on: itself, and root, who can do everything anyway.
+    pub fn relies_on(self, uid: u32) -> bool {
+        [self.uid, 0].contains(&uid)
+    }
 }
 
 /// `alice (uid 1000)`, or `uid 1000` where no file of this machine names the user.

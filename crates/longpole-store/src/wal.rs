@@ -5,6 +5,7 @@
 //! recorder cannot take it back, and cannot tear it. A machine that loses power can; [`SyncPolicy::Batch`] guards
 //! against that at the price of an `fdatasync(2)`.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use crate::codec::{self, Malformed};
 use crate::error::ErrorKind;
 use crate::files;
 use crate::format::WAL_VERSION;
+use crate::secret::Secret;
 
 const MAGIC: [u8; 8] = *b"LPOLEWAL";
 
@@ -37,10 +39,8 @@ const BATCH_BYTES: usize = 64 << 10;
 /// then is refused, and the recorder counts it.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
-use self::hidden::Hidden;
 use self::search::{Header, Search, read_at};
 
-mod hidden;
 mod search;
 
 /// What the recorder may still say of a recording that has reached its limit: losses with their reasons, of which there are hundreds at
@@ -157,7 +157,7 @@ struct Shared {
     /// Observations that sinks took or refused and that are not in the log.
     lost: AtomicU64,
     /// What no frame may hold.
-    hidden: OnceLock<Hidden>,
+    secret: OnceLock<Secret>,
 }
 
 #[derive(Debug)]
@@ -198,7 +198,7 @@ impl WalWriter {
                 beyond: AtomicU64::new(0),
                 synced: Mutex::new(0),
                 lost: AtomicU64::new(0),
-                hidden: OnceLock::new(),
+                secret: OnceLock::new(),
             }),
         };
         writer.shared.acknowledge(bytes.len() as u64)?;
@@ -262,8 +262,8 @@ impl WalWriter {
     /// From now on `name` stands wherever `secret` would, in the length of it: whatever door it comes by, no frame holds it. The first that is
     /// named is the one that is hidden.
     pub fn hide(&self, secret: &str, name: &str) {
-        if let Some(hidden) = Hidden::new(secret, name) {
-            let _ = self.shared.hidden.set(hidden);
+        if let Some(secret) = Secret::new(secret, name) {
+            let _ = self.shared.secret.set(secret);
         }
     }
 
@@ -316,9 +316,12 @@ fn frame_header(kind: u8, payload: &[&[u8]]) -> [u8; FRAME_HEADER_BYTES] {
 
 impl Shared {
     fn append(&self, kind: u8, payload: &[&[u8]]) -> Result<(), WalError> {
-        let Some(hidden) = self.hidden.get() else { return self.append_as_it_is(kind, payload) };
+        let Some(secret) = self.secret.get() else { return self.append_as_it_is(kind, payload) };
         // It is a text, which no two parts share.
-        let parts: Vec<_> = payload.iter().map(|part| hidden.taken_from(part)).collect();
+        let mut parts: Vec<_> = payload.iter().map(|part| Cow::Borrowed(*part)).collect();
+        for part in &mut parts {
+            secret.hide(part);
+        }
         self.append_as_it_is(kind, &parts.iter().map(|part| &**part).collect::<Vec<_>>())
     }
 

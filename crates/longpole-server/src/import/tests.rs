@@ -210,7 +210,7 @@ fn emitters_that_take_turns_are_each_kept_once() {
     let tags = vec![r#"{"key":"k","type":"string","value":"v"}"#; 200].join(",");
     let processes: Vec<String> = (0..emitters).map(|p| format!(r#""p{p}":{{"serviceName":"s{p}","tags":[{tags}]}}"#)).collect();
     let span = |number: usize| {
-        // Of some spans a tag is said to be the resource's.
+        // Some spans call a tag their resource's.
         let own = if number.is_multiple_of(7) { r#","tags":[{"key":"otel.resource.own","type":"string","value":"x"}]"# } else { "" };
         format!(
             r#"{{"traceID":"0af7651916cd43dd8448eb211c80319c","spanID":"{:016x}","operationName":"o","startTime":{number},"duration":1,"processID":"p{}"{own}}}"#,

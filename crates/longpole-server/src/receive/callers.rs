@@ -21,7 +21,7 @@ const STRANGER: &str = "this receiver takes spans of one run only, and this proc
 /// Why a request is not taken, whatever is in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Objection {
-    /// What its client is told.
+    /// The reason in the answer to its client.
     pub(super) reason: String,
     /// What the recording says: none of the words of who sent it, which are a web page's.
     pub(super) kind: &'static str,

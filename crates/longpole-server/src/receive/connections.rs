@@ -522,7 +522,7 @@ impl Hall {
         });
     }
 
-    /// Gives this answer to whatever is asked, where answers are given and there is a place for it. Else the connection is closed.
+    /// Answers its requests with this for a moment, if it speaks HTTP and there is a place for it; then closes the connection.
     async fn turn_away(&self, accepted: Accepted, user: Option<&User>, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
         if accepted.speech == Speech::Http
             && let Some(_place) = self.strangers.place_to_be_told(user)

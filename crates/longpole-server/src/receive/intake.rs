@@ -18,13 +18,13 @@ use longpole_model::sink::{EventRef, ValueRef};
 use longpole_model::{
     AttributeValue, Loss, LossKind, Resource, ResourceEvent, Scope, Span, SpanBatch, SpanId, SpanRef, SpanSink, Timestamp, TraceId,
 };
+use longpole_store::Secret;
 use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::redact::Redactor;
 use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, pulumi_payload, zipkin};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connections::{Claim, Connection};
-use super::secret::Secret;
 use super::senders::says_run;
 use super::{Compression, Encoding, Keep, KeepError, Signal};
 use crate::forward::twins::{self, Twins};

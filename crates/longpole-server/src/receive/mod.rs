@@ -40,7 +40,6 @@ mod intake;
 mod otlp_grpc;
 mod otlp_http;
 mod pulumi_events;
-mod secret;
 mod senders;
 mod strangers;
 #[cfg(test)]

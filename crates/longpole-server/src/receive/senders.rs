@@ -19,9 +19,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use longpole_store::Secret;
 use longpole_store::users::unmapped_uid;
 
-use super::secret::Secret;
 use crate::peer::{self, AskOwner, PeerFinder, SocketOwner};
 
 /// From whom spans are taken.

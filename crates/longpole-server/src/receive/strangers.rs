@@ -3,11 +3,11 @@
 //!
 //! | a user | |
 //! |---|---|
-//! | has a few places to be looked into, which no other user takes | the others of its connections wait, and beyond that are told to try again |
+//! | has a few places to be looked into, which no other user takes | the others of its connections wait, and beyond that get 503 |
 //! | whose connection was refused | gives that place back a moment later, so that it does not keep us busy |
 //! | of the run | has its places as long as the run; of others there are some at a time |
 //!
-//! Being told why is not part of that: who does not read its answer holds a place of another kind.
+//! The answer to a refused connection is not part of that: who does not read it holds a place of another kind.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ pub(super) struct Strangers {
     users: Mutex<HashMap<u32, Arc<User>>>,
     /// Users that the recording names where their connections are refused.
     named: Mutex<Vec<u32>>,
-    /// Connections that are told why they are refused.
+    /// Refused connections that still get an answer.
     told: Semaphore,
     /// Connections of one user that may wait.
     waiting_max: usize,
@@ -92,7 +92,7 @@ impl Strangers {
         }
     }
 
-    /// A place to be told why, where there is one: of all, and of this user's own.
+    /// A place to be answered at, where there is one: of all, and of this user's own.
     pub(super) fn place_to_be_told<'a>(&'a self, user: Option<&'a User>) -> Option<(SemaphorePermit<'a>, Option<SemaphorePermit<'a>>)> {
         let own = match user {
             Some(user) => Some(user.told.try_acquire().ok()?),

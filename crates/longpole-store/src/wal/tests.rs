@@ -323,8 +323,8 @@ fn a_device_that_is_full_is_an_error_and_what_cannot_be_undone_ends_the_log() {
     let tail = Mutex::new(Tail { end: 0, broken: false });
     let (limit, beyond) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
     let (is_full, synced, lost) = (AtomicBool::new(false), Mutex::new(0), AtomicU64::new(0));
-    let hidden = OnceLock::new();
-    let shared = Shared { path, file, sync: SyncPolicy::None, tail, limit, is_full, beyond, synced, lost, hidden };
+    let secret = OnceLock::new();
+    let shared = Shared { path, file, sync: SyncPolicy::None, tail, limit, is_full, beyond, synced, lost, secret };
     let wal = WalWriter { shared: Arc::new(shared) };
     let error = wal.append_loss(&Loss::new(LossKind::SamplesLost, 1, "")).unwrap_err();
     assert_eq!((error.to_string().as_str(), error.kind()), ("append to the write-ahead log /dev/full", ErrorKind::Environment));

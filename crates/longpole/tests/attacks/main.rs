@@ -25,3 +25,14 @@ mod starve_the_receiver;
 mod steal_the_key;
 mod steer_the_terminal;
 mod step_the_clock;
+
+use support::{PlainUser, Sandbox, plain_user, skip};
+
+/// Another user than the one whose recording is attacked, or a noted skip where nobody can become one.
+fn another_user(sandbox: &Sandbox, attack: &str) -> Option<PlainUser> {
+    let user = plain_user(sandbox, attack)?;
+    if !user.becomes {
+        skip(attack, "only root can become another user");
+    }
+    user.becomes.then_some(user)
+}

@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use crate::another_user;
 use crate::starve_the_receiver::{body, lost, span_names};
-use crate::support::{PlainUser, Sandbox, clean, json, longpole, plain_user, role, skip};
+use crate::support::{PlainUser, Sandbox, clean, json, longpole, role, skip};
 
 /// The same command, with so many descriptors.
 fn limited(command: &Command, descriptors: u64) -> Command {
@@ -117,11 +118,7 @@ fn a_web_page_cannot_send_and_programs_can() {
 #[test]
 fn another_user_cannot_send() {
     let sandbox = Sandbox::new();
-    let Some(user) = plain_user(&sandbox, "another_user_cannot_send") else { return };
-    if !user.becomes {
-        skip("spans of another user", "only root can become one");
-        return;
-    }
+    let Some(user) = another_user(&sandbox, "another_user_cannot_send") else { return };
     let recorded = Recorded::new(&sandbox);
     let program = install_this(&sandbox);
     let attacker = |how: &str| {
@@ -161,11 +158,7 @@ fn another_user_cannot_send() {
 #[test]
 fn another_user_writes_no_word_into_the_recording() {
     let sandbox = Sandbox::new();
-    let Some(user) = plain_user(&sandbox, "another_user_writes_no_word_into_the_recording") else { return };
-    if !user.becomes {
-        skip("requests of another user", "only root can become one");
-        return;
-    }
+    let Some(user) = another_user(&sandbox, "another_user_writes_no_word_into_the_recording") else { return };
     let recorded = Recorded::new(&sandbox);
     let words = role("send_spans_of_others::send_words_and_be_gone");
     let mut attacker = user.command(&install_this(&sandbox));
@@ -200,11 +193,7 @@ fn send_words_and_be_gone() {
 #[test]
 fn another_user_who_takes_all_descriptors_cannot_send() {
     let sandbox = Sandbox::new();
-    let Some(user) = plain_user(&sandbox, "another_user_who_takes_all_descriptors_cannot_send") else { return };
-    if !user.becomes {
-        skip("spans of another user", "only root can become one");
-        return;
-    }
+    let Some(user) = another_user(&sandbox, "another_user_who_takes_all_descriptors_cannot_send") else { return };
     let program = install_this(&sandbox);
     for descriptors in [34, 36, 38] {
         let sandbox = Sandbox::new();
@@ -341,9 +330,7 @@ fn send_as_sdks_do() {
 #[test]
 fn a_process_of_the_run_that_became_another_user_can_send() {
     let sandbox = Sandbox::new();
-    let Some(user) = plain_user(&sandbox, "a_process_of_the_run_that_became_another_user_can_send") else { return };
-    if !user.becomes {
-        skip("spans of a command that becomes another user", "only root can become one");
+    if another_user(&sandbox, "a_process_of_the_run_that_became_another_user_can_send").is_none() {
         return;
     }
     let program = install_this(&sandbox);
@@ -395,11 +382,7 @@ pub(crate) fn home_of(sandbox: &Sandbox) -> PathBuf {
 fn another_user_with_the_number_of_ours_cannot_send() {
     let sandbox = Sandbox::new();
     let story = "another_user_with_the_number_of_ours_cannot_send";
-    let Some(user) = plain_user(&sandbox, story) else { return };
-    if !user.becomes {
-        skip("spans of another user", "only root can become one");
-        return;
-    }
+    let Some(user) = another_user(&sandbox, story) else { return };
     if !makes_namespaces(&user, story) {
         return;
     }

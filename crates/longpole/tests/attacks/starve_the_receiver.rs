@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::another_user;
 use crate::send_spans_of_others::install_this;
-use crate::support::{Sandbox, json, longpole, plain_user, role, skip};
+use crate::support::{Sandbox, json, longpole, role};
 
 /// Set for the command, not for the test.
 const ATTACK: &str = "LONGPOLE_STORY_ATTACK";
@@ -302,11 +303,7 @@ fn begin_packets() {
 fn connections_of_another_user_do_not_keep_a_process_of_the_run_out() {
     let sandbox = Sandbox::new();
     let story = "connections_of_another_user_do_not_keep_a_process_of_the_run_out";
-    let Some(user) = plain_user(&sandbox, story) else { return };
-    if !user.becomes {
-        skip("a command that becomes another user", "only root can become one");
-        return;
-    }
+    let Some(user) = another_user(&sandbox, story) else { return };
     let (store, program) = (sandbox.path("store"), install_this(&sandbox));
     let folder = sandbox.path("said");
     std::fs::create_dir(&folder).unwrap();

@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::another_user;
 use crate::send_spans_of_others::{as_third_user, home_of, makes_namespaces};
-use crate::support::{PlainUser, Sandbox, longpole, plain_user, skip};
+use crate::support::{PlainUser, Sandbox, longpole};
 
 /// `longpole open` that starts a browser, which writes down its arguments and does nothing.
 struct Opened {
@@ -104,11 +105,7 @@ fn the_arguments_of_the_browser_open_the_page_once() {
 #[test]
 fn another_user_cannot_use_what_the_browser_was_started_with() {
     let sandbox = Sandbox::new();
-    let Some(user) = plain_user(&sandbox, "another_user_cannot_use_what_the_browser_was_started_with") else { return };
-    if !user.becomes {
-        skip("another user with the key of the page", "only root can become one");
-        return;
-    }
+    let Some(user) = another_user(&sandbox, "another_user_cannot_use_what_the_browser_was_started_with") else { return };
     let opened = Opened::new(&sandbox);
     let (address, path) = opened.parts();
     // Faster than the browser.
@@ -140,11 +137,7 @@ fn token(opened: &Opened) -> &str {
 #[test]
 fn another_user_cannot_use_the_cookie_that_a_browser_sent_it() {
     let sandbox = Sandbox::new();
-    let Some(user) = plain_user(&sandbox, "another_user_cannot_use_the_cookie_that_a_browser_sent_it") else { return };
-    if !user.becomes {
-        skip("another user with the cookie of the page", "only root can become one");
-        return;
-    }
+    let Some(user) = another_user(&sandbox, "another_user_cannot_use_the_cookie_that_a_browser_sent_it") else { return };
     let opened = Opened::new(&sandbox);
     let (address, _) = opened.parts();
     let (port, token) = (address.rsplit(':').next().unwrap(), token(&opened));
@@ -165,11 +158,7 @@ fn another_user_cannot_use_the_cookie_that_a_browser_sent_it() {
 #[test]
 fn root_may_forward_the_page_to_a_user() {
     let sandbox = Sandbox::new();
-    let Some(user) = plain_user(&sandbox, "root_may_forward_the_page_to_a_user") else { return };
-    if !user.becomes {
-        skip("root that forwards the page of a user", "only root can become one");
-        return;
-    }
+    let Some(user) = another_user(&sandbox, "root_may_forward_the_page_to_a_user") else { return };
     let home = sandbox.path("home");
     std::fs::create_dir(&home).unwrap();
     assert!(Command::new("chown").arg("65534:65534").arg(&home).status().unwrap().success());
@@ -188,11 +177,7 @@ fn root_may_forward_the_page_to_a_user() {
 #[test]
 fn another_user_cannot_stop_the_page() {
     let sandbox = Sandbox::new();
-    let Some(user) = plain_user(&sandbox, "another_user_cannot_stop_the_page") else { return };
-    if !user.becomes {
-        skip("another user that floods the page", "only root can become one");
-        return;
-    }
+    let Some(user) = another_user(&sandbox, "another_user_cannot_stop_the_page") else { return };
     let opened = Opened::new(&sandbox);
     let (address, _) = opened.parts();
     let pid = opened.process.id();
@@ -240,11 +225,7 @@ fn catches_sigterm(pid: u32) -> bool {
 fn where_users_have_the_same_number_the_page_says_so() {
     let sandbox = Sandbox::new();
     let story = "where_users_have_the_same_number_the_page_says_so";
-    let Some(user) = plain_user(&sandbox, story) else { return };
-    if !user.becomes {
-        skip("the page beside another user", "only root can become one");
-        return;
-    }
+    let Some(user) = another_user(&sandbox, story) else { return };
     if !makes_namespaces(&user, story) {
         return;
     }

@@ -1,5 +1,6 @@
-//! The run's id, by which spans of who is gone prove that they are of the run: it stands in the environment of the run only. What is
-//! stored and what is handed on has the run's public name in its place, which is as long: so no request has to be written anew.
+//! A text that neither the log nor anybody it is handed on to holds: the secret id of a run, by which spans of a process that is gone prove
+//! that they are of the run. It stands in the environment of the run's processes, who may also say it in their arguments. The run's public
+//! name takes its place, in the same length, so that neither a frame nor a request has to be written anew.
 //!
 //! ```text
 //! came    … longpole.run.id  9f86d081884c7d659a2feaa0c55ad015 …     128 random bits
@@ -8,12 +9,12 @@
 
 use std::borrow::Cow;
 
-/// The id, and what stands for it where others can read.
+/// The text, and what stands for it.
 #[derive(Clone)]
-pub(super) struct Secret {
-    id: Vec<u8>,
+pub struct Secret {
+    text: Vec<u8>,
     name: Vec<u8>,
-    /// By the byte under the end of the id, how far the id can be moved on: Horspool's search, which looks at one byte of 32.
+    /// By the byte under the end of the text, how far the text can be moved on: Horspool's search, which looks at one byte of 32.
     skip: [u8; 256],
 }
 
@@ -24,45 +25,44 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// `None` where the id is empty or too long to be one.
-    pub(super) fn new(id: &str, name: &str) -> Option<Self> {
-        let length = u8::try_from(id.len()).ok().filter(|length| *length > 0)?;
-        let id = id.as_bytes().to_vec();
+    /// `None` where the text is empty or too long to be an id.
+    pub fn new(text: &str, name: &str) -> Option<Self> {
+        let length = u8::try_from(text.len()).ok().filter(|length| *length > 0)?;
         let mut skip = [length; 256];
-        for (at, byte) in id.iter().enumerate().take(id.len() - 1) {
-            skip[usize::from(*byte)] = length - 1 - at as u8;
+        for (left, byte) in (1..length).rev().zip(text.bytes()) {
+            skip[usize::from(byte)] = left;
         }
-        // As long as the id, filled with zeroes.
+        // As long as the text, filled with zeroes.
         let name = name.as_bytes();
-        let name = &name[name.len().saturating_sub(id.len())..];
-        let name = [vec![b'0'; id.len() - name.len()], name.to_vec()].concat();
-        Some(Secret { id, name, skip })
+        let name = &name[name.len().saturating_sub(text.len())..];
+        let name = [vec![b'0'; text.len() - name.len()], name.to_vec()].concat();
+        Some(Secret { text: text.as_bytes().to_vec(), name, skip })
     }
 
     /// Where it stands at or after `from`.
     fn find(&self, bytes: &[u8], from: usize) -> Option<usize> {
-        let length = self.id.len();
+        let last = self.text.len() - 1;
         let mut at = from;
-        while let Some(window) = bytes.get(at..at.checked_add(length)?) {
-            if window == self.id {
+        while let Some(window) = bytes.get(at..at.checked_add(self.text.len())?) {
+            if window == self.text {
                 return Some(at);
             }
-            at += usize::from(self.skip[usize::from(window[length - 1])]);
+            at += usize::from(self.skip[usize::from(window[last])]);
         }
         None
     }
 
     /// Whether it stands in there.
-    pub(super) fn is_in(&self, bytes: &[u8]) -> bool {
+    pub fn is_in(&self, bytes: &[u8]) -> bool {
         self.find(bytes, 0).is_some()
     }
 
     /// Puts the name in its place, and says whether it was there.
-    pub(super) fn hide(&self, bytes: &mut Cow<'_, [u8]>) -> bool {
+    pub fn hide(&self, bytes: &mut Cow<'_, [u8]>) -> bool {
         let mut next = self.find(bytes, 0);
         let found = next.is_some();
         while let Some(at) = next {
-            let end = at + self.id.len();
+            let end = at + self.text.len();
             bytes.to_mut()[at..end].copy_from_slice(&self.name);
             next = self.find(bytes, end);
         }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_is_hidden_wherever_it_stands_and_nothing_else_changes() {
+    fn the_text_is_hidden_wherever_it_stands_and_nothing_else_changes() {
         let id = "9f86d081884c7d659a2feaa0c55ad015";
         let secret = Secret::new(id, "00f067aa0ba902b7").unwrap();
         let name = "000000000000000000f067aa0ba902b7";
@@ -84,7 +84,7 @@ mod tests {
             let found = secret.hide(&mut bytes);
             assert_eq!(String::from_utf8(bytes.to_vec()).unwrap(), text.replace(id, name));
             assert_eq!((found, secret.is_in(text.as_bytes())), (text.contains(id), text.contains(id)), "{text}");
-            assert_eq!(matches!(bytes, Cow::Borrowed(_)), !found, "copied only where it must be");
+            assert_eq!(matches!(bytes, Cow::Borrowed(_)), !found, "copied only where it must be: {text}");
         };
         check(String::new());
         check(id.to_owned());
@@ -94,7 +94,7 @@ mod tests {
             check(format!("{}{id}{}", "5".repeat(before), "9".repeat(70 - before)));
             check(format!("{}{id}{id}", &id[..before.min(id.len())]));
         }
-        assert!(Secret::new("", "x").is_none());
+        assert!(Secret::new("", "x").is_none() && Secret::new(&"x".repeat(256), "x").is_none());
         assert!(!format!("{secret:?}").contains("57, 102"), "it is not shown");
     }
 }
