@@ -6,6 +6,8 @@
 //! LONGPOLE_FUZZ_MINUTES=60 LONGPOLE_FUZZ_FORMAT=perf_data cargo test -p longpole-server --test whole_way -- nearly_right --nocapture
 //! ```
 //!
+//! The minutes are CPU time of the process: a busy machine makes the run longer, not smaller.
+//!
 //! A file that makes it panic is kept in `LONGPOLE_FUZZ_FOUND` (else the temporary folder), to be put into `fuzz/corpus/whole_way`.
 
 #![allow(clippy::print_stderr, reason = "a long run says how far it is")]
@@ -31,6 +33,20 @@ const RECORDINGS: u64 = 500;
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// CPU time of this process, where the kernel says it in proc_pid_stat(5); elsewhere the time since `start`.
+fn cpu_time(start: Instant) -> Duration {
+    /// `USER_HZ`, the same on every Linux.
+    const TICKS_A_SECOND: u64 = 100;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<u64>().ok());
+    // utime and stime are fields 14 and 15; the one behind the name is 3.
+    match ticks(11).zip(ticks(12)) {
+        Some((user, system)) => Duration::from_millis((user + system) * 1000 / TICKS_A_SECOND),
+        None => start.elapsed(),
+    }
 }
 
 #[test]
@@ -118,7 +134,8 @@ sample 4ms x9 every 1ms  pid 4 tid 4  other
 fn many(what: &str, runs: u64, mut run: impl FnMut(u64, bool) -> Option<(String, Vec<u8>)>) {
     let minutes: Option<f64> = variable("LONGPOLE_FUZZ_MINUTES").map(|minutes| minutes.parse().expect("LONGPOLE_FUZZ_MINUTES is a number"));
     let first: u64 = variable("LONGPOLE_FUZZ_SEED").map_or(1, |seed| seed.parse().expect("LONGPOLE_FUZZ_SEED is a number"));
-    let until = minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0));
+    let start = Instant::now();
+    let until = minutes.map(|minutes| cpu_time(start) + Duration::from_secs_f64(minutes * 60.0));
     let at: Arc<Mutex<String>> = Arc::default();
     if until.is_some() {
         // A long run goes on, and says where each was.
@@ -135,7 +152,7 @@ fn many(what: &str, runs: u64, mut run: impl FnMut(u64, bool) -> Option<(String,
     // Where it panicked, with one file of each.
     let mut found: BTreeMap<String, (u64, PathBuf)> = BTreeMap::new();
     let mut number = first;
-    while until.map_or(number < first + runs, |until| Instant::now() < until) {
+    while until.map_or(number < first + runs, |until| cpu_time(start) < until) {
         if catch_unwind(AssertUnwindSafe(|| run(number, false))).is_err() {
             let at = at.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let kept = found.len();
@@ -155,7 +172,7 @@ fn many(what: &str, runs: u64, mut run: impl FnMut(u64, bool) -> Option<(String,
         }
         number += 1;
     }
-    eprintln!("{what}: {} runs", number - first);
+    eprintln!("{what}: {} runs, {:.1} CPU-minutes", number - first, cpu_time(start).as_secs_f64() / 60.0);
     let list: Vec<String> = found.iter().map(|(at, (count, path))| format!("{count} × {at}\n    {}", path.display())).collect();
     assert!(list.is_empty(), "panics at {} places:\n{}", list.len(), list.join("\n"));
 }
