@@ -90,6 +90,10 @@ pub const GONE_BODY_BYTES_MAX: usize = 4 << 20;
 /// How long a connection that is refused may take to read why.
 pub const STRANGER_TIME_MAX: Duration = Duration::from_secs(1);
 
+/// How long after the end of the command a connection may be made of which nobody knows yet whether it is of the run: what was made before
+/// is accepted by then. Who connects later did not belong to the command, and a flood must not hold up the end of `run`.
+pub const DRAIN_UNKNOWN_MAX: Duration = Duration::from_millis(250);
+
 /// How long the drain waits for the next byte of a request that a process which outlives the command has begun.
 pub const DRAIN_STALL_MAX: Duration = Duration::from_millis(500);
 
@@ -164,6 +168,9 @@ pub const PEER_LINKS_MAX: usize = 20_000;
 /// Processes that one connection may say its spans are of and that are remembered, and those of one request that are looked at. An exporter
 /// names one, a collector some dozens.
 pub const CLAIMS_MAX: usize = 64;
+
+/// Bytes of a process's environment that are read: what execve(2) takes at the most, 6 MiB of variables and arguments, and some more.
+pub const ENVIRONMENT_BYTES_MAX: u64 = 8 << 20;
 
 /// Ancestors of a process that are asked whether they are this one.
 pub const ANCESTORS_MAX: usize = 256;

@@ -10,14 +10,14 @@
 //! so the row is looked up while the connection is surely that of its client, and a pid is believed only as long as the process that
 //! was found lives.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Instant;
 
-use crate::limits::{ANCESTORS_MAX, PEER_LINKS_MAX, PEER_TABLE_BYTES_MAX};
+use crate::limits::{ANCESTORS_MAX, ENVIRONMENT_BYTES_MAX, PEER_LINKS_MAX, PEER_TABLE_BYTES_MAX};
 
 /// Whose a socket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,30 +141,49 @@ pub(crate) fn is_called(pid: u32, number: u32) -> bool {
     numbers.split_ascii_whitespace().any(|found| found.parse() == Ok(number))
 }
 
-/// Whether a process was started with this variable in its environment, where we may see it.
-pub(crate) fn has_variable(pid: u32, name: &str, value: &str) -> bool {
-    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
-    let wanted = format!("{name}={value}");
-    environment.split(|byte| *byte == 0).any(|pair| pair == wanted.as_bytes())
+/// Whether a process, or one that it descends from, has this variable in the environment that it was started with, where we may see it.
+///
+/// Asks only processes of root and of our user. What another user's process shows as its environment is memory of its choice (`PR_SET_MM`,
+/// prctl(2)): without an end, or of a file system that never delivers it, and who reads that cannot even be killed.
+pub(crate) fn inherits_variable(pid: u32, name: &str, value: &str) -> bool {
+    let own = own_uid();
+    let is_trusted = |pid: u32| uid_of(pid).is_some_and(|uid| uid == 0 || Some(uid) == own);
+    let has_it = |pid: u32| {
+        let Some(environment) = is_trusted(pid).then(|| fs::File::open(format!("/proc/{pid}/environ")).ok()).flatten() else {
+            return false;
+        };
+        // It may have become another program, of another user, before it was opened.
+        is_trusted(pid) && has_variable(environment, name, value)
+    };
+    std::iter::successors(Some(pid), |pid| parent_of(*pid)).take(ANCESTORS_MAX).any(has_it)
 }
 
-/// Whether some client of one of `ours` has sent what the kernel did not deliver yet. On loopback that takes no time, unless the
-/// machine is so busy that the kernel leaves it to a thread of its own, which waits its turn as others do.
-pub(crate) fn is_on_its_way(ours: &[SocketAddr]) -> bool {
+fn has_variable(environment: impl Read, name: &str, value: &str) -> bool {
+    let wanted = format!("{name}={value}");
+    let mut pairs = io::BufReader::new(environment.take(ENVIRONMENT_BYTES_MAX)).split(0).map_while(Result::ok);
+    pairs.any(|pair| pair == wanted.as_bytes())
+}
+
+/// Whether some client of one of `ours` has sent what the kernel did not deliver yet: one of `clients`, where these are given. On loopback
+/// that takes no time, unless the machine is so busy that the kernel leaves it to a thread of its own, which waits its turn as others do.
+pub(crate) fn is_on_its_way(ours: &[SocketAddr], clients: Option<&[SocketAddr]>) -> bool {
+    let clients: Option<HashSet<_>> = clients.map(|clients| clients.iter().map(|client| plain(*client)).collect());
+    let awaited = |client: (IpAddr, u16)| clients.as_ref().is_none_or(|clients| clients.contains(&client));
     let mut tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(table_text);
-    tables.any(|text| ours.iter().any(|ours| has_unsent(&text, *ours)))
+    tables.any(|text| ours.iter().any(|ours| has_unsent(&text, *ours, awaited)))
 }
 
 /// Whether a row whose remote address is `remote` has something that was not acknowledged: a beginning, bytes, or an end.
-fn has_unsent(table: &str, remote: SocketAddr) -> bool {
+fn has_unsent(table: &str, remote: SocketAddr, awaited: impl Fn((IpAddr, u16)) -> bool) -> bool {
     const SYN_SENT: &str = "02";
     table.lines().skip(1).any(|row| {
-        let mut fields = row.split_ascii_whitespace().skip(2);
+        let mut fields = row.split_ascii_whitespace().skip(1);
+        let client = fields.next().and_then(parse_address);
         let is_ours = fields.next().and_then(parse_address) == Some(plain(remote));
         let begins = fields.next() == Some(SYN_SENT);
         let unsent =
             fields.next().and_then(|queues| queues.split_once(':')).is_some_and(|(sent, _)| sent.bytes().any(|digit| digit != b'0'));
-        is_ours && (begins || unsent)
+        is_ours && (begins || unsent) && client.is_some_and(&awaited)
     })
 }
 
@@ -327,7 +346,7 @@ mod tests {
         let row = |state: &str, queues: &str| {
             format!("header\n   2: 0100007F:C350 0100007F:1F90 {state} {queues} 00:00000000 00000000  1000        0 50003 1 ffff8883 20")
         };
-        let check = |state, queues, to: &str| has_unsent(&row(state, queues), to.parse().unwrap());
+        let check = |state, queues, to: &str| has_unsent(&row(state, queues), to.parse().unwrap(), |_| true);
         assert!(!check("01", "00000000:00000000", "127.0.0.1:8080"), "idle");
         assert!(!check("01", "00000000:00000009", "127.0.0.1:8080"), "an answer that the client does not read");
         assert!(!check("06", "00000000:00000000", "127.0.0.1:8080"), "over");
@@ -362,6 +381,41 @@ mod tests {
     }
 
     #[test]
+    fn a_variable_is_found_in_the_environment_of_a_parent_and_never_in_memory_of_another_user() {
+        use std::os::unix::process::CommandExt;
+        // The number of whoever became another user: itself, and below a parent that has the variable where it has none.
+        let number_of = |script: &str, uid: u32| {
+            let mut command = std::process::Command::new("sh");
+            command.args(["-c", script]).env("LONGPOLE_RUN_ID", "of this run").stdin(std::process::Stdio::piped());
+            let mut shell = command.stdout(std::process::Stdio::piped()).uid(uid).spawn().unwrap();
+            let mut line = String::new();
+            io::BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            (shell, line.trim().parse::<u32>().unwrap())
+        };
+        let inherits = |pid| inherits_variable(pid, "LONGPOLE_RUN_ID", "of this run");
+        let own = own_uid().unwrap();
+        // Both live until their standard input ends.
+        let (mut parent, child) = number_of("env -i sh -c 'echo $$; cat'; :", own);
+        assert!(child != parent.id() && inherits(child));
+        if own == 0 {
+            let (mut other, itself) = number_of("echo $$; cat", 65_534);
+            assert!(!inherits(itself));
+            drop(other.stdin.take());
+            other.wait().unwrap();
+        } else {
+            longpole_testing::skip("the environment of another user's process", "only root may look at it");
+        }
+        drop(parent.stdin.take());
+        parent.wait().unwrap();
+    }
+
+    #[test]
+    fn an_environment_without_an_end_ends() {
+        assert!(!has_variable(io::repeat(0), "A", "b") && !has_variable(io::repeat(b'x'), "A", "b"));
+        assert!(has_variable(&b"B=c\0A=b\0"[..], "A", "b") && !has_variable(&b"AA=b\0A=bc\0"[..], "A", "b"));
+    }
+
+    #[test]
     fn a_system_without_descriptors_is_not_one_that_never_tells() {
         // ENOENT, EPROTONOSUPPORT, EAFNOSUPPORT, ENOSYS, EACCES; EMFILE, ENFILE, ENOMEM, EAGAIN, ENOBUFS, EINTR.
         assert_eq!([2, 93, 97, 38, 13].map(|code| says_never(&io::Error::from_raw_os_error(code))), [true; 5]);
@@ -381,7 +435,8 @@ mod tests {
         while !executes() || fs::read(format!("/proc/{}/environ", peer.pid)).unwrap().is_empty() {
             std::thread::yield_now();
         }
-        assert!(has_variable(peer.pid, "LONGPOLE_RUN_ID", "of this run") && !has_variable(peer.pid, "LONGPOLE_RUN_ID", "of this"));
+        let inherits = |value| inherits_variable(peer.pid, "LONGPOLE_RUN_ID", value);
+        assert!(inherits("of this run") && !inherits("of this"));
         assert!(!Peer { started: peer.started + 1, ..peer }.lives(), "another process with its number");
         child.kill().unwrap();
         child.wait().unwrap();

@@ -93,6 +93,10 @@ pub(super) fn not_judged(request: &Request<Incoming>) -> Response<AnswerBody> {
 pub(super) const NOT_JUDGED: &str =
     "connections of other users that came faster than it could be found out which of them are of the run; clients may try again";
 
+/// Said of connections that were made too late for anybody to find out.
+pub(super) const TOO_LATE: &str =
+    "connections that were made after the command had ended, by processes that are not known to be of the run";
+
 fn try_again(request: &Request<Incoming>, why: &str) -> Response<AnswerBody> {
     if otlp_grpc::is_grpc(request) {
         return otlp_grpc::respond(Err(otlp_grpc::Refusal::new(code::UNAVAILABLE, why)));

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -28,9 +28,9 @@ use super::strangers::{Strangers, User};
 use super::watched_io::WatchedIo;
 use super::{Door, Signal, appdash, callers, otlp_grpc, otlp_http, pulumi_events, zipkin};
 use crate::limits::{
-    APPDASH_CONNECTIONS_MAX, BODY_BYTES_MAX, CLAIMS_MAX, CONNECTIONS_MAX, DRAIN_STALL_MAX, GONE_BODY_BYTES_MAX, GONE_MAX, GONE_WAITING_MAX,
-    GOODBYE_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, INFLATED_BYTES_MAX, PEER_LINKS_MAX, STALL_IN_NEED_MAX, STRANGER_PAUSE, STRANGER_TIME_MAX,
-    STREAMS_PER_CONNECTION_MAX, UNUSED_MAX,
+    APPDASH_CONNECTIONS_MAX, BODY_BYTES_MAX, CLAIMS_MAX, CONNECTIONS_MAX, DRAIN_STALL_MAX, DRAIN_UNKNOWN_MAX, GONE_BODY_BYTES_MAX,
+    GONE_MAX, GONE_WAITING_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, INFLATED_BYTES_MAX, PEER_LINKS_MAX, STALL_IN_NEED_MAX,
+    STRANGER_PAUSE, STRANGER_TIME_MAX, STREAMS_PER_CONNECTION_MAX, UNUSED_MAX,
 };
 use crate::peer::{self, Peer, PeerFinder, SocketOwner};
 
@@ -325,6 +325,8 @@ struct Shared {
     queued: AtomicUsize,
     /// Connections of clients that are gone and for which there is no place yet. They take none of those of others.
     waiting: AtomicUsize,
+    /// Set when the command has ended: when only connections of our own user, which live, are still taken.
+    known_only_from: OnceLock<Instant>,
 }
 
 /// Counts a connection as undecided for as long as it lives: one of these numbers.
@@ -367,6 +369,19 @@ impl Shared {
         self.changed.notify_one();
         self.room.notify_one();
         self.events.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn undecided(&self) -> usize {
+        [&self.looking, &self.queued, &self.waiting].map(|number| number.load(Ordering::Relaxed)).iter().sum()
+    }
+
+    fn draining(&self) -> bool {
+        self.known_only_from.get().is_some()
+    }
+
+    /// Whether a connection that is made now comes too late to find out whose it is.
+    fn takes_known_only(&self) -> bool {
+        self.known_only_from.get().is_some_and(|from| Instant::now() >= *from)
     }
 }
 
@@ -431,6 +446,8 @@ pub(super) async fn serve(listeners: Listeners, door: Arc<Door>, finished: onesh
             deadline = finished => deadline.unwrap_or_else(|_| Instant::now()),
             never = &mut accepting => match never {},
         };
+        // Only once.
+        let _ = acceptor.hall.shared.known_only_from.set(Instant::now() + DRAIN_UNKNOWN_MAX);
         tokio::select! {
             () = acceptor.quiet(deadline) => {}
             never = &mut accepting => match never {},
@@ -442,14 +459,26 @@ pub(super) async fn serve(listeners: Listeners, door: Arc<Door>, finished: onesh
 }
 
 impl Hall {
+    /// Connections that are inside a request.
+    fn inside(&self) -> usize {
+        self.open.lock().values().filter(|connection| !connection.is_idle()).count()
+    }
+
     fn is_full(&self) -> bool {
         self.open.lock().len() + self.shared.looking.load(Ordering::Relaxed) >= CONNECTIONS_MAX
     }
 
     /// Serves a connection whose client may send, and sees to it that of others it is found out.
     fn receive(self: &Arc<Self>, accepted: Accepted) {
+        let known = self.door.judge.at_once(accepted.peer, accepted.ours);
+        let is_known = matches!(known, Known::Sender(sender) if !sender.is_gone);
+        if !is_known && self.shared.takes_known_only() {
+            // As if it had not come: the drain waits for whatever happens.
+            self.door.refused(callers::TOO_LATE);
+            return;
+        }
         self.shared.happened();
-        match self.door.judge.at_once(accepted.peer, accepted.ours) {
+        match known {
             Known::Sender(sender) if sender.is_gone => self.serve_gone(accepted, sender),
             Known::Sender(sender) => self.serve(accepted, sender, None),
             Known::Foreign(owner) => self.look_into(accepted, owner),
@@ -512,8 +541,8 @@ impl Hall {
             drop(looking);
             hall.door.refused(&if is_one { hall.strangers.refusal(owner.uid) } else { callers::OF_MANY.to_owned() });
             let pause = async {
-                // The queue of a user of the run must not wait for its other processes.
-                if !stranger.0.is_of_the_run() {
+                // The queue of a user of the run must not wait for its other processes, nor the end of the run for anybody's.
+                if !stranger.0.is_of_the_run() && !hall.shared.draining() {
                     tokio::time::sleep(STRANGER_PAUSE).await;
                 }
                 drop(place);
@@ -711,7 +740,9 @@ impl Acceptor {
             // The pauses and yields make this a loop that the deadline must end.
             if waited.is_err() || tokio::time::Instant::now() >= deadline {
                 let detail = "requests that were still being sent when the drain deadline had passed";
-                self.hall.door.book.add(LossKind::DrainTimedOut, self.busy() as u64, detail);
+                self.hall.door.book.add(LossKind::DrainTimedOut, self.hall.inside() as u64, detail);
+                let undecided = self.hall.shared.undecided() as u64;
+                self.hall.door.book.add(LossKind::RequestsRefused, undecided, callers::NOT_JUDGED);
                 return;
             }
         }
@@ -723,13 +754,13 @@ impl Acceptor {
 
     async fn is_on_its_way(&self) -> bool {
         let ours: Vec<_> = [&self.listeners.http, &self.listeners.appdash].into_iter().filter_map(|port| port.local_addr().ok()).collect();
-        tokio::task::spawn_blocking(move || peer::is_on_its_way(&ours)).await.unwrap_or(false)
+        let served = || self.hall.open.lock().values().map(|connection| connection.peer).collect::<Vec<_>>();
+        let clients = self.hall.shared.takes_known_only().then(served);
+        tokio::task::spawn_blocking(move || peer::is_on_its_way(&ours, clients.as_deref())).await.unwrap_or(false)
     }
 
     fn busy(&self) -> usize {
-        let shared = &self.hall.shared;
-        let undecided = [&shared.looking, &shared.queued, &shared.waiting].map(|number| number.load(Ordering::Relaxed));
-        undecided.iter().sum::<usize>() + self.hall.open.lock().values().filter(|connection| !connection.is_idle()).count()
+        self.hall.shared.undecided() + self.hall.inside()
     }
 
     /// Closes the ports and every connection, politely but briefly.

@@ -139,7 +139,7 @@ impl Judge {
         let Senders::Run { id, .. } = &self.senders else { return true };
         let holder = self.finder.lock().unwrap_or_else(PoisonError::into_inner).holder(owner.inode);
         match holder {
-            Some(peer) => peer::descends_from_us(peer.pid) || peer::has_variable(peer.pid, RUN_ID_VARIABLE, id),
+            Some(peer) => peer::descends_from_us(peer.pid) || peer::inherits_variable(peer.pid, RUN_ID_VARIABLE, id),
             // A number that stands for many users says nothing. Processes of the run that have it can be seen: they are of our user, or
             // were started by a root whom this namespace knows.
             None => !self.stands_for_many(owner.uid) && peer::is_user_of_a_descendant(owner.uid),

@@ -1,5 +1,7 @@
 //! The door against clients that stall, and against those who may not send.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 use crate::limits::{GONE_BODY_BYTES_MAX, GONE_MAX, GONE_WAITING_MAX, HEAD_TIME_MAX};
 
@@ -160,11 +162,11 @@ fn another_user_is_refused_and_our_own_is_not() {
 #[test]
 fn a_user_who_floods_keeps_no_other_from_being_looked_into() {
     static UID: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(4_000_000_000);
-    let (receiver, memory) = start_run(|_, _| Ok(Some(SocketOwner { uid: UID.load(std::sync::atomic::Ordering::SeqCst), inode: 1 })));
+    let (receiver, memory) = start_run(|_, _| Ok(Some(SocketOwner { uid: UID.load(Ordering::SeqCst), inode: 1 })));
     let mut held: Vec<_> = (0..100).map(|_| stalled(receiver.port(), b"")).collect();
     // The last of them was accepted, and closed at once: there is no place for it.
     assert_eq!(held.last_mut().unwrap().read(&mut [0]).unwrap_or(0), 0);
-    UID.store(4_000_000_001, std::sync::atomic::Ordering::SeqCst);
+    UID.store(4_000_000_001, Ordering::SeqCst);
     let body = spans(&["a"]).encode_to_vec();
     for _ in 0..8 {
         assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &body).status, 403, "it was looked into");
@@ -175,6 +177,36 @@ fn a_user_who_floods_keeps_no_other_from_being_looked_into() {
     assert_eq!(refused(&losses, "connections of another user (uid 4000000001) that is not of the run"), 8, "{losses:?}");
     let (judged, others) = (refused(&losses, "(uid 4000000000) that is not of the run"), refused(&losses, callers::NOT_JUDGED));
     assert!(judged > 0 && others > 50 && judged + others <= 100, "{losses:?}");
+}
+
+#[test]
+fn connections_of_others_do_not_hold_up_the_end() {
+    // Of another user that lives, and of one that is gone.
+    let asks: [AskOwner; 2] = [|_, _| Ok(Some(SocketOwner { uid: 4_000_000_000, inode: 1 })), |_, _| Ok(None)];
+    for ask in asks {
+        let (receiver, memory) = start_run(ask);
+        let port = receiver.port();
+        let over = AtomicBool::new(false);
+        let (took, losses) = std::thread::scope(|scope| {
+            for _ in 0..4 {
+                // Until the port is closed, and as fast as it goes.
+                scope.spawn(|| {
+                    let mut last = Ok(());
+                    while !over.load(Ordering::SeqCst) && last.is_ok() {
+                        last = TcpStream::connect(("127.0.0.1", port)).map(drop);
+                    }
+                });
+            }
+            drop(stalled(port, b""));
+            let begun = Instant::now();
+            let losses = receiver.finish(Duration::from_secs(30));
+            over.store(true, Ordering::SeqCst);
+            (begun.elapsed(), losses)
+        });
+        assert!(took < Duration::from_secs(10), "{took:?}: {losses:?}");
+        assert_eq!(memory.kept(), []);
+        assert!(losses.iter().all(|loss| loss.kind == LossKind::RequestsRefused), "nothing was still being sent: {losses:?}");
+    }
 }
 
 #[test]
@@ -228,9 +260,9 @@ fn what_who_is_gone_sends_beside_proven_spans_is_not_kept() {
 #[test]
 fn clients_that_are_gone_have_places_of_their_own() {
     static ARE_GONE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
-    let are_gone = |gone| ARE_GONE.store(gone, std::sync::atomic::Ordering::SeqCst);
+    let are_gone = |gone| ARE_GONE.store(gone, Ordering::SeqCst);
     let (receiver, memory) = start_run(|_, _| {
-        let gone = ARE_GONE.load(std::sync::atomic::Ordering::SeqCst);
+        let gone = ARE_GONE.load(Ordering::SeqCst);
         Ok((!gone).then_some(SocketOwner { uid: 0, inode: 1 }))
     });
     let half = HEAD.as_bytes();
