@@ -149,6 +149,9 @@ pub const FORWARD_BACKOFF_MIN: Duration = Duration::from_millis(250);
 /// Longest pause before a request is handed on again, unless the endpoint asks for more.
 pub const FORWARD_BACKOFF_MAX: Duration = Duration::from_secs(5);
 
+/// The longest pause that an endpoint can ask for: more than we have time for, and never too much for a clock.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How long one request is tried. The OpenTelemetry SDKs give up after about a minute.
 pub const FORWARD_TRY_MAX: Duration = Duration::from_secs(60);
 

@@ -26,7 +26,9 @@ use tokio::time::{timeout, timeout_at};
 
 use super::lane::{Account, Queue, Waiting};
 use super::{CameBy, ForwardProtocol, ForwardTarget, Parcel, convert, tls};
-use crate::limits::{FORWARD_ANSWER_BYTES_MAX, FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_IN_FLIGHT_MAX, FORWARD_TRY_MAX};
+use crate::limits::{
+    FORWARD_ANSWER_BYTES_MAX, FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_IN_FLIGHT_MAX, FORWARD_TRY_MAX, RETRY_AFTER_MAX,
+};
 use crate::receive::{
     Compression, Encoding, GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_PREFIX_BYTES, GRPC_STATUS, Signal, grpc_frame, grpc_path_of,
 };
@@ -403,7 +405,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
             Duration::from_secs(u64::try_from(http_date::parse(wanted)?.saturating_sub(said)).ok()?)
         }
     };
-    Some(delay).filter(|delay| !delay.is_zero())
+    Some(delay.min(RETRY_AFTER_MAX)).filter(|delay| !delay.is_zero())
 }
 
 fn has_type(headers: &HeaderMap, expected: &[u8]) -> bool {

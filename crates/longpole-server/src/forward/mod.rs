@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Nothing here is ever waited for by the command: a request that finds its lane's queue full is counted and forgotten,
-//! what has to be converted is converted on threads that may block. What a target did not get is counted in spans (data
-//! points, log records), with the reason.
+//! what has to be converted is converted on threads that may block, and the lanes have a thread of their own. What a target
+//! did not get is counted in spans (data points, log records), with the reason.
 
 mod appdash;
 mod convert;
@@ -22,11 +22,12 @@ mod tests;
 mod tls;
 pub(crate) mod twins;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use crate::limits::FORWARD_TIMEOUT;
 use crate::loss_book::LossBook;
@@ -156,19 +157,40 @@ impl Parcel {
 #[derive(Debug)]
 pub(crate) struct Forwarder {
     lanes: Vec<Lane>,
+    /// Ends the thread of the lanes when it is dropped.
+    _thread: Option<oneshot::Sender<()>>,
 }
 
 impl Forwarder {
-    /// Starts the lanes on the runtime that this is called in. Files are created, nothing is connected before the first
-    /// request. A target that is named twice is one target.
-    pub(crate) fn start(targets: Vec<ForwardTarget>, book: &Arc<LossBook>) -> Self {
+    /// Starts the lanes. Files are created, nothing is connected before the first request. A target that is named twice is one target.
+    ///
+    /// # Errors
+    ///
+    /// Where there is a target and no thread for it.
+    pub(crate) fn start(targets: Vec<ForwardTarget>, book: &Arc<LossBook>) -> io::Result<Self> {
         let mut different: Vec<ForwardTarget> = Vec::new();
         for target in targets {
             if !different.contains(&target) {
                 different.push(target);
             }
         }
-        Forwarder { lanes: different.into_iter().map(|target| Lane::start(target, Arc::clone(book))).collect() }
+        if different.is_empty() {
+            return Ok(Forwarder { lanes: Vec::new(), _thread: None });
+        }
+        // A thread of their own: an endpoint can keep it busy, and the command's exports must not wait for that.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let lanes = {
+            let _inside = runtime.enter();
+            different.into_iter().map(|target| Lane::start(target, Arc::clone(book))).collect()
+        };
+        let (thread, dropped) = oneshot::channel::<()>();
+        thread::Builder::new().name("longpole-forward".to_owned()).spawn(move || {
+            // Nothing is ever sent.
+            let _ = runtime.block_on(dropped);
+            // What did not end by the deadline is dropped, not waited for.
+            runtime.shutdown_background();
+        })?;
+        Ok(Forwarder { lanes, _thread: Some(thread) })
     }
 
     /// Whether somebody wants requests of this signal.

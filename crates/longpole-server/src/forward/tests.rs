@@ -122,6 +122,31 @@ fn failed(losses: &[Loss]) -> Vec<(u64, String)> {
 }
 
 #[test]
+fn an_endpoint_that_never_comes_to_its_answer_keeps_no_export_waiting() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/traces", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || {
+                let mut stream = stream.unwrap();
+                let answers = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(100);
+                while stream.write_all(&answers).is_ok() {}
+            });
+        }
+    });
+    let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Http));
+    let body = spans("a").encode_to_vec();
+    let begun = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(post(receiver.port(), PROTOBUF, &body), 200);
+    }
+    // Each took more than a second on the thread of the endpoint.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let losses = failed(&receiver.finish(Duration::from_millis(100)));
+    assert_eq!(losses.iter().map(|(spans, _)| spans).sum::<u64>(), 20, "{losses:?}");
+}
+
+#[test]
 fn an_http_endpoint_gets_the_same_bytes_with_the_users_headers() {
     let (url, received) = http_collector(&["200 OK"]);
     let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Http));
@@ -420,6 +445,7 @@ fn when_to_come_again_is_said_in_seconds_or_as_a_date_of_the_endpoints_clock() {
     check(&[], None);
     check(&[("retry-after", " 7 ")], Some(7));
     check(&[("retry-after", "0")], None);
+    check(&[("retry-after", "18446744073709551615")], Some(24 * 60 * 60));
     check(&[("retry-after", "soon")], None);
     check(&[("retry-after", "-1")], None);
     check(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")], Some(3));

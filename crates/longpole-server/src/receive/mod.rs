@@ -141,7 +141,7 @@ pub struct Receiver;
 impl Receiver {
     /// Opens two ports on 127.0.0.1 and serves them from a thread of its own. When this returns, connections are accepted.
     ///
-    /// Everything that may fail is done before the thread starts. It takes about 0.2 ms.
+    /// Everything that may fail is done before its thread starts. It takes about 0.2 ms.
     pub fn start(options: ReceiverOptions, keep: Box<dyn Keep>) -> std::io::Result<ReceiverHandle> {
         let listen = || {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -153,10 +153,7 @@ impl Receiver {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 
         let book = Arc::new(LossBook::default());
-        let forwarder = {
-            let _inside = runtime.enter();
-            Arc::new(Forwarder::start(options.forward, &book))
-        };
+        let forwarder = Arc::new(Forwarder::start(options.forward, &book)?);
         let judge = Judge::new(options.senders, options.ask_owner);
         let run = judge.run_id().map(str::to_owned).zip(judge.secret());
         let (jobs, queue) = mpsc::channel();
