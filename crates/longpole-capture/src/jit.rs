@@ -6,6 +6,9 @@
 //! process ends, executes, or the recording ends ─► both read, locations named
 //! ```
 //!
+//! Forked processes share the dump of their parent. It is read once for all of them, when the last one is over: a server's dump has hundreds
+//! of megabytes, and it may have as many workers.
+//!
 //! A dump says more than a map: when which code came to lie where, and its lines. So it wins where both have a name.
 //!
 //! A directory of another mount namespace is kept open, because it cannot be found again when the process has ended. A map counts
@@ -21,7 +24,7 @@ use std::time::{Duration, SystemTime};
 
 use longpole_model::stack::Runtime;
 use longpole_model::{AbsAddr, Loss, LossKind, Monotonic};
-use longpole_symbols::jitdump::{self, JitDump};
+use longpole_symbols::jitdump::{self, JitDump, Stretch};
 use longpole_symbols::perf_map::{self, Described};
 
 use crate::maps::open_mapped;
@@ -38,6 +41,9 @@ const DIRECTORIES_MAX: usize = 64;
 
 /// Most dumps that are kept open.
 const DUMPS_MAX: usize = 64;
+
+/// Most bytes of maps and dumps that are read in a recording: 10 s of reading.
+const READ_BYTES_MAX: u64 = 4 << 30;
 
 /// How much older than the first look at a process its map may be: it is written while the process is found.
 const MAP_AGE_MAX: Duration = Duration::from_secs(2);
@@ -88,6 +94,17 @@ struct Program {
     samples: u64,
 }
 
+/// A program that is over.
+#[derive(Debug)]
+struct Over {
+    pid: u32,
+    program: Program,
+    /// Of its code that has no name, in ascending order.
+    addresses: Vec<u64>,
+    /// What its map calls each of them.
+    by_map: Vec<Option<String>>,
+}
+
 /// The programs of a recording.
 pub(crate) struct Jit {
     programs: NumberMap<u32, Program>,
@@ -97,6 +114,10 @@ pub(crate) struct Jit {
     directories: usize,
     /// By pid, with when it was mapped; a forked process goes on with the code of its parent.
     dumps: NumberMap<u32, Vec<(u64, Arc<Dump>)>>,
+    /// Programs that are over and whose dump another process still has.
+    shared: Vec<(Arc<Dump>, Vec<Over>)>,
+    /// Bytes of maps and dumps that may still be read.
+    bytes_left: u64,
     /// What is wrong with dumps, since that was last told.
     faults: Vec<Loss>,
     /// Whether maps are there because this recording asked for them.
@@ -115,6 +136,8 @@ impl Jit {
             homes: NumberMap::default(),
             directories: 0,
             dumps: NumberMap::default(),
+            shared: Vec::new(),
+            bytes_left: READ_BYTES_MAX,
             faults: Vec::new(),
             remove,
             nameless: NumberMap::default(),
@@ -200,9 +223,66 @@ impl Jit {
                 self.dumps.remove(&pid);
             }
         }
-        let Some(program) = self.programs.remove(&pid) else { return };
-        let map = self.homes.get(&pid).and_then(Home::read);
-        self.name(pid, &program, map.as_deref().unwrap_or_default(), dump.as_deref(), (stacks, out));
+        if let Some(program) = self.programs.remove(&pid) {
+            let addresses = stacks.unmapped(program.id);
+            let map = if addresses.is_empty() { Vec::new() } else { self.map(pid) };
+            let by_map = perf_map::names(&map, &addresses);
+            let over = Over { pid, program, addresses, by_map };
+            match dump {
+                Some(dump) => match self.shared.iter_mut().find(|(shared, _)| Arc::ptr_eq(shared, &dump)) {
+                    Some((_, list)) => list.push(over),
+                    None => self.shared.push((dump, vec![over])),
+                },
+                None => self.name(over, &[], &[], (stacks, out)),
+            }
+        }
+        // Those that nobody else has.
+        while let Some(at) = self.shared.iter().position(|(dump, _)| Arc::strong_count(dump) == 1) {
+            self.name_by_dump(at, (stacks, out));
+        }
+    }
+
+    /// What the map of a process says.
+    fn map(&mut self, pid: u32) -> Vec<u8> {
+        let Some(file) = self.homes.get(&pid).and_then(Home::open) else { return Vec::new() };
+        if !self.may_read(&file) {
+            return Vec::new();
+        }
+        let mut bytes = Vec::new();
+        // What was read before an error is of use.
+        file.take(MAP_BYTES_MAX).read_to_end(&mut bytes).ok();
+        bytes
+    }
+
+    /// Whether a file may still be read, which is counted.
+    fn may_read(&mut self, file: &File) -> bool {
+        let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+        let left = self.bytes_left.checked_sub(bytes);
+        if left.is_none() {
+            let detail = format!("files of names of compiled code: more than {} GiB", READ_BYTES_MAX >> 30);
+            Loss::new(LossKind::SymbolsUnreadable, 1, detail).merge_into(&mut self.faults);
+        }
+        self.bytes_left = left.unwrap_or(self.bytes_left);
+        left.is_some()
+    }
+
+    /// Names the programs that share a dump.
+    fn name_by_dump(&mut self, at: usize, (stacks, out): (&mut Stacks, &mut Out)) {
+        let (dump, list) = self.shared.swap_remove(at);
+        let mut addresses: Vec<u64> = list.iter().flat_map(|over| &over.addresses).copied().collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let may_read = !addresses.is_empty() && self.may_read(&dump.file);
+        let JitDump { code, fault } = if may_read { dump.read(&addresses) } else { JitDump::default() };
+        if let Some(fault) = fault
+            // What a process writes that lives may be in the middle of a record.
+            && (!fault.is_end || !list.iter().any(|over| Path::new(&format!("/proc/{}", over.pid)).exists()))
+        {
+            Loss::new(LossKind::SymbolsUnreadable, 1, format!("{fault}: {}", dump.path)).merge_into(&mut self.faults);
+        }
+        for over in list {
+            self.name(over, &addresses, &code, (stacks, out));
+        }
     }
 
     /// A process has ended: nothing more comes of it.
@@ -227,21 +307,19 @@ impl Jit {
             self.ended(pid, u64::MAX, stacks, out);
         }
         self.remove = remove;
+        while !self.shared.is_empty() {
+            self.name_by_dump(0, (stacks, out));
+        }
     }
 
-    fn name(&mut self, pid: u32, program: &Program, map: &[u8], dump: Option<&Dump>, (stacks, out): (&mut Stacks, &mut Out)) {
-        let addresses = stacks.unmapped(program.id);
+    /// Names what a program ran: by its dump, which has this code at these addresses, or else by its map.
+    fn name(&mut self, over: Over, dumped: &[u64], code: &[Vec<Stretch>], (stacks, out): (&mut Stacks, &mut Out)) {
+        let Over { program, addresses, by_map, .. } = over;
         if addresses.is_empty() {
             return;
         }
-        let names = perf_map::names(map, &addresses);
-        let JitDump { code, fault } = dump.map(|dump| dump.read(&addresses)).unwrap_or_default();
-        if let (Some(dump), Some(fault)) = (dump, fault)
-            // What a process writes that lives may be in the middle of a record.
-            && (!fault.is_end || !Path::new(&format!("/proc/{pid}")).exists())
-        {
-            Loss::new(LossKind::SymbolsUnreadable, 1, format!("{fault}: {}", dump.path)).merge_into(&mut self.faults);
-        }
+        let stretches =
+            |address: u64| dumped.binary_search(&address).ok().and_then(|at| code.get(at)).map(Vec::as_slice).unwrap_or_default();
         let as_name = |Described { runtime, function, file, line }| Name {
             runtime: runtime.or(program.runtime).unwrap_or(Runtime::Other),
             function,
@@ -249,16 +327,16 @@ impl Jit {
             line,
         };
         let by_time = |address: AbsAddr| {
-            let Ok(place) = addresses.binary_search(&address.0) else { return Vec::new() };
-            let stretches = code.get(place).map(Vec::as_slice).unwrap_or_default();
+            let stretches = stretches(address.0);
             if stretches.is_empty() {
-                return names[place].iter().map(|name| (Monotonic(0), Some(as_name(perf_map::describe(name))))).collect();
+                let name = addresses.binary_search(&address.0).ok().and_then(|at| by_map[at].as_deref());
+                return name.map(|name| (Monotonic(0), Some(as_name(perf_map::describe(name))))).into_iter().collect();
             }
             stretches.iter().map(|it| (Monotonic(it.since), it.code.as_deref().cloned().map(as_name))).collect()
         };
         stacks.name_unmapped_by_time(program.id, by_time, out);
         // A map that names nothing is as good as none. What a map leaves out are stubs, a sample in a hundred.
-        if names.iter().all(Option::is_none) && code.iter().all(Vec::is_empty) && program.samples > 0 {
+        if by_map.iter().all(Option::is_none) && addresses.iter().all(|address| stretches(*address).is_empty()) && program.samples > 0 {
             *self.nameless.entry(program.runtime.unwrap_or(Runtime::Other) as u32).or_insert(0) += program.samples;
         }
     }
@@ -333,13 +411,6 @@ impl Home {
         (metadata.uid() == self.uid && is_new).then_some(file)
     }
 
-    fn read(&self) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        // What was read before an error is of use.
-        self.open()?.take(MAP_BYTES_MAX).read_to_end(&mut bytes).ok();
-        Some(bytes)
-    }
-
     fn remove(&self) {
         if self.open().is_some() {
             // Somebody else may have been faster.
@@ -350,7 +421,10 @@ impl Home {
 
 #[cfg(test)]
 mod tests {
+    use longpole_model::Observation;
+
     use super::*;
+    use crate::stacks::{Spot, testing};
 
     fn own_home() -> Home {
         Home::find(std::process::id(), true).unwrap()
@@ -362,11 +436,15 @@ mod tests {
         assert_eq!(home.own_pid, std::process::id());
         // Beside the real one, which a runtime within the tests could write.
         home.own_pid += 500_000_000;
-        assert!(home.read().is_none(), "none is there");
+        let read = |home: &Home| {
+            let mut text = String::new();
+            home.open()?.read_to_string(&mut text).ok().map(|_| text)
+        };
+        assert!(read(&home).is_none(), "none is there");
         fs::write(home.path(), "1000 10 f\n").unwrap();
-        assert_eq!(home.read().as_deref(), Some(&b"1000 10 f\n"[..]));
+        assert_eq!(read(&home).as_deref(), Some("1000 10 f\n"));
         home.uid += 1;
-        assert!(home.read().is_none(), "somebody else's");
+        assert!(read(&home).is_none(), "somebody else's");
         home.uid -= 1;
         home.since = SystemTime::now() + Duration::from_secs(60);
         home.remove();
@@ -375,7 +453,7 @@ mod tests {
         home.remove();
         assert!(!home.path().exists());
         std::os::unix::fs::symlink("/etc/passwd", home.path()).unwrap();
-        assert!(home.read().is_none(), "a link leads anywhere");
+        assert!(read(&home).is_none(), "a link leads anywhere");
         fs::remove_file(home.path()).unwrap();
     }
 
@@ -387,5 +465,54 @@ mod tests {
         assert_eq!(jit.program(5_000_000), first);
         jit.over(5_000_000, 0, &mut stacks, &mut out);
         assert_ne!(jit.program(5_000_000), first);
+    }
+
+    /// A dump with one function of 4096 bytes at 0x1000, which came first.
+    fn dump() -> Arc<Dump> {
+        let path = std::env::temp_dir().join(format!("jit-{}-{}.dump", std::process::id(), monotonic_nanos()));
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
+        let long = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
+        let header = [words(&[0x4a69_5444, 1, 40, 62, 0, 7]), long(&[1, 0])].concat();
+        let load = [words(&[0, 64]), long(&[1]), words(&[7, 7]), long(&[0x1000, 0x1000, 4096, 0]), b"compiled".to_vec()].concat();
+        // Its name ends with the record.
+        fs::write(&path, [header, load].concat()).unwrap();
+        let file = File::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        Arc::new(Dump { path: "jit-7.dump".to_owned(), file })
+    }
+
+    #[test]
+    fn a_dump_is_read_once_for_all_who_share_it() {
+        let pids = 5_000_000..5_000_100;
+        let (mut out, seen) = testing::out(false);
+        let (mut jit, mut stacks) = (Jit::new(false), Stacks::default());
+        let dump = dump();
+        let length = dump.file.metadata().unwrap().len();
+        jit.dumps.insert(pids.start, vec![(0, dump)]);
+        for pid in pids.clone() {
+            jit.forked(pid, pids.start);
+            let program = jit.program(pid);
+            stacks.location(Spot::Unmapped { program, address: AbsAddr(0x1000 + u64::from(pid % 100)) }, &mut out).unwrap();
+        }
+        let named = || seen.lock().unwrap().iter().filter(|observed| matches!(observed, Observation::Named { .. })).count();
+        for pid in pids.clone().rev() {
+            assert_eq!((named(), jit.bytes_left), (0, READ_BYTES_MAX), "{pid}");
+            jit.ended(pid, 1, &mut stacks, &mut out);
+        }
+        assert_eq!((named(), jit.bytes_left, jit.losses()), (100, READ_BYTES_MAX - length, Vec::new()));
+    }
+
+    #[test]
+    fn files_beyond_the_limit_are_not_read_and_counted() {
+        let (mut out, seen) = testing::out(false);
+        let (mut jit, mut stacks) = (Jit::new(false), Stacks::default());
+        jit.bytes_left = 1;
+        jit.dumps.insert(5_000_000, vec![(0, dump())]);
+        let program = jit.program(5_000_000);
+        stacks.location(Spot::Unmapped { program, address: AbsAddr(0x1000) }, &mut out).unwrap();
+        jit.finish(&mut stacks, &mut out);
+        assert!(!seen.lock().unwrap().iter().any(|observed| matches!(observed, Observation::Named { .. })));
+        let losses = jit.losses();
+        assert_eq!(losses, [Loss::new(LossKind::SymbolsUnreadable, 1, "files of names of compiled code: more than 4 GiB")]);
     }
 }
