@@ -177,7 +177,7 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
     }
     for life in &mut lives {
         if let Some(totals) = recording.threads[life.thread].totals
-            && life.on_cpu_nanos == 0
+            && life.on_cpu_nanos <= totals.on_cpu_nanos
         {
             life.on_cpu_nanos = totals.on_cpu_nanos;
             life.ready_nanos = totals.ready_nanos;

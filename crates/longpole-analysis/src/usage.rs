@@ -179,7 +179,8 @@ fn growth(memory: &[(Monotonic, u64)]) -> Option<Growth> {
     levels.windows(2).all(|pair| pair[1] >= pair[0].saturating_add(least)).then_some(Growth { from_bytes, to_bytes })
 }
 
-/// User and system time of each process: what its threads had of CPUs, exact; where that was not recorded, its last reading.
+/// User and system time of each process: what its threads had of CPUs, exact; where that was not recorded, what was counted of them, or its
+/// last reading.
 pub fn cpu_nanos(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Option<u64>> {
     if recording.cpu_slices.is_empty() {
         return figures.iter().map(|figure| figure.last(recording).map(|last| last.cpu_nanos)).collect();
@@ -191,7 +192,14 @@ pub fn cpu_nanos(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Optio
             sum.add_nanos(slice.end.nanos_since(slice.start));
         }
     }
-    sums
+    // Of threads that the kernel took out of the recording there are slices of their beginning only.
+    let mut totals = vec![0u64; figures.len()];
+    for thread in &recording.threads {
+        if let Some(process) = by_pid.at(thread.pid, thread.start) {
+            totals[process].add_nanos(thread.totals.map_or(0, |totals| totals.on_cpu_nanos));
+        }
+    }
+    sums.into_iter().zip(totals).map(|(sum, totals)| sum.map(|sum| sum.max(totals))).collect()
 }
 
 /// What is worth a line, at most one of each kind.

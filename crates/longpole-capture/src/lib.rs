@@ -35,6 +35,7 @@ pub mod sockets;
 pub mod span_context;
 mod stacks;
 mod sys;
+mod unsampled;
 mod usage;
 mod waits;
 mod watch;

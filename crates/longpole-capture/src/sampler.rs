@@ -50,6 +50,7 @@ use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
 use crate::sys::parts::ProcessMemory;
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, thread_cpu_nanos};
+use crate::unsampled::Unsampled;
 use crate::usage::Usages;
 use crate::waits::{Sleeper, Waits};
 use crate::watch::{self, Change, Watch};
@@ -376,6 +377,8 @@ struct Processor {
     waits: Waits,
     dozes: Dozes,
     usages: Usages,
+    /// What is watched by looking although there are records of the others.
+    unsampled: Unsampled,
     weigher: Weigher,
     /// What copies more of each stack, as long as there may be more.
     deeper: Option<Deeper>,
@@ -420,6 +423,7 @@ impl Processor {
             waits: Waits::new(),
             dozes: Dozes::default(),
             usages: Usages::new(),
+            unsampled: Unsampled::new(),
             weigher: Weigher::new(clock, rate_hz),
             deeper: None,
             turn: None,
@@ -515,7 +519,23 @@ impl Processor {
 
     fn look_at_tree(&mut self, watch: &mut Watch) {
         let now = monotonic_nanos();
-        for change in watch.look() {
+        self.changed_all(now, watch.look(|_| false));
+    }
+
+    /// Looks at what runs without being sampled.
+    fn look_at_unsampled(&mut self, now: u64) {
+        let tree = &self.tree;
+        let (changes, last) = self.unsampled.look(now, |pid| tree.space(pid).is_some());
+        // A parent that is sampled is known to have gone on at the very end of its child, which must not be later.
+        let (ends, others): (Vec<Change>, Vec<Change>) = changes.into_iter().partition(|change| matches!(change, Change::Ended { .. }));
+        if !ends.is_empty() || !others.is_empty() {
+            self.changed_all(now, others);
+            self.changed_all(last, ends);
+        }
+    }
+
+    fn changed_all(&mut self, now: u64, changes: Vec<Change>) {
+        for change in changes {
             self.changed(now, change);
         }
         let mapped_at = std::mem::take(&mut self.mapped_at);
@@ -582,7 +602,13 @@ impl Processor {
             if self.out.dirty {
                 due = due.min(self.next_flush);
             }
-            let dues = [self.waits.next_look(), self.usages.next_due(), self.published.next_due(), self.tree.next_exec()];
+            let dues = [
+                self.waits.next_look(),
+                self.usages.next_due(),
+                self.published.next_due(),
+                self.tree.next_exec(),
+                self.unsampled.next_look(),
+            ];
             due = dues.into_iter().flatten().fold(due, u64::min);
             match handover.take(Duration::from_nanos(due.saturating_sub(now))) {
                 Taken::Batch(batch) => {
@@ -610,6 +636,9 @@ impl Processor {
             self.pythons.look_soon();
         }
         self.usages.look(now, &mut self.out);
+        if self.unsampled.next_look().is_some_and(|next| next <= now) {
+            self.look_at_unsampled(now);
+        }
         self.published.look(now, &mut self.out);
         if self.depths.call_for_more() {
             self.go_deeper();
@@ -654,6 +683,10 @@ impl Processor {
 
     fn end(mut self) -> Stats {
         let now = monotonic_nanos();
+        self.look_at_unsampled(now);
+        for (pid, tid, totals) in self.unsampled.watch().totals() {
+            self.out.give(Observation::ThreadTotals { pid, tid, totals });
+        }
         for (tid, sleeper) in self.waits.rest() {
             self.wait(tid, sleeper, now);
         }
@@ -701,6 +734,7 @@ impl Processor {
             .chain(self.jit.losses())
             .chain(self.kernel.losses())
             .chain(self.usages.losses())
+            .chain(self.unsampled.losses())
             .chain(self.published.losses())
         {
             self.out.give(Observation::Loss(loss));
@@ -736,6 +770,11 @@ impl Processor {
                     (Source::Tracker, Ok(record)) => {
                         self.pythons.arrived(&record);
                         self.published.arrived(&record);
+                        if let Body::Exit { pid, tid } = record.body
+                            && pid == tid
+                        {
+                            self.unsampled.exit_arrived(pid);
+                        }
                         self.count_usage(&record);
                         None
                     }
@@ -790,7 +829,7 @@ impl Processor {
         match record.body {
             Body::Fork { pid, parent_pid, .. } if pid != parent_pid => self.usages.forked(pid, record.time),
             Body::Comm { exec: true, .. } => self.usages.execed(record.pid, record.time),
-            Body::Exit { pid, tid } if pid == tid => self.usages.leaving(pid, &mut self.out),
+            Body::Exit { pid, tid } if pid == tid && !self.unsampled.has(pid) => self.usages.leaving(pid, &mut self.out),
             _ => {}
         }
     }
@@ -838,6 +877,9 @@ impl Processor {
                     self.jit.forked(*pid, *parent_pid);
                 }
                 self.tree.fork(time, *pid, *tid, *parent_pid, *parent_tid, &mut self.out);
+            }
+            Body::Exit { pid, tid } if pid == tid && self.unsampled.goes_on(*pid, time) => {
+                self.tree.switch_out(time, *tid, false, &mut self.out);
             }
             Body::Exit { pid, tid } => {
                 self.waits.ended(*tid);

@@ -84,7 +84,9 @@ struct Schedule {
 }
 
 /// The tree.
+#[derive(Default)]
 pub(crate) struct Watch {
+    /// What waits at its gate at first; 0 where nothing does.
     root: u32,
     known: NumberMap<u32, Known>,
 }
@@ -115,8 +117,27 @@ impl Watch {
         Watch { root: tree.first().map_or(0, |root| root.pid), known }
     }
 
-    /// Looks at all of them.
-    pub(crate) fn look(&mut self) -> Vec<Change> {
+    /// Watches one more process that runs already, if it does, and all that it starts.
+    pub(crate) fn add(&mut self, pid: u32) -> bool {
+        let Some(stat) = Stat::of_process(pid).filter(|stat| !stat.has_ended() && !stat.is_ending) else { return false };
+        let first = KnownThread { name: stat.name.clone(), ..KnownThread::default() };
+        let threads = [(pid, first)].into_iter().collect();
+        self.known.insert(pid, Known { start: stat.start, program: stat.program, name: stat.name, threads });
+        true
+    }
+
+    /// Whether it watches a process.
+    pub(crate) fn has(&self, pid: u32) -> bool {
+        self.known.contains_key(&pid)
+    }
+
+    /// Whether all that it watched has ended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Looks at all of them. Children that are `known` without it are left out.
+    pub(crate) fn look(&mut self, known: impl Fn(u32) -> bool) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut pids: Vec<u32> = self.known.keys().copied().collect();
         // Parents come before what they made: the numbers of processes grow, but for their wrapping around, where a child waits a look.
@@ -126,7 +147,7 @@ impl Watch {
             next += 1;
             let Some(children) = self.look_at(pid, &mut changes) else { continue };
             for child in children {
-                if self.known.contains_key(&child) || self.known.len() >= PROCESSES_MAX {
+                if self.known.contains_key(&child) || known(child) || self.known.len() >= PROCESSES_MAX {
                     continue;
                 }
                 let Some(stat) = Stat::of_process(child).filter(|stat| !stat.has_ended()) else { continue };
@@ -155,8 +176,9 @@ impl Watch {
             }
             return None;
         };
-        // In the middle of an exec, and of its end, it has no code.
-        let has_executed = stat.program != known.program && stat.program.0 != 0;
+        // In the middle of an exec, and of its end, it has no code; where that may not be seen it has none at all, and another name tells.
+        let is_hidden = stat.program.0 == 0 && known.program.0 == 0 && !known.threads.is_empty();
+        let has_executed = if is_hidden { stat.name != known.name } else { stat.program != known.program && stat.program.0 != 0 };
         if has_executed {
             known.program = stat.program;
             known.name = stat.name.clone();
@@ -276,11 +298,16 @@ fn children_of(pid: u32, tid: u32) -> Vec<u32> {
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
+/// PF_EXITING of the kernel's `<linux/sched.h>`, in a thread's flags.
+const FLAG_EXITING: u64 = 4;
+
 /// What is wanted of a `stat` file: `PID (NAME) STATE …`; the fields are those of proc(5), where the state is number 3.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     name: String,
     state: u8,
+    /// Whether it is in the middle of its end, and will be a zombie.
+    is_ending: bool,
     start: u64,
     program: (u64, u64),
 }
@@ -303,6 +330,7 @@ impl Stat {
         Some(Stat {
             name: before.split_once('(')?.1.to_owned(),
             state: *fields.first()?.as_bytes().first()?,
+            is_ending: number(9)? & FLAG_EXITING != 0,
             start: number(22)?,
             program: (number(26)?, number(28)?),
         })
@@ -326,7 +354,7 @@ mod tests {
     #[test]
     fn the_files_of_proc_are_read_with_odd_names() {
         let stat = b"42 (a) b (c)) S 7 42 42 0 -1 4227084 12 1 3 0 4 5 0 0 20 0 1 0 99 0 0 18446744073709551615 4096 8192 77 0 0 0 0";
-        let expected = Stat { name: "a) b (c)".to_owned(), state: b'S', start: 99, program: (4096, 77) };
+        let expected = Stat { name: "a) b (c)".to_owned(), state: b'S', is_ending: true, start: 99, program: (4096, 77) };
         assert_eq!(Stat::parse(stat), Some(expected));
         assert!(Stat::parse(b"").is_none() && Stat::parse(b"42 (x").is_none() && Stat::parse(b"42 (x) S 1").is_none());
         let schedule = Schedule { totals: ThreadTotals { on_cpu_nanos: 12, ready_nanos: 3 }, turns: 4 };
@@ -337,7 +365,7 @@ mod tests {
     /// Looks until something is so; all that changed up to then.
     fn until(watch: &mut Watch, all: &mut Vec<Change>, is_so: impl Fn(&[Change]) -> bool) {
         while !is_so(all) {
-            all.extend(watch.look());
+            all.extend(watch.look(|_| false));
             std::thread::yield_now();
         }
     }
@@ -354,7 +382,7 @@ mod tests {
         }
         let mut watch = Watch::new(pid);
         let mut all = Vec::new();
-        assert_eq!(watch.look(), []);
+        assert_eq!(watch.look(|_| false), []);
         shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Executed { name, .. } if name == "sleep")));
         let child = all.iter().find_map(|change| if let Change::Forked { pid, .. } = change { Some(*pid) } else { None }).unwrap();

@@ -25,6 +25,7 @@ mod read_the_page;
 mod read_what_pulumi_writes;
 mod receive_from_any_sdk;
 mod run_a_command;
+mod see_below_sudo;
 mod see_code_made_meanwhile;
 mod see_native_code;
 mod see_the_code;

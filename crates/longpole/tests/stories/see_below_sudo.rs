@@ -1,0 +1,56 @@
+//! Story: a plain user's command runs `sudo make`, or a program that may be run and not read.
+//! Guarantees: the kernel takes sampling off such a program and off all that it starts, and they are in the recording all the same, with the
+//! time that they really lived and worked; the first pole is the one that works; why there are no samples is said.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Sandbox, can_sample, json, plain_user, skip};
+
+/// Works, and starts a program that sleeps.
+const SCRIPT: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; sleep 0.05; :";
+
+#[test]
+fn what_runs_below_a_program_that_may_not_be_read_is_seen() {
+    let story = "what runs below a program that may not be read is seen";
+    let sandbox = Sandbox::new();
+    if !can_sample(story) {
+        return;
+    }
+    let Some(user) = plain_user(&sandbox, story) else { return };
+    let closed = user.install(std::path::Path::new("/bin/sh"));
+    let shell = closed.with_file_name("closed");
+    std::fs::rename(&closed, &shell).unwrap();
+    std::fs::set_permissions(&shell, PermissionsExt::from_mode(0o111)).unwrap();
+    let mut reads = user.command("cat".as_ref());
+    if reads.arg(&shell).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success() {
+        return skip(story, "this user reads every file");
+    }
+    let store = sandbox.path("store");
+    // A child, and then the command itself.
+    let shell = shell.display();
+    // With what works: the run has the name of what it began as.
+    let commands = [(format!("'{shell}' -c '{SCRIPT}'; exit 3"), "closed"), (format!("exec '{shell}' -c '{SCRIPT}; exit 3'"), "sh")];
+    for (command, first) in commands {
+        let run = user.with_store(&store).args(["run", "--", "sh", "-c", &command]).stdin(Stdio::null()).output().unwrap();
+        let answer = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(3), "{answer}");
+        let summary = json(user.with_store(&store).args(["show", "--format", "json"]));
+        let processes = json(user.with_store(&store).args(["processes", "--format", "json"]));
+        let of = |name: &str| -> Vec<Value> {
+            processes["processes"].as_array().unwrap().iter().filter(|process| process["name"] == name).cloned().collect()
+        };
+        let wall = summary["wall_nanos"].as_f64().unwrap();
+        let closed = of("closed");
+        let longest = closed.iter().map(|process| process["duration_nanos"].as_f64().unwrap()).fold(0.0, f64::max);
+        assert!(longest > 0.9 * wall && longest <= 1.01 * wall, "{longest} of {wall}:\n{answer}\n{processes}");
+        let worked = closed.iter().map(|process| process["cpu_nanos"].as_f64().unwrap_or_default()).fold(0.0, f64::max);
+        assert!(worked > 0.5 * wall, "{worked} of {wall}:\n{answer}\n{processes}");
+        assert_eq!(of("sleep").len(), 1, "{answer}\n{processes}");
+        assert_eq!(summary["poles"][0]["name"], first, "{answer}");
+        let why = summary["quality"].as_array().unwrap().iter().find(|quality| quality["code"] == "profiling_refused");
+        assert!(why.is_some_and(|why| why["detail"].as_str().unwrap_or_default().contains("as root")), "{answer}");
+    }
+}
