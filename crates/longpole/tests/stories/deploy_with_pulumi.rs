@@ -1,187 +1,28 @@
 //! Story: somebody deploys with the real Pulumi, the command unchanged, and asks what to fix first.
 //! Guarantees: the spans of engine, language host and providers, with OpenTelemetry and without, are as many as Pulumi itself exports,
-//! under one root, without an orphan and none twice, and the engine's calls say which resource they are about; the first pole is the slow
-//! resource, and what it would save is what a deployment saves in which it is fast; who gets copies, in any of Pulumi's formats, gets the
-//! same spans; what Pulumi writes and sends without longpole around it comes in whole; a secret property stands in no byte; plug-ins that
-//! outlive a killed Pulumi are named. The deployment and its construction: fixtures/pulumi/deployment/Pulumi.yaml.
+//! under one root, without an orphan and none twice, and the engine's calls say which resource they are about; who gets copies, in any of
+//! Pulumi's formats, gets the same spans; what Pulumi writes and sends without longpole around it comes in whole; a secret property stands
+//! in no byte; plug-ins that outlive a killed Pulumi are named. What the slow resource saves: the timing story `save_in_a_deployment`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use crate::keep_no_secret::{all_bytes, all_exports, all_rows, contains};
-use crate::support::collector::{Collector, Identity, spans};
+use crate::support::Sandbox;
+use crate::support::collector::{Collector, Identity};
+use crate::support::pulumi::{RESOURCES, Stack, pulumi, spans_of_lines, text};
 use crate::support::tee::Tee;
-use crate::support::{Sandbox, clean, json, longpole, skip};
-
-/// How long the slow resource takes. Long, so that what the machine does beside the deployment is little.
-const DATABASE_MILLIS: i64 = 4800;
 
 /// How long it takes where only the spans matter.
 const QUICK_MILLIS: i64 = 100;
 
-/// How long the other way to the resource that waits for both takes, beyond what this way takes without the slow one.
-const OTHER_WAY_MILLIS: i64 = 700;
-
-/// How far a saving may lie from what is then really saved.
-const SAVING_TOLERANCE: f64 = 0.05;
-
-/// Deployments of each kind: the stories beside this one are loud, so there are more where two do not agree.
-const ROUNDS: std::ops::RangeInclusive<usize> = 2..=7;
-
-/// Resources of the deployment, its stack not counted.
-const RESOURCES: usize = 21;
-
 /// Spans per service and name.
 type Counts = BTreeMap<(String, String), usize>;
-
-/// The folder of the real Pulumi, or a noted skip.
-fn pulumi() -> Option<PathBuf> {
-    let there = std::env::var_os("LONGPOLE_PULUMI").map(PathBuf::from);
-    if there.is_none() {
-        skip("deploy with Pulumi", "no Pulumi here; `cargo xtask test` builds one where Go is");
-    }
-    there
-}
-
-/// A stack that nothing was deployed to yet: a program, a state, and a home of Pulumi's of its own.
-struct Stack {
-    dir: PathBuf,
-    bin: PathBuf,
-}
-
-impl Stack {
-    fn new(sandbox: &Sandbox, name: &str, pulumi: &Path, database_millis: i64) -> Stack {
-        let stack = Stack::of(sandbox, name, pulumi, "deployment");
-        stack.succeeds(&["config", "set", "databaseMillis", &database_millis.to_string()]);
-        stack
-    }
-
-    /// With one of the programs of fixtures/pulumi.
-    fn of(sandbox: &Sandbox, name: &str, pulumi: &Path, program: &str) -> Stack {
-        let dir = sandbox.path(name);
-        for folder in ["project", "home", "state"] {
-            std::fs::create_dir_all(dir.join(folder)).unwrap();
-        }
-        std::os::unix::fs::symlink(pulumi.join("plugins"), dir.join("home/plugins")).unwrap();
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pulumi");
-        std::fs::copy(fixtures.join(program).join("Pulumi.yaml"), dir.join("project/Pulumi.yaml")).unwrap();
-        let stack = Stack { dir, bin: pulumi.join("bin") };
-        stack.succeeds(&["stack", "select", "dev", "--create"]);
-        stack
-    }
-
-    /// Where the program is, and the store of its recordings.
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
-    }
-
-    /// Prepares a command that is, or starts, Pulumi: no account, no network, nothing of the developer's.
-    fn prepare<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        for (name, _) in std::env::vars() {
-            if name.starts_with("PULUMI_") {
-                command.env_remove(name);
-            }
-        }
-        clean(command);
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::join_paths(std::iter::once(self.bin.clone()).chain(std::env::split_paths(&path))).unwrap();
-        command
-            .current_dir(self.path("project"))
-            .env("PATH", path)
-            .env("PULUMI_HOME", self.path("home"))
-            .env("PULUMI_BACKEND_URL", format!("file://{}", self.path("state").display()))
-            .env("PULUMI_CONFIG_PASSPHRASE", "x")
-            .env("PULUMI_SKIP_UPDATE_CHECK", "true")
-            .env("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true")
-            .stdin(Stdio::null())
-    }
-
-    /// Runs Pulumi without longpole.
-    #[track_caller]
-    fn succeeds(&self, words: &[&str]) {
-        self.succeeds_with(&[], words);
-    }
-
-    /// The same, with these variables.
-    #[track_caller]
-    fn succeeds_with(&self, variables: &[(&str, &str)], words: &[&str]) {
-        let mut pulumi = Command::new(self.bin.join("pulumi"));
-        let out = self.prepare(&mut pulumi).envs(variables.iter().copied()).args(words).output().unwrap();
-        assert!(out.status.success(), "pulumi {words:?}: {}{}", text(&out.stdout), text(&out.stderr));
-    }
-
-    /// `longpole run FLAGS -- COMMAND`, to be started.
-    fn recorded(&self, flags: &[&str], command: &[&str]) -> Command {
-        let mut run = longpole(&self.path("store"));
-        self.prepare(&mut run).arg("run").args(flags).arg("--").args(command);
-        run
-    }
-
-    /// Deploys under longpole, and returns the answer as a person sees it.
-    #[track_caller]
-    fn deploys(&self, flags: &[&str]) -> String {
-        let out = self.recorded(flags, &["pulumi", "up", "--yes", "--non-interactive"]).output().unwrap();
-        let (said, answer) = (text(&out.stdout), text(&out.stderr));
-        assert!(out.status.success(), "{said}{answer}");
-        assert!(said.contains(&format!("{} created", RESOURCES + 1)), "{said}{answer}");
-        answer
-    }
-
-    /// Keeps a file, and returns what is said of it.
-    fn imports(&self, file: &Path) -> Value {
-        json(longpole(&self.path("store")).args(["import", "--format", "json"]).arg(file))[0].clone()
-    }
-
-    fn asks(&self, words: &[&str]) -> Value {
-        json(longpole(&self.path("store")).args(words).args(["--format", "json"]))
-    }
-
-    /// The spans of the last recording.
-    fn spans(&self) -> BTreeSet<Identity> {
-        spans(&self.path("store"))
-    }
-
-    /// The spans of a file, as they stand in it: no two are made one, and none is left out.
-    fn spans_of_file(&self, file: &Path) -> BTreeSet<Identity> {
-        let lines = self.path("converted.json");
-        let convert =
-            longpole(&self.path("store")).arg("convert").arg(file).args(["--to", "otlp-json", "-o"]).arg(&lines).output().unwrap();
-        assert!(convert.status.success(), "{}", text(&convert.stderr));
-        let (spans, count) = spans_of_lines(&lines);
-        assert_eq!(spans.len(), count, "{} holds an id twice", file.display());
-        spans
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The spans of a file of OTLP JSON lines, and how many there are: an id may stand there twice.
-fn spans_of_lines(path: &Path) -> (BTreeSet<Identity>, usize) {
-    let (mut spans, mut count) = (BTreeSet::new(), 0);
-    for line in std::fs::read_to_string(path).unwrap().lines() {
-        let request: Value = serde_json::from_str(line).unwrap();
-        let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
-        for resource in list(&request, "resourceSpans") {
-            let attributes = list(&resource["resource"], "attributes");
-            let service = attributes.iter().find(|a| a["key"] == "service.name").and_then(|a| a["value"]["stringValue"].as_str());
-            for span in list(&resource, "scopeSpans").iter().flat_map(|scope| list(scope, "spans")) {
-                let text = |key: &str| span[key].as_str().map(str::to_owned).filter(|text| !text.is_empty());
-                let [trace, id, name] = ["traceId", "spanId", "name"].map(|key| text(key).unwrap());
-                let service = service.unwrap_or("unknown_service").to_owned();
-                spans.insert(Identity { trace, id, parent: text("parentSpanId"), service, name });
-                count += 1;
-            }
-        }
-    }
-    (spans, count)
-}
 
 fn counts(spans: &BTreeSet<Identity>) -> Counts {
     let mut counts = Counts::new();
@@ -422,52 +263,6 @@ fn what_pulumi_writes_and_sends_by_itself_comes_in_whole() {
         assert!(spans > 40, "{scheme}: {spans}");
         assert_eq!(spans + again, said, "{scheme}");
     }
-}
-
-#[test]
-fn the_slow_resource_is_first_and_saves_what_it_says() {
-    let Some(pulumi) = pulumi() else { return };
-    let sandbox = Sandbox::new();
-    let (mut said, mut slow, mut fast) = (Vec::new(), Vec::new(), Vec::new());
-    let mut answer = String::new();
-    let mut saved = 0.0;
-    for round in 1..=*ROUNDS.end() {
-        let stack = Stack::new(&sandbox, &format!("slow-{round}"), &pulumi, DATABASE_MILLIS);
-        answer = stack.deploys(&[]);
-        let summary = stack.asks(&["show"]);
-        let pole = &summary["poles"][0];
-        let called = [&pole["name"], &pole["context"]];
-        assert!(
-            called.iter().any(|name| name.as_str().is_some_and(|name| name.contains("database"))),
-            "the first pole is {called:?}, and by construction it is the database:\n{answer}"
-        );
-        let [low, high] = [0, 1].map(|end| pole["saves_if_zero_nanos"][end].as_f64().unwrap());
-        assert!(high - low <= high * SAVING_TOLERANCE, "Pulumi declares what waits for what, and the saving is a range:\n{answer}");
-        said.push(high);
-        slow.push(summary["wall_nanos"].as_f64().unwrap());
-
-        let stack = Stack::new(&sandbox, &format!("fast-{round}"), &pulumi, 0);
-        stack.deploys(&[]);
-        fast.push(stack.asks(&["show"])["wall_nanos"].as_f64().unwrap());
-
-        saved = least(&slow) - least(&fast);
-        if round >= *ROUNDS.start() && (median(&said) - saved).abs() <= saved * SAVING_TOLERANCE {
-            return;
-        }
-    }
-    let built = ((DATABASE_MILLIS - OTHER_WAY_MILLIS) * 1_000_000) as f64;
-    panic!("it says {}, and {saved} was saved (by construction {built}):\n{answer}", median(&said));
-}
-
-/// What else the machine does can only make a deployment longer.
-fn least(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::INFINITY, f64::min)
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    (values[values.len() / 2] + values[(values.len() - 1) / 2]) / 2.0
 }
 
 #[test]

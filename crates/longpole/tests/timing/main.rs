@@ -10,5 +10,6 @@ mod support;
 
 mod account_for_the_time;
 mod find_the_slow_part_of_a_pipeline;
+mod save_in_a_deployment;
 mod see_a_web_service;
 mod see_what_processes_use;

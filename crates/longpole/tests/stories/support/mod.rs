@@ -4,6 +4,7 @@ pub(crate) mod appdash;
 pub(crate) mod c;
 pub(crate) mod collector;
 pub(crate) mod program;
+pub(crate) mod pulumi;
 pub(crate) mod target;
 pub(crate) mod tee;
 pub(crate) mod terminal;
