@@ -24,6 +24,9 @@ const MEMORY: &str = "/dev/shm";
 /// How the directories are named, so that those of recorders that were killed are found.
 const PREFIX: &str = "longpole-journals-";
 
+/// Names that are tried.
+const TRIES_MAX: usize = 4;
+
 /// Held while the recorder lives.
 const LOCK: &str = "lock";
 
@@ -85,8 +88,9 @@ impl JournalDirectory {
 
     fn create_in(base: &Path) -> io::Result<JournalDirectory> {
         let pid = std::process::id();
-        for number in 0..100 {
-            let path = base.join(format!("{PREFIX}{pid}-{number}"));
+        for _ in 0..TRIES_MAX {
+            // Nobody can take a name before that nobody knows before: the folder is everybody's.
+            let path = base.join(format!("{PREFIX}{pid}-{:016x}", getrandom::u64()?));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
                     let lock = OpenOptions::new()
@@ -100,7 +104,7 @@ impl JournalDirectory {
                         let _ = fs::remove_dir_all(&path);
                     });
                 }
-                // That of a recorder of this number that was killed, or of another pid namespace.
+                // By chance.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
