@@ -17,8 +17,11 @@
 //! hangs under the command's own span where that covers it in the same process; else it is placed like any other span.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 
-use longpole_model::{AttributeValue, Loss, LossKind, Recording, Span, SpanId, SpanKind, StatusCode, Timestamp, TraceId};
+use longpole_model::{
+    AttributeValue, List, Loss, LossKind, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Text, Timestamp, TraceId,
+};
 
 use crate::pairing::{self, Seen, Window};
 
@@ -262,27 +265,34 @@ fn homes(spans: &[Span], pairs: &[(usize, usize)], hosts: &BTreeMap<usize, usize
     first.into_iter().map(|(legacy, (.., home))| (legacy, home)).collect()
 }
 
+/// Events or links of one moment, or to one span, that are compared with each other; of more the others count as different.
+const ALIKE_MAX: usize = 64;
+
 /// Adds to one span what only the other one knows.
 fn add_what_lacks(spans: &mut [Span], from: usize, into: usize) {
     let Span { attributes, events, links, status, .. } = spans[from].clone();
     let into = &mut spans[into];
-    for attribute in attributes.0 {
-        if into.attributes.get(&attribute.key).is_none() {
-            into.attributes.0.push(attribute);
-        }
-    }
-    for event in events {
-        if !into.events.contains(&event) {
-            into.events.push(event);
-        }
-    }
-    for link in links {
-        if !into.links.contains(&link) {
-            into.links.push(link);
-        }
-    }
+    let mut known: HashSet<Text> = into.attributes.0.iter().map(|attribute| attribute.key.clone()).collect();
+    into.attributes.0.extend(attributes.0.into_iter().filter(|attribute| known.insert(attribute.key.clone())));
+    add_others(&mut into.events, events, |event: &SpanEvent| (event.time, event.name.clone()));
+    add_others(&mut into.links, links, |link: &SpanLink| (link.trace_id, link.span_id));
     if into.status.code == StatusCode::Unset {
         into.status = status;
+    }
+}
+
+/// Adds those that are not there. Equal ones have the same key.
+fn add_others<T: PartialEq, K: Eq + Hash>(into: &mut List<T>, from: List<T>, key: impl Fn(&T) -> K) {
+    let mut places: HashMap<K, Vec<usize>> = HashMap::new();
+    for (place, known) in into.iter().enumerate() {
+        places.entry(key(known)).or_default().push(place);
+    }
+    for new in from {
+        let alike = places.entry(key(&new)).or_default();
+        if !alike.iter().take(ALIKE_MAX).any(|&place| into[place] == new) {
+            alike.push(into.len());
+            into.push(new);
+        }
     }
 }
 

@@ -30,11 +30,15 @@
 //!
 //! Rows are sorted by thread and by span, once; a node is answered by walking what lies in its own stretches.
 
+mod running;
+
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use longpole_model::{LossKind, Monotonic, Recording, SumNanos, WaitKind};
 
+use self::running::Running;
 use crate::schedule::{self, Cover};
 use crate::trace_tree::Forest;
 
@@ -229,6 +233,8 @@ pub(crate) struct Timelines {
     /// By node, and there by start.
     held: Vec<Held>,
     holes: Vec<Hole>,
+    /// Of the processes that were asked for, by pid.
+    running: Mutex<HashMap<u32, Arc<Running>>>,
     /// No switch record was lost on its way to the recorder.
     switches_whole: bool,
     /// Every journal that was found could be read.
@@ -268,6 +274,7 @@ impl Timelines {
             base: Vec::new(),
             held: Vec::new(),
             holes: Vec::new(),
+            running: Mutex::default(),
             switches_whole: !lost(LossKind::SamplesLost),
             journals_whole: !lost(LossKind::JournalsRefused),
         };
@@ -485,13 +492,20 @@ impl Timelines {
         self.lines[first..].iter().take_while(move |line| line.pid == pid)
     }
 
-    /// The threads of a process that were on a CPU in this time; `None` where records of it are missing.
+    /// The threads of a process that were on a CPU in this time, by number; `None` where records of it are missing.
     pub(crate) fn on_cpu_in(&self, pid: u32, from: i64, to: i64) -> Option<Vec<u32>> {
-        let ran = |line: &&Line| {
-            let slices = &self.slices[line.slices.clone()];
-            slices.get(slices.partition_point(|slice| slice.to <= from)).is_some_and(|slice| slice.from < to)
+        if !self.switches_whole {
+            return None;
+        }
+        let running = {
+            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            let slices_of = |line: &Line| {
+                let tid = line.tid;
+                self.slices[line.slices.clone()].iter().map(move |slice| (slice.from, slice.to, tid))
+            };
+            Arc::clone(running.entry(pid).or_insert_with(|| Arc::new(Running::new(self.lines_of(pid).flat_map(slices_of)))))
         };
-        self.switches_whole.then(|| self.lines_of(pid).filter(ran).map(|line| line.tid).collect())
+        Some(running.within(from, to))
     }
 
     /// Whether a thread got a CPU at this moment.

@@ -1,0 +1,80 @@
+//! Which threads of a process ran in a stretch of time: asked once for each of a million waits, of a thousand threads.
+//!
+//! ```text
+//! shorter than 1 µs   |·| |·|  |·|         |·||·|          slices that can reach into a stretch began at most 2^n ns before it:
+//! …  1 ms             |·······|    |······|      |····|    of each length few did, since a machine has few CPUs
+//! …  1 s         |··································|
+//!                                 ├ asked ┤
+//! ```
+
+/// The slices of a process by the power of two of their length, and there by start: from, to, thread.
+#[derive(Debug, Default)]
+pub(super) struct Running {
+    by_length: Vec<Vec<(i64, i64, u32)>>,
+}
+
+impl Running {
+    pub(super) fn new(slices: impl Iterator<Item = (i64, i64, u32)>) -> Running {
+        let mut by_length: Vec<Vec<(i64, i64, u32)>> = Vec::new();
+        for slice in slices {
+            let level = level(slice.1.saturating_sub(slice.0));
+            if by_length.len() <= level {
+                by_length.resize_with(level + 1, Vec::new);
+            }
+            by_length[level].push(slice);
+        }
+        by_length.iter_mut().for_each(|slices| slices.sort_unstable());
+        Running { by_length }
+    }
+
+    /// The threads that ran, by number.
+    pub(super) fn within(&self, from: i64, to: i64) -> Vec<u32> {
+        let mut threads = Vec::new();
+        for (level, slices) in self.by_length.iter().enumerate() {
+            // What began earlier than that is over. What is longer than a sum can hold may have begun at any time.
+            let earliest = 1_i64.checked_shl(level as u32).filter(|longest| *longest > 0).map(|longest| from.saturating_sub(longest));
+            let first = earliest.map_or(0, |earliest| slices.partition_point(|slice| slice.0 <= earliest));
+            let near = slices[first..].iter().take_while(|slice| slice.0 < to);
+            threads.extend(near.filter(|slice| slice.1 > from).map(|slice| slice.2));
+        }
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    }
+}
+
+/// The bits of a length.
+fn level(nanos: i64) -> usize {
+    (i64::BITS - nanos.max(0).leading_zeros()) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_finds_what_a_search_through_all_finds(
+            slices in proptest::collection::vec((0_i64..1000, 0_i64..600, 1_u32..9), 0..60),
+            from in 0_i64..1200,
+            length in 0_i64..300,
+        ) {
+            let slices: Vec<_> = slices.into_iter().map(|(from, length, tid)| (from, from + length, tid)).collect();
+            let to = from + length;
+            let mut expected: Vec<u32> = slices.iter().filter(|slice| slice.1 > from && slice.0 < to).map(|slice| slice.2).collect();
+            expected.sort_unstable();
+            expected.dedup();
+            prop_assert_eq!(Running::new(slices.into_iter()).within(from, to), expected);
+        }
+    }
+
+    #[test]
+    fn times_at_the_end_of_time_are_found() {
+        let running = Running::new([(i64::MIN, i64::MAX, 1), (i64::MAX - 1, i64::MAX, 2), (5, 5, 3)].into_iter());
+        assert_eq!(running.within(0, 1), [1]);
+        assert_eq!(running.within(i64::MAX - 1, i64::MAX), [1, 2]);
+        assert_eq!(running.within(4, 6), [1, 3]);
+    }
+}
