@@ -171,7 +171,7 @@ pub fn read(path: &Path) -> Result<Contents, ImportError> {
     let mut file = BufReader::with_capacity(HEAD_BYTES, file);
     let first = file.fill_buf().map_err(io)?;
     if pack::is_pack(first) {
-        return Ok(Contents::whole(pack::read(path)?));
+        return Ok(Contents::whole(pack::read(path, file)?));
     }
     let unreadable = |source| ImportError::Unreadable { path: path.to_owned(), source };
     if is_perf_data(first) {

@@ -11,7 +11,6 @@
 //! another set to nothing, so that a recording packs to the same bytes everywhere. Read is what any tar writes of such a directory.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -91,9 +90,10 @@ fn write_padded(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     out.write_all(&[0; BLOCK_BYTES][..padding(bytes.len() as u64)])
 }
 
-/// Reads a packed recording. The whole file is held in memory meanwhile.
-pub fn read(path: &Path) -> Result<Recording, StoreError> {
-    let pack = Pack::open(path)?;
+/// Reads a packed recording, from its beginning. All of it is held in memory meanwhile. The path is its name in errors: by the time it is
+/// opened again, another user may have put something else there.
+pub fn read(path: &Path, input: impl Read) -> Result<Recording, StoreError> {
+    let pack = Pack::read(path, input)?;
     seal::read_tables(&Tables::of_pack(&pack)?)
 }
 
@@ -107,11 +107,10 @@ pub(crate) struct Pack {
 }
 
 impl Pack {
-    fn open(path: &Path) -> Result<Self, StoreError> {
+    fn read(path: &Path, input: impl Read) -> Result<Self, StoreError> {
         let corrupt = |reason: String| StoreError::Corrupt { path: path.to_owned(), reason };
         let mut bytes = Vec::new();
-        let file = File::open(path).map_err(StoreError::io("open", path))?;
-        file.take(PACK_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(StoreError::io("read", path))?;
+        input.take(PACK_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(StoreError::io("read", path))?;
         if bytes.len() as u64 > PACK_BYTES_MAX {
             return Err(corrupt(format!("it has more than {} GiB", PACK_BYTES_MAX >> 30)));
         }
@@ -247,14 +246,15 @@ mod tests {
         (recording, bytes)
     }
 
+    fn read(bytes: &[u8]) -> Result<Recording, StoreError> {
+        super::read("r1.lpole".as_ref(), bytes)
+    }
+
     #[test]
     fn a_recording_is_packed_and_read_again() {
-        let directory = Directory::new();
-        let (recording, bytes) = packed(&directory);
+        let (recording, bytes) = packed(&Directory::new());
         assert!(is_pack(&bytes));
-        let path = directory.path().join("r1.lpole");
-        fs::write(&path, bytes).unwrap();
-        assert_eq!(read(&path).unwrap(), recording);
+        assert_eq!(read(&bytes).unwrap(), recording);
     }
 
     #[test]
@@ -268,36 +268,28 @@ mod tests {
         let Ok(status) = tar(&["xf", "../r1.lpole"]) else { return };
         assert!(status.success());
         assert!(tar(&["--format=ustar", "-cf", "../again.lpole", "./format", "./segments"]).unwrap().success());
-        assert_eq!(read(&at("again.lpole")).unwrap(), recording);
+        assert_eq!(read(&fs::read(at("again.lpole")).unwrap()).unwrap(), recording);
     }
 
     #[test]
     fn a_cut_anywhere_is_an_error_and_no_panic() {
-        let directory = Directory::new();
-        let (_, bytes) = packed(&directory);
-        let path = directory.path().join("cut.lpole");
+        let (_, bytes) = packed(&Directory::new());
         for length in (0..bytes.len() - END_BYTES).step_by(97) {
-            fs::write(&path, &bytes[..length]).unwrap();
-            let error = read(&path).unwrap_err();
+            let error = read(&bytes[..length]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt, "cut at {length}: {error}");
         }
     }
 
     #[test]
     fn a_newer_pack_and_a_foreign_tar_are_refused_by_name() {
-        let directory = Directory::new();
-        let path = directory.path().join("x.lpole");
         let tar = |name: &str, text: &str| {
             let mut bytes = header(name, text.len() as u64).to_vec();
             bytes.extend(text.as_bytes());
             bytes.resize(bytes.len() + padding(text.len() as u64) + END_BYTES, 0);
-            fs::write(&path, &bytes).unwrap();
-            is_pack(&bytes)
+            (is_pack(&bytes), read(&bytes).unwrap_err().kind())
         };
-        assert!(tar("format", "longpole recording 9\n"));
-        assert_eq!(read(&path).unwrap_err().kind(), ErrorKind::Incompatible);
-        assert!(!tar("README.md", "hello"));
-        assert_eq!(read(&path).unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(tar("format", "longpole recording 9\n"), (true, ErrorKind::Incompatible));
+        assert_eq!(tar("README.md", "hello"), (false, ErrorKind::Corrupt));
     }
 
     /// Members of a pack, one behind the other.

@@ -203,6 +203,18 @@ fn what_is_no_file_is_named() {
     assert_eq!(refused("/"), "it is a directory, not a file");
 }
 
+/// What is read is what was looked at: another user can exchange the file at its path, and what a pipe gave once it does not give again.
+#[test]
+fn a_packed_recording_is_read_from_what_was_opened_first() {
+    let bytes = include_bytes!("../../../../fixtures/recordings/version-5.lpole");
+    let whole = Given::new("r1.lpole", bytes).read().unwrap();
+    let (end, mut writer) = io::pipe().unwrap();
+    let writes = std::thread::spawn(move || io::Write::write_all(&mut writer, bytes).unwrap());
+    let piped = read(Path::new(&format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&end)))).unwrap().recording();
+    writes.join().unwrap();
+    assert_eq!(piped, whole);
+}
+
 #[test]
 fn emitters_that_take_turns_are_each_kept_once() {
     // More of them than are looked through by their value.
