@@ -13,9 +13,10 @@
 //! These find damage. They do not stop who changes a file on purpose and writes its new checksum.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
+
+use crate::files;
 
 /// Name of the file.
 pub(crate) const FILE_NAME: &str = "checksums";
@@ -28,7 +29,7 @@ pub(crate) const BYTES_MAX: u64 = 64 << 10;
 /// The bytes of a list, or a few more than it may have.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    files::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

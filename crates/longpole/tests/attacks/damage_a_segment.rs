@@ -13,7 +13,7 @@ use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
 use datafusion::parquet::file::properties::WriterProperties;
 
-use crate::support::{Sandbox, binary, longpole};
+use crate::support::{Sandbox, binary, bounded, longpole};
 
 /// Memory that a hostile file of some kilobytes may make longpole ask for: the limit of `ulimit -v`, which counts all of its libraries.
 const ADDRESS_SPACE_KIB: u64 = 3 << 20;
@@ -106,6 +106,28 @@ fn segment_a_table_that_is_gone_is_missed_and_the_list_of_recordings_stays() {
     let listed = longpole(&store).arg("ls").output().unwrap();
     assert!(listed.status.success() && String::from_utf8_lossy(&listed.stdout).contains("r1"));
     assert!(longpole(&store).args(["rm", "r1"]).status().unwrap().success());
+}
+
+/// As it can come in a tar. Whoever opens it to read waits for somebody who writes.
+#[test]
+fn segment_a_named_pipe_in_place_of_a_file_holds_up_no_command() {
+    let sandbox = Sandbox::new();
+    let store = recorded(&sandbox, "store", 5_000);
+    for name in ["checksums", "spans.parquet"] {
+        let (path, aside) = (segments(&store).join(name), sandbox.path("aside"));
+        std::fs::rename(&path, &aside).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        for command in [
+            &["show", "r1"][..],
+            &["frame", "f1", "r1"],
+            &["sql", "SELECT count(*) FROM spans", "--recording", "r1"],
+            &["export", "r1", "-o", "-", "--to", "otlp-json"],
+        ] {
+            assert_refused(&bounded(&store).args(command).output().unwrap(), name);
+        }
+        std::fs::rename(&aside, &path).unwrap();
+    }
+    assert!(show(&store).status.success());
 }
 
 #[test]
