@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 /// Mode of a folder.
@@ -32,18 +32,89 @@ pub(crate) fn open_dir(path: &Path) -> io::Result<File> {
 
 /// Opens the folder of this name in a folder; makes it where it is not there. XDG asks for 0700 there, too.
 pub(crate) fn open_or_create_dir(folder: &File, name: &OsStr) -> io::Result<File> {
-    match rustix::fs::openat(folder, name, PLACE, Mode::empty()) {
-        Err(Errno::NOENT) => {}
-        opened => return Ok(opened?.into()),
+    match open_dir_in(folder, name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
     }
     match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(FOLDER_MODE)) {
         // Somebody else was quicker. Whose it is, the caller looks at.
-        Ok(()) | Err(Errno::EXIST) => Ok(rustix::fs::openat(folder, name, PLACE, Mode::empty())?.into()),
+        Ok(()) | Err(Errno::EXIST) => open_dir_in(folder, name),
         Err(error) => Err(error.into()),
     }
 }
 
+/// Opens the folder of this name in a folder, or above it (`..`). No link is followed.
+pub(crate) fn open_dir_in(folder: &File, name: &OsStr) -> io::Result<File> {
+    Ok(rustix::fs::openat(folder, name, PLACE, Mode::empty())?.into())
+}
+
+/// The same where this name is a link that the kernel follows.
+pub(crate) fn open_dir_through_link(folder: &File, name: &OsStr) -> io::Result<File> {
+    Ok(rustix::fs::openat(folder, name, PLACE.difference(OFlags::NOFOLLOW), Mode::empty())?.into())
+}
+
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What stands under a name in a folder.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) kind: FileType,
+    pub(crate) uid: u32,
+    /// Device and inode.
+    pub(crate) identity: (u64, u64),
+}
+
+/// Looks at what is there, of a link at the link.
+pub(crate) fn entry(folder: &File, name: &OsStr) -> io::Result<Entry> {
+    let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(Entry { kind: FileType::from_raw_mode(found.st_mode), uid: found.st_uid, identity: (found.st_dev, found.st_ino) })
+}
+
+/// What a link says.
+pub(crate) fn read_link(folder: &File, name: &OsStr) -> io::Result<Vec<u8>> {
+    Ok(rustix::fs::readlinkat(folder, name, Vec::new())?.into_bytes())
+}
+
+/// Whether a folder is one of /proc, whose links lead to what processes have open.
+pub(crate) fn is_of_proc(folder: &File) -> io::Result<bool> {
+    Ok(rustix::fs::fstatfs(folder)?.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+/// Opens a file to be written; makes it where it is not there.
+pub(crate) fn open_or_create_in(folder: &File, name: &OsStr, mode: u32) -> io::Result<File> {
+    open_in(folder, name, OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK, mode)
+}
+
+/// Makes a file that must not be there yet, to be written.
+pub(crate) fn create_new_in(folder: &File, name: &OsStr, mode: u32) -> io::Result<File> {
+    open_in(folder, name, OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode)
+}
+
+/// Opens a pipe or a device to be written, and waits for who reads it.
+pub(crate) fn open_to_write_in(folder: &File, name: &OsStr) -> io::Result<File> {
+    open_in(folder, name, OFlags::TRUNC | OFlags::NOFOLLOW, 0)
+}
+
+/// The same of whatever a link of the kernel leads to.
+pub(crate) fn open_to_write_through_link(folder: &File, name: &OsStr) -> io::Result<File> {
+    open_in(folder, name, OFlags::TRUNC, 0)
+}
+
+fn open_in(folder: &File, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC | flags;
+    let open = || rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(mode));
+    Ok(rustix::io::retry_on_intr(open)?.into())
+}
+
+/// Gives a file of a folder another name there, in place of what has that.
+pub(crate) fn rename_in(folder: &File, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    Ok(rustix::fs::renameat(folder, from, folder, to)?)
+}
+
+/// Removes a file of a folder.
+pub(crate) fn remove_in(folder: &File, name: &OsStr) -> io::Result<()> {
+    Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
+}
 
 /// Makes a file that must not be there yet, to be written.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {

@@ -8,13 +8,28 @@
 //! a link               followed, if that is wanted  followed, if it is ours or root's and nobody else can exchange it
 //! a pipe or a device   an error                     written, with the same condition
 //! ```
+//!
+//! For what is written, each link on the way is judged like one at the end: those in the path that is typed, and those that they lead to.
+//! Folders are not judged. Each is opened from the one above and through no link, so whoever exchanges one gains nothing.
+//!
+//! ```text
+//! out.json ─► /shared/latest ─► /home/alice/precious       the first link is alice's, the second is not: refused
+//! /shared/out/x.json, /shared/out ─► /home/alice           refused, where the link is another's or another can exchange it
+//! /var/run/x.json, /var/run ─► /run                        written: root's link in root's folder
+//! /dev/stdout ─► /proc/self/fd/1 ─► whatever is open       written: the kernel follows its own links
+//! ```
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
-use crate::files;
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use crate::files::{self, Entry};
 use crate::users::{self, Owner};
 
 const GROUP_WRITES: u32 = 0o020;
@@ -57,20 +72,27 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Links on the way to a file that is written, at the most; Linux itself follows 40.
+const LINKS_MAX: usize = 40;
+
 /// Why nothing can be written to a path.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCreated {
     /// Something that leads elsewhere belongs to another user.
-    #[error("it is {what} of another user (uid {uid})")]
+    #[error("{it} is {what} of another user (uid {uid})")]
     OfAnother {
+        /// `it`, or the path of a link on the way.
+        it: String,
         /// A link, a pipe.
         what: &'static str,
         /// The user.
         uid: u32,
     },
     /// Something that leads elsewhere can be made to lead elsewhere again.
-    #[error("it is {what} in a folder where other users can exchange it")]
+    #[error("{it} is {what} in a folder where other users can exchange it")]
     Exchangeable {
+        /// `it`, or the path of a link on the way.
+        it: String,
         /// A link, a pipe.
         what: &'static str,
     },
@@ -81,50 +103,191 @@ pub enum NotCreated {
 
 /// Opens a file to be written from its beginning; makes it, with this mode, where it is not there. A file that is there keeps its mode.
 pub fn create(path: &Path, mode: u32) -> Result<File, NotCreated> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).mode(mode);
-    if let Some(found) = path.symlink_metadata().ok().filter(|data| !data.is_file()) {
-        check_owner(path, &found)?;
-        check_folder(path, &found)?;
-        // A pipe of our own waits for its reader, as its user wants it.
-        return Ok(options.truncate(true).open(path)?);
-    }
-    // What came there since is neither followed nor waited for, and emptied only where it is a file.
-    let file = files::plain(options.custom_flags(files::flags()).open(path)?)?;
-    file.set_len(0)?;
-    Ok(file)
+    Ok(Place::find(path)?.create(mode)?)
 }
 
-fn words_of(found: &Metadata) -> &'static str {
-    if found.is_symlink() { "a link" } else { "a pipe or a device" }
+/// What a path leads to that is to be written: a name in a folder that is open.
+#[derive(Debug)]
+pub struct Place {
+    folder: File,
+    name: OsString,
+    kind: Kind,
+    /// Whether the path itself is a link.
+    linked: bool,
 }
 
-/// Refuses to write through a link, or into a pipe, that another user put in its place. What root put there is used, and what stands in
-/// /dev, such as /dev/stdout: in a user namespace nobody seems to own it.
-fn check_owner(path: &Path, found: &Metadata) -> Result<(), NotCreated> {
-    if Owner::current()?.relies_on(found.uid()) || path.parent() == Some(Path::new("/dev")) {
-        return Ok(());
-    }
-    Err(NotCreated::OfAnother { what: words_of(found), uid: found.uid() })
+/// What is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A plain file, or nothing yet.
+    File,
+    /// A pipe or a device that may be written to.
+    Special,
+    /// A link of /proc to what a process has open. Its text is no path.
+    Open,
 }
 
-/// Refuses to write through a link, or into a pipe, that another user can exchange for another between the look and the opening.
-fn check_folder(path: &Path, found: &Metadata) -> Result<(), NotCreated> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.starts_with("/dev") || folder.starts_with("/proc") {
+impl Place {
+    /// Goes the way of a path, step by step.
+    pub fn find(path: &Path) -> Result<Place, NotCreated> {
+        let mut folder = files::open_dir(Path::new(if path.is_absolute() { "/" } else { "." }))?;
+        // What the folder is called, for errors.
+        let mut way = PathBuf::from(if path.is_absolute() { "/" } else { "" });
+        // The next name stands last.
+        let mut names = names_backwards(path);
+        let (mut links, mut linked) = (0, false);
+        while let Some(name) = names.pop() {
+            let is_last = names.is_empty();
+            let found = match files::entry(&folder, &name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && is_last => {
+                    return Ok(Place { folder, name, kind: Kind::File, linked });
+                }
+                found => found?,
+            };
+            let called = || if is_last && !linked { "it".to_owned() } else { way.join(&name).display().to_string() };
+            match found.kind {
+                FileType::Symlink => {
+                    check(&folder, &found, "a link", called)?;
+                    links += 1;
+                    linked |= is_last;
+                    if links > LINKS_MAX {
+                        return Err(io::Error::from(Errno::LOOP).into());
+                    }
+                    if files::is_of_proc(&folder)? {
+                        if is_last {
+                            return Ok(Place { folder, name, kind: Kind::Open, linked });
+                        }
+                        folder = files::open_dir_through_link(&folder, &name)?;
+                        way.push(name);
+                        continue;
+                    }
+                    let target = PathBuf::from(OsString::from_vec(files::read_link(&folder, &name)?));
+                    if target.is_absolute() {
+                        folder = files::open_dir(Path::new("/"))?;
+                        way = PathBuf::from("/");
+                    }
+                    names.extend(names_backwards(&target));
+                }
+                FileType::Directory if is_last => return Err(io::Error::from(Errno::ISDIR).into()),
+                FileType::Directory => {
+                    folder = files::open_dir_in(&folder, &name)?;
+                    way.push(name);
+                }
+                _ if !is_last => return Err(io::Error::from(Errno::NOTDIR).into()),
+                FileType::RegularFile => return Ok(Place { folder, name, kind: Kind::File, linked }),
+                _ => {
+                    check(&folder, &found, "a pipe or a device", called)?;
+                    return Ok(Place { folder, name, kind: Kind::Special, linked });
+                }
+            }
+        }
+        Err(io::Error::from(Errno::NOENT).into())
+    }
+
+    /// Whether the path is the name of a plain file, or of nothing yet.
+    pub fn is_plain(&self) -> bool {
+        self.kind == Kind::File && !self.linked
+    }
+
+    /// Opens it to be written from its beginning.
+    pub fn create(&self, mode: u32) -> io::Result<File> {
+        match self.kind {
+            // What came there since is neither followed nor waited for, and emptied only where it is a file.
+            Kind::File => {
+                let file = files::plain(files::open_or_create_in(&self.folder, &self.name, mode)?)?;
+                file.set_len(0)?;
+                Ok(file)
+            }
+            // A pipe of our own waits for its reader, as its user wants it.
+            Kind::Special => files::open_to_write_in(&self.folder, &self.name),
+            Kind::Open => files::open_to_write_through_link(&self.folder, &self.name),
+        }
+    }
+
+    /// A new file that takes the place of this one once it is whole.
+    pub fn replace(self, mode: u32) -> io::Result<Replacement> {
+        let mut partial = self.name.clone();
+        partial.push(format!(".{}.partial", std::process::id()));
+        // What a process of this number left there, or a link that somebody else put there, is not written through.
+        files::remove_in(&self.folder, &partial).ok();
+        let file = files::create_new_in(&self.folder, &partial, mode)?;
+        Ok(Replacement { place: self, partial, file })
+    }
+}
+
+/// The names of a path, its last one first. A slash at its end asks for a folder.
+fn names_backwards(path: &Path) -> Vec<OsString> {
+    let bytes = path.as_os_str().as_bytes();
+    let end = bytes.ends_with(b"/").then(|| ".".into());
+    let names = bytes.rsplit(|byte| *byte == b'/').filter(|name| !name.is_empty());
+    end.into_iter().chain(names.map(|name| OsString::from_vec(name.to_vec()))).collect()
+}
+
+/// A file beside the one that it will replace. Without [`Replacement::finish`] it goes, and the other one stays.
+#[derive(Debug)]
+pub struct Replacement {
+    place: Place,
+    partial: OsString,
+    file: File,
+}
+
+impl Replacement {
+    /// Puts it in the place of the other one.
+    pub fn finish(self) -> io::Result<()> {
+        let Place { folder, name, .. } = &self.place;
+        files::rename_in(folder, &self.partial, name)?;
+        // Where others can write to the folder, they may have put something else at the name that was moved.
+        let (there, own) = (files::entry(folder, name)?, self.file.metadata()?);
+        if there.identity != (own.dev(), own.ino()) {
+            // Whoever wrote to this name the next time would write through it.
+            files::remove_in(folder, name).ok();
+            return Err(io::Error::other("somebody exchanged it while it was written"));
+        }
+        Ok(())
+    }
+}
+
+impl Write for Replacement {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        // Where it was put in its place, nothing has this name.
+        files::remove_in(&self.place.folder, &self.partial).ok();
+    }
+}
+
+/// Refuses to write through a link, or into a pipe, that another user put in its place, or can exchange for another between the look and
+/// the opening. What root put there is used, and what stands in /dev, such as /dev/stdout: in a user namespace nobody seems to own it.
+fn check(folder: &File, found: &Entry, what: &'static str, it: impl FnOnce() -> String) -> Result<(), NotCreated> {
+    if files::is_at(folder, Path::new("/dev")) {
         return Ok(());
     }
-    let own = Owner::current()?;
-    let data = folder.metadata()?;
-    let (everybody, group, sticky) = (data.mode() & OTHERS_WRITE != 0, data.mode() & GROUP_WRITES != 0, data.mode() & STICKY != 0);
-    if sticky || !everybody && (!group || users::is_private_group(data.gid(), own)) {
-        return Ok(());
+    let (own, outside, above) = (Owner::current()?, users::unmapped_uid(), folder.metadata()?);
+    let (everybody, group, sticky) = (above.mode() & OTHERS_WRITE != 0, above.mode() & GROUP_WRITES != 0, above.mode() & STICKY != 0);
+    let others_write = everybody || group && !users::is_private_group(above.gid(), own);
+    // In a user namespace the machine's root is one whom that does not know: /var/run is a link of nobody's in a folder of nobody's.
+    let is_of_system = Some(found.uid) == outside && !others_write;
+    if !own.relies_on(found.uid) && !is_of_system {
+        return Err(NotCreated::OfAnother { it: it(), what, uid: found.uid });
     }
-    Err(NotCreated::Exchangeable { what: words_of(found) })
+    let is_above_of_another = !own.relies_on(above.uid()) && Some(above.uid()) != outside;
+    if is_above_of_another || others_write && !sticky {
+        return Err(NotCreated::Exchangeable { it: it(), what });
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::process::Command;
 
@@ -156,6 +319,120 @@ mod tests {
         }
         // Where it was exchanged after the look.
         assert!(files::open_through_links(&at("link to pipe")).is_err());
+    }
+
+    /// `folder` is ours, `open` everybody can write to, `sticky` is as /tmp is.
+    #[test]
+    fn a_path_leads_where_the_kernel_leads_it_and_through_nothing_that_others_can_exchange() {
+        let directory = Directory::new();
+        let base = fs::canonicalize(directory.path()).unwrap();
+        for (name, mode) in [("folder", 0o755), ("folder/deep", 0o700), ("open", 0o777), ("open/deep", 0o755), ("sticky", 0o1777)] {
+            fs::create_dir(base.join(name)).unwrap();
+            fs::set_permissions(base.join(name), PermissionsExt::from_mode(mode)).unwrap();
+        }
+        fs::write(base.join("folder/file"), "").unwrap();
+        pipe(&base.join("open/pipe"));
+        let absolute = base.join("folder/deep").into_os_string().into_string().unwrap();
+        let slashes = format!("/{absolute}//");
+        for (link, target) in [
+            ("to-folder", "folder"),
+            ("chain", "to-folder/../to-folder/./deep"),
+            ("absolute", absolute.as_str()),
+            ("slashes", slashes.as_str()),
+            ("to-new", "absolute/new"),
+            ("loop", "loop"),
+            ("to-open", "open/link"),
+            ("to-sticky", "sticky/link"),
+            ("to-file", "folder/file"),
+            ("folder/deep/up", "../.."),
+            ("open/link", "../folder"),
+            ("sticky/link", "../folder"),
+        ] {
+            symlink(target, base.join(link)).unwrap();
+        }
+        // One that is followed is the one that is looked at next; the last leads to the folder.
+        for number in 0..=LINKS_MAX {
+            let next = if number == LINKS_MAX { "folder".to_owned() } else { format!("link-{}", number + 1) };
+            symlink(next, base.join(format!("link-{number}"))).unwrap();
+        }
+        let at = |path: &str| base.join(path).display().to_string();
+        let exchangeable = |link: &str| format!("{link} is a link in a folder where other users can exchange it");
+        for (path, expected) in [
+            ("x", Ok("x")),
+            ("folder/file", Ok("folder/file")),
+            ("./folder/../x", Ok("x")),
+            ("open/x", Ok("open/x")),
+            ("open/deep/x", Ok("open/deep/x")),
+            ("sticky/x", Ok("sticky/x")),
+            ("to-folder/x", Ok("folder/x")),
+            ("to-file", Ok("folder/file")),
+            ("chain/x", Ok("folder/deep/x")),
+            ("chain/../x", Ok("folder/x")),
+            ("absolute/x", Ok("folder/deep/x")),
+            ("slashes/x", Ok("folder/deep/x")),
+            ("absolute/up/x", Ok("x")),
+            ("to-new", Ok("folder/deep/new")),
+            ("to-sticky/x", Ok("folder/x")),
+            ("sticky/link/x", Ok("folder/x")),
+            ("link-1/x", Ok("folder/x")),
+            ("open/link", Err(exchangeable("it"))),
+            ("open/link/x", Err(exchangeable(&at("open/link")))),
+            ("to-open/x", Err(exchangeable(&at("open/link")))),
+            ("to-folder/../open/link/x", Err(exchangeable(&at("folder/../open/link")))),
+            ("open/pipe", Err("it is a pipe or a device in a folder where other users can exchange it".to_owned())),
+            ("link-0/x", Err(io::Error::from(Errno::LOOP).to_string())),
+            ("loop", Err(io::Error::from(Errno::LOOP).to_string())),
+            ("folder", Err(io::Error::from(Errno::ISDIR).to_string())),
+            ("to-folder", Err(io::Error::from(Errno::ISDIR).to_string())),
+            ("x/", Err(io::Error::from(Errno::NOENT).to_string())),
+            ("folder/file/", Err(io::Error::from(Errno::NOTDIR).to_string())),
+            ("folder/file/x", Err(io::Error::from(Errno::NOTDIR).to_string())),
+            ("nothing/x", Err(io::Error::from(Errno::NOENT).to_string())),
+        ] {
+            let created = create(Path::new(&at(path)), 0o600).map_err(|error| error.to_string());
+            let created = created.map(|file| fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap());
+            assert_eq!(created, expected.map(|path| base.join(path)), "{path}");
+            fs::remove_file(base.join("x")).ok();
+        }
+    }
+
+    #[test]
+    fn what_a_process_has_open_is_written_by_its_number() {
+        let directory = Directory::new();
+        let path = directory.path().join("file");
+        let written = |place: &str, text: &[u8]| create(Path::new(place), 0o600).unwrap().write_all(text).unwrap();
+        let (file, folder) = (File::create(&path).unwrap(), files::open_dir(directory.path()).unwrap());
+        written(&format!("/proc/self/fd/{}", file.as_raw_fd()), b"by its number");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "by its number");
+        written(&format!("/dev/fd/{}", file.as_raw_fd()), b"anew");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "anew");
+        written(&format!("/proc/thread-self/fd/{}/file", folder.as_raw_fd()), b"below");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "below");
+        // The text of the link is `pipe:[…]`.
+        let (mut reader, writer) = io::pipe().unwrap();
+        written(&format!("/dev/fd/{}", writer.as_raw_fd()), b"through");
+        drop(writer);
+        assert_eq!(io::read_to_string(&mut reader).unwrap(), "through");
+        assert!(!Place::find(Path::new("/dev/stdout")).unwrap().is_plain());
+        assert!(create(Path::new(""), 0o600).is_err() && create(Path::new("/"), 0o600).is_err());
+    }
+
+    #[test]
+    fn a_replacement_that_is_not_finished_leaves_what_was_there() {
+        let directory = Directory::new();
+        let path = directory.path().join("file");
+        fs::write(&path, "old").unwrap();
+        for (finishes, expected) in [(false, "old"), (true, "new")] {
+            let mut new = Place::find(&path).unwrap().replace(0o600).unwrap();
+            new.write_all(b"new").unwrap();
+            if finishes {
+                new.finish().unwrap();
+            } else {
+                drop(new);
+            }
+            assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        }
     }
 
     #[test]

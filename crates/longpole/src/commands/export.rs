@@ -1,9 +1,7 @@
 //! `export`, `convert` and Pulumi's `convert-trace`: spans and code as a file for another tool.
 
-use std::fs::OpenOptions;
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, IntoInnerError, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -13,7 +11,7 @@ use longpole_model::Loss;
 use longpole_server::export::Selection;
 use longpole_server::{export, forward};
 use longpole_store::Store;
-use longpole_store::outside::{self, NotCreated};
+use longpole_store::outside::{NotCreated, Place};
 
 use super::exec;
 use super::import;
@@ -242,36 +240,20 @@ fn to_output_of<T>(access: Access, output: Option<&Path>, content: Content, fill
     };
     let fail = || format!("failed to write {}", path.display());
     let mode = if access == Access::Owner { 0o600 } else { 0o666 };
-    // A device or a pipe is written as it is; a file of this name is replaced at once, so that nobody reads half of it.
-    if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
-        let device = outside::create(path, mode).map_err(|error| not_created(path, error))?;
+    let place = Place::find(path).map_err(|error| not_created(path, error))?;
+    // A device, a pipe and what a link leads to are written as they are; a file of this name is replaced at once, so that nobody reads half
+    // of it.
+    if !place.is_plain() {
+        let device = place.create(mode).with_context(fail)?;
         let mut out = BufWriter::new(screen::device_for(content, device).ok_or_else(refused)?);
         return fill(&mut out).and_then(|value| Ok(out.flush().map(|()| value)?)).with_context(fail);
     }
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.partial", std::process::id()));
-    let partial = PathBuf::from(partial);
-    // What a process of this number left there, or a link that somebody else put there, is not written through.
-    std::fs::remove_file(&partial).ok();
-    let created = OpenOptions::new().write(true).create_new(true).mode(mode).open(&partial);
-    let written = created.map_err(anyhow::Error::from).and_then(|file| {
-        let own = file.metadata()?;
+    let written = place.replace(mode).map_err(anyhow::Error::from).and_then(|file| {
         let mut out = BufWriter::new(file);
         let value = fill(&mut out)?;
-        out.flush()?;
-        std::fs::rename(&partial, path)?;
-        // Where others can write to the folder, they may have put something else at the name that was moved.
-        let there = path.symlink_metadata()?;
-        if (there.dev(), there.ino()) != (own.dev(), own.ino()) {
-            // Whoever wrote to this name the next time would write through it.
-            std::fs::remove_file(path).ok();
-            anyhow::bail!("somebody exchanged it while it was written");
-        }
+        out.into_inner().map_err(IntoInnerError::into_error)?.finish()?;
         Ok(value)
     });
-    if written.is_err() {
-        std::fs::remove_file(&partial).ok();
-    }
     written.with_context(fail)
 }
 

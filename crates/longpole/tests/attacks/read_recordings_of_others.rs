@@ -3,11 +3,11 @@
 //! does not outlive the next look after a `kill -9`; a store that an older longpole left open is closed, and that is said.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, lchown, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Sandbox, bounded, clean, longpole, skip};
+use crate::support::{Sandbox, bounded, clean, is_root, longpole, skip};
 
 /// Everything below that others than its user may open, with its mode.
 fn open_to_others(path: &Path) -> Vec<String> {
@@ -160,6 +160,60 @@ fn a_packed_recording_goes_through_nothing_that_another_user_put_there() {
     done(longpole(&store).args(["export", "last", "--to", "lpole", "-o"]).arg(&theirs));
     let data = theirs.metadata().unwrap();
     assert_eq!((data.uid(), data.mode() & 0o7777), (0, 0o600));
+}
+
+/// A link of the user's that leads to one of another user's, and a folder on the way that another user exchanged for a link.
+#[test]
+fn what_is_written_goes_through_no_link_of_another_user_on_the_way() {
+    let what = "what_is_written_goes_through_no_link_of_another_user_on_the_way";
+    let sandbox = Sandbox::new();
+    if !is_root() {
+        return skip(what, "two users are needed, and this is not root");
+    }
+    let store = sandbox.path("store");
+    done(longpole(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]));
+    let (home, shared) = (sandbox.path("home"), sandbox.path("shared"));
+    for (folder, mode) in [(&home, 0o755), (&shared, 0o777)] {
+        std::fs::create_dir(folder).unwrap();
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let precious = home.join("precious");
+    for (link, target, uid) in [
+        (shared.join("latest"), precious.clone(), 65_534),
+        (shared.join("out"), home.clone(), 65_534),
+        (home.join("own.json"), shared.join("latest"), 0),
+        (home.join("deep.json"), shared.join("out/precious"), 0),
+    ] {
+        symlink(target, &link).unwrap();
+        lchown(&link, Some(uid), Some(uid)).unwrap();
+    }
+    for path in [home.join("own.json"), home.join("deep.json"), shared.join("out/precious"), shared.join("./out/../home/precious")] {
+        std::fs::write(&precious, "kept").unwrap();
+        let (path, copies) = (path.display().to_string(), format!("file:{}", path.display()));
+        for words in [
+            &["run", "--no-profile", "--summary", &path, "--", "true"][..],
+            &["run", "--no-profile", "--otel-traces", &copies, "--", "true"],
+            &["run", "--no-profile", "--tracing", &copies, "--", "true"],
+            &["export", "last", "--to", "otlp-json", "-o", &path],
+            &["export", "last", "--to", "lpole", "-o", &path],
+            &["flame", "last", "--format", "svg", "-o", &path],
+        ] {
+            let out = bounded(&store).args(words).output().unwrap();
+            let said = String::from_utf8_lossy(&out.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains("is a link of another user (uid 65534)"), "{words:?}: {said}");
+            assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept", "{words:?}");
+        }
+    }
+    assert_eq!(entries(&home).len(), 3, "something was made there");
+    // Where it is a folder, whose ever it is, it is written to; and so is what links of ours lead to, typed from where we are.
+    std::fs::remove_file(shared.join("out")).unwrap();
+    std::fs::create_dir(shared.join("out")).unwrap();
+    chown(shared.join("out"), Some(65_534), Some(65_534)).unwrap();
+    symlink("home", sandbox.path("link")).unwrap();
+    for path in ["shared/out/x.json", "link/x.json", "./x.json"] {
+        done(longpole(&store).args(["export", "last", "--to", "otlp-json", "-o", path]).current_dir(sandbox.path("")));
+        assert!(std::fs::read(sandbox.path(path)).unwrap().starts_with(b"{"), "{path}");
+    }
 }
 
 /// What lies in this folder.
