@@ -87,6 +87,7 @@ pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     code::lose(&mut losses, threads.threads_without, "threads without a sample or a wait that was looked at");
     let links = code.samples.iter().filter_map(|sample| code.recording.sample_links.get(*sample as usize));
     let links = links.filter(|link| link.span.is_some()).count() as u64;
+    writer.lose(&mut losses);
     code::lose(&mut losses, links, "links of samples to spans: they have their process and time in common");
     (out.into_bytes(), losses)
 }

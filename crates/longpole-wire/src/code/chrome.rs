@@ -7,15 +7,21 @@
 //! {"ph":"X","name":"lock: futex","cat":"wait","pid":1,"tid":14,"ts":2003,"dur":20000,"args":{"stack":["lock_it","main"]}}
 //! ```
 
+use std::collections::HashMap;
+
 use longpole_model::time::Timestamp;
+use longpole_model::{Loss, StackId};
 
 use super::lanes::{Lane, Moment};
-use super::{Code, Functions, Tree};
-use crate::plain::{Members, push_display, write_text};
+use super::{Code, Functions, NAME_BYTES_MAX, Tree, lose};
+use crate::plain::{Members, push_display, write_list, write_text};
 
 /// What a profile of V8 calls what stands above everything, and the time in which nothing ran.
 const ROOT: &str = "(root)";
 const IDLE: &str = "(idle)";
+
+/// About what a node of a profile takes beside its names.
+const NODE_BYTES: usize = 100;
 
 /// A gap of so many periods between two samples is one in which the thread did not run.
 const GAP_PERIODS: i64 = 2;
@@ -45,11 +51,35 @@ pub(crate) struct Writer<'c, 'a> {
     origin: Timestamp,
     /// Nodes of the profiles so far: the Firefox Profiler wants their numbers to differ in all of a trace, and readers take 0 for none.
     nodes: u64,
+    names: Names,
+}
+
+/// What there is place for: names stand at each node of a profile, and in the stack of each wait.
+struct Names {
+    bytes_left: u64,
+    samples_left_out: u64,
+    stacks_left_out: u64,
+}
+
+impl Names {
+    fn take(&mut self, bytes: usize) {
+        self.bytes_left = self.bytes_left.saturating_sub(bytes as u64);
+    }
 }
 
 impl<'c, 'a> Writer<'c, 'a> {
     pub(crate) fn new(code: &'c Code<'a>, origin: Timestamp) -> Self {
-        Writer { code, origin, nodes: 0 }
+        Writer::with_room_for(NAME_BYTES_MAX, code, origin)
+    }
+
+    pub(super) fn with_room_for(bytes_left: u64, code: &'c Code<'a>, origin: Timestamp) -> Self {
+        Writer { code, origin, nodes: 0, names: Names { bytes_left, samples_left_out: 0, stacks_left_out: 0 } }
+    }
+
+    /// What there was no place for.
+    pub(crate) fn lose(&self, losses: &mut Vec<Loss>) {
+        lose(losses, self.names.samples_left_out, "samples of stacks behind the first 256 MiB of names");
+        lose(losses, self.names.stacks_left_out, "stacks of waits behind the first 256 MiB of names");
     }
 
     /// The events of a lane, as JSON objects with commas between them.
@@ -59,12 +89,12 @@ impl<'c, 'a> Writer<'c, 'a> {
         args.text("name", &format!("{} ({})", lane.thread_name(), lane.tid));
         args.end();
         event.end();
-        write_waits(out, self.code, lane, place, self.origin);
-        self.nodes += write_profile(out, self.code, lane, (place, self.nodes), self.origin);
+        write_waits(out, self.code, lane, place, self.origin, &mut self.names);
+        self.nodes += write_profile(out, self.code, lane, (place, self.nodes), self.origin, &mut self.names);
     }
 }
 
-fn write_waits<'a>(out: &mut String, code: &Code<'a>, lane: &Lane<'a>, place: Place, origin: Timestamp) {
+fn write_waits<'a>(out: &mut String, code: &Code<'a>, lane: &Lane<'a>, place: Place, origin: Timestamp, names: &mut Names) {
     let mut functions = Functions::default();
     for moment in &lane.moments {
         let Moment::Wait(number) = moment else { continue };
@@ -84,26 +114,60 @@ fn write_waits<'a>(out: &mut String, code: &Code<'a>, lane: &Lane<'a>, place: Pl
         if let Some((_, span)) = code.span_of(code.recording.wait_links.get(*number as usize)) {
             args.text("span_id", &span.span_id.to_string());
         }
-        let stack = wait.stack.map(|stack| functions.of_stack(code, stack)).unwrap_or_default();
-        args.list("stack", stack.iter().rev(), |out, number| write_text(out, &functions.list[*number as usize].0));
+        if names.bytes_left > 0 {
+            if let Some(stack) = wait.stack {
+                functions.of_stack(code, stack);
+            }
+            let stack = wait.stack.and_then(|stack| functions.of_stack.get(&stack)).map_or(&[][..], |stack| stack);
+            let text = args.member("stack");
+            let begin = text.len();
+            write_list(text, stack.iter().rev(), |out, number| write_text(out, &functions.list[*number as usize].0));
+            names.take(text.len() - begin);
+        } else {
+            names.stacks_left_out += u64::from(wait.stack.is_some());
+        }
         args.end();
         event.end();
     }
 }
 
 /// Writes the samples of a lane, and returns how many nodes there are.
-fn write_profile<'a>(out: &mut String, code: &Code<'a>, lane: &Lane<'a>, (place, nodes_before): (Place, u64), origin: Timestamp) -> u64 {
+fn write_profile<'a>(
+    out: &mut String,
+    code: &Code<'a>,
+    lane: &Lane<'a>,
+    (place, nodes_before): (Place, u64),
+    origin: Timestamp,
+    names: &mut Names,
+) -> u64 {
     let mut functions = Functions::default();
     let mut tree = Tree::default();
     let root = functions.number(ROOT.into(), "");
     let idle = functions.number(IDLE.into(), "");
     let idle = tree.node([root, idle]);
+    let mut of_stack: HashMap<StackId, Option<u32>> = HashMap::new();
     // Microseconds since the origin, and the node.
     let mut samples: Vec<(i64, Option<u32>)> = Vec::new();
     let mut runs_until = None;
     for moment in &lane.moments {
         let Moment::Sample(number) = moment else { continue };
         let sample = &code.recording.samples[*number as usize];
+        let node = match of_stack.get(&sample.stack) {
+            Some(node) => *node,
+            None if names.bytes_left == 0 => {
+                names.samples_left_out += 1;
+                continue;
+            }
+            None => {
+                let begin = tree.nodes.len();
+                let node = tree.node(std::iter::once(root).chain(functions.of_stack(code, sample.stack).iter().copied()));
+                let bytes =
+                    |function: u32| NODE_BYTES + functions.list[function as usize].0.len() + functions.list[function as usize].1.len();
+                names.take(tree.nodes[begin..].iter().map(|(_, function)| bytes(*function)).sum());
+                of_stack.insert(sample.stack, node);
+                node
+            }
+        };
         let at = code.time(sample.time).nanos_since(origin) / 1000;
         let period = i64::try_from(sample.weight_nanos / 1000).unwrap_or(i64::MAX).max(1);
         if let Some((until, gap)) = runs_until
@@ -111,8 +175,7 @@ fn write_profile<'a>(out: &mut String, code: &Code<'a>, lane: &Lane<'a>, (place,
         {
             samples.push((until, idle));
         }
-        let stack = functions.of_stack(code, sample.stack);
-        samples.push((at, tree.node(std::iter::once(root).chain(stack))));
+        samples.push((at, node));
         runs_until = Some((at.saturating_add(period), at.saturating_add(period.saturating_mul(GAP_PERIODS))));
     }
     let Some(&(first, _)) = samples.first() else { return 0 };

@@ -533,12 +533,15 @@ impl<'a> Tables<'a> {
 
     fn wait(&mut self, code: &Code<'a>, wait: &Wait, is_idle: bool) -> Option<u32> {
         let (category, subcategory) = if is_idle { (IDLE, 0) } else { (BLOCKED, wait.kind as usize + 1) };
-        let mut frames = match wait.stack {
-            Some(stack) => self.frames_of(code, stack),
-            None => vec![self.label(NO_STACK, OTHER, 0)],
+        let at = match wait.stack {
+            Some(stack) => self.stack(code, stack),
+            None => {
+                let unseen = self.label(NO_STACK, OTHER, 0);
+                Some(self.tree.child(None, unseen))
+            }
         };
-        frames.push(self.label(&wait_frame(wait), category, subcategory));
-        self.tree.node(frames)
+        let label = self.label(&wait_frame(wait), category, subcategory);
+        Some(self.tree.child(at, label))
     }
 
     fn write_libs(&self, out: &mut String, code: &Code<'_>) {

@@ -12,10 +12,19 @@ use std::io::{self, Write};
 use longpole_model::Loss;
 
 use super::lanes::{Lanes, Moment};
-use super::{Code, Functions, lose};
+use super::{Code, Functions, HELD_FRAMES_MAX, Room, lose};
+
+/// Bytes of the file: 1 GiB. A name stands in the line of each stack that it is in.
+const TEXT_BYTES_MAX: u64 = 1 << 30;
 
 /// Writes the lines, in order of their text; returns what they have no place for.
 pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
+    encode_up_to((HELD_FRAMES_MAX, TEXT_BYTES_MAX), code, out)
+}
+
+/// The same with room for so many frames of all stacks, and for so many bytes.
+pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
+    let (mut frames, mut bytes) = (Room::new(frames_max), Room::new(bytes_max));
     let recording = code.recording;
     let lanes = Lanes::new(code);
     let mut without_stack = 0;
@@ -44,9 +53,14 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     // By the numbers of names: a name of 4 KB may stand in each of a million lines, and in one line as often as its stack is deep.
     let mut lines: HashMap<Vec<u32>, u64> = HashMap::new();
     let mut of_function: Vec<u32> = Vec::new();
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_unstable();
     for ((process, stack), nanos) in sums {
         let mut line = vec![names.number(process)];
-        let stack = functions.of_stack(code, stack);
+        let stack = functions.of_stack(code, stack).to_vec();
+        if !frames.take(stack.len() + 1) {
+            continue;
+        }
         for (name, _) in &functions.list[of_function.len()..] {
             of_function.push(names.number(name));
         }
@@ -58,6 +72,9 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     lines.sort_unstable_by(|(a, _), (b, _)| names.compare(a, b));
     let mut text = String::new();
     for (line, nanos) in lines {
+        if !bytes.take(line.iter().map(|name| names.list[*name as usize].len() + 1).sum()) {
+            continue;
+        }
         text.clear();
         for (place, name) in line.iter().enumerate() {
             text.push_str(if place == 0 { "" } else { ";" });
@@ -67,6 +84,7 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     }
     let mut losses = code.losses();
     lose(&mut losses, without_stack, "waits whose stack was not seen");
+    lose(&mut losses, frames.left_out + bytes.left_out, "stacks behind the first 67,108,864 frames, or behind 1 GiB of names");
     let all = (code.samples.len() + code.waits.len()) as u64 - without_stack;
     lose(&mut losses, all, "times, threads, spans and lines of samples and waits: folded stacks hold names and sums");
     Ok(losses)

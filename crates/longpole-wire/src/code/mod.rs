@@ -22,6 +22,37 @@ use longpole_model::{
     Frame, Location, LocationId, Loss, LossKind, Monotonic, Recording, SampleLink, Span, SpanIndex, StackId, Timestamp, Wait,
 };
 
+/// Frames of all stacks in a file that repeats them for each sample: 128 million, half a gigabyte to a gigabyte of it. A recording of a
+/// megabyte may have a million samples of a stack of 4,096 frames.
+const FRAMES_MAX: u64 = 1 << 27;
+
+/// The same of a file whose stacks are in memory before it is written: 64 million, half a gigabyte.
+const HELD_FRAMES_MAX: u64 = 1 << 26;
+
+/// Bytes of the names in such a file: 256 MiB where it is made in memory, which is more than a browser takes.
+const NAME_BYTES_MAX: u64 = 256 << 20;
+
+/// What there is place for in a file, and how much came behind the last that had one.
+#[derive(Debug)]
+struct Room {
+    left: u64,
+    left_out: u64,
+}
+
+impl Room {
+    fn new(max: u64) -> Self {
+        Room { left: max, left_out: 0 }
+    }
+
+    /// Whether there is place for one more that takes so much. None behind the first that has none gets any.
+    fn take(&mut self, size: usize) -> bool {
+        let left = self.left.checked_sub(size as u64);
+        self.left = left.unwrap_or(0);
+        self.left_out += u64::from(left.is_none());
+        left.is_some()
+    }
+}
+
 /// Stands in a stack that was not seen.
 const NO_STACK: &str = "[stack not seen]";
 
@@ -92,8 +123,11 @@ impl<'a> Code<'a> {
     /// Entries of a stack, leaf first.
     fn stack(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &'a Location> {
         let recording = self.recording;
-        let ids = recording.stacks.get(stack.0 as usize).map_or(&[][..], |stack| &stack.locations);
-        ids.iter().filter_map(|id| recording.locations.get(id.0 as usize))
+        self.entries(stack).iter().filter_map(|id| recording.locations.get(id.0 as usize))
+    }
+
+    fn entries(&self, stack: StackId) -> &'a [LocationId] {
+        self.recording.stacks.get(stack.0 as usize).map_or(&[][..], |stack| &stack.locations)
     }
 
     /// The span that a link names.
@@ -146,6 +180,7 @@ struct Functions<'a> {
     list: Vec<(Cow<'a, str>, &'a str)>,
     numbers: HashMap<(Cow<'a, str>, &'a str), u32>,
     of_location: HashMap<LocationId, Vec<u32>>,
+    of_stack: HashMap<StackId, Vec<u32>>,
 }
 
 impl<'a> Functions<'a> {
@@ -171,24 +206,17 @@ impl<'a> Functions<'a> {
         &self.of_location[&location.id]
     }
 
-    /// The functions of a stack, root first.
-    fn of_stack(&mut self, code: &Code<'a>, stack: StackId) -> Vec<u32> {
-        let mut numbers = Vec::new();
-        for location in code.stack(stack) {
-            numbers.extend_from_slice(self.of_location(location));
+    /// The functions of a stack, root first. They are put together once: a million samples may have one deep stack.
+    fn of_stack(&mut self, code: &Code<'a>, stack: StackId) -> &[u32] {
+        if !self.of_stack.contains_key(&stack) {
+            let mut numbers = Vec::new();
+            for location in code.stack(stack) {
+                numbers.extend_from_slice(self.of_location(location));
+            }
+            numbers.reverse();
+            self.of_stack.insert(stack, numbers);
         }
-        numbers.reverse();
-        numbers
-    }
-
-    /// The functions in which a wait ends, root first; the last is what it waits for.
-    fn of_wait(&mut self, code: &Code<'a>, wait: &'a Wait) -> Vec<u32> {
-        let mut numbers = match wait.stack {
-            Some(stack) => self.of_stack(code, stack),
-            None => vec![self.number(Cow::Borrowed(NO_STACK), "")],
-        };
-        numbers.push(self.number(Cow::Owned(wait_frame(wait)), ""));
-        numbers
+        &self.of_stack[&stack]
     }
 }
 
@@ -203,15 +231,16 @@ struct Tree {
 impl Tree {
     /// The node of a stack, root first; `None` for an empty one.
     fn node(&mut self, entries: impl IntoIterator<Item = u32>) -> Option<u32> {
-        let mut at = None;
-        for entry in entries {
-            let next = self.nodes.len() as u32;
-            let number = *self.numbers.entry((at, entry)).or_insert(next);
-            if number == next {
-                self.nodes.push((at, entry));
-            }
-            at = Some(number);
+        entries.into_iter().fold(None, |at, entry| Some(self.child(at, entry)))
+    }
+
+    /// The node of an entry below a node.
+    fn child(&mut self, at: Option<u32>, entry: u32) -> u32 {
+        let next = self.nodes.len() as u32;
+        let number = *self.numbers.entry((at, entry)).or_insert(next);
+        if number == next {
+            self.nodes.push((at, entry));
         }
-        at
+        number
     }
 }

@@ -11,7 +11,7 @@ use longpole_model::stack::LocationKind;
 use longpole_model::{Evidence, Location, LocationId, Loss, MappingId, Runtime, SampleLink, StackId, WaitKind};
 
 use super::lanes::{Lane, Lanes, Moment};
-use super::{Code, NO_STACK, frames, lose};
+use super::{Code, HELD_FRAMES_MAX, NO_STACK, Room, frames, lose};
 use crate::pprof::{self, Label, LabelValue, Profile};
 
 /// Always all four, so that profiles can be added and subtracted.
@@ -19,6 +19,12 @@ const SAMPLE_TYPES: [(&str, &str); 4] = [("samples", "count"), ("cpu", "nanoseco
 
 /// The profile, and what it has no place for.
 pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
+    encode_up_to(HELD_FRAMES_MAX, code)
+}
+
+/// The same with room for so many entries of all stacks.
+pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
+    let mut room = Room::new(frames_max);
     let (start, end) = code.ends();
     let mut profile = Profile::default();
     profile.sample_types = SAMPLE_TYPES.to_vec();
@@ -30,6 +36,9 @@ pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     let lanes = Lanes::new(code);
     let mut places = Places::of(code, &mut profile);
     for (key, values) in rows(code, &lanes) {
+        if !room.take(key.stack.map_or(1, |stack| code.entries(stack).len())) {
+            continue;
+        }
         let stack = match key.stack {
             Some(stack) => code.stack(stack).map(|location| places.location(&mut profile, location)).collect(),
             None => vec![places.no_stack(&mut profile)],
@@ -39,6 +48,7 @@ pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     let mut losses = code.losses();
     lose(&mut losses, (code.samples.len() + code.waits.len()) as u64, "times of samples and waits: a profile holds sums");
     let spans = code.recording.spans.len() as u64;
+    lose(&mut losses, room.left_out, "samples of the profile behind the first 67,108,864 entries of stacks");
     lose(&mut losses, spans, "times, attributes and events of spans: a profile of code holds ids and names of those that ran in it");
     (profile.encode(), losses)
 }

@@ -8,17 +8,26 @@
 
 use std::io::{self, Write};
 
-use longpole_model::Loss;
+use longpole_model::{Loss, StackId};
 
 use super::lanes::{Lane, Lanes, Moment};
-use super::{Code, Functions, lose};
-use crate::plain::{Members, push_display, write_list};
+use super::{Code, FRAMES_MAX, Functions, NO_STACK, Room, lose, wait_frame};
+use crate::plain::{Members, push_display};
 
 /// Where the format is described; readers know files by it.
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
+/// Text that is gathered before it is written.
+const TEXT_BYTES: usize = 64 << 10;
+
 /// Writes the file; returns what it has no place for.
 pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
+    encode_up_to(FRAMES_MAX, code, out)
+}
+
+/// The same with room for so many frames of all stacks.
+pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
+    let mut room = Room::new(frames_max);
     let lanes = Lanes::new(code);
     let run = &code.recording.run;
     let mut functions = Functions::default();
@@ -33,9 +42,8 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
         if number > 0 {
             text.push(',');
         }
-        profile(&mut text, code, lane, &mut functions);
-        out.write_all(text.as_bytes())?;
-        text.clear();
+        let rows = rows(code, lane, &mut functions, &mut room);
+        profile(&mut text, code, lane, &rows, &mut functions, out)?;
     }
     text.push_str("],\"shared\":");
     let mut shared = Members::begin(&mut text);
@@ -56,6 +64,7 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     lose(&mut losses, code.recording.spans.len() as u64, "spans, and which samples and waits are whose: speedscope has stacks alone");
     lose(&mut losses, lanes.list.len() as u64, "gaps in the life of a thread: speedscope lays its stacks one behind the other");
     let lines = code.recording.locations.iter().filter(|location| location.frames.iter().any(|frame| frame.line > 0)).count();
+    lose(&mut losses, room.left_out, "samples and waits behind the first 134,217,728 frames: each repeats the frames of its stack");
     lose(&mut losses, lines as u64, "lines and addresses inside of functions: speedscope has a function's name and file");
     Ok(losses)
 }
@@ -67,31 +76,88 @@ fn busiest(lanes: &Lanes<'_>) -> usize {
     of.map_or(0, |(number, _)| number)
 }
 
-fn profile<'a>(out: &mut String, code: &Code<'a>, lane: &Lane<'a>, functions: &mut Functions<'a>) {
+/// A stack that stands for some time.
+struct Row {
+    /// `None` where it was not seen.
+    stack: Option<StackId>,
+    /// What is waited for, as a function.
+    wait: Option<u32>,
+    weight: u64,
+}
+
+fn rows<'a>(code: &Code<'a>, lane: &Lane<'a>, functions: &mut Functions<'a>, room: &mut Room) -> Vec<Row> {
     let recording = code.recording;
-    let mut stacks = Vec::with_capacity(lane.moments.len());
-    let mut weights = Vec::with_capacity(lane.moments.len());
+    let mut rows: Vec<Row> = Vec::new();
+    let mut before = None;
     for moment in &lane.moments {
         match moment {
             Moment::Sample(number) => {
                 let sample = &recording.samples[*number as usize];
-                stacks.push(functions.of_stack(code, sample.stack));
-                weights.push(sample.weight_nanos);
+                let (own, weight) = (Some((sample.time, sample.stack)), sample.weight_nanos);
+                match rows.last_mut().filter(|_| own == before) {
+                    // Nothing comes between two samples of one moment. In a file without times that is each with the next.
+                    Some(row) => row.weight = row.weight.saturating_add(weight),
+                    None if room.take(functions.of_stack(code, sample.stack).len()) => {
+                        rows.push(Row { stack: Some(sample.stack), wait: None, weight });
+                        before = own;
+                    }
+                    None => before = None,
+                }
             }
             Moment::Wait(number) => {
                 let wait = &recording.waits[*number as usize];
-                stacks.push(functions.of_wait(code, wait));
-                weights.push(wait.nanos());
+                let frames = match wait.stack {
+                    Some(stack) => functions.of_stack(code, stack).len(),
+                    None => 1,
+                };
+                if room.take(frames + 1) {
+                    let label = functions.number(wait_frame(wait).into(), "");
+                    rows.push(Row { stack: wait.stack, wait: Some(label), weight: wait.nanos() });
+                }
+                before = None;
             }
         }
     }
-    let mut profile = Members::begin(out);
+    rows
+}
+
+fn profile<'a>(
+    text: &mut String,
+    code: &Code<'a>,
+    lane: &Lane<'a>,
+    rows: &[Row],
+    functions: &mut Functions<'a>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let no_stack = rows.iter().any(|row| row.stack.is_none()).then(|| [functions.number(NO_STACK.into(), "")]);
+    let mut profile = Members::begin(text);
     profile.text("type", "sampled");
     profile.text("name", &format!("{} ({}) › {} ({})", lane.process_name(), lane.pid, lane.thread_name(), lane.tid));
     profile.text("unit", "nanoseconds");
     profile.raw("startValue", 0);
-    profile.raw("endValue", weights.iter().fold(0, |sum: u64, weight| sum.saturating_add(*weight)));
-    profile.list("samples", &stacks, |out, stack| write_list(out, stack, push_display));
-    profile.list("weights", &weights, push_display);
+    profile.raw("endValue", rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.weight)));
+    let samples = profile.member("samples");
+    for (number, row) in rows.iter().enumerate() {
+        samples.push(if number == 0 { '[' } else { ',' });
+        let stack = match row.stack {
+            Some(stack) => functions.of_stack(code, stack),
+            None => no_stack.as_ref().map_or(&[][..], |stack| stack),
+        };
+        samples.push('[');
+        for (place, function) in stack.iter().chain(&row.wait).enumerate() {
+            samples.push_str(if place == 0 { "" } else { "," });
+            push_display(samples, function);
+        }
+        samples.push(']');
+        if samples.len() > TEXT_BYTES {
+            out.write_all(samples.as_bytes())?;
+            samples.clear();
+        }
+    }
+    samples.push_str(if rows.is_empty() { "[]" } else { "]" });
+    profile.list("weights", rows, |out, row| push_display(out, row.weight));
     profile.end();
+    out.write_all(text.as_bytes())?;
+    text.clear();
+    Ok(())
 }

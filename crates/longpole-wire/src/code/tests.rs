@@ -6,7 +6,7 @@ use longpole_model::stack::{LocationKind, Runtime};
 use longpole_model::{CpuSlice, Evidence, Monotonic, Recording, SampleLink, Thread, text};
 use serde_json::Value as Json;
 
-use super::{Code, firefox, folded, pprof, speedscope};
+use super::{Code, chrome, firefox, folded, pprof, speedscope};
 use crate::chrome_trace;
 use crate::protobuf::{Reader, Value};
 
@@ -272,6 +272,78 @@ fn a_chrome_trace_has_threads_beside_its_spans() {
     let names: Vec<&Json> = nodes.iter().map(|node| &node["callFrame"]["functionName"]).collect();
     assert_eq!(names, ["(root)", "(idle)", "main", "compress", "hash"]);
     assert_eq!(data["cpuProfile"]["samples"].as_array().unwrap()[9..], [5, 2]);
+}
+
+/// A stack of 4,096 frames with so many samples, all of one moment, and waits of 1 ms.
+fn deep(samples: usize, waits: u64) -> Recording {
+    let mut recording = text::parse(
+        "\
+run x 0..100ms
+sample 1ms pid 1 tid 1 [-] a;b
+wait 2..3ms pid 1 tid 1 lock a;b
+",
+    )
+    .unwrap();
+    let stack = recording.samples[0].stack;
+    let places = recording.stacks[stack.0 as usize].locations.clone();
+    recording.stacks[stack.0 as usize].locations = places.iter().copied().cycle().take(4096).collect();
+    recording.samples = vec![recording.samples[0]; samples];
+    recording.waits = (0..waits).map(|_| recording.waits[0].clone()).collect();
+    recording.waits.iter_mut().for_each(|wait| wait.stack = Some(stack));
+    recording
+}
+
+/// 15 KB of folded stacks that say a million took 16 GB and minutes, 4,096 frames for each.
+#[test]
+fn many_samples_of_one_deep_stack_cost_no_more_than_their_number() {
+    let recording = deep(300_000, 2_000);
+    let code = Code::new(&recording);
+    let mut out = Vec::new();
+    let losses = speedscope::encode(&code, &mut out).unwrap();
+    let profile = &serde_json::from_slice::<Json>(&out).unwrap()["profiles"][0];
+    assert_eq!(profile["samples"].as_array().unwrap().len(), 1 + 2_000, "samples of one moment are one");
+    assert_eq!((&profile["weights"][0], &profile["endValue"]), (&300_000_000_000u64.into(), &302_000_000_000u64.into()));
+    assert!(!losses.iter().any(|loss| loss.detail.contains("behind the first")), "{losses:?}");
+    assert!(chrome_trace::encode(&code).0.len() < 100_000_000);
+    let mut out = Vec::new();
+    firefox::encode(&code, &mut out).unwrap();
+    assert!(out.len() < 50_000_000);
+    assert_eq!(samples_of(&pprof::encode(&code).0).len(), 2);
+}
+
+#[test]
+fn what_stands_behind_the_room_of_a_file_is_counted() {
+    let recording = deep(10, 10);
+    let code = Code::new(&recording);
+    let left_out = |losses: &[longpole_model::Loss]| -> Vec<u64> {
+        losses.iter().filter(|loss| loss.detail.contains("behind the first")).map(|loss| loss.count).collect()
+    };
+    let mut out = Vec::new();
+    // The samples, and three waits with what they wait for.
+    let losses = speedscope::encode_up_to(4096 + 3 * 4097, &code, &mut out).unwrap();
+    assert_eq!(left_out(&losses), [7]);
+    let profile = &serde_json::from_slice::<Json>(&out).unwrap()["profiles"][0];
+    assert_eq!((profile["samples"].as_array().unwrap().len(), &profile["endValue"]), (4, &13_000_000.into()));
+    let (profile, losses) = pprof::encode_up_to(4096, &code);
+    assert_eq!((samples_of(&profile).len(), left_out(&losses)), (1, vec![1]));
+    for (room, lines, expected) in [((4096, 1 << 20), 0, 1), ((5000, 100), 0, 1), ((5000, 1 << 20), 1, 0)] {
+        let mut out = Vec::new();
+        let losses = folded::encode_up_to(room, &code, &mut out).unwrap();
+        assert_eq!((String::from_utf8(out).unwrap().lines().count(), left_out(&losses).iter().sum()), (lines, expected), "{room:?}");
+    }
+    // Names of the first wait, and nothing more.
+    let mut out = String::from("[0");
+    let mut writer = chrome::Writer::with_room_for(1, &code, code.origin());
+    for lane in &super::lanes::Lanes::new(&code).list {
+        out.push(',');
+        writer.lane(&mut out, lane, chrome::Place { pid: 1, tid: 1 });
+    }
+    let events: Json = serde_json::from_str(&(out + "]")).unwrap();
+    let waits: Vec<&Json> = events.as_array().unwrap().iter().filter(|event| event["cat"] == "wait").collect();
+    assert_eq!((waits.len(), waits.iter().filter(|wait| wait["args"]["stack"].is_array()).count()), (10, 1));
+    let mut losses = Vec::new();
+    writer.lose(&mut losses);
+    assert_eq!(left_out(&losses), [10, 9]);
 }
 
 #[test]
