@@ -112,12 +112,18 @@ impl<'a> ByPid<'a> {
         for (i, process) in recording.processes.iter().enumerate() {
             of_pid.entry(process.pid).or_default().push(i);
         }
+        for list in of_pid.values_mut() {
+            list.sort_by_key(|&i| recording.processes[i].start);
+        }
         ByPid { recording, of_pid }
     }
 
     /// Of processes with one pid the last that had started.
     fn at(&self, pid: u32, time: Monotonic) -> Option<usize> {
-        self.of_pid.get(&pid)?.iter().rev().find(|&&i| self.recording.processes[i].start <= time).copied()
+        let list = self.of_pid.get(&pid)?;
+        // A file of others may give one pid to a hundred thousand.
+        let started = list.partition_point(|&i| self.recording.processes[i].start <= time);
+        Some(list[started.checked_sub(1)?])
     }
 }
 
@@ -245,7 +251,7 @@ pub fn bytes_words(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::{ProcessMemory, RunUsage, text};
+    use longpole_model::{Process, ProcessMemory, RunUsage, text};
 
     const MB: u64 = 1_000_000;
 
@@ -313,6 +319,22 @@ mod tests {
         // The second dd has not ended when sh is read last, so sh has nothing of it.
         assert_eq!(own, [("sh", 2, 4, 3), ("dd", 13, 10, 1), ("cp", 7, 6, 1), ("dd", 100, 12, 1)]);
         assert_eq!(notable(&recording, &figures), []);
+    }
+
+    /// A file of others may say so. Each looked through all that had the pid.
+    #[test]
+    fn many_processes_with_one_pid_are_found_by_their_start() {
+        let mut recording = text::parse("run x 0..100ms pid 1\nprocess a 1..90ms pid 7 under 1\n").unwrap();
+        let first = recording.processes.pop().unwrap();
+        let before = recording.processes.len();
+        let count = 300_000;
+        let child = |i: u64| Process { start: Monotonic(first.start.0 + i), parent_pid: Some(7), ..first.clone() };
+        recording.processes.extend((0..count).map(child));
+        let began = std::time::Instant::now();
+        let parents: Vec<Option<usize>> = figures(&recording)[before..].iter().map(|it| it.parent).collect();
+        // Each is found by its own pid at its own start.
+        assert!(parents.iter().zip(before..).all(|(parent, own)| *parent == Some(own)));
+        assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
     }
 
     #[test]

@@ -140,17 +140,22 @@ impl<'a> Known<'a> {
         for (place, thread) in recording.threads.iter().enumerate() {
             known.threads.entry((thread.pid, thread.tid)).or_default().push(place);
         }
+        known.processes.values_mut().for_each(|list| list.sort_by_key(|place| recording.processes[*place].start));
+        known.threads.values_mut().for_each(|list| list.sort_by_key(|place| recording.threads[*place].start));
         known
     }
 
-    /// Of those with this id the last that had started; the first where none had.
     fn process(&self, pid: u32, at: Monotonic) -> Option<usize> {
-        let list = self.processes.get(&pid)?;
-        list.iter().rev().find(|place| self.recording.processes[**place].start <= at).or(list.first()).copied()
+        last_started(self.processes.get(&pid)?, at, |place| self.recording.processes[place].start)
     }
 
     fn thread(&self, pid: u32, tid: u32, at: Monotonic) -> Option<usize> {
-        let list = self.threads.get(&(pid, tid))?;
-        list.iter().rev().find(|place| self.recording.threads[**place].start <= at).or(list.first()).copied()
+        last_started(self.threads.get(&(pid, tid))?, at, |place| self.recording.threads[place].start)
     }
+}
+
+/// Of those with one id, by start, the last that had started; the first where none had.
+fn last_started(list: &[usize], at: Monotonic, start: impl Fn(usize) -> Monotonic) -> Option<usize> {
+    let started = list.partition_point(|place| start(*place) <= at);
+    list.get(started.saturating_sub(1)).copied()
 }
