@@ -221,7 +221,8 @@ mod tests {
     use std::fs;
     use std::process::Command;
 
-    use longpole_model::Timestamp;
+    use longpole_model::stack::LocationKind;
+    use longpole_model::{AbsAddr, Frame, Location, LocationId, Stack, StackId, Timestamp};
     use proptest::strategy::{Strategy, ValueTree};
     use proptest::test_runner::TestRunner;
 
@@ -290,6 +291,25 @@ mod tests {
         };
         assert_eq!(tar("format", "longpole recording 9\n"), (true, ErrorKind::Incompatible));
         assert_eq!(tar("README.md", "hello"), (false, ErrorKind::Corrupt));
+    }
+
+    /// An entry of a stack takes a few bits, and names all the functions that were inlined at its location.
+    #[test]
+    fn stacks_of_more_frames_than_fit_a_file_of_its_size_are_refused() {
+        let directory = Directory::new();
+        for (frames, is_read) in [(10, true), (20_000, false)] {
+            let mut recording = crate::Assembler::new(testing::begun()).finish();
+            let frame = Frame { function: "f".into(), file: String::new(), line: 0, reason: None };
+            let kind = LocationKind::Unmapped { address: AbsAddr(1) };
+            recording.locations = vec![Location { id: LocationId(0), kind, frames: vec![frame; frames] }];
+            recording.stacks = (0..1000).map(|id| Stack { id: StackId(id), locations: vec![LocationId(0); 4] }).collect();
+            let (recording, bytes) = packed_of(&directory, recording);
+            assert!(bytes.len() < 1 << 20);
+            match read(&bytes) {
+                Ok(found) => assert!(is_read && found == recording),
+                Err(error) => assert!(!is_read && error.to_string().contains("stacks.parquet"), "{error}"),
+            }
+        }
     }
 
     /// Members of a pack, one behind the other.

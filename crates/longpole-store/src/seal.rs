@@ -206,10 +206,21 @@ pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> 
     })?;
     segment::read(tables, &losses::TABLE, size_of::<Loss>(), |batch| losses::read(&batch, &mut recording.losses))?;
     check_references(tables, &recording)?;
+    check_frames(tables, &recording)?;
     if !tables.have_checksums() {
         Loss::new(LossKind::FormatCannotHold, 1, WITHOUT_CHECKSUMS).merge_into(&mut recording.losses);
     }
     Ok(recording)
+}
+
+/// What a frame of a stack may come to in the trees of calls, which have it once for all stacks that begin alike.
+const STACK_FRAME_BYTES: u64 = 16;
+
+/// Refuses stacks of more frames than fit a recording of its size: an entry of a few bits names all that was inlined there.
+fn check_frames(tables: &Tables<'_>, recording: &Recording) -> Result<(), StoreError> {
+    let entries = recording.stacks.iter().flat_map(|stack| &stack.locations);
+    let frames = entries.fold(0, |sum: u64, location| sum + recording.locations[location.0 as usize].frames.len() as u64);
+    tables.take(&stacks::TABLE, frames.saturating_mul(STACK_FRAME_BYTES))
 }
 
 /// What is said of a recording of a version that had none.

@@ -190,6 +190,11 @@ impl<'a> Tables<'a> {
         Ok(Tables { place: Place::Pack(pack), checksums, budget: Budget::of_file(pack.bytes()) })
     }
 
+    /// Takes what rows of a table come to in memory beside themselves.
+    pub(crate) fn take(&self, table: &Table, bytes: u64) -> Result<(), StoreError> {
+        self.budget.take(bytes).map_err(|spent| StoreError::Corrupt { path: self.path(table), reason: spent.to_string() })
+    }
+
     /// Whether damage of them is noticed.
     pub(crate) fn have_checksums(&self) -> bool {
         self.checksums.is_some()
