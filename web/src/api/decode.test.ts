@@ -183,6 +183,28 @@ describe('documents that are not what the contract says', () => {
     expect(decodeRefusal(undefined)).toBeNull();
   });
 
+  it('takes every number of 64 bits: spans of 1970 and 2262, a century of CPU time, a loss of 2^62', () => {
+    const whole = 2 ** 64;
+    expect(
+      tree((copy) => {
+        copy.spans.start_nanos.splice(1, 2, -1_795_459_568_562_018_600, 2 ** 63);
+        copy.spans.duration_nanos.splice(1, 1, whole);
+      }),
+    ).toBe('no complaint');
+    expect(
+      flame((copy) => {
+        for (const column of ['total_nanos', 'self_nanos']) copy.nodes[column]?.fill(whole);
+      }),
+    ).toBe('no complaint');
+    const summary = (count: number) =>
+      complaint(decodeSummary, documents.summary(), (copy: { quality: { count: number }[] }) => {
+        for (const note of copy.quality) note.count = count;
+      });
+    expect(summary(2 ** 62)).toBe('no complaint');
+    expect(summary(0.5)).toContain('expected a count, found 0.5');
+    expect(summary(-1)).toContain('expected a count, found -1');
+  });
+
   it('takes keys that were added later', () => {
     expect(() => decodeSummary({ ...documents.summary(), new_key: 1 })).not.toThrow();
   });

@@ -38,6 +38,12 @@ import {
   type WaitKind,
 } from './types';
 
+/**
+ * More than any number of a document, which have 64 bits, also when it was rounded up. Beyond 2^53 (104 days) the last nanoseconds are
+ * lost, which nothing shows: one span that says no start stands 56 years before the others.
+ */
+const ANY_NUMBER = 2 ** 65;
+
 /** A document is not what the contract says. */
 export class DecodeError extends Error {
   constructor(
@@ -83,7 +89,7 @@ class Cursor {
 
   count(): number {
     const value = this.number();
-    if (!Number.isSafeInteger(value) || value < 0) throw new DecodeError(this.path, `expected a count, found ${value}`);
+    if (!Number.isInteger(value) || value < 0 || value >= ANY_NUMBER) throw new DecodeError(this.path, `expected a count, found ${value}`);
     return value;
   }
 
@@ -97,7 +103,7 @@ class Cursor {
 
   unixNano(): bigint {
     const text = this.string();
-    if (!/^\d{1,20}$/.test(text)) throw new DecodeError(this.path, `expected nanoseconds in digits, found "${text}"`);
+    if (!/^-?\d{1,20}$/.test(text)) throw new DecodeError(this.path, `expected nanoseconds in digits, found "${text}"`);
     return BigInt(text);
   }
 
@@ -134,7 +140,6 @@ const COUNTS = (length: number) => new Uint32Array(length);
 const INDICES = (length: number) => new Int32Array(length);
 const BYTES = (length: number) => new Uint8Array(length);
 const ANY_COUNT = 2 ** 32;
-const ANY_NANOS = Number.MAX_SAFE_INTEGER;
 
 function range(cursor: Cursor): NanosRange {
   const [low, high, ...rest] = cursor.list((item) => item.nanos());
@@ -380,8 +385,8 @@ function checkSubtrees(path: string, parent: Int32Array, subtree: Uint32Array): 
 
 function criticalPath(cursor: Cursor, spans: number): CriticalPathColumns {
   const span = cursor.field('span').column(COUNTS, 0, spans);
-  const start = cursor.field('start_nanos').column(FLOATS, -ANY_NANOS, ANY_NANOS);
-  const end = cursor.field('end_nanos').column(FLOATS, -ANY_NANOS, ANY_NANOS);
+  const start = cursor.field('start_nanos').column(FLOATS, -ANY_NUMBER, ANY_NUMBER);
+  const end = cursor.field('end_nanos').column(FLOATS, -ANY_NUMBER, ANY_NUMBER);
   sameLength(cursor.path, span.length, { start_nanos: start, end_nanos: end });
   return { span, start, end };
 }
@@ -397,12 +402,12 @@ export function decodeTree(document: unknown): Tree {
   const columns = {
     depth: spans.field('depth').column(COUNTS, 0, ANY_COUNT),
     subtree: spans.field('subtree').column(COUNTS, 0, ANY_COUNT),
-    start: spans.field('start_nanos').column(FLOATS, -ANY_NANOS, ANY_NANOS),
-    duration: spans.field('duration_nanos').column(FLOATS, 0, ANY_NANOS),
+    start: spans.field('start_nanos').column(FLOATS, -ANY_NUMBER, ANY_NUMBER),
+    duration: spans.field('duration_nanos').column(FLOATS, 0, ANY_NUMBER),
     service: spans.field('service').column(COUNTS, 0, services.length),
     name: spans.field('name').column(COUNTS, 0, names.length),
     flags: spans.field('flags').column(BYTES, 0, 256),
-    onPath: spans.field('on_path_nanos').column(FLOATS, 0, ANY_NANOS),
+    onPath: spans.field('on_path_nanos').column(FLOATS, 0, ANY_NUMBER),
     samples: spans.field('samples').column(COUNTS, 0, ANY_COUNT),
   };
   sameLength(spans.path, count, columns);
@@ -461,8 +466,8 @@ function blockedBy(cursor: Cursor): string | null {
 function processUsage(cursor: Cursor): ProcessUsage {
   const count = (name: string) => cursor.field(name).orNull((c) => c.count());
   const readings = cursor.field('readings');
-  const timeNanos = readings.field('time_nanos').column(FLOATS, -ANY_NANOS, ANY_NANOS);
-  const residentBytes = readings.field('resident_bytes').column(FLOATS, 0, ANY_NANOS);
+  const timeNanos = readings.field('time_nanos').column(FLOATS, -ANY_NUMBER, ANY_NUMBER);
+  const residentBytes = readings.field('resident_bytes').column(FLOATS, 0, ANY_NUMBER);
   sameLength(readings.path, timeNanos.length, { resident_bytes: residentBytes });
   return {
     cpuNanos: cursor.field('cpu_nanos').orNull((c) => c.nanos()),
@@ -574,9 +579,9 @@ export function decodeFlame(document: unknown): Flame {
   const columns = {
     depth: nodes.field('depth').column(COUNTS, 0, ANY_COUNT),
     frame: nodes.field('frame').column(INDICES, -1, frames.length),
-    offset: nodes.field('offset_nanos').column(FLOATS, 0, ANY_NANOS),
-    total: nodes.field('total_nanos').column(FLOATS, 0, ANY_NANOS),
-    self: nodes.field('self_nanos').column(FLOATS, 0, ANY_NANOS),
+    offset: nodes.field('offset_nanos').column(FLOATS, 0, ANY_NUMBER),
+    total: nodes.field('total_nanos').column(FLOATS, 0, ANY_NUMBER),
+    self: nodes.field('self_nanos').column(FLOATS, 0, ANY_NUMBER),
     line: nodes.field('line').column(COUNTS, 0, ANY_COUNT),
   };
   sameLength(nodes.path, count, columns);

@@ -68,6 +68,9 @@ describe('time and pixels', () => {
     const { step, times } = ticksOf(millis(13, 87), 300);
     expect(step).toBe(20e6);
     expect(times.map((time) => time / 1e6)).toEqual([20, 40, 60, 80]);
+    // A microsecond in 1970, seen from a run of today.
+    const start = -(2 ** 60) as Nanos;
+    expect(ticksOf({ start, end: (start + 1024) as Nanos }, 300).times.length).toBeLessThan(8);
   });
 });
 

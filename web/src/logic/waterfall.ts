@@ -148,7 +148,11 @@ export function ticksOf(range: TimeRange, width: number): { readonly step: Nanos
   // A label needs about 64 pixels.
   const step = tickStep((range.end - range.start) as Nanos, Math.max(1, Math.floor(width / 64)));
   const times: Nanos[] = [];
-  for (let tick = Math.ceil(range.start / step); tick * step <= range.end; tick++) times.push((tick * step) as Nanos);
+  // Counted from the first: where a range is narrow and 56 years away, the number of a tick plus one is the same number.
+  const first = Math.ceil(range.start / step);
+  for (let tick = 0; tick <= (range.end - range.start) / step && (first + tick) * step <= range.end; tick++) {
+    times.push(((first + tick) * step) as Nanos);
+  }
   return { step, times };
 }
 
