@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::OnceLock;
 
 use longpole_model::stack::LocationKind;
@@ -128,10 +129,17 @@ struct Paths {
     function_of_row: Vec<u32>,
     /// The path that each stack is.
     of_stack: Vec<u32>,
+    /// Whether each stack is longer than its path.
+    is_cut: Vec<bool>,
 }
 
+/// Paths that are told apart: 2 million, at some 180 bytes. A recording of an hour has some hundred thousand; a file of 66 KB may have
+/// 8,000 stacks of 4,096 frames that differ at the root, 32 million.
+const PATHS_MAX: usize = 1 << 21;
+
 impl Paths {
-    fn new(recording: &Recording, functions: &Functions) -> Paths {
+    /// Where there are more, the stacks with the most time have theirs, and of the others what was outermost.
+    fn new(recording: &Recording, functions: &Functions, paths_max: usize) -> Paths {
         let mut paths = Paths {
             parent: vec![0],
             spot: vec![0],
@@ -139,16 +147,36 @@ impl Paths {
             line_of_spot: vec![0],
             parent_row: vec![0],
             function_of_row: vec![0],
-            of_stack: Vec::with_capacity(recording.stacks.len()),
+            of_stack: vec![0; recording.stacks.len()],
+            is_cut: vec![false; recording.stacks.len()],
         };
+        let frames = |id: &longpole_model::LocationId| functions.of_location.get(id.0 as usize).map_or(0, |frames| frames.len());
+        let all = recording.stacks.iter().flat_map(|stack| &stack.locations).fold(0, |sum: usize, id| sum.saturating_add(frames(id)));
+        let mut order: Vec<usize> = (0..recording.stacks.len()).collect();
+        if all > paths_max {
+            let mut weights = vec![0; recording.stacks.len() + 1];
+            let samples = recording.samples.iter().map(|sample| (sample.stack, sample.weight_nanos));
+            let waits = recording.waits.iter().filter_map(|wait| Some((wait.stack?, wait.nanos())));
+            for (stack, nanos, _) in per_stack(recording, samples.chain(waits)) {
+                weights[stack.0 as usize] = nanos;
+            }
+            order.sort_by_key(|&stack| Reverse(weights[stack]));
+        }
         let mut known: QuickMap<(u32, u32, u32), u32> = QuickMap::default();
         let mut spots: QuickMap<(u32, u32), u32> = QuickMap::default();
         let mut rows: QuickMap<(u32, u32), u32> = QuickMap::default();
-        for stack in &recording.stacks {
+        for number in order {
             let mut at = 0;
-            for (function, line) in functions.lines_of_stack(recording, stack.id).rev() {
+            for (function, line) in functions.lines_of_stack(recording, recording.stacks[number].id).rev() {
                 let next = paths.parent.len() as u32;
-                let path = *known.entry((at, function as u32, line)).or_insert(next);
+                let path = match known.entry((at, function as u32, line)) {
+                    Entry::Occupied(path) => *path.get(),
+                    Entry::Vacant(_) if paths.parent.len() >= paths_max => {
+                        paths.is_cut[number] = true;
+                        break;
+                    }
+                    Entry::Vacant(path) => *path.insert(next),
+                };
                 if path == next {
                     let above = paths.row_of_spot[paths.spot[at as usize] as usize];
                     let next_row = paths.parent_row.len() as u32;
@@ -168,7 +196,7 @@ impl Paths {
                 }
                 at = path;
             }
-            paths.of_stack.push(at);
+            paths.of_stack[number] = at;
         }
         paths
     }
@@ -478,6 +506,8 @@ pub struct CallTree {
     pub self_nanos: Vec<u64>,
     /// Number of samples.
     pub samples: u64,
+    /// Those of them whose stacks go on below the rows that they end in: there are more than are told apart.
+    pub cut: u64,
 }
 
 /// A callee holds at least this share of the samples for the answer to go on into it.
@@ -489,13 +519,13 @@ const ASKS_PERCENT: u64 = 90;
 impl CallTree {
     /// The tree of these samples. Children stand by total, largest first, then by function.
     pub fn new(recording: &Recording, functions: &Functions, samples: impl Iterator<Item = (StackId, u64)>) -> CallTree {
-        let paths = functions.paths.get_or_init(|| Paths::new(recording, functions));
+        let paths = functions.paths.get_or_init(|| Paths::new(recording, functions, PATHS_MAX));
         let rows = paths.parent_row.len();
         let add = |sum: &mut u64, nanos: u64| *sum = sum.saturating_add(nanos);
         let mut on_path = vec![0u64; paths.parent.len()];
         let mut is_there = vec![false; rows];
         let mut own = vec![0u64; rows];
-        let mut count = 0;
+        let (mut count, mut cut) = (0, 0);
         for (stack, nanos, samples) in per_stack(recording, samples) {
             let path = paths.of_stack.get(stack.0 as usize).map_or(0, |path| *path as usize);
             let row = paths.row_of_spot[paths.spot[path] as usize] as usize;
@@ -503,6 +533,7 @@ impl CallTree {
             add(&mut own[row], nanos);
             is_there[row] = true;
             count += samples;
+            cut += if paths.is_cut.get(stack.0 as usize) == Some(&true) { samples } else { 0 };
         }
         // Children stand behind their parents.
         let mut on_spot = vec![0u64; paths.row_of_spot.len()];
@@ -542,7 +573,7 @@ impl CallTree {
         for row in 0..rows {
             order[base[row]..base[row + 1]].sort_unstable_by_key(|&child| (Reverse(total[child]), function[child]));
         }
-        let mut tree = CallTree { samples: count, ..CallTree::default() };
+        let mut tree = CallTree { samples: count, cut, ..CallTree::default() };
         let mut stack = vec![(0usize, None, 0u32, 0u64)];
         while let Some((row, above, depth, offset)) = stack.pop() {
             let here = tree.parent.len();
@@ -602,6 +633,30 @@ mod tests {
 
     fn all(recording: &Recording) -> impl Iterator<Item = (StackId, u64)> + '_ {
         recording.samples.iter().map(|s| (s.stack, s.weight_nanos))
+    }
+
+    #[test]
+    fn where_there_are_too_many_paths_the_stacks_with_the_most_time_have_theirs() {
+        let recording = text::parse(
+            "\
+run x 0..100ms
+sample 1ms pid 1 tid 1 [-] main;a;b
+sample 2ms pid 1 tid 1 [-] main;c;d
+sample 3ms pid 1 tid 1 [-] main;c;d
+sample 4ms pid 1 tid 1 [-] other
+",
+        )
+        .unwrap();
+        // The root, and three more.
+        let functions = Functions::new(&recording);
+        functions.paths.set(Paths::new(&recording, &functions, 4)).unwrap();
+        let tree = CallTree::new(&recording, &functions, all(&recording));
+        let rows: Vec<(&str, u64)> = (1..tree.len())
+            .map(|row| (functions.list[tree.function[row].unwrap()].function.as_str(), tree.self_nanos[row] / 1_000_000))
+            .collect();
+        assert_eq!(rows, [("main", 1), ("c", 0), ("d", 2)]);
+        // `a;b` ends in `main`, and `other` in all.
+        assert_eq!((tree.cut, tree.samples, tree.total_nanos[0], tree.self_nanos[0]), (2, 4, 4_000_000, 1_000_000));
     }
 
     fn printed(recording: &Recording) -> String {

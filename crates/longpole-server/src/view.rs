@@ -815,6 +815,8 @@ pub struct FlameView {
     pub samples: u64,
     /// Waits of threads that work for no span, idle workers among them, which the whole run's leaves out.
     pub left_out_waits: u64,
+    /// Samples and waits whose innermost functions are left out: more paths than 2,097,152 are not told apart.
+    pub cut_samples: u64,
     /// What they stand for.
     pub weight_nanos: i64,
     /// Whether that is too few to measure with.

@@ -590,6 +590,7 @@ impl FlameView {
             time: flame.time.as_str(),
             samples: tree.samples,
             left_out_waits: flame.left_out_waits,
+            cut_samples: tree.cut,
             weight_nanos: nanos(tree.total_nanos[0]),
             few_samples: flame.few_samples(),
             same_name: None,

@@ -226,7 +226,8 @@ fn a_flame_graph_stands_in_columns() {
     assert_eq!(
         json_of(FlameView::of_span("r7", &deploy(), "s2", FlameTime::OnCpu)),
         json!({
-            "recording": "r7", "time": "on_cpu", "span": "s2", "name": null, "trace_id": null, "same_name": null, "title": "deploy", "samples": 32, "left_out_waits": 0, "weight_nanos": 32 * MS, "few_samples": false,
+            "recording": "r7", "time": "on_cpu", "span": "s2", "name": null, "trace_id": null, "same_name": null, "title": "deploy", "samples": 32, "left_out_waits": 0,
+            "cut_samples": 0, "weight_nanos": 32 * MS, "few_samples": false,
             "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 0 },
             "frames": [
                 frame("f1", "main", "", 0), frame("f3", "compress", "src/bundle.rs", 12), frame("f4", "hash", "", 0),

@@ -73,6 +73,9 @@ const PHASE_INTERVAL: u8 = 1;
 /// A resource that is a library.
 const RESOURCE_LIBRARY: u8 = 1;
 
+/// Nodes of the tree of stacks: 4 million, which take a quarter of a gigabyte. Small files can hold more, where stacks differ at the root.
+const NODES_MAX: usize = 1 << 22;
+
 /// Writes the file; returns what it has no place for.
 pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let lanes = Lanes::new(code);
@@ -98,6 +101,7 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
 
     let mut losses = code.losses();
     lose(&mut losses, lanes.threads_without, "threads without a sample or a wait that was looked at");
+    lose(&mut losses, tables.stacks_left_out, "stacks behind the first 4,194,304 nodes of their tree");
     let links =
         code.samples.iter().filter_map(|sample| code.recording.sample_links.get(*sample as usize)).filter(|link| link.span.is_some());
     lose(&mut losses, links.count() as u64, "links of samples to spans: a marker and a sample have their thread and time in common");
@@ -424,6 +428,8 @@ struct Tables<'a> {
     of_label: HashMap<(String, usize), u32>,
     tree: Tree,
     of_stack: HashMap<StackId, Option<u32>>,
+    /// Stacks behind the most nodes.
+    stacks_left_out: u64,
 }
 
 impl<'a> Tables<'a> {
@@ -525,8 +531,13 @@ impl<'a> Tables<'a> {
         if let Some(node) = self.of_stack.get(&stack) {
             return *node;
         }
-        let frames = self.frames_of(code, stack);
-        let node = self.tree.node(frames);
+        let node = if self.tree.nodes.len() < NODES_MAX {
+            let frames = self.frames_of(code, stack);
+            self.tree.node(frames)
+        } else {
+            self.stacks_left_out += 1;
+            None
+        };
         self.of_stack.insert(stack, node);
         node
     }

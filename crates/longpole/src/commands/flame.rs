@@ -151,6 +151,10 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> Screen {
         out.line(style.faint(&format!("… {} boxes below {min_percent} % (--min 0)", shown.hidden)));
     }
     out.extend(left_out(view, style));
+    if view.cut_samples > 0 {
+        let samples = counted(view.cut_samples, "sample", "samples");
+        out.line(style.faint(&format!("… {samples} without their innermost functions: there are more paths than 2,097,152")));
+    }
     out
 }
 

@@ -103,6 +103,9 @@ fn notes(view: &FlameView, left_out: u64) -> String {
     if view.left_out_waits > 0 {
         notes.push(format!("{} of threads that work for no span left out (--all-threads)", counted(view.left_out_waits, "wait", "waits")));
     }
+    if view.cut_samples > 0 {
+        notes.push(format!("{} without their innermost functions: too many paths", counted(view.cut_samples, "sample", "samples")));
+    }
     if left_out > 0 {
         notes.push(format!("{} left out", counted(left_out, "small box", "small boxes")));
     }
