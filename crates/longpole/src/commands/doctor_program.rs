@@ -4,9 +4,10 @@
 //! Known by texts of theirs that stay in a stripped binary. That they are built in does not mean that they are used: what is said
 //! is "can", never "does".
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+
+use longpole_store::outside::{self, Links};
 
 /// Texts by which parts of programs are known, each found in no other part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +39,13 @@ pub(super) struct Finding {
     pub(super) remedy: &'static str,
 }
 
-/// Looks at a binary; `Ok(None)` where none of this is built in.
+/// As far as a program is read: 4 GiB, which the largest with all their debug information do not have.
+const PROGRAM_BYTES_MAX: u64 = 4 << 30;
+
+/// Looks at a binary; `Ok(None)` where none of this is built in. A pipe or a device, which may never end, is none.
 pub(super) fn look_at(path: &Path) -> io::Result<Option<Finding>> {
-    Ok(judge(&parts(File::open(path)?)?))
+    let program = outside::open(path, Links::Followed)?;
+    Ok(judge(&parts(program.take(PROGRAM_BYTES_MAX))?))
 }
 
 const REMEDY: &str = "call shutdown() from a thread of its own (spawn_blocking), or let longpole_sdk::builder() set it up";

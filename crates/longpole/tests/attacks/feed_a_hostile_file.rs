@@ -129,6 +129,19 @@ fn file(sandbox: &Sandbox, name: &str, bytes: &[u8]) -> String {
     path.to_string_lossy().into_owned()
 }
 
+#[test]
+fn a_pipe_or_a_device_in_place_of_a_program_holds_up_no_doctor() {
+    let sandbox = Sandbox::new();
+    let pipe = sandbox.path("pipe").display().to_string();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [pipe.as_str(), "/dev/zero"] {
+        let out = support::bounded(&sandbox.path("store")).args(["doctor", path]).output().unwrap();
+        assert!(out.status.code().is_some(), "{path}: {}", out.status);
+        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert!(said.contains("cannot be read: it is not a plain file"), "{path}: {said}");
+    }
+}
+
 /// Whether every command on this file ends as it should.
 fn every_command(store: &Path, file: &str, commands: &[&[&str]]) {
     for command in commands {
