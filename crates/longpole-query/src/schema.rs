@@ -168,7 +168,9 @@ error; its process is its own, so not even one that overflows a stack does more.
 - Ids are bytes, shown as lower-case hex. Compare them with `span_id = X'00f067aa0ba902b7'`, or as text with
   `encode(span_id, 'hex') = '00f067aa0ba902b7'`.
 - A `sum` of whole numbers is right, or an error where it has no room in 64 bits: `sum(CAST(weight_nanos AS DECIMAL(38, 0)))` has room. `avg`
-  is a floating-point number. `+`, `-` and `*` of whole numbers wrap.
+  is a floating-point number. `+`, `-` and `*` of whole numbers wrap, and so does a `sum` of decimals of more than 38 digits, which no sum of 64-bit
+  numbers has.
+- `--format json` has a row as an object. Of columns with one name, as `SELECT *` of a join has, the second is `name_2`. NaN and infinities are texts.
 - Attributes are maps of text to text: `attributes['http.route']`, a number with `CAST(attributes['retries'] AS BIGINT)`. The
   columns that end in `_json` keep the types.
 - With several recordings every table has a first column `recording` (`r7`), and numbers such as `span_row` or `stack_id` count

@@ -8,6 +8,7 @@
 //! A statement may need more memory in one piece than the system gives, or more stack, and then the process that runs it is gone: no
 //! limit inside of it can promise otherwise. So it runs in a process of its own, and this one says what became of it.
 
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -150,13 +151,33 @@ fn answer(setting: &Setting, arguments: &SqlArguments) -> Result<()> {
 const TABLES_HINT: &str = "tables and columns: longpole sql 'SHOW TABLES', longpole sql 'DESCRIBE spans'; other recordings: --recording r7";
 
 fn json(result: &SqlResult) -> serde_json::Value {
-    let columns: Vec<_> = result.columns.iter().map(|c| json!({ "name": c.name, "type": c.kind })).collect();
-    let rows: Vec<serde_json::Value> = result
-        .rows
-        .iter()
-        .map(|row| result.columns.iter().zip(row).map(|(column, value)| (column.name.clone(), json_value(value))).collect())
-        .collect();
+    let names = distinct(result.columns.iter().map(|column| column.name.as_str()));
+    let columns: Vec<_> = result.columns.iter().zip(&names).map(|(c, name)| json!({ "name": name, "type": c.kind })).collect();
+    let rows: Vec<serde_json::Value> =
+        result.rows.iter().map(|row| names.iter().zip(row).map(|(name, value)| (name.clone(), json_value(value))).collect()).collect();
     json!({ "columns": columns, "rows": rows, "truncated": result.truncated })
+}
+
+/// The names of columns, of which a row of JSON has each once: `SELECT *` of a join has `trace_id`, `trace_id_2`.
+fn distinct<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let mut taken: HashSet<String> = names.clone().map(str::to_owned).collect();
+    let mut times: HashMap<&str, u32> = HashMap::new();
+    names
+        .map(|name| {
+            let time = times.entry(name).or_default();
+            *time += 1;
+            if *time == 1 {
+                return name.to_owned();
+            }
+            let mut numbered = format!("{name}_{time}");
+            // Another column may be called so.
+            while !taken.insert(numbered.clone()) {
+                *time += 1;
+                numbered = format!("{name}_{time}");
+            }
+            numbered
+        })
+        .collect()
 }
 
 /// Nested no deeper than the types of the tables are.
@@ -166,6 +187,10 @@ fn json_value(value: &Value) -> serde_json::Value {
         Value::Bool(truth) => json!(truth),
         Value::Int(number) => json!(number),
         Value::UInt(number) => json!(number),
+        // JSON has no number for these, and null is what NULL is.
+        Value::Float(number) if number.is_nan() => json!("NaN"),
+        Value::Float(f64::INFINITY) => json!("Infinity"),
+        Value::Float(f64::NEG_INFINITY) => json!("-Infinity"),
         Value::Float(number) => json!(number),
         Value::Text(text) => json!(text),
         Value::List(values) => values.iter().map(json_value).collect(),
@@ -200,5 +225,29 @@ fn cell(text: &str, value: &Value, width: usize) -> String {
     match value {
         Value::Int(_) | Value::UInt(_) | Value::Float(_) => right(text, width),
         _ => pad(text, width),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longpole_query::Column;
+
+    use super::*;
+
+    #[test]
+    fn no_column_of_a_row_hides_another() {
+        let names = ["name", "name", "x", "name_2", "name", "x"];
+        let columns = names.map(|name| Column { name: name.to_owned(), kind: "BIGINT".into() }).to_vec();
+        let rows = vec![(0..6).map(Value::Int).collect()];
+        let json = json(&SqlResult { columns, rows, truncated: false });
+        let named: Vec<&str> = json["columns"].as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap()).collect();
+        assert_eq!(named, ["name", "name_3", "x", "name_2", "name_4", "x_2"]);
+        assert_eq!(json["rows"][0], json!({ "name": 0, "name_3": 1, "x": 2, "name_2": 3, "name_4": 4, "x_2": 5 }));
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_null() {
+        let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.5].map(|number| json_value(&Value::Float(number)));
+        assert_eq!(json!(values), json!(["NaN", "Infinity", "-Infinity", 0.5]));
     }
 }
