@@ -17,7 +17,9 @@ use longpole_analysis::journal::CrossCheck;
 use longpole_analysis::report::Report;
 use longpole_analysis::{bridge, never_arrived, plugins, resources};
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
-use longpole_store::{Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, SummaryRow};
+use longpole_store::{
+    Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, StoredRecording, SummaryRow,
+};
 use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
 use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
@@ -109,7 +111,7 @@ pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) 
     let stored = store.recording(name)?;
     match stored.state {
         RecordingState::Sealed { .. } => {
-            check_fits(name, stored.summary.spans, stored.summary.samples, true)?;
+            check_sealed_fits(&stored)?;
             let recording = info_span!("read").in_scope(|| stored.read())?;
             Ok(info_span!("report").in_scope(|| Report::new(recording)))
         }
@@ -128,13 +130,26 @@ pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) 
 /// What takes no more than this is read without asking.
 const NEVER_TOO_LARGE_BYTES: u64 = 256 << 20;
 
+/// Refuses a sealed recording that would take more memory than there is. Who sealed it may have counted what its rows take: few spans
+/// can have much to say.
+fn check_sealed_fits(stored: &StoredRecording) -> Result<(), SealError> {
+    let SummaryRow { spans, samples, .. } = stored.summary;
+    let needed = needed_bytes(spans, samples).max(stored.memory_bytes()?.unwrap_or_default());
+    check_fits(stored.name, [spans, samples], needed, available_bytes, true)
+}
+
 /// Refuses what would take more memory than there is.
-fn check_fits(name: RecordingName, spans: u64, samples: u64, is_sealed: bool) -> Result<(), SealError> {
-    let needed = needed_bytes(spans, samples);
+fn check_fits(
+    name: RecordingName,
+    [spans, samples]: [u64; 2],
+    needed: u64,
+    free: impl FnOnce() -> Option<u64>,
+    is_sealed: bool,
+) -> Result<(), SealError> {
     if needed <= NEVER_TOO_LARGE_BYTES {
         return Ok(());
     }
-    match available_bytes() {
+    match free() {
         Some(free) if needed > free => Err(SealError::TooLarge { name, spans, samples, needed, free, is_sealed }),
         _ => Ok(()),
     }
@@ -192,7 +207,8 @@ fn assemble(
         resource_events.iter_mut().for_each(|event: &mut longpole_model::ResourceEvent| event.time = eras.place(event.time));
     }
     // Packed they are a quarter of what they become now. What is in the log stays there.
-    check_fits(name, assembler.span_count(), assembler.sample_count(), false)?;
+    let (spans, samples) = (assembler.span_count(), assembler.sample_count());
+    check_fits(name, [spans, samples], needed_bytes(spans, samples), available_bytes, false)?;
     let mut recording = assembler.finish();
     drop(step);
     stop()?;
@@ -290,4 +306,21 @@ impl Seek for OwnOffset {
 pub(crate) fn summary_row(report: &Report) -> SummaryRow {
     let answer = view::AnswerView::new(report).and_then(|answer| serde_json::to_string(&answer).ok());
     SummaryRow { spans: report.span_count() as u64, ..SummaryRow::of_recording(report.recording(), answer) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_said_with_the_memory_and_the_way_that_still_works() {
+        let check = |needed, free| check_fits(RecordingName::new(1), [12_000, 0], needed, || free, true);
+        assert!(check(NEVER_TOO_LARGE_BYTES, Some(0)).is_ok());
+        assert!(check(2 << 30, Some(2 << 30)).is_ok() && check(2 << 30, None).is_ok());
+        assert_eq!(
+            check(2 << 30, Some(1 << 30)).unwrap_err().to_string(),
+            "r1 has 12000 spans and 0 samples, which take about 2.0 GiB of memory to be reported on, and 1.0 GiB are free; where more is, it \
+             can be read; `longpole sql` does not read it whole"
+        );
+    }
 }

@@ -56,6 +56,14 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file takes more memory than its reader allows. It is not damaged.
+    #[error("read {}: {reason}", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// How much it takes.
+        reason: String,
+    },
     /// Somebody else owns it, or can change it.
     #[error("trust {}: {reason}; {remedy}", path.display())]
     NotOurs {
@@ -146,7 +154,7 @@ pub enum ErrorKind {
     NotFound,
     /// It is being recorded.
     Living,
-    /// The file system: permission, space, a missing file.
+    /// The file system: permission, space, a missing file. Or memory.
     Environment,
     /// It belongs to another user, or others can change it.
     NotOurs,
@@ -168,7 +176,9 @@ impl StoreError {
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            StoreError::Io { .. } | StoreError::Catalog { .. } | StoreError::Taken { .. } => ErrorKind::Environment,
+            StoreError::Io { .. } | StoreError::Catalog { .. } | StoreError::Taken { .. } | StoreError::TooLarge { .. } => {
+                ErrorKind::Environment
+            }
             StoreError::Wal(error) => error.kind(),
             StoreError::Segment { source, .. } if source.is::<io::Error>() => ErrorKind::Environment,
             StoreError::Segment { .. } | StoreError::Corrupt { .. } => ErrorKind::Corrupt,

@@ -3,6 +3,7 @@
 //! ```text
 //! format                    longpole recording 6        first, so that a reader knows it by its beginning
 //! segments/checksums        …                           which tables there are, and the checksum of each
+//! segments/memory           …                           what they take in memory, which is not believed of a file
 //! segments/spans.parquet    …                           one member per table, as they lie in the directory
 //! ```
 //!
@@ -22,7 +23,7 @@ use crate::error::StoreError;
 use crate::files;
 use crate::format;
 use crate::seal;
-use crate::segment::{Tables, checksums};
+use crate::segment::{Tables, checksums, needs};
 
 /// A tar is made of blocks of so many bytes.
 const BLOCK_BYTES: usize = 512;
@@ -71,7 +72,9 @@ pub(crate) fn write(directory: &Path, version: u32, out: &mut dyn Write) -> Resu
     // A recording from before there were checksums stays one: nobody knows that its tables are as they were written.
     let list = segments.join(checksums::FILE_NAME);
     let list = (version >= format::CHECKSUMS_SINCE || list.exists()).then_some(list);
-    for path in list.into_iter().chain(tables.into_iter().map(|(_, path)| path)) {
+    // It is in the list. Who reads the file does not ask it.
+    let figures = Some(segments.join(needs::FILE_NAME)).filter(|path| path.exists());
+    for path in list.into_iter().chain(figures).chain(tables.into_iter().map(|(_, path)| path)) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut file = files::open(&path).map_err(StoreError::io("open", &path))?;
         let length = file.metadata().map_err(StoreError::io("read", &path))?.len();

@@ -36,8 +36,13 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// behind them are spelled out.
 const NUMBERED_MAX: usize = 1 << 16;
 
-/// Longer texts get no number: they seldom come again.
-const NUMBERED_BYTES_MAX: usize = 128;
+/// Texts that get a number like names and keys do. Longer ones are messages, which seldom come again, or prompts and environments, which
+/// come with every span: they get one as long as there are few of them.
+const SHORT_BYTES_MAX: usize = 128;
+
+/// Longer texts that get a number, and what they may take together.
+const LONG_MAX: usize = 1 << 12;
+const LONG_BYTES_MAX: usize = 64 << 20;
 
 /// Bits of the first byte of a body; its lowest two are the status.
 mod has {
@@ -99,6 +104,8 @@ pub struct PackedSpans {
 struct Texts {
     list: Vec<Text>,
     number_of: QuickMap<Text, u32>,
+    long: usize,
+    long_bytes: usize,
 }
 
 impl PackedSpans {
@@ -240,13 +247,15 @@ impl PackedSpans {
 impl Texts {
     /// The number of a text, where it has one or gets one.
     fn number(&mut self, text: &Text) -> Option<u32> {
-        if text.len() > NUMBERED_BYTES_MAX {
-            return None;
-        }
         if let Some(&number) = self.number_of.get(text.as_str()) {
             return Some(number);
         }
-        if self.list.len() == NUMBERED_MAX {
+        if text.len() > SHORT_BYTES_MAX {
+            if self.long == LONG_MAX || text.len() > LONG_BYTES_MAX - self.long_bytes {
+                return None;
+            }
+            (self.long, self.long_bytes) = (self.long + 1, self.long_bytes + text.len());
+        } else if self.list.len() - self.long == NUMBERED_MAX {
             return None;
         }
         let number = self.list.len() as u32;

@@ -14,17 +14,19 @@ use std::path::{Path, PathBuf};
 
 use longpole_model::{
     Clock, ClockAnchor, CpuSlice, CurrentSpan, Frame, Location, Loss, LossKind, Mapping, Process, ProcessUsage, Recording, Run, Sample,
-    SampleLink, Span, SpanEvent, SpanLink, Stack, Texts, Thread, Wait,
+    SampleLink, Span, SpanEvent, SpanLink, Stack, Thread, Wait,
 };
 
 use crate::error::StoreError;
 use crate::files;
 use crate::packed::PackedRecording;
+use crate::segment::kept::KeptTexts;
+use crate::segment::needs::Figures;
 use crate::segment::{self, Tables};
 use crate::tables::spans::{SpanRows, Spans};
 use crate::tables::{
-    ALL, Table, clock_anchors, cpu_slices, current_spans, frames, locations, losses, mappings, process_usage, processes, runs, samples,
-    span_events, span_links, spans, stacks, threads, waits,
+    ALL, Table, array, clock_anchors, cpu_slices, current_spans, frames, locations, losses, mappings, process_usage, processes, runs,
+    samples, span_events, span_links, spans, stacks, threads, waits,
 };
 
 const PARTIAL: &str = "segments.partial";
@@ -107,35 +109,81 @@ fn check_consistent(recording: &Recording, spans: usize) -> Result<(), StoreErro
     Ok(())
 }
 
+/// What a row of each table takes in the model, but for what is of any length in it.
+mod row {
+    use super::*;
+
+    pub(super) const RUN: usize = size_of::<Run>();
+    pub(super) const SPAN: usize = size_of::<Span>();
+    pub(super) const SPAN_EVENT: usize = size_of::<SpanEvent>();
+    pub(super) const SPAN_LINK: usize = size_of::<SpanLink>();
+    pub(super) const SAMPLE: usize = size_of::<(Sample, SampleLink)>();
+    pub(super) const STACK: usize = size_of::<Stack>();
+    pub(super) const LOCATION: usize = size_of::<Location>();
+    pub(super) const FRAME: usize = size_of::<Frame>();
+    pub(super) const MAPPING: usize = size_of::<Mapping>();
+    pub(super) const PROCESS: usize = size_of::<Process>();
+    pub(super) const PROCESS_USAGE: usize = size_of::<ProcessUsage>();
+    pub(super) const THREAD: usize = size_of::<Thread>();
+    pub(super) const CPU_SLICE: usize = size_of::<CpuSlice>();
+    pub(super) const CURRENT_SPAN: usize = size_of::<CurrentSpan>();
+    pub(super) const WAIT: usize = size_of::<(Wait, SampleLink)>();
+    pub(super) const LOSS: usize = size_of::<Loss>();
+    pub(super) const CLOCK_ANCHOR: usize = size_of::<ClockAnchor>();
+}
+
 fn write_tables(directory: &Path, recording: &Recording, spans: Spans<'_>) -> Result<(), StoreError> {
     let clock = &recording.clock;
     let span_rows = SpanRows::of(spans);
     let sample_rows = samples::rows(&recording.samples, &recording.sample_links, &recording.threads, clock);
 
+    // They are counted where their spans are at hand.
+    let (event_rows, link_rows) = (span_events::parts(&span_rows), span_links::parts(&span_rows));
+    let (mut texts, mut counted) = (KeptTexts::of_writer(), spans::Counted::default());
+
     let mut segments = segment::Writer::new(directory);
-    segments.write(&runs::TABLE, std::slice::from_ref(&recording.run), runs::build)?;
-    segments.write_ranges(&spans::TABLE, span_rows.len(), |range| spans::build(&span_rows.range(range)))?;
-    segments.write(&span_events::TABLE, &span_events::parts(&span_rows), |parts| span_events::build(&span_rows, parts))?;
-    segments.write(&span_links::TABLE, &span_links::parts(&span_rows), |parts| span_links::build(&span_rows, parts))?;
-    segments.write(&samples::TABLE, &sample_rows, samples::build)?;
-    segments.write(&stacks::TABLE, &recording.stacks, stacks::build)?;
-    segments.write(&locations::TABLE, &recording.locations, locations::build)?;
-    segments.write(&frames::TABLE, &frames::rows(&recording.locations), frames::build)?;
-    segments.write(&mappings::TABLE, &recording.mappings, mappings::build)?;
-    segments.write(&processes::TABLE, &recording.processes, |rows| processes::build(rows, clock))?;
-    segments.write(&process_usage::TABLE, &recording.process_usage, |rows| process_usage::build(rows, clock))?;
-    segments.write(&threads::TABLE, &recording.threads, |rows| threads::build(rows, clock))?;
-    segments.write(&cpu_slices::TABLE, &recording.cpu_slices, |rows| cpu_slices::build(rows, clock))?;
-    segments.write(&current_spans::TABLE, &recording.current_spans, |rows| current_spans::build(rows, clock))?;
-    segments.write(&waits::TABLE, &waits::rows(&recording.waits, &recording.wait_links), |rows| waits::build(rows, clock))?;
-    segments.write(&losses::TABLE, &recording.losses, losses::build)?;
-    segments.write(&clock_anchors::TABLE, clock.anchors(), clock_anchors::build)?;
+    segments.write(&runs::TABLE, row::RUN, std::slice::from_ref(&recording.run), runs::build)?;
+    segments.write_ranges(&spans::TABLE, row::SPAN, span_rows.len(), |range, needs| {
+        let rows = span_rows.range(range);
+        counted.count(needs, &mut texts, &rows);
+        spans::build(&rows)
+    })?;
+    segments.write_ranges(&span_events::TABLE, row::SPAN_EVENT, event_rows.len(), |range, _| {
+        span_events::build(&span_rows, &event_rows[range])
+    })?;
+    segments
+        .write_ranges(&span_links::TABLE, row::SPAN_LINK, link_rows.len(), |range, _| span_links::build(&span_rows, &link_rows[range]))?;
+    // Of their texts none is kept.
+    segments.write_ranges(&samples::TABLE, row::SAMPLE, sample_rows.len(), |range, _| samples::build(&sample_rows[range]))?;
+    segments.write(&stacks::TABLE, row::STACK, &recording.stacks, stacks::build)?;
+    segments.write(&locations::TABLE, row::LOCATION, &recording.locations, locations::build)?;
+    segments.write(&frames::TABLE, row::FRAME, &frames::rows(&recording.locations), frames::build)?;
+    segments.write(&mappings::TABLE, row::MAPPING, &recording.mappings, mappings::build)?;
+    segments.write_ranges(&processes::TABLE, row::PROCESS, recording.processes.len(), |range, needs| {
+        let rows = &recording.processes[range];
+        processes::count(needs, &mut texts, rows);
+        let columns = processes::build(rows, clock);
+        needs.keep(array::copied_bytes(&columns));
+        columns
+    })?;
+    segments.write(&process_usage::TABLE, row::PROCESS_USAGE, &recording.process_usage, |rows| process_usage::build(rows, clock))?;
+    segments.write(&threads::TABLE, row::THREAD, &recording.threads, |rows| threads::build(rows, clock))?;
+    segments.write(&cpu_slices::TABLE, row::CPU_SLICE, &recording.cpu_slices, |rows| cpu_slices::build(rows, clock))?;
+    segments.write(&current_spans::TABLE, row::CURRENT_SPAN, &recording.current_spans, |rows| current_spans::build(rows, clock))?;
+    segments.write(&waits::TABLE, row::WAIT, &waits::rows(&recording.waits, &recording.wait_links), |rows| waits::build(rows, clock))?;
+    segments.write(&losses::TABLE, row::LOSS, &recording.losses, losses::build)?;
+    segments.write(&clock_anchors::TABLE, row::CLOCK_ANCHOR, clock.anchors(), clock_anchors::build)?;
     segments.finish()
 }
 
 /// Reads every table of a recording's directory back, which has this version. Spans come in the order of their rows.
 pub(crate) fn read(directory: &Path, version: u32) -> Result<Recording, StoreError> {
     read_tables(&Tables::of_directory(&segments(directory), version)?)
+}
+
+/// What the writer of a recording counted that it takes to be read.
+pub(crate) fn figures(directory: &Path, version: u32) -> Result<Option<Figures>, StoreError> {
+    Ok(Tables::of_directory(&segments(directory), version)?.figures())
 }
 
 /// The tables of a recording's directory with their files, each of them checked.
@@ -154,13 +202,13 @@ pub(crate) fn verified_tables(directory: &Path, version: u32) -> Result<Vec<(&'s
 /// Reads every table back.
 pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> {
     let mut run = Vec::new();
-    segment::read(tables, &runs::TABLE, size_of::<Run>(), |batch| runs::read(&batch, &mut run))?;
+    segment::read(tables, &runs::TABLE, row::RUN, |batch| runs::read(&batch, &mut run))?;
     let [run] = <[_; 1]>::try_from(run).map_err(|rows: Vec<_>| StoreError::Corrupt {
         path: tables.path(&runs::TABLE),
         reason: format!("it holds {} runs instead of one", rows.len()),
     })?;
     let mut anchors = Vec::new();
-    segment::read(tables, &clock_anchors::TABLE, size_of::<ClockAnchor>(), |batch| clock_anchors::read(&batch, &mut anchors))?;
+    segment::read(tables, &clock_anchors::TABLE, row::CLOCK_ANCHOR, |batch| clock_anchors::read(&batch, &mut anchors))?;
     let mut recording = Recording {
         run,
         clock: Clock::new(anchors),
@@ -179,32 +227,24 @@ pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> 
         mappings: Vec::new(),
         losses: Vec::new(),
     };
-    let mut texts = Texts::default();
-    segment::read(tables, &spans::TABLE, size_of::<Span>(), |batch| spans::read(&batch, &mut texts, &mut recording.spans))?;
-    segment::read(tables, &span_events::TABLE, size_of::<SpanEvent>(), |batch| {
-        span_events::read(&batch, &mut texts, &mut recording.spans)
-    })?;
-    segment::read(tables, &span_links::TABLE, size_of::<SpanLink>(), |batch| span_links::read(&batch, &mut texts, &mut recording.spans))?;
-    segment::read(tables, &samples::TABLE, size_of::<(Sample, SampleLink)>(), |batch| {
+    let mut texts = KeptTexts::of_reader();
+    segment::read(tables, &spans::TABLE, row::SPAN, |batch| spans::read(&batch, &mut texts, &mut recording.spans))?;
+    segment::read(tables, &span_events::TABLE, row::SPAN_EVENT, |batch| span_events::read(&batch, &mut texts, &mut recording.spans))?;
+    segment::read(tables, &span_links::TABLE, row::SPAN_LINK, |batch| span_links::read(&batch, &mut texts, &mut recording.spans))?;
+    segment::read(tables, &samples::TABLE, row::SAMPLE, |batch| {
         samples::read(&batch, &mut recording.samples, &mut recording.sample_links)
     })?;
-    segment::read(tables, &stacks::TABLE, size_of::<Stack>(), |batch| stacks::read(&batch, &mut recording.stacks))?;
-    segment::read(tables, &locations::TABLE, size_of::<Location>(), |batch| locations::read(&batch, &mut recording.locations))?;
-    segment::read(tables, &frames::TABLE, size_of::<Frame>(), |batch| frames::read(&batch, &mut recording.locations))?;
-    segment::read(tables, &mappings::TABLE, size_of::<Mapping>(), |batch| mappings::read(&batch, &mut recording.mappings))?;
-    segment::read(tables, &processes::TABLE, size_of::<Process>(), |batch| processes::read(&batch, &mut recording.processes))?;
-    segment::read(tables, &process_usage::TABLE, size_of::<ProcessUsage>(), |batch| {
-        process_usage::read(&batch, &mut recording.process_usage)
-    })?;
-    segment::read(tables, &threads::TABLE, size_of::<Thread>(), |batch| threads::read(&batch, &mut recording.threads))?;
-    segment::read(tables, &cpu_slices::TABLE, size_of::<CpuSlice>(), |batch| cpu_slices::read(&batch, &mut recording.cpu_slices))?;
-    segment::read(tables, &current_spans::TABLE, size_of::<CurrentSpan>(), |batch| {
-        current_spans::read(&batch, &mut recording.current_spans)
-    })?;
-    segment::read(tables, &waits::TABLE, size_of::<(Wait, SampleLink)>(), |batch| {
-        waits::read(&batch, &mut recording.waits, &mut recording.wait_links)
-    })?;
-    segment::read(tables, &losses::TABLE, size_of::<Loss>(), |batch| losses::read(&batch, &mut recording.losses))?;
+    segment::read(tables, &stacks::TABLE, row::STACK, |batch| stacks::read(&batch, &mut recording.stacks))?;
+    segment::read(tables, &locations::TABLE, row::LOCATION, |batch| locations::read(&batch, &mut recording.locations))?;
+    segment::read(tables, &frames::TABLE, row::FRAME, |batch| frames::read(&batch, &mut recording.locations))?;
+    segment::read(tables, &mappings::TABLE, row::MAPPING, |batch| mappings::read(&batch, &mut recording.mappings))?;
+    segment::read(tables, &processes::TABLE, row::PROCESS, |batch| processes::read(&batch, &mut texts, &mut recording.processes))?;
+    segment::read(tables, &process_usage::TABLE, row::PROCESS_USAGE, |batch| process_usage::read(&batch, &mut recording.process_usage))?;
+    segment::read(tables, &threads::TABLE, row::THREAD, |batch| threads::read(&batch, &mut recording.threads))?;
+    segment::read(tables, &cpu_slices::TABLE, row::CPU_SLICE, |batch| cpu_slices::read(&batch, &mut recording.cpu_slices))?;
+    segment::read(tables, &current_spans::TABLE, row::CURRENT_SPAN, |batch| current_spans::read(&batch, &mut recording.current_spans))?;
+    segment::read(tables, &waits::TABLE, row::WAIT, |batch| waits::read(&batch, &mut recording.waits, &mut recording.wait_links))?;
+    segment::read(tables, &losses::TABLE, row::LOSS, |batch| losses::read(&batch, &mut recording.losses))?;
     check_references(tables, &recording)?;
     check_frames(tables, &recording)?;
     if !tables.have_checksums() {

@@ -10,7 +10,7 @@
 //! Texts are read as views: a batch refers to a text that comes a thousand times, and does not hold it a thousand times.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,17 +31,20 @@ use self::border::guarded;
 use self::budget::Budget;
 use self::checksums::{Checksum, Checksums, Summed};
 use self::claims::Claims;
+use self::needs::{Figures, Needs};
 use crate::error::{Source, StoreError};
 use crate::files;
 use crate::format::{CHECKSUMS_SINCE, RECORDING_VERSION};
 use crate::pack::Pack;
 use crate::tables::batch::{BadRows, Batch, Rows};
-use crate::tables::{ALL, Kind, Table};
+use crate::tables::{ALL, Kind, Table, array, attributes};
 
 pub(crate) mod border;
 pub(crate) mod budget;
 pub(crate) mod checksums;
 mod claims;
+pub(crate) mod kept;
+pub(crate) mod needs;
 
 /// Rows turned into Arrow at a time. Text columns of one batch are limited to 2 GiB by their offsets; at this size a row
 /// would have to hold 2 MiB for that.
@@ -105,37 +108,55 @@ fn unwrap_source(error: ParquetError) -> Source {
 pub(crate) struct Writer<'a> {
     directory: &'a Path,
     checksums: Checksums,
+    needs: Needs,
 }
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(directory: &'a Path) -> Self {
-        Writer { directory, checksums: Checksums::default() }
+        Writer { directory, checksums: Checksums::default(), needs: Needs::default() }
     }
 
-    /// Writes one table.
-    pub(crate) fn write<R>(&mut self, table: &'static Table, rows: &[R], build: impl Fn(&[R]) -> Vec<ArrayRef>) -> Result<(), StoreError> {
-        self.write_ranges(table, rows.len(), |range| build(&rows[range]))
+    /// Writes one table, whose texts and lists are copied when they are read. `row_bytes` is what [`read`] is told.
+    pub(crate) fn write<R>(
+        &mut self,
+        table: &'static Table,
+        row_bytes: usize,
+        rows: &[R],
+        build: impl Fn(&[R]) -> Vec<ArrayRef>,
+    ) -> Result<(), StoreError> {
+        self.write_ranges(table, row_bytes, rows.len(), |range, needs| {
+            let columns = build(&rows[range]);
+            needs.keep(array::copied_bytes(&columns));
+            columns
+        })
     }
 
-    /// Writes one table of so many rows. The rows are asked for range by range, so that they need not be there all at once.
+    /// Writes one table of so many rows. The rows are asked for range by range, so that they need not be there all at once. Who builds
+    /// them counts what is of any length in them.
     pub(crate) fn write_ranges(
         &mut self,
         table: &'static Table,
+        row_bytes: usize,
         rows: usize,
-        build: impl Fn(Range<usize>) -> Vec<ArrayRef>,
+        mut build: impl FnMut(Range<usize>, &mut Needs) -> Vec<ArrayRef>,
     ) -> Result<(), StoreError> {
         let path = self.directory.join(table.file_name());
         let fail = |source: Source| StoreError::Segment { action: "write", table: table.name, path: path.clone(), source };
         let file = files::create_new(&path).map_err(|source| fail(Box::new(source)))?;
+        let needs = &mut self.needs;
+        needs.keep((rows as u64).saturating_mul(row_bytes as u64));
         let written = || -> Result<Checksum, ParquetError> {
             // Lent, not given: `into_inner` makes a text of what the file system says.
             let mut summed = Summed::new(file);
             let mut writer = ArrowWriter::try_new(&mut summed, Arc::clone(table.schema()), Some(properties(table, rows)?))?;
             for first in (0..rows).step_by(BATCH_ROWS) {
-                let columns = build(first..rows.min(first + BATCH_ROWS));
+                let columns = build(first..rows.min(first + BATCH_ROWS), needs);
+                needs.hold(attributes::passing_bytes(table, &columns));
                 writer.write(&RecordBatch::try_new(Arc::clone(table.schema()), columns)?)?;
             }
-            writer.close()?;
+            let claims = claims::of_written(&writer.close()?);
+            needs.hold(claims.held_bytes);
+            needs.check(claims.claims_bytes);
             Ok(summed.sum)
         };
         let sum = written().map_err(|error| fail(unwrap_source(error)))?;
@@ -143,10 +164,27 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes the list of what was written.
-    pub(crate) fn finish(self) -> Result<(), StoreError> {
-        let path = self.directory.join(checksums::FILE_NAME);
-        files::write_new(&path, self.checksums.print().as_ref()).map_err(StoreError::io("write", path))
+    /// Writes the list of what was written, and what it takes to be read.
+    pub(crate) fn finish(mut self) -> Result<(), StoreError> {
+        let figures = self.needs.figures().print();
+        self.checksums.insert(needs::FILE_NAME.into(), Checksum::of(figures.as_bytes()));
+        for (name, text) in [(needs::FILE_NAME, figures), (checksums::FILE_NAME, self.checksums.print())] {
+            let path = self.directory.join(name);
+            files::write_new(&path, text.as_ref()).map_err(StoreError::io("write", path))?;
+        }
+        self.check_readable()
+    }
+
+    /// Holds what was written against what a reader will allow, which reads of the directory what is asked here. A table whose rows are
+    /// written and cannot be read again would take the log with it.
+    fn check_readable(&self) -> Result<(), StoreError> {
+        let needed = self.needs.figures().limit;
+        let allowed = Tables::of_directory(self.directory, RECORDING_VERSION)?.budget.limit();
+        if needed <= allowed {
+            return Ok(());
+        }
+        let reason = format!("its rows take {needed} bytes to be read, and its reader would allow {allowed}");
+        Err(StoreError::Inconsistent { reason })
     }
 }
 
@@ -165,6 +203,8 @@ pub(crate) struct Tables<'a> {
     place: Place<'a>,
     /// `None` for a recording of a version that had none.
     checksums: Option<Checksums>,
+    /// What they take, as their writer counted it. That of a file that somebody sent is not asked.
+    figures: Option<Figures>,
     budget: Budget,
 }
 
@@ -179,15 +219,29 @@ impl<'a> Tables<'a> {
         };
         // What is not there has no bytes; who reads it finds out.
         let bytes = |table: &&Table| fs::metadata(segments.join(table.file_name())).map_or(0, |data| data.len());
-        let budget = Budget::of_own(ALL.iter().map(bytes).sum());
-        Ok(Tables { place: Place::Directory(segments), checksums: known_checksums(list.as_deref(), version, path)?, budget })
+        let bytes = ALL.iter().map(bytes).sum();
+        let checksums = known_checksums(list.as_deref(), version, path)?;
+        let figures = read_figures(segments, checksums.as_ref())?;
+        let budget = Budget::of_own(bytes, figures.map_or(0, |figures| figures.limit));
+        Ok(Tables { place: Place::Directory(segments), checksums, figures, budget })
     }
 
     /// Those of a packed recording.
     pub(crate) fn of_pack(pack: &'a Pack) -> Result<Self, StoreError> {
         let list = pack.member(checksums::FILE_NAME);
         let checksums = known_checksums(list.as_deref(), pack.version(), pack.path().join(checksums::FILE_NAME))?;
-        Ok(Tables { place: Place::Pack(pack), checksums, budget: Budget::of_file(pack.bytes()) })
+        Ok(Tables { place: Place::Pack(pack), checksums, figures: None, budget: Budget::of_file(pack.bytes()) })
+    }
+
+    /// The same, read with so many bytes of memory.
+    #[cfg(test)]
+    pub(crate) fn limited(self, limit: u64) -> Self {
+        Tables { budget: Budget::limited(limit), ..self }
+    }
+
+    /// What they take, as their writer counted it.
+    pub(crate) fn figures(&self) -> Option<Figures> {
+        self.figures
     }
 
     /// Takes what rows of a table come to in memory beside themselves.
@@ -253,9 +307,18 @@ impl<'a> Tables<'a> {
             self.check(table, Checksum::of_rest(&mut file).map_err(unread)?)?;
         }
         let opened = self.inspect(&file, table)?;
-        // The engine that reads it next has limits of its own; these keep it from being handed what cannot be read at all.
-        let claims = self.budget.holds(opened.claims.pages_bytes).and_then(|()| self.budget.holds(opened.claims.held_bytes));
-        claims.map_err(|spent| StoreError::Corrupt { path, reason: spent.to_string() }).map(|()| true)
+        // The engine that reads it next has limits of its own, and reads page by page; this keeps it from being handed what cannot be
+        // read at all.
+        self.budget.holds(opened.claims.held_bytes).map_err(|spent| self.unread(table, spent.to_string())).map(|()| true)
+    }
+
+    /// Why a table is not read: what is wrong with it, or that it takes too much, which is no damage.
+    fn unread(&self, table: &Table, reason: String) -> StoreError {
+        let path = self.path(table);
+        match self.place {
+            Place::Directory(_) if self.budget.is_spent() => StoreError::TooLarge { path, reason },
+            Place::Directory(_) | Place::Pack(_) => StoreError::Corrupt { path, reason },
+        }
     }
 
     /// Checks what a table claims of itself.
@@ -346,6 +409,22 @@ fn known_checksums(list: Option<&[u8]>, version: u32, path: PathBuf) -> Result<O
     parsed.map_err(|reason| StoreError::Corrupt { path, reason: reason.into() })
 }
 
+/// What the writer of these segments counted. Recordings of older versions have no figures, nor have some of this one.
+fn read_figures(segments: &Path, checksums: Option<&Checksums>) -> Result<Option<Figures>, StoreError> {
+    let path = segments.join(needs::FILE_NAME);
+    let corrupt = |reason: String| StoreError::Corrupt { path: path.clone(), reason };
+    let is_listed = checksums.is_some_and(|list| list.names(needs::FILE_NAME));
+    let Some(list) = checksums.filter(|_| is_listed) else { return Ok(None) };
+    let mut bytes = Vec::new();
+    match files::open(&path).and_then(|file| file.take(needs::BYTES_MAX as u64 + 1).read_to_end(&mut bytes)) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(corrupt("it is missing".into())),
+        Err(error) => return Err(StoreError::io("read", path)(error)),
+    }
+    list.check(needs::FILE_NAME, Checksum::of(&bytes)).map_err(corrupt)?;
+    Figures::parse(&bytes).map(Some).ok_or_else(|| corrupt("it does not say how much memory the recording takes".into()))
+}
+
 /// Reads one table, batch by batch. `row_bytes` is what a row takes in the model, but for what is of any length.
 pub(crate) fn read(
     tables: &Tables<'_>,
@@ -354,8 +433,7 @@ pub(crate) fn read(
     mut take: impl FnMut(Batch<'_>) -> Rows<()>,
 ) -> Result<(), StoreError> {
     let Some(bytes) = tables.bytes(table)? else { return Ok(()) };
-    let path = tables.path(table);
-    let corrupt = |reason: String| StoreError::Corrupt { path: path.clone(), reason };
+    let corrupt = |reason: String| tables.unread(table, reason);
     let opened = tables.inspect(&bytes, table)?;
     let (claims, budget) = (opened.claims, &tables.budget);
     let kept = claims.rows.saturating_mul(row_bytes as u64);

@@ -17,6 +17,7 @@ use crate::name::RecordingName;
 use crate::pack;
 use crate::packed::PackedRecording;
 use crate::seal;
+use crate::segment::budget::limit_of_file;
 use crate::trust::Trust;
 use crate::wal::{AtEnd, Replay, SyncPolicy, WalWriter};
 
@@ -596,6 +597,11 @@ impl StoredRecording {
         seal::read(&self.directory, self.check_sealed()?)
     }
 
+    /// What its rows take in memory when they are read, as its writer counted it; `None` where it did not. Only for a sealed recording.
+    pub fn memory_bytes(&self) -> Result<Option<u64>, StoreError> {
+        Ok(seal::figures(&self.directory, self.check_sealed()?)?.map(|figures| figures.memory))
+    }
+
     /// Name and file of every table, each of them checked, for a query engine. Only for a sealed recording.
     pub fn table_files(&self) -> Result<Vec<(&'static str, PathBuf)>, StoreError> {
         let tables = seal::verified_tables(&self.directory, self.check_sealed()?)?;
@@ -605,6 +611,12 @@ impl StoredRecording {
     /// Writes it as one file, which [`crate::pack::read`] reads. Only for a sealed recording.
     pub fn pack(&self, out: &mut dyn Write) -> Result<(), StoreError> {
         pack::write(&self.directory, self.check_sealed()?, out)
+    }
+
+    /// Whether a file of so many bytes, made of this recording, may take more memory than its reader gives to a file that somebody sent.
+    pub fn may_be_too_large_as_file(&self, file_bytes: u64) -> Result<bool, StoreError> {
+        let figures = seal::figures(&self.directory, self.check_sealed()?)?;
+        Ok(figures.is_some_and(|figures| figures.limit > limit_of_file(file_bytes)))
     }
 
     /// Bytes of its files. What comes or goes meanwhile is not counted.

@@ -3,18 +3,20 @@
 //! A Parquet file of a few kilobytes can claim 2^31 rows, or repeat one long text a million times: a dictionary holds the text
 //! once, and a run of indices takes two bytes. What a file expands to is therefore counted against a limit that grows with
 //! the size of the file: rows before any of them is read, texts as they are copied.
+//!
+//! What our own recorder wrote into our own store is allowed what it counted while it wrote (`needs`): what was let in can be shown.
 
 use std::cell::Cell;
 
 /// What a file of any size may take: 400,000 spans of six attributes.
-const BASE_BYTES: u64 = 128 << 20;
+const BASE_BYTES: u64 = if cfg!(test) { 2 << 20 } else { 128 << 20 };
 
 /// What each byte of a file may take. A span takes 168 bytes in memory, and 24 more for each attribute. In a file its ids and times
 /// take some 20 bytes; attributes that every span repeats take next to nothing. Sixty of those make a factor of 80.
 const PER_BYTE: u64 = 128;
 
-/// Recordings of the own store may take four times as much: what was let in once has to be shown again, even if it was written
-/// smaller.
+/// Recordings of the own store may take four times as much, where nobody counted what they take: what was let in once has to be shown
+/// again, even if it was written smaller.
 const OWN_FACTOR: u64 = 4;
 
 /// The memory that is left.
@@ -22,6 +24,7 @@ const OWN_FACTOR: u64 = 4;
 pub(crate) struct Budget {
     limit: u64,
     left: Cell<u64>,
+    is_spent: Cell<bool>,
 }
 
 /// The limit is reached.
@@ -34,14 +37,27 @@ pub(crate) struct Spent {
 impl Budget {
     /// For a file that somebody sent, of so many bytes.
     pub(crate) fn of_file(bytes: u64) -> Self {
-        let limit = BASE_BYTES.saturating_add(bytes.saturating_mul(PER_BYTE));
-        Budget { limit, left: Cell::new(limit) }
+        Budget::limited(limit_of_file(bytes))
     }
 
-    /// For a recording of the own store, whose files have so many bytes.
-    pub(crate) fn of_own(bytes: u64) -> Self {
-        let limit = Self::of_file(bytes).limit.saturating_mul(OWN_FACTOR);
-        Budget { limit, left: Cell::new(limit) }
+    /// For a recording of the own store, whose files have so many bytes, and whose writer counted so much.
+    pub(crate) fn of_own(bytes: u64, counted: u64) -> Self {
+        Budget::limited(limit_of_file(bytes).saturating_mul(OWN_FACTOR).max(counted))
+    }
+
+    /// Of so many bytes.
+    pub(crate) fn limited(limit: u64) -> Self {
+        Budget { limit, left: Cell::new(limit), is_spent: Cell::new(false) }
+    }
+
+    /// What there was at first.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Whether more was asked for than there was.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_spent.get()
     }
 
     /// Takes what is kept.
@@ -53,8 +69,17 @@ impl Budget {
 
     /// Whether so much may be held for a moment.
     pub(crate) fn holds(&self, bytes: u64) -> Result<(), Spent> {
-        if bytes <= self.left.get() { Ok(()) } else { Err(Spent { limit_bytes: self.limit }) }
+        if bytes <= self.left.get() {
+            return Ok(());
+        }
+        self.is_spent.set(true);
+        Err(Spent { limit_bytes: self.limit })
     }
+}
+
+/// What a file of so many bytes may take that somebody sent.
+pub(crate) fn limit_of_file(bytes: u64) -> u64 {
+    BASE_BYTES.saturating_add(bytes.saturating_mul(PER_BYTE))
 }
 
 impl std::fmt::Display for Spent {
@@ -78,9 +103,12 @@ mod tests {
         let limit_bytes = BASE_BYTES + 4 * PER_BYTE;
         assert_eq!(budget.holds(limit_bytes), Ok(()));
         assert_eq!(budget.take(limit_bytes - 1), Ok(()));
+        assert!(!budget.is_spent());
         assert_eq!(budget.take(2), Err(Spent { limit_bytes }));
         assert_eq!(budget.take(1), Ok(()));
-        assert_eq!(Budget::of_own(4).limit, 4 * limit_bytes);
+        assert!(budget.is_spent());
+        assert_eq!(Budget::of_own(4, 7).limit, 4 * limit_bytes);
+        assert_eq!(Budget::of_own(4, 5 * limit_bytes).limit, 5 * limit_bytes);
         assert_eq!(Budget::of_file(u64::MAX).take(u64::MAX), Ok(()));
     }
 }

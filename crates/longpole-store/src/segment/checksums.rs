@@ -1,4 +1,4 @@
-//! The list of a recording's tables with the checksum of each: `segments/checksums`.
+//! The list of a recording's tables, and of what they take, with the checksum of each: `segments/checksums`.
 //!
 //! ```text
 //! longpole checksums 1

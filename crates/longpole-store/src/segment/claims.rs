@@ -310,6 +310,36 @@ pub(crate) fn check_pages(input: &impl ChunkReader, metadata: &ParquetMetaData) 
     Ok(claims)
 }
 
+/// What reading a table takes that was just written, by its footer alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Never less than [`check_pages`] finds, of pages and of what is held.
+    pub(crate) claims_bytes: u64,
+    /// What is held of it, about: of each column a dictionary and a page.
+    pub(crate) held_bytes: u64,
+}
+
+/// The dictionary and the page of a column that is read. Each ends when it has 1 MiB.
+const COLUMN_HELD_BYTES: u64 = 2 << 20;
+
+/// Counts what reading a table takes, of which this footer was just written.
+pub(crate) fn of_written(metadata: &ParquetMetaData) -> Written {
+    let columns = metadata.file_metadata().schema_descr().num_columns();
+    let mut pages_bytes: u64 = 0;
+    let (mut claimed_max, mut held_max) = (vec![0; columns], vec![0; columns]);
+    for group in metadata.row_groups() {
+        for (number, column) in group.columns().iter().enumerate() {
+            let (bytes, values) = (column.uncompressed_size().cast_unsigned(), column.num_values().cast_unsigned());
+            pages_bytes = pages_bytes.saturating_add(bytes);
+            // Twice: a dictionary has no more entries than there are values.
+            claimed_max[number] = bytes.saturating_add(values.saturating_mul(2 * VALUE_BYTES)).max(claimed_max[number]);
+            held_max[number] = bytes.min(COLUMN_HELD_BYTES).max(held_max[number]);
+        }
+    }
+    let sum = |columns: Vec<u64>| columns.into_iter().fold(0_u64, u64::saturating_add);
+    Written { claims_bytes: pages_bytes.max(sum(claimed_max)), held_bytes: sum(held_max) }
+}
+
 /// What the pages of one column of one row group are together.
 #[derive(Debug, Default)]
 struct Chunk {

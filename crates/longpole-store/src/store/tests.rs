@@ -3,12 +3,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use longpole_model::sink::ObservationSink;
-use longpole_model::{Clock, Loss, LossKind, Observation, Span};
+use longpole_model::{AttributeValue, Attributes, Clock, Loss, LossKind, Observation, Span};
 use proptest::prelude::*;
 
 use super::*;
 use crate::error::ErrorKind;
 use crate::order;
+use crate::segment::Tables;
+use crate::segment::checksums::{Checksum, Checksums};
+use crate::segment::needs::Figures;
 use crate::testing::{self, Directory};
 use crate::wal::Frame;
 
@@ -473,8 +476,93 @@ proptest! {
         let directory = Directory::new();
         let sealed = sealed(directory.path(), &recording);
         prop_assert_eq!(&sealed.summary, &summary(&recording));
-        prop_assert_eq!(sealed.read().unwrap(), as_read(recording));
+        prop_assert_eq!(&sealed.read().unwrap(), &as_read(recording));
+        let figures = figures(&sealed);
+        prop_assert!(figures.memory <= figures.limit);
+        prop_assert_eq!(read_within(&sealed, figures.limit).unwrap(), sealed.read().unwrap());
     }
+}
+
+fn figures(sealed: &StoredRecording) -> Figures {
+    seal::figures(&sealed.directory, format::RECORDING_VERSION).unwrap().unwrap()
+}
+
+/// Reads it with no more memory than that.
+fn read_within(sealed: &StoredRecording, limit: u64) -> Result<Recording, StoreError> {
+    let segments = sealed.directory.join("segments");
+    seal::read_tables(&Tables::of_directory(&segments, format::RECORDING_VERSION)?.limited(limit))
+}
+
+/// A run of so many spans with these attributes.
+fn repeating(spans: u64, attributes: impl Fn() -> Attributes) -> Recording {
+    let mut packed = crate::PackedSpans::default();
+    for number in 1..=spans {
+        let span_id = SpanId::from_slice(&number.to_be_bytes()).unwrap();
+        packed.push(&Span { span_id, attributes: attributes(), ..testing::span(1, 1, 0, 0) });
+    }
+    Recording { spans: packed.iter().collect(), ..ended() }
+}
+
+#[test]
+fn twelve_thousand_spans_with_one_large_text_are_read_and_take_its_memory_once() {
+    let directory = Directory::new();
+    let prompt = "You are a helpful assistant with many tools. ".repeat(1_444);
+    assert_eq!(prompt.len(), 64_980);
+    let recording = repeating(12_000, || {
+        let mut attributes = Attributes::default();
+        attributes.push("gen_ai.tool.definitions", AttributeValue::Str(prompt.as_str().into()));
+        attributes
+    });
+    let sealed = sealed(directory.path(), &recording);
+    let figures = figures(&sealed);
+    let read = read_within(&sealed, figures.limit).unwrap();
+    let texts: std::collections::HashSet<*const u8> = read
+        .spans
+        .iter()
+        .map(|span| match &span.attributes.0[0].value {
+            AttributeValue::Str(text) if *text == prompt => text.as_ptr(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!((read.spans.len(), texts.len()), (12_000, 1));
+    assert!((2 << 20..16 << 20).contains(&figures.memory), "{figures:?}");
+}
+
+#[test]
+fn what_was_let_in_is_read_beyond_the_limits_of_a_file_and_a_file_of_it_is_not() {
+    let directory = Directory::new();
+    let recording = repeating(1_500, || {
+        Attributes((0..1_500).map(|_| longpole_model::Attribute { key: "a".into(), value: AttributeValue::Str("".into()) }).collect())
+    });
+    let sealed = sealed(directory.path(), &recording);
+    assert_eq!(sealed.read().unwrap().spans.len(), 1_500);
+    assert!(sealed.memory_bytes().unwrap().unwrap() > 50 << 20);
+    // The file claims as much, and is a file all the same.
+    let pack = directory.path().join("r1.lpole");
+    sealed.pack(&mut File::create(&pack).unwrap()).unwrap();
+    assert!(sealed.may_be_too_large_as_file(fs::metadata(&pack).unwrap().len()).unwrap());
+    assert!(!sealed.may_be_too_large_as_file(4 << 20).unwrap());
+    let error = pack::read(&pack).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }) && error.to_string().contains("spans.parquet: its rows take more than"), "{error}");
+    // Damage of the figures is damage.
+    let path = sealed.directory.join("segments/memory");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen("limit", "limits", 1)).unwrap();
+    assert_eq!(sealed.read().unwrap_err().kind(), ErrorKind::Corrupt);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(sealed.read().unwrap_err().to_string(), format!("make sense of {}: it is missing", path.display()));
+    // A recording that never had any keeps the limits from before there were figures. It is not damaged.
+    let list = sealed.directory.join("segments/checksums");
+    let others = fs::read_to_string(&list).unwrap();
+    let mut checksums = Checksums::default();
+    for name in others.lines().filter_map(|line| line.split(' ').nth(2)).filter(|name| name.ends_with(".parquet")) {
+        checksums.insert(name.to_owned(), Checksum::of(&fs::read(list.with_file_name(name)).unwrap()));
+    }
+    fs::write(&list, checksums.print()).unwrap();
+    assert_eq!(sealed.memory_bytes().unwrap(), None);
+    let error = sealed.read().unwrap_err();
+    assert!(matches!(error, StoreError::TooLarge { .. }), "{error}");
+    assert!(error.to_string().contains("spans.parquet: its rows take more than"), "{error}");
 }
 
 #[test]

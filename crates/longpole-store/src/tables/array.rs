@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryBuilder, Int64Array, ListBuilder, MapBuilder, MapFieldNames, StringArray,
-    StringBuilder, UInt32Array, UInt32Builder, UInt64Array,
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, FixedSizeBinaryBuilder, Int64Array, ListBuilder, MapBuilder, MapFieldNames,
+    StringArray, StringBuilder, UInt32Array, UInt32Builder, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field, FieldRef};
 use longpole_model::{SpanId, TraceId};
@@ -114,6 +114,25 @@ pub(super) fn texts<'a>(lists: impl Iterator<Item = &'a [String]>) -> ArrayRef {
         builder.append_value(list.iter().map(Some));
     }
     Arc::new(builder.finish())
+}
+
+/// What the texts and lists of columns take, of which each value is copied when it is read.
+pub(crate) fn copied_bytes(columns: &[ArrayRef]) -> u64 {
+    columns.iter().map(|column| copied_bytes_of(column)).sum()
+}
+
+fn copied_bytes_of(column: &ArrayRef) -> u64 {
+    let bytes = |offsets: &[i32]| offsets.first().zip(offsets.last()).map_or(0, |(first, last)| i64::from(last - first).cast_unsigned());
+    match column.data_type() {
+        DataType::Utf8 => bytes(column.as_string::<i32>().value_offsets()),
+        DataType::Binary => bytes(column.as_binary::<i32>().value_offsets()),
+        DataType::List(element) => {
+            let values = column.as_list::<i32>().values();
+            let value_bytes = if *element.data_type() == DataType::Utf8 { size_of::<String>() } else { size_of::<u32>() };
+            (values.len() * value_bytes) as u64 + copied_bytes_of(values)
+        }
+        _ => 0,
+    }
 }
 
 /// Appends maps of text to text.

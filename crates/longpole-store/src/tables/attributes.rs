@@ -19,12 +19,15 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, MapArray, StringBuilder, StringViewArray};
-use longpole_model::{Attribute, AttributeValue, Attributes, Texts};
+use longpole_model::{Attribute, AttributeValue, Attributes, Text};
 use serde_json::Value;
 
 use super::array::TextMaps;
 use super::batch::{BadRows, Rows, at};
+use super::{Kind, Table};
 use crate::segment::budget::Budget;
+use crate::segment::kept::KeptTexts;
+use crate::segment::needs::Needs;
 
 /// Values inside each other that can be read back: serde_json stops at 128 brackets, and one level of pairs takes four.
 /// The decoders of `wire` refuse deeper values, so what stands below is replaced only for a caller of another kind.
@@ -59,58 +62,113 @@ pub(super) fn columns<'a>(rows: impl Iterator<Item = &'a Attributes>) -> (ArrayR
 const JSON_OBJECT_BYTES: u64 = 640;
 const JSON_VALUE_BYTES: u64 = 64;
 
-/// Longer texts are not shared: they take memory in each row.
-const SHARED_BYTES_MAX: usize = 128;
+/// What the JSON of a row takes while it is read, at most.
+fn parsed_bytes(json: &str) -> u64 {
+    json.bytes().fold(json.len() as u64, |sum, byte| match byte {
+        b'{' => sum + JSON_OBJECT_BYTES,
+        b'[' | b',' => sum + JSON_VALUE_BYTES,
+        _ => sum,
+    })
+}
 
-/// What attributes take in memory, but for texts that are shared.
+/// What the attributes of a row take for a moment when these columns of a table are read: those of the row that takes the most.
+pub(crate) fn passing_bytes(table: &Table, columns: &[ArrayRef]) -> u64 {
+    let of_column = |(column, array): (&super::Column, &ArrayRef)| match column.kind {
+        Kind::TextMap => {
+            let maps = array.as_map();
+            (0..maps.len()).map(|row| maps.value_length(row).cast_unsigned() as usize * size_of::<Attribute>()).max().unwrap_or(0) as u64
+        }
+        Kind::Text if column.name.ends_with("attributes_json") => {
+            array.as_string::<i32>().iter().flatten().map(parsed_bytes).max().unwrap_or(0)
+        }
+        _ => 0,
+    };
+    table.columns.iter().zip(columns).map(of_column).max().unwrap_or(0)
+}
+
+/// What attributes take in memory, but for their texts.
 pub(super) fn weight(attributes: &Attributes) -> u64 {
     attributes.iter().map(weight_of).sum()
 }
 
 fn weight_of(attribute: &Attribute) -> u64 {
-    size_of::<Attribute>() as u64 + long(&attribute.key) + weight_of_value(&attribute.value)
-}
-
-/// What a text takes beside the shared ones.
-pub(super) fn long(text: &str) -> u64 {
-    if text.len() > SHARED_BYTES_MAX { text.len() as u64 } else { 0 }
+    size_of::<Attribute>() as u64 + weight_of_value(&attribute.value)
 }
 
 /// As deep as [`pairs_from_json`], and that as the JSON that was read.
 fn weight_of_value(value: &AttributeValue) -> u64 {
     match value {
-        AttributeValue::Empty | AttributeValue::Bool(_) | AttributeValue::Int(_) | AttributeValue::Double(_) => 0,
-        AttributeValue::Str(text) => long(text),
+        AttributeValue::Empty | AttributeValue::Bool(_) | AttributeValue::Int(_) | AttributeValue::Double(_) | AttributeValue::Str(_) => 0,
         AttributeValue::Bytes(bytes) => bytes.len() as u64,
         AttributeValue::Array(values) => values.iter().map(|value| size_of::<AttributeValue>() as u64 + weight_of_value(value)).sum(),
         AttributeValue::KeyValues(pairs) => pairs.iter().map(weight_of).sum(),
     }
 }
 
+/// Counts attributes that are written, as [`attributes_at`] counts them when it reads them.
+pub(super) fn count(needs: &mut Needs, texts: &mut KeptTexts, attributes: &Attributes) {
+    needs.keep(weight(attributes));
+    count_texts(texts, &attributes.0);
+    needs.keep(texts.take_uncounted());
+}
+
+fn count_texts(texts: &mut KeptTexts, attributes: &[Attribute]) {
+    for attribute in attributes {
+        texts.count(&attribute.key);
+        count_texts_of(texts, &attribute.value);
+    }
+}
+
+fn count_texts_of(texts: &mut KeptTexts, value: &AttributeValue) {
+    match value {
+        AttributeValue::Str(text) => texts.count(text),
+        AttributeValue::Array(values) => values.iter().for_each(|value| count_texts_of(texts, value)),
+        AttributeValue::KeyValues(pairs) => count_texts(texts, pairs),
+        AttributeValue::Empty | AttributeValue::Bool(_) | AttributeValue::Int(_) | AttributeValue::Double(_) | AttributeValue::Bytes(_) => {
+        }
+    }
+}
+
+/// Counts a text of a row that is written.
+pub(super) fn count_text(needs: &mut Needs, texts: &mut KeptTexts, text: &Text) {
+    texts.count(text);
+    needs.keep(texts.take_uncounted());
+}
+
+/// Reads a text of a row, and counts what it takes.
+pub(super) fn kept_text(budget: &Budget, texts: &mut KeptTexts, words: &str) -> Rows<Text> {
+    let text = texts.text(words);
+    budget.take(texts.take_uncounted())?;
+    Ok(text)
+}
+
 /// Reads one row of the two columns, and counts what it takes.
-pub(super) fn attributes_at(budget: &Budget, texts: &mut Texts, maps: &MapArray, typed: &StringViewArray, row: usize) -> Rows<Attributes> {
+pub(super) fn attributes_at(
+    budget: &Budget,
+    texts: &mut KeptTexts,
+    maps: &MapArray,
+    typed: &StringViewArray,
+    row: usize,
+) -> Rows<Attributes> {
     let attributes = passing_attributes_at(budget, texts, maps, typed, row)?;
     budget.take(weight(&attributes))?;
     Ok(attributes)
 }
 
-/// The same for attributes of which not every row keeps its own: who keeps them counts them.
+/// The same for attributes of which not every row keeps its own: who keeps them counts them, but for their texts.
 pub(super) fn passing_attributes_at(
     budget: &Budget,
-    texts: &mut Texts,
+    texts: &mut KeptTexts,
     maps: &MapArray,
     typed: &StringViewArray,
     row: usize,
 ) -> Rows<Attributes> {
     if let Some(json) = at(typed, row, |row| typed.value(row)) {
-        let parsed = json.bytes().fold(json.len() as u64, |sum, byte| match byte {
-            b'{' => sum + JSON_OBJECT_BYTES,
-            b'[' | b',' => sum + JSON_VALUE_BYTES,
-            _ => sum,
-        });
-        budget.holds(parsed)?;
+        budget.holds(parsed_bytes(json))?;
         let value: Value = serde_json::from_str(json).map_err(|error| BadRows(format!("attributes as JSON: {error}")))?;
-        return pairs_from_json(texts, &value).map(Attributes).ok_or_else(|| BadRows("attributes as JSON are not OTLP's".into()));
+        let pairs = pairs_from_json(texts, &value).ok_or_else(|| BadRows("attributes as JSON are not OTLP's".into()))?;
+        budget.take(texts.take_uncounted())?;
+        return Ok(Attributes(pairs));
     }
     let pairs = maps.value(row);
     budget.holds((pairs.len() * size_of::<Attribute>()) as u64)?;
@@ -118,11 +176,10 @@ pub(super) fn passing_attributes_at(
         pairs.columns().get(index).and_then(|column| column.as_string_view_opt()).ok_or_else(|| BadRows("attributes hold no texts".into()))
     };
     let (keys, values) = (text_column(0)?, text_column(1)?);
-    Ok(Attributes(
-        (0..pairs.len())
-            .map(|pair| Attribute { key: texts.text(keys.value(pair)), value: AttributeValue::Str(texts.text(values.value(pair))) })
-            .collect(),
-    ))
+    let pair = |pair| Attribute { key: texts.text(keys.value(pair)), value: AttributeValue::Str(texts.text(values.value(pair))) };
+    let attributes = Attributes((0..pairs.len()).map(pair).collect());
+    budget.take(texts.take_uncounted())?;
+    Ok(attributes)
 }
 
 /// A value as the map shows it; `scratch` is empty and may hold it.
@@ -245,13 +302,13 @@ fn double_text(number: f64) -> String {
     }
 }
 
-fn pairs_from_json(texts: &mut Texts, value: &Value) -> Option<Vec<Attribute>> {
+fn pairs_from_json(texts: &mut KeptTexts, value: &Value) -> Option<Vec<Attribute>> {
     let mut pair =
         |pair: &Value| Some(Attribute { key: texts.text(pair.get("key")?.as_str()?), value: value_from_json(texts, pair.get("value")?)? });
     value.as_array()?.iter().map(&mut pair).collect()
 }
 
-fn value_from_json(texts: &mut Texts, value: &Value) -> Option<AttributeValue> {
+fn value_from_json(texts: &mut KeptTexts, value: &Value) -> Option<AttributeValue> {
     let Some((kind, value)) = value.as_object()?.iter().next() else {
         return Some(AttributeValue::Empty);
     };
@@ -315,7 +372,7 @@ mod tests {
         let table = &crate::tables::span_links::TABLE;
         let schema = table.schema().project(&[5, 6]).unwrap();
         let batch = reread(table, &RecordBatch::try_new(Arc::new(schema), vec![maps, typed]).unwrap());
-        let (maps, typed, mut texts) = (batch.column(0).as_map(), batch.column(1).as_string_view(), Texts::default());
+        let (maps, typed, mut texts) = (batch.column(0).as_map(), batch.column(1).as_string_view(), KeptTexts::of_reader());
         (0..rows.len()).map(|row| attributes_at(&Budget::of_file(0), &mut texts, maps, typed, row)).collect()
     }
 

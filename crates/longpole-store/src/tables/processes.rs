@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 
 use arrow::array::{ArrayRef, Int64Array};
-use longpole_model::{Clock, Exit, Monotonic, Process, Resource, Texts, Timestamp};
+use longpole_model::{Clock, Exit, Monotonic, Process, Resource, Timestamp};
 
 use super::attributes::{self, attributes_at};
 use super::batch::{BadRows, Batch, Rows, at, text_at, texts_at, unsigned_at};
 use super::{Kind, Table, array, column, optional};
+use crate::segment::kept::KeptTexts;
+use crate::segment::needs::Needs;
 
 pub(crate) static TABLE: Table = Table::new(
     "processes",
@@ -95,14 +97,18 @@ pub(super) fn exit_of(code: Option<i64>, signal: Option<i64>) -> Rows<Option<Exi
     })
 }
 
-pub(crate) fn read(batch: &Batch<'_>, processes: &mut Vec<Process>) -> Rows<()> {
+/// Counts what the attributes of a process take when they are read.
+pub(crate) fn count(needs: &mut Needs, texts: &mut KeptTexts, rows: &[Process]) {
+    rows.iter().for_each(|process| attributes::count(needs, texts, &process.resource.attributes));
+}
+
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, processes: &mut Vec<Process>) -> Rows<()> {
     let (pid, parent_pid, name) = (batch.number("pid")?, batch.number("parent_pid")?, batch.text("name")?);
     let (executable, arguments, execed) = (batch.text("executable")?, batch.list("arguments")?, batch.bool("execed")?);
     let (start, end) = (batch.int("start_time_monotonic_nano")?, batch.int("end_time_monotonic_nano")?);
     let (code, signal) = (batch.added("exit_code", Batch::int)?, batch.added("exit_signal", Batch::int)?);
     let listens = batch.added("listens", Batch::list)?;
     let (maps, typed) = (batch.added("resource_attributes", Batch::map)?, batch.added("resource_attributes_json", Batch::shared_text)?);
-    let mut texts = Texts::default();
     let address = |text: &String| text.parse().map_err(|_| BadRows(format!("{text} is no address")));
     for row in batch.rows() {
         let status = |column: Option<&Int64Array>| column.and_then(|column| at(column, row, |row| column.value(row)));
@@ -121,7 +127,7 @@ pub(crate) fn read(batch: &Batch<'_>, processes: &mut Vec<Process>) -> Rows<()> 
                 None => Vec::new(),
             },
             resource: match (maps, typed) {
-                (Some(maps), Some(typed)) => Resource { attributes: attributes_at(batch.budget(), &mut texts, maps, typed, row)? },
+                (Some(maps), Some(typed)) => Resource { attributes: attributes_at(batch.budget(), texts, maps, typed, row)? },
                 _ => Resource::default(),
             },
         });
@@ -163,7 +169,7 @@ mod tests {
         let older = fields.len() - 5;
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields[..older].to_vec())), columns[..older].to_vec()).unwrap();
         let mut found = Vec::new();
-        read(&Batch::new(&TABLE, &reread(&TABLE, &batch), &Budget::of_file(0)), &mut found).unwrap();
+        read(&Batch::new(&TABLE, &reread(&TABLE, &batch), &Budget::of_file(0)), &mut KeptTexts::of_reader(), &mut found).unwrap();
         assert_eq!(found, [Process { exit: None, listens: Vec::new(), resource: Resource::default(), ..process }]);
     }
 }

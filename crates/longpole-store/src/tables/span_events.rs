@@ -1,12 +1,13 @@
 //! Events of spans.
 
 use arrow::array::ArrayRef;
-use longpole_model::{Span, SpanEvent, Texts, Timestamp};
+use longpole_model::{Span, SpanEvent, Timestamp};
 
-use super::attributes::{self, attributes_at, long};
+use super::attributes::{self, attributes_at, kept_text};
 use super::batch::{BadRows, Batch, Rows};
 use super::spans::{Owners, Part, SpanRows};
 use super::{Kind, Table, array, column, optional};
+use crate::segment::kept::KeptTexts;
 
 pub(crate) static TABLE: Table = Table::new(
     "span_events",
@@ -50,14 +51,13 @@ pub(super) fn span_at(spans: &mut [Span], row: i64) -> Rows<&mut Span> {
     usize::try_from(row).ok().and_then(|row| spans.get_mut(row)).ok_or_else(missing)
 }
 
-pub(crate) fn read(batch: &Batch<'_>, texts: &mut Texts, spans: &mut [Span]) -> Rows<()> {
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut [Span]) -> Rows<()> {
     let (span_row, time, name) = (batch.int("span_row")?, batch.int("time_unix_nano")?, batch.shared_text("name")?);
     let (maps, typed) = (batch.map("attributes")?, batch.shared_text("attributes_json")?);
     for row in batch.rows() {
-        batch.budget().take(long(name.value(row)))?;
         span_at(spans, span_row.value(row))?.events.push(SpanEvent {
             time: Timestamp(time.value(row)),
-            name: texts.text(name.value(row)),
+            name: kept_text(batch.budget(), texts, name.value(row))?,
             attributes: attributes_at(batch.budget(), texts, maps, typed, row)?,
         });
     }

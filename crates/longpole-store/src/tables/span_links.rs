@@ -1,13 +1,14 @@
 //! Links from spans to other spans.
 
 use arrow::array::ArrayRef;
-use longpole_model::{Span, SpanLink, Texts};
+use longpole_model::{Span, SpanLink};
 
 use super::attributes::{self, attributes_at};
 use super::batch::{Batch, Rows, required, span_id_at, trace_id_at};
 use super::span_events::span_at;
 use super::spans::{Owners, Part, SpanRows};
 use super::{Kind, Table, array, column, optional};
+use crate::segment::kept::KeptTexts;
 
 pub(crate) static TABLE: Table = Table::new(
     "span_links",
@@ -45,7 +46,7 @@ pub(crate) fn build(spans: &SpanRows<'_>, parts: &[Part]) -> Vec<ArrayRef> {
     ]
 }
 
-pub(crate) fn read(batch: &Batch<'_>, texts: &mut Texts, spans: &mut [Span]) -> Rows<()> {
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut [Span]) -> Rows<()> {
     let (span_row, trace_id, span_id) = (batch.int("span_row")?, batch.id("linked_trace_id")?, batch.id("linked_span_id")?);
     let (maps, typed) = (batch.map("attributes")?, batch.shared_text("attributes_json")?);
     for row in batch.rows() {

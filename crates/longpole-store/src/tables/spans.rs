@@ -5,14 +5,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use longpole_model::{List, Resource, Scope, Span, SpanKind, Status, StatusCode, Texts, Timestamp};
+use longpole_model::{List, Resource, Scope, Span, SpanKind, Status, StatusCode, Timestamp};
 
-use super::attributes::{self, attributes_at, long, passing_attributes_at, weight};
+use super::attributes::{self, attributes_at, kept_text, passing_attributes_at, weight};
 use super::batch::{Batch, Rows, at, required, span_id_at, text_at, trace_id_at, word};
 use super::{Kind, Table, array, column, optional};
 use crate::order::{self, Place};
 use crate::packed::PackedSpans;
 use crate::segment::budget::Budget;
+use crate::segment::kept::KeptTexts;
+use crate::segment::needs::Needs;
 
 pub(crate) static TABLE: Table = Table::new(
     "spans",
@@ -220,7 +222,62 @@ fn share<T: PartialEq>(budget: &Budget, last: &mut Arc<T>, value: T, weight: imp
     Ok(Arc::clone(last))
 }
 
-pub(crate) fn read(batch: &Batch<'_>, texts: &mut Texts, spans: &mut Vec<Span>) -> Rows<()> {
+/// Counts what spans take when they are read, with their events and links, but for the rows of these three tables.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    resource: Last<Resource>,
+    scope: Last<Scope>,
+}
+
+/// What [`share`] has last.
+#[derive(Debug, Default)]
+struct Last<T> {
+    value: Arc<T>,
+    /// A value with NaN in it differs from itself, so that each row gets its own.
+    is_unlike_itself: bool,
+}
+
+impl<T: PartialEq> Last<T> {
+    /// Whether the reader will not share this one.
+    fn is_new(&mut self, value: &Arc<T>) -> bool {
+        if Arc::ptr_eq(&self.value, value) {
+            return self.is_unlike_itself;
+        }
+        if *self.value == **value {
+            return false;
+        }
+        let itself: &T = value;
+        self.is_unlike_itself = !itself.eq(value);
+        self.value = Arc::clone(value);
+        true
+    }
+}
+
+impl Counted {
+    pub(crate) fn count(&mut self, needs: &mut Needs, texts: &mut KeptTexts, rows: &[Row<'_>]) {
+        for span in rows.iter().map(|row| row.span.as_ref()) {
+            if self.resource.is_new(&span.resource) {
+                needs.keep(size_of::<Resource>() as u64);
+                attributes::count(needs, texts, &span.resource.attributes);
+            }
+            if self.scope.is_new(&span.scope) {
+                needs.keep(size_of::<Scope>() as u64 + (span.scope.name.len() + span.scope.version.len()) as u64);
+                attributes::count(needs, texts, &span.scope.attributes);
+            }
+            for text in [&span.name, &span.status.message, &span.trace_state] {
+                attributes::count_text(needs, texts, text);
+            }
+            attributes::count(needs, texts, &span.attributes);
+            for event in &span.events {
+                attributes::count_text(needs, texts, &event.name);
+                attributes::count(needs, texts, &event.attributes);
+            }
+            span.links.iter().for_each(|link| attributes::count(needs, texts, &link.attributes));
+        }
+    }
+}
+
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut Vec<Span>) -> Rows<()> {
     let (trace_id, span_id, parent) = (batch.id("trace_id")?, batch.id("span_id")?, batch.id("parent_span_id")?);
     let (name, kind, trace_state) = (batch.shared_text("name")?, batch.shared_text("kind")?, batch.shared_text("trace_state")?);
     let (start, end) = (batch.int("start_time_unix_nano")?, batch.int("end_time_unix_nano")?);
@@ -248,14 +305,13 @@ pub(crate) fn read(batch: &Batch<'_>, texts: &mut Texts, spans: &mut Vec<Span>) 
         };
         let status_message = at(message, row, |row| message.value(row)).unwrap_or_default();
         let state = at(trace_state, row, |row| trace_state.value(row)).unwrap_or_default();
-        budget.take(long(name.value(row)) + long(status_message) + long(state))?;
         spans.push(Span {
             trace_id: required(trace_id_at(trace_id, row))?,
             span_id: required(span_id_at(span_id, row))?,
             parent_span_id: span_id_at(parent, row)?,
-            trace_state: texts.text(state),
+            trace_state: kept_text(budget, texts, state)?,
             flags: flags.value(row),
-            name: texts.text(name.value(row)),
+            name: kept_text(budget, texts, name.value(row))?,
             kind: word("kind", kind.value(row), kind_of)?,
             start: Timestamp(start.value(row)),
             end: Timestamp(end.value(row)),
@@ -265,7 +321,7 @@ pub(crate) fn read(batch: &Batch<'_>, texts: &mut Texts, spans: &mut Vec<Span>) 
             dropped_events: dropped_events.value(row),
             links: List::new(),
             dropped_links: dropped_links.value(row),
-            status: Status { code: word("status_code", code.value(row), status_of)?, message: texts.text(status_message) },
+            status: Status { code: word("status_code", code.value(row), status_of)?, message: kept_text(budget, texts, status_message)? },
             resource: share(budget, &mut resource, emitter, |resource| weight(&resource.attributes))?,
             scope: share(budget, &mut scope, instrumentation, weight_of_scope)?,
             pid: at(pid, row, |row| pid.value(row)),

@@ -214,7 +214,18 @@ pub(super) fn write_to(report: &Report, format: export::Format, selection: &Sele
 fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
     let stored = store.recording(resolve(store, recording)?)?;
     // A recording holds what its user's programs did; as a file it is as private as in the store.
-    to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.pack(out)?))
+    to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.pack(out)?))?;
+    // A file may take less memory than a recording of the own store. Most that might take too much do not, so it is read to know.
+    if let Some(path) = output
+        && let Ok(data) = path.symlink_metadata()
+        && data.is_file()
+        && stored.may_be_too_large_as_file(data.len())?
+        && let Err(error) = longpole_store::pack::read(path)
+    {
+        say(format!("longpole: {} is written, and longpole refuses to open it: failed to {error}", path.display()));
+        say(format!("hint: keep {recording} in the store, which shows it; the tables in the file are Parquet, which other tools read"));
+    }
+    Ok(())
 }
 
 /// Gives `fill` a place to write to: a file that takes its name only when it is whole, or standard output.

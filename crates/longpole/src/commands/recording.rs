@@ -194,6 +194,15 @@ fn not_read(name: RecordingName, error: seal::SealError) -> anyhow::Error {
                 .hint(format!("{} rm {name} removes it; its other tables are Parquet files that other tools read", own_name()))
                 .into()
         }
+        // It is whole, and takes more memory than its reader allows: to remove it would be wrong.
+        seal::SealError::Store(large @ StoreError::TooLarge { .. }) => {
+            Failure::new(Kind::Failed, format!("failed to read {name}: {large}"))
+                .hint(format!(
+                    "{} sql --recording {name} reads its tables one by one; they are Parquet files that other tools read, too",
+                    own_name()
+                ))
+                .into()
+        }
         _ => anyhow::Error::from(error).context(format!("failed to read {name}")),
     }
 }
