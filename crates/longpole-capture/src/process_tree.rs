@@ -13,7 +13,7 @@ use std::fs;
 use std::io::Read;
 use std::sync::Arc;
 
-use longpole_model::{CpuSlice, Monotonic, Observation};
+use longpole_model::{CpuSlice, Loss, LossKind, Monotonic, Observation};
 use longpole_symbols::unwind::AddressSpace;
 
 use crate::living::Living;
@@ -24,7 +24,13 @@ use crate::stacks::{NumberMap, Out};
 const ENDED_MAX: usize = 4_096;
 
 /// Most bytes of a command line that are kept.
-const ARGUMENTS_BYTES_MAX: u64 = 64 << 10;
+const ARGUMENTS_BYTES_MAX: u64 = 16 << 10;
+
+/// Most arguments that are kept of a program: an empty one takes a byte in the kernel, and 24 here.
+const ARGUMENTS_MAX: usize = 1_024;
+
+/// What the arguments of all programs of a recording may take. Those of programs behind them are left out.
+const ALL_ARGUMENTS_BYTES_MAX: u64 = 64 << 20;
 
 /// How long a process may take to lay out its arguments after its exec: a busy machine lets it wait in the middle of that.
 const EXEC_PATIENCE_NANOS: u64 = 1_000_000_000;
@@ -88,6 +94,7 @@ pub(crate) struct ProcessTree {
     ended: HashSet<u32>,
     ended_order: VecDeque<u32>,
     execs: Vec<Exec>,
+    arguments: AllArguments,
     /// Whether there are records of switches; without them nobody knows when a thread was on a CPU.
     pub(crate) sees_switches: bool,
     /// Slices given to the sink.
@@ -105,6 +112,7 @@ impl ProcessTree {
             ended: HashSet::new(),
             ended_order: VecDeque::new(),
             execs: Vec::new(),
+            arguments: AllArguments { bytes_left: ALL_ARGUMENTS_BYTES_MAX, left_out: 0 },
             sees_switches: true,
             slices: 0,
         };
@@ -258,7 +266,7 @@ impl ProcessTree {
             exec.read(now);
             let is_done = !exec.is_latest || exec.is_complete() || now > exec.time.saturating_add(EXEC_PATIENCE_NANOS);
             if exec.seen && is_done {
-                self.execs.remove(i).tell(out);
+                self.execs.remove(i).tell(&mut self.arguments, out);
             } else {
                 i += 1;
             }
@@ -292,7 +300,7 @@ impl ProcessTree {
         }
         self.processes.remove(&pid);
         while let Some(place) = self.execs.iter().position(|e| e.pid == pid && e.seen) {
-            self.execs.remove(place).tell(out);
+            self.execs.remove(place).tell(&mut self.arguments, out);
         }
         out.give(Observation::ProcessExited { pid, time: at });
         if self.ended.insert(pid) {
@@ -338,8 +346,9 @@ impl ProcessTree {
             self.slice(&thread, tid, time, true, out);
         }
         for exec in std::mem::take(&mut self.execs) {
-            exec.tell(out);
+            exec.tell(&mut self.arguments, out);
         }
+        self.arguments.tell_left_out(out);
     }
 }
 
@@ -365,9 +374,42 @@ impl Exec {
         self.arguments = arguments_of(self.pid);
     }
 
-    fn tell(self, out: &mut Out) {
+    fn tell(self, all: &mut AllArguments, out: &mut Out) {
         let Exec { pid, time, name, executable, arguments, .. } = self;
+        let arguments = all.take(arguments);
         out.give(Observation::ProcessExec { pid, time: Monotonic(time), name: name.to_string(), executable, arguments });
+    }
+}
+
+/// What may still be told of the arguments of programs: a command can start any number of them.
+struct AllArguments {
+    bytes_left: u64,
+    /// Programs whose arguments found no place.
+    left_out: u64,
+}
+
+impl AllArguments {
+    /// These arguments, or none where they find no place.
+    fn take(&mut self, arguments: Vec<String>) -> Vec<String> {
+        let bytes = arguments.iter().map(|argument| (size_of::<String>() + argument.len()) as u64).sum();
+        match self.bytes_left.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes_left = left;
+                arguments
+            }
+            None => {
+                self.left_out += 1;
+                Vec::new()
+            }
+        }
+    }
+
+    fn tell_left_out(&mut self, out: &mut Out) {
+        let count = std::mem::take(&mut self.left_out);
+        if count > 0 {
+            let detail = format!("without their arguments: those of all programs take more than {} MiB", ALL_ARGUMENTS_BYTES_MAX >> 20);
+            out.give(Observation::Loss(Loss::new(LossKind::UsageNotSeen, count, detail)));
+        }
     }
 }
 
@@ -387,11 +429,10 @@ fn split_arguments(bytes: &[u8]) -> Vec<String> {
         return Vec::new();
     }
     let whole = bytes.strip_suffix(b"\0");
-    let mut arguments: Vec<String> =
-        whole.unwrap_or(bytes).split(|byte| *byte == 0).map(|argument| String::from_utf8_lossy(argument).into_owned()).collect();
-    if bytes.len() as u64 >= ARGUMENTS_BYTES_MAX
-        && let Some(last) = arguments.last_mut()
-    {
+    let mut all = whole.unwrap_or(bytes).split(|byte| *byte == 0).map(|argument| String::from_utf8_lossy(argument).into_owned());
+    let mut arguments: Vec<String> = all.by_ref().take(ARGUMENTS_MAX).collect();
+    let is_cut = bytes.len() as u64 >= ARGUMENTS_BYTES_MAX || all.next().is_some();
+    if is_cut && let Some(last) = arguments.last_mut() {
         last.push('…');
     }
     arguments
@@ -556,5 +597,25 @@ mod tests {
         assert_eq!(split_arguments(b"title without end"), ["title without end"]);
         let long = split_arguments(&vec![b'x'; ARGUMENTS_BYTES_MAX as usize]);
         assert!(long[0].ends_with("x…"));
+    }
+
+    #[test]
+    fn of_many_arguments_the_first_are_kept_and_the_last_of_them_says_so() {
+        let arguments = split_arguments(&[0; ARGUMENTS_MAX]);
+        assert!(arguments.len() == ARGUMENTS_MAX && arguments.iter().all(String::is_empty));
+        let arguments = split_arguments(&[0; ARGUMENTS_MAX + 1]);
+        assert_eq!((arguments.len(), arguments[ARGUMENTS_MAX - 1].as_str()), (ARGUMENTS_MAX, "…"));
+    }
+
+    #[test]
+    fn arguments_that_find_no_place_are_counted() {
+        let (mut out, seen) = testing::out(false);
+        let mut all = AllArguments { bytes_left: 60, left_out: 0 };
+        let lines: Vec<usize> = ["first", "second", "", "last"].map(|it| all.take(vec![it.to_owned()]).len()).to_vec();
+        assert_eq!(lines, [1, 1, 0, 0]);
+        all.tell_left_out(&mut out);
+        all.tell_left_out(&mut out);
+        let detail = "without their arguments: those of all programs take more than 64 MiB";
+        assert_eq!(*seen.lock().unwrap(), [Observation::Loss(Loss::new(LossKind::UsageNotSeen, 2, detail))]);
     }
 }
