@@ -254,9 +254,11 @@ pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metada
     let mut unsure = None;
     let mut absent = Absent::Deleted;
     for path in candidates(pid, map) {
-        // A path may have become a named pipe meanwhile, which must not make us wait.
         let (file, metadata) = match plain_file::open(&path, Links::Followed) {
+            // An empty file is no code; those of the kernel, which do something when they are read, have no length.
+            Ok(Some((_, metadata))) if metadata.len() == 0 => continue,
             Ok(Some(opened)) => opened,
+            // A path may have become anything meanwhile.
             Ok(None) => continue,
             Err(error) => {
                 if error.kind() == io::ErrorKind::PermissionDenied && !path.starts_with("/proc") && absent == Absent::Deleted {

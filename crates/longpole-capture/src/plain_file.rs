@@ -2,6 +2,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -15,16 +16,38 @@ pub(crate) enum Links {
 }
 
 /// The plain file at this path, to be read, with what is known of it; `None` where something else stands there. Nothing is waited for,
-/// neither the writer of a named pipe nor a terminal.
+/// neither the writer of a named pipe nor a terminal, and no device is opened: that alone can do something, such as arm a watchdog.
 pub(crate) fn open(path: &Path, links: Links) -> io::Result<Option<(File, Metadata)>> {
     let no_link = if links == Links::Refused { libc::O_NOFOLLOW } else { 0 };
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY | no_link;
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        // A link, or a socket.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO)) => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    // What stands there is found without opening it, and then this very file is opened, whatever stands there by now.
+    let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH | no_link).open(path)?;
+    if !found.metadata()?.is_file() {
+        return Ok(None);
+    }
+    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
     let metadata = file.metadata()?;
-    Ok(metadata.is_file().then_some((file, metadata)))
+    Ok(Some((file, metadata)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_files_are_opened() {
+        let folder = std::env::temp_dir().join(format!("longpole-plain-file-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let (plain, link, socket) = (folder.join("plain"), folder.join("link"), folder.join("socket"));
+        std::fs::write(&plain, "x").unwrap();
+        std::os::unix::fs::symlink(&plain, &link).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let is_opened = |path: &Path, links| open(path, links).unwrap().is_some();
+        assert!(is_opened(&plain, Links::Refused) && is_opened(&link, Links::Followed));
+        assert!(!is_opened(&link, Links::Refused) && !is_opened(&socket, Links::Followed) && !is_opened(&folder, Links::Followed));
+        assert!(!is_opened(Path::new("/dev/zero"), Links::Followed));
+        assert_eq!(open(&folder.join("none"), Links::Followed).unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::fs::remove_file(&plain).unwrap();
+        assert!(open(&link, Links::Followed).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

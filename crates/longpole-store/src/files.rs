@@ -141,12 +141,6 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     plain(OpenOptions::new().read(true).custom_flags(flags()).open(path)?)
 }
 
-/// The same, through links.
-pub(crate) fn open_through_links(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    plain(OpenOptions::new().read(true).custom_flags(flags).open(path)?)
-}
-
 /// The bytes of a file that is there.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;

@@ -20,13 +20,14 @@
 //! ```
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::files::{self, Entry};
@@ -45,21 +46,16 @@ pub enum Links {
     Refused,
 }
 
-/// Opens a plain file to be read. All else is an error, and is not waited for: neither the writer of a pipe nor a device, even where
-/// somebody exchanges them while this looks.
+/// Opens a plain file to be read. All else is an error: the writer of a pipe is not waited for, and no device is opened, which can do
+/// something, such as wind a tape, even where somebody exchanges them while this looks.
 pub fn open(path: &Path, links: Links) -> io::Result<File> {
-    let found = match links {
-        Links::Followed => fs::metadata(path),
-        Links::Refused => fs::symlink_metadata(path),
-    };
-    // To open a device can do something, such as wind a tape.
-    if !found?.is_file() {
+    // What stands there is found without opening it, and then this very file is opened.
+    let no_link = if links == Links::Refused { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let found = OpenOptions::new().read(true).custom_flags((OFlags::PATH | no_link).bits().cast_signed()).open(path)?;
+    if !found.metadata()?.is_file() {
         return Err(files::not_plain());
     }
-    match links {
-        Links::Followed => files::open_through_links(path),
-        Links::Refused => files::open(path),
-    }
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }
 
 /// The bytes of a plain file, through links. One that is larger than this is an error.
@@ -287,6 +283,7 @@ fn check(folder: &File, found: &Entry, what: &'static str, it: impl FnOnce() -> 
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::process::Command;
@@ -318,7 +315,7 @@ mod tests {
             }
         }
         // Where it was exchanged after the look.
-        assert!(files::open_through_links(&at("link to pipe")).is_err());
+        assert!(open(&at("link to pipe"), Links::Followed).is_err());
     }
 
     /// `folder` is ours, `open` everybody can write to, `sticky` is as /tmp is.

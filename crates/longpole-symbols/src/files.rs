@@ -1,6 +1,6 @@
 //! The one place that opens files. All else asks a [`Files`] for them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -39,28 +39,22 @@ impl Files for HostFiles {
     }
 }
 
-/// Opens a plain file. Others may exchange what lies at its path while this looks, so it is looked at before it is open, because to open
-/// a device can do anything, and again when it is, and its opening waits for no writer of a pipe.
+/// Opens a plain file. To open a device can do anything, and others may exchange what lies at a path at any time: so what lies there is found
+/// without opening it, and then this very file is opened.
 fn open_plain(path: &Path) -> io::Result<File> {
     let refused = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(refused());
-    }
-    open_without_waiting(path).and_then(|file| if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) })
-}
-
-fn open_without_waiting(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
+        use std::os::fd::AsRawFd;
         use std::os::unix::fs::OpenOptionsExt;
 
-        /// Do not wait for what is behind a name (asm-generic/fcntl.h, which these two machines use).
-        const O_NONBLOCK: i32 = 0o4000;
-        options.custom_flags(O_NONBLOCK);
+        /// A place in the tree and not what lies there (asm-generic/fcntl.h, which these two machines use).
+        const O_PATH: i32 = 0o10_000_000;
+        let found = std::fs::OpenOptions::new().read(true).custom_flags(O_PATH).open(path)?;
+        if found.metadata()?.is_file() { File::open(format!("/proc/self/fd/{}", found.as_raw_fd())) } else { Err(refused()) }
     }
-    options.open(path)
+    #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    if std::fs::metadata(path)?.is_file() { File::open(path) } else { Err(refused()) }
 }
 
 /// How the kernel calls the code it maps into every process.
@@ -96,8 +90,6 @@ mod tests {
         for path in [pipe.as_path(), &folder, Path::new("/dev/zero")] {
             assert_eq!(HostFiles.open(path).map(|_| ()).unwrap_err().to_string(), "not a regular file", "{}", path.display());
         }
-        // As where somebody put it there after the look. It has no writer, and nobody waits for one.
-        assert!(!open_without_waiting(&pipe).unwrap().metadata().unwrap().is_file());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

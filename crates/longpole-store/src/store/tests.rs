@@ -542,7 +542,7 @@ fn what_was_let_in_is_read_beyond_the_limits_of_a_file_and_a_file_of_it_is_not()
     sealed.pack(&mut File::create(&pack).unwrap()).unwrap();
     assert!(sealed.may_be_too_large_as_file(fs::metadata(&pack).unwrap().len()).unwrap());
     assert!(!sealed.may_be_too_large_as_file(4 << 20).unwrap());
-    let error = pack::read(&pack).unwrap_err();
+    let error = pack::read(&pack, File::open(&pack).unwrap()).unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }) && error.to_string().contains("spans.parquet: its rows take more than"), "{error}");
     // Damage of the figures is damage.
     let path = sealed.directory.join("segments/memory");

@@ -118,7 +118,7 @@ pub(super) fn texts<'a>(lists: impl Iterator<Item = &'a [String]>) -> ArrayRef {
 
 /// What the texts and lists of columns take, of which each value is copied when it is read.
 pub(crate) fn copied_bytes(columns: &[ArrayRef]) -> u64 {
-    columns.iter().map(|column| copied_bytes_of(column)).sum()
+    columns.iter().map(copied_bytes_of).sum()
 }
 
 fn copied_bytes_of(column: &ArrayRef) -> u64 {

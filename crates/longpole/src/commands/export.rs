@@ -11,7 +11,7 @@ use longpole_model::Loss;
 use longpole_server::export::Selection;
 use longpole_server::{export, forward};
 use longpole_store::Store;
-use longpole_store::outside::{NotCreated, Place};
+use longpole_store::outside::{self, Links, NotCreated, Place};
 
 use super::exec;
 use super::import;
@@ -217,10 +217,9 @@ fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
     to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.pack(out)?))?;
     // A file may take less memory than a recording of the own store. Most that might take too much do not, so it is read to know.
     if let Some(path) = output
-        && let Ok(data) = path.symlink_metadata()
-        && data.is_file()
-        && stored.may_be_too_large_as_file(data.len())?
-        && let Err(error) = longpole_store::pack::read(path)
+        && let Ok(file) = outside::open(path, Links::Refused)
+        && stored.may_be_too_large_as_file(file.metadata()?.len())?
+        && let Err(error) = longpole_store::pack::read(path, file)
     {
         say(format!("longpole: {} is written, and longpole refuses to open it: failed to {error}", path.display()));
         say(format!("hint: keep {recording} in the store, which shows it; the tables in the file are Parquet, which other tools read"));
