@@ -28,6 +28,7 @@ use longpole_model::{
 };
 
 use crate::codec::{Decoded, Decoder, put_bytes, put_i64, put_u32, put_u64};
+use crate::segment::kept::PLACED_BYTES_MIN;
 
 /// Bytes of bodies that are kept together: no body has to be moved when there are more of them.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -36,11 +37,12 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// behind them are spelled out.
 const NUMBERED_MAX: usize = 1 << 16;
 
-/// Texts that get a number like names and keys do. Longer ones are messages, which seldom come again, or prompts and environments, which
-/// come with every span: they get one as long as there are few of them.
+/// Longer texts get no number, but for those that are much longer: messages and statements seldom come again, prompts and environments
+/// come with every span.
 const SHORT_BYTES_MAX: usize = 128;
 
-/// Longer texts that get a number, and what they may take together.
+/// Long texts that get a number, and what they may take together.
+const LONG_BYTES_MIN: usize = PLACED_BYTES_MIN;
 const LONG_MAX: usize = 1 << 12;
 const LONG_BYTES_MAX: usize = 64 << 20;
 
@@ -247,6 +249,9 @@ impl PackedSpans {
 impl Texts {
     /// The number of a text, where it has one or gets one.
     fn number(&mut self, text: &Text) -> Option<u32> {
+        if (SHORT_BYTES_MAX + 1..LONG_BYTES_MIN).contains(&text.len()) {
+            return None;
+        }
         if let Some(&number) = self.number_of.get(text.as_str()) {
             return Some(number);
         }

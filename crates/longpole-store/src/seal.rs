@@ -21,7 +21,7 @@ use crate::error::StoreError;
 use crate::files;
 use crate::packed::PackedRecording;
 use crate::segment::kept::KeptTexts;
-use crate::segment::needs::Figures;
+use crate::segment::needs::{Figures, Needs};
 use crate::segment::{self, Tables};
 use crate::tables::spans::{SpanRows, Spans};
 use crate::tables::{
@@ -68,7 +68,7 @@ fn write_partial_of(directory: &Path, recording: &Recording, spans: Spans<'_>) -
     let partial = directory.join(PARTIAL);
     remove_directory(&partial)?;
     files::create_dir(&partial).map_err(StoreError::io("create", &partial))?;
-    write_tables(&partial, recording, spans).inspect_err(|_| {
+    write_tables(&partial, recording, spans).map(|_| ()).inspect_err(|_| {
         // What was written of it is of no use, and the disk may be full of it. That it failed is what the caller has to know.
         let _ = remove_directory(&partial);
     })
@@ -132,7 +132,7 @@ mod row {
     pub(super) const CLOCK_ANCHOR: usize = size_of::<ClockAnchor>();
 }
 
-fn write_tables(directory: &Path, recording: &Recording, spans: Spans<'_>) -> Result<(), StoreError> {
+fn write_tables(directory: &Path, recording: &Recording, spans: Spans<'_>) -> Result<Needs, StoreError> {
     let clock = &recording.clock;
     let span_rows = SpanRows::of(spans);
     let sample_rows = samples::rows(&recording.samples, &recording.sample_links, &recording.threads, clock);
@@ -288,4 +288,88 @@ fn check_references(tables: &Tables<'_>, recording: &Recording) -> Result<(), St
         return corrupt(&locations::TABLE, "a location refers to a mapping that is not there");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use longpole_model::{Attribute, AttributeValue, Attributes, Monotonic, Resource, Scope, Text, Timestamp};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::RECORDING_VERSION;
+    use crate::testing::{self, Directory};
+
+    /// What the writer counts that stays, and what the reader then takes.
+    fn counted_and_taken(recording: &Recording) -> (u64, u64) {
+        let directory = Directory::new();
+        let needs = write_tables(directory.path(), recording, Spans::Whole(&recording.spans)).unwrap();
+        let tables = Tables::of_directory(directory.path(), RECORDING_VERSION).unwrap().limited(u64::MAX);
+        assert_eq!(read_tables(&tables).unwrap().spans.len(), recording.spans.len());
+        (needs.kept(), tables.taken())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn a_writer_counts_what_a_reader_takes(recording in testing::recording()) {
+            let (counted, taken) = counted_and_taken(&recording);
+            prop_assert!(taken <= counted && counted <= taken + 1_000, "{counted} counted, {taken} taken");
+        }
+    }
+
+    #[test]
+    fn long_texts_wherever_they_stand_are_counted_as_they_are_taken() {
+        let text = |name: &str, number: u8, length: usize| Text::from(format!("{name} {number} {}", "x".repeat(length)));
+        let attributes = |name: &str, number: u8, extra: Option<AttributeValue>| {
+            let value = |length| AttributeValue::Str(text(name, number, length));
+            let list = AttributeValue::Array(
+                vec![value(1_500), AttributeValue::KeyValues(vec![].into()), AttributeValue::Bytes(vec![7; 300].into())].into(),
+            );
+            let mut attributes = Attributes::default();
+            attributes.push(text("key", number, 200), value(3_000));
+            attributes.push("short", value(10));
+            attributes
+                .0
+                .extend(extra.map(|value| Attribute { key: "extra".into(), value: AttributeValue::Array(vec![value, list].into()) }));
+            attributes
+        };
+        let mut recording = crate::Assembler::new(testing::begun()).finish();
+        for number in 1..=200_u8 {
+            // Some come again, elsewhere in memory; some differ from themselves.
+            let kind = number % 7;
+            let extra = [None, Some(AttributeValue::Int(1)), Some(AttributeValue::Double(f64::NAN))][usize::from(kind % 3)].clone();
+            let mut span = testing::span(1, number, 0, i64::from(number));
+            (span.name, span.trace_state) = (text("name", kind, 200), text("state", kind, 2_000));
+            span.status.message = text("message", number, 2_000);
+            span.attributes = attributes("span", kind, extra.clone());
+            span.resource = Arc::new(Resource { attributes: attributes("resource", number / 20, extra.clone()) });
+            span.scope = Arc::new(Scope { name: "scope".into(), version: "x".repeat(500), attributes: attributes("scope", kind, None) });
+            span.events = [SpanEvent { time: Timestamp(1), name: text("event", kind, 500), attributes: attributes("event", kind, extra) }]
+                .into_iter()
+                .collect();
+            let linked = span.span_id;
+            span.links =
+                [SpanLink { trace_id: span.trace_id, span_id: linked, attributes: attributes("link", kind, None) }].into_iter().collect();
+            recording.spans.push(span);
+            recording.processes.push(Process {
+                pid: number.into(),
+                parent_pid: None,
+                name: "sh".into(),
+                executable: "/bin/sh".repeat(100),
+                arguments: vec![String::new(); 50],
+                start: Monotonic(1),
+                end: None,
+                execed: true,
+                exit: None,
+                listens: vec!["127.0.0.1:80".parse().unwrap()],
+                resource: Resource { attributes: attributes("process", kind, None) },
+            });
+        }
+        let (counted, taken) = counted_and_taken(&recording);
+        assert!(taken > 1_000_000 && taken <= counted, "{counted} counted, {taken} taken");
+        // A writer counts texts up to 1 KiB each time.
+        assert!(counted < 2 * taken, "{counted} counted, {taken} taken");
+    }
 }

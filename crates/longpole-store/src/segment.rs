@@ -164,15 +164,15 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes the list of what was written, and what it takes to be read.
-    pub(crate) fn finish(mut self) -> Result<(), StoreError> {
+    /// Writes the list of what was written, and what it takes to be read, which is returned.
+    pub(crate) fn finish(mut self) -> Result<Needs, StoreError> {
         let figures = self.needs.figures().print();
         self.checksums.insert(needs::FILE_NAME.into(), Checksum::of(figures.as_bytes()));
         for (name, text) in [(needs::FILE_NAME, figures), (checksums::FILE_NAME, self.checksums.print())] {
             let path = self.directory.join(name);
             files::write_new(&path, text.as_ref()).map_err(StoreError::io("write", path))?;
         }
-        self.check_readable()
+        self.check_readable().map(|()| self.needs)
     }
 
     /// Holds what was written against what a reader will allow, which reads of the directory what is asked here. A table whose rows are
@@ -237,6 +237,12 @@ impl<'a> Tables<'a> {
     #[cfg(test)]
     pub(crate) fn limited(self, limit: u64) -> Self {
         Tables { budget: Budget::limited(limit), ..self }
+    }
+
+    /// What was taken by all that was read.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> u64 {
+        self.budget.taken()
     }
 
     /// What they take, as their writer counted it.

@@ -55,6 +55,12 @@ impl Budget {
         self.limit
     }
 
+    /// What is gone of it.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> u64 {
+        self.limit - self.left.get()
+    }
+
     /// Whether more was asked for than there was.
     pub(crate) fn is_spent(&self) -> bool {
         self.is_spent.get()

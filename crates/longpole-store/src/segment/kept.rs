@@ -18,13 +18,14 @@ use longpole_model::{Text, Texts};
 /// Longer texts are counted, each once.
 pub(crate) const SHORT_BYTES_MAX: usize = 128;
 
-/// Texts from here on are looked for where they lie first: to read all of them takes longer than to look.
-const PLACED_BYTES_MIN: usize = 1 << 10;
+/// Texts from here on are looked for where they lie first: to read all of them takes longer than to look. A writer looks for no others: it
+/// counts them each time, which allows a reader too much and never too little.
+pub(crate) const PLACED_BYTES_MIN: usize = 1 << 10;
 
 /// Places that are remembered.
 const PLACES_MAX: usize = 1 << 14;
 
-/// Long texts that a writer remembers. Those behind them are counted again, which allows a reader too much and never too little.
+/// Long texts that a writer remembers. Those behind them are counted again.
 const WRITER_BYTES_MAX: u64 = 64 << 20;
 
 /// Texts that are kept once, and what the long ones among them take.
@@ -68,8 +69,10 @@ impl KeptTexts {
 
     /// Counts a text that is written.
     pub(crate) fn count(&mut self, text: &Text) {
-        if text.len() > SHORT_BYTES_MAX {
-            self.long(text, || text.clone());
+        match text.len() {
+            ..=SHORT_BYTES_MAX => {}
+            PLACED_BYTES_MIN.. => _ = self.long(text, || text.clone()),
+            bytes => self.uncounted += bytes as u64,
         }
     }
 

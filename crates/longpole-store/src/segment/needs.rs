@@ -43,6 +43,12 @@ impl Needs {
         self.checked = self.checked.max(bytes);
     }
 
+    /// What stays of all rows.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept
+    }
+
     /// The figures.
     pub(crate) fn figures(&self) -> Figures {
         Figures { memory: self.kept.saturating_add(self.held), limit: self.kept.saturating_add(self.held.max(self.checked)) }

@@ -71,6 +71,9 @@ fn parsed_bytes(json: &str) -> u64 {
     })
 }
 
+/// JSON up to this length is taken to be nothing but objects when it is written: to look at each byte of it takes longer than to write it.
+const QUICK_JSON_BYTES: usize = 4 << 10;
+
 /// What the attributes of a row take for a moment when these columns of a table are read: those of the row that takes the most.
 pub(crate) fn passing_bytes(table: &Table, columns: &[ArrayRef]) -> u64 {
     let of_column = |(column, array): (&super::Column, &ArrayRef)| match column.kind {
@@ -79,7 +82,11 @@ pub(crate) fn passing_bytes(table: &Table, columns: &[ArrayRef]) -> u64 {
             (0..maps.len()).map(|row| maps.value_length(row).cast_unsigned() as usize * size_of::<Attribute>()).max().unwrap_or(0) as u64
         }
         Kind::Text if column.name.ends_with("attributes_json") => {
-            array.as_string::<i32>().iter().flatten().map(parsed_bytes).max().unwrap_or(0)
+            let bytes = |json: &str| match json.len() {
+                length @ ..=QUICK_JSON_BYTES => length as u64 * (1 + JSON_OBJECT_BYTES),
+                _ => parsed_bytes(json),
+            };
+            array.as_string::<i32>().iter().flatten().map(bytes).max().unwrap_or(0)
         }
         _ => 0,
     };

@@ -2,7 +2,7 @@
 //! Guarantees: damage costs the frames it hits and no others, and is counted; whatever is left of a log opens, and nothing untrue is said of
 //! it; a recorder that is killed at any moment, also while it seals, loses nothing that it had acknowledged; so does one whose files may
 //! not grow; a recording does not grow beyond its limit, and the command goes on; what is taken away while it is made is said, and with
-//! `--strict` it fails.
+//! `--strict` it fails; and what a command says a thousand times, or starts, does not make its recording one that nobody can read.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message;
 use serde_json::Value;
 
-use crate::support::{Sandbox, clean, json, longpole, role};
+use crate::support::{Sandbox, can_sample, clean, json, longpole, role};
 
 /// Requests of the program, of one span each.
 const REQUESTS: u64 = 40;
@@ -411,6 +412,81 @@ fn what_others_made_of_a_recording_whose_lock_is_gone_does_not_last() {
     let shown = json(longpole(&store).args(["show", "r1", "--format", "json"]));
     assert_eq!(shown["exit"]["code"], 0, "{shown}");
     assert!(note(&shown, "wal_damaged").is_some() && note(&shown, "recorder_killed").is_none(), "{shown}");
+}
+
+/// The text that an application with a large prompt puts into each of its spans.
+const PROMPT_BYTES: usize = 65_000;
+
+/// A program whose spans repeat one large text.
+#[test]
+fn emit_prompts() {
+    if std::env::var_os("LONGPOLE_STORY_DIR").is_none() {
+        return;
+    }
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(true).build().into();
+    let endpoint = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").unwrap();
+    for request in 1..=10_u64 {
+        let span = |number: u64| Span {
+            trace_id: vec![7; 16],
+            span_id: (request * 100 + number).to_be_bytes().to_vec(),
+            name: "chat".into(),
+            start_time_unix_nano: 1_767_225_600_000_000_000,
+            end_time_unix_nano: 1_767_225_600_000_000_000 + number,
+            attributes: vec![KeyValue {
+                key: "gen_ai.prompt".into(),
+                value: Some(AnyValue { value: Some(any_value::Value::StringValue("You are helpful. ".repeat(PROMPT_BYTES / 17))) }),
+                ..KeyValue::default()
+            }],
+            ..Span::default()
+        };
+        let spans = (0..20).map(span).collect();
+        let scope_spans = vec![ScopeSpans { spans, ..ScopeSpans::default() }];
+        let body = ExportTraceServiceRequest { resource_spans: vec![ResourceSpans { scope_spans, ..ResourceSpans::default() }] };
+        let request = agent.post(format!("{endpoint}/v1/traces")).header("content-type", "application/x-protobuf");
+        request.send(&body.encode_to_vec()[..]).unwrap();
+    }
+}
+
+#[test]
+fn a_text_that_every_span_repeats_takes_its_memory_once_and_is_read_back() {
+    let sandbox = Sandbox::new();
+    let (dir, store) = (sandbox.path("made"), sandbox.path("store"));
+    std::fs::create_dir_all(&dir).unwrap();
+    let mut run = longpole(&store);
+    run.args(["run", "--no-profile", "--strict", "--summary", "none", "--"]).args(role("damage_a_log::emit_prompts"));
+    assert!(run.env("LONGPOLE_STORY_DIR", &dir).stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
+    // What its rows take is known since they were written: a figure that its reader allows, whatever it is.
+    let counted = std::fs::read_to_string(store.join("recordings/r1/segments/memory")).unwrap();
+    let figure = |name: &str| counted.lines().find_map(|line| line.strip_suffix(name)?.trim().parse::<usize>().ok()).unwrap();
+    assert!((PROMPT_BYTES - 17..20 * PROMPT_BYTES).contains(&figure("memory")), "{counted}");
+    let shown = json(longpole(&store).args(["show", "r1", "--format", "json"]));
+    assert_eq!(shown["exit"]["code"], 0, "{shown}");
+    let file = sandbox.path("r1.lpole");
+    let out = longpole(&store).args(["export", "r1", "-o"]).arg(&file).output().unwrap();
+    assert!(out.status.success() && out.stderr.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
+    json(longpole(&store).arg("show").arg(&file).args(["--format", "json"]));
+    let rows = json(longpole(&store).args([
+        "sql",
+        "SELECT count(*) AS n, min(length(attributes['gen_ai.prompt'])) AS bytes FROM spans WHERE name = 'chat'",
+        "--format",
+        "json",
+    ]));
+    let row = &rows["rows"][0];
+    assert_eq!((row["n"].as_u64(), row["bytes"].as_u64()), (Some(200), Some((PROMPT_BYTES / 17 * 17) as u64)), "{rows}");
+}
+
+#[test]
+fn a_command_of_any_number_of_arguments_takes_a_bounded_part_of_its_recording() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    if !can_sample("a_command_of_any_number_of_arguments_takes_a_bounded_part_of_its_recording") {
+        return;
+    }
+    let mut run = longpole(&store);
+    run.args(["run", "--summary", "none", "--", "sh", "-c", "seq 5000 | xargs -n 5000 sh -c 'sleep 1; :' words; true"]);
+    assert!(run.stdin(Stdio::null()).status().unwrap().success());
+    let rows = json(longpole(&store).args(["sql", "SELECT max(cardinality(arguments)) AS n FROM processes", "--format", "json"]));
+    assert_eq!(rows["rows"][0]["n"].as_u64(), Some(1_024), "{rows}");
 }
 
 #[test]
