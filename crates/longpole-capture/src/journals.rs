@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -210,7 +211,10 @@ enum Fate {
 /// The journals of a recording.
 #[derive(Debug)]
 pub(crate) struct Journals {
+    /// As the kernel calls what is open: the command may put anything in the place of its path.
     directory: PathBuf,
+    // Closed, its path means nothing any more, or something else.
+    _open: Option<File>,
     /// The user and the namespaces that journals are to be of.
     uid: u32,
     pid_namespace: u64,
@@ -234,7 +238,12 @@ pub(crate) struct Journals {
 impl Journals {
     /// Of this directory.
     pub(crate) fn new(directory: PathBuf) -> Journals {
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let open = OpenOptions::new().read(true).custom_flags(flags).open(&directory).ok();
+        // Where it cannot be opened there is nothing to be listed.
+        let directory = open.as_ref().map_or(PathBuf::new(), |open| PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd())));
         Journals {
+            _open: open,
             uid: fs::metadata(&directory).map_or(u32::MAX, |meta| meta.uid()),
             pid_namespace: namespace("pid"),
             time_namespace: namespace("time"),
