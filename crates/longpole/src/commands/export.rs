@@ -222,7 +222,7 @@ fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
         && let Err(error) = longpole_store::pack::read(path, file)
     {
         say(format!("longpole: {} is written, and longpole refuses to open it: failed to {error}", path.display()));
-        say(format!("hint: keep {recording} in the store, which shows it; the tables in the file are Parquet, which other tools read"));
+        say("hint: keep what it was made of, which longpole shows; the tables in the file are Parquet, which other tools read");
     }
     Ok(())
 }
