@@ -48,6 +48,9 @@ pub const SHORT_FORK_NANOS: i64 = 1_000_000;
 /// Spans may stick out of the life of their process by this much: two clocks are involved.
 const PROCESS_SLACK_NANOS: i64 = 10_000_000;
 
+/// So far from its run no span was: a day. Clocks of machines that disagree are corrected before; who starts a run finds what began before.
+const OUTSIDE_NANOS: i64 = 86_400_000_000_000;
+
 /// Levels of spans descended to find where a process belongs; deeper it is placed at that level. Also how far a call looks up
 /// for the registration that it may stand under already.
 const DESCENT_MAX: usize = 256;
@@ -128,7 +131,7 @@ impl Node {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// Stable code: `orphans`, `cycles`, `ends_clamped`, `clock_skew`, `clock_shifted`, `unfinished`, `processes_untimed`,
-    /// `forks_folded`, `duplicate_ids`, `legacy_joined`, `resources_unmatched`, `limited_slots`.
+    /// `forks_folded`, `times_outside_run`, `duplicate_ids`, `legacy_joined`, `resources_unmatched`, `limited_slots`.
     pub code: &'static str,
     /// How many.
     pub count: u64,
@@ -283,6 +286,17 @@ fn process_name(process: &Process) -> &str {
 fn root_process(recording: &Recording) -> Option<usize> {
     let pid = recording.run.root_pid?;
     recording.processes.iter().position(|p| p.pid == pid && p.parent_pid.is_none())
+}
+
+/// Of a moment far away the end of the run that is nearer: a span that says no start would make work of 56 years of it.
+fn near(run: TimeRange, at: Timestamp) -> Timestamp {
+    if run.start.nanos_since(at) > OUTSIDE_NANOS {
+        run.start
+    } else if at.nanos_since(run.end) > OUTSIDE_NANOS {
+        run.end
+    } else {
+        at
+    }
 }
 
 fn process_at(candidates: &[usize], ranges: &[Option<TimeRange>], at: Timestamp) -> Option<usize> {
@@ -529,12 +543,18 @@ impl<'a> Builder<'a> {
         let emitters = std::mem::take(&mut self.emitters);
         self.shifts = Shifts::find(self.recording, self.spans, &emitters, &parent);
         self.notes.extend(self.shifts.note.take());
-        let corrected = |(i, span): (usize, SpanHead)| {
+        let (run, mut outside) = (self.run, 0);
+        let mut corrected = |(i, span): (usize, SpanHead)| {
             let shift = self.shifts.of(i);
             let start = span.start.plus_nanos(shift);
-            TimeRange { start, end: span.end.plus_nanos(shift).max(start) }
+            let said = TimeRange { start, end: span.end.plus_nanos(shift).max(start) };
+            let range = TimeRange { start: near(run, said.start), end: near(run, said.end) };
+            outside += usize::from(range != said);
+            range
         };
-        self.span_ranges = self.spans.heads().enumerate().map(corrected).collect();
+        self.span_ranges = self.spans.heads().enumerate().map(&mut corrected).collect();
+        let detail = "spans that say times more than a day away from the run, as one without a start does: they begin and end with it here";
+        self.note("times_outside_run", outside, detail);
     }
 
     fn choose_processes(&mut self, said: &[Said]) {

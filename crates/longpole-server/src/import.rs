@@ -437,11 +437,18 @@ pub(crate) fn unseen(command: Vec<String>) -> Recording {
     Assembler::new(unseen_run(command)).finish()
 }
 
-/// First start to last end. Times that were moved into what can be counted say nothing about when the trace was.
+/// A trace that begins so late has spans of a clock, and 0 is none of its moments: a year.
+const OF_A_CLOCK_NANOS: i64 = 365 * 86_400_000_000_000;
+
+/// First start to last end. Times that were moved into what can be counted say nothing about when the trace was, nor does a start of 0,
+/// which is what OTLP calls unknown.
 fn range(spans: &PackedSpans, any_clamped: bool) -> Option<TimeRange> {
+    let first = spans.heads().iter().map(|head| head.start).filter(|start| *start != Timestamp(0)).min();
+    let unknown = first.filter(|first| first.unix_nanos() > OF_A_CLOCK_NANOS);
+    let start = |head: &SpanHead| unknown.filter(|_| head.start == Timestamp(0)).unwrap_or(head.start);
     let of = |heads: &mut dyn Iterator<Item = &SpanHead>| {
         heads
-            .map(|head| TimeRange { start: head.start, end: head.end.max(head.start) })
+            .map(|head| TimeRange { start: start(head), end: head.end.max(start(head)) })
             .reduce(|a, b| TimeRange { start: a.start.min(b.start), end: a.end.max(b.end) })
     };
     // To take a million spans out takes a second, and of hardly any file it is needed.

@@ -33,6 +33,7 @@ const TITLES: Readonly<Record<string, string>> = {
   orphans: 'orphaned spans',
   cycles: 'cycles of parents',
   ends_clamped: 'spans that ended before they began',
+  times_outside_run: 'spans that say times far away from the run',
   clock_skew: 'spans that start before their parent',
   unfinished: 'pieces of work whose end was not seen',
   processes_untimed: 'processes without times',

@@ -156,6 +156,24 @@ orphans 1
 }
 
 #[test]
+fn a_span_far_away_from_its_run_begins_and_ends_with_it() {
+    let mut recording = text::parse("run x 0..100ms\n  a 10..20ms\n  b 30..40ms\n  c 50..60ms\n  d 70..80ms\n").unwrap();
+    let (run, day) = (recording.run.start, 86_400_000_000_000);
+    // Without a start, without both, of a century that is to come, and of yesterday evening.
+    recording.spans[0].start = Timestamp(0);
+    (recording.spans[1].start, recording.spans[1].end) = (Timestamp(0), Timestamp(0));
+    recording.spans[2].end = Timestamp(i64::MAX);
+    recording.spans[3].start = run.plus_nanos(-day / 2);
+    let forest = Forest::build(&recording);
+    let millis = |at: Timestamp| at.nanos_since(run) / 1_000_000;
+    let range = |node: usize| (millis(forest.nodes[node].range.start), millis(forest.nodes[node].range.end));
+    let mut ranges: Vec<_> = (1..forest.nodes.len()).map(|node| (forest.name(&recording, node), range(node))).collect();
+    ranges.sort_unstable();
+    assert_eq!(ranges, [("a", (0, 20)), ("b", (0, 0)), ("c", (50, 100)), ("d", (-43_200_000, 80))]);
+    assert_eq!(forest.notes.iter().map(|note| (note.code, note.count)).collect::<Vec<_>>()[0], ("times_outside_run", 3));
+}
+
+#[test]
 fn an_orphan_hangs_under_its_process_if_that_is_a_node() {
     check(
         "run x 0..100ms\nprocess p 1..90ms pid 2 under 1\nroot 2..80ms p pid 2\nlost 5..6ms p pid 2 parent 999\n",

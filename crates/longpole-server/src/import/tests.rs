@@ -50,6 +50,20 @@ fn a_file_is_a_run_from_its_first_start_to_its_last_end() {
 }
 
 #[test]
+fn a_span_without_a_start_does_not_make_the_run_begin_in_1970() {
+    let now = 1_767_225_600_000;
+    let file = Given::new("x.json", (line(1, 0, now, now + 9, "") + &line(2, 1, 0, now + 12, "")).as_bytes());
+    let recording = file.read().unwrap();
+    assert_eq!(
+        (recording.run.start.unix_nanos(), recording.run.end.unwrap().unix_nanos()),
+        (1_767_225_600_000_000_000, 1_767_225_600_012_000_000)
+    );
+    let report = report(recording);
+    assert_eq!(report.wall_nanos(), 12_000_000);
+    assert!(report.forest().notes.iter().any(|note| (note.code, note.count) == ("times_outside_run", 1)));
+}
+
+#[test]
 fn the_one_parent_that_is_not_in_the_file_is_the_run() {
     let file = Given::new("x.json", (line(1, 7, 0, 9, "") + &line(2, 7, 1, 3, "") + &line(3, 2, 1, 2, "")).as_bytes());
     let report = report(file.read().unwrap());
