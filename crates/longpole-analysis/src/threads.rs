@@ -135,10 +135,12 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
     for (i, thread) in recording.threads.iter().enumerate() {
         threads.entry((thread.pid, thread.tid)).or_default().push(i);
     }
-    // Of a thread whose number the kernel used again, the last that had started.
+    threads.values_mut().for_each(|list| list.sort_by_key(|&i| recording.threads[i].start));
+    // Of a thread whose number the kernel used again, the last that had started. A file of others may use one a hundred thousand times.
     let thread_at = |pid: u32, tid: u32, at: Monotonic| {
         let list = threads.get(&(pid, tid))?;
-        list.iter().rev().find(|&&i| recording.threads[i].start <= at).or(list.first()).copied()
+        let started = list.partition_point(|&i| recording.threads[i].start <= at);
+        list.get(started.saturating_sub(1)).copied()
     };
     let last_seen = recording.cpu_slices.iter().map(|slice| slice.end).chain(recording.waits.iter().map(|wait| wait.end)).max();
     let mut lives: Vec<ThreadLife> = recording

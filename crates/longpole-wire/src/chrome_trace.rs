@@ -128,6 +128,8 @@ fn write_object(out: &mut String, attributes: &[Attribute]) {
 /// The processes of the spans, by service and pid, and those that have code alone.
 struct Processes<'a> {
     named: Vec<(&'a str, Option<u32>)>,
+    /// The first of each pid.
+    of_pid: HashMap<u32, usize>,
     /// Number of the process of each span.
     of_span: Vec<usize>,
 }
@@ -135,7 +137,7 @@ struct Processes<'a> {
 impl<'a> Processes<'a> {
     /// The number of the process of a thread: that of its spans where it sent some.
     fn of_thread<'l: 'a>(&mut self, thread: &'l threads::Lane<'_>) -> usize {
-        self.named.iter().position(|(_, pid)| *pid == Some(thread.pid)).unwrap_or_else(|| {
+        *self.of_pid.entry(thread.pid).or_insert_with(|| {
             self.named.push((thread.process_name(), Some(thread.pid)));
             self.named.len() - 1
         })
@@ -155,7 +157,13 @@ fn processes_of(spans: &[Span]) -> Processes<'_> {
             })
         })
         .collect();
-    Processes { named, of_span }
+    let mut of_pid = HashMap::new();
+    for (number, (_, pid)) in named.iter().enumerate() {
+        if let Some(pid) = *pid {
+            of_pid.entry(pid).or_insert(number);
+        }
+    }
+    Processes { named, of_pid, of_span }
 }
 
 /// A lane of a process: the ends of the spans that are open on it, the outermost first.

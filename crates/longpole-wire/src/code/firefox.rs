@@ -12,7 +12,7 @@
 //! A sample weighs the milliseconds that it stands for. A wait is a sample at its start, which has the weight, and one at its end, so
 //! that it is drawn from one to the other; a frame below the function that waits says what for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use longpole_model::stack::LocationKind;
@@ -84,7 +84,8 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let mut text = String::from("{\"meta\":");
     meta(&mut text, code, origin);
     text.push_str(",\"pages\":[],\"counters\":[],\"threads\":[");
-    for (number, thread) in threads(code, &lanes).iter().enumerate() {
+    let slices = slices(code);
+    for (number, thread) in threads(code, &lanes, &slices).iter().enumerate() {
         if number > 0 {
             text.push(',');
         }
@@ -192,18 +193,33 @@ struct Thread<'l, 'a> {
     lane: Option<&'l Lane<'a>>,
     spans: Vec<&'a Span>,
     /// When it was on a CPU, by start.
-    slices: Vec<(Monotonic, Monotonic)>,
+    slices: &'l [(Monotonic, Monotonic)],
 }
 
-fn threads<'l, 'a>(code: &Code<'a>, lanes: &'l Lanes<'a>) -> Vec<Thread<'l, 'a>>
-where
-    'a: 'l,
-{
-    let mut slices: HashMap<(u32, u32), Vec<(Monotonic, Monotonic)>> = HashMap::new();
+/// When threads were on a CPU, by pid and tid.
+type Slices = HashMap<(u32, u32), Vec<(Monotonic, Monotonic)>>;
+
+fn slices(code: &Code<'_>) -> Slices {
+    let mut slices = Slices::new();
     for slice in &code.recording.cpu_slices {
         slices.entry((slice.pid, slice.tid)).or_default().push((slice.start, slice.end));
     }
+    slices
+}
+
+/// The slices of a lane. Of a number that was used again those of the threads before are not its own.
+fn slices_of<'l>(slices: &'l Slices, lane: &Lane<'_>, is_again: bool) -> &'l [(Monotonic, Monotonic)] {
+    let all = slices.get(&(lane.pid, lane.tid)).map_or(&[][..], |slices| slices);
+    let before = lane.thread.filter(|_| is_again).map_or(0, |thread| all.partition_point(|(_, end)| *end <= thread.start));
+    &all[before..]
+}
+
+fn threads<'l, 'a>(code: &Code<'a>, lanes: &'l Lanes<'a>, slices: &'l Slices) -> Vec<Thread<'l, 'a>>
+where
+    'a: 'l,
+{
     let mut of_pid: HashMap<u32, usize> = HashMap::new();
+    let mut seen: HashSet<(u32, u32)> = HashSet::new();
     let mut list = Vec::new();
     for (lane, pid) in lanes.list.iter().zip(lanes.process_ids()) {
         // Lanes of a process stand together, its main thread first. Where the kernel used its id again, spans are the last one's.
@@ -219,7 +235,7 @@ where
             is_main: lane.is_main(),
             lane: Some(lane),
             spans: Vec::new(),
-            slices: slices.get(&(lane.pid, lane.tid)).cloned().unwrap_or_default(),
+            slices: slices_of(slices, lane, !seen.insert((lane.pid, lane.tid))),
         });
     }
     let mut of_service: HashMap<(&str, Option<u32>), usize> = HashMap::new();
@@ -237,7 +253,7 @@ where
                     is_main: true,
                     lane: None,
                     spans: Vec::new(),
-                    slices: Vec::new(),
+                    slices: &[],
                 });
             }
             number

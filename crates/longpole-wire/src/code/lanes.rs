@@ -110,14 +110,11 @@ impl<'a> Lanes<'a> {
 
     /// For each lane a text for its process that no other process has: its pid, and where the kernel used that again `12.2`.
     pub(crate) fn process_ids(&self) -> Vec<String> {
-        let mut seen: HashMap<u32, Vec<Option<Monotonic>>> = HashMap::new();
+        let mut seen: HashMap<u32, HashMap<Option<Monotonic>, usize>> = HashMap::new();
         let id = |lane: &Lane<'_>| {
             let starts = seen.entry(lane.pid).or_default();
-            let start = lane.process.map(|process| process.start);
-            let place = starts.iter().position(|seen| *seen == start).unwrap_or_else(|| {
-                starts.push(start);
-                starts.len() - 1
-            });
+            let next = starts.len();
+            let place = *starts.entry(lane.process.map(|process| process.start)).or_insert(next);
             if place == 0 { lane.pid.to_string() } else { format!("{}.{}", lane.pid, place + 1) }
         };
         self.list.iter().map(id).collect()

@@ -311,6 +311,27 @@ fn many_samples_of_one_deep_stack_cost_no_more_than_their_number() {
     assert_eq!(samples_of(&pprof::encode(&code).0).len(), 2);
 }
 
+/// A file of others may say so. For each sample all processes and threads of its ids were looked through.
+#[test]
+fn many_processes_and_threads_of_one_id_are_each_a_lane() {
+    let mut recording = text::parse("run x 0..100ms\nprocess a 1..90ms pid 7 under 1\nsample 1ms pid 7 tid 7 [-] main\n").unwrap();
+    let (process, sample) = (recording.processes.last().unwrap().clone(), recording.samples[0]);
+    let start = |number: u64| Monotonic(process.start.0 + number);
+    let count = 100_000;
+    recording.processes = (0..count).map(|number| longpole_model::Process { start: start(number), ..process.clone() }).collect();
+    let thread = |number| Thread { pid: 7, tid: 7, name: "a".to_owned(), start: start(number), end: None, totals: None, ident: None };
+    recording.threads = (0..count).map(thread).collect();
+    recording.samples = (0..count).map(|number| longpole_model::Sample { time: start(number), ..sample }).collect();
+    recording.sample_links.clear();
+    let began = std::time::Instant::now();
+    let code = Code::new(&recording);
+    let lanes = super::lanes::Lanes::new(&code);
+    let ids = lanes.process_ids();
+    assert_eq!((ids.len() as u64, ids[0].as_str(), ids.last().unwrap().as_str()), (count, "7", "7.100000"));
+    assert!(chrome_trace::encode(&code).0.len() > 1_000_000);
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+}
+
 #[test]
 fn what_stands_behind_the_room_of_a_file_is_counted() {
     let recording = deep(10, 10);
