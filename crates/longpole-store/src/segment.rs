@@ -47,7 +47,7 @@ pub(crate) mod kept;
 pub(crate) mod needs;
 
 /// Rows turned into Arrow at a time. Text columns of one batch are limited to 2 GiB by their offsets; at this size a row
-/// would have to hold 2 MiB for that.
+/// has to hold 2 MiB for that, and then there are fewer rows in a batch.
 const BATCH_ROWS: usize = 1024;
 
 /// Rows read at a time.
@@ -150,9 +150,23 @@ impl<'a> Writer<'a> {
             let mut summed = Summed::new(file);
             let mut writer = ArrowWriter::try_new(&mut summed, Arc::clone(table.schema()), Some(properties(table, rows)?))?;
             for first in (0..rows).step_by(BATCH_ROWS) {
-                let columns = build(first..rows.min(first + BATCH_ROWS), needs);
-                needs.hold(attributes::passing_bytes(table, &columns));
-                writer.write(&RecordBatch::try_new(Arc::clone(table.schema()), columns)?)?;
+                // The next one last.
+                let mut ranges = vec![(first, rows.min(first + BATCH_ROWS))];
+                while let Some((first, end)) = ranges.pop() {
+                    match guarded(|| build(first..end, needs)) {
+                        Ok(columns) => {
+                            needs.hold(attributes::passing_bytes(table, &columns));
+                            let batch = RecordBatch::try_new(Arc::clone(table.schema()), columns)?;
+                            guarded(|| writer.write(&batch)).map_err(ParquetError::General)??;
+                        }
+                        // Some rows of some megabytes come to more than the offsets reach, which Arrow says by a panic.
+                        Err(_) if end - first > 1 => {
+                            let middle = first.midpoint(end);
+                            ranges.extend([(middle, end), (first, middle)]);
+                        }
+                        Err(reason) => return Err(ParquetError::General(format!("row {first} cannot be written: {reason}"))),
+                    }
+                }
             }
             let claims = claims::of_written(&writer.close()?);
             needs.hold(claims.held_bytes);
@@ -471,4 +485,40 @@ pub(crate) fn reread(table: &'static Table, batch: &RecordBatch) -> RecordBatch 
     let mut reader = Opened::new(&file, table).unwrap().reader(file).unwrap();
     let schema = arrow::array::RecordBatchReader::schema(&reader);
     reader.next().map_or_else(|| RecordBatch::new_empty(schema), Result::unwrap)
+}
+
+#[cfg(test)]
+mod tests {
+    use longpole_model::{Loss, LossKind};
+
+    use super::*;
+    use crate::tables::losses;
+    use crate::testing::Directory;
+
+    /// As Arrow does where texts of a batch come to more than 2 GiB: 1,024 spans with attributes of 2.2 MB.
+    #[test]
+    fn rows_that_are_too_large_for_one_batch_stand_in_several_in_their_order() {
+        let rows: Vec<Loss> = (0..2500).map(|number| Loss::new(LossKind::TextReplaced, number, format!("{number}"))).collect();
+        let build = |rows: &[Loss]| {
+            assert!(rows.len() <= 100 || rows[0].count >= 1024, "offset overflow");
+            losses::build(rows)
+        };
+        let directory = Directory::new();
+        let mut writer = Writer::new(directory.path());
+        writer.write(&losses::TABLE, 0, &rows, build).unwrap();
+        writer.finish().unwrap();
+        let tables = Tables::of_directory(directory.path(), RECORDING_VERSION).unwrap();
+        let mut found = Vec::new();
+        read(&tables, &losses::TABLE, size_of::<Loss>(), |batch| losses::read(&batch, &mut found)).unwrap();
+        assert_eq!(found, rows);
+        // One row alone that cannot be written is an error, and no panic.
+        let directory = Directory::new();
+        let refused = Writer::new(directory.path()).write(&losses::TABLE, 0, &rows, |_| panic!("offset overflow")).unwrap_err();
+        assert!(with_causes(&refused).contains("row 0 cannot be written"), "{refused:?}");
+    }
+
+    /// An error with its causes.
+    fn with_causes(error: &dyn std::error::Error) -> String {
+        std::iter::successors(Some(error), |error| error.source()).map(|error| format!("{error}: ")).collect()
+    }
 }
