@@ -503,6 +503,9 @@ mod linux {
 
     /// Makes the file and maps it; says for how many entries there is memory.
     fn map_journal(path: &Path) -> io::Result<(*const Journal, usize)> {
+        if !file_may_have(JOURNAL_BYTES) {
+            return Err(io::Error::from_raw_os_error(libc::EFBIG));
+        }
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         file.set_len(JOURNAL_BYTES as u64)?;
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
@@ -521,6 +524,14 @@ mod linux {
             let _ = fs::remove_file(path);
         }
         Ok((journal, backed?))
+    }
+
+    /// Whether a file may be so large: where it may not (`ulimit -f`), who makes it so gets a signal that ends the program.
+    fn file_may_have(bytes: usize) -> bool {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `limit` is a valid place for the answer.
+        let is_known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+        is_known && limit.rlim_cur >= bytes as libc::rlim_t
     }
 
     /// Has the kernel put memory behind the next step of a mapped journal, or say that it has none. Says for how many entries there
@@ -790,7 +801,7 @@ mod linux {
             // SAFETY: as above.
             (descriptor >= 0).then(|| unsafe { File::from(OwnedFd::from_raw_fd(descriptor)) })
         });
-        let file = file.filter(|file| file.set_len(bytes as u64).is_ok());
+        let file = file.filter(|file| file_may_have(bytes) && file.set_len(bytes as u64).is_ok());
         let (descriptor, flags) = file.as_ref().map_or((-1, private | libc::MAP_ANONYMOUS), |file| (file.as_raw_fd(), private));
         // SAFETY: maps new memory where the kernel likes; nothing else lies there.
         let mapped = unsafe { libc::mmap(ptr::null_mut(), bytes, prot, flags, descriptor, 0) };

@@ -218,6 +218,14 @@ mod linux {
         let output = run_role("many-entries", &[("LONGPOLE_JOURNAL_DIR", "/etc/passwd")]);
         assert_eq!(output.status.code(), Some(0));
         assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        // Whoever makes a file larger than this gets a signal that ends the program.
+        for limit in ["0", "100"] {
+            let script = format!("ulimit -f {limit} && exec \"$0\" role:many-entries");
+            let mut limited = Command::new("sh");
+            limited.args(["-c", &script]).arg(std::env::current_exe().unwrap()).env("LONGPOLE_JOURNAL_DIR", folder.path());
+            assert_eq!(limited.output().unwrap().status.code(), Some(0), "ulimit -f {limit}");
+            assert_eq!(journals_in(&folder.0).len(), 0);
+        }
         a_full_file_system_ends_a_journal(&folder);
     }
 
