@@ -773,7 +773,7 @@ impl Processor {
                         if let Body::Exit { pid, tid } = record.body
                             && pid == tid
                         {
-                            self.unsampled.exit_arrived(pid);
+                            self.unsampled.exit_arrived(pid, record.time);
                         }
                         self.count_usage(&record);
                         None

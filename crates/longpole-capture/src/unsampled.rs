@@ -29,8 +29,8 @@ impl Unsampled {
     }
 
     /// An exit record of a process has arrived. Where the process goes on, it is watched from the turn of the record on.
-    pub(crate) fn exit_arrived(&mut self, pid: u32) {
-        self.untold += u64::from(self.watch.add(pid));
+    pub(crate) fn exit_arrived(&mut self, pid: u32, time: u64) {
+        self.untold += u64::from(self.watch.add(pid, time));
     }
 
     /// Whether a process goes on whose exit record has its turn.

@@ -19,7 +19,7 @@ use longpole_model::ThreadTotals;
 
 use crate::living::Living;
 use crate::stacks::NumberMap;
-use crate::sys::perf::monotonic_nanos;
+use crate::sys::perf::{boottime_nanos, monotonic_nanos};
 
 /// Shortest time between two looks.
 pub(crate) const PAUSE_NANOS: u64 = 5_000_000;
@@ -117,9 +117,12 @@ impl Watch {
         Watch { root: tree.first().map_or(0, |root| root.pid), known }
     }
 
-    /// Watches one more process that runs already, if it does, and all that it starts.
-    pub(crate) fn add(&mut self, pid: u32) -> bool {
-        let Some(stat) = Stat::of_process(pid).filter(|stat| !stat.has_ended() && !stat.is_ending) else { return false };
+    /// Watches one more process that ran already at `time`, if it still does, and all that it starts.
+    pub(crate) fn add(&mut self, pid: u32, time: u64) -> bool {
+        // Another process may have its number by now.
+        let slept = boottime_nanos().map_or(0, |now| now.saturating_sub(monotonic_nanos()));
+        let ran_then = |stat: &Stat| stat.start.saturating_mul(TICK_NANOS) <= time.saturating_add(slept);
+        let Some(stat) = Stat::of_process(pid).filter(|stat| !stat.has_ended() && !stat.is_ending && ran_then(stat)) else { return false };
         let first = KnownThread { name: stat.name.clone(), ..KnownThread::default() };
         let threads = [(pid, first)].into_iter().collect();
         self.known.insert(pid, Known { start: stat.start, program: stat.program, name: stat.name, threads });
@@ -298,6 +301,9 @@ fn children_of(pid: u32, tid: u32) -> Vec<u32> {
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
+/// The unit of times in such a file: `USER_HZ`, which is 100 on every Linux.
+const TICK_NANOS: u64 = 10_000_000;
+
 /// PF_EXITING of the kernel's `<linux/sched.h>`, in a thread's flags.
 const FLAG_EXITING: u64 = 4;
 
@@ -368,6 +374,22 @@ mod tests {
             all.extend(watch.look(|_| false));
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn a_process_that_began_later_is_another_one() {
+        let mut sleep = Command::new("sleep").arg("1000").spawn().unwrap();
+        let mut watch = Watch::default();
+        let second = 1_000_000_000;
+        assert!(!watch.add(sleep.id(), monotonic_nanos() - 10 * second) && watch.is_empty());
+        assert!(watch.add(sleep.id(), monotonic_nanos()) && watch.has(sleep.id()));
+        sleep.kill().unwrap();
+        assert!(!watch.add(4_000_000_000, monotonic_nanos()));
+        // It waits to be reaped.
+        let mut all = Vec::new();
+        until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == sleep.id())));
+        assert!(!watch.add(sleep.id(), monotonic_nanos()) && watch.is_empty());
+        sleep.wait().unwrap();
     }
 
     #[test]
