@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::copies::{Copies, Memory, int, word};
 use super::interpreter::Interpreter;
@@ -21,6 +22,13 @@ const LINES_BYTES_MAX: u64 = 1 << 20;
 
 /// Most bytes of the instructions of one code object.
 const INSTRUCTIONS_BYTES_MAX: u64 = 16 << 20;
+
+/// Most bytes of the texts and tables of all code objects of this process: a large program has some tens of megabytes. A program can make
+/// its code objects share one table of a megabyte, which costs it nothing, and us one copy each.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// How many of them tables of lines may take; beyond that, functions have their names and no lines.
+const BYTES_WITH_LINES_MAX: u64 = BYTES_MAX / 2;
 
 /// How often what should be the first code object may be something else before the layout is held to be another one.
 const STRANGE_MAX: u32 = 20;
@@ -60,9 +68,32 @@ struct Fingerprint {
     instructions: u64,
 }
 
+/// Bytes that are kept of code objects, in all interpreters of all recordings.
+#[derive(Debug, Default)]
+struct Kept(u64);
+
+static KEPT: AtomicU64 = AtomicU64::new(0);
+
+impl Kept {
+    /// Takes so many more, if then no more than this are kept.
+    fn take(&mut self, bytes: u64, max: u64) -> bool {
+        let fits = |kept: u64| kept.checked_add(bytes).filter(|kept| *kept <= max);
+        let is_taken = KEPT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
+        self.0 += if is_taken { bytes } else { 0 };
+        is_taken
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
 /// The code objects of one interpreter, each read once.
 #[derive(Debug, Default)]
 pub struct Codes {
+    kept: Kept,
     known: HashMap<u64, (Fingerprint, CodeId)>,
     list: Vec<Arc<Code>>,
     /// `PyCode_Type`, once one of its objects was seen.
@@ -111,9 +142,15 @@ impl Codes {
         if let Some((_, id)) = known.filter(|(seen, _)| *seen == fingerprint) {
             return Ok(id);
         }
-        let code = read_code(memory, copies, &layout, frame.code, fingerprint)?;
         if self.list.len() >= CODES_MAX {
             return Err(Trouble::Torn);
+        }
+        let mut code = read_code(memory, copies, &layout, frame.code, fingerprint)?;
+        if !self.kept.take((code.name.len() + code.file.len() + size_of::<Code>()) as u64, BYTES_MAX) {
+            return Err(Trouble::Torn);
+        }
+        if !self.kept.take(code.lines.len() as u64, BYTES_WITH_LINES_MAX) {
+            code.lines = Vec::new();
         }
         let id = CodeId(self.list.len() as u32);
         self.list.push(Arc::new(code));
@@ -191,4 +228,21 @@ fn read_text(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address:
         }
         _ => return Err(Trouble::Torn),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_has_a_limit_and_is_given_back() {
+        // Beside other tests that keep some.
+        let room = BYTES_MAX / 2;
+        let mut kept = Kept::default();
+        assert!(kept.take(room, BYTES_MAX));
+        assert!(!Kept::default().take(room + 1, BYTES_MAX));
+        assert_eq!(kept.0, room);
+        drop(kept);
+        assert!(Kept::default().take(room + 1, BYTES_MAX));
+    }
 }
