@@ -255,8 +255,6 @@ pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metada
     let mut absent = Absent::Deleted;
     for path in candidates(pid, map) {
         let (file, metadata) = match plain_file::open(&path, Links::Followed) {
-            // An empty file is no code; those of the kernel, which do something when they are read, have no length.
-            Ok(Some((_, metadata))) if metadata.len() == 0 => continue,
             Ok(Some(opened)) => opened,
             // A path may have become anything meanwhile.
             Ok(None) => continue,

@@ -45,9 +45,10 @@ fn what_runs_below_a_program_that_may_not_be_read_is_seen() {
         let wall = summary["wall_nanos"].as_f64().unwrap();
         let closed = of("closed");
         let longest = closed.iter().map(|process| process["duration_nanos"].as_f64().unwrap()).fold(0.0, f64::max);
-        assert!(longest > 0.9 * wall && longest <= 1.01 * wall, "{longest} of {wall}:\n{answer}\n{processes}");
+        assert!(longest > 0.5 * wall && longest <= 1.01 * wall, "{longest} of {wall}:\n{answer}\n{processes}");
         let worked = closed.iter().map(|process| process["cpu_nanos"].as_f64().unwrap_or_default()).fold(0.0, f64::max);
-        assert!(worked > 0.5 * wall, "{worked} of {wall}:\n{answer}\n{processes}");
+        // Some 0.3 s, however busy the machine is; up to where the kernel took the program out of the recording it was 0.004 s.
+        assert!(worked > 0.1e9, "{worked} of {wall}:\n{answer}\n{processes}");
         assert_eq!(of("sleep").len(), 1, "{answer}\n{processes}");
         assert_eq!(summary["poles"][0]["name"], first, "{answer}");
         let why = summary["quality"].as_array().unwrap().iter().find(|quality| quality["code"] == "profiling_refused");
