@@ -15,6 +15,7 @@ use std::fs;
 use std::io;
 use std::io::{BufRead, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use crate::limits::{ANCESTORS_MAX, ENVIRONMENT_BYTES_MAX, PEER_LINKS_MAX, PEER_TABLE_BYTES_MAX};
@@ -116,15 +117,55 @@ fn uid_of(process: impl std::fmt::Display) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Whether a process was started by this one, or by one that was.
-pub(crate) fn descends_from_us(pid: u32) -> bool {
-    let us = std::process::id();
-    std::iter::successors(Some(pid), |pid| parent_of(*pid)).take(ANCESTORS_MAX).skip(1).any(|ancestor| ancestor == us)
-}
+/// The command of a run, once it is started: a process is of the run if it is the command or descends from it.
+///
+/// To descend from us is not enough. As PID 1 of a container, or as a child subreaper, we are given the orphans of everybody there.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CommandProcess(Arc<OnceLock<Peer>>);
 
-/// Whether a living process that descends from this one has this user.
-pub(crate) fn is_user_of_a_descendant(uid: u32) -> bool {
-    all_pids().unwrap_or_default().into_iter().any(|pid| uid_of(pid) == Some(uid) && descends_from_us(pid))
+impl CommandProcess {
+    /// Notes that it is started. One that has ended already has nobody who descends from it.
+    pub(crate) fn note(&self, pid: u32) {
+        if let Some(peer) = Peer::of(pid) {
+            // There is one command.
+            let _ = self.0.set(peer);
+        }
+    }
+
+    /// Whether a process is the command, or descends from it.
+    pub(crate) fn has(&self, pid: u32) -> bool {
+        self.kin()(pid)
+    }
+
+    /// Whether a living process of the command has this user.
+    pub(crate) fn has_user(&self, uid: u32) -> bool {
+        let mut is_kin = self.kin();
+        all_pids().unwrap_or_default().into_iter().any(|pid| uid_of(pid) == Some(uid) && is_kin(pid))
+    }
+
+    /// Says of many processes whether they are of the command, and asks for each parent once. Nobody is before it is started, and after it
+    /// has ended, when its number may be another's.
+    fn kin(&self) -> impl FnMut(u32) -> bool {
+        let command = self.0.get().copied();
+        let mut known: HashMap<u32, bool> = command.map(|command| (command.pid, true)).into_iter().collect();
+        move |pid| {
+            let Some(command) = command else { return false };
+            let mut line = Vec::new();
+            let mut next = Some(pid);
+            let is_kin = loop {
+                match next {
+                    Some(pid) if known.contains_key(&pid) => break known[&pid],
+                    Some(pid) if line.len() < ANCESTORS_MAX => {
+                        line.push(pid);
+                        next = parent_of(pid);
+                    }
+                    Some(_) | None => break false,
+                }
+            };
+            known.extend(line.into_iter().map(|pid| (pid, is_kin)));
+            is_kin && command.lives()
+        }
+    }
 }
 
 /// Whether a process lives in a namespace of process ids other than ours, where it and its neighbours call themselves by numbers that are
@@ -424,12 +465,15 @@ mod tests {
     }
 
     #[test]
-    fn who_descends_from_us_is_known_by_its_parents_and_a_number_alone_is_nobody() {
+    fn who_descends_from_the_command_is_known_by_its_parents_and_a_number_alone_is_nobody() {
         let mut child = std::process::Command::new("sleep").arg("1000").env("LONGPOLE_RUN_ID", "of this run").spawn().unwrap();
         let peer = Peer::of(child.id()).unwrap();
-        assert!(peer.lives() && descends_from_us(peer.pid) && is_user_of_a_descendant(own_uid().unwrap()));
-        assert!(!descends_from_us(std::process::id()) && !descends_from_us(1));
-        assert!(!is_user_of_a_descendant(4_000_000_000));
+        let command = CommandProcess::default();
+        assert!(!command.has(peer.pid) && !command.has_user(own_uid().unwrap()), "it is not started");
+        command.note(peer.pid);
+        assert!(peer.lives() && command.has(peer.pid) && command.has_user(own_uid().unwrap()));
+        assert!(!command.has(std::process::id()) && !command.has(1));
+        assert!(!command.has_user(4_000_000_000));
         // The child is there before it has executed its program, with our own environment, and then for a moment without any.
         let executes = || fs::read_link(format!("/proc/{}/exe", peer.pid)).unwrap() != fs::read_link("/proc/self/exe").unwrap();
         while !executes() || fs::read(format!("/proc/{}/environ", peer.pid)).unwrap().is_empty() {
@@ -440,6 +484,33 @@ mod tests {
         assert!(!Peer { started: peer.started + 1, ..peer }.lives(), "another process with its number");
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(!peer.lives());
+        assert!(!peer.lives() && !command.has(peer.pid));
+    }
+
+    #[test]
+    fn a_child_of_ours_that_the_command_did_not_start_is_not_of_the_command() {
+        // What PID 1 and a subreaper are given: a child of ours, and what it started.
+        let start = || {
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", "sh -c 'echo $$; cat'; :"]).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+            let mut shell = shell.spawn().unwrap();
+            let mut line = String::new();
+            io::BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            (shell, line.trim().parse::<u32>().unwrap())
+        };
+        let ((mut ours, child), (mut orphan, grandchild)) = (start(), start());
+        let command = CommandProcess::default();
+        command.note(ours.id());
+        let mut is_kin = command.kin();
+        assert_eq!(
+            [ours.id(), child, orphan.id(), grandchild, child, grandchild].map(&mut is_kin),
+            [true, true, false, false, true, false]
+        );
+        assert!(child != ours.id() && command.has(child) && !command.has(grandchild));
+        for shell in [&mut ours, &mut orphan] {
+            drop(shell.stdin.take());
+            shell.wait().unwrap();
+        }
+        assert!(!is_kin(child) && !is_kin(std::process::id()), "it has ended");
     }
 }

@@ -29,6 +29,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::forward::{ForwardTarget, Forwarder, Parcel};
 use crate::limits::{EVENT_STREAMS_MAX, GOODBYE_MAX};
 use crate::loss_book::LossBook;
+use crate::peer::CommandProcess;
 pub use crate::peer::{AskOwner, SocketOwner};
 
 mod appdash;
@@ -154,7 +155,8 @@ impl Receiver {
 
         let book = Arc::new(LossBook::default());
         let forwarder = Arc::new(Forwarder::start(options.forward, &book)?);
-        let judge = Judge::new(options.senders, options.ask_owner);
+        let command = CommandProcess::default();
+        let judge = Judge::new(options.senders, options.ask_owner, command.clone());
         let run = judge.run_id().map(str::to_owned).zip(judge.secret());
         let (jobs, queue) = mpsc::channel();
         let (kept_all, keeper_ended) = oneshot::channel();
@@ -185,7 +187,7 @@ impl Receiver {
                 runtime.shutdown_background();
             }
         })?;
-        Ok(ReceiverHandle { address, appdash_address, finish, thread, forwarder, book })
+        Ok(ReceiverHandle { address, appdash_address, finish, thread, forwarder, book, command })
     }
 }
 
@@ -198,9 +200,16 @@ pub struct ReceiverHandle {
     thread: thread::JoinHandle<()>,
     forwarder: Arc<Forwarder>,
     book: Arc<LossBook>,
+    command: CommandProcess,
 }
 
 impl ReceiverHandle {
+    /// Says which process is the command of the run: spans of other users are taken from it and from those that descend from it. To be said
+    /// before it runs.
+    pub fn note_command(&self, pid: u32) {
+        self.command.note(pid);
+    }
+
     /// The port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.address.port()

@@ -6,9 +6,9 @@
 //! | the client's socket is of | |
 //! |---|---|
 //! | the user who records, or root | taken: who is either could as well look into our memory |
-//! | another user, its process descends from `longpole run` or has its run id in its environment | taken: the command became that user (`sudo -u`, `setpriv`) |
+//! | another user, its process is the command or descends from it, or has the run id in its environment | taken: the command became that user (`sudo -u`, `setpriv`) |
 //! | another user, its process not to be seen (only root may), but the command has a process of that user | taken |
-//! | our user, where that is the number which a user namespace shows for everybody it does not know | taken only if its process descends from us or has our run id |
+//! | our user, where that is the number which a user namespace shows for everybody it does not know | taken only if its process is of the command or has our run id |
 //! | any other user | refused with 403 or `PERMISSION_DENIED`, and counted |
 //! | nobody any more: it was closed before we came to look | only spans whose resource has the run's own `longpole.run.id` |
 //! | not to be told on this machine (no socket tables: gVisor) | taken, and the recording says so |
@@ -22,7 +22,7 @@ use std::time::Instant;
 use longpole_store::Secret;
 use longpole_store::users::unmapped_uid;
 
-use crate::peer::{self, AskOwner, PeerFinder, SocketOwner};
+use crate::peer::{self, AskOwner, CommandProcess, PeerFinder, SocketOwner};
 
 /// From whom spans are taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,13 +73,15 @@ pub(super) struct Judge {
     own_uid: Option<u32>,
     /// The number of everybody whom this user namespace does not know.
     unmapped_uid: Option<u32>,
+    /// Whose processes are of the run.
+    command: CommandProcess,
     /// For where the kernel cannot be asked in a quick way.
     finder: Arc<Mutex<PeerFinder>>,
 }
 
 impl Judge {
-    pub(super) fn new(senders: Senders, ask: Option<AskOwner>) -> Self {
-        Judge { senders, ask, own_uid: peer::own_uid(), unmapped_uid: unmapped_uid(), finder: Arc::default() }
+    pub(super) fn new(senders: Senders, ask: Option<AskOwner>, command: CommandProcess) -> Self {
+        Judge { senders, ask, own_uid: peer::own_uid(), unmapped_uid: unmapped_uid(), command, finder: Arc::default() }
     }
 
     /// The run whose id must stand in the spans of who is gone.
@@ -139,10 +141,10 @@ impl Judge {
         let Senders::Run { id, .. } = &self.senders else { return true };
         let holder = self.finder.lock().unwrap_or_else(PoisonError::into_inner).holder(owner.inode);
         match holder {
-            Some(peer) => peer::descends_from_us(peer.pid) || peer::inherits_variable(peer.pid, RUN_ID_VARIABLE, id),
+            Some(peer) => self.command.has(peer.pid) || peer::inherits_variable(peer.pid, RUN_ID_VARIABLE, id),
             // A number that stands for many users says nothing. Processes of the run that have it can be seen: they are of our user, or
             // were started by a root whom this namespace knows.
-            None => !self.stands_for_many(owner.uid) && peer::is_user_of_a_descendant(owner.uid),
+            None => !self.stands_for_many(owner.uid) && self.command.has_user(owner.uid),
         }
     }
 }
@@ -159,7 +161,7 @@ mod tests {
     #[test]
     fn a_number_that_stands_for_many_users_is_not_our_user() {
         let run = Senders::Run { id: "0123456789abcdef0123456789abcdef".to_owned(), name: "0".repeat(32) };
-        let mut judge = Judge { own_uid: Some(65_534), unmapped_uid: Some(65_534), ..Judge::new(run, None) };
+        let mut judge = Judge { own_uid: Some(65_534), unmapped_uid: Some(65_534), ..Judge::new(run, None, CommandProcess::default()) };
         let owner = |uid| Some(SocketOwner { uid, inode: u64::MAX });
         let ours = Known::Sender(Sender { inode: Some(u64::MAX), is_gone: false });
         assert_eq!(judge.known(owner(65_534)), Known::Foreign(SocketOwner { uid: 65_534, inode: u64::MAX }));

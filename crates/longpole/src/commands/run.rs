@@ -220,6 +220,9 @@ fn start(
     let Some(recorded) = recorded else {
         return Ok((gated.release()?, None));
     };
+    if let Some(receiver) = &recorded.receiver {
+        receiver.note_command(gated.pid());
+    }
     let (recorder, mode) = recorded.sample(arguments, gated.pid());
     if recorder.is_none() {
         recorded.watch_clocks();
