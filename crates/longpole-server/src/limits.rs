@@ -165,8 +165,15 @@ pub const TWINS_WAITING_MAX: usize = if cfg!(test) { 1024 } else { 16 << 10 };
 /// Ids that are remembered to say which span of the other tracer is whose parent: 40 bytes each.
 pub const TWIN_IDS_MAX: usize = 1 << 20;
 
-/// Entries of `/proc/*/fd` looked at to find the process behind a connection. One costs 1.5 µs, so 30 ms at the most.
+/// Entries of one `/proc/PID/fd` looked at to find the process behind a connection. One costs 1.5 to 5 µs.
 pub const PEER_LINKS_MAX: usize = 20_000;
+
+/// Entries of all of them: 60 to 200 ms at the most.
+pub const PEER_SEARCH_LINKS_MAX: usize = 2 * PEER_LINKS_MAX;
+
+/// So many times as long as a search took that was in vain at these limits, processes of others are not looked through again: they could be
+/// an attacker's, who makes each request wait.
+pub const STRANGERS_PAUSE: u32 = 20;
 
 /// Processes that one connection may say its spans are of and that are remembered, and those of one request that are looked at. An exporter
 /// names one, a collector some dozens.

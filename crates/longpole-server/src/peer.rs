@@ -15,10 +15,11 @@ use std::fs;
 use std::io;
 use std::io::{BufRead, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use crate::limits::{ANCESTORS_MAX, ENVIRONMENT_BYTES_MAX, PEER_LINKS_MAX, PEER_TABLE_BYTES_MAX};
+use crate::limits::{ANCESTORS_MAX, ENVIRONMENT_BYTES_MAX, PEER_LINKS_MAX, PEER_SEARCH_LINKS_MAX, PEER_TABLE_BYTES_MAX, STRANGERS_PAUSE};
 
 /// Whose a socket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,10 +64,15 @@ pub(crate) struct PeerFinder {
     /// Local address and owner of the sockets whose remote address is ours.
     sockets: HashMap<(IpAddr, u16), SocketOwner>,
     read_at: Option<Instant>,
-    recent_pids: Vec<u32>,
+    holders: HolderFinder,
 }
 
 impl PeerFinder {
+    /// For a run with this command.
+    pub(crate) fn new(command: CommandProcess) -> Self {
+        PeerFinder { holders: HolderFinder::new(command), ..PeerFinder::default() }
+    }
+
     /// Whose the other end of the connection from `peer` to `ours` is, which was accepted at `since`. `None` where it is closed, an error
     /// where the system has no table.
     pub(crate) fn owner(&mut self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> io::Result<Option<SocketOwner>> {
@@ -96,13 +102,138 @@ impl PeerFinder {
         Ok(self.sockets.get(&plain(peer)).copied())
     }
 
-    /// The process that holds this socket; `None` where it is gone, belongs to another user, or the system has no `/proc`.
-    pub(crate) fn holder(&mut self, inode: u64) -> Option<Peer> {
-        let pid = owner_of(inode, &self.recent_pids)?;
-        self.recent_pids.retain(|recent| *recent != pid);
-        self.recent_pids.insert(0, pid);
-        self.recent_pids.truncate(RECENT_PIDS_MAX);
+    /// As [`HolderFinder::find`].
+    pub(crate) fn holder(&self, owner: SocketOwner) -> Option<Peer> {
+        self.holders.find(owner)
+    }
+
+    /// Whether a holder was not found because there was too much to look at, since this was asked last.
+    pub(crate) fn has_given_up(&self) -> bool {
+        std::mem::take(&mut self.holders.state().has_given_up)
+    }
+}
+
+/// Finds the process that holds a socket by looking through descriptors: first those of processes of the run, then those of the socket's
+/// user, then all others'. Whoever starts processes with many descriptors would else use up what may be looked at.
+#[derive(Debug, Default)]
+pub(crate) struct HolderFinder {
+    command: CommandProcess,
+    state: Mutex<HolderState>,
+}
+
+#[derive(Debug, Default)]
+struct HolderState {
+    recent_pids: Vec<u32>,
+    /// When processes that are neither of the run nor of the socket's user are looked through again.
+    strangers_again_at: Option<Instant>,
+    has_given_up: bool,
+}
+
+impl HolderFinder {
+    /// For a run with this command.
+    pub(crate) fn new(command: CommandProcess) -> Self {
+        HolderFinder { command, ..HolderFinder::default() }
+    }
+
+    /// The process that holds this socket; `None` where it is gone, may not be looked at, or was not found within the limits, or where the system
+    /// has no `/proc`. Several may be looked for at the same time: a search that takes long must not hold up others.
+    pub(crate) fn find(&self, owner: SocketOwner) -> Option<Peer> {
+        let began = Instant::now();
+        let (recent, with_strangers) = {
+            let state = self.state();
+            (state.recent_pids.clone(), state.strangers_again_at.is_none_or(|at| at <= began))
+        };
+        let wanted = socket_name(owner.inode);
+        let mut search = Search::new(|pid, links_left: &mut usize| holds(pid, &wanted, links_left));
+        let (mut is_kin, is_of_user) = (self.command.kin(), |pid| belongs_to(pid, owner.uid));
+        // Those that were found for others are not asked: these may be anybody's, with as many descriptors as they like.
+        let found = recent.into_iter().find(|pid| (is_kin(*pid) || is_of_user(*pid)) && search.holds(*pid));
+        let found = found.or_else(|| search.first(&all_pids()?, &mut is_kin, is_of_user, with_strangers));
+        let Some(mut pid) = found else {
+            if search.was_cut {
+                let mut state = self.state();
+                state.has_given_up = true;
+                if with_strangers {
+                    let now = Instant::now();
+                    state.strangers_again_at = now.checked_add(STRANGERS_PAUSE * (now - began));
+                }
+            }
+            return None;
+        };
+        // A fork inherits the descriptor, so of a holder and its ancestors that hold it too, the eldest is the one that connected.
+        while let Some(parent) = parent_of(pid).filter(|parent| search.holds(*parent)) {
+            pid = parent;
+        }
+        let mut state = self.state();
+        state.recent_pids.retain(|recent| *recent != pid);
+        state.recent_pids.insert(0, pid);
+        state.recent_pids.truncate(RECENT_PIDS_MAX);
         Peer::of(pid)
+    }
+
+    fn state(&self) -> MutexGuard<'_, HolderState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One search for a descriptor, with its limits: for each process, and for all.
+struct Search<L> {
+    /// Whether a process has the descriptor; takes what it looks at off the number.
+    look: L,
+    links_left: usize,
+    /// Something was not looked at.
+    was_cut: bool,
+}
+
+impl<L: FnMut(u32, &mut usize) -> bool> Search<L> {
+    fn new(look: L) -> Self {
+        Search { look, links_left: PEER_SEARCH_LINKS_MAX, was_cut: false }
+    }
+
+    fn holds(&mut self, pid: u32) -> bool {
+        let allowed = self.links_left.min(PEER_LINKS_MAX);
+        let mut left = allowed;
+        let holds = allowed > 0 && (self.look)(pid, &mut left);
+        self.links_left -= allowed - left;
+        self.was_cut |= !holds && left == 0;
+        holds
+    }
+
+    /// The first that holds it. Youngest first within each group: who just connected was most likely just started.
+    fn first(
+        &mut self,
+        pids: &[u32],
+        mut is_kin: impl FnMut(u32) -> bool,
+        is_of_user: impl Fn(u32) -> bool,
+        with_strangers: bool,
+    ) -> Option<u32> {
+        let mut others = Vec::new();
+        for pid in pids {
+            if !is_kin(*pid) {
+                others.push(*pid);
+            } else if self.holds(*pid) {
+                return Some(*pid);
+            }
+        }
+        let (of_user, strangers): (Vec<u32>, Vec<u32>) = others.into_iter().partition(|pid| is_of_user(*pid));
+        if let Some(pid) = of_user.into_iter().find(|pid| self.holds(*pid)) {
+            return Some(pid);
+        }
+        if with_strangers {
+            return strangers.into_iter().find(|pid| self.holds(*pid));
+        }
+        self.was_cut |= !strangers.is_empty();
+        None
+    }
+}
+
+/// Whether a process is of this user.
+fn belongs_to(pid: u32, uid: u32) -> bool {
+    match fs::metadata(format!("/proc/{pid}")).map(|metadata| metadata.uid()) {
+        Ok(found) if found == uid => true,
+        // Also of a process that became another user and has not executed a program since.
+        Ok(0) => uid_of(pid) == Some(uid),
+        Ok(_) | Err(_) => false,
     }
 }
 
@@ -287,23 +418,6 @@ pub(crate) fn plain(address: SocketAddr) -> (IpAddr, u16) {
     (address.ip().to_canonical(), address.port())
 }
 
-/// The process that holds a descriptor of this socket. Youngest first: who just connected was most likely just started.
-/// A fork inherits the descriptor, so of a holder and its ancestors that hold it too, the eldest is the one that connected.
-fn owner_of(inode: u64, recent_pids: &[u32]) -> Option<u32> {
-    let wanted = socket_name(inode);
-    let mut links_left = PEER_LINKS_MAX;
-    let mut holds = |pid: u32| holds(pid, &wanted, &mut links_left);
-    let recent = recent_pids.iter().copied().find(|pid| holds(*pid));
-    let mut owner = match recent {
-        Some(pid) => pid,
-        None => all_pids()?.into_iter().find(|pid| holds(*pid))?,
-    };
-    while let Some(parent) = parent_of(owner).filter(|parent| holds(*parent)) {
-        owner = parent;
-    }
-    Some(owner)
-}
-
 /// What a descriptor of this socket is called.
 pub(crate) fn socket_name(inode: u64) -> String {
     format!("socket:[{inode}]")
@@ -411,14 +525,72 @@ mod tests {
         for (_, peer, ours, since) in [&first, &second] {
             let owner = finder.owner(*peer, *ours, *since).unwrap().unwrap();
             assert_eq!(Some(owner.uid), own_uid());
-            let peer = finder.holder(owner.inode).unwrap();
+            let peer = finder.holder(owner).unwrap();
             assert!(peer.pid == us && peer.lives(), "{peer:?}");
         }
         let (client, peer, ours, since) = connect();
         let owner = finder.owner(peer, ours, since).unwrap().unwrap();
         drop(client);
         assert_eq!(finder.owner(peer, ours, Instant::now()).unwrap(), None);
-        assert_eq!(finder.holder(owner.inode), None);
+        assert_eq!(finder.holder(owner), None);
+        assert!(!finder.has_given_up(), "it was looked for everywhere");
+    }
+
+    /// Looks for the holder among processes, youngest first: number, user, of the run, descriptors, whether the last of them is the one. Gives
+    /// the one that is found, whether something was not looked at, and how many descriptors were.
+    fn search(processes: &[(u32, u32, bool, usize, bool)], uid: u32, with_strangers: bool) -> (Option<u32>, bool, usize) {
+        let of = |pid: u32| processes.iter().find(|process| process.0 == pid).unwrap();
+        let mut looked = 0;
+        let mut search = Search::new(|pid, links_left: &mut usize| {
+            let (_, _, _, links, holds) = *of(pid);
+            let seen = links.min(*links_left);
+            *links_left -= seen;
+            looked += seen;
+            holds && seen == links
+        });
+        let pids: Vec<u32> = processes.iter().map(|process| process.0).collect();
+        let found = search.first(&pids, |pid| of(pid).2, |pid| of(pid).1 == uid, with_strangers);
+        let was_cut = search.was_cut;
+        (found, was_cut, looked)
+    }
+
+    #[test]
+    fn young_processes_of_others_with_many_descriptors_do_not_hide_who_sends() {
+        let hogs = [(99, 65_534, false, 19_895, false), (98, 65_534, false, 19_895, false), (97, 65_534, false, 19_895, false)];
+        let among = |client| [&hogs[..], &[client]].concat();
+        // Of the run, also as another user; of the user of the socket; neither of both, behind too much.
+        assert_eq!(search(&among((9, 0, true, 10, true)), 0, true), (Some(9), false, 10));
+        assert_eq!(search(&among((9, 33, true, 10, true)), 65_534, true), (Some(9), false, 10));
+        assert_eq!(search(&among((9, 0, false, 10, true)), 0, true), (Some(9), false, 10));
+        assert_eq!(search(&among((9, 33, false, 10, true)), 0, true), (None, true, PEER_SEARCH_LINKS_MAX));
+        // For a while after that nobody else's are looked at.
+        assert_eq!(search(&among((9, 0, false, 10, true)), 0, false), (Some(9), false, 10));
+        assert_eq!(search(&among((9, 33, false, 10, true)), 0, false), (None, true, 0));
+        // One process with more than is looked at does not hide the next.
+        let large = (12, 0, true, 1_000_000, false);
+        assert_eq!(search(&[large, (9, 0, true, 10, true)], 0, true), (Some(9), true, PEER_LINKS_MAX + 10));
+        // Who is gone is not there, and all was looked at.
+        assert_eq!(search(&[(12, 0, true, 10, false), (11, 1, false, 10, false)], 0, true), (None, false, 20));
+    }
+
+    #[test]
+    fn a_search_that_gave_up_says_so_and_the_holders_that_are_near_are_found_still() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (ours, peer) = listener.accept().unwrap();
+        let mut finder = PeerFinder::default();
+        let owner = finder.owner(peer, ours.local_addr().unwrap(), Instant::now()).unwrap().unwrap();
+        let of_another = SocketOwner { uid: 4_000_000_000, ..owner };
+        assert!(finder.holder(of_another).is_some() && !finder.has_given_up(), "it was looked for everywhere");
+        finder.holders.state().strangers_again_at = Instant::now().checked_add(std::time::Duration::from_secs(1000));
+        assert!(finder.holder(of_another).is_none() && finder.has_given_up() && !finder.has_given_up());
+        assert!(finder.holder(owner).is_some_and(|peer| peer.pid == std::process::id()) && !finder.has_given_up());
+        // A run's own processes are found whoever they are.
+        let finder = HolderFinder::default();
+        finder.command.note(std::process::id());
+        finder.state().strangers_again_at = Instant::now().checked_add(std::time::Duration::from_secs(1000));
+        assert!(finder.find(of_another).is_some_and(|peer| peer.pid == std::process::id()) && !finder.state().has_given_up);
+        drop(client);
     }
 
     #[test]

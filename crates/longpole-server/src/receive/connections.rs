@@ -116,10 +116,10 @@ impl Connection {
     pub(super) fn peer_pid(&self, finder: &mut PeerFinder) -> Option<u32> {
         let mut known = self.peer_process.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none_or(|peer| peer.is_some_and(|peer| !peer.lives())) {
-            let by_table = || finder.owner(self.peer, self.ours, self.since.into_std()).ok()?.map(|owner| owner.inode);
+            let by_table = || finder.owner(self.peer, self.ours, self.since.into_std()).ok()?;
             // Once the client has closed its end, its address may be that of somebody else's next connection.
-            let inode = if self.sender.is_gone { None } else { self.sender.inode.or_else(by_table) };
-            *known = Some(inode.and_then(|inode| finder.holder(inode)));
+            let owner = if self.sender.is_gone { None } else { self.sender.owner.or_else(by_table) };
+            *known = Some(owner.and_then(|owner| finder.holder(owner)));
         }
         (*known)?.map(|peer| peer.pid)
     }
@@ -127,7 +127,7 @@ impl Connection {
     /// What to make of `process.pid` in a resource. It is a number in the sender's namespace of process ids, which need not be ours: in a
     /// container of the command, the first process calls itself 1.
     pub(super) fn claim(&self, number: u32, finder: &mut PeerFinder) -> Claim {
-        let Some(inode) = self.sender.inode else { return Claim::Said };
+        let Some(SocketOwner { inode, .. }) = self.sender.owner else { return Claim::Said };
         let known = self.claims.lock().unwrap_or_else(PoisonError::into_inner).get(&number).copied();
         if let Some(claim) = known {
             return claim;
@@ -157,7 +157,7 @@ impl Connection {
     /// The process at the other end, where it is known what it says of whose spans it sends: a span is its own process's word or another's.
     /// Of a number that nobody can place here it is not said, because it would be taken for that.
     pub(super) fn sender_of(&self, claims: &[(u32, Claim)], finder: &mut PeerFinder) -> Option<u32> {
-        self.sender.inode?;
+        self.sender.owner?;
         match claims {
             [] => None,
             [(pid, Claim::Own)] => Some(*pid),
@@ -495,7 +495,7 @@ impl Hall {
                         // Only a system that can tell of nobody lets everybody in: descriptors can be had from us by connecting.
                         Ok(Err(error)) if never && peer::says_never(&error) => {
                             hall.door.book.add_once(LossKind::Environment, NOT_SAID);
-                            hall.serve(accepted, Sender { inode: None, is_gone: false }, None);
+                            hall.serve(accepted, Sender { owner: None, is_gone: false }, None);
                         }
                         Ok(Ok(Known::Slow { .. }) | Err(_)) | Err(_) => {
                             drop(looking);
@@ -534,7 +534,7 @@ impl Hall {
                 if is_one {
                     hall.strangers.note_of_the_run(&stranger.0);
                 }
-                hall.serve(accepted, Sender { inode: Some(owner.inode), is_gone: false }, None);
+                hall.serve(accepted, Sender { owner: Some(owner), is_gone: false }, None);
                 drop((looking, place));
                 return;
             }

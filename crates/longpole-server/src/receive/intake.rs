@@ -166,17 +166,22 @@ impl Intake {
     }
 }
 
+/// Detail of spans whose process stands behind too much.
+const NOT_FOUND: &str =
+    "whose spans some are could not be told: the processes of this machine have too many open files to look through all";
+
 /// Serves the queue until every [`Intake`] is dropped.
 pub(super) fn keep_all(
     queue: Receiver<Handed>,
     keep: Box<dyn Keep>,
+    finder: PeerFinder,
     (limits, keep_credentials, run): (Limits, bool, Option<(String, Secret)>),
     book: &LossBook,
     forwarder: &Forwarder,
 ) {
     let redactor = (!keep_credentials).then(Redactor::default);
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
-    let (finder, listeners) = (PeerFinder::default(), ListenerFinder::default());
+    let listeners = ListenerFinder::default();
     let mut keeper = Keeper { keep, finder, listeners, redactor, limits, run, book, forwarder, twins };
     // Of clients that are gone: anybody's, and nobody waits for the answer. How many there can be, their places say.
     let mut later: VecDeque<Handed> = VecDeque::new();
@@ -217,6 +222,14 @@ struct Keeper<'a> {
 
 impl Keeper<'_> {
     fn serve(&mut self, job: &Job) -> Verdict {
+        let verdict = self.keep_content(job);
+        if self.finder.has_given_up() {
+            self.book.add_once(LossKind::Environment, NOT_FOUND);
+        }
+        verdict
+    }
+
+    fn keep_content(&mut self, job: &Job) -> Verdict {
         let is_unproven = job.connection.sender_is_gone();
         match &job.content {
             // Only spans of OpenTelemetry can say by themselves whose they are.

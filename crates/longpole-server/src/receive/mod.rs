@@ -29,8 +29,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::forward::{ForwardTarget, Forwarder, Parcel};
 use crate::limits::{EVENT_STREAMS_MAX, GOODBYE_MAX};
 use crate::loss_book::LossBook;
-use crate::peer::CommandProcess;
 pub use crate::peer::{AskOwner, SocketOwner};
+use crate::peer::{CommandProcess, PeerFinder};
 
 mod appdash;
 mod body;
@@ -157,13 +157,14 @@ impl Receiver {
         let forwarder = Arc::new(Forwarder::start(options.forward, &book)?);
         let command = CommandProcess::default();
         let judge = Judge::new(options.senders, options.ask_owner, command.clone());
+        let finder = PeerFinder::new(command.clone());
         let run = judge.run_id().map(str::to_owned).zip(judge.secret());
         let (jobs, queue) = mpsc::channel();
         let (kept_all, keeper_ended) = oneshot::channel();
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
             let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {
-                intake::keep_all(queue, keep, (options.limits, options.keep_credentials, run), &book, &forwarder);
+                intake::keep_all(queue, keep, finder, (options.limits, options.keep_credentials, run), &book, &forwarder);
                 // Nobody listens if the receiver did not want to wait.
                 let _ = kept_all.send(());
             }

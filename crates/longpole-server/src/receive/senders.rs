@@ -22,7 +22,7 @@ use std::time::Instant;
 use longpole_store::Secret;
 use longpole_store::users::unmapped_uid;
 
-use crate::peer::{self, AskOwner, CommandProcess, PeerFinder, SocketOwner};
+use crate::peer::{self, AskOwner, CommandProcess, HolderFinder, PeerFinder, SocketOwner};
 
 /// From whom spans are taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ const RUN_ID_VARIABLE: &str = "LONGPOLE_RUN_ID";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sender {
     /// The client's socket, where it was found.
-    pub(super) inode: Option<u64>,
+    pub(super) owner: Option<SocketOwner>,
     /// The client closed it before it was found: only what its spans say themselves can speak for it.
     pub(super) is_gone: bool,
 }
@@ -77,11 +77,14 @@ pub(super) struct Judge {
     command: CommandProcess,
     /// For where the kernel cannot be asked in a quick way.
     finder: Arc<Mutex<PeerFinder>>,
+    /// Of connections that are judged: what other users bring about in it does not touch how the run's own are looked for.
+    holders: HolderFinder,
 }
 
 impl Judge {
     pub(super) fn new(senders: Senders, ask: Option<AskOwner>, command: CommandProcess) -> Self {
-        Judge { senders, ask, own_uid: peer::own_uid(), unmapped_uid: unmapped_uid(), command, finder: Arc::default() }
+        let holders = HolderFinder::new(command.clone());
+        Judge { senders, ask, own_uid: peer::own_uid(), unmapped_uid: unmapped_uid(), command, finder: Arc::default(), holders }
     }
 
     /// The run whose id must stand in the spans of who is gone.
@@ -104,18 +107,17 @@ impl Judge {
     pub(super) fn at_once(&self, peer: SocketAddr, ours: SocketAddr) -> Known {
         match self.ask.map(|ask| ask(peer, ours)) {
             Some(Ok(owner)) => self.known(owner),
-            _ if self.senders == Senders::Anybody => Known::Sender(Sender { inode: None, is_gone: false }),
+            _ if self.senders == Senders::Anybody => Known::Sender(Sender { owner: None, is_gone: false }),
             Some(Err(error)) => Known::Slow { never: peer::says_never(&error) },
             None => Known::Slow { never: true },
         }
     }
 
     fn known(&self, owner: Option<SocketOwner>) -> Known {
-        let inode = owner.map(|owner| owner.inode);
         match owner {
-            _ if self.senders == Senders::Anybody => Known::Sender(Sender { inode, is_gone: false }),
-            None => Known::Sender(Sender { inode, is_gone: true }),
-            Some(SocketOwner { uid, .. }) if self.is_ours(uid) => Known::Sender(Sender { inode, is_gone: false }),
+            _ if self.senders == Senders::Anybody => Known::Sender(Sender { owner, is_gone: false }),
+            None => Known::Sender(Sender { owner, is_gone: true }),
+            Some(SocketOwner { uid, .. }) if self.is_ours(uid) => Known::Sender(Sender { owner, is_gone: false }),
             Some(owner) => Known::Foreign(owner),
         }
     }
@@ -139,8 +141,7 @@ impl Judge {
     /// Whether a connection of another user is of the run. Reads through `/proc`.
     pub(super) fn is_of_the_run(&self, owner: SocketOwner) -> bool {
         let Senders::Run { id, .. } = &self.senders else { return true };
-        let holder = self.finder.lock().unwrap_or_else(PoisonError::into_inner).holder(owner.inode);
-        match holder {
+        match self.holders.find(owner) {
             Some(peer) => self.command.has(peer.pid) || peer::inherits_variable(peer.pid, RUN_ID_VARIABLE, id),
             // A number that stands for many users says nothing. Processes of the run that have it can be seen: they are of our user, or
             // were started by a root whom this namespace knows.
@@ -163,14 +164,14 @@ mod tests {
         let run = Senders::Run { id: "0123456789abcdef0123456789abcdef".to_owned(), name: "0".repeat(32) };
         let mut judge = Judge { own_uid: Some(65_534), unmapped_uid: Some(65_534), ..Judge::new(run, None, CommandProcess::default()) };
         let owner = |uid| Some(SocketOwner { uid, inode: u64::MAX });
-        let ours = Known::Sender(Sender { inode: Some(u64::MAX), is_gone: false });
+        let ours = |uid| Known::Sender(Sender { owner: owner(uid), is_gone: false });
         assert_eq!(judge.known(owner(65_534)), Known::Foreign(SocketOwner { uid: 65_534, inode: u64::MAX }));
         assert!(!judge.is_of_the_run(SocketOwner { uid: 65_534, inode: u64::MAX }), "nobody has this socket");
-        assert_eq!(judge.known(owner(0)), ours);
+        assert_eq!(judge.known(owner(0)), ours(0));
         // In the initial namespace `nobody` is a user as others are, and so is everybody whom a namespace knows.
         judge.unmapped_uid = None;
-        assert_eq!(judge.known(owner(65_534)), ours);
+        assert_eq!(judge.known(owner(65_534)), ours(65_534));
         (judge.own_uid, judge.unmapped_uid) = (Some(1000), Some(65_534));
-        assert_eq!(judge.known(owner(1000)), ours);
+        assert_eq!(judge.known(owner(1000)), ours(1000));
     }
 }
