@@ -16,6 +16,7 @@
 //! A futex that nobody ever held is no lock: a condition, a queue, a semaphore. Then the one that counts is who woke the thread.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 use longpole_model::{Monotonic, Recording, Timestamp, Wait, WaitKind};
 
@@ -32,6 +33,10 @@ const RETRY_NANOS: u64 = 100_000;
 /// So long a wait has lasted when it is looked at, if it lasts so long: what its futex says, it said then. Of shorter waits some are looked at
 /// earlier, and their futexes are not asked.
 pub(crate) const LOOK_NANOS: u64 = 5_000_000;
+
+/// So many parts of a wait are told apart, the longest: a thread of thousands that wait for one lock sees as many others get it, and so
+/// does each of them. Nobody is named for the rest.
+const PARTS_MAX: usize = 256;
 
 /// What another thread was for a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -115,6 +120,59 @@ pub(crate) struct Blockers {
     how: HashMap<u32, How>,
     /// Ends of threads, by process, and there by time.
     ends: HashMap<u32, Vec<(Monotonic, u32)>>,
+    /// Who got each lock, for those that were asked for.
+    takers: HashMap<Place, OnceLock<Takers>>,
+}
+
+/// Who got a lock that it had waited for, by when.
+#[derive(Debug, Default)]
+struct Takers {
+    list: Vec<Taker>,
+    /// Who ran when each of them got it, once somebody asked: all that waited meanwhile do.
+    ran: Vec<OnceLock<Option<Ran>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Taker {
+    end: Monotonic,
+    tid: u32,
+    /// The wait at the end of which it got it.
+    wait: u32,
+    /// The last one before it that is another thread; where there is none, the first of its own.
+    other: u32,
+}
+
+impl Takers {
+    fn new(waits: impl Iterator<Item = (u32, u32, Monotonic)>) -> Takers {
+        let mut list: Vec<Taker> = Vec::new();
+        for (wait, tid, end) in waits {
+            let own = list.len() as u32;
+            let other = match list.last() {
+                None => own,
+                Some(last) if last.tid != tid => own - 1,
+                Some(last) => last.other,
+            };
+            list.push(Taker { end, tid, wait, other });
+        }
+        let ran = std::iter::repeat_with(OnceLock::new).take(list.len()).collect();
+        Takers { list, ran }
+    }
+
+    /// The last of the first so many that is not this thread.
+    fn last_but(&self, first: usize, tid: u32) -> Option<u32> {
+        let last = &self.list[first.checked_sub(1)?];
+        [last, &self.list[last.other as usize]].into_iter().map(|taker| taker.tid).find(|other| *other != tid)
+    }
+}
+
+/// The threads that ran when a wait was over: how many, and who where there are few. A list for each of a million waits would be too long.
+#[derive(Debug, Clone, Copy)]
+struct Ran {
+    threads: u32,
+    first: [u32; 2],
+    /// When, from the origin, and who waited: it is none of them.
+    at: i64,
+    but: u32,
 }
 
 /// Where one looks for who it was.
@@ -138,6 +196,22 @@ impl Seen<'_> {
         ran.retain(|tid| *tid != wait.tid);
         Some(ran)
     }
+
+    /// The same, in short.
+    fn ran(&self, over: &Wait) -> Option<Ran> {
+        let wakers = self.wakers(over)?;
+        let at = self.recording.clock.to_unix(over.end)?.nanos_since(self.origin);
+        let first = [wakers.first(), wakers.get(1)].map(|tid| tid.copied().unwrap_or_default());
+        Some(Ran { threads: wakers.len() as u32, first, at, but: over.tid })
+    }
+
+    /// Whether a thread is one of those that ran when the wait of another one was over.
+    fn has_run(&self, pid: u32, tid: u32, ran: &Ran) -> bool {
+        match ran.threads {
+            threads @ 0..=2 => ran.first[..threads as usize].contains(&tid),
+            _ => tid != ran.but && self.timelines.was_on_cpu_in(pid, tid, ran.at.saturating_sub(WAKE_NANOS), ran.at),
+        }
+    }
 }
 
 impl Blockers {
@@ -146,6 +220,7 @@ impl Blockers {
         for (i, wait) in recording.waits.iter().enumerate() {
             let Some(place) = place(wait) else { continue };
             out.at.entry(place).or_default().push(i as u32);
+            out.takers.entry(place).or_default();
             out.of_thread.entry((place, wait.tid)).or_default().push(i as u32);
             if wait.kind == WaitKind::Lock && wait.futex.is_some_and(|futex| futex.holder.is_some()) {
                 out.named.insert(place);
@@ -208,27 +283,31 @@ impl Blockers {
     /// Who held the lock: a part ends where another one that waited for it got it.
     fn holders(&self, seen: &Seen<'_>, wait: &Wait) -> Vec<Part> {
         let Some(place) = place(wait) else { return Vec::new() };
-        let all = &self.at[&place];
-        let of = |i: &u32| &seen.recording.waits[*i as usize];
-        let ended_by = |time: Monotonic| all.partition_point(|i| of(i).end <= time);
-        let takers = |range: std::ops::Range<usize>| {
-            let others = all[range].iter().filter(|i| of(i).tid != wait.tid);
-            others.filter(|i| self.got_it(seen.recording, place, of(i))).map(of).collect::<Vec<_>>()
-        };
+        let takers = self.takers[&place].get_or_init(|| {
+            let got_it = self.at[&place].iter().map(|&i| (i, &seen.recording.waits[i as usize]));
+            Takers::new(got_it.filter(|(_, it)| self.got_it(seen.recording, place, it)).map(|(i, it)| (i, it.tid, it.end)))
+        });
         // A wait of a broken file may end before it begins.
-        let first = ended_by(wait.start);
-        let within = takers(first..all.partition_point(|i| of(i).end < wait.end).max(first));
-        let mut parts = Vec::with_capacity(within.len() + 1);
-        let mut from = wait.start;
-        let mut taker = takers(0..first).last().map(|last| last.tid);
-        let mut is_first = true;
-        for over in within.into_iter().chain([wait]) {
-            let to = over.end;
-            if from < to {
-                let who = self.holder(seen, place, (from, to), (wait, over), (taker, is_first));
+        let first = takers.list.partition_point(|taker| taker.end <= wait.start);
+        let end = takers.list.partition_point(|taker| taker.end < wait.end).max(first);
+        let others = || (first..end).filter(|&i| takers.list[i].tid != wait.tid);
+        let mut told = told((first..end).len(), wait, || others().map(|i| takers.list[i].end));
+        let mut parts: Vec<Part> = Vec::with_capacity((end - first).min(PARTS_MAX) + 1);
+        let (mut from, mut taker, mut is_first) = (wait.start, takers.last_but(first, wait.tid), true);
+        for over in others().map(Some).chain([None]) {
+            let (to, tid) = over.map_or((wait.end, wait.tid), |i| (takers.list[i].end, takers.list[i].tid));
+            if from < to && told(to.0 - from.0) {
+                let waited = over.map_or(wait, |i| &seen.recording.waits[takers.list[i].wait as usize]);
+                let ran = || over.map_or_else(|| seen.ran(wait), |i| *takers.ran[i].get_or_init(|| seen.ran(waited)));
+                let who = self.holder(seen, place, (from, to), (wait, waited), (taker, is_first), ran);
                 parts.push(Part { from, to, who });
+            } else if from < to {
+                match parts.last_mut().filter(|last| last.who == Who::Nobody && last.to == from) {
+                    Some(last) => last.to = to,
+                    None => parts.push(Part { from, to, who: Who::Nobody }),
+                }
             }
-            (from, taker, is_first) = (to, Some(over.tid), false);
+            (from, taker, is_first) = (to, Some(tid), false);
         }
         parts
     }
@@ -257,6 +336,7 @@ impl Blockers {
         (from, to): (Monotonic, Monotonic),
         (wait, over): (&Wait, &Wait),
         (taker, is_first): (Option<u32>, bool),
+        ran: impl FnOnce() -> Option<Ran>,
     ) -> Who {
         let waits_itself = |tid: u32| tid != wait.tid && self.waits_there(seen.recording, place, tid, (from, to));
         for looked_at in [wait, over] {
@@ -267,17 +347,46 @@ impl Blockers {
                 return Who::Thread { tid, evidence: Evidence::Futex };
             }
         }
-        let wakers = seen.wakers(over).map(|mut wakers| {
-            wakers.retain(|tid| *tid != wait.tid);
-            wakers
-        });
-        // Who got it at the beginning of this part can have had it for all of it; who got it before, only if it was there at the end.
-        let believed = |tid: &u32| wakers.as_ref().map_or(!is_first, |wakers| wakers.contains(tid) || (wakers.is_empty() && !is_first));
-        match (taker.filter(believed), wakers) {
-            (_, Some(wakers)) if wakers.len() == 1 => one_of(wakers),
-            (Some(tid), _) => Who::Thread { tid, evidence: Evidence::Inferred },
-            (None, wakers) => one_of(wakers.unwrap_or_default()),
+        let ran = ran();
+        // How many of them are not the one that waits, and who it is where it is one.
+        let others = ran.map_or(0, |ran| ran.threads - u32::from(seen.has_run(wait.pid, wait.tid, &ran)));
+        if let Some(ran) = ran.filter(|_| others == 1) {
+            let tid = if ran.first[0] == wait.tid { ran.first[1] } else { ran.first[0] };
+            return Who::Thread { tid, evidence: Evidence::Inferred };
         }
+        // Who got it at the beginning of this part can have had it for all of it; who got it before, only if it was there at the end.
+        let is_believed = |tid: &u32| match ran {
+            None => !is_first,
+            Some(_) if others == 0 => !is_first,
+            Some(ran) => seen.has_run(wait.pid, *tid, &ran),
+        };
+        match (taker.filter(is_believed), others) {
+            (Some(tid), _) => Who::Thread { tid, evidence: Evidence::Inferred },
+            (None, 0) => Who::Nobody,
+            (None, others) => Who::OneOf(others),
+        }
+    }
+}
+
+/// Whether somebody is looked for in a part of a wait, by its length: in each, unless there are more than [`PARTS_MAX`]; then in the longest.
+fn told<Ends: Iterator<Item = Monotonic>>(most: usize, wait: &Wait, ends: impl Fn() -> Ends) -> impl FnMut(u64) -> bool {
+    let (mut shortest, mut as_short) = (0, usize::MAX);
+    if most >= PARTS_MAX {
+        let mut from = wait.start;
+        let length = |to: Monotonic| to.0.saturating_sub(std::mem::replace(&mut from, to).0);
+        let mut lengths: Vec<u64> = ends().chain([wait.end]).map(length).collect();
+        if let Some(untold) = lengths.len().checked_sub(PARTS_MAX) {
+            let (_, nth, longer) = lengths.select_nth_unstable(untold);
+            shortest = *nth;
+            as_short = PARTS_MAX - longer.iter().filter(|length| **length > shortest).count();
+        }
+    }
+    move |length| {
+        if length == shortest && as_short > 0 {
+            as_short -= 1;
+            return true;
+        }
+        length > shortest
     }
 }
 

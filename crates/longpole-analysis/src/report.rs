@@ -1328,8 +1328,10 @@ impl Report {
             }
         }
         let mut out: HashMap<(u32, u32), Vec<WaitedFor<'_>>> = HashMap::new();
+        // Thousands may have waited for one thread.
+        let mut names: HashMap<(u32, u32), Option<&str>> = HashMap::new();
         for ((pid, waiter, tid, relation), (nanos, evidence)) in sums {
-            let name = self.thread_name(pid, tid);
+            let name = *names.entry((pid, tid)).or_insert_with(|| self.thread_name(pid, tid));
             out.entry((pid, waiter)).or_default().push(WaitedFor { tid, name, relation, evidence, nanos });
         }
         out.values_mut().for_each(|list| list.sort_by_key(|it| (std::cmp::Reverse(it.nanos), it.tid, it.relation)));

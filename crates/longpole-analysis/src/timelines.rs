@@ -508,6 +508,13 @@ impl Timelines {
         Some(running.within(from, to))
     }
 
+    /// Whether this thread was among them: its slices stand in order and do not overlap.
+    pub(crate) fn was_on_cpu_in(&self, pid: u32, tid: u32, from: i64, to: i64) -> bool {
+        let Some(line) = self.line(key(pid, tid)) else { return false };
+        let slices = &self.slices[self.lines[line as usize].slices.clone()];
+        slices.get(slices.partition_point(|slice| slice.to <= from)).is_some_and(|slice| slice.from < to)
+    }
+
     /// Whether a thread got a CPU at this moment.
     pub(crate) fn is_switched_in(&self, pid: u32, tid: u32, at: i64) -> bool {
         let slices = self.line(key(pid, tid)).map(|line| &self.slices[self.lines[line as usize].slices.clone()]);

@@ -1,4 +1,8 @@
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
 use longpole_model::text;
+use proptest::prelude::*;
 
 use super::*;
 use crate::Report;
@@ -149,4 +153,104 @@ sample 86ms x4 pid 1 tid 8 [-] main;sync
     let [flush] = &blocked.list[..] else { panic!("{blocked:?}") };
     assert_eq!((flush.tid, flush.nanos, flush.samples.len()), (8, 80_000_000, 4));
     assert_eq!(flush.waits.iter().map(|sum| sum.nanos).collect::<Vec<_>>(), [60_000_000]);
+}
+
+/// The parts of each wait.
+fn all_parts(text: &str) -> Vec<(Wait, Vec<Part>)> {
+    let recording = text::parse(text).unwrap();
+    let forest = crate::trace_tree::Forest::build(&recording);
+    let timelines = Timelines::new(&recording, &forest);
+    let seen = Seen { recording: &recording, timelines: &timelines, origin: forest.run_range().start };
+    let blockers = Blockers::of(&recording);
+    recording.waits.iter().map(|wait| (wait.clone(), blockers.parts(&seen, wait))).collect()
+}
+
+#[test]
+fn thousands_that_wait_for_one_lock_are_told_at_once() {
+    let mut text = "run x 0..30s\n".to_owned();
+    for at in 0..20_000 {
+        // Each gets it 1 ms after the one before it, and waits for it again when it has given it back.
+        let (tid, from, to) = (10 + at % 2000, at + 1, at + 2000);
+        writeln!(text, "wait {from}..{to}ms pid 1 tid {tid} lock at 0x10 {LOCK}").unwrap();
+        writeln!(text, "cpu {}..{}us pid 1 tid {tid}", to * 1000, to * 1000 + 900).unwrap();
+    }
+    let started = Instant::now();
+    let parts = all_parts(&text);
+    // Minutes, if those that ran are looked for in each part of each wait.
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    let (wait, parts) = &parts[10_000];
+    assert_eq!((parts[0].from, parts[PARTS_MAX].to, parts.len()), (wait.start, wait.end, PARTS_MAX + 1));
+    assert!(parts.windows(2).all(|two| two[0].to == two[1].from));
+    let inferred = |tid| Who::Thread { tid, evidence: Evidence::Inferred };
+    assert_eq!([parts[1].who, parts[2].who, parts[PARTS_MAX].who], [inferred(12), inferred(13), Who::Nobody]);
+}
+
+#[test]
+fn of_too_many_parts_the_longest_are_told() {
+    let mut text = "run x 0..2000ms\n".to_owned();
+    for at in 0..400 {
+        let (tid, to) = (10 + at, 10_000 + at * 10);
+        writeln!(text, "wait 1..{}us pid 1 tid {tid} lock at 0x10 {LOCK}", if at == 399 { 900_000 } else { to }).unwrap();
+    }
+    writeln!(text, "wait 2..1000000us pid 1 tid 7 lock at 0x10 {LOCK}").unwrap();
+    let parts = all_parts(&text);
+    let (wait, parts) = parts.iter().find(|(wait, _)| wait.tid == 7).unwrap();
+    assert_eq!((parts[0].from, parts.last().unwrap().to), (wait.start, wait.end));
+    assert!(parts.windows(2).all(|two| two[0].to == two[1].from));
+    let longest: Vec<_> = parts.iter().rev().take(2).map(|part| part.who).collect();
+    let inferred = |tid| Who::Thread { tid, evidence: Evidence::Inferred };
+    assert_eq!(longest, [inferred(409), inferred(408)]);
+}
+
+/// What [`Blockers::holders`] finds if it asks anew each time.
+fn asked_anew(blockers: &Blockers, seen: &Seen<'_>, wait: &Wait) -> Vec<Part> {
+    let place = place(wait).unwrap();
+    let all = blockers.at[&place].iter().map(|&i| &seen.recording.waits[i as usize]);
+    let takers: Vec<&Wait> = all.filter(|it| it.tid != wait.tid && blockers.got_it(seen.recording, place, it)).collect();
+    let mut taker = takers.iter().rfind(|it| it.end <= wait.start).map(|it| it.tid);
+    let (mut from, mut is_first, mut parts) = (wait.start, true, Vec::new());
+    for over in takers.into_iter().filter(|it| it.end > wait.start && it.end < wait.end).chain([wait]) {
+        let to = over.end;
+        if from < to {
+            let wakers = seen.wakers(over).map(|wakers| wakers.into_iter().filter(|tid| *tid != wait.tid).collect::<Vec<_>>());
+            let is_believed =
+                |tid: &u32| wakers.as_ref().map_or(!is_first, |wakers| wakers.contains(tid) || (wakers.is_empty() && !is_first));
+            let who = match (taker.filter(is_believed), wakers) {
+                (_, Some(wakers)) if wakers.len() == 1 => one_of(wakers),
+                (Some(tid), _) => Who::Thread { tid, evidence: Evidence::Inferred },
+                (None, wakers) => one_of(wakers.unwrap_or_default()),
+            };
+            parts.push(Part { from, to, who });
+        }
+        (from, taker, is_first) = (to, Some(over.tid), false);
+    }
+    parts
+}
+
+proptest! {
+    #[test]
+    fn it_finds_what_asking_anew_finds(
+        waits in proptest::collection::vec((2_u32..9, 1_u64..90, 1_u64..60, any::<bool>()), 1..40),
+        slices in proptest::collection::vec((2_u32..9, 0_u64..150, 1_u64..20), 0..40),
+    ) {
+        let mut text = "run x 0..200ms\n".to_owned();
+        for (tid, from, length, runs) in waits {
+            let to = from + length;
+            writeln!(text, "wait {from}..{to}ms pid 1 tid {tid} lock at 0x10 {LOCK}").unwrap();
+            if runs {
+                writeln!(text, "cpu {to}..{}ms pid 1 tid {tid}", to + 1).unwrap();
+            }
+        }
+        for (tid, from, length) in slices {
+            writeln!(text, "cpu {from}..{}ms pid 1 tid {tid}", from + length).unwrap();
+        }
+        let recording = text::parse(&text).unwrap();
+        let forest = crate::trace_tree::Forest::build(&recording);
+        let timelines = Timelines::new(&recording, &forest);
+        let seen = Seen { recording: &recording, timelines: &timelines, origin: forest.run_range().start };
+        let blockers = Blockers::of(&recording);
+        for wait in &recording.waits {
+            prop_assert_eq!(blockers.parts(&seen, wait), asked_anew(&blockers, &seen, wait));
+        }
+    }
 }
