@@ -13,8 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use longpole_model::{
-    Clock, ClockAnchor, CpuSlice, CurrentSpan, Frame, Location, Loss, LossKind, Mapping, Process, ProcessUsage, Recording, Run, Sample,
-    SampleLink, Span, SpanEvent, SpanLink, Stack, Thread, Wait,
+    Clock, ClockAnchor, CpuSlice, CurrentSpan, Frame, Location, LocationId, Loss, LossKind, Mapping, Process, ProcessUsage, Recording, Run,
+    Sample, SampleLink, Span, SpanEvent, SpanLink, Stack, Thread, Wait,
 };
 
 use crate::error::StoreError;
@@ -156,6 +156,7 @@ fn write_tables(directory: &Path, recording: &Recording, spans: Spans<'_>) -> Re
     // Of their texts none is kept.
     segments.write_ranges(&samples::TABLE, row::SAMPLE, sample_rows.len(), |range, _| samples::build(&sample_rows[range]))?;
     segments.write(&stacks::TABLE, row::STACK, &recording.stacks, stacks::build)?;
+    segments.keep(frames_bytes(recording));
     segments.write(&locations::TABLE, row::LOCATION, &recording.locations, locations::build)?;
     segments.write(&frames::TABLE, row::FRAME, &frames::rows(&recording.locations), frames::build)?;
     segments.write(&mappings::TABLE, row::MAPPING, &recording.mappings, mappings::build)?;
@@ -246,7 +247,8 @@ pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> 
     segment::read(tables, &waits::TABLE, row::WAIT, |batch| waits::read(&batch, &mut recording.waits, &mut recording.wait_links))?;
     segment::read(tables, &losses::TABLE, row::LOSS, |batch| losses::read(&batch, &mut recording.losses))?;
     check_references(tables, &recording)?;
-    check_frames(tables, &recording)?;
+    // Stacks of more frames than fit a recording of its size are refused.
+    tables.take(&stacks::TABLE, frames_bytes(&recording))?;
     if !tables.have_checksums() {
         Loss::new(LossKind::FormatCannotHold, 1, WITHOUT_CHECKSUMS).merge_into(&mut recording.losses);
     }
@@ -256,11 +258,12 @@ pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> 
 /// What a frame of a stack may come to in the trees of calls, which have it once for all stacks that begin alike.
 const STACK_FRAME_BYTES: u64 = 16;
 
-/// Refuses stacks of more frames than fit a recording of its size: an entry of a few bits names all that was inlined there.
-fn check_frames(tables: &Tables<'_>, recording: &Recording) -> Result<(), StoreError> {
+/// What the frames of all stacks come to: an entry of a few bits names all that was inlined there.
+fn frames_bytes(recording: &Recording) -> u64 {
     let entries = recording.stacks.iter().flat_map(|stack| &stack.locations);
-    let frames = entries.fold(0, |sum: u64, location| sum + recording.locations[location.0 as usize].frames.len() as u64);
-    tables.take(&stacks::TABLE, frames.saturating_mul(STACK_FRAME_BYTES))
+    let frames_of = |location: &LocationId| recording.locations.get(location.0 as usize).map_or(0, |location| location.frames.len() as u64);
+    let frames = entries.fold(0, |sum: u64, location| sum.saturating_add(frames_of(location)));
+    frames.saturating_mul(STACK_FRAME_BYTES)
 }
 
 /// What is said of a recording of a version that had none.

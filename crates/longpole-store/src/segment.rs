@@ -131,6 +131,11 @@ impl<'a> Writer<'a> {
         })
     }
 
+    /// Counts what rows come to in memory beside themselves.
+    pub(crate) fn keep(&mut self, bytes: u64) {
+        self.needs.keep(bytes);
+    }
+
     /// Writes one table of so many rows. The rows are asked for range by range, so that they need not be there all at once. Who builds
     /// them counts what is of any length in them.
     pub(crate) fn write_ranges(
