@@ -176,7 +176,7 @@ fn thousands_that_wait_for_one_lock_are_told_at_once() {
     }
     let started = Instant::now();
     let parts = all_parts(&text);
-    // Minutes, if those that ran are looked for in each part of each wait.
+    // Half a minute, if those that ran are looked for in each part of each wait.
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     let (wait, parts) = &parts[10_000];
     assert_eq!((parts[0].from, parts[PARTS_MAX].to, parts.len()), (wait.start, wait.end, PARTS_MAX + 1));
