@@ -18,7 +18,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -32,6 +32,7 @@ use crate::perf::record::MapRecord;
 use crate::plain_file::{self, Links};
 use crate::stacks::{Name, NumberMap, Out, ProgramId, Stacks};
 use crate::sys::perf::monotonic_nanos;
+use crate::watch;
 
 /// Most bytes of a map that are read: a large program writes some tens of megabytes.
 const MAP_BYTES_MAX: u64 = 256 << 20;
@@ -276,7 +277,7 @@ impl Jit {
         let JitDump { code, fault } = if may_read { dump.read(&addresses) } else { JitDump::default() };
         if let Some(fault) = fault
             // What a process writes that lives may be in the middle of a record.
-            && (!fault.is_end || !list.iter().any(|over| Path::new(&format!("/proc/{}", over.pid)).exists()))
+            && (!fault.is_end || !list.iter().any(|over| watch::runs(over.pid)))
         {
             Loss::new(LossKind::SymbolsUnreadable, 1, format!("{fault}: {}", dump.path)).merge_into(&mut self.faults);
         }
@@ -303,7 +304,7 @@ impl Jit {
         let remove = self.remove;
         for pid in pids {
             // What still runs goes on writing.
-            self.remove = remove && !Path::new(&format!("/proc/{pid}")).exists();
+            self.remove = remove && !watch::runs(pid);
             self.ended(pid, u64::MAX, stacks, out);
         }
         self.remove = remove;

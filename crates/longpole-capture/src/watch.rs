@@ -304,6 +304,11 @@ fn children_of(pid: u32, tid: u32) -> Vec<u32> {
 /// The unit of times in such a file: `USER_HZ`, which is 100 on every Linux.
 const TICK_NANOS: u64 = 10_000_000;
 
+/// Whether a process still runs: one that waits to be reaped does not.
+pub(crate) fn runs(pid: u32) -> bool {
+    Stat::of_process(pid).is_some_and(|stat| !stat.has_ended() && !stat.is_ending)
+}
+
 /// PF_EXITING of the kernel's `<linux/sched.h>`, in a thread's flags.
 const FLAG_EXITING: u64 = 4;
 
