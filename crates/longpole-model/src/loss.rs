@@ -41,6 +41,8 @@ pub enum LossKind {
     ReferencesInvalid,
     /// Texts that were not UTF-8; each offending byte is kept as `?`.
     TextReplaced,
+    /// Attributes of resources and scopes that were cut or left out, because every span is stored with its own copy.
+    AttributesCut,
     /// Items of other signals (metrics, logs) that were accepted and not kept.
     OtherSignals,
     /// Spans or items that the emitter said it had dropped itself.
@@ -81,7 +83,7 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 36] = [
+    pub const ALL: [LossKind; 37] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -100,6 +102,7 @@ impl LossKind {
         LossKind::SpansInvalid,
         LossKind::ReferencesInvalid,
         LossKind::TextReplaced,
+        LossKind::AttributesCut,
         LossKind::OtherSignals,
         LossKind::DroppedByEmitter,
         LossKind::SpansNeverArrived,
@@ -141,6 +144,7 @@ impl LossKind {
             LossKind::SpansInvalid => "spans_invalid",
             LossKind::ReferencesInvalid => "references_invalid",
             LossKind::TextReplaced => "text_replaced",
+            LossKind::AttributesCut => "attributes_cut",
             LossKind::OtherSignals => "other_signals",
             LossKind::DroppedByEmitter => "dropped_by_emitter",
             LossKind::SpansNeverArrived => "spans_never_arrived",

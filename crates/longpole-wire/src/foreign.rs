@@ -31,6 +31,7 @@ use longpole_model::span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCo
 use longpole_model::texts::Text;
 use longpole_model::time::Timestamp;
 
+use crate::emitter::CUT;
 use crate::json;
 use crate::limits::Limits;
 use crate::plain::{self, Plain, PlainObject};
@@ -446,6 +447,7 @@ pub(crate) struct Losses {
     pub(crate) references: u64,
     pub(crate) texts: u64,
     pub(crate) times: u64,
+    pub(crate) cut: u64,
 }
 
 impl Losses {
@@ -454,6 +456,7 @@ impl Losses {
             (LossKind::SpansInvalid, self.spans, "spans without a valid trace or span id"),
             (LossKind::ReferencesInvalid, self.references, "parents or links that are not a valid trace and span id"),
             (LossKind::TextReplaced, self.texts, "texts that are not utf-8"),
+            (LossKind::AttributesCut, self.cut, CUT),
             (LossKind::FormatCannotHold, self.times, TIMES_MOVED),
         ];
         for (kind, count, detail) in losses {

@@ -22,6 +22,7 @@ use longpole_model::time::Timestamp;
 use serde::de::{MapAccess, SeqAccess};
 
 use crate::base64;
+use crate::emitter::fit_resource;
 use crate::error::DecodeError;
 use crate::foreign::{self, BEFORE_1970, Building, CannotHold, Deliver, HexId, Losses, NAMES, NANOS};
 use crate::json::{self, Context, Element, Json, List, Micros, message};
@@ -45,7 +46,8 @@ pub fn decode(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<
     let mut losses = Losses::default();
     let mut deliver = Deliver::default();
     for trace in traces {
-        let processes: HashMap<_, _> = trace.processes.0.into_iter().map(|(id, process)| (id, process.into_resource())).collect();
+        let processes: HashMap<_, _> =
+            trace.processes.0.into_iter().map(|(id, process)| (id, process.into_resource(&mut losses))).collect();
         for span in trace.spans.kept {
             let process = processes.get(&span.process_id);
             if let Some(span) = span.build(process, &mut losses) {
@@ -187,13 +189,15 @@ impl Tag<'_> {
 }
 
 impl Process<'_> {
-    fn into_resource(self) -> Arc<Resource> {
+    fn into_resource(self, losses: &mut Losses) -> Arc<Resource> {
         let mut attributes = Attributes::default();
         if !self.service_name.is_empty() {
             attributes.push("service.name", AttributeValue::Str(self.service_name.into()));
         }
         attributes.0.extend(self.tags.kept.into_iter().map(Tag::into_attribute));
-        Arc::new(Resource { attributes })
+        let mut resource = Resource { attributes };
+        losses.cut += fit_resource(&mut resource);
+        Arc::new(resource)
     }
 }
 
@@ -206,7 +210,7 @@ impl SpanMessage<'_> {
         let mut span = Building::new(SCOPE, trace_id, span_id);
         span.name = self.operation_name.into();
         span.flags = self.flags;
-        span.shared_resource = self.process.map(Process::into_resource).or_else(|| process.cloned());
+        span.shared_resource = self.process.map(|process| process.into_resource(losses)).or_else(|| process.cloned());
         span.parent_span_id = self.parent_span_id.span_id();
         losses.references += u64::from(self.parent_span_id.is_bad_reference());
         for reference in self.references.kept {

@@ -39,6 +39,7 @@ pub mod appdash;
 mod base64;
 pub mod chrome_trace;
 pub mod code;
+mod emitter;
 pub mod error;
 pub mod file;
 pub mod foreign;

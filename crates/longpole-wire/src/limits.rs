@@ -35,6 +35,17 @@ pub const WAITING_BYTES_MAX: usize = 64 << 20;
 /// request held, a few MB.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 30;
 
+/// Attributes of one resource or scope, which each of its spans is stored with.
+///
+/// The detectors of a cloud, a cluster, a host and a process set about 60 together, and SDKs allow a span 128.
+pub const EMITTER_ATTRIBUTES_MAX: usize = 256;
+
+/// One text of a resource or scope, which is cut beyond: 16 KiB, such as the class path of a large Java program.
+pub const EMITTER_VALUE_BYTES_MAX: usize = 16 << 10;
+
+/// Keys and values of one resource or scope together: 64 KiB.
+pub const EMITTER_BYTES_MAX: usize = 64 << 10;
+
 /// How many times larger than what was compressed its contents may be: 100.
 ///
 /// Spans as JSON shrink to a thirtieth, folded stacks to a fiftieth, pprof to a fifth; gzip itself goes up to a thousandth, and 1 MB

@@ -29,6 +29,7 @@ const TITLES: Readonly<Record<string, string>> = {
   drain_timed_out: 'connections still open when the run ended',
   references_invalid: 'parents and links that name no valid id',
   text_replaced: 'texts that were not UTF-8',
+  attributes_cut: 'attributes of resources and scopes cut',
   environment: 'your own settings of the exporter were kept',
   orphans: 'orphaned spans',
   cycles: 'cycles of parents',

@@ -18,6 +18,7 @@ use super::common::PairRef;
 pub use super::json_encode::encode;
 use super::trace::Losses;
 use crate::base64;
+use crate::emitter::{fit_resource, fit_scope};
 use crate::error::DecodeError;
 pub use crate::json::UnreadMembers;
 use crate::json::{Context, Element, Json, List, Role, member, message, name, parse_and_say_unread};
@@ -39,11 +40,16 @@ pub fn decode_and_say_unread(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanS
     for of_resource in &request.resource_spans.kept {
         let resource = &of_resource.resource;
         losses.dropped += u64::from(resource.dropped_attributes_count);
-        sink.resource(Resource { attributes: owned(&resource.attributes) });
+        let mut resource = Resource { attributes: owned(&resource.attributes) };
+        losses.cut += fit_resource(&mut resource);
+        sink.resource(resource);
         for of_scope in &of_resource.scope_spans.kept {
             let scope = &of_scope.scope;
             losses.dropped += u64::from(scope.dropped_attributes_count);
-            sink.scope(Scope { name: scope.name.to_string(), version: scope.version.to_string(), attributes: owned(&scope.attributes) });
+            let attributes = owned(&scope.attributes);
+            let mut scope = Scope { name: scope.name.to_string(), version: scope.version.to_string(), attributes };
+            losses.cut += fit_scope(&mut scope);
+            sink.scope(scope);
             losses.spans += of_scope.spans.left_out;
             for span in &of_scope.spans.kept {
                 lend(span, &mut scratch, &mut losses, sink);

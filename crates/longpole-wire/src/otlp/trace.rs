@@ -12,6 +12,7 @@ use longpole_model::time::Timestamp;
 use super::common::{self, PairRef, text};
 use super::schema;
 pub use super::schema::UnreadParts;
+use crate::emitter::{CUT, fit_resource, fit_scope};
 use crate::error::DecodeError;
 use crate::foreign::TIMES_MOVED;
 use crate::limits::Limits;
@@ -27,6 +28,8 @@ use crate::protobuf::{Reader, Value, put_bytes, put_fixed32, put_fixed64, put_in
 /// - bytes of a text that are not UTF-8 become `?` each, and the text is counted ([`LossKind::TextReplaced`]): the spans
 ///   of a program that puts a file name into an attribute are worth more than the purity of the encoding;
 /// - a time after 2262, as OTLP can say it, is the last that a [`Timestamp`] holds, and counted ([`LossKind::FormatCannotHold`]);
+/// - attributes of a resource or scope beyond [`EMITTER_ATTRIBUTES_MAX`](crate::limits::EMITTER_ATTRIBUTES_MAX) and its neighbours
+///   are left out, longer texts cut, and counted ([`LossKind::AttributesCut`]);
 /// - attributes that the emitter says it dropped from a resource, scope, event or link are counted
 ///   ([`LossKind::DroppedByEmitter`]); what it dropped from the span itself is in the span.
 ///
@@ -55,6 +58,7 @@ pub(super) struct Losses {
     pub(super) references: u64,
     pub(super) texts: u64,
     pub(super) dropped: u64,
+    pub(super) cut: u64,
     pub(super) times: u64,
 }
 
@@ -71,6 +75,7 @@ impl Losses {
             (LossKind::SpansInvalid, self.spans, "spans without a valid trace or span id"),
             (LossKind::ReferencesInvalid, self.references, "parents or links that are not a valid trace and span id"),
             (LossKind::TextReplaced, self.texts, "texts that are not utf-8"),
+            (LossKind::AttributesCut, self.cut, CUT),
             (LossKind::FormatCannotHold, self.times, TIMES_MOVED),
             (LossKind::DroppedByEmitter, self.dropped, "attributes of resources, scopes, events or links over the emitter's limits"),
         ];
@@ -109,6 +114,7 @@ fn resource_spans<'a>(
         }
     }
     losses.dropped += u64::from(dropped);
+    losses.cut += fit_resource(&mut resource);
     sink.resource(resource);
 
     let mut fields = reader;
@@ -130,6 +136,7 @@ fn scope_spans<'a>(reader: Reader<'a>, sink: &mut dyn SpanSink, losses: &mut Los
         }
     }
     losses.dropped += u64::from(dropped);
+    losses.cut += fit_scope(&mut scope);
     sink.scope(scope);
 
     let mut fields = reader;

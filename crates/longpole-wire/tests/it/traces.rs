@@ -1,7 +1,10 @@
 //! Trace requests in protobuf.
 
+use std::sync::Arc;
+
 use longpole_model::attribute::AttributeValue;
 use longpole_model::loss::LossKind;
+use longpole_model::resource::{Resource, Scope};
 use longpole_model::sink::SpanBatch;
 use longpole_wire::{DecodeError, Limits, Problem, otlp};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -65,6 +68,26 @@ fn spans_without_ids_are_counted_and_the_rest_is_kept() {
     let batch = decode(&request.encode_to_vec()).unwrap();
     assert_eq!(batch.spans.iter().map(|span| &span.name[..]).collect::<Vec<_>>(), ["good"]);
     assert_eq!(lost(&batch, LossKind::SpansInvalid), 3);
+}
+
+#[test]
+fn what_each_span_repeats_of_its_emitter_has_a_limit() {
+    let mut batch = decode(&one(Span { name: "one".into(), ..Span::default() })).unwrap();
+    let (mut resource, mut scope) = (Resource::default(), Scope { name: "n".repeat(1 << 20), ..Scope::default() });
+    (0..10_000).for_each(|number| resource.attributes.push(format!("r{number}"), AttributeValue::Int(number)));
+    (0..1000).for_each(|number| scope.attributes.push(format!("s{number}"), AttributeValue::Str("v".repeat(1000).into())));
+    (batch.spans[0].resource, batch.spans[0].scope) = (Arc::new(resource), Arc::new(scope));
+    let mut json = SpanBatch::default();
+    otlp::json::decode(&otlp::json::encode(&batch.spans), &Limits::default(), &mut json).unwrap();
+    let mut jaeger = SpanBatch::default();
+    longpole_wire::jaeger::decode(&longpole_wire::jaeger::encode(&batch.spans).0, &Limits::default(), &mut jaeger).unwrap();
+    for (read, has_scope) in [(decode(&otlp::trace::encode(&batch.spans)).unwrap(), true), (json, true), (jaeger, false)] {
+        let [span] = &read.spans[..] else { panic!("{} spans", read.spans.len()) };
+        assert_eq!(span.resource.attributes.0.len(), 256);
+        let of_scope = if has_scope { 1 + 1000 - span.scope.attributes.0.len() as u64 } else { 0 };
+        assert_eq!(lost(&read, LossKind::AttributesCut), 10_000 - 256 + of_scope);
+        assert!(!has_scope || (span.scope.name.len() == 16 << 10 && (1..70).contains(&span.scope.attributes.0.len())));
+    }
 }
 
 #[test]
