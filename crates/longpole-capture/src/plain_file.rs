@@ -16,7 +16,8 @@ pub(crate) enum Links {
 }
 
 /// The plain file at this path, to be read, with what is known of it; `None` where something else stands there. Nothing is waited for,
-/// neither the writer of a named pipe nor a terminal, and no device is opened: that alone can do something, such as arm a watchdog.
+/// neither the writer of a named pipe nor a terminal, nor who holds a lease of the file, and no device is opened: that alone can do
+/// something, such as arm a watchdog.
 pub(crate) fn open(path: &Path, links: Links) -> io::Result<Option<(File, Metadata)>> {
     let no_link = if links == Links::Refused { libc::O_NOFOLLOW } else { 0 };
     // What stands there is found without opening it, and then this very file is opened, whatever stands there by now.
@@ -24,7 +25,7 @@ pub(crate) fn open(path: &Path, links: Links) -> io::Result<Option<(File, Metada
     if !found.metadata()?.is_file() {
         return Ok(None);
     }
-    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
     let metadata = file.metadata()?;
     Ok(Some((file, metadata)))
 }

@@ -46,16 +46,20 @@ pub enum Links {
     Refused,
 }
 
-/// Opens a plain file to be read. All else is an error: the writer of a pipe is not waited for, and no device is opened, which can do
-/// something, such as wind a tape, even where somebody exchanges them while this looks.
+/// Opens a plain file to be read. All else is an error: neither the writer of a pipe nor a program that holds a lease of the file is waited
+/// for, and no device is opened, which can do something, such as wind a tape, even where somebody exchanges them while this looks.
 pub fn open(path: &Path, links: Links) -> io::Result<File> {
     // What stands there is found without opening it, and then this very file is opened.
     let no_link = if links == Links::Refused { OFlags::NOFOLLOW } else { OFlags::empty() };
-    let found = OpenOptions::new().read(true).custom_flags((OFlags::PATH | no_link).bits().cast_signed()).open(path)?;
+    let open = |path: &Path, flags: OFlags| OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let found = open(path, OFlags::PATH | no_link)?;
     if !found.metadata()?.is_file() {
         return Err(files::not_plain());
     }
-    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+    open(Path::new(&format!("/proc/self/fd/{}", found.as_raw_fd())), OFlags::NONBLOCK).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(error.kind(), "another program holds a lease of it"),
+        _ => error,
+    })
 }
 
 /// The bytes of a plain file, through links. One that is larger than this is an error.

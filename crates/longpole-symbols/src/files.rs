@@ -40,7 +40,7 @@ impl Files for HostFiles {
 }
 
 /// Opens a plain file. To open a device can do anything, and others may exchange what lies at a path at any time: so what lies there is found
-/// without opening it, and then this very file is opened.
+/// without opening it, and then this very file is opened, without waiting for a program that holds a lease of it.
 fn open_plain(path: &Path) -> io::Result<File> {
     let refused = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -50,8 +50,11 @@ fn open_plain(path: &Path) -> io::Result<File> {
 
         /// A place in the tree and not what lies there (asm-generic/fcntl.h, which these two machines use).
         const O_PATH: i32 = 0o10_000_000;
-        let found = std::fs::OpenOptions::new().read(true).custom_flags(O_PATH).open(path)?;
-        if found.metadata()?.is_file() { File::open(format!("/proc/self/fd/{}", found.as_raw_fd())) } else { Err(refused()) }
+        const O_NONBLOCK: i32 = 0o4_000;
+        let open = |path: &Path, flags| std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let found = open(path, O_PATH)?;
+        let is_plain = found.metadata()?.is_file();
+        if is_plain { open(Path::new(&format!("/proc/self/fd/{}", found.as_raw_fd())), O_NONBLOCK) } else { Err(refused()) }
     }
     #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
     if std::fs::metadata(path)?.is_file() { File::open(path) } else { Err(refused()) }

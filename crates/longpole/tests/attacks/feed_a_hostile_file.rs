@@ -142,6 +142,35 @@ fn a_pipe_or_a_device_in_place_of_a_program_holds_up_no_doctor() {
     }
 }
 
+/// Who opens a file that another program holds a lease of waits for up to 45 seconds (`/proc/sys/fs/lease-break-time`). Every user may
+/// hold one of each of his files.
+#[test]
+fn a_lease_of_a_file_holds_up_no_reader() {
+    use std::os::fd::AsRawFd;
+
+    let sandbox = Sandbox::new();
+    let path = file(&sandbox, "leased.json", b"[]");
+    // <linux/fcntl.h>
+    const F_SETSIG: i32 = 10;
+    let leased = File::options().write(true).open(&path).unwrap();
+    // SAFETY: numbers only. The kernel tells of whoever wants the file by SIGURG, which nobody minds, in place of SIGIO, which ends us.
+    let outcome = unsafe {
+        libc::fcntl(leased.as_raw_fd(), F_SETSIG, libc::SIGURG);
+        libc::fcntl(leased.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK)
+    };
+    if outcome != 0 {
+        return support::skip("a_lease_of_a_file_holds_up_no_reader", "this file system has no leases");
+    }
+    for command in [["show"], ["import"], ["doctor"]] {
+        let begun = Instant::now();
+        let out = support::longpole(&sandbox.path("store")).args(command).arg(&path).output().unwrap();
+        let said = [out.stdout, out.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains("another program holds a lease of it"), "{command:?}: {said}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{command:?}: {:?}", begun.elapsed());
+    }
+}
+
 /// Whether every command on this file ends as it should.
 fn every_command(store: &Path, file: &str, commands: &[&[&str]]) {
     for command in commands {
