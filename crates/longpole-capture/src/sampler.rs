@@ -788,6 +788,7 @@ impl Processor {
         // Mostly sorted already, in as many runs as there are rings; the sort is stable, so equal times keep their order.
         self.pending.sort_by_key(|p| p.time);
         let horizon = if batch.is_last { u64::MAX } else { self.horizon };
+        self.unsampled.all_arrived(horizon);
         self.horizon = batch.before;
         let ready = self.pending.partition_point(|p| p.time <= horizon);
         let mut pending = std::mem::take(&mut self.pending);
@@ -847,6 +848,7 @@ impl Processor {
         }
         execs.sort_by_key(|(time, ..)| *time);
         for (i, (time, pid, name)) in execs.iter().enumerate() {
+            self.unsampled.exec_arrived(*pid, *time);
             // Only the last exec of a process can still be asked for.
             let is_latest = !execs[i + 1..].iter().any(|(_, later, _)| later == pid);
             self.tree.announce_exec(*pid, *time, name, is_latest);

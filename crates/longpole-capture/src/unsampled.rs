@@ -9,12 +9,15 @@
 use longpole_model::{Loss, LossKind};
 
 use crate::allowance::Allowance;
+use crate::stacks::NumberMap;
 use crate::sys::perf::thread_cpu_nanos;
 use crate::watch::{self, Change, Watch};
 
 /// The trees of such programs.
 pub(crate) struct Unsampled {
     watch: Watch,
+    /// When a process last executed a program, of those that did so of late.
+    execs: NumberMap<u32, u64>,
     allowance: Allowance,
     next_look: u64,
     last_look: u64,
@@ -25,12 +28,27 @@ pub(crate) struct Unsampled {
 impl Unsampled {
     pub(crate) fn new() -> Unsampled {
         let allowance = Allowance::new(watch::LOOKS_PART, watch::LOOKS_NANOS_AT_ONCE);
-        Unsampled { watch: Watch::default(), allowance, next_look: u64::MAX, last_look: 0, untold: 0 }
+        Unsampled { watch: Watch::default(), execs: NumberMap::default(), allowance, next_look: u64::MAX, last_look: 0, untold: 0 }
     }
 
-    /// An exit record of a process has arrived. Where the process goes on, it is watched from the turn of the record on.
+    /// An exit record of a process has arrived. Where the process goes on without records, it is watched from the turn of this one on.
     pub(crate) fn exit_arrived(&mut self, pid: u32, time: u64) {
-        self.untold += u64::from(self.watch.add(pid, time));
+        if self.execs.get(&pid).is_none_or(|exec| *exec < time) {
+            self.untold += u64::from(self.watch.add(pid, time));
+        }
+    }
+
+    /// A record of an exec has arrived: so it is sampled what the process runs.
+    pub(crate) fn exec_arrived(&mut self, pid: u32, time: u64) {
+        self.execs.entry(pid).and_modify(|last| *last = time.max(*last)).or_insert(time);
+        if self.watch.forget(pid, time) {
+            self.untold = self.untold.saturating_sub(1);
+        }
+    }
+
+    /// No exit record of an earlier time comes any more.
+    pub(crate) fn all_arrived(&mut self, horizon: u64) {
+        self.execs.retain(|_, time| *time > horizon);
     }
 
     /// Whether a process goes on whose exit record has its turn.
@@ -73,5 +91,43 @@ impl Unsampled {
         let detail = "programs that run as another user (sudo, set-user-id) or that may be run and not read: the kernel takes sampling off them \
                       and off all that they start, which are watched by /proc alone; as root, longpole samples them";
         (count > 0).then(|| Loss::new(LossKind::ProfilingRefused, count, detail))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::sys::perf::monotonic_nanos;
+
+    #[test]
+    fn an_exec_after_the_exit_record_tells_that_sampling_goes_on() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let (pid, time) = (child.id(), monotonic_nanos());
+        let after = |arrive: &dyn Fn(&mut Unsampled)| {
+            let mut unsampled = Unsampled::new();
+            arrive(&mut unsampled);
+            (unsampled.goes_on(pid, time), unsampled.losses().is_some())
+        };
+        assert_eq!(after(&|it| it.exit_arrived(pid, time)), (true, true), "sudo");
+        // The program that lost its sampling had been executed before.
+        let executed_before = |it: &mut Unsampled| {
+            it.exec_arrived(pid, time - 1);
+            it.exit_arrived(pid, time);
+        };
+        assert_eq!(after(&executed_before), (true, true));
+        // The rings of two CPUs are read one after the other.
+        let exec_first = |it: &mut Unsampled| {
+            it.exec_arrived(pid, time + 1);
+            it.exit_arrived(pid, time);
+        };
+        let exit_first = |it: &mut Unsampled| {
+            it.exit_arrived(pid, time);
+            it.exec_arrived(pid, time + 1);
+        };
+        assert_eq!((after(&exec_first), after(&exit_first)), ((false, false), (false, false)), "another thread executed");
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

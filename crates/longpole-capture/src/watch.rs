@@ -63,6 +63,8 @@ struct Known {
     program: (u64, u64),
     name: String,
     threads: NumberMap<u32, KnownThread>,
+    /// When it lost its records, of those that had some.
+    unsampled_since: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -97,7 +99,10 @@ impl Watch {
         let mut known = NumberMap::default();
         if let Some(stat) = Stat::of_process(root) {
             // It is still a copy of this process: what it is comes with its exec.
-            known.insert(root, Known { start: stat.start, program: stat.program, name: stat.name, threads: NumberMap::default() });
+            known.insert(
+                root,
+                Known { start: stat.start, program: stat.program, name: stat.name, threads: NumberMap::default(), unsampled_since: None },
+            );
         }
         Watch { root, known }
     }
@@ -112,7 +117,7 @@ impl Watch {
                 (tid, KnownThread { name: name.clone(), before, ..KnownThread::default() })
             };
             let threads = process.threads.iter().map(|it| thread(it.tid, &it.name)).collect();
-            known.insert(process.pid, Known { start: stat.start, program: stat.program, name: stat.name, threads });
+            known.insert(process.pid, Known { start: stat.start, program: stat.program, name: stat.name, threads, unsampled_since: None });
         }
         Watch { root: tree.first().map_or(0, |root| root.pid), known }
     }
@@ -125,8 +130,15 @@ impl Watch {
         let Some(stat) = Stat::of_process(pid).filter(|stat| !stat.has_ended() && !stat.is_ending && ran_then(stat)) else { return false };
         let first = KnownThread { name: stat.name.clone(), ..KnownThread::default() };
         let threads = [(pid, first)].into_iter().collect();
-        self.known.insert(pid, Known { start: stat.start, program: stat.program, name: stat.name, threads });
+        let unsampled_since = Some(time);
+        self.known.insert(pid, Known { start: stat.start, program: stat.program, name: stat.name, threads, unsampled_since });
         true
+    }
+
+    /// Watches a process no more that was added for it had lost its records, where one of a later time came after all.
+    pub(crate) fn forget(&mut self, pid: u32, time: u64) -> bool {
+        let has_records = self.known.get(&pid).is_some_and(|known| known.unsampled_since.is_some_and(|since| since < time));
+        has_records && self.known.remove(&pid).is_some()
     }
 
     /// Whether it watches a process.
@@ -159,7 +171,7 @@ impl Watch {
                 // It may have executed something already.
                 let program = parent.map(|parent| parent.program).unwrap_or_default();
                 let name = parent.map(|parent| parent.name.clone()).unwrap_or_default();
-                self.known.insert(child, Known { start: stat.start, program, name, threads: NumberMap::default() });
+                self.known.insert(child, Known { start: stat.start, program, name, threads: NumberMap::default(), unsampled_since: None });
                 pids.push(child);
             }
         }

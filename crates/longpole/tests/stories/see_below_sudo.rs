@@ -7,7 +7,8 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Sandbox, can_sample, json, plain_user, skip};
+use crate::support::program;
+use crate::support::{Sandbox, can_sample, json, longpole, plain_user, skip};
 
 /// Works, and starts a program that sleeps.
 const SCRIPT: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; sleep 0.05; :";
@@ -54,4 +55,29 @@ fn what_runs_below_a_program_that_may_not_be_read_is_seen() {
         let why = summary["quality"].as_array().unwrap().iter().find(|quality| quality["code"] == "profiling_refused");
         assert!(why.is_some_and(|why| why["detail"].as_str().unwrap_or_default().contains("as root")), "{answer}");
     }
+}
+
+/// Go's `syscall.Exec` mostly runs on such a thread. The kernel tells that the first thread has ended, whose place the other one takes.
+#[test]
+fn a_program_that_another_thread_executes_is_sampled_as_ever() {
+    if !can_sample("a program that another thread executes is sampled as ever") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let mut run = longpole(&store);
+    program::plays(&mut run, program::EXEC_ON_A_THREAD);
+    run.env(program::SCRIPT, "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done; sleep 0.3; exit 3");
+    let run = run.args(["run", "--", &program::me()]).output().unwrap();
+    let answer = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(3), "{answer}");
+    let processes = json(longpole(&store).args(["processes", "--format", "json"]));
+    let processes = processes["processes"].as_array().unwrap();
+    let of = |name: &str| processes.iter().filter(|process| process["name"] == name).count();
+    assert_eq!((of("true"), of("sleep"), of("sh")), (100, 1, 1), "{answer}\n{processes:#?}");
+    let pids: std::collections::BTreeSet<_> = processes.iter().map(|process| process["pid"].as_u64()).collect();
+    assert_eq!(pids.len(), processes.len(), "each once: {processes:#?}");
+    let summary = json(longpole(&store).args(["show", "--format", "json"]));
+    let codes: Vec<&Value> = summary["quality"].as_array().unwrap().iter().map(|quality| &quality["code"]).collect();
+    assert!(!codes.contains(&&Value::from("profiling_refused")), "{answer}");
 }

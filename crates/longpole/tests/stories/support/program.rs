@@ -5,6 +5,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// Names the program to play.
@@ -21,6 +22,10 @@ pub(crate) const PATIENCE: &str = "LONGPOLE_STORY_PATIENCE";
 pub(crate) const LISTEN: &str = "listen";
 /// Exits with a bit set for each descriptor of 0 to 6 that is open.
 pub(crate) const DESCRIPTORS: &str = "descriptors";
+/// Executes `sh -c` with the value of [`SCRIPT`], and not on its first thread.
+pub(crate) const EXEC_ON_A_THREAD: &str = "exec_on_a_thread";
+/// For [`EXEC_ON_A_THREAD`].
+pub(crate) const SCRIPT: &str = "LONGPOLE_STORY_SCRIPT";
 /// A shell with one job: its arguments. See [`super::terminal`].
 pub(crate) const JOB_SHELL: &str = "job_shell";
 
@@ -71,6 +76,7 @@ extern "C" fn play(_argc: c_int, argv: *mut *mut c_char) {
         Ok(LISTEN) => listen(),
         Ok(DESCRIPTORS) => descriptors(),
         Ok(JOB_SHELL) => job_shell(argv),
+        Ok(EXEC_ON_A_THREAD) => exec_on_a_thread(),
         _ => {}
     }
 }
@@ -128,6 +134,13 @@ fn listen() -> ! {
             }
         }
     }
+}
+
+fn exec_on_a_thread() -> ! {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(std::env::var_os(SCRIPT).unwrap_or_default()).env_remove(PROGRAM);
+    let _ = std::thread::spawn(move || shell.exec()).join();
+    exit(9)
 }
 
 fn descriptors() -> ! {
