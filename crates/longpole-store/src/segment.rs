@@ -50,9 +50,6 @@ pub(crate) mod needs;
 /// has to hold 2 MiB for that, and then there are fewer rows in a batch.
 const BATCH_ROWS: usize = 1024;
 
-/// Rows read at a time.
-const READ_ROWS: usize = 8192;
-
 /// Rows of a row group: what a reader can skip as one, by its statistics and bloom filters.
 const ROW_GROUP_ROWS: usize = 131_072;
 
@@ -399,9 +396,10 @@ impl Opened {
     }
 
     fn reader(self, bytes: Bytes) -> Result<ParquetRecordBatchReader, ParquetError> {
+        let rows = claims::rows_at_a_time(self.claims.value_bytes_max);
         let options = ArrowReaderOptions::new().with_schema(self.schema);
         let metadata = ArrowReaderMetadata::try_new(self.metadata, options)?;
-        ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata).with_batch_size(READ_ROWS).build()
+        ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata).with_batch_size(rows).build()
     }
 }
 

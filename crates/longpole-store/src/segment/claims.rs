@@ -232,6 +232,8 @@ pub(crate) struct Claims {
     pub(crate) pages_bytes: u64,
     /// What is held while rows are read: of each column the largest dictionary and page, and the values of a row group as Arrow has them.
     pub(crate) held_bytes: u64,
+    /// Bytes of a value in the page whose values are largest. Rows that are read at once hold all the pages that their texts lie in.
+    pub(crate) value_bytes_max: u64,
 }
 
 /// Bytes of the largest value of Arrow that is not counted elsewhere: a trace id, or where a text lies.
@@ -296,6 +298,7 @@ pub(crate) fn check_pages(input: &impl ChunkReader, metadata: &ParquetMetaData) 
             claims.pages_bytes = claims.pages_bytes.saturating_add(chunk.bytes);
             pages_max[number] = chunk.held_bytes.max(pages_max[number]);
             values_max[number] = chunk.values.max(values_max[number]);
+            claims.value_bytes_max = chunk.value_bytes_max.max(claims.value_bytes_max);
         }
         // Otherwise a few pages could be read again and again.
         if chunks_bytes > input.len() {
@@ -322,6 +325,20 @@ pub(crate) struct Written {
 /// The dictionary and the page of a column that is read. Each ends when it has 1 MiB.
 const COLUMN_HELD_BYTES: u64 = 2 << 20;
 
+/// Rows read at a time.
+const READ_ROWS: u64 = 8192;
+
+/// The same where each holds pages of its own, so that there is something to do at a time.
+const READ_ROWS_MIN: u64 = 64;
+
+/// What the pages of rows that are read at a time may take, about.
+const READ_BYTES: u64 = 64 << 20;
+
+/// How many rows to read at a time, where the largest values take so many bytes.
+pub(crate) fn rows_at_a_time(value_bytes_max: u64) -> usize {
+    (READ_BYTES / value_bytes_max.max(1)).clamp(READ_ROWS_MIN, READ_ROWS) as usize
+}
+
 /// Counts what reading a table takes, of which this footer was just written.
 pub(crate) fn of_written(metadata: &ParquetMetaData) -> Written {
     let columns = metadata.file_metadata().schema_descr().num_columns();
@@ -333,7 +350,10 @@ pub(crate) fn of_written(metadata: &ParquetMetaData) -> Written {
             pages_bytes = pages_bytes.saturating_add(bytes);
             // Twice: a dictionary has no more entries than there are values.
             claimed_max[number] = bytes.saturating_add(values.saturating_mul(2 * VALUE_BYTES)).max(claimed_max[number]);
-            held_max[number] = bytes.min(COLUMN_HELD_BYTES).max(held_max[number]);
+            // Long values have a page each, which all rows that are read at a time hold.
+            let value_bytes = bytes / values.max(1);
+            let at_a_time = value_bytes.saturating_mul(rows_at_a_time(value_bytes) as u64).saturating_add(COLUMN_HELD_BYTES);
+            held_max[number] = bytes.min(at_a_time).max(held_max[number]);
         }
     }
     let sum = |columns: Vec<u64>| columns.into_iter().fold(0_u64, u64::saturating_add);
@@ -347,6 +367,7 @@ struct Chunk {
     bytes: u64,
     held_bytes: u64,
     values: u64,
+    value_bytes_max: u64,
 }
 
 fn check_chunk(input: &impl ChunkReader, column: &ColumnChunkMetaData) -> Result<Chunk, String> {
@@ -374,6 +395,7 @@ fn check_chunk(input: &impl ChunkReader, column: &ColumnChunkMetaData) -> Result
         } else {
             chunk.values = chunk.values.saturating_add(header.values);
             page_bytes = header.bytes.max(page_bytes);
+            chunk.value_bytes_max = (header.bytes / header.values.max(1)).max(chunk.value_bytes_max);
         }
     }
     if u64::try_from(column.num_values()) != Ok(chunk.values) {
@@ -412,6 +434,14 @@ mod tests {
         let mut delta = header;
         delta[11] = 14;
         assert_eq!(PageHeader::read(&delta), Err(Fault::Not("a page has an encoding that longpole does not write")));
+    }
+
+    #[test]
+    fn fewer_rows_are_read_at_a_time_where_each_holds_a_page() {
+        // Names and numbers; a prompt of 65 KB; a payload of 2 MB; a text of 1 GB.
+        let rows = [16, 65_000, 2 << 20, 1 << 30].map(rows_at_a_time);
+        assert_eq!(rows, [8192, 1032, 64, 64]);
+        assert_eq!(rows_at_a_time(0), 8192);
     }
 
     #[test]
