@@ -25,7 +25,7 @@ use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
 use crate::loss_book;
-use crate::memory::{available_bytes, gibibytes, needed_bytes};
+use crate::memory::{available_bytes, gibibytes, needed_by_log, needed_bytes};
 use crate::view;
 
 /// Why a recording could not be sealed or read.
@@ -130,6 +130,8 @@ pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) 
 /// What takes no more than this is read without asking.
 const NEVER_TOO_LARGE_BYTES: u64 = 256 << 20;
 
+/// Bytes of requests after which it is asked again whether there is memory for what they become.
+const CHECKED_EACH_BYTES: u64 = 64 << 20;
 /// Refuses a sealed recording that would take more memory than there is. Who sealed it may have counted what its rows take: few spans
 /// can have much to say.
 fn check_sealed_fits(stored: &StoredRecording) -> Result<(), SealError> {
@@ -177,9 +179,22 @@ fn assemble(
         Some(Ok(_)) | None => return Err(SealError::Headless { name }),
     };
     let mut resource_events = Vec::new();
+    let (mut sent_bytes, mut next_check) = (0, CHECKED_EACH_BYTES);
+    let check = |assembler: &Assembler, sent_bytes: u64| {
+        let (spans, samples) = (assembler.span_count(), assembler.sample_count());
+        check_fits(name, [spans, samples], needed_by_log(spans, samples, sent_bytes), available_bytes, false)
+    };
     for frame in frames {
         stop()?;
-        match frame? {
+        let frame = frame?;
+        if let Frame::OtlpProtobuf { body, .. } | Frame::OtlpJson { body, .. } | Frame::SpanEvents(body) = &frame {
+            sent_bytes += body.len() as u64;
+        }
+        if sent_bytes >= next_check {
+            next_check = sent_bytes.saturating_add(CHECKED_EACH_BYTES);
+            check(&assembler, sent_bytes)?;
+        }
+        match frame {
             Frame::Run(_) => return Err(SealError::Headless { name }),
             Frame::OtlpProtobuf { peer_pid, body } => {
                 decoded(&mut assembler, peer_pid, |batch| otlp::trace::decode(&body, &Limits::default(), batch))
@@ -207,8 +222,7 @@ fn assemble(
         resource_events.iter_mut().for_each(|event: &mut longpole_model::ResourceEvent| event.time = eras.place(event.time));
     }
     // Packed they are a quarter of what they become now. What is in the log stays there.
-    let (spans, samples) = (assembler.span_count(), assembler.sample_count());
-    check_fits(name, [spans, samples], needed_bytes(spans, samples), available_bytes, false)?;
+    check(&assembler, sent_bytes)?;
     let mut recording = assembler.finish();
     drop(step);
     stop()?;
