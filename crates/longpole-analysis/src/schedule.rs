@@ -232,7 +232,7 @@ impl Schedule {
 
     /// Own time of a node before a moment.
     fn own_before(&self, node: usize, at: i64) -> i64 {
-        let at = at.clamp(self.start[node], self.end[node]);
+        let at = at.min(self.end[node]).max(self.start[node]);
         at.saturating_sub(self.start[node]).saturating_sub(self.cover.covered_before(node, at))
     }
 

@@ -288,15 +288,24 @@ fn root_process(recording: &Recording) -> Option<usize> {
     recording.processes.iter().position(|p| p.pid == pid && p.parent_pid.is_none())
 }
 
-/// Of a moment far away the end of the run that is nearer: a span that says no start would make work of 56 years of it.
-fn near(run: TimeRange, at: Timestamp) -> Timestamp {
-    if run.start.nanos_since(at) > OUTSIDE_NANOS {
-        run.start
-    } else if at.nanos_since(run.end) > OUTSIDE_NANOS {
-        run.end
-    } else {
-        at
+/// A span's times, those far away moved to the end of the run that is nearer: a span that says no start would make work of 56 years of it.
+fn near(run: TimeRange, said: TimeRange) -> TimeRange {
+    let moved = |at: Timestamp| {
+        if run.start.nanos_since(at) > OUTSIDE_NANOS {
+            run.start
+        } else if at.nanos_since(run.end) > OUTSIDE_NANOS {
+            run.end
+        } else {
+            at
+        }
+    };
+    let range = TimeRange { start: moved(said.start), end: moved(said.end) };
+    if range.start <= range.end {
+        return range;
     }
+    // One of them is far away and the other, on the same side of the run, is not: the one that was moved holds.
+    let at = if range.start == said.start { range.end } else { range.start };
+    TimeRange { start: at, end: at }
 }
 
 fn process_at(candidates: &[usize], ranges: &[Option<TimeRange>], at: Timestamp) -> Option<usize> {
@@ -548,7 +557,7 @@ impl<'a> Builder<'a> {
             let shift = self.shifts.of(i);
             let start = span.start.plus_nanos(shift);
             let said = TimeRange { start, end: span.end.plus_nanos(shift).max(start) };
-            let range = TimeRange { start: near(run, said.start), end: near(run, said.end) };
+            let range = near(run, said);
             outside += usize::from(range != said);
             range
         };

@@ -71,6 +71,8 @@ fn wanted(color: Color, is_terminal: bool) -> bool {
 /// The unit that a whole column is written in, so that its numbers can be compared by eye.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeUnit {
+    Days,
+    Hours,
     Minutes,
     Seconds,
     Millis,
@@ -80,7 +82,9 @@ pub(crate) enum TimeUnit {
 impl TimeUnit {
     /// The unit in which the largest of a column reads best.
     pub(crate) fn of(largest_nanos: i64) -> Self {
-        match largest_nanos.abs() {
+        match largest_nanos.unsigned_abs() {
+            360_000_000_000_000.. => TimeUnit::Days,
+            6_000_000_000_000.. => TimeUnit::Hours,
             60_000_000_000.. => TimeUnit::Minutes,
             1_000_000_000.. => TimeUnit::Seconds,
             1_000_000.. => TimeUnit::Millis,
@@ -88,13 +92,17 @@ impl TimeUnit {
         }
     }
 
-    /// A duration in this unit: `4m12.3s`, `2.38s`, `12.3ms`, `7µs`.
+    /// A duration in this unit: `5d03h`, `2h40m12s`, `4m12.3s`, `2.38s`, `12.3ms`, `7µs`.
     pub(crate) fn show(self, nanos: i64) -> String {
         let sign = if nanos < 0 { "-" } else { "" };
         let nanos = nanos.unsigned_abs();
+        let secs = (nanos / 500_000_000).div_ceil(2);
+        let (days, hours, minutes) = (secs / 86_400, secs / 3_600 % 24, secs / 60 % 60);
         match self {
-            TimeUnit::Minutes => {
-                let tenths = (nanos + 50_000_000) / 100_000_000;
+            TimeUnit::Days if days > 0 => format!("{sign}{days}d{hours:02}h"),
+            TimeUnit::Days | TimeUnit::Hours if secs >= 3_600 => format!("{sign}{}h{minutes:02}m{:02}s", secs / 3_600, secs % 60),
+            TimeUnit::Days | TimeUnit::Hours | TimeUnit::Minutes => {
+                let tenths = nanos.saturating_add(50_000_000) / 100_000_000;
                 let (minutes, tenths) = (tenths / 600, tenths % 600);
                 if minutes == 0 {
                     format!("{sign}{}.{}s", tenths / 10, tenths % 10)
@@ -236,6 +244,11 @@ mod tests {
         assert_eq!(duration(12_340_000), "12.3ms");
         assert_eq!(duration(-7_400), "-7µs");
         assert_eq!(TimeUnit::Minutes.show(9_960_000_000), "10.0s");
+        assert_eq!(duration(5_999_940_000_000), "99m59.9s");
+        assert_eq!(duration(9_612_400_000_000), "2h40m12s");
+        assert_eq!(TimeUnit::Hours.show(61_000_000_000), "1m01.0s");
+        assert_eq!(duration(446_400_000_000_000), "5d04h");
+        assert_eq!(duration(i64::MIN), "-106751d23h");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use super::*;
 use longpole_model::text;
+use proptest::prelude::*;
 
 /// The forest as people would draw it: `~` an inferred edge, then marks.
 fn drawn(recording: &Recording) -> String {
@@ -171,6 +172,29 @@ fn a_span_far_away_from_its_run_begins_and_ends_with_it() {
     ranges.sort_unstable();
     assert_eq!(ranges, [("a", (0, 20)), ("b", (0, 0)), ("c", (50, 100)), ("d", (-43_200_000, 80))]);
     assert_eq!(forest.notes.iter().map(|note| (note.code, note.count)).collect::<Vec<_>>()[0], ("times_outside_run", 3));
+}
+
+proptest! {
+    /// Times on both sides of the border of a day.
+    #[test]
+    fn a_span_near_the_border_of_its_day_ends_where_it_begins_or_later(
+        times in prop::collection::vec((prop::sample::select(vec![-48_i64, -25, -24, -23, -1, 0, 1, 24, 25, 48]), 0..4_i64, 0..50_i64), 4),
+    ) {
+        let mut recording = text::parse("run x 0..100ms\n  a 10..20ms\n  b 30..40ms\n  c 50..60ms\n  d 70..80ms\n").unwrap();
+        let (run, hour) = (recording.run.start, 3_600_000_000_000);
+        for (span, (hours, off, length)) in recording.spans.iter_mut().zip(times) {
+            span.start = run.plus_nanos(hours * hour + off - 2);
+            span.end = span.start.plus_nanos(length * hour);
+        }
+        let forest = Forest::build(&recording);
+        prop_assert!(forest.nodes.iter().all(|node| node.range.start <= node.range.end));
+        let far = 24 * hour;
+        let is_near = |at: Timestamp| run.nanos_since(at) <= far && at.nanos_since(run) <= far + 100_000_000;
+        prop_assert!(forest.nodes.iter().all(|node| is_near(node.range.start) && is_near(node.range.end)));
+        // No panic, and nothing negative.
+        let report = crate::Report::new(recording);
+        prop_assert!(report.wall_nanos() >= 0);
+    }
 }
 
 #[test]

@@ -436,7 +436,7 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
             .collect();
         let works = thread.pole.as_ref().filter(|_| names_poles).map(|pole| format!("works in {pole}")).unwrap_or_default();
         let id = format!(" {}", thread.tid);
-        let named = format!("{}{id}", fit(&name, 30 - id.len()));
+        let named = format!("{}{id}", fit(&name, 30_usize.saturating_sub(id.len())));
         out.push(format!(
             "{}  {}  {}  {}  {}  {}",
             pad(&named, 30),

@@ -81,7 +81,7 @@ fn rows(out: &mut Vec<String>, view: &DiffView, style: Style) {
     };
     let widths = [width(0), width(1), width(2)];
     let fixed = widths.iter().map(|width| width + 2).sum::<usize>() + 2 * BAR_WIDTH + 1 + 2;
-    let name_width = WIDTH - fixed;
+    let name_width = WIDTH.saturating_sub(fixed).max(NAME_WIDTH_MIN);
     out.push(style.strong(&format!(
         "{}  {}  {}  {}",
         pad("OPERATION", name_width),
@@ -129,6 +129,9 @@ fn name(operation: &OperationDiffView) -> String {
     };
     format!("{}{resource}{count}{fate}", operation.name)
 }
+
+/// Names keep so much where the numbers are wide.
+const NAME_WIDTH_MIN: usize = 12;
 
 /// `+1.20s`, `-3ms`.
 fn signed(unit: TimeUnit, nanos: i64) -> String {

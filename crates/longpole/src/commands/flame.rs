@@ -134,7 +134,7 @@ fn text(view: &view::FlameView, min_percent: f64, style: Style) -> Screen {
         let indent = " ".repeat(depth.min(INDENT_MAX));
         let Ok(frame) = usize::try_from(nodes.frame[row]) else { continue };
         let frame = &view.frames[frame];
-        let room = WIDTH - 9 - 2 - 9 - 2 - 6 - 1 - BAR_WIDTH - 2 - indent.len() - frame.handle.len() - 1;
+        let room = WIDTH.saturating_sub(9 + 2 + 9 + 2 + 6 + 1 + BAR_WIDTH + 2 + indent.len() + frame.handle.len() + 1);
         let own = if nodes.self_nanos[row] > 0 { unit.show(nodes.self_nanos[row]) } else { String::new() };
         let percent = share(nodes.total_nanos[row]);
         out.line(format!(

@@ -56,7 +56,7 @@ fn text(view: &view::ProcessesView, style: Style) -> Screen {
         let arguments = process.arguments.get(1..).unwrap_or_default().join(" ");
         if !arguments.is_empty() && !is_copy {
             let indent = indent(process) + 2;
-            out.line(style.faint(&format!("{}{}", " ".repeat(indent), cut(&arguments, WIDTH - indent))));
+            out.line(style.faint(&format!("{}{}", " ".repeat(indent), cut(&arguments, WIDTH.saturating_sub(indent)))));
         }
     }
     let shown = view.processes.iter().filter_map(|process| process.usage.as_ref()?.peak_resident_bytes).max().unwrap_or(0);
@@ -111,7 +111,7 @@ fn row(process: &view::ProcessRowView, unit: TimeUnit, marks: &mut Marks, style:
     marks.faults |= faults.is_some();
     let pid = format!(" {}", process.pid);
     let indent = indent(process);
-    let name = pad(&format!("{}{}", " ".repeat(indent), process.name), NAME_WIDTH - pid.len()).trim_end().to_owned();
+    let name = pad(&format!("{}{}", " ".repeat(indent), process.name), NAME_WIDTH.saturating_sub(pid.len())).trim_end().to_owned();
     let exit = match (&process.exit, process.outlived) {
         (Some(exit), _) => exit_words(Some(exit)).trim_start_matches("exit ").to_owned(),
         (None, true) => "lives on".to_owned(),

@@ -333,7 +333,7 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
         service.map_or_else(|| pole_name(p), |service| format!("{} · {}", pole_name(p), fit(service, SERVICE_WIDTH)))
     };
     let longest = poles.iter().map(|p| terminal::width(&name(p))).max().unwrap_or_default();
-    let name_width = longest.clamp(NAME_WIDTH_MIN, terminal::WIDTH - fixed);
+    let name_width = longest.min(terminal::WIDTH.saturating_sub(fixed)).max(NAME_WIDTH_MIN);
     let mut head = pad("LONG POLES", handle_width + 3 + name_width);
     heads.iter().zip(&widths).for_each(|(text, width)| head.extend(["   ", &right(text, *width)]));
     line(out, &style.strong(&head));
@@ -432,7 +432,7 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
         let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
         let time = terminal::duration(frame.self_nanos);
         let what = format!("{} of {} on-CPU in {} ", right(&time, 7), pole.handle, frame.handle);
-        let room = terminal::WIDTH - LABEL_WIDTH - 5 - terminal::width(&what) - " itself".len();
+        let room = terminal::WIDTH.saturating_sub(LABEL_WIDTH + 5 + terminal::width(&what) + " itself".len());
         format!("{}{share} {what}{} itself", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
     });
     lines.collect()

@@ -221,6 +221,51 @@ fn what_was_found_before_is_shown_or_refused() {
 }
 
 /// Compresses as anybody can.
+/// Clocks that are a day off, spans without a start, times in seconds, of 2262: none ends a command by a panic, nor makes its table endless.
+#[test]
+fn spans_of_any_time_are_shown() {
+    const BASE: u64 = 1_767_225_600_000_000_000;
+    const DAY: u64 = 86_400_000_000_000;
+    const ODD: [u64; 13] = [
+        0,
+        1,
+        2,
+        1_767_225_600,
+        BASE - DAY,
+        BASE - DAY - 1,
+        BASE + DAY,
+        BASE + DAY + 5,
+        365 * DAY,
+        1 << 62,
+        i64::MAX as u64,
+        1 << 63,
+        u64::MAX,
+    ];
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let mut random = Random(1);
+    for round in 0..40 {
+        let mut time = |around: u64| match random.below(2) {
+            0 => around.saturating_add(random.below(1_000_000_000) as u64),
+            _ => ODD[random.below(ODD.len())],
+        };
+        let mut spans = Vec::new();
+        for number in 1..=4 {
+            let start = time(BASE);
+            let end = time(start);
+            let parent = if number > 2 { r#","parentSpanId":"0000000000000001""# } else { "" };
+            spans.push(format!(
+                r#"{{"traceId":"{:032x}","spanId":"{number:016x}"{parent},"name":"n{number}","startTimeUnixNano":"{start}","endTimeUnixNano":"{end}"}}"#,
+                7
+            ));
+        }
+        let text = format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{}]}}]}}]}}"#, spans.join(","));
+        let path = file(&sandbox, &format!("{round}.json"), text.as_bytes());
+        let out = path.clone() + ".out";
+        every_command(&store, &path, &[&["show", "FILE"], &["tree", "FILE"], &["convert", "FILE", "--to", "chrome", "-o", &out]]);
+    }
+}
+
 fn gzip(sandbox: &Sandbox, name: &str, write: impl FnOnce(&mut dyn Write)) -> String {
     let path = sandbox.path(name);
     let mut child = Command::new("gzip").arg("-1").stdin(Stdio::piped()).stdout(File::create(&path).unwrap()).spawn().unwrap();
