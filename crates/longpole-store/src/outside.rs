@@ -264,6 +264,12 @@ impl Drop for Replacement {
     }
 }
 
+/// Folders of the machine itself, in which none but root can put a link.
+const FOLDERS_OF_ROOT: [&str; 5] = ["/", "/var", "/run", "/etc", "/usr"];
+
+/// Folders of root that all write to.
+const FOLDERS_OF_ALL: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
 /// Refuses to write through a link, or into a pipe, that another user put in its place, or can exchange for another between the look and
 /// the opening. What root put there is used, and what stands in /dev, such as /dev/stdout: in a user namespace nobody seems to own it.
 fn check(folder: &File, found: &Entry, what: &'static str, it: impl FnOnce() -> String) -> Result<(), NotCreated> {
@@ -273,12 +279,16 @@ fn check(folder: &File, found: &Entry, what: &'static str, it: impl FnOnce() -> 
     let (own, outside, above) = (Owner::current()?, users::unmapped_uid(), folder.metadata()?);
     let (everybody, group, sticky) = (above.mode() & OTHERS_WRITE != 0, above.mode() & GROUP_WRITES != 0, above.mode() & STICKY != 0);
     let others_write = everybody || group && !users::is_private_group(above.gid(), own);
-    // In a user namespace the machine's root is one whom that does not know: /var/run is a link of nobody's in a folder of nobody's.
-    let is_of_system = Some(found.uid) == outside && !others_write;
+    // In a user namespace the machine's root is one whom that does not know: /var/run is a link of nobody's in a folder of nobody's. So are
+    // all other users, whose folders are elsewhere.
+    let is_any_of = |folders: &[&str]| folders.iter().any(|path| files::is_at(folder, Path::new(path)));
+    let is_folder_of_root = Some(above.uid()) == outside && is_any_of(&FOLDERS_OF_ROOT);
+    let is_of_system = Some(found.uid) == outside && !others_write && is_folder_of_root;
     if !own.relies_on(found.uid) && !is_of_system {
         return Err(NotCreated::OfAnother { it: it(), what, uid: found.uid });
     }
-    let is_above_of_another = !own.relies_on(above.uid()) && Some(above.uid()) != outside;
+    let is_above_of_root = is_folder_of_root || Some(above.uid()) == outside && is_any_of(&FOLDERS_OF_ALL);
+    let is_above_of_another = !own.relies_on(above.uid()) && !is_above_of_root;
     if is_above_of_another || others_write && !sticky {
         return Err(NotCreated::Exchangeable { it: it(), what });
     }

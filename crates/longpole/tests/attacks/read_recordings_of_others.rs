@@ -272,3 +272,43 @@ fn the_copy_of_a_private_file_is_private_and_goes_after_a_kill() {
     done(longpole(&sandbox.path("store")).args(["prune", "--keep", "9"]).env("TMPDIR", &temporary));
     assert!(entries(&temporary).is_empty(), "{:?}", entries(&temporary));
 }
+
+/// In a user namespace all other users have one number, and the machine's root has it as well.
+#[test]
+fn in_a_user_namespace_nothing_is_written_through_links_of_others() {
+    let what = "in_a_user_namespace_nothing_is_written_through_links_of_others";
+    let sandbox = Sandbox::new();
+    if !is_root() {
+        return skip(what, "two users are needed, and this is not root");
+    }
+    let namespace = || {
+        let mut command = Command::new("unshare");
+        command.arg("--map-root-user");
+        command
+    };
+    if !namespace().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return skip(what, "no user namespace can be had (unshare)");
+    }
+    let store = sandbox.path("store");
+    done(longpole(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]));
+    let (theirs, precious) = (sandbox.path("theirs"), sandbox.path("precious"));
+    std::fs::create_dir(&theirs).unwrap();
+    std::fs::write(&precious, "kept").unwrap();
+    symlink(&precious, theirs.join("latest")).unwrap();
+    for path in [&theirs, &theirs.join("latest")] {
+        lchown(path, Some(1002), Some(1002)).unwrap();
+    }
+    let export = |path: &Path| {
+        let inner = longpole(&store);
+        let mut command = namespace();
+        command.arg(inner.get_program()).args(["export", "last", "--to", "otlp-json", "-o"]).arg(path);
+        inner.get_envs().for_each(|(name, value)| _ = value.map(|value| command.env(name, value)));
+        command.output().unwrap()
+    };
+    let out = export(&theirs.join("latest"));
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(!out.status.success() && said.contains("is a link of another user"), "{said}");
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
+    let out = export(&sandbox.path("own.json"));
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
