@@ -38,6 +38,9 @@ pub(crate) const LOOK_NANOS: u64 = 5_000_000;
 /// does each of them. Nobody is named for the rest.
 const PARTS_MAX: usize = 256;
 
+/// Threads that got a lock while another one waited for it, of whom is told: the last ones.
+const TAKERS_MAX: usize = 4096;
+
 /// What another thread was for a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Relation {
@@ -290,10 +293,15 @@ impl Blockers {
         // A wait of a broken file may end before it begins.
         let first = takers.list.partition_point(|taker| taker.end <= wait.start);
         let end = takers.list.partition_point(|taker| taker.end < wait.end).max(first);
-        let others = || (first..end).filter(|&i| takers.list[i].tid != wait.tid);
-        let mut told = told((first..end).len(), wait, || others().map(|i| takers.list[i].end));
+        let near = end.saturating_sub(TAKERS_MAX).max(first);
+        let others = || (near..end).filter(|&i| takers.list[i].tid != wait.tid);
+        let mut told = told((near..end).len(), wait, || others().map(|i| takers.list[i].end));
         let mut parts: Vec<Part> = Vec::with_capacity((end - first).min(PARTS_MAX) + 1);
-        let (mut from, mut taker, mut is_first) = (wait.start, takers.last_but(first, wait.tid), true);
+        let (mut from, mut taker, mut is_first) = (wait.start, takers.last_but(near, wait.tid), true);
+        if first < near {
+            (from, is_first) = (takers.list[near - 1].end, false);
+            parts.push(Part { from: wait.start, to: from, who: Who::Nobody });
+        }
         for over in others().map(Some).chain([None]) {
             let (to, tid) = over.map_or((wait.end, wait.tid), |i| (takers.list[i].end, takers.list[i].tid));
             if from < to && told(to.0 - from.0) {

@@ -7,6 +7,9 @@
 //!                                 ├ asked ┤
 //! ```
 
+/// Slices of a process that are found in a stretch. Who was one of so many nobody can tell, and one of more is told as one of these.
+const SLICES_MAX: usize = 4096;
+
 /// The slices of a process by the power of two of their length, and there by start: from, to, thread.
 #[derive(Debug, Default)]
 pub(super) struct Running {
@@ -27,7 +30,7 @@ impl Running {
         Running { by_length }
     }
 
-    /// The threads that ran, by number.
+    /// The threads that ran, by number; not all of them where that takes more than [`SLICES_MAX`] slices.
     pub(super) fn within(&self, from: i64, to: i64) -> Vec<u32> {
         let mut threads = Vec::new();
         for (level, slices) in self.by_length.iter().enumerate() {
@@ -35,7 +38,7 @@ impl Running {
             let earliest = 1_i64.checked_shl(level as u32).filter(|longest| *longest > 0).map(|longest| from.saturating_sub(longest));
             let first = earliest.map_or(0, |earliest| slices.partition_point(|slice| slice.0 <= earliest));
             let near = slices[first..].iter().take_while(|slice| slice.0 < to);
-            threads.extend(near.filter(|slice| slice.1 > from).map(|slice| slice.2));
+            threads.extend(near.filter(|slice| slice.1 > from).map(|slice| slice.2).take(SLICES_MAX - threads.len()));
         }
         threads.sort_unstable();
         threads.dedup();
