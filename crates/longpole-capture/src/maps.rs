@@ -249,28 +249,51 @@ fn current_stamp(pid: u32, map: &MapRecord<'_>) -> Option<Stamp> {
     all.find(|metadata| is_the_file(metadata, map) == Some(true)).map(|metadata| Stamp::of(&metadata))
 }
 
+/// Whether a process can have mapped a file, by whose it is. Where root records what another user runs, a link in place of a mapped file must
+/// not have root read what that user may not.
+fn can_map(pid: u32, metadata: &Metadata) -> bool {
+    const GROUP_READS: u32 = 0o040;
+    const OTHERS_READ: u32 = 0o004;
+    let of_process =
+        |process: Metadata| process.uid() == metadata.uid() || metadata.mode() & GROUP_READS != 0 && process.gid() == metadata.gid();
+    metadata.mode() & OTHERS_READ != 0 || std::fs::metadata(format!("/proc/{pid}")).is_ok_and(of_process)
+}
+
 /// The file of a mapping, whatever became of its name.
 pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metadata), Absent> {
     let mut unsure = None;
     let mut absent = Absent::Deleted;
+    let forbidden = |error: &io::Error, path: &Path| error.kind() == io::ErrorKind::PermissionDenied && !path.starts_with("/proc");
     for path in candidates(pid, map) {
-        let (file, metadata) = match plain_file::open(&path, Links::Followed) {
-            Ok(Some(opened)) => opened,
+        let found = match plain_file::find(&path, Links::Followed) {
+            Ok(Some(found)) => found,
             // A path may have become anything meanwhile.
             Ok(None) => continue,
             Err(error) => {
-                if error.kind() == io::ErrorKind::PermissionDenied && !path.starts_with("/proc") && absent == Absent::Deleted {
+                if forbidden(&error, &path) && absent == Absent::Deleted {
                     absent = Absent::Forbidden;
                 }
                 continue;
             }
         };
-        match is_the_file(&metadata, map) {
-            Some(true) => return Ok((file, metadata)),
-            Some(false) => absent = Absent::Replaced,
+        let is_the_file = is_the_file(&found.metadata, map);
+        match is_the_file {
+            Some(false) => {
+                absent = Absent::Replaced;
+                continue;
+            }
             // The program of a process says nothing about its libraries.
-            None if path.ends_with("exe") => {}
-            None => unsure = unsure.or(Some((file, metadata))),
+            None if path.ends_with("exe") || unsure.is_some() || !can_map(pid, &found.metadata) => continue,
+            Some(true) | None => {}
+        }
+        match found.open() {
+            Ok(opened) if is_the_file == Some(true) => return Ok(opened),
+            Ok(opened) => unsure = Some(opened),
+            Err(error) => {
+                if forbidden(&error, &path) && absent == Absent::Deleted {
+                    absent = Absent::Forbidden;
+                }
+            }
         }
     }
     match unsure {
@@ -338,6 +361,30 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert_eq!(open_mapped(u32::MAX, &map).unwrap_err(), Absent::Deleted);
         std::fs::remove_dir(&directory).unwrap();
+    }
+
+    #[test]
+    fn what_its_user_may_not_read_is_not_what_a_process_mapped() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let directory = std::env::temp_dir().join(format!("longpole-can-map-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let path = directory.join("file");
+        std::fs::write(&path, b"secret").unwrap();
+        let can_map = |pid: u32, mode: u32| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            can_map(pid, &path.metadata().unwrap())
+        };
+        assert!(can_map(u32::MAX, 0o644) && can_map(std::process::id(), 0o600));
+        // Whose that process is nobody knows.
+        assert!(!can_map(u32::MAX, 0o600) && !can_map(u32::MAX, 0o640));
+        // On a file system that shows another device, the file at the path of one that was mapped.
+        let odd = MapRecord { inode: 1, device: (0, 1), path: path.as_os_str().as_bytes(), ..map_of(b"", &path.metadata().unwrap()) };
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(open_mapped(u32::MAX, &odd).unwrap_err(), Absent::Deleted);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(open_mapped(u32::MAX, &odd).is_ok());
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

@@ -15,19 +15,35 @@ pub(crate) enum Links {
     Refused,
 }
 
-/// The plain file at this path, to be read, with what is known of it; `None` where something else stands there. Nothing is waited for,
-/// neither the writer of a named pipe nor a terminal, nor who holds a lease of the file, and no device is opened: that alone can do
-/// something, such as arm a watchdog.
-pub(crate) fn open(path: &Path, links: Links) -> io::Result<Option<(File, Metadata)>> {
+/// What stands at a path, found without opening it: to open a device can do something, such as arm a watchdog.
+#[derive(Debug)]
+pub(crate) struct Found {
+    place: File,
+    pub(crate) metadata: Metadata,
+}
+
+/// The plain file at this path; `None` where something else stands there.
+pub(crate) fn find(path: &Path, links: Links) -> io::Result<Option<Found>> {
     let no_link = if links == Links::Refused { libc::O_NOFOLLOW } else { 0 };
-    // What stands there is found without opening it, and then this very file is opened, whatever stands there by now.
-    let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH | no_link).open(path)?;
-    if !found.metadata()?.is_file() {
-        return Ok(None);
+    let place = OpenOptions::new().read(true).custom_flags(libc::O_PATH | no_link).open(path)?;
+    let metadata = place.metadata()?;
+    Ok(metadata.is_file().then_some(Found { place, metadata }))
+}
+
+impl Found {
+    /// This very file, to be read, whatever stands at its path by now, with what is known of it. Whoever holds a lease of it is not waited
+    /// for.
+    pub(crate) fn open(&self) -> io::Result<(File, Metadata)> {
+        let path = format!("/proc/self/fd/{}", self.place.as_raw_fd());
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let metadata = file.metadata()?;
+        Ok((file, metadata))
     }
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
-    let metadata = file.metadata()?;
-    Ok(Some((file, metadata)))
+}
+
+/// Finds a plain file and opens it. Nothing is waited for, neither the writer of a named pipe nor a terminal.
+pub(crate) fn open(path: &Path, links: Links) -> io::Result<Option<(File, Metadata)>> {
+    find(path, links)?.map(|found| found.open()).transpose()
 }
 
 #[cfg(test)]
