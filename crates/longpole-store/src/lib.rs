@@ -58,5 +58,5 @@ pub use name::RecordingName;
 pub use packed::{PackedRecording, PackedSpans};
 pub use secret::Secret;
 pub use segment::border::quiet_thread;
-pub use store::{Listing, RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow};
+pub use store::{DirectoryIdentity, Listing, RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow};
 pub use wal::{Frame, Replay, SyncPolicy, WalError, WalObservationSink, WalWriter};

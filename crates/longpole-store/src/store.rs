@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use longpole_model::{CaptureMode, Exit, Loss, LossKind, Recording, Run, SpanId, Timestamp, TraceId};
 
@@ -549,7 +551,22 @@ pub struct StoredRecording {
     pub directory: PathBuf,
 }
 
+/// Which directory it is, whatever its name: that of a recording which took the place of another is not the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectoryIdentity {
+    device: u64,
+    inode: u64,
+    /// When it was made, where the file system knows it: numbers of inodes come again.
+    made: Option<SystemTime>,
+}
+
 impl StoredRecording {
+    /// Which directory its files are in.
+    pub fn directory_identity(&self) -> Result<DirectoryIdentity, StoreError> {
+        let data = fs::symlink_metadata(&self.directory).map_err(StoreError::io("examine", &self.directory))?;
+        Ok(DirectoryIdentity { device: data.dev(), inode: data.ino(), made: data.created().ok() })
+    }
+
     /// The frames of its log, in the order they were appended. For a recorder that died, a loss that says so comes last.
     pub fn replay(&self) -> Result<Replay, StoreError> {
         format::check_of_log(&self.directory)?;

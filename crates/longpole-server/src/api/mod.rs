@@ -22,7 +22,8 @@ use axum::{Router, middleware};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use longpole_analysis::Report;
-use longpole_store::{ErrorKind, RecordingName, RecordingState, Store, StoreError};
+use longpole_model::Timestamp;
+use longpole_store::{DirectoryIdentity, ErrorKind, RecordingName, RecordingState, Store, StoreError, StoredRecording};
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -157,8 +158,22 @@ pub(crate) struct Shelf {
     reports: Mutex<VecDeque<Shelved>>,
 }
 
+/// Which report this is. The number alone does not tell: where a store was removed and made again, it counts from 1 again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Label {
+    name: RecordingName,
+    directory: DirectoryIdentity,
+    start: Timestamp,
+}
+
+impl Label {
+    fn of(stored: &StoredRecording) -> Result<Self, StoreError> {
+        Ok(Label { name: stored.name, directory: stored.directory_identity()?, start: stored.summary.start })
+    }
+}
+
 /// A report that is there or being made; whoever comes meanwhile waits for the same one.
-type Shelved = (RecordingName, Arc<OnceCell<Arc<Report>>>);
+type Shelved = (Label, Arc<OnceCell<Arc<Report>>>);
 
 impl Shelf {
     pub(crate) fn new(root: &FilePath, consent: SourceConsent) -> Self {
@@ -170,11 +185,11 @@ impl Shelf {
     }
 
     /// The place of a report, made the youngest.
-    fn place(&self, name: RecordingName) -> Arc<OnceCell<Arc<Report>>> {
+    fn place(&self, label: Label) -> Arc<OnceCell<Arc<Report>>> {
         let mut reports = self.lock();
-        let known = reports.iter().position(|(other, _)| *other == name).and_then(|at| reports.remove(at));
+        let known = reports.iter().position(|(other, _)| *other == label).and_then(|at| reports.remove(at));
         let place = known.map_or_else(Arc::default, |(_, place)| place);
-        reports.push_front((name, Arc::clone(&place)));
+        reports.push_front((label, Arc::clone(&place)));
         reports.truncate(REPORTS_MAX);
         place
     }
@@ -183,18 +198,18 @@ impl Shelf {
     pub(crate) async fn report(self: &Arc<Self>, text: &str) -> Result<(RecordingName, Arc<Report>), ApiError> {
         let shelf = Arc::clone(self);
         let text = text.to_owned();
-        let (store, name, state) = off_the_reactor(move || {
+        let (store, label) = off_the_reactor(move || {
             let store = Store::open(&shelf.root)?;
-            let name = store.resolve(&text)?;
-            let state = store.recording(name)?.state;
-            Ok((store, name, state))
+            let stored = store.recording(store.resolve(&text)?)?;
+            if stored.state == RecordingState::Recording {
+                return Err(SealError::Living { name: stored.name }.into());
+            }
+            Ok((store, Label::of(&stored)?))
         })
         .await?;
-        if state == RecordingState::Recording {
-            return Err(SealError::Living { name }.into());
-        }
+        let name = label.name;
         let make = || off_the_reactor(move || Ok(Arc::new(seal::load(&store, name, &|| false)?)));
-        let place = self.place(name);
+        let place = self.place(label);
         let report = place.get_or_try_init(make).await?;
         Ok((name, Arc::clone(report)))
     }

@@ -219,6 +219,24 @@ fn every_view_is_served_and_what_is_not_there_says_so() {
 }
 
 #[test]
+fn a_store_that_was_made_again_shows_its_own_recordings() {
+    let directory = Directory::new();
+    let name = write(&Store::open(&directory.0).unwrap());
+    let page = Page::start(&directory.0, name, 0, SourceConsent::default(), Visitors::default()).unwrap();
+    assert_eq!(get(&page, "/api/recordings/r1").json()["spans"], 2);
+    // Some file systems give the numbers of the inodes again.
+    std::fs::remove_dir_all(&directory.0).unwrap();
+    let store = Store::open(&directory.0).unwrap();
+    let other = text::parse("\nrun  0..9ms\n  other  0..9ms  web  pid 2\n").unwrap();
+    let writer = store.create(&other.run).unwrap();
+    writer.write_segments(&other, &SummaryRow::of_recording(&other, None)).unwrap();
+    assert_eq!(writer.name(), name);
+    assert_eq!(get(&page, "/api/recordings/r1").json()["spans"], 1);
+    assert_eq!(get(&page, "/api/recordings/r1/spans/s2").json()["name"], "other");
+    page.close().unwrap();
+}
+
+#[test]
 fn a_recording_is_refused_while_it_is_made_and_completed_when_its_recorder_died() {
     let directory = Directory::new();
     let store = Store::open(&directory.0).unwrap();
