@@ -479,6 +479,11 @@ impl Url {
         if host.is_empty() || host.starts_with(':') || !is_clean(authority) || !is_clean(path) || !is_clean(&query) {
             return None;
         }
+        // A port that is none would be left out by who connects, and the headers would go to whoever listens on port 80.
+        let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.is_empty() && !port.ends_with(']'));
+        if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+            return None;
+        }
         Some(Url { scheme, has_scheme, authority: authority.to_owned(), path: format!("/{path}"), query })
     }
 
@@ -822,6 +827,8 @@ mod tests {
             Some(("http://c:4317/", "http://c:4317")),
             None,
         );
+        check("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://[::1]/in", Some(("http://[::1]/in", "http://[::1]")), None);
+        check("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://me:pw@c/in", Some(("http://me:pw@c/in", "http://me:pw@c")), None);
         check("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://[::1]:9", None, Some(("http://[::1]:9/", "http://[::1]:9")));
     }
 
@@ -861,7 +868,19 @@ mod tests {
 
     #[test]
     fn an_endpoint_that_is_not_understood_is_left_alone() {
-        for unknown in ["unix:///run/c.sock", "ftp://c", "http://", "http://:4318", "collector", "dns:///c:4317"] {
+        for unknown in [
+            "unix:///run/c.sock",
+            "ftp://c",
+            "http://",
+            "http://:4318",
+            "collector",
+            "dns:///c:4317",
+            "http://127.0.0.1:99999",
+            "https://c:4318x/otlp",
+            "http://me:pass@c:-1",
+            "http://[::1]:65536",
+            "c:65536",
+        ] {
             let general = format!("OTEL_EXPORTER_OTLP_ENDPOINT={unknown}");
             check(&general, &general, &["endpoint_unknown"]);
             let own = format!("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT={unknown}");

@@ -122,7 +122,10 @@ fn address<'a>(rest: &'a str, expected: &'static str) -> Result<Address<'a>, Tar
     let (authority, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
     // Whoever parses it later parses this, so what is wrong is said now.
     let uri: Uri = format!("http://{authority}{path}").parse().map_err(|_| wrong())?;
-    if uri.host().is_none_or(str::is_empty) {
+    // A port above 65535 is part of the authority and no port: whoever connects would take another.
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let says_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && !port.ends_with(']'));
+    if uri.host().is_none_or(str::is_empty) || (says_port && uri.port_u16().is_none()) {
         return Err(wrong());
     }
     Ok(Address { authority, path, query })
@@ -205,6 +208,8 @@ mod tests {
         check(otel_traces("grpc:c", folders()), "not a url: expected grpc://host:4317 or http://host:4318");
         check(otel_traces("http://", folders()), "not a url: expected grpc://host:4317 or http://host:4318");
         check(otel_traces("http://a b", folders()), "not a url: expected grpc://host:4317 or http://host:4318");
+        check(otel_traces("http://c:99999", folders()), "not a url: expected grpc://host:4317 or http://host:4318");
+        check(tracing("https://[::1]:65536/api", folders()), "not a url: expected http://host:9411/api/v1/spans");
         check(otel_traces("file:", folders()), "no name of a file: expected a path such as file:./traces.json");
         check(otel_traces("file:///", folders()), "no name of a file: expected a path such as file:./traces.json");
         check(otel_traces("file://~/t", folders()), "the home directory is not known: expected a path such as file:./traces.json");
