@@ -138,26 +138,32 @@ pub fn together(files: Vec<(PathBuf, Contents)>) -> Result<Contents, ImportError
     let mut command = vec!["import".to_owned()];
     command.extend(files.iter().map(|(path, _)| path.to_string_lossy().into_owned()));
     let last = files.last().map(|(path, _)| path.clone()).unwrap_or_default();
-    let (mut traces, mut profile): (Vec<Recording>, _) = (Vec::new(), None);
+    let (mut traces, mut profile): (Vec<PackedRecording>, _) = (Vec::new(), None);
     for (path, contents) in files {
         match contents.0 {
-            Held::Packed(packed) => traces.push(packed.unpack()),
+            Held::Packed(packed) => traces.push(*packed),
             Held::Profile(recording, labels) if profile.is_none() => profile = Some((recording, labels)),
             Held::Profile(..) => return Err(not(path, "one profile is tied to spans, and this is another one")),
             Held::Whole(_) => return Err(not(path, "only traces and a profile of pprof or folded stacks go together")),
         }
     }
     let Some((mut recording, labels)) = profile else { return Err(not(last, "there is no profile among the files")) };
-    let Some(start) = traces.iter().map(|trace| trace.run.start).min() else { return Err(not(last, "there is no trace among the files")) };
+    let starts = traces.iter().map(|trace| trace.rest.run.start);
+    let Some(start) = starts.min() else { return Err(not(last, "there is no trace among the files")) };
     let run = &mut recording.run;
-    (run.command, run.start, run.end) = (command, start, traces.iter().filter_map(|trace| trace.run.end).max());
-    if let [trace] = &traces[..] {
-        (run.trace_id, run.root_span_id) = (trace.run.trace_id, trace.run.root_span_id);
-    }
+    (run.command, run.start, run.end) = (command, start, traces.iter().filter_map(|trace| trace.rest.run.end).max());
+    // One file of all these spans would have each of them once.
+    let mut assembler = Assembler::new(run.clone());
     for trace in traces {
-        trace.losses.into_iter().for_each(|loss| loss.merge_into(&mut recording.losses));
-        recording.spans.extend(trace.spans);
+        trace.rest.losses.into_iter().for_each(|loss| assembler.loss(loss));
+        trace.spans.iter().for_each(|span| assembler.span(span));
     }
+    if let Some(caller) = assembler.caller() {
+        (run.trace_id, run.root_span_id) = caller;
+    }
+    let merged = assembler.finish();
+    merged.losses.into_iter().for_each(|loss| loss.merge_into(&mut recording.losses));
+    recording.spans.extend(merged.spans);
     recording.spans.sort_by_key(|span| span.start);
     labels.tie(&mut recording);
     Ok(Contents::whole(*recording))

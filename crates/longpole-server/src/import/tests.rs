@@ -282,3 +282,24 @@ fn samples_of_less_than_nothing_are_counted() {
     let said = losses(&of(&[ten.clone(), ten].concat()));
     assert!(!said.iter().any(|loss| loss.contains("less than nothing")), "{said:?}");
 }
+
+#[test]
+fn a_span_that_stands_in_two_files_is_one_span() {
+    let one = Given::new("a.json", (line(1, 9, 5, 9, "") + &line(2, 1, 6, 20, "")).as_bytes());
+    let other = Given::new("b.json", (line(2, 1, 6, 20, "") + &line(3, 1, 8, 30, "")).as_bytes());
+    let merged = Given::new("c.json", &[std::fs::read(&one.0).unwrap(), std::fs::read(&other.0).unwrap()].concat());
+    let profile = Given::new("p.folded", b"main;work 3\n");
+    let joined = |files: &[&Given]| {
+        let of = |file: &&Given| (file.0.clone(), read(&file.0).unwrap());
+        let mut recording = together(files.iter().map(of).collect()).unwrap().recording();
+        recording.run.command.clear();
+        recording
+    };
+    let (found, expected) = (joined(&[&one, &other, &profile]), joined(&[&merged, &profile]));
+    let ids: Vec<u8> = found.spans.iter().map(|span| span.span_id.bytes()[7]).collect();
+    assert_eq!(ids, [1, 2, 3]);
+    assert_eq!((&found.run, &found.spans, &found.losses), (&expected.run, &expected.spans, &expected.losses));
+    assert!(losses(&found).iter().any(|loss| loss.starts_with("spans_duplicate ×1: ")), "{:?}", losses(&found));
+    let twice = joined(&[&one, &one, &profile]);
+    assert_eq!((twice.spans.len(), twice.run.end), (2, Some(Timestamp(20_000_000))));
+}
