@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use longpole_model::{Exit, Timestamp};
 use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::error::StoreError;
@@ -44,6 +45,17 @@ const CREATE_TAGS: &str = "
         tag TEXT PRIMARY KEY,
         number INTEGER NOT NULL REFERENCES recordings (number)
     ) STRICT;";
+
+/// What SQLite makes itself: for AUTOINCREMENT, and where a user had it analyze the tables.
+const MADE_BY_SQLITE: [&str; 3] = [
+    "CREATE TABLE sqlite_sequence(name,seq)",
+    "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+    "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
+];
+
+/// Bytes of a row. The longest that longpole writes is a command of 6 MiB, the most that Linux executes, of control characters, which JSON
+/// writes with six bytes each.
+const ROW_BYTES_MAX: i32 = 64 << 20;
 
 const SELECT: &str = "SELECT number, state, directory, command_json, start_time_unix_nano, wall_nanos, exit_code, exit_signal,
     spans, samples, answer_json FROM recordings";
@@ -120,6 +132,7 @@ impl Catalog {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let mut connection = Connection::open_with_flags(path, flags).map_err(fail)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, ROW_BYTES_MAX).map_err(fail)?;
         // A file that came from elsewhere may bring a schema of its own; nothing of it is to run here.
         for (config, on) in [
             (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
@@ -354,6 +367,8 @@ struct Seen {
     application: i32,
     tables: u32,
     has_recordings: bool,
+    /// What longpole has not made, such as a table of ours with a column that SQLite computes: what it computes can take any memory.
+    stranger: Option<String>,
 }
 
 impl Seen {
@@ -366,22 +381,37 @@ impl Seen {
             application: transaction.pragma_query_value(None, "application_id", |row| row.get(0))?,
             tables: count("")?,
             has_recordings: count("WHERE type = 'table' AND name = 'recordings'")? > 0,
+            stranger: stranger(transaction)?,
         })
     }
 
     fn version_of_ours(&self, path: &Path) -> Result<u32, StoreError> {
         // What a newer longpole has in it is not known.
-        let is_ours = self.version > CATALOG_VERSION || self.application == 0 && (self.version > 0) == self.has_recordings;
+        let is_newer = self.version > CATALOG_VERSION;
+        let is_ours = is_newer || self.application == 0 && (self.version > 0) == self.has_recordings;
         let has_others = self.version == 0 && self.tables > 0;
-        if is_ours && !has_others {
-            return Ok(self.version);
-        }
-        Err(StoreError::NotOurs {
-            path: path.to_owned(),
-            reason: "it is a database of another program, and no catalog of longpole".to_owned(),
-            remedy: "name another store: --store DIR".to_owned(),
-        })
+        let reason = match &self.stranger {
+            _ if !is_ours || has_others => "it is a database of another program, and no catalog of longpole".to_owned(),
+            Some(name) if !is_newer => format!("its {name} is not what longpole makes, so that reading it could do anything"),
+            _ => return Ok(self.version),
+        };
+        Err(StoreError::NotOurs { path: path.to_owned(), reason, remedy: "name another store: --store DIR".to_owned() })
     }
+}
+
+/// The first table, index, view or trigger that neither longpole nor SQLite has made.
+fn stranger(transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<Option<String>> {
+    let words = |text: &str| text.trim().trim_end_matches(';').split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let known: Vec<Vec<String>> = [CREATE, CREATE_TAGS].into_iter().chain(MADE_BY_SQLITE).map(words).collect();
+    // Indexes of primary keys have no text.
+    let mut question = transaction.prepare("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")?;
+    let mut rows = question.query([])?;
+    while let Some(row) = rows.next()? {
+        if !known.contains(&words(&row.get::<_, String>(1)?)) {
+            return Ok(Some(row.get::<_, String>(0)?));
+        }
+    }
+    Ok(None)
 }
 
 /// Makes the tables, or those that an older version lacks, unless another longpole was quicker.

@@ -711,3 +711,34 @@ fn a_database_of_another_program_is_refused_and_not_changed() {
     check("CREATE TABLE recordings (title TEXT)", true);
     check("VACUUM", false);
 }
+
+#[test]
+fn a_catalog_whose_tables_are_not_what_longpole_makes_is_refused() {
+    let directory = Directory::new();
+    sealed(directory.path(), &ended());
+    let catalog = directory.path().join("catalog.sqlite");
+    let change = |statement: &str| rusqlite::Connection::open(&catalog).unwrap().execute_batch(statement).unwrap();
+    // What SQLite itself puts there.
+    change("ANALYZE; VACUUM");
+    drop(Store::open(directory.path()).unwrap());
+    // In memory 800 MB for each row, in the file nothing.
+    let bomb = "GENERATED ALWAYS AS (hex(zeroblob(400000000)))";
+    for (make, undo, name) in [
+        (format!("ALTER TABLE tags ADD COLUMN note TEXT {bomb}"), "ALTER TABLE tags DROP COLUMN note", "tags"),
+        ("CREATE INDEX by_end ON recordings (hex(state))".to_owned(), "DROP INDEX by_end", "by_end"),
+        ("CREATE TRIGGER gone AFTER INSERT ON tags BEGIN DELETE FROM recordings; END".to_owned(), "DROP TRIGGER gone", "gone"),
+        ("CREATE TABLE more (number REFERENCES recordings (number) ON DELETE CASCADE)".to_owned(), "DROP TABLE more", "more"),
+    ] {
+        change(&make);
+        let error = Store::open(directory.path()).unwrap_err();
+        let expected =
+            format!("its {name} is not what longpole makes, so that reading it could do anything; name another store: --store DIR");
+        assert!(error.kind() == ErrorKind::NotOurs && error.to_string().ends_with(&expected), "{make}: {error}");
+        change(undo);
+        drop(Store::open(directory.path()).unwrap());
+    }
+    // A row that is too long is an error, and takes no memory.
+    change("PRAGMA ignore_check_constraints = ON; UPDATE recordings SET answer_json = hex(zeroblob(40000000))");
+    let error = Store::open(directory.path()).unwrap().list().unwrap_err();
+    assert!(error.to_string().starts_with("read the catalog "), "{error}");
+}
