@@ -36,6 +36,11 @@ pub fn take_variable(name: &str) -> Option<OsString> {
     process::take_variable(name)
 }
 
+/// Bytes that the stack of the main thread may have, and that of the command's.
+pub fn stack_limit_bytes() -> u64 {
+    process::stack_limit_bytes()
+}
+
 /// Where a command without a slash is looked for when there is no PATH, as the C library has it.
 const PATH_DEFAULT: &[u8] = b"/bin:/usr/bin";
 

@@ -142,6 +142,11 @@ fn take_over(wanted: Installed) -> Result<(), LaunchError> {
     Ok(())
 }
 
+/// Holds all signals back from the main thread, which only waits for another one from now on: that one stands for it here.
+pub fn leave_to_other_threads() {
+    process::block(SignalSet::ALL);
+}
+
 /// Lets SIGINT, SIGTERM, SIGHUP and SIGQUIT ask us to stop ([`interrupted`]), where there is no command of ours that they could be
 /// for. A second one ends us at once.
 pub fn install_interrupts() -> std::io::Result<()> {

@@ -13,6 +13,8 @@ mod units;
 
 use std::process::ExitCode;
 
+use longpole_capture::{child, signals};
+
 use crate::args::Command;
 use crate::commands::recording::Setting;
 
@@ -20,9 +22,35 @@ use crate::commands::recording::Setting;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// What Linux gives the main thread where nobody says otherwise.
+const STACK_BYTES: usize = 8 << 20;
+
+/// What a panic of the main thread ends with.
+const PANICKED: u8 = 101;
+
 fn main() -> ExitCode {
     env_vars::keep_for_the_command();
     failure::print_panics();
+    with_enough_stack(work)
+}
+
+/// A limit of stacks (`ulimit -s`) is meant for the command, which inherits it, and can be too little for us. Where it is, we work on
+/// a thread, whose stack is its own; the usual start has no second thread.
+fn with_enough_stack(work: fn() -> ExitCode) -> ExitCode {
+    if child::stack_limit_bytes() >= STACK_BYTES as u64 {
+        return work();
+    }
+    match std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work) {
+        Ok(worker) => {
+            signals::leave_to_other_threads();
+            worker.join().unwrap_or(ExitCode::from(PANICKED))
+        }
+        // There is no room for one, and the stack may do.
+        Err(_) => work(),
+    }
+}
+
+fn work() -> ExitCode {
     let arguments = match failure::parse_arguments() {
         Ok(arguments) => arguments,
         Err(code) => return code,

@@ -28,7 +28,7 @@ pub(crate) struct SignalSet(u64);
 
 impl SignalSet {
     /// Every signal there is.
-    const ALL: SignalSet = SignalSet(!0);
+    pub(crate) const ALL: SignalSet = SignalSet(!0);
 
     /// The set of these.
     pub(crate) fn of(signals: impl IntoIterator<Item = i32>) -> SignalSet {
@@ -167,6 +167,14 @@ pub(crate) fn take_variable(name: &str) -> Option<OsString> {
     // SAFETY: nobody reads the environment meanwhile, for this is the only thread.
     unsafe { std::env::remove_var(name) };
     Some(value)
+}
+
+/// The soft limit of the main thread's stack.
+pub(crate) fn stack_limit_bytes() -> u64 {
+    let mut stack = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `stack` is a valid place for the answer. It fails on nothing else.
+    unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut stack) };
+    stack.rlim_cur
 }
 
 /// Records now what should have been recorded by the loader, where a strange linker left the entry out: worse, because

@@ -140,6 +140,34 @@ fn a_command_starts_where_nothing_may_be_written_or_locked() {
     assert!(stderr.contains("longpole: nothing is recorded: "), "{stderr}");
 }
 
+#[test]
+fn a_limit_of_stacks_is_the_commands() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    for kib in [64, 100, 128, 1024] {
+        let limit = format!("ulimit -s {kib}");
+        for way in ["run", "exec"] {
+            check_command(&limit, &limited(&store, &limit, &[way]));
+        }
+        let script = format!("{limit} && exec \"$@\"");
+        let within = |words: &[&str]| {
+            let mut command = Command::new("sh");
+            command.args(["-c", &script, "sh"]).args(words);
+            clean(&mut command);
+            command.env("LONGPOLE_STORE", &store).stdin(Stdio::null()).output().unwrap()
+        };
+        let command = ["sh", "-c", "ulimit -s; grep SigBlk /proc/self/status; kill -TERM $$"];
+        let longpole = binary();
+        let longpole = longpole.to_str().unwrap();
+        let recorded = within(&[&[longpole, "run", "--summary", "none", "--"], &command[..]].concat());
+        let alone = within(&command);
+        assert_eq!((&recorded.stdout, recorded.status), (&alone.stdout, alone.status), "{recorded:?}");
+        for look in [&["show"][..], &["ls"], &["sql", "select count(*) from processes"]] {
+            assert!(within(&[&[longpole], look].concat()).status.success(), "{limit}: {look:?}");
+        }
+    }
+}
+
 /// Somewhere between too little for the program itself and enough for all, longpole runs out of memory after the command has ended.
 #[test]
 fn a_command_ends_as_itself_where_there_is_no_memory_for_its_recording() {
