@@ -27,7 +27,7 @@ use longpole_model::{Exit, ProcessUsage, RunUsage};
 
 use crate::error::LaunchError;
 use crate::signals::{self, Reach, Round, Situation};
-use crate::sys::process::{self, Change, Event, ExecStatus, Gated, Image, Pid};
+use crate::sys::process::{self, Change, Event, ExecReport, ExecStatus, Gated, Image, Pid};
 use crate::usage;
 
 /// Takes a variable out of our own environment, so that it is the command's alone. It stays, and the answer is `None`, where there is a second
@@ -67,6 +67,7 @@ pub struct RunningChild {
     adopts_orphans: bool,
     /// What the witness got and we are still to see.
     leftover: Vec<(i32, Pid)>,
+    has_spare_environment: bool,
     /// The most memory it had before its exec, where it was a copy of this process.
     own_peak_bytes: u64,
     ended: Option<(Exit, u64, Option<RunUsage>)>,
@@ -76,8 +77,18 @@ pub struct RunningChild {
 /// Makes a process that will execute `argv` in the environment `env`, and waits with it. The command is looked for as
 /// `execvp` does: on the PATH of `env`, where it has no slash; a text file without `#!` goes to `/bin/sh`.
 pub fn prepare(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<GatedChild, LaunchError> {
+    prepare_or(argv, env, None)
+}
+
+/// The same; where arguments and environment are too long together, the command gets the `spare` environment
+/// ([`RunningChild::has_spare_environment`]).
+pub fn prepare_or(
+    argv: &[OsString],
+    env: &[(OsString, OsString)],
+    spare: Option<&[(OsString, OsString)]>,
+) -> Result<GatedChild, LaunchError> {
     signals::install()?;
-    let (mut image, program, candidates) = image(argv, env)?;
+    let (mut image, program, candidates) = image(argv, env, spare)?;
     let early = Round::take(Vec::new()).events;
     let gated = process::fork_gated(&mut image).map_err(|source| LaunchError::Setup { what: "a process", source })?;
     Ok(GatedChild { pid: gated.pid, gated: Some(gated), program, candidates, early })
@@ -87,7 +98,7 @@ pub fn prepare(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<GatedC
 /// ends as itself. Returns only where it could not be executed. Signals that came meanwhile are the command's.
 pub fn execute_in_place(argv: &[OsString], env: &[(OsString, OsString)]) -> LaunchError {
     process::ensure_inherited_is_recorded();
-    match image(argv, env) {
+    match image(argv, env, None) {
         Err(error) => error,
         Ok((mut image, program, candidates)) => {
             signals::dismiss_witness();
@@ -97,7 +108,11 @@ pub fn execute_in_place(argv: &[OsString], env: &[(OsString, OsString)]) -> Laun
 }
 
 /// All that an exec needs; the program as it was typed, and the paths where it is looked for.
-fn image(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<(Image, OsString, Vec<PathBuf>), LaunchError> {
+fn image(
+    argv: &[OsString],
+    env: &[(OsString, OsString)],
+    spare: Option<&[(OsString, OsString)]>,
+) -> Result<(Image, OsString, Vec<PathBuf>), LaunchError> {
     let Some(program) = argv.first() else {
         let source = io::Error::new(io::ErrorKind::InvalidInput, "the command line is empty");
         return Err(LaunchError::Setup { what: "the command line", source });
@@ -105,18 +120,21 @@ fn image(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<(Image, OsSt
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
     let (candidates, searched) = candidates(program, path);
     let text = |bytes: Vec<u8>, what| CString::new(bytes).map_err(|error| LaunchError::Setup { what, source: error.into() });
+    let pairs = |env: &[(OsString, OsString)]| -> Result<Vec<CString>, LaunchError> {
+        let pair = |(name, value): &(OsString, OsString)| {
+            let mut pair = name.clone();
+            pair.push("=");
+            pair.push(value);
+            text(pair.into_vec(), "the environment")
+        };
+        env.iter().map(pair).collect()
+    };
     let image = Image::new(
         candidates.iter().map(|path| text(path.as_os_str().as_bytes().to_vec(), "the command line")).collect::<Result<_, _>>()?,
         searched,
         argv.iter().map(|argument| text(argument.as_bytes().to_vec(), "the command line")).collect::<Result<_, _>>()?,
-        env.iter()
-            .map(|(name, value)| {
-                let mut pair = name.clone();
-                pair.push("=");
-                pair.push(value);
-                text(pair.into_vec(), "the environment")
-            })
-            .collect::<Result<_, _>>()?,
+        pairs(env)?,
+        spare.map(pairs).transpose()?,
     );
     Ok((image, program.clone(), candidates))
 }
@@ -150,9 +168,15 @@ impl GatedChild {
         };
         let status = gated.open();
         child.attend(Some(&status));
-        match status.failure() {
-            None => Ok(child),
-            Some(source) => {
+        let mut report = status.read();
+        if let ExecReport::TriesSpare = report {
+            child.has_spare_environment = true;
+            child.attend(Some(&status));
+            report = status.read();
+        }
+        match report {
+            ExecReport::Done | ExecReport::TriesSpare => Ok(child),
+            ExecReport::Failed(source) => {
                 // What the child exited with is not the command's doing; what counts is why there is no command.
                 child.attend(None);
                 Err(failure(&self.program, &self.candidates, source))
@@ -192,6 +216,7 @@ impl RunningChild {
             stopped: false,
             adopts_orphans,
             leftover: Vec::new(),
+            has_spare_environment: false,
             own_peak_bytes: u64::MAX,
             ended: None,
             last_usage: None,
@@ -201,6 +226,11 @@ impl RunningChild {
     /// Process id of the command.
     pub fn pid(&self) -> u32 {
         self.pid.unsigned_abs()
+    }
+
+    /// Whether its environment is the spare one: with the other one its arguments were more than the kernel takes.
+    pub fn has_spare_environment(&self) -> bool {
+        self.has_spare_environment
     }
 
     /// Waits for the end of the command, and of nobody else: descendants may live on. Meanwhile hands signals on

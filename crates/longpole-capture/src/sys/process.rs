@@ -549,6 +549,8 @@ pub(crate) struct Image {
     /// The arguments for a text without `#!`: the shell, a slot for the path, and the rest.
     shell_argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
+    /// The environment for a second try, where the first is too long.
+    spare_envp: Option<Vec<*const c_char>>,
     /// What the pointers point to.
     _owned: Vec<CString>,
 }
@@ -558,7 +560,13 @@ const SHELL_ARGV_PATH: usize = 1;
 
 impl Image {
     /// `argv` must not be empty.
-    pub(crate) fn new(candidates: Vec<CString>, searched: bool, argv: Vec<CString>, env: Vec<CString>) -> Image {
+    pub(crate) fn new(
+        candidates: Vec<CString>,
+        searched: bool,
+        argv: Vec<CString>,
+        env: Vec<CString>,
+        spare_env: Option<Vec<CString>>,
+    ) -> Image {
         fn pointers(texts: &[CString]) -> Vec<*const c_char> {
             texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
         }
@@ -567,9 +575,11 @@ impl Image {
         let mut shell_argv = vec![SHELL.as_ptr(), ptr::null()];
         shell_argv.extend(argv_pointers.iter().skip(1));
         let envp = pointers(&env);
+        let spare_envp = spare_env.as_deref().map(pointers);
         let mut owned = argv;
         owned.extend(env);
-        Image { candidates, searched, argv: argv_pointers, shell_argv, envp, _owned: owned }
+        owned.extend(spare_env.into_iter().flatten());
+        Image { candidates, searched, argv: argv_pointers, shell_argv, envp, spare_envp, _owned: owned }
     }
 }
 
@@ -580,9 +590,12 @@ pub(crate) struct Gated {
     pub(crate) pid: Pid,
     /// One byte opens the gate; closing it unopened ends the child.
     gate: OwnedFd,
-    /// The child's errno if its exec fails; end of file if it succeeds or the child dies.
+    /// [`TRIES_SPARE`] if it takes the spare environment; its errno if its exec fails; end of file if it succeeds or the child dies.
     status: OwnedFd,
 }
+
+/// No errno: the child is about to execute with the spare environment.
+const TRIES_SPARE: c_int = 0;
 
 /// Exit code of a child whose parent went away before it opened the gate, which nobody is left to see; and of our own failure.
 const EXIT_OWN_FAILURE: c_int = 125;
@@ -632,7 +645,18 @@ fn run_child(image: &mut Image, gate: RawFd, status: RawFd) -> ! {
         // SAFETY: always safe.
         unsafe { libc::_exit(EXIT_OWN_FAILURE) };
     }
-    let errno = become_image(image).to_ne_bytes();
+    let mut errno = become_image(image);
+    if errno == libc::E2BIG
+        && let Some(spare) = image.spare_envp.take()
+    {
+        // What was there is freed by nobody: the allocator is not for this process.
+        mem::forget(mem::replace(&mut image.envp, spare));
+        let notice = TRIES_SPARE.to_ne_bytes();
+        // SAFETY: writes four bytes; a parent that is gone is no concern any more.
+        unsafe { libc::write(status, notice.as_ptr().cast(), notice.len()) };
+        errno = execute(image);
+    }
+    let errno = errno.to_ne_bytes();
     // SAFETY: writes four bytes and ends; a parent that is gone is no concern any more.
     unsafe {
         libc::write(status, errno.as_ptr().cast(), errno.len());
@@ -714,17 +738,32 @@ impl Gated {
     }
 }
 
-/// The end on which the child reports a failed exec.
+/// What a child says of its exec.
+#[derive(Debug)]
+pub(crate) enum ExecReport {
+    /// Nothing, since it runs; or it has ended.
+    Done,
+    /// The environment was too long, and it tries the spare one. There is more to read.
+    TriesSpare,
+    /// Why the exec failed.
+    Failed(io::Error),
+}
+
+/// The end on which the child reports its exec.
 #[derive(Debug)]
 pub(crate) struct ExecStatus(pub(crate) OwnedFd);
 
 impl ExecStatus {
-    /// To be called once the end can be read, or the child has ended: why the exec failed, or `None`.
-    pub(crate) fn failure(&self) -> Option<io::Error> {
+    /// To be called once the end can be read, or the child has ended.
+    pub(crate) fn read(&self) -> ExecReport {
         let mut errno = [0; 4];
         // SAFETY: the buffer is as long as said. A signal handler restarts the read.
         let n = unsafe { libc::read(self.0.as_raw_fd(), errno.as_mut_ptr().cast(), errno.len()) };
-        (n == errno.len() as isize).then(|| io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))
+        match i32::from_ne_bytes(errno) {
+            _ if n != errno.len() as isize => ExecReport::Done,
+            TRIES_SPARE => ExecReport::TriesSpare,
+            errno => ExecReport::Failed(io::Error::from_raw_os_error(errno)),
+        }
     }
 }
 

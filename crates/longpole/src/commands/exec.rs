@@ -56,9 +56,14 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
             }
         }
     }
-    let started = child::prepare(&argv, &environment).and_then(GatedChild::release);
+    let started = child::prepare_or(&argv, &environment, Some(&env_vars::inherited())).and_then(GatedChild::release);
     let (ended, pid) = match started {
-        Ok(mut child) => (Ok(child.wait()), Some(child.pid())),
+        Ok(mut child) => {
+            if child.has_spare_environment() {
+                say("longpole: the command does not know of its span: its arguments are so long that there is no room for TRACEPARENT");
+            }
+            (Ok(child.wait()), Some(child.pid()))
+        }
         Err(error) => (Err(error), None),
     };
     if let Some((target, span)) = wanted.filter(|(_, span)| span.context.flags & FLAG_SAMPLED != 0) {

@@ -216,10 +216,10 @@ fn start(
     environment: &[(OsString, OsString)],
     recorded: Option<&mut Recorded>,
 ) -> Result<(RunningChild, Option<sampler::Recorder>), LaunchError> {
-    let gated = child::prepare(arguments.argv(), environment)?;
     let Some(recorded) = recorded else {
-        return Ok((gated.release()?, None));
+        return Ok((child::prepare(arguments.argv(), environment)?.release()?, None));
     };
+    let gated = child::prepare_or(arguments.argv(), environment, Some(&inherited(arguments)))?;
     if let Some(receiver) = &recorded.receiver {
         receiver.note_command(gated.pid());
     }
@@ -232,6 +232,10 @@ fn start(
     let child = gated.release()?;
     recorded.started = Some((start, pid));
     recorded.observe(Observation::RunStarted { pid, start: start.wall, mode });
+    if child.has_spare_environment() {
+        let text = "no span of the command came: its arguments are so long that there is no room for longpole's variables beside them";
+        recorded.lose(LossKind::Environment, text.to_owned());
+    }
     Ok((child, recorder))
 }
 

@@ -168,6 +168,37 @@ fn a_limit_of_stacks_is_the_commands() {
     }
 }
 
+#[test]
+fn a_command_line_as_long_as_the_kernel_takes_is_started() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let store = store.to_str().unwrap();
+    let command = |first: &str, second: &str, bytes: usize| {
+        let mut command = Command::new(binary());
+        clean(&mut command);
+        command.args([first, second, "run", "--summary", "none", "--", "sh", "-c", "echo \"$OTEL_TRACES_EXPORTER\"; exit 7"]);
+        command.args(std::iter::repeat_n("x".repeat(100_000), bytes / 100_000)).arg("y".repeat(bytes % 100_000));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    // As long, and ends at once.
+    let starts = |bytes: &usize| command("--version", &store[2..], *bytes).output().is_ok();
+    let (mut most, mut too_many) = (100_000, 8_000_000);
+    assert!(starts(&most) && !starts(&too_many));
+    while too_many - most > 1 {
+        let middle = usize::midpoint(most, too_many);
+        if starts(&middle) { most = middle } else { too_many = middle }
+    }
+    // Where ours do not fit beside them, the command gets the variables that it would have alone.
+    for (spared, expected) in [(0, "\n"), (300, "\n"), (5_000, "otlp\n")] {
+        let ran = command("--store", store, most - spared).output().unwrap();
+        assert_eq!((ran.status.code(), String::from_utf8_lossy(&ran.stdout).as_ref()), (Some(7), expected), "{spared}: {ran:?}");
+        let shown = json(longpole(Path::new(store)).args(["show", "--format", "json"]));
+        let is_said = shown["quality"].to_string().contains("no span of the command came: its arguments are so long");
+        assert_eq!(is_said, spared < 5_000, "{spared}: {}", shown["quality"]);
+    }
+}
+
 /// Somewhere between too little for the program itself and enough for all, longpole runs out of memory after the command has ended.
 #[test]
 fn a_command_ends_as_itself_where_there_is_no_memory_for_its_recording() {
