@@ -173,6 +173,32 @@ pub(crate) fn is_owned(path: &Path, found: &fs::Metadata) -> bool {
     opened.is_ok_and(|opened| (opened.dev(), opened.ino()) == (found.dev(), found.ino()))
 }
 
+/// The access control list of what stands at this path, of a link of the link; `None` where the mode says all.
+pub(crate) fn access_list(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut list = vec![0; ACCESS_LIST_BYTES_MAX];
+    match rustix::fs::lgetxattr(path, ACCESS_LIST, &mut list[..]) {
+        Ok(bytes) => {
+            list.truncate(bytes);
+            Ok(Some(list))
+        }
+        // There is none, the file system has none, or the kernel knows none.
+        Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The same of a folder that is open.
+pub(crate) fn access_list_of(folder: &File) -> io::Result<Option<Vec<u8>>> {
+    // The dot is the folder and no link.
+    access_list(Path::new(&format!("/proc/self/fd/{}/.", std::os::fd::AsRawFd::as_raw_fd(folder))))
+}
+
+/// Where POSIX keeps it.
+pub(crate) const ACCESS_LIST: &str = "system.posix_acl_access";
+
+/// No attribute is longer.
+const ACCESS_LIST_BYTES_MAX: usize = 64 << 10;
+
 /// Device and inode of what stands at this path.
 pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|there| (there.dev(), there.ino()))

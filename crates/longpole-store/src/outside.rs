@@ -31,7 +31,7 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::files::{self, Entry};
-use crate::users::{self, Owner};
+use crate::users::{self, GroupWriters, Owner};
 
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
@@ -278,7 +278,8 @@ fn check(folder: &File, found: &Entry, what: &'static str, it: impl FnOnce() -> 
     }
     let (own, outside, above) = (Owner::current()?, users::unmapped_uid(), folder.metadata()?);
     let (everybody, group, sticky) = (above.mode() & OTHERS_WRITE != 0, above.mode() & GROUP_WRITES != 0, above.mode() & STICKY != 0);
-    let others_write = everybody || group && !users::is_private_group(above.gid(), own);
+    let by_group = || Ok::<_, io::Error>(users::group_writers(above.gid(), files::access_list_of(folder)?.as_deref(), own));
+    let others_write = everybody || group && by_group()? != GroupWriters::Nobody;
     // In a user namespace the machine's root is one whom that does not know: /var/run is a link of nobody's in a folder of nobody's. So are
     // all other users, whose folders are elsewhere.
     let is_any_of = |folders: &[&str]| folders.iter().any(|path| files::is_at(folder, Path::new(path)));
@@ -303,7 +304,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::testing::Directory;
+    use crate::testing::{Directory, give_rights};
 
     fn pipe(path: &Path) {
         assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -465,6 +466,12 @@ mod tests {
         for (name, what) in [("link", "a link"), ("pipe", "a pipe or a device")] {
             let refused = write(name).unwrap_err().to_string();
             assert_eq!(refused, format!("it is {what} in a folder where other users can exchange it"));
+        }
+        // The same by an access control list.
+        if give_rights(directory.path(), 65_534, 5) {
+            write("link").unwrap();
+            give_rights(directory.path(), 65_534, 7);
+            assert!(matches!(write("link"), Err(NotCreated::Exchangeable { .. })));
         }
         write("file").unwrap();
         let device = create(Path::new("/dev/null"), 0o600);

@@ -19,6 +19,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::files;
+
 /// A directory of one test, removed with all that is in it when the test is over.
 pub(crate) struct Directory(PathBuf);
 
@@ -528,4 +530,13 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
             }
         },
     )
+}
+
+/// Gives a folder an access control list in which this user has these rights (4 reads, 2 writes): its mode is `drwxrwx---` then, and its
+/// group has none. `false` where that cannot be, as on a file system without lists.
+pub(crate) fn give_rights(folder: &Path, uid: u32, rights: u16) -> bool {
+    let entries = [(0x01, 7, u32::MAX), (0x02, rights, uid), (0x04, 0, u32::MAX), (0x10, 7, u32::MAX), (0x20, 0, u32::MAX)];
+    let entries = entries.map(|(tag, rights, id): (u16, u16, u32)| u64::from(tag) | u64::from(rights) << 16 | u64::from(id) << 32);
+    let list = [&2_u32.to_le_bytes()[..], &entries.map(u64::to_le_bytes).concat()].concat();
+    rustix::fs::setxattr(folder, files::ACCESS_LIST, &list, rustix::fs::XattrFlags::empty()).is_ok()
 }

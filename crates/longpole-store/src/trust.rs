@@ -19,7 +19,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::StoreError;
 use crate::files::{self, FILE_MODE, FOLDER_MODE};
-use crate::users::{self, Owner};
+use crate::users::{self, GroupWriters, Owner};
 
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
@@ -32,6 +32,8 @@ const LINKS_MAX: usize = 40;
 /// The owner and the mode of a thing, and what it is called.
 struct Found<'a> {
     path: &'a Path,
+    /// Where it is a folder that is open: what stands at the path can be another one by now.
+    folder: Option<&'a File>,
     uid: u32,
     gid: u32,
     mode: u32,
@@ -39,7 +41,11 @@ struct Found<'a> {
 
 impl<'a> Found<'a> {
     fn new(path: &'a Path, data: &Metadata) -> Self {
-        Found { path, uid: data.uid(), gid: data.gid(), mode: data.mode() }
+        Found { path, folder: None, uid: data.uid(), gid: data.gid(), mode: data.mode() }
+    }
+
+    fn folder(path: &'a Path, folder: &'a File) -> io::Result<Self> {
+        Ok(Found { folder: Some(folder), ..Found::new(path, &folder.metadata()?) })
     }
 
     fn refuse(&self, reason: String, remedy: impl Into<String>) -> StoreError {
@@ -66,10 +72,17 @@ impl<'a> Found<'a> {
         if self.mode & OTHERS_WRITE != 0 {
             return Err(self.refuse("every user can write to it".to_owned(), format!("chmod o-w {path}, {elsewhere}")));
         }
-        if self.mode & GROUP_WRITES != 0 && !users::is_private_group(self.gid, we) {
-            return Err(self.refuse(format!("its group {} can write to it", self.gid), format!("chmod g-w {path}, {elsewhere}")));
+        if self.mode & GROUP_WRITES == 0 {
+            return Ok(());
         }
-        Ok(())
+        let list = self.folder.map_or_else(|| files::access_list(self.path), files::access_list_of);
+        let list = list.map_err(StoreError::io("read the access control list of", self.path))?;
+        let (reason, remedy) = match users::group_writers(self.gid, list.as_deref(), we) {
+            GroupWriters::Nobody => return Ok(()),
+            GroupWriters::Group => (format!("its group {} can write to it", self.gid), "chmod g-w"),
+            GroupWriters::AccessList => ("its access control list lets others write to it".to_owned(), "setfacl -b"),
+        };
+        Err(self.refuse(reason, format!("{remedy} {path}, {elsewhere}")))
     }
 }
 
@@ -171,8 +184,8 @@ impl Trust {
         let mut path = PathBuf::from("/");
         let mut folder = files::open_dir(&path).map_err(StoreError::io("open", &path))?;
         for part in way.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir)) {
-            let above = folder.metadata().map_err(StoreError::io("open", &path))?;
-            self.check_above(&Found::new(&path, &above))?;
+            let above = Found::folder(&path, &folder).map_err(StoreError::io("open", &path))?;
+            self.check_above(&above)?;
             path.push(part);
             folder = files::open_or_create_dir(&folder, part.as_os_str()).map_err(StoreError::io("create", wanted))?;
         }
@@ -265,7 +278,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::testing::Directory;
+    use crate::testing::{Directory, give_rights};
 
     #[test]
     fn nothing_is_made_behind_a_link_that_came_after_the_check() {
@@ -289,6 +302,28 @@ mod tests {
         fs::set_permissions(base.join("ci"), Permissions::from_mode(0o777)).unwrap();
         assert!(matches!(trust.walk(&way, &way), Err(StoreError::NotOurs { .. })));
         assert_eq!(fs::read_dir(base.join("ci")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_list_that_lets_others_write_is_no_private_group() {
+        let directory = Directory::new();
+        let base = fs::canonicalize(directory.path()).unwrap();
+        let we = Owner::current().unwrap().uid;
+        for (name, uid, rights) in [("team", 65_534, 7), ("readers", 65_534, 5), ("own", we, 7)] {
+            fs::create_dir(base.join(name)).unwrap();
+            if !give_rights(&base.join(name), uid, rights) {
+                return;
+            }
+        }
+        let trust = Trust::new().unwrap();
+        let open = |store: &str| trust.open_root(&base.join(store), "inside", |_| Ok(()));
+        for refused in ["team/store", "team"] {
+            let expected = format!("its access control list lets others write to it; setfacl -b {}/team, or name", base.display());
+            let error = open(refused).unwrap_err().to_string();
+            assert!(error.contains(&expected), "{error}");
+        }
+        open("readers/store").unwrap();
+        open("own/store").unwrap();
     }
 
     #[test]

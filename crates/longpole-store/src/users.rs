@@ -44,9 +44,57 @@ pub fn home(uid: u32) -> Option<PathBuf> {
     home.is_absolute().then_some(home)
 }
 
+/// Who else than its user and root may write what its group may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GroupWriters {
+    /// Nobody.
+    Nobody,
+    /// The group has other members.
+    Group,
+    /// Where there is an access control list, the group's bits of the mode say what that can give at the most: it lets others write.
+    AccessList,
+}
+
+/// Who writes by the group's bits, where these let write.
+pub(crate) fn group_writers(gid: u32, access_list: Option<&[u8]>, user: Owner) -> GroupWriters {
+    match access_list {
+        None if is_private_group(gid, user) => GroupWriters::Nobody,
+        None => GroupWriters::Group,
+        Some(list) if is_for_nobody_else(list, user, |group| is_private_group(group.unwrap_or(gid), user)) => GroupWriters::Nobody,
+        Some(_) => GroupWriters::AccessList,
+    }
+}
+
+/// Whether an access control list lets only this user, root and private groups write. `is_private` is asked of a group, of the file's
+/// own where there is no number.
+///
+/// ```text
+/// 02000000  0100 0700 ffffffff  0200 0700 feff0000  0400 0000 ffffffff  1000 0700 ffffffff  2000 0000 ffffffff
+/// version   user::rwx           user:65534:rwx      group::---          mask::rwx           other::---
+/// ```
+fn is_for_nobody_else(list: &[u8], user: Owner, is_private: impl Fn(Option<u32>) -> bool) -> bool {
+    const WRITE: u16 = 2;
+    let Some((version, entries)) = list.split_first_chunk() else { return false };
+    let (entries, rest) = entries.as_chunks::<8>();
+    u32::from_le_bytes(*version) == 2
+        && rest.is_empty()
+        && entries.iter().all(|[tag, tag_high, rights, rights_high, id @ ..]| {
+            let id = u32::from_le_bytes(*id);
+            u16::from_le_bytes([*rights, *rights_high]) & WRITE == 0
+                || match u16::from_le_bytes([*tag, *tag_high]) {
+                    // Its owner, the mask and the others: the mode says the same.
+                    0x01 | 0x10 | 0x20 => true,
+                    0x02 => user.relies_on(id),
+                    0x04 => is_private(None),
+                    0x08 => is_private(Some(id)),
+                    _ => false,
+                }
+        })
+}
+
 /// Whether nobody but this user is in the group, as far as the files of this machine say: many systems give each user such a group and
 /// let it write (`umask 002`). That of root counts, too.
-pub fn is_private_group(gid: u32, user: Owner) -> bool {
+fn is_private_group(gid: u32, user: Owner) -> bool {
     if gid == 0 {
         return true;
     }
@@ -111,6 +159,35 @@ mod tests {
         let bob = Owner { uid: 1001, gid: 100 };
         for (gid, user, private) in [(1000, alice, true), (2000, alice, false), (100, bob, false), (1001, bob, false), (7, alice, false)] {
             assert_eq!(is_private(gid, user, passwd, groups), private, "group {gid} of {user:?}");
+        }
+    }
+
+    #[test]
+    fn an_access_list_lets_nobody_else_write() {
+        let alice = Owner { uid: 1000, gid: 1000 };
+        let list = |entries: &[(u16, u16, u32)]| {
+            let mut list = vec![2, 0, 0, 0];
+            for (tag, rights, id) in [(0x01, 7, u32::MAX), (0x10, 7, u32::MAX), (0x20, 5, u32::MAX)].iter().chain(entries) {
+                list.extend([tag.to_le_bytes(), rights.to_le_bytes()].concat());
+                list.extend(id.to_le_bytes());
+            }
+            list
+        };
+        let check = |entries: &[(u16, u16, u32)], expected: bool| {
+            let found = is_for_nobody_else(&list(entries), alice, |group| group.is_none_or(|group| group == 7));
+            assert_eq!(found, expected, "{entries:?}");
+        };
+        let own = (0x04, 7, u32::MAX);
+        check(&[own], true);
+        check(&[own, (0x02, 7, 1000), (0x02, 7, 0), (0x08, 7, 7)], true);
+        check(&[own, (0x02, 5, 33), (0x08, 5, 100)], true);
+        check(&[own, (0x02, 7, 33)], false);
+        check(&[own, (0x02, 2, u32::MAX)], false);
+        check(&[own, (0x08, 2, 100)], false);
+        check(&[own, (0x40, 2, 1000)], false);
+        assert!(!is_for_nobody_else(&list(&[own]), alice, |_| false));
+        for broken in [&b""[..], &[2, 0, 0], &[3, 0, 0, 0], &[2, 0, 0, 0, 1]] {
+            assert!(!is_for_nobody_else(broken, alice, |_| true), "{broken:?}");
         }
     }
 
