@@ -103,7 +103,7 @@ struct Over {
     /// Of its code that has no name, in ascending order.
     addresses: Vec<u64>,
     /// What its map calls each of them.
-    by_map: Vec<Option<String>>,
+    by_map: Vec<Option<Arc<str>>>,
 }
 
 /// The programs of a recording.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use longpole_model::stack::Runtime;
 
-use crate::perf_map::{Described, NAME_BYTES_MAX, describe};
+use crate::perf_map::{Described, NAME_BYTES_MAX, describe, kept};
 
 /// `JiTD` as a number. Its bytes stand in the order of the machine that wrote it.
 const MAGIC: u32 = 0x4a69_5444;
@@ -277,7 +277,7 @@ impl Loaded {
         if let Some(line) = behind.checked_sub(1).and_then(|place| self.lines.get(place)) {
             described.line = line.line;
             if !line.file.is_empty() {
-                described.file = line.file.to_string();
+                described.file = kept(&line.file);
             }
         }
         described

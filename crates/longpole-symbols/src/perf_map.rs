@@ -10,15 +10,22 @@
 //! 7f2a3c4d5000 b py::work:/srv/app.py                                         CPython 3.12, python -X perf
 //! ```
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use longpole_model::stack::Runtime;
 
-/// Most bytes of a name: signatures of Java can be long; what is longer is cut.
+/// Most bytes of a name that are read: it may hold the path of a script.
 pub(crate) const NAME_BYTES_MAX: usize = 4096;
 
-/// Finds the names of addresses. `addresses` are in ascending order; the answer has a name for each that has one.
-pub fn names(map: &[u8], addresses: &[u64]) -> Vec<Option<String>> {
+/// Most bytes of a function's or a file's name that are kept: each address that ran has its own, and millions may lie in one line of a
+/// map. Signatures of Java can be long; what is longer is cut, and ends with `…`.
+const KEPT_BYTES_MAX: usize = 512;
+
+/// Finds the names of addresses. `addresses` are in ascending order; the answer has a name for each that has one, the same one for all
+/// addresses of a line.
+pub fn names(map: &[u8], addresses: &[u64]) -> Vec<Option<Arc<str>>> {
     let mut found: Vec<Option<&[u8]>> = vec![None; addresses.len()];
     for line in map.split(|byte| *byte == b'\n') {
         let Some((range, name)) = entry(line) else { continue };
@@ -28,7 +35,18 @@ pub fn names(map: &[u8], addresses: &[u64]) -> Vec<Option<String>> {
             *slot = Some(name);
         }
     }
-    found.into_iter().map(|name| name.map(|name| String::from_utf8_lossy(name).into_owned())).collect()
+    // By where a line lies.
+    let mut known: HashMap<*const u8, Arc<str>> = HashMap::new();
+    let mut text = |name: &[u8]| Arc::clone(known.entry(name.as_ptr()).or_insert_with(|| String::from_utf8_lossy(name).into()));
+    found.into_iter().map(|name| name.map(&mut text)).collect()
+}
+
+/// A name as it is kept.
+pub(crate) fn kept(name: &str) -> String {
+    if name.len() <= KEPT_BYTES_MAX {
+        return name.to_owned();
+    }
+    format!("{}…", &name[..name.floor_char_boundary(KEPT_BYTES_MAX)])
 }
 
 /// One line; `None` where it is none.
@@ -68,9 +86,9 @@ const V8_OTHERS: [&str; 8] = ["Builtin", "BytecodeHandler", "Handler", "Stub", "
 
 /// Takes a name apart by the habits of who wrote it.
 pub fn describe(name: &str) -> Described {
-    let plain = |runtime, function: &str| Described { runtime, function: function.to_owned(), file: String::new(), line: 0 };
+    let plain = |runtime, function: &str| Described { runtime, function: kept(function), file: String::new(), line: 0 };
     if let Some((function, file)) = name.strip_prefix("py::").and_then(|rest| rest.split_once(':')) {
-        return Described { runtime: Some(Runtime::Python), function: function.to_owned(), file: file.to_owned(), line: 0 };
+        return Described { runtime: Some(Runtime::Python), function: kept(function), file: kept(file), line: 0 };
     }
     if let Some((kind, rest)) = name.split_once(':') {
         if V8_FUNCTIONS.contains(&kind) {
@@ -101,8 +119,8 @@ fn of_script(text: &str) -> Described {
     };
     Described {
         runtime: Some(Runtime::Node),
-        function: if function.is_empty() { "(anonymous)".to_owned() } else { function.to_owned() },
-        file: file.strip_prefix("file://").unwrap_or(file).to_owned(),
+        function: if function.is_empty() { "(anonymous)".to_owned() } else { kept(function) },
+        file: kept(file.strip_prefix("file://").unwrap_or(file)),
         line,
     }
 }
@@ -128,6 +146,23 @@ mod tests {
             found,
             ["-", "JS:*new /a.js:1:1", "JS:*new /a.js:1:1", "JS:~old /a.js:1:1", "inner code", "JS:~old /a.js:1:1", "-", "-", "cut off"]
         );
+    }
+
+    #[test]
+    fn a_long_name_is_kept_once_and_cut_where_people_see_it() {
+        let long = "é".repeat(1500);
+        let map = format!("1000 100 {long}\n1010 1 inner\n2000 10 JS:*{long} /{long}.js:12:14\n");
+        let found = names(map.as_bytes(), &[0x1000, 0x1010, 0x1011, 0x2000]);
+        let [Some(first), _, Some(third), Some(script)] = &found[..] else { panic!("{found:?}") };
+        assert!(Arc::ptr_eq(first, third), "one line, two texts");
+        assert_eq!(describe(first).function, format!("{}…", "é".repeat(KEPT_BYTES_MAX / 2)));
+        // The script's own name is cut as well, its line is behind what is read.
+        let script = describe(script);
+        assert_eq!((script.function.len(), script.line), (KEPT_BYTES_MAX + "…".len(), 0));
+        let shorter = describe(&format!("JS:*work /{}.js:12:14", "x".repeat(KEPT_BYTES_MAX)));
+        assert_eq!((shorter.function.as_str(), shorter.line), ("work", 12));
+        assert!(shorter.file.starts_with("/xx") && shorter.file.ends_with("x…"), "{}", shorter.file);
+        assert_eq!(describe(&"x".repeat(KEPT_BYTES_MAX)).function, "x".repeat(KEPT_BYTES_MAX));
     }
 
     /// Names from maps of Node 20, OpenJDK 17 and CPython 3.12.
@@ -177,7 +212,8 @@ mod tests {
             let found = names(text.as_bytes(), &addresses);
             for (address, found) in addresses.iter().zip(found) {
                 let last = entries.iter().rfind(|(start, bytes, _)| (*start..start + bytes).contains(address)).unwrap();
-                prop_assert_eq!(found, Some(format!("{}x", last.2).trim().to_owned()));
+                let written = format!("{}x", last.2);
+                prop_assert_eq!(found.as_deref(), Some(written.trim()));
             }
         }
     }
