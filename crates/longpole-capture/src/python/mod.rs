@@ -299,6 +299,14 @@ impl Pythons {
             losses.push(Loss::new(LossKind::FunctionsNotSeen, count, detail));
         }
         losses.sort_by(|a, b| a.detail.cmp(&b.detail));
+        let lineless = std::mem::take(&mut self.shared.lock().lineless);
+        if lineless > 0 {
+            losses.push(Loss::new(
+                LossKind::SymbolsUnreadable,
+                lineless,
+                "lines of Python functions: their tables are larger than is kept",
+            ));
+        }
         losses
     }
 
@@ -336,5 +344,19 @@ fn is_eval(eval: &NumberMap<u32, Vec<Range<u64>>>, frame: &Frame) -> bool {
             eval.get(&mapping.0).is_some_and(|ranges| ranges.iter().any(|range| range.contains(&address.0)))
         }
         Place::Anonymous | Place::Unknown => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_without_lines_are_counted_once() {
+        let mut pythons = Pythons::new();
+        pythons.shared.lock().lineless = 2;
+        let detail = "lines of Python functions: their tables are larger than is kept";
+        assert_eq!(pythons.losses(), [Loss::new(LossKind::SymbolsUnreadable, 2, detail)]);
+        assert_eq!(pythons.losses(), []);
     }
 }

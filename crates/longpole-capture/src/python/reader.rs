@@ -59,6 +59,8 @@ pub(super) struct State {
     pub(super) read: Vec<(u32, u64)>,
     /// What interpreters call threads, since it was last asked: process, thread, name.
     pub(super) idents: Vec<(u32, u32, u64)>,
+    /// Functions of which lines are left out, since that was last asked.
+    pub(super) lineless: u64,
     /// Threads whose frames did not hold together, and looks.
     pub(super) torn: u64,
     pub(super) looks: u64,
@@ -235,11 +237,13 @@ impl Watched {
             // Those that live are told again.
             self.told.clear();
         }
-        let Some(seen) = state.history.of(self.order.pid, self.order.since) else { return Ok(changed) };
+        let State { history, lineless, .. } = &mut *state;
+        let Some(seen) = history.of(self.order.pid, self.order.since) else { return Ok(changed) };
         seen.calls_are_frames = calls_are_frames;
         for (number, code) in self.codes.list().iter().enumerate().skip(self.published) {
             seen.places.add(&code.instructions, CodeId(number as u32));
             seen.codes.push(Arc::clone(code));
+            *lineless += u64::from(code.lacks_lines);
         }
         self.published = self.codes.list().len();
         for (tid, stack) in stacks {

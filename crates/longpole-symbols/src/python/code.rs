@@ -27,7 +27,7 @@ const INSTRUCTIONS_BYTES_MAX: u64 = 16 << 20;
 /// its code objects share one table of a megabyte, which costs it nothing, and us one copy each.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// How many of them tables of lines may take; beyond that, functions have their names and no lines.
+/// How many of them tables of lines may take; beyond that, functions have their names and no lines ([`Code::lacks_lines`]).
 const BYTES_WITH_LINES_MAX: u64 = BYTES_MAX / 2;
 
 /// How often what should be the first code object may be something else before the layout is held to be another one.
@@ -46,6 +46,8 @@ pub struct Code {
     pub file: String,
     /// Where its instructions lie in the process.
     pub instructions: Range<u64>,
+    /// Whether lines of its instructions are left out, because tables of lines have a limit.
+    pub lacks_lines: bool,
     first_line: i32,
     lines: Vec<u8>,
     line_table: LineTable,
@@ -54,6 +56,10 @@ pub struct Code {
 impl Code {
     /// The line of the instruction that starts so many bytes behind the first one; 0 where it has none.
     pub fn line(&self, instruction: i64) -> u32 {
+        if self.lacks_lines && self.lines.is_empty() {
+            // Without its table each instruction would seem to stand where the function begins.
+            return 0;
+        }
         line_of(self.line_table, &self.lines, self.first_line, instruction)
     }
 }
@@ -151,6 +157,7 @@ impl Codes {
         }
         if !self.kept.take(code.lines.len() as u64, BYTES_WITH_LINES_MAX) {
             code.lines = Vec::new();
+            code.lacks_lines = true;
         }
         let id = CodeId(self.list.len() as u32);
         self.list.push(Arc::new(code));
@@ -189,8 +196,13 @@ pub(super) fn head_bytes(layout: &Layout) -> u64 {
 fn read_code(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address: u64, parts: Fingerprint) -> Result<Code, Trouble> {
     let name = read_text(memory, copies, layout, parts.name)?;
     let file = read_text(memory, copies, layout, parts.file)?;
-    let size = copies.word(memory, parts.lines.wrapping_add(layout.object_size))?.min(LINES_BYTES_MAX);
-    let lines = copies.get(memory, parts.lines.wrapping_add(layout.bytes_data), size)?.to_vec();
+    let bytes = copies.word(memory, parts.lines.wrapping_add(layout.object_size))?;
+    let lacks_lines = bytes > LINES_BYTES_MAX;
+    let lines = match layout.line_table {
+        // It does not say where it ends: all that is behind its beginning would seem to be of one line.
+        LineTable::Increments if lacks_lines => Vec::new(),
+        _ => copies.get(memory, parts.lines.wrapping_add(layout.bytes_data), bytes.min(LINES_BYTES_MAX))?.to_vec(),
+    };
     let instructions = if layout.instructions_are_inline {
         // Counted in units of two bytes.
         let start = address.wrapping_add(layout.code_instructions);
@@ -200,7 +212,7 @@ fn read_code(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address:
         let start = parts.instructions.wrapping_add(layout.bytes_data);
         start..start.saturating_add(bytes)
     };
-    Ok(Code { name, file, instructions, first_line: parts.first_line, lines, line_table: layout.line_table })
+    Ok(Code { name, file, instructions, lacks_lines, first_line: parts.first_line, lines, line_table: layout.line_table })
 }
 
 /// A `str`. Its state is a set of bits: 2 to 4 say how many bytes a character takes, 5 that the characters follow the head, 6 that

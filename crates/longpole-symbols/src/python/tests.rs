@@ -279,6 +279,31 @@ fn another_code_object_at_the_same_address_is_told_apart() {
 }
 
 #[test]
+fn lines_that_are_left_out_are_said() {
+    for version in versions() {
+        let layout = Layout::of(version).unwrap();
+        let (mut image, _) = working(version);
+        let mut interpreter = Interpreter::attach(&image, BASE, version).unwrap();
+        let mut threads = Vec::new();
+        interpreter.read(&image, &mut threads).unwrap();
+        // The table of the leaf is 3 MiB long, and begins as it did.
+        let at = |image: &Image, address: u64| {
+            let at = (address - BASE) as usize;
+            u64::from_le_bytes(image.bytes[at..at + 8].try_into().unwrap())
+        };
+        let table = at(&image, threads[0].frames[0].code + layout.code_lines);
+        image.word(table + layout.object_size, 3 << 20);
+        image.bytes.resize(4 << 20, 0);
+        let mut codes = Codes::default();
+        let mut interpreter = Interpreter::attach(&image, BASE, version).unwrap();
+        let after = shown(&mut interpreter, &mut codes, &image).unwrap();
+        assert_eq!(codes.list().iter().map(|code| code.lacks_lines).collect::<Vec<_>>(), [true, false, false], "{version}");
+        let line = if layout.line_table == LineTable::Increments { "0" } else { "20" };
+        assert!(after.starts_with(&format!("größe /srv/app.py:{line}")), "{version}: {after}");
+    }
+}
+
+#[test]
 fn an_interpreter_that_has_not_begun_has_no_thread() {
     let mut image = Image::new();
     for version in versions() {
