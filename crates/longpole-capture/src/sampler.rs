@@ -526,12 +526,13 @@ impl Processor {
     fn look_at_unsampled(&mut self, now: u64) {
         let tree = &self.tree;
         let (changes, last) = self.unsampled.look(now, |pid| tree.space(pid).is_some());
+        if changes.is_empty() {
+            return;
+        }
         // A parent that is sampled is known to have gone on at the very end of its child, which must not be later.
         let (ends, others): (Vec<Change>, Vec<Change>) = changes.into_iter().partition(|change| matches!(change, Change::Ended { .. }));
-        if !ends.is_empty() || !others.is_empty() {
-            self.changed_all(now, others);
-            self.changed_all(last, ends);
-        }
+        self.changed_all(now, others);
+        self.changed_all(last, ends);
     }
 
     fn changed_all(&mut self, now: u64, changes: Vec<Change>) {

@@ -53,11 +53,12 @@ impl Unsampled {
 
     /// Whether a process goes on whose exit record has its turn.
     pub(crate) fn goes_on(&mut self, pid: u32, now: u64) -> bool {
-        if self.has(pid) {
+        let goes_on = self.has(pid);
+        if goes_on {
             self.next_look = self.next_look.min(now);
             self.last_look = self.last_look.max(now);
         }
-        self.has(pid)
+        goes_on
     }
 
     /// Whether a process is watched.
@@ -70,7 +71,8 @@ impl Unsampled {
         Some(self.next_look).filter(|next| *next < u64::MAX)
     }
 
-    /// Looks: what is different, and when that was looked at last. Processes that are `sampled` are not watched, whoever started them.
+    /// Looks at the watched processes. Returns what has changed, and the time of the look before. Processes that are `sampled` are not
+    /// watched, whoever started them.
     pub(crate) fn look(&mut self, now: u64, sampled: impl Fn(u32) -> bool) -> (Vec<Change>, u64) {
         let before = thread_cpu_nanos();
         let changes = self.watch.look(sampled);
