@@ -34,8 +34,8 @@ const RETRY_NANOS: u64 = 100_000;
 /// earlier, and their futexes are not asked.
 pub(crate) const LOOK_NANOS: u64 = 5_000_000;
 
-/// So many parts of a wait are told apart, the longest: a thread of thousands that wait for one lock sees as many others get it, and so
-/// does each of them. Nobody is named for the rest.
+/// How many parts of a wait are kept apart: the longest ones. Where thousands of threads wait for one lock, each of them sees thousands of
+/// others get it first. The rest of the wait has no name.
 const PARTS_MAX: usize = 256;
 
 /// Threads that got a lock while another one waited for it, of whom is told: the last ones.
@@ -123,7 +123,7 @@ pub(crate) struct Blockers {
     how: HashMap<u32, How>,
     /// Ends of threads, by process, and there by time.
     ends: HashMap<u32, Vec<(Monotonic, u32)>>,
-    /// Who got each lock, for those that were asked for.
+    /// Who got each lock, filled in when somebody asks.
     takers: HashMap<Place, OnceLock<Takers>>,
 }
 

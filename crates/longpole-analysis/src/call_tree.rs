@@ -133,8 +133,8 @@ struct Paths {
     is_cut: Vec<bool>,
 }
 
-/// Paths that are told apart: 2 million, at some 180 bytes. A recording of an hour has some hundred thousand; a file of 66 KB may have
-/// 8,000 stacks of 4,096 frames that differ at the root, 32 million.
+/// The most paths a tree has: 2 million, about 180 bytes each. An hour of recording has some hundred thousand. A file of 66 KB can have
+/// 32 million: 8,000 stacks of 4,096 frames that differ at the root.
 const PATHS_MAX: usize = 1 << 21;
 
 impl Paths {
@@ -506,7 +506,7 @@ pub struct CallTree {
     pub self_nanos: Vec<u64>,
     /// Number of samples.
     pub samples: u64,
-    /// Those of them whose stacks go on below the rows that they end in: there are more than are told apart.
+    /// Samples counted in a row above their own, because the tree had no room for the rest of their stack.
     pub cut: u64,
 }
 

@@ -233,7 +233,7 @@ pub(crate) struct Timelines {
     /// By node, and there by start.
     held: Vec<Held>,
     holes: Vec<Hole>,
-    /// Of the processes that were asked for, by pid.
+    /// When each process ran, by pid, filled in when somebody asks.
     running: Mutex<HashMap<u32, Arc<Running>>>,
     /// No switch record was lost on its way to the recorder.
     switches_whole: bool,

@@ -107,7 +107,7 @@ impl PeerFinder {
         self.holders.find(owner)
     }
 
-    /// Whether a holder was not found because there was too much to look at, since this was asked last.
+    /// Whether a search for a holder has been given up since the last call, because there were too many descriptors.
     pub(crate) fn has_given_up(&self) -> bool {
         std::mem::take(&mut self.holders.state().has_given_up)
     }

@@ -93,8 +93,8 @@ fn write_padded(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     out.write_all(&[0; BLOCK_BYTES][..padding(bytes.len() as u64)])
 }
 
-/// Reads a packed recording, from its beginning. All of it is held in memory meanwhile. The path is its name in errors: by the time it is
-/// opened again, another user may have put something else there.
+/// Reads a packed recording from its beginning, and holds all of it in memory meanwhile. The path is only its name in errors; it is not
+/// opened again, because another user may have put something else there.
 pub fn read(path: &Path, input: impl Read) -> Result<Recording, StoreError> {
     let pack = Pack::read(path, input)?;
     seal::read_tables(&Tables::of_pack(&pack)?)

@@ -217,7 +217,7 @@ fn what_is_no_file_is_named() {
     assert_eq!(refused("/"), "it is a directory, not a file");
 }
 
-/// What is read is what was looked at: another user can exchange the file at its path, and what a pipe gave once it does not give again.
+/// The file is opened once: another user can exchange it at its path, and a pipe does not give its bytes a second time.
 #[test]
 fn a_packed_recording_is_read_from_what_was_opened_first() {
     let bytes = include_bytes!("../../../../fixtures/recordings/version-5.lpole");
