@@ -392,7 +392,7 @@ impl Seen {
         let has_others = self.version == 0 && self.tables > 0;
         let reason = match &self.stranger {
             _ if !is_ours || has_others => "it is a database of another program, and no catalog of longpole".to_owned(),
-            Some(name) if !is_newer => format!("its {name} is not what longpole makes, so that reading it could do anything"),
+            Some(name) if !is_newer => format!("{name:?} in it is not as longpole makes it, and could do anything when it is read"),
             _ => return Ok(self.version),
         };
         Err(StoreError::NotOurs { path: path.to_owned(), reason, remedy: "name another store: --store DIR".to_owned() })

@@ -732,7 +732,7 @@ fn a_catalog_whose_tables_are_not_what_longpole_makes_is_refused() {
         change(&make);
         let error = Store::open(directory.path()).unwrap_err();
         let expected =
-            format!("its {name} is not what longpole makes, so that reading it could do anything; name another store: --store DIR");
+            format!("{name:?} in it is not as longpole makes it, and could do anything when it is read; name another store: --store DIR");
         assert!(error.kind() == ErrorKind::NotOurs && error.to_string().ends_with(&expected), "{make}: {error}");
         change(undo);
         drop(Store::open(directory.path()).unwrap());
