@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 use std::sync::OnceLock;
 
 use longpole_model::stack::LocationKind;
-use longpole_model::{Frame, Location, Recording, Runtime, StackId};
+use longpole_model::{Frame, Location, Recording, Runtime, StackId, Text};
 
 use crate::own_code::{self, Whose};
 use crate::quick::QuickMap;
@@ -213,7 +213,7 @@ fn unnamed(recording: &Recording, location: &Location) -> Frame {
         LocationKind::Named { runtime, address: None } => format!("[{}]", runtime.as_str()),
         LocationKind::Cut { reason } => format!("[{reason}]"),
     };
-    Frame { function, file: String::new(), line: 0, reason: Some("symbols were not looked up".to_owned()) }
+    Frame { function: function.into(), file: Text::new(), line: 0, reason: Some("symbols were not looked up".to_owned()) }
 }
 
 /// Weight and number of samples per stack: stacks repeat, so what follows is done once for each. By number.
@@ -236,7 +236,7 @@ type SamplesAndWaits = (u64, u64);
 impl Functions {
     /// The functions of this recording.
     pub fn new(recording: &Recording) -> Functions {
-        let mut names: HashMap<(String, String), u32> = HashMap::new();
+        let mut names: HashMap<(Text, Text), u32> = HashMap::new();
         let mut list: Vec<Function> = Vec::new();
         let mut of_location: Vec<Vec<(u32, u32)>> = Vec::with_capacity(recording.locations.len());
         for location in &recording.locations {
@@ -252,8 +252,8 @@ impl Functions {
                 let id = *names.entry((frame.function.clone(), frame.file.clone())).or_insert(next);
                 if id == next {
                     list.push(Function {
-                        function: frame.function.clone(),
-                        file: frame.file.clone(),
+                        function: frame.function.to_string(),
+                        file: frame.file.to_string(),
                         line: 0,
                         reason: frame.reason.clone(),
                         runtime,

@@ -710,7 +710,7 @@ fn names_of(all: &[Observation]) -> BTreeMap<u32, Vec<String>> {
         let addresses: Vec<VirtOffset> = locations.iter().map(|(_, address)| *address).collect();
         let resolved = symbolizer.resolve(mappings[&mapping], &addresses);
         for ((id, _), frames) in locations.iter().zip(resolved.frames) {
-            names.insert(*id, frames.into_iter().map(|frame| frame.function).collect());
+            names.insert(*id, frames.into_iter().map(|frame| frame.function.into()).collect());
         }
     }
     names

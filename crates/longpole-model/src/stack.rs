@@ -7,6 +7,7 @@
 //! ```
 
 use crate::address::{AbsAddr, VirtOffset};
+use crate::texts::Text;
 
 /// Number of a mapping within its recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -112,9 +113,9 @@ pub struct Location {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// Demangled function name; for an address without a name: `name.so+0x12ab`; for a cut: `[reason]`.
-    pub function: String,
+    pub function: Text,
     /// Source file, empty where unknown.
-    pub file: String,
+    pub file: Text,
     /// Source line, 0 where unknown.
     pub line: u32,
     /// Why there is no function name, where there is none.

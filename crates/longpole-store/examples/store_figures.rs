@@ -163,7 +163,7 @@ fn main() {
         recording.spans.clone_from(&spans);
         for location in &mut recording.locations {
             let function = format!("crate{}::module::function_{}", location.id.0 % 7, location.id.0);
-            let frame = Frame { function, file: "/src/lib.rs".into(), line: location.id.0 + 1, reason: None };
+            let frame = Frame { function: function.into(), file: "/src/lib.rs".into(), line: location.id.0 + 1, reason: None };
             location.frames = vec![frame.clone(), frame];
         }
         let link = |sample: &Sample| SampleLink {

@@ -20,7 +20,7 @@ use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, 
 use longpole_model::time::{Clock, ClockAnchor, Monotonic, Timestamp};
 use longpole_model::{
     Attributes, Exit, Loss, LossKind, Observation, ProcessUsage, Recording, Resource, Run, Sample, Span, SpanEvent, SpanId, SpanIndex,
-    TraceId, Wait,
+    Text, TraceId, Wait,
 };
 
 use self::journals::Journals;
@@ -63,6 +63,8 @@ pub struct Assembler {
     mapping_numbers: HashMap<u32, u32>,
     locations: Vec<Location>,
     location_numbers: HashMap<u32, u32>,
+    /// Functions and files of locations that came with them, each once: a function may run at a million addresses.
+    names: HashSet<Text>,
     undefined_location: Option<LocationId>,
     /// What stands for a location from some time on.
     replaced: HashMap<u32, Vec<(Monotonic, LocationId)>>,
@@ -94,6 +96,7 @@ impl Assembler {
             mapping_numbers: HashMap::new(),
             locations: Vec::new(),
             location_numbers: HashMap::new(),
+            names: HashSet::new(),
             undefined_location: None,
             replaced: HashMap::new(),
             stacks: Vec::new(),
@@ -187,6 +190,7 @@ impl Assembler {
             Observation::Mapping(mapping) => self.define_mapping(mapping),
             Observation::Location { id, kind } => self.define_location(id, kind),
             Observation::Named { id, runtime, address, function, file, line } => {
+                let [function, file] = [function, file].map(|text| self.shared(text));
                 self.name_location(id, LocationKind::Named { runtime, address }, Frame { function, file, line, reason: None });
             }
             Observation::Replaced { id, since, by } => self.replace_location(id, since, by),
@@ -256,6 +260,15 @@ impl Assembler {
         if let Entry::Vacant(entry) = self.location_numbers.entry(id.0) {
             entry.insert(push_location(&mut self.locations, kind).0);
         }
+    }
+
+    fn shared(&mut self, name: String) -> Text {
+        if let Some(known) = self.names.get(name.as_str()) {
+            return known.clone();
+        }
+        let name = Text::from(name);
+        self.names.insert(name.clone());
+        name
     }
 
     /// Defines a location with its frame. One that is known as unmapped gets both: its name is told when its process ends.

@@ -302,7 +302,7 @@ mod tests {
         let directory = Directory::new();
         for (frames, is_read) in [(10, true), (20_000, false)] {
             let mut recording = crate::Assembler::new(testing::begun()).finish();
-            let frame = Frame { function: "f".into(), file: String::new(), line: 0, reason: None };
+            let frame = Frame { function: "f".into(), file: Default::default(), line: 0, reason: None };
             let kind = LocationKind::Unmapped { address: AbsAddr(1) };
             recording.locations = vec![Location { id: LocationId(0), kind, frames: vec![frame; frames] }];
             recording.stacks = (0..1000).map(|id| Stack { id: StackId(id), locations: vec![LocationId(0); 4] }).collect();

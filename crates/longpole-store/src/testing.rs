@@ -461,7 +461,12 @@ fn thread() -> impl Strategy<Value = Thread> {
 }
 
 fn frame() -> impl Strategy<Value = Frame> {
-    (text(), text(), any::<u32>(), option::of(text())).prop_map(|(function, file, line, reason)| Frame { function, file, line, reason })
+    (text(), text(), any::<u32>(), option::of(text())).prop_map(|(function, file, line, reason)| Frame {
+        function: function.into(),
+        file: file.into(),
+        line,
+        reason,
+    })
 }
 
 /// Numbers the rows.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
+use longpole_model::Text;
 use longpole_model::address::VirtOffset;
 use longpole_model::loss::{Loss, LossKind};
 use longpole_model::recording::Recording;
@@ -64,7 +65,7 @@ impl Symbolizer {
                 LocationKind::Unmapped { address } => location.frames = vec![nameless(format!("[unmapped {address}]"), &Reason::Unmapped)],
                 LocationKind::Cut { reason } => {
                     location.frames =
-                        vec![Frame { function: format!("[{reason}]"), file: String::new(), line: 0, reason: Some(reason.clone()) }];
+                        vec![Frame { function: format!("[{reason}]").into(), file: Text::new(), line: 0, reason: Some(reason.clone()) }];
                 }
             }
         }
@@ -189,7 +190,7 @@ fn is_needed(section: gimli::SectionId) -> bool {
 fn frames_of(lines: Vec<Line>, symbol: Option<Symbol>, place: impl Fn() -> String, unnamed: &Reason) -> Vec<Frame> {
     if lines.is_empty() {
         return vec![match symbol {
-            Some(symbol) => Frame { function: demangle(&symbol.name), file: String::new(), line: 0, reason: None },
+            Some(symbol) => Frame { function: demangle(&symbol.name).into(), file: Text::new(), line: 0, reason: None },
             None => nameless(place(), unnamed),
         }];
     }
@@ -203,8 +204,8 @@ fn frames_of(lines: Vec<Line>, symbol: Option<Symbol>, place: impl Fn() -> Strin
             (None, symbol) => symbol.map(|symbol| demangle(&symbol.name)),
         };
         match function {
-            Some(function) => Frame { function, file: line.file.to_string(), line: line.line, reason: None },
-            None => Frame { file: line.file.to_string(), line: line.line, ..nameless(place(), &Reason::NoSymbol) },
+            Some(function) => Frame { function: function.into(), file: (*line.file).into(), line: line.line, reason: None },
+            None => Frame { file: (*line.file).into(), line: line.line, ..nameless(place(), &Reason::NoSymbol) },
         }
     });
     frames.collect()
@@ -215,7 +216,7 @@ fn frames_of(lines: Vec<Line>, symbol: Option<Symbol>, place: impl Fn() -> Strin
 fn complete_files(frames: &mut [Vec<Frame>]) {
     let all = || frames.iter().flatten();
     let lack: HashSet<&str> = all().filter(|frame| frame.file.is_empty()).map(|frame| frame.function.as_str()).collect();
-    let mut files: HashMap<String, Option<String>> = HashMap::new();
+    let mut files: HashMap<Text, Option<Text>> = HashMap::new();
     for frame in all().filter(|frame| !frame.file.is_empty() && lack.contains(frame.function.as_str())) {
         let known = files.entry(frame.function.clone()).or_insert_with(|| Some(frame.file.clone()));
         if known.as_ref().is_some_and(|file| *file != frame.file) {
@@ -230,7 +231,7 @@ fn complete_files(frames: &mut [Vec<Frame>]) {
 }
 
 fn nameless(function: String, reason: &Reason) -> Frame {
-    Frame { function, file: String::new(), line: 0, reason: Some(reason.to_string()) }
+    Frame { function: function.into(), file: Text::new(), line: 0, reason: Some(reason.to_string()) }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::span::{Span, SpanKind, SpanLink};
 use crate::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use crate::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
 use crate::wait::{Futex, Wait, WaitKind};
-use crate::{AbsAddr, SpanId, TraceId, VirtOffset};
+use crate::{AbsAddr, SpanId, Text, TraceId, VirtOffset};
 
 /// Why a text is not a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -743,10 +743,10 @@ fn attribute(text: &str, attributes: &mut Attributes) {
 
 /// `name`, or `name@file:line`.
 fn frame(text: &str) -> Frame {
-    let plain = |function: &str| Frame { function: function.to_owned(), file: String::new(), line: 0, reason: None };
+    let plain = |function: &str| Frame { function: function.into(), file: Text::new(), line: 0, reason: None };
     let Some((function, place)) = text.split_once('@') else { return plain(text) };
     match place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?))) {
-        Some((file, line)) => Frame { function: function.to_owned(), file: file.to_owned(), line, reason: None },
-        None => Frame { file: place.to_owned(), ..plain(function) },
+        Some((file, line)) => Frame { function: function.into(), file: file.into(), line, reason: None },
+        None => Frame { file: place.into(), ..plain(function) },
     }
 }

@@ -307,7 +307,7 @@ fn stack(recording: &Recording, id: StackId) -> String {
 
 fn frame(frame: &Frame) -> String {
     match (frame.file.is_empty(), frame.line) {
-        (true, _) => frame.function.clone(),
+        (true, _) => frame.function.to_string(),
         (false, 0) => format!("{}@{}", frame.function, frame.file),
         (false, line) => format!("{}@{}:{line}", frame.function, frame.file),
     }

@@ -275,6 +275,23 @@ fn code_without_a_binary_has_the_name_that_came_with_it_or_after_it() {
     assert_eq!(shown, [("named", "at once"), ("named", "at its end"), ("unmapped", ""), ("cut", "")]);
 }
 
+/// A line of a perf map may hold a million addresses that ran.
+#[test]
+fn names_of_code_without_a_binary_are_kept_once() {
+    let named = |id: u32| Observation::Named {
+        id: LocationId(id),
+        runtime: Runtime::Other,
+        address: Some(AbsAddr(id.into())),
+        function: "x".repeat(500),
+        file: "f".repeat(500),
+        line: id,
+    };
+    let recording = assemble([named(1), named(2)]);
+    let [first, second] = [0, 1].map(|at: usize| &recording.locations[at].frames[0]);
+    assert!(first.function.len() == 500 && std::ptr::eq(first.function.as_str(), second.function.as_str()));
+    assert!(first.file.len() == 500 && std::ptr::eq(first.file.as_str(), second.file.as_str()));
+}
+
 #[test]
 fn a_sample_has_the_code_that_lay_at_its_addresses_then() {
     let named = |id: u32, function: &str| Observation::Named {

@@ -3,7 +3,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use longpole_model::sink::ObservationSink;
-use longpole_model::{AttributeValue, Attributes, Clock, Loss, LossKind, Observation, Span};
+use longpole_model::stack::{Location, LocationId, LocationKind};
+use longpole_model::{AbsAddr, AttributeValue, Attributes, Clock, Loss, LossKind, Observation, Span};
 use proptest::prelude::*;
 
 use super::*;
@@ -467,6 +468,19 @@ fn sealed(root: &Path, recording: &Recording) -> StoredRecording {
     let store = Store::open(root).unwrap();
     store.create(&testing::begun()).unwrap().write_segments(recording, &summary(recording)).unwrap();
     last(&store)
+}
+
+#[test]
+fn names_of_functions_are_kept_once_when_they_are_read() {
+    let directory = Directory::new();
+    let mut recording = ended();
+    let frame = |line| longpole_model::Frame { function: "x".repeat(500).into(), file: Default::default(), line, reason: None };
+    let kind = LocationKind::Unmapped { address: AbsAddr(1) };
+    recording.locations = (0..2).map(|id| Location { id: LocationId(id), kind: kind.clone(), frames: vec![frame(id + 1)] }).collect();
+    let read = sealed(directory.path(), &recording).read().unwrap();
+    assert_eq!(read.locations, recording.locations);
+    let [first, second] = [0, 1].map(|at: usize| read.locations[at].frames[0].function.as_str());
+    assert!(std::ptr::eq(first, second));
 }
 
 proptest! {

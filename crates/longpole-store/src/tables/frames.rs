@@ -1,9 +1,11 @@
 //! Frames: what a person sees of a location.
 
-use arrow::array::ArrayRef;
-use longpole_model::{Frame, Location};
+use std::collections::HashMap;
 
-use super::batch::{BadRows, Batch, Rows, at, text_at};
+use arrow::array::ArrayRef;
+use longpole_model::{Frame, Location, Text};
+
+use super::batch::{BadRows, Batch, Rows, at};
 use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
@@ -57,13 +59,16 @@ pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
 pub(crate) fn read(batch: &Batch<'_>, locations: &mut [Location]) -> Rows<()> {
     let (location_id, function) = (batch.number("location_id")?, batch.text("function")?);
     let (file, line, reason) = (batch.text("file")?, batch.number("line")?, batch.text("reason")?);
+    // Functions run at many addresses.
+    let mut known: HashMap<&str, Text> = HashMap::new();
+    let mut shared = |text| known.entry(text).or_insert_with(|| Text::from(text)).clone();
     for row in batch.rows() {
         let id = location_id.value(row);
         let location =
             locations.get_mut(id as usize).ok_or_else(|| BadRows(format!("location_id holds {id}, which is no row of locations")))?;
         location.frames.push(Frame {
-            function: function.value(row).to_owned(),
-            file: text_at(file, row),
+            function: shared(function.value(row)),
+            file: at(file, row, |row| shared(file.value(row))).unwrap_or_default(),
             line: at(line, row, |row| line.value(row)).unwrap_or_default(),
             reason: at(reason, row, |row| reason.value(row).to_owned()),
         });

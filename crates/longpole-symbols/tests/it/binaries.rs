@@ -57,7 +57,7 @@ fn resolve(files: impl Files + 'static, path: &str, build_id: &[u8], addresses: 
 fn text(frames: &[Frame]) -> Vec<String> {
     let line = |frame: &Frame| match (&frame.reason, &frame.file[..]) {
         (Some(reason), _) => format!("{} ({reason})", frame.function),
-        (None, "") => frame.function.clone(),
+        (None, "") => frame.function.to_string(),
         (None, file) => format!("{} {}:{}", frame.function, file, frame.line),
     };
     frames.iter().map(line).collect()

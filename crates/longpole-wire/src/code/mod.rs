@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use longpole_model::stack::LocationKind;
 use longpole_model::{
-    Frame, Location, LocationId, Loss, LossKind, Monotonic, Recording, SampleLink, Span, SpanIndex, StackId, Timestamp, Wait,
+    Frame, Location, LocationId, Loss, LossKind, Monotonic, Recording, SampleLink, Span, SpanIndex, StackId, Text, Timestamp, Wait,
 };
 
 /// Frames of all stacks in a file that repeats them for each sample: 128 million, half a gigabyte to a gigabyte of it. A recording of a
@@ -164,7 +164,7 @@ fn frames(location: &Location) -> Cow<'_, [Frame]> {
         LocationKind::Named { runtime, address: None } => format!("[{}]", runtime.as_str()),
         LocationKind::Cut { reason } => format!("[{reason}]"),
     };
-    Cow::Owned(vec![Frame { function, file: String::new(), line: 0, reason: None }])
+    Cow::Owned(vec![Frame { function: function.into(), file: Text::new(), line: 0, reason: None }])
 }
 
 /// What a thread waits for, as a frame below the function that waits: `[lock: futex]`.
@@ -199,7 +199,7 @@ impl<'a> Functions<'a> {
         if !self.of_location.contains_key(&location.id) {
             let numbers = match frames(location) {
                 Cow::Borrowed(frames) => frames.iter().map(|frame| self.number(Cow::Borrowed(&frame.function), &frame.file)).collect(),
-                Cow::Owned(frames) => frames.into_iter().map(|frame| self.number(Cow::Owned(frame.function), "")).collect(),
+                Cow::Owned(frames) => frames.into_iter().map(|frame| self.number(Cow::Owned(frame.function.into()), "")).collect(),
             };
             self.of_location.insert(location.id, numbers);
         }

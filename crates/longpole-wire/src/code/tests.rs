@@ -401,7 +401,7 @@ fn folded_stacks_stand_in_the_order_of_their_texts_and_names_that_look_alike_are
     let mut recording = text::parse(&text).unwrap();
     for frame in recording.locations.iter_mut().flat_map(|location| &mut location.frames) {
         // A semicolon is written as a colon.
-        frame.function = frame.function.replace(',', ";").replace('~', "");
+        frame.function = frame.function.replace(',', ";").replace('~', "").into();
     }
     let mut out = Vec::new();
     folded::encode(&Code::new(&recording), &mut out).unwrap();

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use longpole_model::stack::{LocationKind, Runtime};
-use longpole_model::{Frame, LocationId};
+use longpole_model::{Frame, LocationId, Text};
 
 use super::{Numbers, Profile, ProfileSample, ValueType, parts, push_location};
 use crate::error::FileError;
@@ -101,6 +101,6 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, FileError> {
 
 fn location(profile: &mut Profile, name: &[u8]) -> LocationId {
     let function = parts::cut(name, NAME_BYTES_MAX);
-    let frame = Frame { function, file: String::new(), line: 0, reason: None };
+    let frame = Frame { function: function.into(), file: Text::new(), line: 0, reason: None };
     push_location(profile, LocationKind::Named { runtime: Runtime::Other, address: None }, vec![frame])
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use longpole_model::stack::{LocationKind, Runtime};
-use longpole_model::{AbsAddr, Frame, LocationId, Mapping, MappingId, VirtOffset};
+use longpole_model::{AbsAddr, Frame, LocationId, Mapping, MappingId, Text, VirtOffset};
 
 use super::{Numbers, Profile, ValueType, push_location};
 use crate::error::{DecodeError, Problem};
@@ -205,7 +205,7 @@ pub(super) fn mapping(profile: &mut Profile, known: &mut Mappings, path: String,
 pub(super) fn frame(name: String, file: String, line: u64) -> Frame {
     let reason = name.is_empty().then(|| NO_NAME.to_owned());
     let function = if name.is_empty() { "[unnamed]".to_owned() } else { name };
-    Frame { function, file, line: u32::try_from(line).unwrap_or(0), reason }
+    Frame { function: function.into(), file: file.into(), line: u32::try_from(line).unwrap_or(0), reason }
 }
 
 /// What a location is made of.
@@ -255,7 +255,7 @@ pub(super) fn location(
             _ => format!("[unmapped {}]", AbsAddr(address)),
         };
         names.take(function.len(), at)?;
-        frames.push(Frame { function, file: String::new(), line: 0, reason: Some(NO_NAME.to_owned()) });
+        frames.push(Frame { function: function.into(), file: Text::new(), line: 0, reason: Some(NO_NAME.to_owned()) });
     }
     let location = push_location(profile, kind, frames);
     if is_cut {

@@ -433,7 +433,7 @@ fn long_names_are_cut_and_counted() {
     .unwrap();
     let frame = &profile.locations[0].frames[0];
     let cut = format!("{}…", "ä".repeat(NAME_BYTES_MAX / 2));
-    assert_eq!((&frame.function, &frame.file), (&cut, &cut));
+    assert_eq!((frame.function.as_str(), frame.file.as_str()), (cut.as_str(), cut.as_str()));
     assert_eq!(profile.types[1].name, format!("{}…", "ä".repeat(TYPE_NAME_BYTES_MAX / 2)));
     let build_ids: Vec<&[u8]> = profile.mappings.iter().map(|mapping| &mapping.build_id[..]).collect();
     assert_eq!(build_ids, [&[][..], &[0xa0, 0xb1]]);
