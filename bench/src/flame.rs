@@ -48,7 +48,7 @@ fn recording() -> Result<Recording> {
     let named = |i: u64| Location {
         id: LocationId(i as u32),
         kind: LocationKind::Named { runtime: Runtime::Kernel, address: None },
-        frames: vec![Frame { function: format!("module::function_{i}"), file: String::new(), line: 0, reason: None }],
+        frames: vec![Frame { function: format!("module::function_{i}").into(), file: Default::default(), line: 0, reason: None }],
     };
     recording.locations = (0..FUNCTIONS).map(named).collect();
     let stack =
