@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 use longpole_analysis::journal::CrossCheck;
 use longpole_analysis::report::Report;
@@ -20,7 +21,7 @@ use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
 use longpole_store::{
     Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, StoredRecording, SummaryRow,
 };
-use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer};
+use longpole_symbols::{Files, HostFiles, ReadSeek, patience};
 use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
@@ -227,7 +228,7 @@ fn assemble(
     drop(step);
     stop()?;
     let step = info_span!("symbols", mappings = recording.mappings.len()).entered();
-    for loss in Symbolizer::new(Box::new(OpenFirst { open: binaries })).fill(&mut recording) {
+    for loss in patience::fill(Arc::new(OpenFirst { open: binaries }), &mut recording) {
         loss.merge_into(&mut recording.losses);
     }
     drop(step);

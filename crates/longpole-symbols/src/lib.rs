@@ -23,6 +23,7 @@ pub mod kernel;
 mod limits;
 mod load;
 mod object;
+pub mod patience;
 pub mod perf_map;
 pub mod python;
 mod reason;

@@ -57,38 +57,7 @@ impl Symbolizer {
     /// Gives every location of a recording its frames. Returns what is missing, one loss for each binary that could not
     /// be read in full, for the caller to keep with the recording.
     pub fn fill(&self, recording: &mut Recording) -> Vec<Loss> {
-        let mut wanted: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (at, location) in recording.locations.iter_mut().enumerate() {
-            match &location.kind {
-                LocationKind::Code { mapping, .. } => wanted.entry(mapping.0).or_default().push(at),
-                LocationKind::Named { .. } => {}
-                LocationKind::Unmapped { address } => location.frames = vec![nameless(format!("[unmapped {address}]"), &Reason::Unmapped)],
-                LocationKind::Cut { reason } => {
-                    location.frames =
-                        vec![Frame { function: format!("[{reason}]").into(), file: Text::new(), line: 0, reason: Some(reason.clone()) }];
-                }
-            }
-        }
-        let mut losses = Vec::new();
-        for (mapping, locations) in wanted {
-            let unknown = Mapping { id: longpole_model::stack::MappingId(mapping), path: String::new(), build_id: Vec::new() };
-            let mapping = recording.mappings.get(mapping as usize).unwrap_or(&unknown);
-            let addresses: Vec<VirtOffset> = locations
-                .iter()
-                .map(|at| match recording.locations[*at].kind {
-                    LocationKind::Code { address, .. } => address,
-                    _ => VirtOffset(0),
-                })
-                .collect();
-            let resolved = self.resolve(mapping, &addresses);
-            for (at, frames) in locations.into_iter().zip(resolved.frames) {
-                recording.locations[at].frames = frames;
-            }
-            if let Some(reason) = resolved.trouble {
-                Loss::new(LossKind::SymbolsUnreadable, 1, format!("{reason}: {}", mapping.path)).merge_into(&mut losses);
-            }
-        }
-        losses
+        fill_by(recording, |mapping, addresses| self.resolve(mapping, addresses))
     }
 
     /// The frames of sorted, different addresses.
@@ -150,6 +119,42 @@ impl Symbolizer {
         complete_files(&mut frames);
         (frames, trouble)
     }
+}
+
+/// Gives every location of a recording its frames, those of one binary at a time.
+pub(crate) fn fill_by(recording: &mut Recording, mut resolve: impl FnMut(&Mapping, &[VirtOffset]) -> Resolved) -> Vec<Loss> {
+    let mut wanted: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, location) in recording.locations.iter_mut().enumerate() {
+        match &location.kind {
+            LocationKind::Code { mapping, .. } => wanted.entry(mapping.0).or_default().push(at),
+            LocationKind::Named { .. } => {}
+            LocationKind::Unmapped { address } => location.frames = vec![nameless(format!("[unmapped {address}]"), &Reason::Unmapped)],
+            LocationKind::Cut { reason } => {
+                location.frames =
+                    vec![Frame { function: format!("[{reason}]").into(), file: Text::new(), line: 0, reason: Some(reason.clone()) }];
+            }
+        }
+    }
+    let mut losses = Vec::new();
+    for (mapping, locations) in wanted {
+        let unknown = Mapping { id: longpole_model::stack::MappingId(mapping), path: String::new(), build_id: Vec::new() };
+        let mapping = recording.mappings.get(mapping as usize).unwrap_or(&unknown);
+        let addresses: Vec<VirtOffset> = locations
+            .iter()
+            .map(|at| match recording.locations[*at].kind {
+                LocationKind::Code { address, .. } => address,
+                _ => VirtOffset(0),
+            })
+            .collect();
+        let resolved = resolve(mapping, &addresses);
+        for (at, frames) in locations.into_iter().zip(resolved.frames) {
+            recording.locations[at].frames = frames;
+        }
+        if let Some(reason) = resolved.trouble {
+            Loss::new(LossKind::SymbolsUnreadable, 1, format!("{reason}: {}", mapping.path)).merge_into(&mut losses);
+        }
+    }
+    losses
 }
 
 fn look_up_dwarf(binary: &Binary<'_>, supplement: Option<&Binary<'_>>, code_start: u64, addresses: &[u64]) -> Found {
