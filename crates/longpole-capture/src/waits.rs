@@ -24,7 +24,7 @@ use crate::allowance::Allowance;
 use crate::futex::{self, Call};
 use crate::span_context;
 use crate::stacks::NumberMap;
-use crate::sys::parts::read_memory;
+use crate::sys::parts::{StackPages, read_memory, read_stack};
 use crate::sys::perf::{monotonic_nanos, realtime_nanos, thread_cpu_nanos};
 
 /// Waits shorter than this are not looked at, but for those of a thread that waits for a disk, or for short times again and again.
@@ -86,6 +86,8 @@ struct Switch {
     on_disk: OnDisk,
     /// How long it was blocked in all since it was looked at last.
     unseen_nanos: u64,
+    /// Where its stack was when it was looked at last.
+    stack: StackPages,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,8 +208,8 @@ impl Waits {
 
     /// A record of a switch has come, maybe not in the order of time.
     pub(crate) fn switched(&mut self, pid: u32, tid: u32, time: u64, blocked: bool) {
-        let last =
-            self.switches.entry(tid).or_insert(Switch { time: 0, blocked: false, is_due: false, on_disk: OnDisk::No, unseen_nanos: 0 });
+        let new = || Switch { time: 0, blocked: false, is_due: false, on_disk: OnDisk::No, unseen_nanos: 0, stack: StackPages::default() };
+        let last = self.switches.entry(tid).or_insert_with(new);
         if time < last.time {
             return;
         }
@@ -274,13 +276,18 @@ impl Waits {
         while self.next_due().is_some_and(|due| due <= now)
             && let Some(Reverse((_, pid, tid, since))) = self.due.pop()
         {
-            if let Some(last) = self.switches.get_mut(&tid) {
-                last.is_due = false;
-            }
+            let mut unknown = StackPages::default();
+            let pages = match self.switches.get_mut(&tid) {
+                Some(last) => {
+                    last.is_due = false;
+                    &mut last.stack
+                }
+                None => &mut unknown,
+            };
             let mut seen = None;
             if self.held < HELD_MAX && self.allowance.is_there(now) {
                 let before = thread_cpu_nanos();
-                let looked = look((pid, tid, since), hint(tid));
+                let looked = look((pid, tid, since), hint(tid), pages);
                 self.allowance.spend(thread_cpu_nanos() - before);
                 match looked {
                     Ok(Some(Seen { asleep, stack, context, futex })) => {
@@ -499,7 +506,7 @@ struct Seen {
 }
 
 /// Looks at a thread that sleeps since then; `None` where it runs, or ran meanwhile.
-fn look((pid, tid, since): (u32, u32, u64), hint: Option<u64>) -> Result<Option<Seen>, Refused> {
+fn look((pid, tid, since): (u32, u32, u64), hint: Option<u64>, pages: &mut StackPages) -> Result<Option<Seen>, Refused> {
     let syscall = match fs::File::open(format!("/proc/{pid}/task/{tid}/syscall")) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Err(Refused),
@@ -507,7 +514,7 @@ fn look((pid, tid, since): (u32, u32, u64), hint: Option<u64>) -> Result<Option<
     };
     let Some(asleep) = Asleep::read(&syscall)? else { return Ok(None) };
     let mut stack = vec![0; STACK_BYTES];
-    let copied = read_memory(pid, asleep.sp, &mut stack).unwrap_or(0);
+    let copied = read_stack(pid, asleep.sp, &mut stack, pages).unwrap_or(0);
     stack.truncate(copied);
     let mut record = [0; RECORD_BYTES];
     let context = match hint {

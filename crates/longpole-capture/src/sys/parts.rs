@@ -64,6 +64,60 @@ pub(crate) fn read_memory(pid: u32, address: u64, into: &mut [u8]) -> io::Result
     Ok(copied)
 }
 
+/// Whether a page is in memory, or in swap space: bits of an entry of `/proc/PID/pagemap`.
+const PAGE_IS_THERE: u64 = 1 << 63 | 1 << 62;
+
+/// Bytes of such an entry.
+const PAGE_ENTRY_BYTES: usize = 8;
+
+/// Pages of a stack that were found to be there, behind which nothing was; none where there are holes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct StackPages {
+    first: u64,
+    count: usize,
+}
+
+/// Copies what lies above a stack pointer, as [`read_memory`] does, and has no page fetched for it. What the thread has not used is zero, and
+/// nothing is copied behind the last page that is there. `known` is what was found the last time: who sleeps where it slept is not asked about
+/// again.
+///
+/// A program may have its stack in a file, and the file system may not answer: to read such a page from a FUSE daemon cannot be given up, not
+/// even by the end of our process.
+pub(crate) fn read_stack(pid: u32, sp: u64, into: &mut [u8], known: &mut StackPages) -> io::Result<usize> {
+    let page = page_bytes();
+    let (first, inside) = (sp / page as u64, (sp % page as u64) as usize);
+    if known.count > 0 && known.first == first {
+        let bytes = (known.count * page - inside).min(into.len());
+        return read_memory(pid, sp, &mut into[..bytes]);
+    }
+    let mut entries = vec![0; (inside + into.len()).div_ceil(page) * PAGE_ENTRY_BYTES];
+    let told =
+        File::open(format!("/proc/{pid}/pagemap")).and_then(|map| map.read_at(&mut entries, first.saturating_mul(PAGE_ENTRY_BYTES as u64)));
+    if !told.is_ok_and(|told| told > 0) {
+        // Not everywhere is there such a file.
+        return read_memory(pid, sp, into);
+    }
+    let mut parts = Vec::with_capacity(entries.len() / PAGE_ENTRY_BYTES);
+    for (number, entry) in entries.as_chunks::<PAGE_ENTRY_BYTES>().0.iter().enumerate() {
+        if u64::from_ne_bytes(*entry) & PAGE_IS_THERE != 0 {
+            let place = (number * page).saturating_sub(inside)..((number + 1) * page - inside).min(into.len());
+            parts.push(Part { address: sp.saturating_add(place.start as u64), place, is_there: false });
+        }
+    }
+    let has_no_hole = parts.last().is_none_or(|part| part.place.end == (parts.len() * page - inside).min(into.len()));
+    *known = if has_no_hole { StackPages { first, count: parts.len() } } else { StackPages::default() };
+    into.fill(0);
+    let mut copied = 0;
+    for some in parts.chunks(PARTS_OF_CALL_MAX) {
+        let whole = read_parts(pid, some, into)?;
+        copied = some[..whole].last().map_or(copied, |part| part.place.end);
+        if whole < some.len() {
+            break;
+        }
+    }
+    Ok(copied)
+}
+
 /// Copies parts, in their order, up to the first that cannot be had whole; returns how many were.
 fn read_parts(pid: u32, parts: &[Part], bytes: &mut [u8]) -> io::Result<usize> {
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
@@ -158,6 +212,40 @@ mod tests {
     fn a_process_that_is_gone_says_so() {
         assert_eq!(copy(4_000_000_000, &[4096]).0, Err(Trouble::Gone));
         assert_eq!(copy(5_000_000, &[4096]).0, Err(Trouble::Gone));
+    }
+
+    #[test]
+    fn a_stack_is_read_without_what_its_thread_has_not_used() {
+        let page = page_bytes();
+        let own = std::process::id();
+        // SAFETY: the memory is new, of eight pages, none of which is there before it is written to; it is used here only, and stays.
+        let stack = unsafe {
+            let (all, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            let stack = libc::mmap(std::ptr::null_mut(), page * 8, all, flags, -1, 0);
+            assert_ne!(stack, libc::MAP_FAILED);
+            libc::madvise(stack, page * 8, libc::MADV_NOHUGEPAGE);
+            std::slice::from_raw_parts_mut(stack.cast::<u8>(), page * 8)
+        };
+        stack[..page].fill(7);
+        stack[page * 2..page * 3].fill(7);
+        let mut copy = vec![1; page * 6];
+        let sp = stack.as_ptr() as u64 + 8;
+        let mut known = StackPages::default();
+        let mut read_stack = |pid, sp, into: &mut [u8]| (read_stack(pid, sp, into, &mut known), known.count);
+        assert_eq!(read_stack(own, sp, &mut copy).0.unwrap(), page * 3 - 8, "to the end of the last page that is there");
+        assert!(copy[..page - 8].iter().all(|byte| *byte == 7) && copy[page - 8..page * 2 - 8].iter().all(|byte| *byte == 0));
+        assert!(copy[page * 2 - 8..page * 3 - 8].iter().all(|byte| *byte == 7));
+        assert_eq!(read_stack(own, sp, &mut copy[..100]).0.unwrap(), 100);
+        assert_eq!(read_stack(own, 8, &mut copy).0.unwrap(), 0, "the first page is nobody's");
+        assert!(read_stack(own, u64::MAX - 4, &mut copy).0.unwrap_or(0) == 0 && read_stack(u32::MAX, 4096, &mut copy).0.is_err());
+        // Without a hole it is known the next time, and what is there since then is not seen where the thread sleeps as before.
+        let (last, copy) = (stack.as_ptr() as u64 + 2 * page as u64 + 16, &mut copy[..page * 4]);
+        let (read, count) = read_stack(own, last, copy);
+        assert_eq!((read.unwrap(), count), (page - 16, 1));
+        stack[page * 3..page * 4].fill(7);
+        assert_eq!(read_stack(own, last + 16, copy).0.unwrap(), page - 32);
+        assert_eq!(read_stack(own, sp, copy).0.unwrap(), page * 4 - 8);
+        assert_eq!(read_stack(own, last, copy).0.unwrap(), page * 2 - 16);
     }
 
     #[test]
