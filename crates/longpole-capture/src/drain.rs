@@ -155,6 +155,12 @@ impl Handover {
         }
     }
 
+    /// Whether whoever gives has to wait for whoever takes.
+    pub(crate) fn is_full(&self) -> bool {
+        let waiting = self.lock();
+        waiting.bytes > WAITING_BYTES_MAX && !waiting.closed
+    }
+
     /// Whether nothing is waiting.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().batches.is_empty()

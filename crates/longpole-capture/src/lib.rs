@@ -28,6 +28,7 @@ pub mod otel;
 pub mod perf;
 mod plain_file;
 mod process_tree;
+mod pulse;
 mod python;
 pub mod sampler;
 pub mod signals;

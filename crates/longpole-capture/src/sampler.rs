@@ -16,13 +16,13 @@ use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::io::PipeWriter;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use longpole_model::{
     AbsAddr, CaptureMode, CodeAddress, ContextRecord, LocationId, Loss, LossKind, Monotonic, Observation, ObservationSink, Sample, StackId,
     Wait,
 };
+use longpole_symbols::patience::Waited;
 use longpole_symbols::python::{Memory, Part};
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
 
@@ -45,6 +45,7 @@ use crate::perf::event::{self, Opened, Target, chain_depth_max};
 pub use crate::perf::event::{Options, Refused, SampleClock};
 use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
 use crate::process_tree::ProcessTree;
+use crate::pulse::Leavable;
 use crate::python::{Native, Pythons, When};
 use crate::span_context;
 use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
@@ -101,6 +102,8 @@ pub struct Stats {
     pub recorder_cpu_nanos: u64,
     /// The binaries of the recording, still open where possible, for looking up names.
     pub binaries: Vec<OpenBinary>,
+    /// What is missing and could not be given to the sink: whoever finished the recording tells it.
+    pub untold: Vec<Loss>,
 }
 
 /// A recording under way.
@@ -111,10 +114,10 @@ pub struct Recorder {
     mode: CaptureMode,
     // Closing it wakes the drain thread for the last time.
     stop: Option<PipeWriter>,
-    drainer: Option<JoinHandle<u64>>,
+    drainer: Option<Leavable<u64>>,
     // Closing it ends a watch, which has no drain thread.
-    watch: Option<Arc<Handover>>,
-    processor: Option<JoinHandle<Stats>>,
+    handover: Arc<Handover>,
+    processor: Option<Leavable<Stats>>,
 }
 
 impl Recorder {
@@ -176,22 +179,16 @@ impl Recorder {
         let handover = Arc::new(Handover::default());
         let mut processor = Processor::new(pid, options.clock, 0, options, Out::new(sink));
         processor.tree.sees_switches = false;
+        processor.out.pulse.has_written();
         processor.anchor();
         before(&mut processor);
         let for_processor = Arc::clone(&handover);
         let journals = options.journals.clone().map(Journals::new);
+        let pulse = Arc::clone(&processor.out.pulse);
         let run = move || processor.run_watching(&for_processor, watch, journals);
-        let processor = Builder::new().name("longpole-watch".to_owned()).spawn(run).map_err(no_thread)?;
+        let processor = Leavable::spawn("longpole-watch", pulse, run).map_err(no_thread)?;
         let mode = CaptureMode::Refused { reason: refused.to_words() };
-        Ok(Recorder {
-            clock: options.clock,
-            rate_hz: 0,
-            mode,
-            stop: None,
-            drainer: None,
-            watch: Some(handover),
-            processor: Some(processor),
-        })
+        Ok(Recorder { clock: options.clock, rate_hz: 0, mode, stop: None, drainer: None, handover, processor: Some(processor) })
     }
 
     fn begin(
@@ -206,6 +203,7 @@ impl Recorder {
             .map_err(|_| Refused { reason: "too many open files".to_owned(), remedy: "raise the limit: ulimit -n 4096".to_owned() })?;
         let handover = Arc::new(Handover::default());
         let mut processor = Processor::new(pid, clock, rate_hz, options, Out::new(sink));
+        processor.out.pulse.has_written();
         processor.deeper = deeper;
         let mode = match kernel {
             Ok(()) => {
@@ -220,22 +218,22 @@ impl Recorder {
         }
         before(&mut processor);
         let for_processor = Arc::clone(&handover);
-        let processor =
-            Builder::new().name("longpole-record".to_owned()).spawn(move || processor.run(&for_processor)).map_err(no_thread)?;
+        let pulse = Arc::clone(&processor.out.pulse);
+        let processor = Leavable::spawn("longpole-record", pulse, move || processor.run(&for_processor)).map_err(no_thread)?;
         let for_drainer = Arc::clone(&handover);
         let journals = options.journals.clone().map(Journals::new);
         if journals.is_some() {
             // One for each thread that has a journal.
             raise_open_files_limit();
         }
-        match Builder::new().name("longpole-drain".to_owned()).spawn(move || drain(streams, journals, stopped, &for_drainer)) {
+        match Leavable::spawn("longpole-drain", Arc::default(), move || drain(streams, journals, stopped, &for_drainer)) {
             Ok(drainer) => {
-                Ok(Recorder { clock, rate_hz, mode, stop: Some(stop), drainer: Some(drainer), watch: None, processor: Some(processor) })
+                Ok(Recorder { clock, rate_hz, mode, stop: Some(stop), drainer: Some(drainer), handover, processor: Some(processor) })
             }
             Err(error) => {
                 handover.close();
                 // The thread ends as soon as it sees that; what it might say of nothing is of no interest.
-                let _ = processor.join();
+                let _ = processor.wait();
                 Err(no_thread(error))
             }
         }
@@ -256,28 +254,64 @@ impl Recorder {
         self.mode.clone()
     }
 
-    /// Ends the recording: takes what is in the rings, flushes the sink, joins the threads. What still runs is no longer observed.
+    /// Ends the recording: takes what is in the rings, flushes the sink, waits for the threads as long as they go on. What still runs is no
+    /// longer observed.
     pub fn finish(mut self) -> Stats {
         self.end()
     }
 
     fn end(&mut self) -> Stats {
+        let ended = monotonic_nanos();
         self.stop = None;
-        if let Some(watch) = self.watch.take() {
-            watch.close();
+        let Some(processor) = self.processor.take() else { return Stats::default() };
+        let drained = match self.drainer.take() {
+            Some(drainer) => {
+                let (pulse, handover) = (Arc::clone(drainer.pulse()), &self.handover);
+                // As long as there is no room it waits for the other thread, which may have much to do.
+                Some(drainer.wait_by(|| if handover.is_full() { processor.pulse().reading() } else { pulse.reading() }))
+            }
+            // A watch goes on until nothing more comes.
+            None => {
+                self.handover.close();
+                None
+            }
+        };
+        // Then it is the other thread that hangs.
+        let is_in_vain = drained == Some(Waited::Hung) && self.handover.is_full();
+        if drained == Some(Waited::Hung) {
+            // What has come is dealt with, and nobody waits for room.
+            self.handover.close();
         }
-        let drain_cpu_nanos = self.drainer.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        let mut stats = match self.processor.take().map(JoinHandle::join) {
-            Some(Ok(stats)) => stats,
-            Some(Err(_)) | None => Stats {
+        let pulse = Arc::clone(processor.pulse());
+        let mut stats = match if is_in_vain { processor.leave() } else { processor.wait() } {
+            Waited::Done(stats) => stats,
+            Waited::Failed => Stats {
                 not_kept: 1,
                 not_kept_reason: Some("the recorder's thread failed: a bug of longpole".to_owned()),
                 ..Stats::default()
             },
+            Waited::Hung => Stats { untold: vec![hung(ended.saturating_sub(pulse.written_at()))], ..Stats::default() },
         };
-        stats.recorder_cpu_nanos += drain_cpu_nanos;
+        match drained {
+            Some(Waited::Done(cpu_nanos)) => stats.recorder_cpu_nanos += cpu_nanos,
+            Some(Waited::Hung) if stats.untold.is_empty() => {
+                let detail = "the thread that empties the kernel's buffers hangs in a call of the system: what came last is missing";
+                stats.untold.push(Loss::new(LossKind::SamplesLost, 1, detail));
+            }
+            Some(Waited::Hung | Waited::Failed) | None => {}
+        }
         stats
     }
+}
+
+/// What is missing where the recorder hangs, which had written nothing in the last part of the recording.
+fn hung(missing_nanos: u64) -> Loss {
+    let detail = format!(
+        "the recorder hangs in a call of the system, as on a file system that does not answer: samples, waits and processes of the last {:.1} s \
+         are missing",
+        missing_nanos as f64 / 1e9
+    );
+    Loss::new(LossKind::SamplesLost, 1, detail)
 }
 
 impl Drop for Recorder {
@@ -694,6 +728,7 @@ impl Processor {
         self.usages.finish(now, &mut self.out);
         self.tree.finish(now, &mut self.out);
         self.jit.finish(&mut self.stacks, &mut self.out);
+        let python_cpu_nanos = self.pythons.finish();
         self.kernel_names_due = now;
         self.anchor();
         self.out.flush();
@@ -702,7 +737,7 @@ impl Processor {
         stats.not_kept = self.out.not_kept;
         stats.not_kept_reason = self.out.not_kept_reason;
         stats.binaries = self.binaries.into_open();
-        stats.recorder_cpu_nanos = thread_cpu_nanos() + self.pythons.finish();
+        stats.recorder_cpu_nanos = thread_cpu_nanos() + python_cpu_nanos;
         stats
     }
 

@@ -19,6 +19,8 @@ use longpole_model::stack::LocationKind;
 use longpole_model::{AbsAddr, LocationId, MappingId, Monotonic, Observation, ObservationSink, Runtime, StackId, VirtOffset};
 use longpole_symbols::unwind::StackEnd;
 
+use crate::pulse::Pulse;
+
 /// Most nodes of the tree of stacks: 34 MB at most.
 const NODES_MAX: usize = 1 << 20;
 
@@ -37,29 +39,36 @@ pub(crate) struct Out {
     pub(crate) not_kept_reason: Option<String>,
     /// Whether something was given to the sink since it was flushed.
     pub(crate) dirty: bool,
+    /// That of the thread that gives.
+    pub(crate) pulse: Arc<Pulse>,
 }
 
 impl Out {
     pub(crate) fn new(sink: Box<dyn ObservationSink>) -> Out {
-        Out { sink, not_kept: 0, not_kept_reason: None, dirty: false }
+        Out { sink, not_kept: 0, not_kept_reason: None, dirty: false, pulse: Arc::default() }
     }
 
     /// Gives one observation to the sink; whether it was kept.
     pub(crate) fn give(&mut self, observation: Observation) -> bool {
         self.dirty = true;
-        match self.sink.observe(observation) {
-            Ok(()) => true,
-            Err(error) => {
+        let Out { sink, pulse, .. } = self;
+        match pulse.writing(|| sink.observe(observation)) {
+            Some(Ok(())) => true,
+            Some(Err(error)) => {
                 self.note(error.0);
                 false
             }
+            None => false,
         }
     }
 
     pub(crate) fn flush(&mut self) {
         self.dirty = false;
-        if let Err(error) = self.sink.flush() {
-            self.note(error.0);
+        let Out { sink, pulse, .. } = self;
+        match pulse.writing(|| sink.flush()) {
+            Some(Err(error)) => self.note(error.0),
+            Some(Ok(())) => pulse.has_written(),
+            None => {}
         }
     }
 

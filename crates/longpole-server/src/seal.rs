@@ -95,6 +95,7 @@ pub fn seal_own(
     binaries: HashMap<MappingId, File>,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<OwnSeal, SealError> {
+    writer.wal().close();
     let taken = writer.taken();
     let assembled =
         writer.replay().map_err(SealError::from).and_then(|replay| assemble(replay, writer.name(), binaries, &taken, interrupted));

@@ -86,6 +86,12 @@ pub enum WalError {
         /// Length of the payload.
         bytes: usize,
     },
+    /// What is in it is being sealed.
+    #[error("append to the write-ahead log {}: the recording is over", path.display())]
+    Closed {
+        /// The log.
+        path: PathBuf,
+    },
     /// The recording may not grow any more.
     #[error("append to the write-ahead log {}: the recording has reached its limit of {limit} bytes (--max-recording-bytes)", path.display())]
     Full {
@@ -117,7 +123,7 @@ impl WalError {
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            WalError::Io { .. } | WalError::Broken { .. } | WalError::Full { .. } => ErrorKind::Environment,
+            WalError::Io { .. } | WalError::Broken { .. } | WalError::Closed { .. } | WalError::Full { .. } => ErrorKind::Environment,
             WalError::TooLarge { .. } => ErrorKind::Usage,
             WalError::NotALog { .. } => ErrorKind::Corrupt,
             WalError::Newer { .. } => ErrorKind::Incompatible,
@@ -166,6 +172,8 @@ struct Tail {
     end: u64,
     /// Whether something that is not a whole frame stands behind it.
     broken: bool,
+    /// Whether nothing may follow.
+    closed: bool,
 }
 
 /// A thread that panicked while it held the lock left the values whole: they are changed by plain stores only.
@@ -186,7 +194,7 @@ impl WalWriter {
         bytes.extend_from_slice(&frame_header(kind::RUN, &[&payload]));
         bytes.extend_from_slice(&payload);
         (&file).write_all(&bytes).map_err(fail)?;
-        let tail = Tail { end: bytes.len() as u64, broken: false };
+        let tail = Tail { end: bytes.len() as u64, broken: false, closed: false };
         let writer = WalWriter {
             shared: Arc::new(Shared {
                 path: path.to_owned(),
@@ -272,6 +280,11 @@ impl WalWriter {
         self.shared.beyond.store(LAST_WORDS_BYTES_MAX, Ordering::Relaxed);
     }
 
+    /// Lets nothing more in: who was left behind by the recorder may come back while the log is read.
+    pub fn close(&self) {
+        lock(&self.shared.tail).closed = true;
+    }
+
     /// The limit, where something was refused because of it.
     pub fn reached_limit(&self) -> Option<u64> {
         self.shared.is_full.load(Ordering::Relaxed).then(|| self.shared.limit.load(Ordering::Relaxed))
@@ -337,6 +350,9 @@ impl Shared {
         let mut tail = lock(&self.tail);
         if tail.broken {
             return Err(WalError::Broken { path: self.path.clone() });
+        }
+        if tail.closed {
+            return Err(WalError::Closed { path: self.path.clone() });
         }
         let limit = self.limit.load(Ordering::Relaxed);
         let beyond = if matches!(kind, kind::OBSERVATIONS | kind::LOSS) { self.beyond.load(Ordering::Relaxed) } else { 0 };

@@ -16,10 +16,10 @@ mod threads;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
 
 use longpole_model::stack::Runtime;
 use longpole_model::{Loss, LossKind, MappingId};
+use longpole_symbols::patience::Waited;
 use longpole_symbols::python::{CodeId, Trouble, Version};
 use longpole_symbols::unwind::{Code, Frame, Place};
 
@@ -29,6 +29,7 @@ use self::mix::{Call, Mixed};
 use self::reader::{Order, Shared};
 pub(crate) use self::threads::id_inside;
 use crate::perf::record::{Body, MapRecord, Record};
+use crate::pulse::Leavable;
 use crate::stacks::{Cut, Name, NotSeen, NumberMap, Spot, Stacks};
 
 /// How long readings are kept behind what has been dealt with.
@@ -57,7 +58,9 @@ struct Home {
 /// The interpreters of a recording.
 pub(crate) struct Pythons {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<u64>>,
+    thread: Option<Leavable<u64>>,
+    /// Whether it was left behind.
+    is_hung: bool,
     /// Processes that have one, as far as is known by now.
     homes: NumberMap<u32, Home>,
     /// When a process executed a program last.
@@ -81,6 +84,7 @@ impl Pythons {
         Pythons {
             shared: Arc::default(),
             thread: None,
+            is_hung: false,
             homes: NumberMap::default(),
             execs: NumberMap::default(),
             eval: NumberMap::default(),
@@ -135,7 +139,7 @@ impl Pythons {
         if self.thread.is_none() {
             let shared = Arc::clone(&self.shared);
             // Where no thread can be had, samples say that nothing was read.
-            self.thread = Builder::new().name("longpole-python".to_owned()).spawn(move || reader::run(&shared)).ok();
+            self.thread = Leavable::spawn("longpole-python", Arc::default(), move || reader::run(&shared)).ok();
         }
         self.shared.order(Order { pid, since: home.since, runtime: home.runtime, version: home.version });
     }
@@ -285,7 +289,7 @@ impl Pythons {
 
     /// What interpreters call threads, since this was asked last: process, thread, number.
     pub(crate) fn idents(&mut self) -> Vec<(u32, u32, u64)> {
-        if self.thread.is_some() { std::mem::take(&mut self.shared.lock().idents) } else { Vec::new() }
+        std::mem::take(&mut self.shared.lock().idents)
     }
 
     /// What is missing since this was asked last.
@@ -307,13 +311,25 @@ impl Pythons {
                 "lines of Python functions: their tables are larger than is kept",
             ));
         }
+        if std::mem::take(&mut self.is_hung) {
+            let detail =
+                "Python functions: an interpreter's memory lies in a file system that does not answer, and no other one was read then";
+            losses.push(Loss::new(LossKind::FunctionsNotSeen, 1, detail));
+        }
         losses
     }
 
     /// Ends the reading. Returns the CPU time it took.
     pub(crate) fn finish(&mut self) -> u64 {
         self.shared.end();
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(0)
+        match self.thread.take().map(Leavable::wait) {
+            Some(Waited::Done(cpu_nanos)) => cpu_nanos,
+            Some(Waited::Hung) => {
+                self.is_hung = true;
+                0
+            }
+            Some(Waited::Failed) | None => 0,
+        }
     }
 }
 

@@ -65,6 +65,17 @@ fn log_of_every_kind(path: &Path) -> (Vec<Frame>, Vec<u64>) {
 }
 
 #[test]
+fn what_comes_after_the_end_is_kept_out() {
+    let directory = Directory::new();
+    let wal = WalWriter::create(&directory.path().join("log"), &testing::begun(), SyncPolicy::None).unwrap();
+    let mut sink = wal.observation_sink();
+    wal.close();
+    assert!(wal.append_loss(&Loss::new(LossKind::SamplesLost, 1, "")).unwrap_err().to_string().ends_with("the recording is over"));
+    sink.observe(Observation::Loss(Loss::new(LossKind::SamplesLost, 1, ""))).unwrap();
+    assert!(sink.flush().unwrap_err().0.ends_with("the recording is over"));
+}
+
+#[test]
 fn a_log_replays_what_was_appended_in_order() {
     let directory = Directory::new();
     let path = directory.path().join("log");
@@ -320,7 +331,7 @@ fn many_threads_append_whole_frames() {
 fn a_device_that_is_full_is_an_error_and_what_cannot_be_undone_ends_the_log() {
     let path = PathBuf::from("/dev/full");
     let Ok(file) = fs::OpenOptions::new().append(true).open(&path) else { return };
-    let tail = Mutex::new(Tail { end: 0, broken: false });
+    let tail = Mutex::new(Tail { end: 0, broken: false, closed: false });
     let (limit, beyond) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
     let (is_full, synced, lost) = (AtomicBool::new(false), Mutex::new(0), AtomicU64::new(0));
     let secret = OnceLock::new();

@@ -66,6 +66,7 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     attach::wait_for_end(pid, arguments.duration.map(Duration::from_secs_f64));
     let end = start.later(Instant::now());
     let sampled = recorder.finish();
+    sampled.untold.into_iter().try_for_each(|loss| observe(Observation::Loss(loss)))?;
     let trouble = sampled.not_kept_reason.map(|reason| anyhow::anyhow!("failed to write the log: {reason}"));
     if let Some(unwritten) = alarm.unwritten(&writer) {
         observe(unwritten)?;

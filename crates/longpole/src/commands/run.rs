@@ -479,6 +479,7 @@ impl Recorded {
         }
         // What the sampler lost is in the log; its binaries are still open, also those that were deleted meanwhile.
         let sampled = info_span!("finish sampling").in_scope(|| recorder.map(sampler::Recorder::finish)).unwrap_or_default();
+        sampled.untold.into_iter().for_each(|loss| self.observe(Observation::Loss(loss)));
         drop(self.journals.take());
         if let Some(reason) = sampled.not_kept_reason {
             self.trouble.get_or_insert(anyhow::anyhow!("failed to write the log: {reason}"));

@@ -1,15 +1,17 @@
 //! Line 13: spans that a program made never arrive, or recording keeps a command from starting.
 //! Guarantees: spans that a program had and never sent are counted, by their ids; those that it was not to send are not; a program that
 //! ends without a guard loses none; where there are no descriptors, no processes, no memory to lock, no files to write, the command starts
-//! all the same, with its input, its output and its end, and `--strict` says so instead.
+//! all the same, with its input, its output and its end, and `--strict` says so instead; where a file system does not answer, the run ends
+//! soon after its command, with what was seen before.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use tracing::info_span;
 
-use crate::support::{Sandbox, binary, clean, example, json, longpole, plain_user, role, skip};
+use crate::support::{Sandbox, binary, bounded, c, clean, example, json, longpole, plain_user, role, skip};
 
 /// How the program of a test is to end.
 const END: &str = "LONGPOLE_STORY_END";
@@ -264,4 +266,187 @@ fn a_program_with_more_rights_than_its_caller_does_not_write_where_that_one_says
     assert!(out.status.success(), "{out:?}");
     let written: Vec<_> = std::fs::read_dir(&private).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(written.is_empty(), "{written:?}");
+}
+
+/// A program with a FUSE file system of its own, as sshfs is one, whose daemon takes each request to read and never answers it. The daemon lives as
+/// long as somebody holds its standard input, a minute at most.
+///
+/// `stack`: sleeps for a moment with its stack in a file there. `context`: has such a file as its process context (OTEP 4719), and ends when
+/// somebody reads it.
+const SILENT: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NOT_HERE = 77, BYTES = 1 << 20 };
+
+static int say(const char *path, const char *text) {
+    int file = open(path, O_WRONLY);
+    int outcome = file < 0 || write(file, text, strlen(text)) < 0;
+    close(file);
+    return outcome;
+}
+
+static void serve(int fuse, int asked, unsigned flags) {
+    static char in[1 << 17];
+    static char out[512];
+    struct pollfd both[2] = {{fuse, POLLIN, 0}, {0, 0, 0}};
+    while (poll(both, 2, -1) > 0 && !both[1].revents && read(fuse, in, sizeof in) > 0) {
+        struct fuse_in_header *request = (void *)in;
+        struct fuse_out_header *head = (void *)out;
+        struct fuse_attr *attr = NULL;
+        memset(out, 0, sizeof out);
+        head->unique = request->unique;
+        head->len = sizeof *head;
+        if (request->opcode == FUSE_INIT) {
+            struct fuse_init_out *init = (void *)(head + 1);
+            init->major = 7;
+            init->minor = 31;
+            init->max_write = 4096;
+            init->max_readahead = 1 << 17;
+            init->flags = flags;
+            head->len += sizeof *init;
+        } else if (request->opcode == FUSE_LOOKUP) {
+            struct fuse_entry_out *entry = (void *)(head + 1);
+            entry->nodeid = 2;
+            entry->attr_valid = entry->entry_valid = 9999;
+            attr = &entry->attr;
+            head->len += sizeof *entry;
+        } else if (request->opcode == FUSE_GETATTR) {
+            struct fuse_attr_out *answer = (void *)(head + 1);
+            answer->attr_valid = 9999;
+            attr = &answer->attr;
+            head->len += sizeof *answer;
+        } else if (request->opcode == FUSE_OPEN) {
+            head->len += sizeof(struct fuse_open_out);
+        } else if (request->opcode == FUSE_READ) {
+            if (write(asked, "r", 1) < 0) return;
+            continue;
+        } else if (request->opcode == FUSE_FORGET || request->opcode == FUSE_BATCH_FORGET || request->opcode == FUSE_INTERRUPT) {
+            continue;
+        } else {
+            head->error = -38; /* ENOSYS */
+        }
+        if (attr) {
+            int is_root = request->opcode == FUSE_GETATTR && request->nodeid == 1;
+            attr->ino = is_root ? 1 : 2;
+            attr->mode = is_root ? S_IFDIR | 0777 : S_IFREG | 0777;
+            attr->size = BYTES;
+            attr->nlink = 1;
+        }
+        if (write(fuse, out, head->len) < 0) return;
+    }
+}
+
+static void sleep_there(char *stack) {
+#ifdef __x86_64__
+    struct timespec moment = {0, 300000000};
+    long outcome;
+    __asm__ volatile("mov %%rsp, %%r12; mov %[stack], %%rsp; syscall; mov %%r12, %%rsp"
+                     : "=a"(outcome)
+                     : "a"(SYS_nanosleep), "D"(&moment), "S"(0), [stack] "r"(stack)
+                     : "rcx", "r11", "r12", "memory");
+#else
+    _exit(NOT_HERE);
+#endif
+}
+
+int main(int count, char **words) {
+    char text[4200], path[4200];
+    int uid = getuid(), gid = getgid(), is_stack = !strcmp(words[1], "stack");
+    if (count != 3 || unshare(CLONE_NEWUSER | CLONE_NEWNS)) return NOT_HERE;
+    snprintf(text, sizeof text, "0 %d 1", uid);
+    if (say("/proc/self/uid_map", text) || say("/proc/self/setgroups", "deny")) return NOT_HERE;
+    snprintf(text, sizeof text, "0 %d 1", gid);
+    if (say("/proc/self/gid_map", text)) return NOT_HERE;
+    int fuse = open("/dev/fuse", O_RDWR);
+    if (fuse < 0) return NOT_HERE;
+    snprintf(text, sizeof text, "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
+    if (mount("silent", words[2], "fuse", MS_NOSUID | MS_NODEV, text)) return NOT_HERE;
+    int asked[2];
+    if (pipe(asked)) return 1;
+    if (!fork()) {
+        setsid();
+        alarm(60);
+        int nothing = open("/dev/null", O_RDWR);
+        dup2(nothing, 1);
+        dup2(nothing, 2);
+        /* A read of one page that waits can be given up by who is killed only where reads need not wait, as those of libfuse. */
+        serve(fuse, asked[1], is_stack ? 0 : FUSE_ASYNC_READ);
+        _exit(0);
+    }
+    alarm(60);
+    close(fuse);
+    close(asked[1]);
+    snprintf(path, sizeof path, "%s/memfd:%s", words[2], is_stack ? "stack" : "OTEL_CTX");
+    int file = open(path, O_RDONLY);
+    if (file < 0) { perror(path); return 1; }
+    char *page = mmap(0, BYTES, PROT_READ, MAP_PRIVATE, file, 0);
+    /* From now on the file's name begins at the root of a file system that is nowhere. */
+    if (page == MAP_FAILED || umount2(words[2], MNT_DETACH)) { perror("mmap"); return 1; }
+    if (is_stack) {
+        sleep_there(page + BYTES / 2);
+    } else if (read(asked[0], text, 1) != 1) {
+        return 1;
+    }
+    return 5;
+}
+"#;
+
+/// Runs the program; how it ended, how long it took, and what the recording says to be lost of samples. `None` where there is no FUSE.
+fn run_silent(attack: &str, mode: &str) -> Option<(Output, Duration, Vec<String>)> {
+    let sandbox = Sandbox::new();
+    let program = c::compile(&sandbox, attack, "silent", SILENT)?;
+    let (store, there) = (sandbox.path("store"), sandbox.path("there"));
+    std::fs::create_dir(&there).unwrap();
+    let begun = Instant::now();
+    let mut run = bounded(&store);
+    run.args(["run", "--"]).arg(program).arg(mode).arg(&there);
+    let mut run = run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The daemon lives as long as this.
+    let daemon = run.stdin.take();
+    let output = run.wait_with_output().unwrap();
+    let took = begun.elapsed();
+    drop(daemon);
+    if output.status.code() == Some(77) {
+        skip(attack, "a plain program cannot have a FUSE file system here");
+        return None;
+    }
+    let lost = json(longpole(&store).args(["sql", "--format", "json", "SELECT detail FROM losses WHERE kind = 'samples_lost'"]));
+    let lost = lost["rows"].as_array().unwrap().iter().map(|row| row["detail"].as_str().unwrap().to_owned()).collect();
+    Some((output, took, lost))
+}
+
+/// Half of the time that the daemon lives.
+const SOON: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_recorder_that_hangs_in_a_file_system_does_not_hold_the_end_of_its_run() {
+    let Some((output, took, lost)) = run_silent("a process context in a file system that does not answer", "context") else { return };
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{stderr}");
+    assert!(took < SOON, "{took:?}: {stderr}");
+    assert!(stderr.contains("samples lost: the recorder hangs in a call of the system"), "{stderr}");
+    let why = "as on a file system that does not answer: samples, waits and processes of the last ";
+    assert!(lost.len() == 1 && lost[0].contains(why), "{lost:?}");
+}
+
+#[test]
+fn a_stack_in_a_file_system_that_does_not_answer_is_not_read() {
+    let Some((output, took, lost)) = run_silent("a stack in a file system that does not answer", "stack") else { return };
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{stderr}");
+    assert!(took < SOON, "{took:?}: {stderr}");
+    assert_eq!(lost, Vec::<String>::new());
 }
