@@ -6,6 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use crate::sys::process::is_of_the_kernel;
+
 /// Whether a path may be a link to the file that is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
@@ -22,12 +24,13 @@ pub(crate) struct Found {
     pub(crate) metadata: Metadata,
 }
 
-/// The plain file at this path; `None` where something else stands there.
+/// The plain file at this path; `None` where something else stands there, or something that the kernel makes up, which may never end.
 pub(crate) fn find(path: &Path, links: Links) -> io::Result<Option<Found>> {
     let no_link = if links == Links::Refused { libc::O_NOFOLLOW } else { 0 };
     let place = OpenOptions::new().read(true).custom_flags(libc::O_PATH | no_link).open(path)?;
     let metadata = place.metadata()?;
-    Ok(metadata.is_file().then_some(Found { place, metadata }))
+    let is_plain = metadata.is_file() && !is_of_the_kernel(&place);
+    Ok(is_plain.then_some(Found { place, metadata }))
 }
 
 impl Found {
@@ -61,7 +64,7 @@ mod tests {
         let is_opened = |path: &Path, links| open(path, links).unwrap().is_some();
         assert!(is_opened(&plain, Links::Refused) && is_opened(&link, Links::Followed));
         assert!(!is_opened(&link, Links::Refused) && !is_opened(&socket, Links::Followed) && !is_opened(&folder, Links::Followed));
-        assert!(!is_opened(Path::new("/dev/zero"), Links::Followed));
+        assert!(!is_opened(Path::new("/dev/zero"), Links::Followed) && !is_opened(Path::new("/proc/version"), Links::Followed));
         assert_eq!(open(&folder.join("none"), Links::Followed).unwrap_err().kind(), io::ErrorKind::NotFound);
         std::fs::remove_file(&plain).unwrap();
         assert!(open(&link, Links::Followed).is_err());

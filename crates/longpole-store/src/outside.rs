@@ -46,6 +46,14 @@ pub enum Links {
     Refused,
 }
 
+/// File systems whose files the kernel makes up, by their numbers in `<linux/magic.h>`: proc, sysfs, tracefs, debugfs. Some of those files
+/// end never, wait for news, or do something when they are read; all look like plain ones.
+const OF_THE_KERNEL: [u64; 4] = [0x9fa0, 0x6265_6572, 0x7472_6163, 0x6462_6720];
+
+fn is_of_the_kernel(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|found| OF_THE_KERNEL.contains(&(found.f_type as u64)))
+}
+
 /// Opens a plain file to be read. All else is an error: neither the writer of a pipe nor a program that holds a lease of the file is waited
 /// for, and no device is opened, which can do something, such as wind a tape, even where somebody exchanges them while this looks.
 pub fn open(path: &Path, links: Links) -> io::Result<File> {
@@ -55,6 +63,9 @@ pub fn open(path: &Path, links: Links) -> io::Result<File> {
     let found = open(path, OFlags::PATH | no_link)?;
     if !found.metadata()?.is_file() {
         return Err(files::not_plain());
+    }
+    if is_of_the_kernel(&found) {
+        return Err(io::Error::other("it is no file of a disk"));
     }
     open(Path::new(&format!("/proc/self/fd/{}", found.as_raw_fd())), OFlags::NONBLOCK).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => io::Error::new(error.kind(), "another program holds a lease of it"),
@@ -324,6 +335,9 @@ mod tests {
         assert_eq!(read(&at("file"), 3).unwrap_err().to_string(), "it is larger than 3 bytes");
         assert!(open(&at("file"), Links::Refused).is_ok());
         assert_eq!(open(&at("link to file"), Links::Refused).unwrap_err().to_string(), "it is not a plain file");
+        for links in [Links::Followed, Links::Refused] {
+            assert_eq!(open(Path::new("/proc/version"), links).unwrap_err().to_string(), "it is no file of a disk");
+        }
         for path in [at("pipe"), at("link to pipe"), directory.path().to_owned(), "/dev/zero".into()] {
             for links in [Links::Followed, Links::Refused] {
                 assert_eq!(open(&path, links).unwrap_err().to_string(), "it is not a plain file", "{}", path.display());

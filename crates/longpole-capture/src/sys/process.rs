@@ -9,6 +9,7 @@
 #![expect(unsafe_code, reason = "the system calls of processes and signals")]
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
+use std::fs::File;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr;
@@ -167,6 +168,18 @@ pub(crate) fn take_variable(name: &str) -> Option<OsString> {
     // SAFETY: nobody reads the environment meanwhile, for this is the only thread.
     unsafe { std::env::remove_var(name) };
     Some(value)
+}
+
+/// Whether a file is one that the kernel makes up: proc, sysfs, tracefs, debugfs.
+pub(crate) fn is_of_the_kernel(file: &File) -> bool {
+    // TRACEFS_MAGIC and DEBUGFS_MAGIC of <linux/magic.h>.
+    const KERNEL: [u64; 4] = [libc::PROC_SUPER_MAGIC as u64, libc::SYSFS_MAGIC as u64, 0x7472_6163, 0x6462_6720];
+    // SAFETY: all zero is a value of the type, and a place for the answer.
+    let found = unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        (libc::fstatfs(file.as_raw_fd(), &mut found) == 0).then_some(found.f_type)
+    };
+    found.is_some_and(|kind| KERNEL.contains(&(kind as u64)))
 }
 
 /// The soft limit of the main thread's stack.
