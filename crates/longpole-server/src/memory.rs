@@ -15,12 +15,12 @@ pub(crate) fn needed_bytes(spans: u64, samples: u64) -> u64 {
     spans.saturating_mul(SPAN_BYTES).saturating_add(samples.saturating_mul(SAMPLE_BYTES))
 }
 
-/// Bytes of a span in a request, beyond which it has long texts: such as a prompt, a statement, an environment.
-const SENT_SPAN_BYTES: u64 = 1000;
+/// Bytes that a span says as it is packed, beyond which it has long texts of its own: a statement, a payload.
+const PACKED_SPAN_BYTES: u64 = 300;
 
-/// What a log becomes that holds so much, in requests of so many bytes, beside what it has been packed to: long texts are there twice then.
-pub(crate) fn needed_by_log(spans: u64, samples: u64, sent_bytes: u64) -> u64 {
-    needed_bytes(spans, samples).saturating_add(sent_bytes.saturating_sub(spans.saturating_mul(SENT_SPAN_BYTES)))
+/// What a log becomes whose spans are packed to so many bytes, beside what these take: the long texts are there once more then.
+pub(crate) fn needed_by_log(spans: u64, samples: u64, packed_bytes: u64) -> u64 {
+    needed_bytes(spans, samples).saturating_add(packed_bytes.saturating_sub(spans.saturating_mul(PACKED_SPAN_BYTES)))
 }
 
 /// What this process can still have: of the machine, with what can be swapped out, and of its control group.
@@ -62,8 +62,8 @@ mod tests {
         assert_eq!(machine(text), Some(4_096_000_000));
         assert!(available_bytes().unwrap() > 0);
         assert_eq!(gibibytes(needed_bytes(12_800_000, 0)), "6.6 GiB");
-        assert_eq!(needed_by_log(12_800_000, 0, 12_800_000 * 300), needed_bytes(12_800_000, 0), "ordinary spans");
-        // A prompt of 65 KB in each.
+        assert_eq!(needed_by_log(12_800_000, 0, 12_800_000 * 150), needed_bytes(12_800_000, 0), "ordinary spans");
+        // A statement of 65 KB in each, all different.
         assert_eq!(gibibytes(needed_by_log(20_000, 0, 20_000 * 65_500)), "1.2 GiB");
         assert_eq!(needed_by_log(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
     }

@@ -182,9 +182,9 @@ fn assemble(
     };
     let mut resource_events = Vec::new();
     let (mut sent_bytes, mut next_check) = (0, CHECKED_EACH_BYTES);
-    let check = |assembler: &Assembler, sent_bytes: u64| {
+    let check = |assembler: &Assembler| {
         let (spans, samples) = (assembler.span_count(), assembler.sample_count());
-        check_fits(name, [spans, samples], needed_by_log(spans, samples, sent_bytes), available_bytes, false)
+        check_fits(name, [spans, samples], needed_by_log(spans, samples, assembler.span_body_bytes()), available_bytes, false)
     };
     for frame in frames {
         stop()?;
@@ -194,7 +194,7 @@ fn assemble(
         }
         if sent_bytes >= next_check {
             next_check = sent_bytes.saturating_add(CHECKED_EACH_BYTES);
-            check(&assembler, sent_bytes)?;
+            check(&assembler)?;
         }
         match frame {
             Frame::Run(_) => return Err(SealError::Headless { name }),
@@ -224,7 +224,7 @@ fn assemble(
         resource_events.iter_mut().for_each(|event: &mut longpole_model::ResourceEvent| event.time = eras.place(event.time));
     }
     // Packed they are a quarter of what they become now. What is in the log stays there.
-    check(&assembler, sent_bytes)?;
+    check(&assembler)?;
     let mut recording = assembler.finish();
     drop(step);
     stop()?;

@@ -138,6 +138,11 @@ impl Assembler {
         (self.spans.len() + self.rivals.len()) as u64
     }
 
+    /// Bytes of what the spans say, as they are packed.
+    pub fn span_body_bytes(&self) -> u64 {
+        self.spans.body_bytes()
+    }
+
     /// How many samples there are so far.
     pub fn sample_count(&self) -> u64 {
         self.samples.len() as u64

@@ -121,6 +121,11 @@ impl PackedSpans {
         self.heads.is_empty()
     }
 
+    /// Bytes of what they say beside ids and times. What many of them say alike counts once, where it is a name or a long text.
+    pub fn body_bytes(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
+    }
+
     /// Ids and times of each, in the order in which they came.
     pub fn heads(&self) -> &[SpanHead] {
         &self.heads
@@ -440,6 +445,7 @@ impl Body<'_> {
 
 #[cfg(test)]
 mod tests {
+    use longpole_model::Timestamp;
     use proptest::prelude::*;
 
     use super::*;
@@ -462,6 +468,24 @@ mod tests {
                 prop_assert_eq!(&packed.iter().skip(1).collect::<Vec<_>>(), &spans[1..]);
             }
         }
+    }
+
+    #[test]
+    fn a_long_text_that_all_spans_have_counts_once() {
+        let of = |text: &dyn Fn(usize) -> String| {
+            let mut packed = PackedSpans::default();
+            for number in 0..100 {
+                let range = TimeRange { start: Timestamp(1), end: Timestamp(2) };
+                let id = SpanId::new((number as u64 + 1).to_be_bytes()).unwrap();
+                let mut span = Span::new(TraceId::new([1; 16]).unwrap(), id, "chat", range);
+                span.attributes.push("prompt", AttributeValue::Str(text(number).into()));
+                packed.push(&span);
+            }
+            packed.body_bytes()
+        };
+        assert!(of(&|_| "p".repeat(65_000)) < 100 * 20);
+        // What is too short to be looked for is spelled out.
+        assert!(of(&|number| format!("{number:0500}")) > 100 * 500);
     }
 
     #[test]
