@@ -107,6 +107,7 @@ fn broken_rules() -> Result<Vec<String>> {
     let mut broken = Vec::new();
     check_manifests(&root, &mut broken)?;
     check_features(&root, &mut broken)?;
+    check_names(&root, &mut broken);
     let mut files = Vec::new();
     for dir in ["crates", "examples", "xtask", "bench", "fuzz", "web/src", "web/stories", "docs"] {
         list(&root.join(dir), &mut files);
@@ -151,6 +152,15 @@ fn check_features(root: &Path, broken: &mut Vec<String>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Names of files go to terminals, archives and other systems: printable ASCII. Where there is no git, there is nothing that it tracks.
+fn check_names(root: &Path, broken: &mut Vec<String>) {
+    let Ok(out) = Command::new("git").current_dir(root).args(["ls-files", "-z"]).output() else { return };
+    let is_plain = |name: &[u8]| name.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    for name in out.stdout.split(|byte| *byte == 0).filter(|name| !is_plain(name)) {
+        broken.push(format!("{}: its name is not printable ASCII", name.escape_ascii()));
+    }
 }
 
 fn list(dir: &Path, files: &mut Vec<PathBuf>) {
