@@ -31,6 +31,7 @@ mod process_tree;
 mod pulse;
 mod python;
 pub mod sampler;
+mod sight;
 pub mod signals;
 pub mod sockets;
 pub mod span_context;

@@ -554,6 +554,9 @@ impl Processor {
     fn look_at_tree(&mut self, watch: &mut Watch) {
         let now = monotonic_nanos();
         self.changed_all(now, watch.look(|_| false));
+        if let Some(loss) = watch.losses() {
+            self.out.give(Observation::Loss(loss));
+        }
     }
 
     /// Looks at what runs without being sampled.

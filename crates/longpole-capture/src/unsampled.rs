@@ -34,14 +34,15 @@ impl Unsampled {
     /// An exit record of a process has arrived. Where the process goes on without records, it is watched from the turn of this one on.
     pub(crate) fn exit_arrived(&mut self, pid: u32, time: u64) {
         if self.execs.get(&pid).is_none_or(|exec| *exec < time) {
-            self.untold += u64::from(self.watch.add(pid, time));
+            let is_shown = self.watch.add(pid, time).is_some_and(|sight| !sight.is_hidden());
+            self.untold += u64::from(is_shown);
         }
     }
 
     /// A record of an exec has arrived: so it is sampled what the process runs.
     pub(crate) fn exec_arrived(&mut self, pid: u32, time: u64) {
         self.execs.entry(pid).and_modify(|last| *last = time.max(*last)).or_insert(time);
-        if self.watch.forget(pid, time) {
+        if self.watch.forget(pid, time).is_some_and(|sight| !sight.is_hidden()) {
             self.untold = self.untold.saturating_sub(1);
         }
     }
@@ -88,11 +89,12 @@ impl Unsampled {
     }
 
     /// What could not be sampled since it was last told.
-    pub(crate) fn losses(&mut self) -> Option<Loss> {
+    pub(crate) fn losses(&mut self) -> impl Iterator<Item = Loss> {
         let count = std::mem::take(&mut self.untold);
         let detail = "programs that run as another user (sudo, set-user-id) or that may be run and not read: the kernel takes sampling off them \
                       and off all that they start, which are watched by /proc alone; as root, longpole samples them";
-        (count > 0).then(|| Loss::new(LossKind::ProfilingRefused, count, detail))
+        let shown = (count > 0).then(|| Loss::new(LossKind::ProfilingRefused, count, detail));
+        shown.into_iter().chain(self.watch.losses())
     }
 }
 
@@ -110,7 +112,7 @@ mod tests {
         let after = |arrive: &dyn Fn(&mut Unsampled)| {
             let mut unsampled = Unsampled::new();
             arrive(&mut unsampled);
-            (unsampled.goes_on(pid, time), unsampled.losses().is_some())
+            (unsampled.goes_on(pid, time), unsampled.losses().count() == 1)
         };
         assert_eq!(after(&|it| it.exit_arrived(pid, time)), (true, true), "sudo");
         // The program that lost its sampling had been executed before.

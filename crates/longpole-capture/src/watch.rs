@@ -15,9 +15,10 @@
 use std::collections::HashSet;
 use std::fs;
 
-use longpole_model::ThreadTotals;
+use longpole_model::{Loss, LossKind, ThreadTotals};
 
 use crate::living::Living;
+use crate::sight::Sight;
 use crate::stacks::NumberMap;
 use crate::sys::perf::{boottime_nanos, monotonic_nanos};
 
@@ -57,8 +58,7 @@ pub(crate) enum Change {
 
 /// A process as it was seen last.
 struct Known {
-    /// When it was made, in ticks: tells it from a later one of the same number.
-    start: u64,
+    sight: Sight,
     /// Where its program and its stack lie: another exec puts them elsewhere.
     program: (u64, u64),
     name: String,
@@ -91,6 +91,8 @@ pub(crate) struct Watch {
     /// What waits at its gate at first; 0 where nothing does.
     root: u32,
     known: NumberMap<u32, Known>,
+    /// Those that `/proc` began to hide, since that was last told.
+    hidden: u64,
 }
 
 impl Watch {
@@ -101,10 +103,16 @@ impl Watch {
             // It is still a copy of this process: what it is comes with its exec.
             known.insert(
                 root,
-                Known { start: stat.start, program: stat.program, name: stat.name, threads: NumberMap::default(), unsampled_since: None },
+                Known {
+                    sight: Sight::Shown { start: stat.start },
+                    program: stat.program,
+                    name: stat.name,
+                    threads: NumberMap::default(),
+                    unsampled_since: None,
+                },
             );
         }
-        Watch { root, known }
+        Watch { root, known, hidden: 0 }
     }
 
     /// Watches a tree that runs already, and all that it starts.
@@ -117,28 +125,37 @@ impl Watch {
                 (tid, KnownThread { name: name.clone(), before, ..KnownThread::default() })
             };
             let threads = process.threads.iter().map(|it| thread(it.tid, &it.name)).collect();
-            known.insert(process.pid, Known { start: stat.start, program: stat.program, name: stat.name, threads, unsampled_since: None });
+            known.insert(
+                process.pid,
+                Known { sight: Sight::Shown { start: stat.start }, program: stat.program, name: stat.name, threads, unsampled_since: None },
+            );
         }
-        Watch { root: tree.first().map_or(0, |root| root.pid), known }
+        Watch { root: tree.first().map_or(0, |root| root.pid), known, hidden: 0 }
     }
 
     /// Watches one more process that ran already at `time`, if it still does, and all that it starts.
-    pub(crate) fn add(&mut self, pid: u32, time: u64) -> bool {
+    pub(crate) fn add(&mut self, pid: u32, time: u64) -> Option<&Sight> {
         // Another process may have its number by now.
         let slept = boottime_nanos().map_or(0, |now| now.saturating_sub(monotonic_nanos()));
         let ran_then = |stat: &Stat| stat.start.saturating_mul(TICK_NANOS) <= time.saturating_add(slept);
-        let Some(stat) = Stat::of_process(pid).filter(|stat| !stat.has_ended() && !stat.is_ending && ran_then(stat)) else { return false };
-        let first = KnownThread { name: stat.name.clone(), ..KnownThread::default() };
-        let threads = [(pid, first)].into_iter().collect();
-        let unsampled_since = Some(time);
-        self.known.insert(pid, Known { start: stat.start, program: stat.program, name: stat.name, threads, unsampled_since });
-        true
+        let stat = Stat::of_process(pid);
+        if stat.as_ref().is_some_and(|stat| stat.is_ending || !ran_then(stat)) {
+            return None;
+        }
+        let sight = Sight::of(pid, stat.as_ref())?;
+        self.hidden += u64::from(sight.is_hidden());
+        let (name, program) = stat.map(|stat| (stat.name, stat.program)).unwrap_or_default();
+        let first = KnownThread { name: name.clone(), ..KnownThread::default() };
+        let known = Known { sight, program, name, threads: [(pid, first)].into_iter().collect(), unsampled_since: Some(time) };
+        Some(&self.known.entry(pid).insert_entry(known).into_mut().sight)
     }
 
     /// Watches a process no more that was added for it had lost its records, where one of a later time came after all.
-    pub(crate) fn forget(&mut self, pid: u32, time: u64) -> bool {
-        let has_records = self.known.get(&pid).is_some_and(|known| known.unsampled_since.is_some_and(|since| since < time));
-        has_records && self.known.remove(&pid).is_some()
+    pub(crate) fn forget(&mut self, pid: u32, time: u64) -> Option<Sight> {
+        self.known.get(&pid).filter(|known| known.unsampled_since.is_some_and(|since| since < time))?;
+        let forgotten = self.known.remove(&pid)?.sight;
+        self.hidden = self.hidden.saturating_sub(u64::from(forgotten.is_hidden()));
+        Some(forgotten)
     }
 
     /// Whether it watches a process.
@@ -165,13 +182,14 @@ impl Watch {
                 if self.known.contains_key(&child) || known(child) || self.known.len() >= PROCESSES_MAX {
                     continue;
                 }
-                let Some(stat) = Stat::of_process(child).filter(|stat| !stat.has_ended()) else { continue };
+                let Some(sight) = Sight::of(child, Stat::of_process(child).as_ref()) else { continue };
+                self.hidden += u64::from(sight.is_hidden());
                 changes.push(Change::Forked { pid: child, parent: pid });
                 let parent = self.known.get(&pid);
                 // It may have executed something already.
                 let program = parent.map(|parent| parent.program).unwrap_or_default();
                 let name = parent.map(|parent| parent.name.clone()).unwrap_or_default();
-                self.known.insert(child, Known { start: stat.start, program, name, threads: NumberMap::default(), unsampled_since: None });
+                self.known.insert(child, Known { sight, program, name, threads: NumberMap::default(), unsampled_since: None });
                 pids.push(child);
             }
         }
@@ -181,14 +199,21 @@ impl Watch {
     /// Looks at one process; its children, where it lives.
     fn look_at(&mut self, pid: u32, changes: &mut Vec<Change>) -> Option<Vec<u32>> {
         let known = self.known.get_mut(&pid)?;
-        let stat = Stat::of_process(pid).filter(|stat| stat.start == known.start && !stat.has_ended());
-        let Some(stat) = stat else {
+        let stat = Stat::of_process(pid);
+        let was_hidden = known.sight.is_hidden();
+        if !known.sight.goes_on(pid, stat.as_ref()) {
             let mut ended = self.known.remove(&pid)?;
             // The first thread last: with it ends the process, as far as its parent can see.
             let first = ended.threads.remove(&pid).unwrap_or_default();
             for (tid, thread) in ended.threads.into_iter().chain([(pid, first)]) {
                 thread.end(pid, tid, changes);
             }
+            return None;
+        }
+        let Some(stat) = stat else {
+            // What it does is not known from now on.
+            self.hidden += u64::from(!was_hidden);
+            known.threads.iter_mut().for_each(|(tid, thread)| thread.wake(pid, *tid, thread.looked, changes));
             return None;
         };
         // In the middle of an exec, and of its end, it has no code; where that may not be seen it has none at all, and another name tells.
@@ -231,6 +256,14 @@ impl Watch {
             }
         }
         Some(children)
+    }
+
+    /// What `/proc` hides, since that was last told.
+    pub(crate) fn losses(&mut self) -> Option<Loss> {
+        let count = std::mem::take(&mut self.hidden);
+        let detail = "programs that run as another user (sudo, set-user-id) or that may be run and not read: the kernel takes sampling off them, \
+                      and /proc hides them (hidepid), so neither their work nor what they start is seen; as root, longpole samples them";
+        (count > 0).then(|| Loss::new(LossKind::ProfilingRefused, count, detail))
     }
 
     /// The totals of all that live.
@@ -326,17 +359,17 @@ const FLAG_EXITING: u64 = 4;
 
 /// What is wanted of a `stat` file: `PID (NAME) STATE …`; the fields are those of proc(5), where the state is number 3.
 #[derive(Debug, PartialEq, Eq)]
-struct Stat {
+pub(crate) struct Stat {
     name: String,
     state: u8,
     /// Whether it is in the middle of its end, and will be a zombie.
     is_ending: bool,
-    start: u64,
+    pub(crate) start: u64,
     program: (u64, u64),
 }
 
 impl Stat {
-    fn of_process(pid: u32) -> Option<Stat> {
+    pub(crate) fn of_process(pid: u32) -> Option<Stat> {
         Stat::read(&format!("/proc/{pid}/stat"))
     }
 
@@ -359,7 +392,7 @@ impl Stat {
         })
     }
 
-    fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 
@@ -398,14 +431,14 @@ mod tests {
         let mut sleep = Command::new("sleep").arg("1000").spawn().unwrap();
         let mut watch = Watch::default();
         let second = 1_000_000_000;
-        assert!(!watch.add(sleep.id(), monotonic_nanos() - 10 * second) && watch.is_empty());
-        assert!(watch.add(sleep.id(), monotonic_nanos()) && watch.has(sleep.id()));
+        assert!(watch.add(sleep.id(), monotonic_nanos() - 10 * second).is_none() && watch.is_empty());
+        assert!(watch.add(sleep.id(), monotonic_nanos()).is_some() && watch.has(sleep.id()));
         sleep.kill().unwrap();
-        assert!(!watch.add(4_000_000_000, monotonic_nanos()));
+        assert!(watch.add(4_000_000_000, monotonic_nanos()).is_none());
         // It waits to be reaped.
         let mut all = Vec::new();
         until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == sleep.id())));
-        assert!(!watch.add(sleep.id(), monotonic_nanos()) && watch.is_empty());
+        assert!(watch.add(sleep.id(), monotonic_nanos()).is_none() && watch.is_empty());
         sleep.wait().unwrap();
     }
 

@@ -1,14 +1,16 @@
 //! Story: a plain user's command runs `sudo make`, or a program that may be run and not read.
 //! Guarantees: the kernel takes sampling off such a program and off all that it starts, and they are in the recording all the same, with the
-//! time that they really lived and worked; the first pole is the one that works; why there are no samples is said.
+//! time that they really lived and worked; the first pole is the one that works; why there are no samples is said. Where `/proc` hides them
+//! (hidepid), they have the life that they had and the code that they ended with, and what is not seen is said.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::support::program;
-use crate::support::{Sandbox, can_sample, json, longpole, plain_user, skip};
+use crate::support::{PlainUser, Sandbox, can_sample, clean, json, longpole, plain_user, skip};
 
 /// Works, and starts a program that sleeps.
 const SCRIPT: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; sleep 0.05; :";
@@ -21,14 +23,7 @@ fn what_runs_below_a_program_that_may_not_be_read_is_seen() {
         return;
     }
     let Some(user) = plain_user(&sandbox, story) else { return };
-    let closed = user.install(std::path::Path::new("/bin/sh"));
-    let shell = closed.with_file_name("closed");
-    std::fs::rename(&closed, &shell).unwrap();
-    std::fs::set_permissions(&shell, PermissionsExt::from_mode(0o111)).unwrap();
-    let mut reads = user.command("cat".as_ref());
-    if reads.arg(&shell).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success() {
-        return skip(story, "this user reads every file");
-    }
+    let Some(shell) = closed_shell(&user, story) else { return };
     let store = sandbox.path("store");
     // A child, and then the command itself.
     let shell = shell.display();
@@ -55,6 +50,66 @@ fn what_runs_below_a_program_that_may_not_be_read_is_seen() {
         let why = summary["quality"].as_array().unwrap().iter().find(|quality| quality["code"] == "profiling_refused");
         assert!(why.is_some_and(|why| why["detail"].as_str().unwrap_or_default().contains("as root")), "{answer}");
     }
+}
+
+/// A shell that may be run and not read, as `closed`; or a noted skip.
+fn closed_shell(user: &PlainUser, story: &str) -> Option<PathBuf> {
+    let closed = user.install(std::path::Path::new("/bin/sh"));
+    let shell = closed.with_file_name("closed");
+    std::fs::rename(&closed, &shell).unwrap();
+    std::fs::set_permissions(&shell, PermissionsExt::from_mode(0o111)).unwrap();
+    let mut reads = user.command("cat".as_ref());
+    if reads.arg(&shell).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success() {
+        skip(story, "this user reads every file");
+        return None;
+    }
+    Some(shell)
+}
+
+/// Hardened and shared machines mount `/proc` so.
+#[test]
+fn what_proc_hides_as_well_has_its_life_and_its_end() {
+    let story = "what /proc hides as well has its life and its end";
+    let sandbox = Sandbox::new();
+    if !can_sample(story) {
+        return;
+    }
+    let Some(user) = plain_user(&sandbox, story) else { return };
+    if !user.becomes {
+        return skip(story, "only root mounts /proc anew");
+    }
+    let hidden = |command: &Command| {
+        let mut out = Command::new("unshare");
+        out.args(["--mount", "sh", "-c", "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"", "sh"]);
+        out.arg(command.get_program()).args(command.get_args()).current_dir("/").stdin(Stdio::null());
+        clean(&mut out);
+        out
+    };
+    let Some(shell) = closed_shell(&user, story) else { return };
+    if !hidden(&Command::new("true")).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return skip(story, "/proc cannot be mounted anew here");
+    }
+    let store = sandbox.path("store");
+    let mut run = user.with_store(&store);
+    let shell = shell.display();
+    // What executes it, and it executes what /proc shows again.
+    run.args(["run", "--", "sh", "-c", &format!("'{shell}' -c 'sleep 0.3; exit 3'; '{shell}' -c 'sleep 0.1; exec sleep 0.2'; exit 4")]);
+    let run = hidden(&run).output().unwrap();
+    let answer = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(4), "{answer}");
+    let summary = json(user.with_store(&store).args(["show", "--format", "json"]));
+    let processes = json(user.with_store(&store).args(["processes", "--format", "json"]));
+    let processes = processes["processes"].as_array().unwrap();
+    let of = |name: &str| -> Vec<f64> {
+        let named = processes.iter().filter(|process| process["name"] == name);
+        named.map(|process| process["duration_nanos"].as_f64().unwrap()).collect()
+    };
+    let (closed, sleep) = (of("closed"), of("sleep"));
+    assert!(closed.len() == 1 && closed[0] > 0.29e9, "{answer}\n{processes:#?}");
+    assert!(sleep.len() == 1 && sleep[0] > 0.29e9, "{answer}\n{processes:#?}");
+    let refused = summary["quality"].as_array().unwrap().iter().filter(|quality| quality["code"] == "profiling_refused");
+    let told: Vec<(Option<u64>, &str)> = refused.map(|it| (it["count"].as_u64(), it["detail"].as_str().unwrap_or_default())).collect();
+    assert!(matches!(told[..], [(Some(2), detail)] if detail.contains("hidepid")), "{summary}");
 }
 
 /// Go's `syscall.Exec` mostly runs on such a thread. The kernel tells that the first thread has ended, whose place the other one takes.
