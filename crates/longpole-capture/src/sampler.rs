@@ -484,6 +484,7 @@ impl Processor {
             self.tree.found(now, process, &mut self.out);
             self.usages.execed(process.pid, now);
             self.published.found(process.pid, now);
+            self.unsampled.found(process.pid);
             self.found_code(process.pid, now, &process.maps);
             for thread in process.threads.iter().filter(|thread| thread.blocked) {
                 self.waits.switched(process.pid, thread.tid, now, true);

@@ -6,7 +6,7 @@
 //! /proc                └─ look ─ look ─ look ─ … ┤ ended        so these are watched by looking
 //! ```
 
-use longpole_model::{Loss, LossKind};
+use longpole_model::{Loss, LossKind, ThreadTotals};
 
 use crate::allowance::Allowance;
 use crate::stacks::NumberMap;
@@ -18,6 +18,8 @@ pub(crate) struct Unsampled {
     watch: Watch,
     /// When a process last executed a program, of those that did so of late.
     execs: NumberMap<u32, u64>,
+    /// What was counted of the first threads of processes before the recording began, of those that ran then.
+    before: NumberMap<u32, ThreadTotals>,
     allowance: Allowance,
     next_look: u64,
     last_look: u64,
@@ -28,14 +30,30 @@ pub(crate) struct Unsampled {
 impl Unsampled {
     pub(crate) fn new() -> Unsampled {
         let allowance = Allowance::new(watch::LOOKS_PART, watch::LOOKS_NANOS_AT_ONCE);
-        Unsampled { watch: Watch::default(), execs: NumberMap::default(), allowance, next_look: u64::MAX, last_look: 0, untold: 0 }
+        Unsampled {
+            watch: Watch::default(),
+            execs: NumberMap::default(),
+            before: NumberMap::default(),
+            allowance,
+            next_look: u64::MAX,
+            last_look: 0,
+            untold: 0,
+        }
+    }
+
+    /// A process runs already as the recording begins.
+    pub(crate) fn found(&mut self, pid: u32) {
+        self.before.extend(watch::totals_of(pid).map(|totals| (pid, totals)));
     }
 
     /// An exit record of a process has arrived. Where the process goes on without records, it is watched from the turn of this one on.
     pub(crate) fn exit_arrived(&mut self, pid: u32, time: u64) {
         if self.execs.get(&pid).is_none_or(|exec| *exec < time) {
-            let is_shown = self.watch.add(pid, time).is_some_and(|sight| !sight.is_hidden());
-            self.untold += u64::from(is_shown);
+            let before = self.before.get(&pid).copied().unwrap_or_default();
+            match self.watch.add(pid, time, before) {
+                Some(sight) => self.untold += u64::from(!sight.is_hidden()),
+                None => _ = self.before.remove(&pid),
+            }
         }
     }
 
@@ -77,6 +95,13 @@ impl Unsampled {
     pub(crate) fn look(&mut self, now: u64, sampled: impl Fn(u32) -> bool) -> (Vec<Change>, u64) {
         let before = thread_cpu_nanos();
         let changes = self.watch.look(sampled);
+        for change in &changes {
+            if let Change::Ended { pid, tid, .. } = change
+                && pid == tid
+            {
+                self.before.remove(pid);
+            }
+        }
         self.allowance.spend(thread_cpu_nanos().saturating_sub(before));
         let pause = self.allowance.wait_nanos(now).clamp(watch::PAUSE_NANOS, watch::PAUSE_NANOS_MAX);
         self.next_look = if self.watch.is_empty() { u64::MAX } else { now + pause };
@@ -100,7 +125,8 @@ impl Unsampled {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
 
     use super::*;
     use crate::sys::perf::monotonic_nanos;
@@ -133,5 +159,30 @@ mod tests {
         assert_eq!((after(&exec_first), after(&exit_first)), ((false, false), (false, false)), "another thread executed");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn what_was_counted_before_the_recording_began_is_not_of_it() {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; read line"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let pid = shell.id();
+        let worked = watch::totals_of(pid).unwrap().on_cpu_nanos;
+        let counted = |attach: &dyn Fn(&mut Unsampled)| {
+            let mut unsampled = Unsampled::new();
+            attach(&mut unsampled);
+            unsampled.exit_arrived(pid, monotonic_nanos());
+            unsampled.look(monotonic_nanos(), |_| false);
+            unsampled.watch().totals().map(|(_, _, totals)| totals.on_cpu_nanos).sum::<u64>()
+        };
+        // Between its line and its wait for one it does a little.
+        assert!(counted(&|it| it.found(pid)) < worked / 2, "attach");
+        assert!(counted(&|_| {}) >= worked, "run");
+        shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        shell.wait().unwrap();
     }
 }

@@ -133,8 +133,9 @@ impl Watch {
         Watch { root: tree.first().map_or(0, |root| root.pid), known, hidden: 0 }
     }
 
-    /// Watches one more process that ran already at `time`, if it still does, and all that it starts.
-    pub(crate) fn add(&mut self, pid: u32, time: u64) -> Option<&Sight> {
+    /// Watches one more process that ran already at `time`, if it still does, and all that it starts. What was counted `before` the recording
+    /// began is not of it.
+    pub(crate) fn add(&mut self, pid: u32, time: u64, before: ThreadTotals) -> Option<&Sight> {
         // Another process may have its number by now.
         let slept = boottime_nanos().map_or(0, |now| now.saturating_sub(monotonic_nanos()));
         let ran_then = |stat: &Stat| stat.start.saturating_mul(TICK_NANOS) <= time.saturating_add(slept);
@@ -145,7 +146,7 @@ impl Watch {
         let sight = Sight::of(pid, stat.as_ref())?;
         self.hidden += u64::from(sight.is_hidden());
         let (name, program) = stat.map(|stat| (stat.name, stat.program)).unwrap_or_default();
-        let first = KnownThread { name: name.clone(), ..KnownThread::default() };
+        let first = KnownThread { name: name.clone(), before, ..KnownThread::default() };
         let known = Known { sight, program, name, threads: [(pid, first)].into_iter().collect(), unsampled_since: Some(time) };
         Some(&self.known.entry(pid).insert_entry(known).into_mut().sight)
     }
@@ -340,6 +341,11 @@ impl Schedule {
     }
 }
 
+/// What was counted of the first thread of a process up to now.
+pub(crate) fn totals_of(pid: u32) -> Option<ThreadTotals> {
+    Schedule::read(pid, pid).map(|schedule| schedule.totals)
+}
+
 /// The children of a thread, where the kernel lists them (CONFIG_PROC_CHILDREN).
 fn children_of(pid: u32, tid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
@@ -430,15 +436,15 @@ mod tests {
     fn a_process_that_began_later_is_another_one() {
         let mut sleep = Command::new("sleep").arg("1000").spawn().unwrap();
         let mut watch = Watch::default();
-        let second = 1_000_000_000;
-        assert!(watch.add(sleep.id(), monotonic_nanos() - 10 * second).is_none() && watch.is_empty());
-        assert!(watch.add(sleep.id(), monotonic_nanos()).is_some() && watch.has(sleep.id()));
+        let (second, none) = (1_000_000_000, ThreadTotals::default());
+        assert!(watch.add(sleep.id(), monotonic_nanos() - 10 * second, none).is_none() && watch.is_empty());
+        assert!(watch.add(sleep.id(), monotonic_nanos(), none).is_some() && watch.has(sleep.id()));
         sleep.kill().unwrap();
-        assert!(watch.add(4_000_000_000, monotonic_nanos()).is_none());
+        assert!(watch.add(4_000_000_000, monotonic_nanos(), none).is_none());
         // It waits to be reaped.
         let mut all = Vec::new();
         until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == sleep.id())));
-        assert!(watch.add(sleep.id(), monotonic_nanos()).is_none() && watch.is_empty());
+        assert!(watch.add(sleep.id(), monotonic_nanos(), none).is_none() && watch.is_empty());
         sleep.wait().unwrap();
     }
 

@@ -3,6 +3,7 @@
 //! time that they really lived and worked; the first pole is the one that works; why there are no samples is said. Where `/proc` hides them
 //! (hidepid), they have the life that they had and the code that they ended with, and what is not seen is said.
 
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -64,6 +65,42 @@ fn closed_shell(user: &PlainUser, story: &str) -> Option<PathBuf> {
         return None;
     }
     Some(shell)
+}
+
+/// A shell of a day that executes sudo while somebody looks has worked as much as it did meanwhile.
+#[test]
+fn what_it_did_before_somebody_looked_is_not_counted() {
+    let story = "what it did before somebody looked is not counted";
+    let sandbox = Sandbox::new();
+    if !can_sample(story) {
+        return;
+    }
+    let Some(user) = plain_user(&sandbox, story) else { return };
+    let Some(shell) = closed_shell(&user, story) else { return };
+    let store = sandbox.path("store");
+    let mut service = user.command("sh".as_ref());
+    let script = format!("{SCRIPT}; cat /proc/$$/schedstat; read line; exec '{}' -c 'sleep 0.1; :'", shell.display());
+    let mut service = service.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(service.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let worked = line.split_ascii_whitespace().next().unwrap().parse::<f64>().unwrap();
+    let pid = service.id();
+    let mut attach = user.with_store(&store);
+    let mut attach = attach.args(["attach", "-p", &pid.to_string()]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = BufReader::new(attach.stderr.take().unwrap());
+    let mut said = String::new();
+    errors.read_line(&mut said).unwrap();
+    assert!(said.contains("recording process"), "{said}");
+    service.stdin.take().unwrap().write_all(b"\n").unwrap();
+    errors.read_to_string(&mut said).unwrap();
+    assert!(attach.wait().unwrap().success(), "{said}");
+    service.wait().unwrap();
+    let threads = json(user.with_store(&store).args(["threads", "--format", "json"]));
+    let of_service = |thread: &&Value| thread["tid"] == pid;
+    let thread = threads["threads"].as_array().unwrap().iter().find(of_service).unwrap();
+    assert!(thread["on_cpu_nanos"].as_f64().unwrap() < worked / 2.0, "{worked} before: {threads}");
+    let quality = json(user.with_store(&store).args(["show", "--format", "json"]))["quality"].to_string();
+    assert!(quality.contains("profiling_refused"), "it was watched: {quality}");
 }
 
 /// Hardened and shared machines mount `/proc` so.
