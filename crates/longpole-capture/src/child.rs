@@ -88,6 +88,17 @@ pub fn prepare_or(
     spare: Option<&[(OsString, OsString)]>,
 ) -> Result<GatedChild, LaunchError> {
     signals::install()?;
+    gate(argv, env, spare)
+}
+
+/// A process that waits at a gate which nobody opens, to try on it what a recorder does with one. It is no command: SIGINT, SIGTERM, SIGHUP and
+/// SIGQUIT go on to end us, and it ends with us.
+pub fn prepare_trial(env: &[(OsString, OsString)]) -> Result<GatedChild, LaunchError> {
+    signals::begin()?;
+    gate(&["true".into()], env, None)
+}
+
+fn gate(argv: &[OsString], env: &[(OsString, OsString)], spare: Option<&[(OsString, OsString)]>) -> Result<GatedChild, LaunchError> {
     let (mut image, program, candidates) = image(argv, env, spare)?;
     let early = Round::take(Vec::new()).events;
     let gated = process::fork_gated(&mut image).map_err(|source| LaunchError::Setup { what: "a process", source })?;

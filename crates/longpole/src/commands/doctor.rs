@@ -94,7 +94,7 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
     let paranoid = read("/proc/sys/kernel/perf_event_paranoid").map(|level| format!(" (perf_event_paranoid {level})")).unwrap_or_default();
     let attach = |clock| {
         // A process of our own that waits at its gate and never goes on; it ends with the guard.
-        let gated = child::prepare(&["true".into()], environment).map_err(|error| (error.to_string(), String::new()))?;
+        let gated = child::prepare_trial(environment).map_err(|error| (error.to_string(), String::new()))?;
         let nowhere: Vec<Observation> = Vec::new();
         let recorder = Recorder::start(gated.pid(), &Options { clock, ..Options::default() }, Box::new(nowhere));
         recorder.map(|recorder| (recorder.clock(), recorder.rate_hz(), recorder.mode())).map_err(|refused| (refused.reason, refused.remedy))
@@ -163,9 +163,7 @@ fn python(environment: &[(OsString, OsString)]) -> Option<Check> {
         let text = format!("{} is {}: samples show the interpreter, not its functions", path.display(), said(version));
         return Some(warn("python", text, "CPython 3.8 to 3.13 show theirs"));
     }
-    let read = child::prepare(&["true".into()], environment)
-        .map_err(|error| error.to_string())
-        .and_then(|gated| sampler::can_read_memory(gated.pid()));
+    let read = child::prepare_trial(environment).map_err(|error| error.to_string()).and_then(|gated| sampler::can_read_memory(gated.pid()));
     Some(match read {
         Ok(()) => ok("python", format!("{version}: functions are seen as they run, without any flag")),
         Err(why) => warn(

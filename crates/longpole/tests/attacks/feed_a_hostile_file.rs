@@ -142,6 +142,34 @@ fn a_pipe_or_a_device_in_place_of_a_program_holds_up_no_doctor() {
     }
 }
 
+/// A file can also hold it up for as long as it is, and so can what it asks for its version.
+#[test]
+fn the_doctor_ends_when_it_is_asked_to() {
+    let sandbox = Sandbox::new();
+    let bin = sandbox.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let doctor = |python: &str, node: &str| {
+        for (name, script) in [("python3", python), ("node", node)] {
+            let path = bin.join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        support::bounded(&sandbox.path("store")).arg("doctor").env("PATH", path).output().unwrap()
+    };
+    let version = "echo Python 3.12.0";
+    // The one is asked after trials of a process, the other after one more.
+    let ask = "kill -s TERM $PPID";
+    for (python, node) in [(format!("{ask}; {version}").as_str(), ":"), (version, ask)] {
+        let out = doctor(python, node);
+        let said = String::from_utf8_lossy(&out.stdout);
+        // What bounds it ends as it does.
+        let ended = out.status.signal().or(out.status.code().map(|code| code - 128));
+        assert!(ended == Some(libc::SIGTERM) && said.is_empty(), "{python}, {node}: {}: {said}", out.status);
+    }
+    assert_eq!(doctor(version, "echo v22").status.code(), Some(0));
+}
+
 /// Who opens a file that another program holds a lease of waits for up to 45 seconds (`/proc/sys/fs/lease-break-time`). Every user may
 /// hold one of each of his files.
 #[test]
