@@ -51,7 +51,7 @@ pub use span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 pub use span_head::{InTree, SpanHead, SpanOutline};
 pub use span_index::SpanIndex;
 pub use stack::{Frame, Location, LocationId, Mapping, MappingId, Runtime, Stack, StackId};
-pub use texts::{Text, Texts};
+pub use texts::{MADE_TIMES_MAX, Text, Texts};
 pub use time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
 pub use usage::{IoBytes, ProcessMemory, ProcessUsage, RunUsage};
 pub use wait::{Futex, Wait, WaitKind};

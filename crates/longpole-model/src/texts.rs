@@ -7,20 +7,37 @@
 //!
 //! A million spans have a few hundred names, keys and values among them. A [`Text`] is as large as a pointer, and to copy it is
 //! to count; [`Texts`] gives out the same one for the same words.
+//!
+//! Values that never come again would fill the memory, so texts are forgotten. How many of those come again is known of a sample of them, by
+//! their hashes; where they are many, more texts are remembered.
 
 use std::borrow::{Borrow, Cow};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::quick::QuickState;
 
-/// Texts that are remembered. Programs have some thousand that come again; when values that never do have filled the memory,
+/// Texts that are remembered at first. Programs have some thousand that come again; when values that never do have filled the memory,
 /// it is emptied, and those that come again are soon there.
 const TEXTS_MAX: usize = 1 << 14;
+
+/// Where more than a part of what is made was made before, twice as many texts are remembered.
+const AGAIN_PART: u64 = 4;
+
+/// How often what is made comes to what the texts take, each once, in whatever order they come: four thirds, of them and of those that are
+/// made again until that shows, which are as many as are remembered, at most twice of what there are.
+pub const MADE_TIMES_MAX: u64 = 4;
+
+/// Of so many texts one is in the sample: to have it in all costs as much as to make a text.
+const SAMPLE_PART: u64 = 64;
+
+/// What a text takes beside its characters: the pointer to them with the counts, what allocations are rounded up by, and a place among the
+/// known.
+const TEXT_BYTES: u64 = 64;
 
 /// Longer texts are not remembered: they are messages and payloads, and seldom come again.
 const TEXT_BYTES_MAX: usize = 128;
@@ -42,9 +59,18 @@ impl Text {
 }
 
 /// Gives out texts, the same one for the same words.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Texts {
     known: HashSet<Text, QuickState>,
+    known_max: usize,
+    sample: Sample,
+    made_bytes: u64,
+}
+
+impl Default for Texts {
+    fn default() -> Self {
+        Texts { known: HashSet::default(), known_max: TEXTS_MAX, sample: Sample::default(), made_bytes: 0 }
+    }
 }
 
 impl Texts {
@@ -56,12 +82,54 @@ impl Texts {
         if let Some(known) = self.known.get(words) {
             return known.clone();
         }
-        if self.known.len() == TEXTS_MAX {
-            self.known.clear();
-        }
         let text = Text::from(words);
-        self.known.insert(text.clone());
+        self.remember(text.clone());
         text
+    }
+
+    /// Counts a text that is there already, as if it were asked for. Says whether it is known.
+    pub fn count(&mut self, text: &Text) -> bool {
+        let is_known = text.is_empty() || text.len() > TEXT_BYTES_MAX || self.known.contains(text);
+        if !is_known {
+            self.remember(text.clone());
+        }
+        is_known
+    }
+
+    /// What all texts take that were made, but for those that are not remembered because of their length.
+    pub fn made_bytes(&self) -> u64 {
+        self.made_bytes
+    }
+
+    fn remember(&mut self, text: Text) {
+        let bytes = text.len() as u64 + TEXT_BYTES;
+        self.made_bytes += bytes;
+        self.sample.add(self.known.hasher().hash_one(text.as_str()), bytes);
+        if self.known.len() == self.known_max {
+            match self.sample.again_bytes > self.sample.made_bytes / AGAIN_PART {
+                true => self.known_max *= 2,
+                false => self.known.clear(),
+            }
+        }
+        self.known.insert(text);
+    }
+}
+
+/// Some of the texts that were made, by their hashes, which nobody can choose.
+#[derive(Debug, Default)]
+struct Sample {
+    hashes: HashSet<u64, QuickState>,
+    made_bytes: u64,
+    /// Of those that had been made before.
+    again_bytes: u64,
+}
+
+impl Sample {
+    fn add(&mut self, hash: u64, bytes: u64) {
+        if (hash >> 32).is_multiple_of(SAMPLE_PART) {
+            self.made_bytes += bytes;
+            self.again_bytes += if self.hashes.insert(hash) { 0 } else { bytes };
+        }
     }
 }
 
@@ -229,5 +297,22 @@ mod tests {
         assert_eq!(texts.text(&long), long);
         assert!(!texts.known.contains(long.as_str()));
         assert!(shared(&texts.text("create"), &texts.text("create")));
+    }
+
+    #[test]
+    fn texts_that_go_round_are_made_a_few_times_and_values_beside_them_once() {
+        let mut texts = Texts::default();
+        let round = TEXTS_MAX + 6;
+        for number in 0..30 * round {
+            let words = format!("{:0100}", number % round);
+            assert_eq!(texts.text(&words), words);
+        }
+        let made = texts.made_bytes() / (100 + TEXT_BYTES);
+        assert!((round as u64..=MADE_TIMES_MAX * round as u64).contains(&made), "{made} made of {round}");
+        // They are remembered by now. Values that come once raise it until they are three quarters of all.
+        for number in 0..300_000 {
+            texts.text(&format!("value {number}"));
+        }
+        assert!(texts.known_max <= 8 * TEXTS_MAX, "{}", texts.known_max);
     }
 }

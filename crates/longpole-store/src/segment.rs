@@ -133,6 +133,11 @@ impl<'a> Writer<'a> {
         self.needs.keep(bytes);
     }
 
+    /// Allows a reader bytes beside those that were counted.
+    pub(crate) fn allow(&mut self, bytes: u64) {
+        self.needs.allow(bytes);
+    }
+
     /// Writes one table of so many rows. The rows are asked for range by range, so that they need not be there all at once. Who builds
     /// them counts what is of any length in them.
     pub(crate) fn write_ranges(

@@ -1,21 +1,22 @@
 //! Texts of rows, each kept once: the spans of a program repeat its names, and a prompt or an environment of 65 KB as well.
 //!
 //! ```text
-//!   text of a row ─ short ──────────────────► `Texts`: the same memory, as long as it is remembered; counted by nobody
+//!   text of a row ─ short ──────────────────► `Texts`: the same memory, as long as it is remembered; counted when it is made
 //!                 └ long ─ where it lies ───► known and equal                  ─► the same memory
 //!                        └ hash of all of it ─► known and equal, lies elsewhere ─► the same memory
 //!                                             └ new                            ─► counted once
 //! ```
 //!
 //! A page of Parquet holds a text of its dictionary once, so rows that repeat it mostly refer to the same place. Who reads and who
-//! writes count alike, so that what was written is known to be readable.
+//! writes count alike, so that what was written is known to be readable. Short texts come to who reads in another order, and he may have
+//! to make more of them; how many more at most is known (`MADE_TIMES_MAX`).
 
 use std::collections::HashSet;
 
 use longpole_model::quick::{QuickMap, QuickState};
-use longpole_model::{Text, Texts};
+use longpole_model::{MADE_TIMES_MAX, Text, Texts};
 
-/// Longer texts are counted, each once.
+/// Longer texts are kept as long as there is somebody who reads.
 pub(crate) const SHORT_BYTES_MAX: usize = 128;
 
 /// Texts from here on are looked for where they lie first: to read all of them takes longer than to look. A writer looks for no others: it
@@ -28,7 +29,10 @@ const PLACES_MAX: usize = 1 << 14;
 /// Long texts that a writer remembers. Those behind them are counted again.
 const WRITER_BYTES_MAX: u64 = 64 << 20;
 
-/// Texts that are kept once, and what the long ones among them take.
+/// Short texts that a writer knows by their place, a power of two: a program has some hundred names, and 32 KB stay close to the CPU.
+const NAMES_MAX: usize = 1 << 12;
+
+/// Texts that are kept once, and what they take.
 #[derive(Debug)]
 pub(crate) struct KeptTexts {
     short: Texts,
@@ -38,6 +42,10 @@ pub(crate) struct KeptTexts {
     long_bytes: u64,
     long_bytes_max: u64,
     uncounted: u64,
+    /// What was counted of short ones.
+    short_bytes: u64,
+    /// Short texts that came again, by their place; they are held, so nothing else comes to lie there. None where nobody writes.
+    names: Vec<Text>,
 }
 
 impl KeptTexts {
@@ -59,6 +67,8 @@ impl KeptTexts {
             long_bytes: 0,
             long_bytes_max,
             uncounted: 0,
+            short_bytes: 0,
+            names: Vec::new(),
         }
     }
 
@@ -70,15 +80,31 @@ impl KeptTexts {
     /// Counts a text that is written.
     pub(crate) fn count(&mut self, text: &Text) {
         match text.len() {
-            ..=SHORT_BYTES_MAX => {}
+            ..=SHORT_BYTES_MAX => self.count_short(text),
             PLACED_BYTES_MIN.. => _ = self.long(text, || text.clone()),
             bytes => self.uncounted += bytes as u64,
         }
     }
 
-    /// Bytes of the long texts that are new since this was asked last.
+    fn count_short(&mut self, text: &Text) {
+        if self.names.is_empty() {
+            self.names = vec![Text::new(); NAMES_MAX];
+        }
+        let name = &mut self.names[text.as_ptr() as usize / 32 % NAMES_MAX];
+        if !std::ptr::eq(name.as_str(), text.as_str()) && self.short.count(text) {
+            *name = text.clone();
+        }
+    }
+
+    /// Bytes of the texts that are new since this was asked last.
     pub(crate) fn take_uncounted(&mut self) -> u64 {
-        std::mem::take(&mut self.uncounted)
+        let short = std::mem::replace(&mut self.short_bytes, self.short.made_bytes());
+        std::mem::take(&mut self.uncounted) + self.short_bytes - short
+    }
+
+    /// What a reader may count of short texts more than a writer did.
+    pub(crate) fn more_in_another_order(&self) -> u64 {
+        self.short.made_bytes().saturating_mul(MADE_TIMES_MAX - 1)
     }
 
     fn long(&mut self, words: &str, new: impl FnOnce() -> Text) -> Text {
@@ -129,6 +155,8 @@ mod tests {
             assert!(shared(&first, &again) && shared(&first, &elsewhere));
             assert_eq!((texts.take_uncounted(), texts.take_uncounted()), (length as u64, 0));
             assert_eq!(texts.text("create"), "create");
+            assert_eq!(texts.take_uncounted(), 6 + 64);
+            assert_eq!(texts.text("create"), "create");
             assert_eq!(texts.take_uncounted(), 0);
         }
     }
@@ -157,6 +185,26 @@ mod tests {
             }
             assert_eq!(reader.take_uncounted(), if round == 0 { 2_000_000 } else { 0 });
             assert!(writer.take_uncounted() >= if round == 0 { 2_000_000 } else { 0 });
+        }
+    }
+
+    #[test]
+    fn short_texts_that_go_round_are_counted_in_any_order_as_the_writer_allows() {
+        for count in [1_000, 20_000, 70_000] {
+            let (mut writer, mut reader) = (KeptTexts::of_writer(), KeptTexts::of_reader());
+            let text = |number: usize| Text::from(format!("{number:0100}"));
+            // Written one after the other, as often as they come, and read round and round.
+            for number in 0..count {
+                let text = text(number);
+                (0..20).for_each(|_| writer.count(&text));
+            }
+            for number in 0..20 * count {
+                reader.text(&text(number % count));
+            }
+            let once = count as u64 * 164;
+            let (written, read) = (writer.take_uncounted(), reader.take_uncounted());
+            assert_eq!(written, once);
+            assert!((once..=written + writer.more_in_another_order()).contains(&read), "{read} of {written}");
         }
     }
 }

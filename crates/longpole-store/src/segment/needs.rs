@@ -25,6 +25,7 @@ pub(crate) struct Needs {
     kept: u64,
     held: u64,
     checked: u64,
+    allowed: u64,
 }
 
 impl Needs {
@@ -43,6 +44,11 @@ impl Needs {
         self.checked = self.checked.max(bytes);
     }
 
+    /// Counts what a reader may take beside what stays.
+    pub(crate) fn allow(&mut self, bytes: u64) {
+        self.allowed = self.allowed.saturating_add(bytes);
+    }
+
     /// What stays of all rows.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> u64 {
@@ -51,7 +57,8 @@ impl Needs {
 
     /// The figures.
     pub(crate) fn figures(&self) -> Figures {
-        Figures { memory: self.kept.saturating_add(self.held), limit: self.kept.saturating_add(self.held.max(self.checked)) }
+        let memory = self.kept.saturating_add(self.held);
+        Figures { memory, limit: self.kept.saturating_add(self.held.max(self.checked)).saturating_add(self.allowed) }
     }
 }
 
