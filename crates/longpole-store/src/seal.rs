@@ -260,10 +260,12 @@ pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> 
 /// What a frame of a stack may come to in the trees of calls, which have it once for all stacks that begin alike.
 const STACK_FRAME_BYTES: u64 = 16;
 
-/// What the frames of all stacks come to: an entry of a few bits names all that was inlined there.
+/// What the frames of all stacks come to: an entry of a few bits names all that was inlined there. Where nothing was found the address
+/// stands for a function, so each is one at least.
 fn frames_bytes(recording: &Recording) -> u64 {
     let entries = recording.stacks.iter().flat_map(|stack| &stack.locations);
-    let frames_of = |location: &LocationId| recording.locations.get(location.0 as usize).map_or(0, |location| location.frames.len() as u64);
+    let frames_of =
+        |location: &LocationId| recording.locations.get(location.0 as usize).map_or(0, |location| location.frames.len().max(1) as u64);
     let frames = entries.fold(0, |sum: u64, location| sum.saturating_add(frames_of(location)));
     frames.saturating_mul(STACK_FRAME_BYTES)
 }
@@ -376,5 +378,16 @@ mod tests {
         assert!(taken > 1_000_000 && taken <= counted, "{counted} counted, {taken} taken");
         // A writer counts texts up to 1 KiB each time.
         assert!(counted < 2 * taken, "{counted} counted, {taken} taken");
+    }
+
+    #[test]
+    fn a_location_without_frames_counts_as_a_frame_of_each_stack_that_has_it() {
+        let mut recording = crate::Assembler::new(testing::begun()).finish();
+        let kind = longpole_model::stack::LocationKind::Unmapped { address: longpole_model::AbsAddr(0x1000) };
+        recording.locations = vec![Location { id: LocationId(0), kind, frames: Vec::new() }];
+        recording.stacks = (0..10).map(|id| Stack { id: longpole_model::StackId(id), locations: vec![LocationId(0); 100] }).collect();
+        assert_eq!(frames_bytes(&recording), 1_000 * STACK_FRAME_BYTES);
+        let (counted, taken) = counted_and_taken(&recording);
+        assert!((16_000..=counted).contains(&taken), "{counted} counted, {taken} taken");
     }
 }
