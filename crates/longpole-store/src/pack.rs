@@ -73,7 +73,7 @@ pub(crate) fn write(directory: &Path, version: u32, out: &mut dyn Write) -> Resu
     let list = segments.join(checksums::FILE_NAME);
     let list = (version >= format::CHECKSUMS_SINCE || list.exists()).then_some(list);
     // It is in the list. Who reads the file does not ask it.
-    let figures = Some(segments.join(needs::FILE_NAME)).filter(|path| path.exists());
+    let figures = seal::figures(directory, version)?.map(|_| segments.join(needs::FILE_NAME));
     for path in list.into_iter().chain(figures).chain(tables.into_iter().map(|(_, path)| path)) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut file = files::open(&path).map_err(StoreError::io("open", &path))?;

@@ -254,6 +254,9 @@ pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> 
     if !tables.have_checksums() {
         Loss::new(LossKind::FormatCannotHold, 1, WITHOUT_CHECKSUMS).merge_into(&mut recording.losses);
     }
+    if tables.lost_figures() {
+        Loss::new(LossKind::FormatCannotHold, 1, WITHOUT_FIGURES).merge_into(&mut recording.losses);
+    }
     Ok(recording)
 }
 
@@ -272,6 +275,9 @@ fn frames_bytes(recording: &Recording) -> u64 {
 
 /// What is said of a recording of a version that had none.
 const WITHOUT_CHECKSUMS: &str = "recorded without checksums, by an older longpole: damage that left its tables readable goes unnoticed";
+
+/// What is said where the figures of the writer are missing or damaged.
+const WITHOUT_FIGURES: &str = "how much memory it takes is not known: `segments/memory` is missing or damaged; its tables are whole";
 
 /// Later rooms index by these numbers; a damaged file must not make them panic.
 fn check_references(tables: &Tables<'_>, recording: &Recording) -> Result<(), StoreError> {

@@ -226,6 +226,8 @@ pub(crate) struct Tables<'a> {
     checksums: Option<Checksums>,
     /// What they take, as their writer counted it. That of a file that somebody sent is not asked.
     figures: Option<Figures>,
+    /// Whether their writer counted it, and it cannot be read.
+    lost_figures: bool,
     budget: Budget,
 }
 
@@ -242,16 +244,18 @@ impl<'a> Tables<'a> {
         let bytes = |table: &&Table| fs::metadata(segments.join(table.file_name())).map_or(0, |data| data.len());
         let bytes = ALL.iter().map(bytes).sum();
         let checksums = known_checksums(list.as_deref(), version, path)?;
-        let figures = read_figures(segments, checksums.as_ref())?;
+        let has_figures = checksums.as_ref().filter(|list| list.names(needs::FILE_NAME));
+        let figures = has_figures.and_then(|list| read_figures(segments, list));
+        let lost_figures = has_figures.is_some() && figures.is_none();
         let budget = Budget::of_own(bytes, figures.map_or(0, |figures| figures.limit));
-        Ok(Tables { place: Place::Directory(segments), checksums, figures, budget })
+        Ok(Tables { place: Place::Directory(segments), checksums, figures, lost_figures, budget })
     }
 
     /// Those of a packed recording.
     pub(crate) fn of_pack(pack: &'a Pack) -> Result<Self, StoreError> {
         let list = pack.member(checksums::FILE_NAME);
         let checksums = known_checksums(list.as_deref(), pack.version(), pack.path().join(checksums::FILE_NAME))?;
-        Ok(Tables { place: Place::Pack(pack), checksums, figures: None, budget: Budget::of_file(pack.bytes()) })
+        Ok(Tables { place: Place::Pack(pack), checksums, figures: None, lost_figures: false, budget: Budget::of_file(pack.bytes()) })
     }
 
     /// The same, read with so many bytes of memory.
@@ -269,6 +273,11 @@ impl<'a> Tables<'a> {
     /// What they take, as their writer counted it.
     pub(crate) fn figures(&self) -> Option<Figures> {
         self.figures
+    }
+
+    /// Whether it was counted and cannot be read any more. They are read within the usual limits.
+    pub(crate) fn lost_figures(&self) -> bool {
+        self.lost_figures
     }
 
     /// Takes what rows of a table come to in memory beside themselves.
@@ -437,20 +446,12 @@ fn known_checksums(list: Option<&[u8]>, version: u32, path: PathBuf) -> Result<O
     parsed.map_err(|reason| StoreError::Corrupt { path, reason: reason.into() })
 }
 
-/// What the writer of these segments counted. Recordings of older versions have no figures, nor have some of this one.
-fn read_figures(segments: &Path, checksums: Option<&Checksums>) -> Result<Option<Figures>, StoreError> {
-    let path = segments.join(needs::FILE_NAME);
-    let corrupt = |reason: String| StoreError::Corrupt { path: path.clone(), reason };
-    let is_listed = checksums.is_some_and(|list| list.names(needs::FILE_NAME));
-    let Some(list) = checksums.filter(|_| is_listed) else { return Ok(None) };
+/// What the writer of these segments counted; `None` where that is not as it was written. The tables are whole for all that.
+fn read_figures(segments: &Path, list: &Checksums) -> Option<Figures> {
     let mut bytes = Vec::new();
-    match files::open(&path).and_then(|file| file.take(needs::BYTES_MAX as u64 + 1).read_to_end(&mut bytes)) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(corrupt("it is missing".into())),
-        Err(error) => return Err(StoreError::io("read", path)(error)),
-    }
-    list.check(needs::FILE_NAME, Checksum::of(&bytes)).map_err(corrupt)?;
-    Figures::parse(&bytes).map(Some).ok_or_else(|| corrupt("it does not say how much memory the recording takes".into()))
+    files::open(&segments.join(needs::FILE_NAME)).ok()?.take(needs::BYTES_MAX as u64 + 1).read_to_end(&mut bytes).ok()?;
+    list.check(needs::FILE_NAME, Checksum::of(&bytes)).ok()?;
+    Figures::parse(&bytes)
 }
 
 /// Reads one table, batch by batch. `row_bytes` is what a row takes in the model, but for what is of any length.
