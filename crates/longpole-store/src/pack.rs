@@ -50,7 +50,7 @@ mod field {
 const MAGIC: &[u8] = b"ustar";
 
 /// Largest file that is read: it is held in memory, and what it expands to beside it. Ten million spans take 1 GiB.
-const PACK_BYTES_MAX: u64 = 4 << 30;
+pub(crate) const PACK_BYTES_MAX: u64 = 4 << 30;
 
 /// Directory of the tables inside.
 const SEGMENTS: &str = "segments/";
@@ -61,14 +61,16 @@ pub fn is_pack(first_bytes: &[u8]) -> bool {
     header[field::MAGIC].starts_with(MAGIC) && member_name(header) == Some(format::FILE_NAME)
 }
 
-/// Writes the sealed recording of this directory as one file. A damaged one is refused before the first byte is written.
-pub(crate) fn write(directory: &Path, version: u32, out: &mut dyn Write) -> Result<(), StoreError> {
+/// Writes the sealed recording of this directory as one file, and says how many bytes that has. A damaged one is refused before the first
+/// byte is written.
+pub(crate) fn write(directory: &Path, version: u32, out: &mut dyn Write) -> Result<u64, StoreError> {
     let fail = |source| StoreError::Io { action: "pack", path: directory.to_owned(), source };
     let tables = seal::verified_tables(directory, version)?;
     let segments = seal::segments(directory);
     let line = format::line_of(version);
     out.write_all(&header(format::FILE_NAME, line.len() as u64)).map_err(fail)?;
     write_padded(out, line.as_bytes()).map_err(fail)?;
+    let mut bytes = (BLOCK_BYTES + line.len() + padding(line.len() as u64) + END_BYTES) as u64;
     // A recording from before there were checksums stays one: nobody knows that its tables are as they were written.
     let list = segments.join(checksums::FILE_NAME);
     let list = (version >= format::CHECKSUMS_SINCE || list.exists()).then_some(list);
@@ -84,8 +86,10 @@ pub(crate) fn write(directory: &Path, version: u32, out: &mut dyn Write) -> Resu
             return Err(StoreError::Corrupt { path, reason: "it became shorter while it was read".into() });
         }
         out.write_all(&[0; BLOCK_BYTES][..padding(length)]).map_err(fail)?;
+        bytes += BLOCK_BYTES as u64 + length + padding(length) as u64;
     }
-    out.write_all(&[0; END_BYTES]).and_then(|()| out.flush()).map_err(fail)
+    out.write_all(&[0; END_BYTES]).and_then(|()| out.flush()).map_err(fail)?;
+    Ok(bytes)
 }
 
 fn write_padded(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
@@ -98,6 +102,11 @@ fn write_padded(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
 pub fn read(path: &Path, input: impl Read) -> Result<Recording, StoreError> {
     let pack = Pack::read(path, input)?;
     seal::read_tables(&Tables::of_pack(&pack)?)
+}
+
+/// What is wrong with a file of more than [`PACK_BYTES_MAX`].
+pub(crate) fn too_long() -> String {
+    format!("it has more than {} GiB", PACK_BYTES_MAX >> 30)
 }
 
 /// An open packed recording.
@@ -115,7 +124,7 @@ impl Pack {
         let mut bytes = Vec::new();
         input.take(PACK_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(StoreError::io("read", path))?;
         if bytes.len() as u64 > PACK_BYTES_MAX {
-            return Err(corrupt(format!("it has more than {} GiB", PACK_BYTES_MAX >> 30)));
+            return Err(corrupt(too_long()));
         }
         Pack::of_bytes(path, Bytes::from(bytes))
     }

@@ -184,6 +184,11 @@ pub(crate) fn read(directory: &Path, version: u32) -> Result<Recording, StoreErr
     read_tables(&Tables::of_directory(&segments(directory), version)?)
 }
 
+/// The same, with so much memory.
+pub(crate) fn read_within(directory: &Path, version: u32, limit: u64) -> Result<Recording, StoreError> {
+    read_tables(&Tables::of_directory(&segments(directory), version)?.limited(limit))
+}
+
 /// What the writer of a recording counted that it takes to be read.
 pub(crate) fn figures(directory: &Path, version: u32) -> Result<Option<Figures>, StoreError> {
     Ok(Tables::of_directory(&segments(directory), version)?.figures())

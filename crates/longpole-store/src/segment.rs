@@ -259,7 +259,6 @@ impl<'a> Tables<'a> {
     }
 
     /// The same, read with so many bytes of memory.
-    #[cfg(test)]
     pub(crate) fn limited(self, limit: u64) -> Self {
         Tables { budget: Budget::limited(limit), ..self }
     }

@@ -625,15 +625,27 @@ impl StoredRecording {
         Ok(tables.into_iter().map(|(table, path)| (table.name, path)).collect())
     }
 
-    /// Writes it as one file, which [`crate::pack::read`] reads. Only for a sealed recording.
-    pub fn pack(&self, out: &mut dyn Write) -> Result<(), StoreError> {
+    /// Writes it as one file, which [`crate::pack::read`] reads, and says how many bytes that has. Only for a sealed recording.
+    pub fn pack(&self, out: &mut dyn Write) -> Result<u64, StoreError> {
         pack::write(&self.directory, self.check_sealed()?, out)
     }
 
-    /// Whether a file of so many bytes, made of this recording, may take more memory than its reader gives to a file that somebody sent.
-    pub fn may_be_too_large_as_file(&self, file_bytes: u64) -> Result<bool, StoreError> {
-        let figures = seal::figures(&self.directory, self.check_sealed()?)?;
-        Ok(figures.is_some_and(|figures| figures.limit > limit_of_file(file_bytes)))
+    /// Why nobody can read a file of so many bytes that is made of this recording, if so: that takes more than its reader gives to a file
+    /// that somebody sent. Most that might take too much do not, so what might is read to know.
+    pub fn refusal_as_file(&self, file_bytes: u64) -> Result<Option<String>, StoreError> {
+        if file_bytes > pack::PACK_BYTES_MAX {
+            return Ok(Some(pack::too_long()));
+        }
+        let version = self.check_sealed()?;
+        let limit = limit_of_file(file_bytes);
+        if seal::figures(&self.directory, version)?.is_some_and(|figures| figures.limit <= limit) {
+            return Ok(None);
+        }
+        match seal::read_within(&self.directory, version, limit) {
+            Ok(_) => Ok(None),
+            Err(StoreError::TooLarge { reason, .. }) => Ok(Some(reason)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Bytes of its files. What comes or goes meanwhile is not counted.

@@ -557,12 +557,14 @@ fn what_was_let_in_is_read_beyond_the_limits_of_a_file_and_a_file_of_it_is_not()
     assert!(sealed.memory_bytes().unwrap().unwrap() > 50 << 20);
     // The file claims as much, and is a file all the same.
     let pack = directory.path().join("r1.lpole");
-    sealed.pack(&mut File::create(&pack).unwrap()).unwrap();
-    assert!(sealed.may_be_too_large_as_file(fs::metadata(&pack).unwrap().len()).unwrap());
-    assert!(!sealed.may_be_too_large_as_file(4 << 20).unwrap());
+    let bytes = sealed.pack(&mut File::create(&pack).unwrap()).unwrap();
+    assert_eq!(bytes, fs::metadata(&pack).unwrap().len());
+    assert!(sealed.refusal_as_file(bytes).unwrap().unwrap().starts_with("its rows take more than"));
+    assert_eq!(sealed.refusal_as_file(4 << 20).unwrap(), None);
+    assert_eq!(sealed.refusal_as_file((4 << 30) + 1).unwrap().unwrap(), "it has more than 4 GiB");
     let error = pack::read(&pack, File::open(&pack).unwrap()).unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }) && error.to_string().contains("spans.parquet: its rows take more than"), "{error}");
-    // Damage of the figures is damage.
+    // Damage of the figures is no damage of the tables: they are read within the usual limits, which are too little for these.
     let path = sealed.directory.join("segments/memory");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("limit", "limits", 1)).unwrap();

@@ -11,7 +11,7 @@ use longpole_model::Loss;
 use longpole_server::export::Selection;
 use longpole_server::{export, forward};
 use longpole_store::Store;
-use longpole_store::outside::{self, Links, NotCreated, Place};
+use longpole_store::outside::{NotCreated, Place};
 
 use super::exec;
 use super::import;
@@ -214,14 +214,11 @@ pub(super) fn write_to(report: &Report, format: export::Format, selection: &Sele
 fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
     let stored = store.recording(resolve(store, recording)?)?;
     // A recording holds what its user's programs did; as a file it is as private as in the store.
-    to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.pack(out)?))?;
-    // A file may take less memory than a recording of the own store. Most that might take too much do not, so it is read to know.
-    if let Some(path) = output
-        && let Ok(file) = outside::open(path, Links::Refused)
-        && stored.may_be_too_large_as_file(file.metadata()?.len())?
-        && let Err(error) = longpole_store::pack::read(path, file)
-    {
-        say(format!("longpole: {} is written, and longpole refuses to open it: failed to {error}", path.display()));
+    let bytes = to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.pack(out)?))?;
+    // A file may take less memory than a recording of the own store.
+    if let Some(reason) = stored.refusal_as_file(bytes)? {
+        let file = output.map_or_else(|| "the file".to_owned(), |path| path.display().to_string());
+        say(format!("longpole: {file} is written, and longpole refuses to open it: {reason}"));
         say("hint: keep what it was made of, which longpole shows; the tables in the file are Parquet, which other tools read");
     }
     Ok(())
