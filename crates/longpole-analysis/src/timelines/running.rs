@@ -7,7 +7,8 @@
 //!                                 ├ asked ┤
 //! ```
 
-/// Slices of a process that are found in a stretch. Who was one of so many nobody can tell, and one of more is told as one of these.
+/// Slices of a process that are found in a stretch, and that are looked at of each length. Who was one of so many nobody can tell, and one of
+/// more is told as one of these. Of one length a machine has no more at once than CPUs, and none that is over before its next one.
 const SLICES_MAX: usize = 4096;
 
 /// The slices of a process by the power of two of their length, and there by start: from, to, thread.
@@ -30,14 +31,16 @@ impl Running {
         Running { by_length }
     }
 
-    /// The threads that ran, by number; not all of them where that takes more than [`SLICES_MAX`] slices.
+    /// The threads that ran, by number; not all of them where that takes more than [`SLICES_MAX`] slices: those that ran for long and last.
     pub(super) fn within(&self, from: i64, to: i64) -> Vec<u32> {
         let mut threads = Vec::new();
-        for (level, slices) in self.by_length.iter().enumerate() {
+        for (level, slices) in self.by_length.iter().enumerate().rev() {
             // What began earlier than that is over. What is longer than a sum can hold may have begun at any time.
             let earliest = 1_i64.checked_shl(level as u32).filter(|longest| *longest > 0).map(|longest| from.saturating_sub(longest));
             let first = earliest.map_or(0, |earliest| slices.partition_point(|slice| slice.0 <= earliest));
-            let near = slices[first..].iter().take_while(|slice| slice.0 < to);
+            let behind = first + slices[first..].partition_point(|slice| slice.0 < to);
+            // Those that began last are the least over.
+            let near = slices[first..behind].iter().rev().take(SLICES_MAX);
             threads.extend(near.filter(|slice| slice.1 > from).map(|slice| slice.2).take(SLICES_MAX - threads.len()));
         }
         threads.sort_unstable();
@@ -71,6 +74,18 @@ mod tests {
             expected.dedup();
             prop_assert_eq!(Running::new(slices.into_iter()).within(from, to), expected);
         }
+    }
+
+    /// A file says what it likes: a million slices on as many CPUs, all of one length and over, in front of each of 20,000 waits.
+    #[test]
+    fn slices_that_are_over_are_not_all_looked_at() {
+        let over = (0..1_000_000).map(|tid| (i64::from(tid % 100), 1_000_000, tid));
+        let running = Running::new(over.chain([(0, 2_000_000, 1_000_001), (900_000, 1_500_000, 1_000_002)]));
+        let begin = std::time::Instant::now();
+        for from in 0..20_000 {
+            assert_eq!(running.within(1_000_000 + from, 1_001_000 + from), [1_000_001, 1_000_002]);
+        }
+        assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}", begin.elapsed());
     }
 
     #[test]
