@@ -155,6 +155,7 @@ impl<'a> Writer<'a> {
         let written = || -> Result<Checksum, ParquetError> {
             // Lent, not given: `into_inner` makes a text of what the file system says.
             let mut summed = Summed::new(file);
+            let mut text_bytes_max = 0;
             let mut writer = ArrowWriter::try_new(&mut summed, Arc::clone(table.schema()), Some(properties(table, rows)?))?;
             for first in (0..rows).step_by(BATCH_ROWS) {
                 // The next one last.
@@ -163,6 +164,7 @@ impl<'a> Writer<'a> {
                     match guarded(|| build(first..end, needs)) {
                         Ok(columns) => {
                             needs.hold(attributes::passing_bytes(table, &columns));
+                            text_bytes_max = array::text_bytes_max(&columns).max(text_bytes_max);
                             let batch = RecordBatch::try_new(Arc::clone(table.schema()), columns)?;
                             guarded(|| writer.write(&batch)).map_err(ParquetError::General)??;
                         }
@@ -175,7 +177,7 @@ impl<'a> Writer<'a> {
                     }
                 }
             }
-            let claims = claims::of_written(&writer.close()?);
+            let claims = claims::of_written(&writer.close()?, text_bytes_max);
             needs.hold(claims.held_bytes);
             needs.check(claims.claims_bytes);
             Ok(summed.sum)
@@ -408,11 +410,21 @@ impl Opened {
         Ok(Opened { metadata: Arc::new(metadata), schema, claims, version })
     }
 
-    fn reader(self, bytes: Bytes) -> Result<ParquetRecordBatchReader, ParquetError> {
-        let rows = claims::rows_at_a_time(self.claims.value_bytes_max);
+    /// Readers of all rows, one after the other: a large text makes its row group one of small batches, and no other.
+    fn readers(self, bytes: Bytes) -> Result<impl Iterator<Item = Result<ParquetRecordBatchReader, ParquetError>>, ParquetError> {
         let options = ArrowReaderOptions::new().with_schema(self.schema);
         let metadata = ArrowReaderMetadata::try_new(self.metadata, options)?;
-        ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata).with_batch_size(rows).build()
+        let mut parts: Vec<(usize, Vec<usize>)> = Vec::new();
+        for (group, rows) in self.claims.rows_at_a_time.into_iter().enumerate() {
+            match parts.last_mut() {
+                Some((last, groups)) if *last == rows => groups.push(group),
+                _ => parts.push((rows, vec![group])),
+            }
+        }
+        Ok(parts.into_iter().map(move |(rows, groups)| {
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes.clone(), metadata.clone());
+            builder.with_row_groups(groups).with_batch_size(rows).build()
+        }))
     }
 }
 
@@ -463,18 +475,23 @@ pub(crate) fn read(
     let Some(bytes) = tables.bytes(table)? else { return Ok(()) };
     let corrupt = |reason: String| tables.unread(table, reason);
     let opened = tables.inspect(&bytes, table)?;
-    let (claims, budget) = (opened.claims, &tables.budget);
-    let kept = claims.rows.saturating_mul(row_bytes as u64);
+    let (claims, budget) = (&opened.claims, &tables.budget);
+    let claimed_rows = claims.rows;
+    let kept = claimed_rows.saturating_mul(row_bytes as u64);
     let held = budget.holds(claims.pages_bytes).and_then(|()| budget.holds(claims.held_bytes)).and_then(|()| budget.take(kept));
     held.map_err(|spent| corrupt(spent.to_string()))?;
-    let mut reader = guarded(|| opened.reader(bytes).map_err(|error| error.to_string())).and_then(|reader| reader).map_err(corrupt)?;
+    let damaged = |error: ParquetError| corrupt(error.to_string());
+    let mut readers = guarded(|| opened.readers(bytes)).map_err(corrupt)?.map_err(damaged)?;
     let mut rows = 0;
-    while let Some(batch) = guarded(|| reader.next()).map_err(corrupt)? {
-        let batch = batch.map_err(|error| corrupt(error.to_string()))?;
-        rows += batch.num_rows() as u64;
-        take(Batch::new(table, &batch, budget)).map_err(|BadRows(reason)| corrupt(reason))?;
+    while let Some(reader) = guarded(|| readers.next()).map_err(corrupt)? {
+        let mut reader = reader.map_err(damaged)?;
+        while let Some(batch) = guarded(|| reader.next()).map_err(corrupt)? {
+            let batch = batch.map_err(|error| corrupt(error.to_string()))?;
+            rows += batch.num_rows() as u64;
+            take(Batch::new(table, &batch, budget)).map_err(|BadRows(reason)| corrupt(reason))?;
+        }
     }
-    if rows == claims.rows { Ok(()) } else { Err(corrupt(format!("it holds {rows} rows and claims {}", claims.rows))) }
+    if rows == claimed_rows { Ok(()) } else { Err(corrupt(format!("it holds {rows} rows and claims {claimed_rows}"))) }
 }
 
 fn format_of(metadata: &FileMetaData) -> Option<u32> {
@@ -490,9 +507,10 @@ pub(crate) fn reread(table: &'static Table, batch: &RecordBatch) -> RecordBatch 
     writer.write(batch).unwrap();
     writer.close().unwrap();
     let file = Bytes::from(file);
-    let mut reader = Opened::new(&file, table).unwrap().reader(file).unwrap();
-    let schema = arrow::array::RecordBatchReader::schema(&reader);
-    reader.next().map_or_else(|| RecordBatch::new_empty(schema), Result::unwrap)
+    let opened = Opened::new(&file, table).unwrap();
+    let schema = Arc::clone(&opened.schema);
+    let batches: Vec<RecordBatch> = opened.readers(file).unwrap().flat_map(Result::unwrap).map(Result::unwrap).collect();
+    arrow::compute::concat_batches(&schema, &batches).unwrap()
 }
 
 #[cfg(test)]
@@ -523,6 +541,27 @@ mod tests {
         let directory = Directory::new();
         let refused = Writer::new(directory.path()).write(&losses::TABLE, 0, &rows, |_| panic!("offset overflow")).unwrap_err();
         assert!(with_causes(&refused).contains("row 0 cannot be written"), "{refused:?}");
+    }
+
+    #[test]
+    fn texts_of_20_mb_stand_in_the_figure_and_are_read_with_fewer_rows_beside_them() {
+        let length = |number| if number % 400 == 300 { 20 << 20 } else { 10 };
+        let row = |number: usize| Loss::new(LossKind::TextReplaced, number as u64, format!("{number}").repeat(length(number) / 3));
+        let rows: Vec<Loss> = (0..1_000).map(row).collect();
+        let directory = Directory::new();
+        let mut writer = Writer::new(directory.path());
+        writer.write(&losses::TABLE, 0, &rows, losses::build).unwrap();
+        writer.finish().unwrap();
+        let tables = Tables::of_directory(directory.path(), RECORDING_VERSION).unwrap();
+        let bytes = tables.bytes(&losses::TABLE).unwrap().unwrap();
+        let opened = tables.inspect(&bytes, &losses::TABLE).unwrap();
+        // So many rows as come to 64 MiB.
+        assert!(matches!(opened.claims.rows_at_a_time[..], [1_000..2_000]), "{:?}", opened.claims);
+        // Kept, and held while they are read.
+        assert!((80 << 20..85 << 20).contains(&tables.figures().unwrap().memory), "{:?}", tables.figures());
+        let mut found = Vec::new();
+        read(&tables, &losses::TABLE, size_of::<Loss>(), |batch| losses::read(&batch, &mut found)).unwrap();
+        assert!(found == rows);
     }
 
     /// An error with its causes.

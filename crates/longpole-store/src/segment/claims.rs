@@ -225,15 +225,15 @@ impl PageHeader {
 }
 
 /// What reading a table takes, by what it claims.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Claims {
     pub(crate) rows: u64,
     /// All pages together, decompressed.
     pub(crate) pages_bytes: u64,
     /// What is held while rows are read: of each column the largest dictionary and page, and the values of a row group as Arrow has them.
     pub(crate) held_bytes: u64,
-    /// Bytes of a value in the page whose values are largest. Rows that are read at once hold all the pages that their texts lie in.
-    pub(crate) value_bytes_max: u64,
+    /// How many rows of each row group to read at a time.
+    pub(crate) rows_at_a_time: Vec<usize>,
 }
 
 /// Bytes of the largest value of Arrow that is not counted elsewhere: a trace id, or where a text lies.
@@ -289,6 +289,7 @@ pub(crate) fn check_pages(input: &impl ChunkReader, metadata: &ParquetMetaData) 
         if group.num_columns() != columns {
             return Err("a row group has other columns than the table".into());
         }
+        let (mut group_bytes, mut value_bytes_max) = (0_u64, 0);
         for (number, column) in group.columns().iter().enumerate() {
             let chunk = check_chunk(input, column)?;
             if column.column_descr().max_rep_level() == 0 && chunk.values != rows {
@@ -298,8 +299,10 @@ pub(crate) fn check_pages(input: &impl ChunkReader, metadata: &ParquetMetaData) 
             claims.pages_bytes = claims.pages_bytes.saturating_add(chunk.bytes);
             pages_max[number] = chunk.held_bytes.max(pages_max[number]);
             values_max[number] = chunk.values.max(values_max[number]);
-            claims.value_bytes_max = chunk.value_bytes_max.max(claims.value_bytes_max);
+            value_bytes_max = chunk.value_bytes_max.max(value_bytes_max);
+            group_bytes = group_bytes.saturating_add(chunk.bytes).saturating_add(chunk.values.saturating_mul(VALUE_BYTES));
         }
+        claims.rows_at_a_time.push(rows_at_a_time((group_bytes / rows.max(1)).max(value_bytes_max)));
         // Otherwise a few pages could be read again and again.
         if chunks_bytes > input.len() {
             return Err("its columns claim more bytes than it has".into());
@@ -318,7 +321,7 @@ pub(crate) fn check_pages(input: &impl ChunkReader, metadata: &ParquetMetaData) 
 pub(crate) struct Written {
     /// Never less than [`check_pages`] finds, of pages and of what is held.
     pub(crate) claims_bytes: u64,
-    /// What is held of it, about: of each column a dictionary and a page.
+    /// What is held of it, about: rows that are read at a time, and of each column a dictionary and a page.
     pub(crate) held_bytes: u64,
 }
 
@@ -328,36 +331,43 @@ const COLUMN_HELD_BYTES: u64 = 2 << 20;
 /// Rows read at a time.
 const READ_ROWS: u64 = 8192;
 
-/// The same where each holds pages of its own, so that there is something to do at a time.
+/// The same where a row or a value of it is large, so that there is something to do at a time.
 const READ_ROWS_MIN: u64 = 64;
 
-/// What the pages of rows that are read at a time may take, about.
+/// What rows that are read at a time may take, about, with all the pages that their texts lie in.
 const READ_BYTES: u64 = 64 << 20;
 
-/// How many rows to read at a time, where the largest values take so many bytes.
-pub(crate) fn rows_at_a_time(value_bytes_max: u64) -> usize {
-    (READ_BYTES / value_bytes_max.max(1)).clamp(READ_ROWS_MIN, READ_ROWS) as usize
+/// The same where that would be fewer rows than [`READ_ROWS_MIN`]; one row may take more.
+const READ_BYTES_MAX: u64 = 256 << 20;
+
+/// How many rows to read at a time, where a row or the largest value takes so many bytes.
+fn rows_at_a_time(bytes: u64) -> usize {
+    let bytes = bytes.max(1);
+    (READ_BYTES / bytes).clamp((READ_BYTES_MAX / bytes).clamp(1, READ_ROWS_MIN), READ_ROWS) as usize
 }
 
-/// Counts what reading a table takes, of which this footer was just written.
-pub(crate) fn of_written(metadata: &ParquetMetaData) -> Written {
+/// Counts what reading a table takes, of which this footer was just written, and whose longest text has so many bytes.
+pub(crate) fn of_written(metadata: &ParquetMetaData, text_bytes_max: u64) -> Written {
     let columns = metadata.file_metadata().schema_descr().num_columns();
     let mut pages_bytes: u64 = 0;
-    let (mut claimed_max, mut held_max) = (vec![0; columns], vec![0; columns]);
+    let mut claimed_max = vec![0; columns];
+    let mut held_bytes = 0;
     for group in metadata.row_groups() {
+        let (mut group_bytes, mut pages_held_bytes) = (0_u64, 0_u64);
         for (number, column) in group.columns().iter().enumerate() {
             let (bytes, values) = (column.uncompressed_size().cast_unsigned(), column.num_values().cast_unsigned());
             pages_bytes = pages_bytes.saturating_add(bytes);
             // Twice: a dictionary has no more entries than there are values.
             claimed_max[number] = bytes.saturating_add(values.saturating_mul(2 * VALUE_BYTES)).max(claimed_max[number]);
-            // Long values have a page each, which all rows that are read at a time hold.
-            let value_bytes = bytes / values.max(1);
-            let at_a_time = value_bytes.saturating_mul(rows_at_a_time(value_bytes) as u64).saturating_add(COLUMN_HELD_BYTES);
-            held_max[number] = bytes.min(at_a_time).max(held_max[number]);
+            group_bytes = group_bytes.saturating_add(bytes).saturating_add(values.saturating_mul(VALUE_BYTES));
+            pages_held_bytes = pages_held_bytes.saturating_add(bytes.min(COLUMN_HELD_BYTES));
         }
+        let row_bytes = (group_bytes / group.num_rows().cast_unsigned().max(1)).max(text_bytes_max.min(group_bytes));
+        let at_a_time = row_bytes.saturating_mul(rows_at_a_time(row_bytes) as u64);
+        held_bytes = pages_held_bytes.saturating_add(at_a_time).min(group_bytes).max(held_bytes);
     }
-    let sum = |columns: Vec<u64>| columns.into_iter().fold(0_u64, u64::saturating_add);
-    Written { claims_bytes: pages_bytes.max(sum(claimed_max)), held_bytes: sum(held_max) }
+    let claimed = claimed_max.into_iter().fold(0_u64, u64::saturating_add);
+    Written { claims_bytes: pages_bytes.max(claimed), held_bytes }
 }
 
 /// What the pages of one column of one row group are together.
@@ -438,9 +448,9 @@ mod tests {
 
     #[test]
     fn fewer_rows_are_read_at_a_time_where_each_holds_a_page() {
-        // Names and numbers; a prompt of 65 KB; a payload of 2 MB; a text of 1 GB.
-        let rows = [16, 65_000, 2 << 20, 1 << 30].map(rows_at_a_time);
-        assert_eq!(rows, [8192, 1032, 64, 64]);
+        // Names and numbers; a prompt of 65 KB; a payload of 2 MB; one of 60 MB; a text of 1 GB.
+        let rows = [16, 65_000, 2 << 20, 60 << 20, 1 << 30].map(rows_at_a_time);
+        assert_eq!(rows, [8192, 1032, 64, 4, 1]);
         assert_eq!(rows_at_a_time(0), 8192);
     }
 

@@ -135,6 +135,23 @@ fn copied_bytes_of(column: &ArrayRef) -> u64 {
     }
 }
 
+/// What the longest text of columns takes.
+pub(crate) fn text_bytes_max(columns: &[ArrayRef]) -> u64 {
+    columns.iter().map(text_bytes_max_of).max().unwrap_or(0)
+}
+
+fn text_bytes_max_of(column: &ArrayRef) -> u64 {
+    match column.data_type() {
+        DataType::Utf8 => {
+            let offsets = column.as_string::<i32>().value_offsets();
+            offsets.windows(2).map(|pair| u64::from((pair[1] - pair[0]).cast_unsigned())).max().unwrap_or(0)
+        }
+        DataType::List(_) => text_bytes_max_of(column.as_list::<i32>().values()),
+        DataType::Map(..) => column.as_map().entries().columns().iter().map(text_bytes_max_of).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// Appends maps of text to text.
 pub(super) struct TextMaps(MapBuilder<StringBuilder, StringBuilder>);
 
