@@ -301,7 +301,7 @@ fn in_a_user_namespace_nothing_is_written_through_links_of_others() {
     let export = |path: &Path| {
         let inner = longpole(&store);
         let mut command = namespace();
-        command.arg(inner.get_program()).args(["export", "last", "--to", "otlp-json", "-o"]).arg(path);
+        command.arg(inner.get_program()).args(inner.get_args()).args(["export", "last", "--to", "otlp-json", "-o"]).arg(path);
         inner.get_envs().for_each(|(name, value)| _ = value.map(|value| command.env(name, value)));
         command.output().unwrap()
     };
