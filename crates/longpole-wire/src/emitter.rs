@@ -11,6 +11,9 @@ use crate::limits::{EMITTER_ATTRIBUTES_MAX, EMITTER_BYTES_MAX, EMITTER_VALUE_BYT
 /// What the loss says.
 pub(crate) const CUT: &str = "attributes of resources and scopes cut or left out: more than 256, or more than 64 KiB of them";
 
+/// A longer word than this is cut inside: a class path, not a credential.
+const WORD_BYTES_MAX: usize = 512;
+
 /// Keys that say whose spans these are. Their attributes stay, wherever they stand.
 const KEPT: [&str; 3] = ["service.name", "process.pid", "longpole.run.id"];
 
@@ -88,6 +91,11 @@ fn cut(text: &mut String) -> bool {
         return false;
     }
     text.truncate(text.floor_char_boundary(EMITTER_VALUE_BYTES_MAX - '…'.len_utf8()));
+    // Half a credential is recognised by nobody: a word at the end goes whole.
+    let tail = text.floor_char_boundary(text.len() - WORD_BYTES_MAX);
+    if let Some(space) = text[tail..].rfind(char::is_whitespace) {
+        text.truncate(tail + space);
+    }
     text.push('…');
     true
 }
@@ -142,6 +150,16 @@ mod tests {
         );
         assert!(size_of_all(&resource.attributes) <= EMITTER_BYTES_MAX);
         assert_eq!(fit_resource(&mut resource), 0);
+    }
+
+    #[test]
+    fn a_word_at_the_cut_goes_whole() {
+        let mut resource = Resource::default();
+        let line = format!("{} --token {}", "x".repeat(EMITTER_VALUE_BYTES_MAX - 20), "s".repeat(40));
+        resource.attributes.push("process.command_line", AttributeValue::Str(line.into()));
+        assert_eq!(fit_resource(&mut resource), 1);
+        let AttributeValue::Str(kept) = &resource.attributes.0[0].value else { panic!("{resource:?}") };
+        assert!(kept.as_str().ends_with(" --token…"), "{}", &kept.as_str()[EMITTER_VALUE_BYTES_MAX - 40..]);
     }
 
     #[test]

@@ -152,6 +152,30 @@ fn unread(number: u8) -> ExportTraceServiceRequest {
     }
 }
 
+/// Requests whose resource or scope is longer than what is kept of one, with the credential in the rest.
+fn cut(number: u8) -> [ExportTraceServiceRequest; 4] {
+    let jars: Vec<String> = (0..2_500).map(|jar| format!("/opt/app/lib/library-{jar}.jar")).collect();
+    let option = |place: &str| format!("-Djavax.net.ssl.keyStorePassword={}", secret(place));
+    let line = value(format!("java -cp {} {} Main", jars.join(":"), option("cut line")));
+    let words = ArrayValue { values: jars.iter().cloned().chain([option("cut list")]).map(value).collect() };
+    let many = |place: &str| {
+        let plain = (0..300).map(|at| pair(format!("process.environment_variable.V{at}"), value("x")));
+        plain.chain([pair("process.environment_variable.DB_PASSWORD", value(secret(place)))]).collect::<Vec<_>>()
+    };
+    let list = AnyValue { value: Some(Any::ArrayValue(words)) };
+    let resources = [vec![pair("process.command_line", line)], vec![pair("process.command_args", list)], many("cut resource"), Vec::new()];
+    let span =
+        Span { trace_id: vec![number; 16], span_id: vec![1; 8], name: "plain".to_owned(), end_time_unix_nano: AT, ..Span::default() };
+    resources.map(|attributes| {
+        let attributes_of_scope = if attributes.is_empty() { many("cut scope") } else { Vec::new() };
+        let scope = InstrumentationScope { attributes: attributes_of_scope, ..InstrumentationScope::default() };
+        let scope_spans = ScopeSpans { scope: Some(scope), spans: vec![span.clone()], ..ScopeSpans::default() };
+        let resource = Some(Resource { attributes, ..Resource::default() });
+        let resource_spans = ResourceSpans { resource, scope_spans: vec![scope_spans], ..ResourceSpans::default() };
+        ExportTraceServiceRequest { resource_spans: vec![resource_spans] }
+    })
+}
+
 /// A name that stands twice: who decodes it sees the last one, and the first one stands in the request.
 fn twice() -> (Vec<u8>, String) {
     let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat();
@@ -238,6 +262,10 @@ fn leak() {
     post("/v1/traces", "application/json", &serde_json::to_vec(&request("json", 2)).unwrap());
     post("/v1/traces", "application/x-protobuf", &unread(3).encode_to_vec());
     post("/v1/traces", "application/json", &serde_json::to_vec(&unread(4)).unwrap());
+    for request in cut(10) {
+        post("/v1/traces", "application/x-protobuf", &request.encode_to_vec());
+        post("/v1/traces", "application/json", &serde_json::to_vec(&request).unwrap());
+    }
     let (protobuf, json) = twice();
     post("/v1/traces", "application/x-protobuf", &protobuf);
     post("/v1/traces", "application/json", json.as_bytes());
