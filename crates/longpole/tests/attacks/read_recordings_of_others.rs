@@ -293,6 +293,7 @@ fn in_a_user_namespace_nothing_is_written_through_links_of_others() {
     done(longpole(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]));
     let (theirs, precious) = (sandbox.path("theirs"), sandbox.path("precious"));
     std::fs::create_dir(&theirs).unwrap();
+    std::fs::set_permissions(&theirs, PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::write(&precious, "kept").unwrap();
     symlink(&precious, theirs.join("latest")).unwrap();
     for path in [&theirs, &theirs.join("latest")] {
