@@ -236,7 +236,8 @@ pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> 
         losses: Vec::new(),
     };
     let mut texts = KeptTexts::of_reader();
-    segment::read(tables, &spans::TABLE, row::SPAN, |batch| spans::read(&batch, &mut texts, &mut recording.spans))?;
+    let mut emitters = spans::Emitters::default();
+    segment::read(tables, &spans::TABLE, row::SPAN, |batch| spans::read(&batch, &mut texts, &mut emitters, &mut recording.spans))?;
     segment::read(tables, &span_events::TABLE, row::SPAN_EVENT, |batch| span_events::read(&batch, &mut texts, &mut recording.spans))?;
     segment::read(tables, &span_links::TABLE, row::SPAN_LINK, |batch| span_links::read(&batch, &mut texts, &mut recording.spans))?;
     segment::read(tables, &samples::TABLE, row::SAMPLE, |batch| {

@@ -19,8 +19,7 @@ use longpole_model::{MADE_TIMES_MAX, Text, Texts};
 /// Longer texts are kept as long as there is somebody who reads.
 pub(crate) const SHORT_BYTES_MAX: usize = 128;
 
-/// Texts from here on are looked for where they lie first: to read all of them takes longer than to look. A writer looks for no others: it
-/// counts them each time, which allows a reader too much and never too little.
+/// Texts from here on are looked for where they lie first: to read all of them takes longer than to look.
 pub(crate) const PLACED_BYTES_MIN: usize = 1 << 10;
 
 /// Places that are remembered.
@@ -29,7 +28,7 @@ const PLACES_MAX: usize = 1 << 14;
 /// Long texts that a writer remembers. Those behind them are counted again.
 const WRITER_BYTES_MAX: u64 = 64 << 20;
 
-/// Short texts that a writer knows by their place, a power of two: a program has some hundred names, and 32 KB stay close to the CPU.
+/// Texts that a writer knows by their place, a power of two: a program has some hundred names, and 32 KB stay close to the CPU.
 const NAMES_MAX: usize = 1 << 12;
 
 /// Texts that are kept once, and what they take.
@@ -44,7 +43,7 @@ pub(crate) struct KeptTexts {
     uncounted: u64,
     /// What was counted of short ones.
     short_bytes: u64,
-    /// Short texts that came again, by their place; they are held, so nothing else comes to lie there. None where nobody writes.
+    /// Texts that came again, by their place; they are held, so nothing else comes to lie there. None where nobody writes.
     names: Vec<Text>,
 }
 
@@ -79,20 +78,26 @@ impl KeptTexts {
 
     /// Counts a text that is written.
     pub(crate) fn count(&mut self, text: &Text) {
-        match text.len() {
-            ..=SHORT_BYTES_MAX => self.count_short(text),
-            PLACED_BYTES_MIN.. => _ = self.long(text, || text.clone()),
-            bytes => self.uncounted += bytes as u64,
+        if text.len() >= PLACED_BYTES_MIN {
+            self.long(text, || text.clone());
+            return;
         }
-    }
-
-    fn count_short(&mut self, text: &Text) {
         if self.names.is_empty() {
             self.names = vec![Text::new(); NAMES_MAX];
         }
-        let name = &mut self.names[text.as_ptr() as usize / 32 % NAMES_MAX];
-        if !std::ptr::eq(name.as_str(), text.as_str()) && self.short.count(text) {
-            *name = text.clone();
+        let name = text.as_ptr() as usize / 32 % NAMES_MAX;
+        if std::ptr::eq(self.names[name].as_str(), text.as_str()) {
+            return;
+        }
+        let came_again = if text.len() <= SHORT_BYTES_MAX {
+            self.short.count(text)
+        } else {
+            let uncounted = self.uncounted;
+            self.long(text, || text.clone());
+            self.uncounted == uncounted
+        };
+        if came_again {
+            self.names[name] = text.clone();
         }
     }
 

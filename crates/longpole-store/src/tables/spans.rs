@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, AsArray, MapArray, StringViewArray};
+use longpole_model::quick::QuickMap;
 use longpole_model::{List, Resource, Scope, Span, SpanKind, Status, StatusCode, Timestamp};
 
 use super::attributes::{self, attributes_at, kept_text, passing_attributes_at, weight};
@@ -13,6 +14,7 @@ use super::{Kind, Table, array, column, optional};
 use crate::order::{self, Place};
 use crate::packed::PackedSpans;
 use crate::segment::budget::Budget;
+use crate::segment::emitters::{Emitter, Known};
 use crate::segment::kept::KeptTexts;
 use crate::segment::needs::Needs;
 
@@ -213,54 +215,126 @@ fn status_of(word: &str) -> Option<StatusCode> {
     (0..=2).map(StatusCode::from_otlp).find(|code| code.as_str() == word)
 }
 
-/// Neighbours mostly share their emitter: so they share its memory again.
-fn share<T: PartialEq>(budget: &Budget, last: &mut Arc<T>, value: T, weight: impl FnOnce(&T) -> u64) -> Rows<Arc<T>> {
-    if **last != value {
-        budget.take(size_of::<T>() as u64 + weight(&value))?;
-        *last = Arc::new(value);
+/// Emitters of the rows that are read, each kept once.
+#[derive(Debug, Default)]
+pub(crate) struct Emitters {
+    resources: Known<Resource>,
+    scopes: Known<Scope>,
+}
+
+/// Where the cells of a row lie that say an emitter. Those of another row of its batch that lie there are equal; to see that takes no
+/// decoding.
+#[derive(PartialEq, Eq, Hash)]
+struct Cells<'a> {
+    keys: &'a [u128],
+    values: &'a [u128],
+    texts: [Option<u128>; 3],
+}
+
+impl<'a> Cells<'a> {
+    /// `None` where the columns are not what they should be: who decodes them says so.
+    fn at(maps: &'a MapArray, texts: [Option<&StringViewArray>; 3], row: usize) -> Option<Self> {
+        let (start, end) = (*maps.value_offsets().get(row)?, *maps.value_offsets().get(row + 1)?);
+        let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
+        let cells = |column: &'a ArrayRef| column.as_string_view_opt()?.views().get(range.clone());
+        let texts = texts.map(|column| column.and_then(|column| at(column, row, |row| column.views()[row])));
+        Some(Cells { keys: cells(maps.keys())?, values: cells(maps.values())?, texts })
     }
-    Ok(Arc::clone(last))
+}
+
+/// The emitters of one batch, by where their cells lie.
+struct OfBatch<'a, 'k, T> {
+    known: &'k mut Known<T>,
+    at_cells: QuickMap<Cells<'a>, Arc<T>>,
+    last: Option<Arc<T>>,
+}
+
+impl<'a, 'k, T: Emitter> OfBatch<'a, 'k, T> {
+    fn new(known: &'k mut Known<T>) -> Self {
+        OfBatch { known, at_cells: QuickMap::default(), last: None }
+    }
+
+    /// The emitter of these cells; `decode` makes it, and `weight` says what it takes, where no other row had it.
+    fn get(
+        &mut self,
+        budget: &Budget,
+        cells: Option<Cells<'a>>,
+        decode: impl FnOnce() -> Rows<T>,
+        weight: impl FnOnce(&T) -> u64,
+    ) -> Rows<Arc<T>> {
+        let found = cells.as_ref().and_then(|cells| self.at_cells.get(cells));
+        if let Some(found) = found {
+            // It is remembered as its writer did, who knows of no batch.
+            if !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, found)) {
+                if !self.known.holds(found) {
+                    self.known.remember(found);
+                }
+                self.last = Some(Arc::clone(found));
+            }
+            return Ok(Arc::clone(found));
+        }
+        let value = decode()?;
+        let value = match self.known.equal(&value) {
+            Some(known) => Arc::clone(known),
+            None => {
+                budget.take(size_of::<T>() as u64 + weight(&value))?;
+                let value = Arc::new(value);
+                self.known.remember(&value);
+                value
+            }
+        };
+        if let Some(cells) = cells {
+            self.at_cells.insert(cells, Arc::clone(&value));
+        }
+        self.last = Some(Arc::clone(&value));
+        Ok(value)
+    }
 }
 
 /// Counts what spans take when they are read, with their events and links, but for the rows of these three tables.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
-    resource: Last<Resource>,
-    scope: Last<Scope>,
+    resources: Written<Resource>,
+    scopes: Written<Scope>,
 }
 
-/// What [`share`] has last.
-#[derive(Debug, Default)]
-struct Last<T> {
-    value: Arc<T>,
-    /// A value with NaN in it differs from itself, so that each row gets its own.
-    is_unlike_itself: bool,
+/// The emitters of the rows that are written.
+#[derive(Debug)]
+struct Written<T> {
+    known: Known<T>,
+    last: Option<Arc<T>>,
 }
 
-impl<T: PartialEq> Last<T> {
-    /// Whether the reader will not share this one.
+impl<T> Default for Written<T> {
+    fn default() -> Self {
+        Written { known: Known::default(), last: None }
+    }
+}
+
+impl<T: Emitter> Written<T> {
+    /// Whether the reader has to keep this one.
     fn is_new(&mut self, value: &Arc<T>) -> bool {
-        if Arc::ptr_eq(&self.value, value) {
-            return self.is_unlike_itself;
-        }
-        if *self.value == **value {
+        if self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, value)) {
             return false;
         }
-        let itself: &T = value;
-        self.is_unlike_itself = !itself.eq(value);
-        self.value = Arc::clone(value);
-        true
+        let is_known = self.known.holds(value) || self.known.equal(value).is_some();
+        if !is_known {
+            self.known.remember(value);
+        }
+        // What is unlike itself is new each time.
+        self.last = self.known.equal(value).is_some().then(|| Arc::clone(value));
+        !is_known
     }
 }
 
 impl Counted {
     pub(crate) fn count(&mut self, needs: &mut Needs, texts: &mut KeptTexts, rows: &[Row<'_>]) {
         for span in rows.iter().map(|row| row.span.as_ref()) {
-            if self.resource.is_new(&span.resource) {
+            if self.resources.is_new(&span.resource) {
                 needs.keep(size_of::<Resource>() as u64);
                 attributes::count(needs, texts, &span.resource.attributes);
             }
-            if self.scope.is_new(&span.scope) {
+            if self.scopes.is_new(&span.scope) {
                 needs.keep(size_of::<Scope>() as u64 + (span.scope.name.len() + span.scope.version.len()) as u64);
                 attributes::count(needs, texts, &span.scope.attributes);
             }
@@ -277,7 +351,7 @@ impl Counted {
     }
 }
 
-pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut Vec<Span>) -> Rows<()> {
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, emitters: &mut Emitters, spans: &mut Vec<Span>) -> Rows<()> {
     let (trace_id, span_id, parent) = (batch.id("trace_id")?, batch.id("span_id")?, batch.id("parent_span_id")?);
     let (name, kind, trace_state) = (batch.shared_text("name")?, batch.shared_text("kind")?, batch.shared_text("trace_state")?);
     let (start, end) = (batch.int("start_time_unix_nano")?, batch.int("end_time_unix_nano")?);
@@ -290,19 +364,22 @@ pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut Vec<Spa
     let dropped_attributes = batch.number("dropped_attributes_count")?;
     let dropped_events = batch.number("dropped_events_count")?;
     let dropped_links = batch.number("dropped_links_count")?;
-    let (mut resource, mut scope) = match spans.last() {
-        Some(span) => (Arc::clone(&span.resource), Arc::clone(&span.scope)),
-        None => Default::default(),
-    };
+    let (mut resources, mut scopes) = (OfBatch::new(&mut emitters.resources), OfBatch::new(&mut emitters.scopes));
     let budget = batch.budget();
-    let weight_of_scope = |scope: &Scope| (scope.name.len() + scope.version.len()) as u64 + weight(&scope.attributes);
     for row in batch.rows() {
-        let emitter = Resource { attributes: passing_attributes_at(budget, texts, resource_maps, resource_typed, row)? };
-        let instrumentation = Scope {
-            name: text_at(scope_name, row),
-            version: text_at(scope_version, row),
-            attributes: passing_attributes_at(budget, texts, scope_maps, scope_typed, row)?,
+        let cells = Cells::at(resource_maps, [Some(resource_typed), None, None], row);
+        let decode = || Ok(Resource { attributes: passing_attributes_at(budget, texts, resource_maps, resource_typed, row)? });
+        let resource = resources.get(budget, cells, decode, |resource| weight(&resource.attributes))?;
+        let cells = Cells::at(scope_maps, [Some(scope_typed), Some(scope_name), Some(scope_version)], row);
+        let decode = || {
+            Ok(Scope {
+                name: text_at(scope_name, row),
+                version: text_at(scope_version, row),
+                attributes: passing_attributes_at(budget, texts, scope_maps, scope_typed, row)?,
+            })
         };
+        let weight_of_scope = |scope: &Scope| (scope.name.len() + scope.version.len()) as u64 + weight(&scope.attributes);
+        let scope = scopes.get(budget, cells, decode, weight_of_scope)?;
         let status_message = at(message, row, |row| message.value(row)).unwrap_or_default();
         let state = at(trace_state, row, |row| trace_state.value(row)).unwrap_or_default();
         spans.push(Span {
@@ -322,8 +399,8 @@ pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut Vec<Spa
             links: List::new(),
             dropped_links: dropped_links.value(row),
             status: Status { code: word("status_code", code.value(row), status_of)?, message: kept_text(budget, texts, status_message)? },
-            resource: share(budget, &mut resource, emitter, |resource| weight(&resource.attributes))?,
-            scope: share(budget, &mut scope, instrumentation, weight_of_scope)?,
+            resource,
+            scope,
             pid: at(pid, row, |row| pid.value(row)),
         });
     }
