@@ -43,6 +43,7 @@ pub(crate) mod border;
 pub(crate) mod budget;
 pub(crate) mod checksums;
 mod claims;
+pub(crate) mod emitters;
 pub(crate) mod kept;
 pub(crate) mod needs;
 
@@ -283,7 +284,7 @@ impl<'a> Tables<'a> {
 
     /// Takes what rows of a table come to in memory beside themselves.
     pub(crate) fn take(&self, table: &Table, bytes: u64) -> Result<(), StoreError> {
-        self.budget.take(bytes).map_err(|spent| StoreError::Corrupt { path: self.path(table), reason: spent.to_string() })
+        self.budget.take(bytes).map_err(|spent| self.unread(table, spent.to_string()))
     }
 
     /// Whether damage of them is noticed.
