@@ -310,6 +310,10 @@ fn in_a_user_namespace_nothing_is_written_through_links_of_others() {
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(!out.status.success() && said.contains("is a link of another user"), "{said}");
     assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
-    let out = export(&sandbox.path("own.json"));
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    // /proc/self, which /dev/stdout goes through, is nobody's there as well, and nobody can put anything else in its place.
+    for path in [sandbox.path("own.json"), "/dev/stdout".into(), "/proc/self/fd/1".into()] {
+        let out = export(&path);
+        assert!(out.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&out.stderr));
+        assert_eq!(out.stdout.is_empty(), path.ends_with("own.json"), "{}", path.display());
+    }
 }
