@@ -65,6 +65,27 @@ struct Known {
     threads: NumberMap<u32, KnownThread>,
     /// When it lost its records, of those that had some.
     unsampled_since: Option<u64>,
+    hidden: Hidden,
+}
+
+/// What is hidden for less has mostly ended: at its end `/proc` hides each process that may not be read.
+const HIDDEN_NANOS_MIN: u64 = 50_000_000;
+
+/// Since when `/proc` hides a process, and whether that was counted.
+#[derive(Default)]
+struct Hidden {
+    since: Option<u64>,
+    is_counted: bool,
+}
+
+impl Hidden {
+    /// It is hidden now; whether that is to be counted.
+    fn is_news(&mut self, now: u64) -> bool {
+        let since = *self.since.get_or_insert(now);
+        let is_news = !self.is_counted && now.saturating_sub(since) >= HIDDEN_NANOS_MIN;
+        self.is_counted |= is_news;
+        is_news
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -91,7 +112,7 @@ pub(crate) struct Watch {
     /// What waits at its gate at first; 0 where nothing does.
     root: u32,
     known: NumberMap<u32, Known>,
-    /// Those that `/proc` began to hide, since that was last told.
+    /// Those that `/proc` hides, since that was last told.
     hidden: u64,
 }
 
@@ -109,6 +130,7 @@ impl Watch {
                     name: stat.name,
                     threads: NumberMap::default(),
                     unsampled_since: None,
+                    hidden: Hidden::default(),
                 },
             );
         }
@@ -127,7 +149,14 @@ impl Watch {
             let threads = process.threads.iter().map(|it| thread(it.tid, &it.name)).collect();
             known.insert(
                 process.pid,
-                Known { sight: Sight::Shown { start: stat.start }, program: stat.program, name: stat.name, threads, unsampled_since: None },
+                Known {
+                    sight: Sight::Shown { start: stat.start },
+                    program: stat.program,
+                    name: stat.name,
+                    threads,
+                    unsampled_since: None,
+                    hidden: Hidden::default(),
+                },
             );
         }
         Watch { root: tree.first().map_or(0, |root| root.pid), known, hidden: 0 }
@@ -144,19 +173,25 @@ impl Watch {
             return None;
         }
         let sight = Sight::of(pid, stat.as_ref())?;
-        self.hidden += u64::from(sight.is_hidden());
         let (name, program) = stat.map(|stat| (stat.name, stat.program)).unwrap_or_default();
         let first = KnownThread { name: name.clone(), before, ..KnownThread::default() };
-        let known = Known { sight, program, name, threads: [(pid, first)].into_iter().collect(), unsampled_since: Some(time) };
+        let known = Known {
+            sight,
+            program,
+            name,
+            threads: [(pid, first)].into_iter().collect(),
+            unsampled_since: Some(time),
+            hidden: Hidden::default(),
+        };
         Some(&self.known.entry(pid).insert_entry(known).into_mut().sight)
     }
 
     /// Watches a process no more that was added for it had lost its records, where one of a later time came after all.
     pub(crate) fn forget(&mut self, pid: u32, time: u64) -> Option<Sight> {
         self.known.get(&pid).filter(|known| known.unsampled_since.is_some_and(|since| since < time))?;
-        let forgotten = self.known.remove(&pid)?.sight;
-        self.hidden = self.hidden.saturating_sub(u64::from(forgotten.is_hidden()));
-        Some(forgotten)
+        let forgotten = self.known.remove(&pid)?;
+        self.hidden = self.hidden.saturating_sub(u64::from(forgotten.hidden.is_counted));
+        Some(forgotten.sight)
     }
 
     /// Whether it watches a process.
@@ -184,13 +219,13 @@ impl Watch {
                     continue;
                 }
                 let Some(sight) = Sight::of(child, Stat::of_process(child).as_ref()) else { continue };
-                self.hidden += u64::from(sight.is_hidden());
                 changes.push(Change::Forked { pid: child, parent: pid });
                 let parent = self.known.get(&pid);
                 // It may have executed something already.
                 let program = parent.map(|parent| parent.program).unwrap_or_default();
                 let name = parent.map(|parent| parent.name.clone()).unwrap_or_default();
-                self.known.insert(child, Known { sight, program, name, threads: NumberMap::default(), unsampled_since: None });
+                let threads = NumberMap::default();
+                self.known.insert(child, Known { sight, program, name, threads, unsampled_since: None, hidden: Hidden::default() });
                 pids.push(child);
             }
         }
@@ -201,7 +236,6 @@ impl Watch {
     fn look_at(&mut self, pid: u32, changes: &mut Vec<Change>) -> Option<Vec<u32>> {
         let known = self.known.get_mut(&pid)?;
         let stat = Stat::of_process(pid);
-        let was_hidden = known.sight.is_hidden();
         if !known.sight.goes_on(pid, stat.as_ref()) {
             let mut ended = self.known.remove(&pid)?;
             // The first thread last: with it ends the process, as far as its parent can see.
@@ -213,7 +247,7 @@ impl Watch {
         }
         let Some(stat) = stat else {
             // What it does is not known from now on.
-            self.hidden += u64::from(!was_hidden);
+            self.hidden += u64::from(known.hidden.is_news(monotonic_nanos()));
             known.threads.iter_mut().for_each(|(tid, thread)| thread.wake(pid, *tid, thread.looked, changes));
             return None;
         };

@@ -129,8 +129,12 @@ fn what_proc_hides_as_well_has_its_life_and_its_end() {
     let store = sandbox.path("store");
     let mut run = user.with_store(&store);
     let shell = shell.display();
-    // What executes it, and it executes what /proc shows again.
-    run.args(["run", "--", "sh", "-c", &format!("'{shell}' -c 'sleep 0.3; exit 3'; '{shell}' -c 'sleep 0.1; exec sleep 0.2'; exit 4")]);
+    // What executes it, and it executes what /proc shows again. The user's own programs that let nobody read them, as password managers do,
+    // are sampled, and /proc hides their end only: prctl(PR_SET_DUMPABLE, 0).
+    let prctl = if cfg!(target_arch = "x86_64") { 157 } else { 167 };
+    let own = format!("for i in $(seq 40); do perl -e 'exit(syscall({prctl}, 4, 0))' || exit 9; done");
+    let script = format!("{own}; '{shell}' -c 'sleep 0.3; exit 3'; '{shell}' -c 'sleep 0.1; exec sleep 0.2'; exit 4");
+    run.args(["run", "--", "sh", "-c", &script]);
     let run = hidden(&run).output().unwrap();
     let answer = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(4), "{answer}");
@@ -146,7 +150,8 @@ fn what_proc_hides_as_well_has_its_life_and_its_end() {
     assert!(sleep.len() == 1 && sleep[0] > 0.29e9, "{answer}\n{processes:#?}");
     let refused = summary["quality"].as_array().unwrap().iter().filter(|quality| quality["code"] == "profiling_refused");
     let told: Vec<(Option<u64>, &str)> = refused.map(|it| (it["count"].as_u64(), it["detail"].as_str().unwrap_or_default())).collect();
-    assert!(matches!(told[..], [(Some(2), detail)] if detail.contains("hidepid")), "{summary}");
+    // One of the forty may have taken long to end.
+    assert!(matches!(told[..], [(Some(2..=4), detail)] if detail.contains("hidepid")), "{summary}");
 }
 
 /// Go's `syscall.Exec` mostly runs on such a thread. The kernel tells that the first thread has ended, whose place the other one takes.
