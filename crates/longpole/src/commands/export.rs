@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
-use longpole_model::Loss;
+use longpole_model::{Loss, LossKind};
 use longpole_server::export::Selection;
 use longpole_server::{export, forward};
 use longpole_store::Store;
@@ -60,8 +60,14 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Result<()> {
     }
     // What stands in the file goes into the file: nothing is joined.
     let report = Report::new(import::read(&arguments.file)?.recording());
+    let unread: Vec<Loss> = report.recording().losses.iter().filter(|loss| LOST_IN_READING.contains(&loss.kind)).cloned().collect();
+    say_losses(&unread);
     write(&arguments.file.display().to_string(), &report, format, &arguments.output)
 }
+
+/// What reading a file can lose of it, so that the file made of it has less.
+const LOST_IN_READING: [LossKind; 5] =
+    [LossKind::SpansInvalid, LossKind::ReferencesInvalid, LossKind::TextReplaced, LossKind::AttributesCut, LossKind::FileCut];
 
 /// A profile of wall time on standard output; with `--otel` spans to the endpoint of the environment.
 pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {

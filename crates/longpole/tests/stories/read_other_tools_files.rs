@@ -201,3 +201,20 @@ fn a_difference_is_explained_to_the_last_nanosecond() {
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(text.contains("-0.60s") && text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
+
+#[test]
+fn what_reading_leaves_out_is_said_by_who_converts() {
+    let sandbox = Sandbox::new();
+    let pair = |at: usize| serde_json::json!({ "key": format!("k{at}"), "value": { "stringValue": "v" } });
+    let resource = serde_json::json!({ "attributes": (0..400).map(pair).collect::<Vec<_>>() });
+    let ids = ("11111111111111111111111111111111", "2222222222222222");
+    let good = serde_json::json!({ "traceId": ids.0, "spanId": ids.1, "name": "good", "startTimeUnixNano": "1", "endTimeUnixNano": "2" });
+    let bad = serde_json::json!({ "traceId": ids.0, "spanId": "00", "name": "no id" });
+    let request = serde_json::json!({ "resourceSpans": [{ "resource": resource, "scopeSpans": [{ "spans": [good, bad] }] }] });
+    let file = sandbox.path("spans.json");
+    std::fs::write(&file, request.to_string()).unwrap();
+    let out = longpole(&sandbox.path("store")).arg("convert").arg(&file).args(["--to", "zipkin"]).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{said}");
+    assert!(said.contains("not in the file: 144 × attributes of resources") && said.contains("not in the file: 1 × "), "{said}");
+}
