@@ -118,12 +118,22 @@ impl AnswerView {
         let pole = report.poles().first().filter(|_| !report.is_attached() || report.span_count() > 0)?;
         let functions = &report.functions().list;
         Some(AnswerView {
-            service: pole.service.clone(),
-            name: pole.name.clone(),
-            context: pole.context.clone(),
+            service: in_a_line(&pole.service),
+            name: in_a_line(&pole.name),
+            context: pole.context.as_deref().map(in_a_line),
             saves_if_zero_nanos: range(pole.savings.if_zero),
-            function: report.named(&report.samples_on_path(&pole.nodes)).map(|named| functions[named.function].function.clone()),
+            function: report.named(&report.samples_on_path(&pole.nodes)).map(|named| in_a_line(&functions[named.function].function)),
         })
+    }
+}
+
+/// A name in the answer of one line, which the catalog keeps: a row of it has an end, and a span's name can have megabytes.
+const NAME_IN_A_LINE_BYTES_MAX: usize = 512;
+
+fn in_a_line(name: &str) -> String {
+    match name.len() {
+        ..=NAME_IN_A_LINE_BYTES_MAX => name.to_owned(),
+        _ => format!("{}…", &name[..name.floor_char_boundary(NAME_IN_A_LINE_BYTES_MAX)]),
     }
 }
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use mutate::{Random, mutate, seeds};
 
-use crate::support::{self, Sandbox};
+use crate::support::{self, Sandbox, json, longpole};
 
 /// More than any file of a few megabytes may take.
 const MEMORY_MAX_BYTES: u64 = 2 << 30;
@@ -395,6 +395,22 @@ fn a_stack_of_fifty_million_frames_keeps_its_innermost() {
 }
 
 /// A few kilobytes of gzip, in which one thing that is said once is named many times.
+/// As JSON, in the row of the catalog, it would have 72 MB.
+#[test]
+fn a_name_of_12_mb_of_control_characters_is_imported_and_listed() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let span = [field(1, &[1; 16]), field(2, &[1; 8]), field(5, &vec![1; 12_000_000])];
+    let times = [[7 << 3 | 1].as_slice(), &1_000_000_000u64.to_le_bytes(), &[8 << 3 | 1], &2_000_000_000u64.to_le_bytes()].concat();
+    let span = [span.concat(), times].concat();
+    let file = file(&sandbox, "name.pb", &field(1, &field(2, &field(2, &span))));
+    let imported = longpole(&store).args(["import", &file]).output().unwrap();
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let listed = json(longpole(&store).args(["ls", "--format", "json"]));
+    let name = listed["recordings"][0]["answer"]["name"].as_str().unwrap_or_else(|| panic!("{listed}"));
+    assert!(name.len() < 600 && name.ends_with('…'), "{}", name.len());
+}
+
 #[test]
 fn what_is_named_again_and_again_is_not_made_again_and_again() {
     let sandbox = Sandbox::new();
