@@ -31,6 +31,9 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// How often a thread is looked at in that time. Time alone would not do: whoever is stopped, or has no CPU, does not look either.
 const LOOKS: u32 = 10;
 
+/// The part of it that is waited where another file did not answer before.
+const SILENCE_AGAIN_PART: u32 = 10;
+
 /// What one call reads at most, so that a slow disk is not taken for one that does not answer.
 const READ_BYTES_MAX: usize = 1 << 20;
 
@@ -117,6 +120,11 @@ impl Patient {
         symbolizer::fill_by(recording, |mapping, addresses| self.resolve(mapping, addresses))
     }
 
+    /// Who found one file that does not answer waits for the next ones a moment only: mostly they lie in the same file system.
+    fn silence_max(&self) -> Duration {
+        if self.hung == 0 { self.silence_max } else { self.silence_max / SILENCE_AGAIN_PART }
+    }
+
     fn resolve(&mut self, mapping: &Mapping, addresses: &[VirtOffset]) -> Resolved {
         if self.hung >= HUNG_MAX {
             return without_names(mapping, addresses, "its file system may not answer, as others did not");
@@ -126,7 +134,7 @@ impl Patient {
         let Ok(worker) = worker else { return Symbolizer::new(Box::new(Arc::clone(&self.files))).resolve(mapping, addresses) };
         let reading = || Some(worker.steps.load(Ordering::Relaxed)).filter(|steps| steps % 2 == 1);
         let waited = match worker.orders.send((mapping.clone(), addresses.to_vec())) {
-            Ok(()) => wait(&worker.names, self.silence_max, reading),
+            Ok(()) => wait(&worker.names, self.silence_max(), reading),
             Err(_) => Waited::Failed,
         };
         match waited {
