@@ -527,19 +527,29 @@ fn lend(attributes: &Attributes) -> Vec<(&str, ValueRef<'_>)> {
 }
 
 /// What an export could not say, by reason.
-#[derive(Debug, Default)]
-pub(crate) struct CannotHold(BTreeMap<&'static str, u64>);
+#[derive(Debug)]
+pub(crate) struct CannotHold {
+    reasons: BTreeMap<&'static str, u64>,
+    /// What resources that are long may still take.
+    long_resources_left: usize,
+}
+
+impl Default for CannotHold {
+    fn default() -> Self {
+        CannotHold { reasons: BTreeMap::new(), long_resources_left: LONG_RESOURCES_BYTES_MAX }
+    }
+}
 
 impl CannotHold {
     /// One more, where it is so.
     pub(crate) fn count(&mut self, is_so: bool, reason: &'static str) {
         if is_so {
-            *self.0.entry(reason).or_default() += 1;
+            *self.reasons.entry(reason).or_default() += 1;
         }
     }
 
     pub(crate) fn into_losses(self) -> Vec<Loss> {
-        self.0.into_iter().map(|(reason, count)| Loss::new(LossKind::FormatCannotHold, count, reason)).collect()
+        self.reasons.into_iter().map(|(reason, count)| Loss::new(LossKind::FormatCannotHold, count, reason)).collect()
     }
 }
 
@@ -603,12 +613,44 @@ pub(crate) fn link_tags(span: &Span, lost: &mut CannotHold) -> Vec<(Cow<'static,
 }
 
 /// Attributes of the resource other than the name of the service as tags, for formats without them.
+///
+/// These say them with every span, where OTLP says them once: 64 KiB beside 20,000 spans would be a gigabyte and a half. So after
+/// [`LONG_RESOURCES_BYTES_MAX`] of long ones each span has [`RESOURCE_BYTES`] of its own.
 pub(crate) fn resource_tags(span: &Span, lost: &mut CannotHold) -> Vec<(Cow<'static, str>, String)> {
     let (_, others) = service_and_others(&span.resource);
-    others
-        .map(|attribute| (Cow::Owned(format!("{RESOURCE_PREFIX}{}", attribute.key)), text_of(&attribute.value, lost).into_owned()))
-        .collect()
+    let tag = |attribute: &Attribute, lost: &mut CannotHold| {
+        (Cow::Owned(format!("{RESOURCE_PREFIX}{}", attribute.key)), text_of(&attribute.value, lost).into_owned())
+    };
+    let mut tags: Vec<_> = others.map(|attribute| tag(attribute, lost)).collect();
+    let size = |(key, value): &(Cow<'static, str>, String)| key.len() + value.len();
+    let bytes: usize = tags.iter().map(size).sum();
+    if bytes <= RESOURCE_BYTES {
+        return tags;
+    }
+    match lost.long_resources_left.checked_sub(bytes) {
+        Some(left) => lost.long_resources_left = left,
+        None => {
+            let mut left = RESOURCE_BYTES;
+            tags.retain(|tag| {
+                left.checked_sub(size(tag)).is_some_and(|rest| {
+                    left = rest;
+                    true
+                })
+            });
+            lost.count(true, LONG_RESOURCES);
+        }
+    }
+    tags
 }
+
+/// Bytes of its resource that a span has in any case, in formats that repeat it.
+const RESOURCE_BYTES: usize = 4 << 10;
+
+/// Bytes of longer resources in one file or request of such a format: 6,500 spans of a Java program with a class path of 10 KB.
+const LONG_RESOURCES_BYTES_MAX: usize = 64 << 20;
+
+/// Why a span comes back with a part of its resource.
+const LONG_RESOURCES: &str = "spans whose resource is longer than 4 KiB, behind 64 MiB of them: the format repeats it with each span";
 
 /// The name of the service, which has a place of its own in every format, and the other attributes of a resource. Where a
 /// resource has several names, only the first one counts, so that their order comes back.

@@ -1,7 +1,10 @@
-use longpole_model::attribute::AttributeValue;
+use std::sync::Arc;
+
+use longpole_model::attribute::{AttributeValue, Attributes};
 use longpole_model::loss::LossKind;
+use longpole_model::resource::Resource;
 use longpole_model::sink::SpanBatch;
-use longpole_model::span::{SpanKind, StatusCode};
+use longpole_model::span::{Span, SpanKind, StatusCode};
 
 use super::*;
 
@@ -177,4 +180,30 @@ fn what_is_odd_is_kept_and_marked() {
     assert_eq!((lost(LossKind::SpansInvalid), lost(LossKind::ReferencesInvalid)), (2, 1));
     assert_eq!(lost(LossKind::FormatCannotHold), 4, "start and end of the early one, and of the late one");
     assert!(decode(b"[{}", Format::V2Json, &Limits::default(), &mut SpanBatch::default()).is_err());
+}
+
+/// 20,000 of them with 64 KiB each would be a gigabyte and a half.
+#[test]
+fn long_resources_are_not_repeated_without_end() {
+    let mut attributes = Attributes::default();
+    for (key, bytes) in [("service.name", 4), ("short", 100), ("long", 16_000), ("longer", 48_000)] {
+        attributes.push(key, AttributeValue::Str("x".repeat(bytes).into()));
+    }
+    let resource = Arc::new(Resource { attributes });
+    let spans: Vec<Span> = (1..=2_000u64).map(|number| Span { resource: Arc::clone(&resource), ..span(number) }).collect();
+    let (json, losses) = encode_v2_json(&spans);
+    assert!(json.len() < 80 << 20, "{}", json.len());
+    let left_out = losses.iter().find(|loss| loss.detail.contains("64 MiB")).unwrap().count;
+    assert!((900..1_000).contains(&left_out), "{left_out}");
+    let back = read(&json, Format::V2Json);
+    let last = &back.spans[1_999].resource;
+    assert_eq!(
+        (last.service_name(), last.attributes.get_str("short").map(str::len), last.attributes.get("long")),
+        ("xxxx", Some(100), None)
+    );
+}
+
+fn span(number: u64) -> Span {
+    let mut batch = json(&format!(r#"[{{"traceId":"1","id":"{number:x}","timestamp":5,"duration":7}}]"#));
+    batch.spans.remove(0)
 }
