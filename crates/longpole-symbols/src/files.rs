@@ -46,7 +46,10 @@ fn open_plain(path: &Path) -> io::Result<File> {
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         use std::os::fd::AsRawFd;
-        use std::os::unix::fs::OpenOptionsExt;
+        use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+        /// File systems that the kernel makes up, one device each wherever they are mounted.
+        const OF_THE_KERNEL: [&str; 4] = ["/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing"];
 
         /// A place in the tree and not what lies there (asm-generic/fcntl.h, which these two machines use).
         const O_PATH: i32 = 0o10_000_000;
@@ -54,8 +57,9 @@ fn open_plain(path: &Path) -> io::Result<File> {
         let open = |path: &Path, flags| std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
         let found = open(path, O_PATH)?;
         let metadata = found.metadata()?;
-        // What the kernel makes up looks like a plain file without anything in it, and may never end.
-        let is_plain = metadata.is_file() && metadata.len() > 0;
+        // What the kernel makes up looks like a plain file, mostly without anything in it, and may never end, or act when it is read.
+        let is_made_up = || OF_THE_KERNEL.iter().any(|path| std::fs::metadata(path).is_ok_and(|there| there.dev() == metadata.dev()));
+        let is_plain = metadata.is_file() && metadata.len() > 0 && !is_made_up();
         if is_plain { open(Path::new(&format!("/proc/self/fd/{}", found.as_raw_fd())), O_NONBLOCK) } else { Err(refused()) }
     }
     #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -92,7 +96,14 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         let pipe = folder.join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        for path in [pipe.as_path(), &folder, Path::new("/dev/zero"), Path::new("/proc/version")] {
+        for path in [
+            pipe.as_path(),
+            &folder,
+            Path::new("/dev/zero"),
+            Path::new("/proc/version"),
+            Path::new("/sys/kernel/notes"),
+            Path::new("/sys/devices/system/cpu/online"),
+        ] {
             assert_eq!(HostFiles.open(path).map(|_| ()).unwrap_err().to_string(), "not a regular file", "{}", path.display());
         }
         std::fs::remove_dir_all(&folder).unwrap();
