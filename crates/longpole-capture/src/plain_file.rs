@@ -6,14 +6,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::sys::process::is_of_the_kernel;
+use crate::sys::process::{find_in, is_of_the_kernel};
 
 /// Whether a path may be a link to the file that is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
     /// It may.
     Followed,
-    /// It may not.
+    /// It may not, nor may another file system be mounted there.
     Refused,
 }
 
@@ -26,8 +26,12 @@ pub(crate) struct Found {
 
 /// The plain file at this path; `None` where something else stands there, or something that the kernel makes up, which may never end.
 pub(crate) fn find(path: &Path, links: Links) -> io::Result<Option<Found>> {
-    let no_link = if links == Links::Refused { libc::O_NOFOLLOW } else { 0 };
-    let place = OpenOptions::new().read(true).custom_flags(libc::O_PATH | no_link).open(path)?;
+    let look = |path: &Path| OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path);
+    let place = match (links, path.parent(), path.file_name()) {
+        (Links::Refused, Some(folder), Some(name)) => find_in(&look(folder)?, name)?,
+        _ => Some(look(path)?),
+    };
+    let Some(place) = place else { return Ok(None) };
     let metadata = place.metadata()?;
     let is_plain = metadata.is_file() && !is_of_the_kernel(&place);
     Ok(is_plain.then_some(Found { place, metadata }))

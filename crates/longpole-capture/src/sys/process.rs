@@ -8,10 +8,11 @@
 //!   held any lock, the allocator's too, at the moment of the fork. All they need is built before the fork.
 #![expect(unsafe_code, reason = "the system calls of processes and signals")]
 
-use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_void};
 use std::fs::File;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::{fs, io};
@@ -180,6 +181,34 @@ pub(crate) fn is_of_the_kernel(file: &File) -> bool {
         (libc::fstatfs(file.as_raw_fd(), &mut found) == 0).then_some(found.f_type)
     };
     found.is_some_and(|kind| KERNEL.contains(&(kind as u64)))
+}
+
+/// Finds what stands in a folder under this name, a link itself if it is one, without opening it. `None` where another file system is mounted
+/// there: a daemon of anybody (FUSE) would be asked for all else, and may never answer.
+pub(crate) fn find_in(folder: &File, name: &OsStr) -> io::Result<Option<File>> {
+    let name = CString::new(name.as_bytes())?;
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: all zero is a value of the type, which the kernel only reads.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    (how.flags, how.resolve) = (flags as u64, libc::RESOLVE_NO_XDEV);
+    // SAFETY: the name ends with a zero, and `how` has the size that is said.
+    let found = unsafe { libc::syscall(libc::SYS_openat2, folder.as_raw_fd(), name.as_ptr(), &how, size_of_val(&how)) };
+    let found = match (found, io::Error::last_os_error()) {
+        (..0, error) if error.raw_os_error() == Some(libc::EXDEV) => return Ok(None),
+        // Before Linux 5.6, and behind filters that do not know the call.
+        (..0, error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            // SAFETY: the name ends with a zero.
+            let found = unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), flags) };
+            if found < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            found
+        }
+        (..0, error) => return Err(error),
+        (found, _) => i32::try_from(found).map_err(io::Error::other)?,
+    };
+    // SAFETY: the descriptor is new, and nobody else has it.
+    Ok(Some(unsafe { File::from_raw_fd(found) }))
 }
 
 /// The soft limit of the main thread's stack.
