@@ -374,15 +374,28 @@ struct Seen {
 impl Seen {
     /// In a transaction, so that nobody else makes the tables in between.
     fn of(transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<Self> {
-        let count =
-            |what: &str| transaction.query_row(&format!("SELECT count(*) FROM sqlite_master {what}"), [], |row| row.get::<_, u32>(0));
-        Ok(Seen {
+        let mut seen = Seen {
             version: transaction.pragma_query_value(None, "user_version", |row| row.get(0))?,
             application: transaction.pragma_query_value(None, "application_id", |row| row.get(0))?,
-            tables: count("")?,
-            has_recordings: count("WHERE type = 'table' AND name = 'recordings'")? > 0,
-            stranger: stranger(transaction)?,
-        })
+            tables: 0,
+            has_recordings: false,
+            stranger: None,
+        };
+        let words = |text: &str| text.trim().trim_end_matches(';').split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let known: Vec<Vec<String>> = [CREATE, CREATE_TAGS].into_iter().chain(MADE_BY_SQLITE).map(words).collect();
+        let mut question = transaction.prepare("SELECT type, name, sql FROM sqlite_master")?;
+        let mut rows = question.query([])?;
+        while let Some(row) = rows.next()? {
+            let (kind, name) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+            seen.tables += 1;
+            seen.has_recordings |= kind == "table" && name == "recordings";
+            // Indexes of primary keys have no text.
+            let text = row.get_ref(2)?.as_str_or_null()?;
+            if seen.stranger.is_none() && text.is_some_and(|text| !known.contains(&words(text))) {
+                seen.stranger = Some(name.to_owned());
+            }
+        }
+        Ok(seen)
     }
 
     fn version_of_ours(&self, path: &Path) -> Result<u32, StoreError> {
@@ -397,21 +410,6 @@ impl Seen {
         };
         Err(StoreError::NotOurs { path: path.to_owned(), reason, remedy: "name another store: --store DIR".to_owned() })
     }
-}
-
-/// The first table, index, view or trigger that neither longpole nor SQLite has made.
-fn stranger(transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<Option<String>> {
-    let words = |text: &str| text.trim().trim_end_matches(';').split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let known: Vec<Vec<String>> = [CREATE, CREATE_TAGS].into_iter().chain(MADE_BY_SQLITE).map(words).collect();
-    // Indexes of primary keys have no text.
-    let mut question = transaction.prepare("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")?;
-    let mut rows = question.query([])?;
-    while let Some(row) = rows.next()? {
-        if !known.contains(&words(&row.get::<_, String>(1)?)) {
-            return Ok(Some(row.get::<_, String>(0)?));
-        }
-    }
-    Ok(None)
 }
 
 /// Makes the tables, or those that an older version lacks, unless another longpole was quicker.

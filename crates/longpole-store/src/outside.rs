@@ -287,7 +287,7 @@ fn check(folder: &File, found: &Entry, what: &'static str, it: impl FnOnce() -> 
     if files::is_at(folder, Path::new("/dev")) {
         return Ok(());
     }
-    let (own, outside, above) = (Owner::current()?, users::unmapped_uid(), folder.metadata()?);
+    let (own, outside, above) = (Owner::current(), users::unmapped_uid(), folder.metadata()?);
     let (everybody, group, sticky) = (above.mode() & OTHERS_WRITE != 0, above.mode() & GROUP_WRITES != 0, above.mode() & STICKY != 0);
     let by_group = || Ok::<_, io::Error>(users::group_writers(above.gid(), files::access_list_of(folder)?.as_deref(), own));
     let others_write = everybody || group && by_group()? != GroupWriters::Nobody;

@@ -154,7 +154,7 @@ impl Store {
     /// Opens the store in this directory; makes it if it is not there. Refuses one that another user owns or can change, and a directory
     /// that is no store and holds something else; closes one that others can read.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let trust = Trust::new()?;
+        let trust = Trust::new();
         let mut was_there = false;
         let check = |root: &Path| {
             // SQLite gives the files beside the catalog the catalog's mode; older ones may be there.

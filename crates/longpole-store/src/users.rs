@@ -3,7 +3,6 @@
 //! `/proc/self/status` and not the owner of `/proc/self`: that is root for a program with capabilities of its own (`setcap`).
 
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 /// The effective user and group of this process.
@@ -16,12 +15,9 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// That of this process. It can change (`setuid`), so it is read each time.
-    pub fn current() -> io::Result<Owner> {
-        let status = fs::read_to_string("/proc/self/status")?;
-        let effective = |key: &str| status.lines().find_map(|line| line.strip_prefix(key))?.split_ascii_whitespace().nth(1)?.parse().ok();
-        let owner = effective("Uid:").zip(effective("Gid:")).map(|(uid, gid)| Owner { uid, gid });
-        owner.ok_or_else(|| io::Error::other("/proc/self/status does not name the user of this process"))
+    /// That of this process. It can change (`setuid`), so the kernel is asked each time.
+    pub fn current() -> Owner {
+        Owner { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
     }
 
     /// Whether what belongs to this user may be relied on: itself, and root, who can do everything anyway.
@@ -96,7 +92,7 @@ fn is_for_nobody_else(list: &[u8], user: Owner, is_private: impl Fn(Option<u32>)
 /// let it write (`umask 002`). That of root counts, too.
 fn is_private_group(gid: u32, user: Owner) -> bool {
     if gid == 0 {
-        return true;
+        return is_of_root(&fs::read_to_string("/proc/self/gid_map").unwrap_or_default());
     }
     // It stands for every group that this user namespace does not know.
     if unmapped_gid() == Some(gid) {
@@ -104,6 +100,14 @@ fn is_private_group(gid: u32, user: Owner) -> bool {
     }
     let Ok(groups) = fs::read_to_string("/etc/group") else { return false };
     is_private(gid, user, &passwd(), &groups)
+}
+
+/// Whether group 0 is root's, or that of the root of a container. Where a user namespace has but one group, as `unshare -r` makes it, 0 is what
+/// it calls its user's own, whoever else is in that: `0 100 1`.
+fn is_of_root(gid_map: &str) -> bool {
+    let line = |line: &str| line.split_ascii_whitespace().map(|number| number.parse().ok()).collect::<Option<Vec<u64>>>();
+    let of_zero = gid_map.lines().filter_map(line).find(|line| line.first() == Some(&0));
+    of_zero.is_none_or(|line| line.get(1) == Some(&0) || line.get(2) > Some(&1))
 }
 
 fn is_private(gid: u32, user: Owner, passwd: &str, groups: &str) -> bool {
@@ -130,9 +134,11 @@ fn unmapped_gid() -> Option<u32> {
 
 fn unmapped(map: &str, overflow: &str) -> Option<u32> {
     let map = fs::read_to_string(map).ok()?;
-    let is_whole = map.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
+    if map.split_ascii_whitespace().eq(["0", "0", "4294967295"]) {
+        return None;
+    }
     let overflow = fs::read_to_string(overflow).ok().and_then(|text| text.trim().parse().ok());
-    if is_whole { None } else { overflow.or(Some(65_534)) }
+    overflow.or(Some(65_534))
 }
 
 fn passwd() -> String {
@@ -159,6 +165,16 @@ mod tests {
         let bob = Owner { uid: 1001, gid: 100 };
         for (gid, user, private) in [(1000, alice, true), (2000, alice, false), (100, bob, false), (1001, bob, false), (7, alice, false)] {
             assert_eq!(is_private(gid, user, passwd, groups), private, "group {gid} of {user:?}");
+        }
+    }
+
+    #[test]
+    fn group_0_of_a_namespace_with_one_group_is_anybodys() {
+        let machine = "         0          0 4294967295\n";
+        let container = "         0     100000      65536\n";
+        let rootless = "         1     100000      65536\n         0       1001          1\n";
+        for (map, expected) in [(machine, true), (container, true), (rootless, false), ("0 100 1\n", false), ("", true), ("0\nx", false)] {
+            assert_eq!(is_of_root(map), expected, "{map}");
         }
     }
 
@@ -193,7 +209,7 @@ mod tests {
 
     #[test]
     fn this_process_has_an_owner() {
-        let owner = Owner::current().unwrap();
+        let owner = Owner::current();
         assert!(words_of(owner.uid).ends_with(&format!("uid {}", owner.uid)) || words_of(owner.uid).contains("(uid "));
     }
 }

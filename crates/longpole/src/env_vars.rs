@@ -42,7 +42,7 @@ pub(crate) fn default_store() -> Option<PathBuf> {
 }
 
 fn home_of_user() -> Option<PathBuf> {
-    let user = longpole_store::users::Owner::current().ok()?;
+    let user = longpole_store::users::Owner::current();
     // Those without a home have one in the file that is not there, or is another's.
     let is_own = |home: &PathBuf| std::fs::metadata(home).is_ok_and(|data| data.is_dir() && data.uid() == user.uid);
     longpole_store::users::home(user.uid).filter(is_own)

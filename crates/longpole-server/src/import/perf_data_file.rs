@@ -726,8 +726,7 @@ fn perf_map_of(path: &Path) -> PerfMap {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return PerfMap::Absent,
         Err(_) => return PerfMap::Refused,
     };
-    let (Ok(about), Ok(own)) = (file.metadata(), Owner::current()) else { return PerfMap::Refused };
-    if !own.relies_on(about.uid()) {
+    if !file.metadata().is_ok_and(|about| Owner::current().relies_on(about.uid())) {
         return PerfMap::Refused;
     }
     let mut bytes = Vec::new();

@@ -352,7 +352,7 @@ impl Drop for TemporaryStore {
 
 /// Removes the temporary stores of processes that were killed: they hold copies of files that others may not read.
 pub(crate) fn remove_stale_stores() {
-    let Ok(own) = longpole_store::users::Owner::current() else { return };
+    let own = longpole_store::users::Owner::current();
     for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX));
         // Of the link itself, where it is one.
