@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
+
+use crate::perf::event::Refused;
 
 /// Most processes of a tree: what has more is no command.
 const PROCESSES_MAX: usize = 4_096;
@@ -36,6 +39,20 @@ pub(crate) struct MappedCode {
     pub(crate) device: (u32, u32),
     pub(crate) inode: u64,
     pub(crate) path: Vec<u8>,
+}
+
+/// Whether `/proc` counts processes otherwise than the kernel does for us: in a pid namespace of our own with the `/proc` of another one
+/// (`unshare -pf`, `nsenter -p`), a number of ours is there the number of a stranger.
+pub fn is_proc_of_others() -> bool {
+    static IS_IT: OnceLock<bool> = OnceLock::new();
+    *IS_IT.get_or_init(|| fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() != std::process::id().to_string().as_str()))
+}
+
+/// Refuses to look at processes where what `/proc` tells is about others.
+pub(crate) fn check_proc() -> Result<(), Refused> {
+    let reason = "/proc is that of another pid namespace, so what it tells is about other processes";
+    let refused = || Refused { reason: reason.to_owned(), remedy: "mount its own: unshare --mount-proc".to_owned() };
+    if is_proc_of_others() { Err(refused()) } else { Ok(()) }
 }
 
 /// The process and all that descend from it, parents before children. Empty where it does not live.

@@ -35,6 +35,7 @@ use crate::journals::Journals;
 use crate::kernel::Kernel;
 pub use crate::kernel::can_name_functions;
 use crate::kernel_list::KernelList;
+pub use crate::living::is_proc_of_others;
 use crate::living::{self, Living, MappedCode};
 use crate::maps::Binaries;
 pub use crate::maps::OpenBinary;
@@ -123,12 +124,14 @@ pub struct Recorder {
 impl Recorder {
     /// Prepares to observe process `pid` from its next exec on. It must be a child that waits at its gate.
     pub fn start(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
+        living::check_proc()?;
         let opened = event::open(Target::Waiting(pid), options)?;
         Recorder::begin(pid, opened, options, sink, |_| {})
     }
 
     /// Observes a process that runs already, all that descend from it, and all that they start.
     pub fn attach(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
+        living::check_proc()?;
         raise_open_files_limit();
         let mut tree = living::tree_of(pid);
         let mut threads: Vec<u32> = tree.iter().flat_map(|process| &process.threads).map(|thread| thread.tid).collect();
@@ -156,11 +159,13 @@ impl Recorder {
     /// Watches process `pid`, a child that waits at its gate, and all that descend from it by `/proc` alone: what there is where
     /// [`Recorder::start`] was refused.
     pub fn watch(pid: u32, options: &Options, refused: &Refused, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
+        living::check_proc()?;
         Recorder::begin_watch(pid, Watch::new(pid), options, refused, sink, |_| {})
     }
 
     /// The same for a process that runs already: what there is where [`Recorder::attach`] was refused.
     pub fn watch_running(pid: u32, options: &Options, refused: &Refused, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
+        living::check_proc()?;
         let tree = living::tree_of(pid);
         if tree.is_empty() {
             return Err(no_process(pid));

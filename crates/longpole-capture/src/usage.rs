@@ -19,6 +19,7 @@ use std::io::{self, Read};
 use longpole_model::{Exit, IoBytes, Loss, LossKind, Monotonic, Observation, ProcessMemory, ProcessUsage};
 
 use crate::allowance::Allowance;
+use crate::living;
 use crate::stacks::{NumberMap, Out};
 use crate::sys::perf::{exit_of, monotonic_nanos, open_files_limit, open_process, process_cpu_nanos, thread_cpu_nanos};
 
@@ -271,6 +272,9 @@ fn io_of(pid: u32) -> Option<Option<IoBytes>> {
 
 /// What a file of `/proc/PID` says.
 fn with_file<T>(pid: u32, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> io::Result<Option<T>> {
+    if living::is_proc_of_others() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
     // The longest of these files, `status`, has some 1,500 bytes.
     let mut bytes = [0; 4096];
     let length = File::open(format!("/proc/{pid}/{name}")).and_then(|mut file| file.read(&mut bytes))?;

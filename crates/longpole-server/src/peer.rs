@@ -257,7 +257,9 @@ pub(crate) struct CommandProcess(Arc<OnceLock<Peer>>);
 impl CommandProcess {
     /// Notes that it is started. One that has ended already has nobody who descends from it.
     pub(crate) fn note(&self, pid: u32) {
-        if let Some(peer) = Peer::of(pid) {
+        // Where `/proc` is that of another pid namespace, this number is a stranger's there.
+        let counts_as_we_do = fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == std::process::id().to_string().as_str());
+        if let Some(peer) = counts_as_we_do.then(|| Peer::of(pid)).flatten() {
             // There is one command.
             let _ = self.0.set(peer);
         }

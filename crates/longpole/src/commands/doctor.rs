@@ -106,11 +106,8 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
             checks.push(kernel(&mode));
         }
         Err((reason, remedy)) => {
-            checks.push(warn(
-                "profiling",
-                format!("no samples: {reason}{paranoid}; spans, processes, totals of threads and long waits are recorded all the same"),
-                remedy,
-            ));
+            let rest = if sampler::is_proc_of_others() { "spans" } else { "spans, processes, totals of threads and long waits" };
+            checks.push(warn("profiling", format!("no samples: {reason}{paranoid}; {rest} are recorded all the same"), remedy));
             return checks;
         }
     }

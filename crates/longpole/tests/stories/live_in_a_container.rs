@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Sandbox, c, clean, json, longpole, plain_user};
+use crate::support::{Sandbox, c, clean, json, longpole, plain_user, skip};
 
 /// Burns 200 ms in its first thread; another thread sleeps 300 ms and then reads a pipe for 300 ms, with a child that sleeps 400 ms.
 /// Says what its first thread took, and exits with 7.
@@ -218,4 +218,32 @@ fn doctor_says_who_refuses_and_what_to_do_whatever_the_filter_answers() {
         let said = String::from_utf8_lossy(&out.stderr);
         assert!(said.contains("seccomp") && said.contains("PERFMON"), "{said}");
     }
+}
+
+/// `unshare -pf`, `nsenter -p` and the like: numbers of processes are ours, and `/proc` tells of the strangers who have them elsewhere.
+#[test]
+fn where_proc_tells_of_others_nothing_of_it_is_believed() {
+    let story = "where_proc_tells_of_others_nothing_of_it_is_believed";
+    let sandbox = Sandbox::new();
+    let inside = |command: &Command| {
+        let mut out = Command::new("unshare");
+        out.args(["--user", "--map-root-user", "--pid", "--fork"]).arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+        clean(&mut out);
+        out
+    };
+    if !inside(&Command::new("true")).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return skip(story, "no pid namespace can be had (unshare)");
+    }
+    let store = sandbox.path("store");
+    let mut run = longpole(&store);
+    run.args(["run", "--", "sh", "-c", "for i in $(seq 60); do /bin/true; done; sleep 0.2; exit 4"]);
+    let out = inside(&run).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(4), "{said}");
+    let summary = json(longpole(&store).args(["show", "--format", "json"]));
+    let why = quality(&summary, "profiling_refused").unwrap_or_else(|| panic!("{summary}"));
+    assert!(why.contains("another pid namespace") && why.contains("--mount-proc"), "{why}");
+    assert_eq!((quality(&summary, "watched"), &summary["processes"]), (None, &Value::from(0)), "{summary}");
+    let usage = json(longpole(&store).args(["sql", "SELECT count(*) AS n FROM process_usage", "--format", "json"]));
+    assert_eq!(usage["rows"][0]["n"], 0);
 }
