@@ -60,7 +60,9 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     let (ended, pid) = match started {
         Ok(mut child) => {
             if child.has_spare_environment() {
-                say("longpole: the command does not know of its span: its arguments are so long that there is no room for TRACEPARENT");
+                say(
+                    "longpole: the command does not know of its span: its arguments and environment are so long that there is no room for TRACEPARENT",
+                );
             }
             (Ok(child.wait()), Some(child.pid()))
         }

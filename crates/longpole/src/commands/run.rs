@@ -233,7 +233,7 @@ fn start(
     recorded.started = Some((start, pid));
     recorded.observe(Observation::RunStarted { pid, start: start.wall, mode });
     if child.has_spare_environment() {
-        let text = "no span of the command came: its arguments are so long that there is no room for longpole's variables beside them";
+        let text = "no span of the command came: its arguments and environment are so long that there is no room for longpole's variables beside them";
         recorded.lose(LossKind::Environment, text.to_owned());
     }
     Ok((child, recorder))

@@ -196,7 +196,7 @@ fn a_command_line_as_long_as_the_kernel_takes_is_started() {
         let ran = command("--store", store, most - spared).output().unwrap();
         assert_eq!((ran.status.code(), String::from_utf8_lossy(&ran.stdout).as_ref()), (Some(7), expected), "{spared}: {ran:?}");
         let shown = json(longpole(Path::new(store)).args(["show", "--format", "json"]));
-        let is_said = shown["quality"].to_string().contains("no span of the command came: its arguments are so long");
+        let is_said = shown["quality"].to_string().contains("no span of the command came: its arguments and environment are so long");
         assert_eq!(is_said, spared < 5_000, "{spared}: {}", shown["quality"]);
     }
 }
