@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{generate, peers, timing};
+use crate::{Subject, generate, peers, timing};
 
 const ROUNDS: usize = 5;
 
@@ -21,17 +21,17 @@ const UP_TRACE_SPANS: usize = 12_000;
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Prints wall and CPU time, memory, and spans a second and core, beside Pulumi's commands where it is installed.
-pub(crate) fn measure(longpole: &str) -> Result<()> {
+pub(crate) fn measure(subjects: &[Subject]) -> Result<()> {
     let dir = std::env::temp_dir().join(format!("longpole-bench-{}", std::process::id()));
     std::fs::create_dir_all(&dir).context("failed to make a temporary folder")?;
-    let measured = in_folder(longpole, &dir);
+    let measured = in_folder(subjects, &dir);
     std::fs::remove_dir_all(&dir).ok();
     measured
 }
 
-fn in_folder(longpole: &str, dir: &Path) -> Result<()> {
+fn in_folder(subjects: &[Subject], dir: &Path) -> Result<()> {
     let path = |name: &str| dir.join(name).to_string_lossy().into_owned();
-    let (store, lines, trace) = (path("store"), path("spans.jsonl"), path("up.trace"));
+    let (lines, trace) = (path("spans.jsonl"), path("up.trace"));
     generate::generate(&["--spans", &OTLP_SPANS.to_string(), "--shape", "many", "-o", &lines])?;
     generate::generate(&["--spans", &UP_TRACE_SPANS.to_string(), "--format", "up.trace", "-o", &trace])?;
     let megabytes = |file: &str| std::fs::metadata(file).map(|data| data.len() as f64 / 1e6);
@@ -40,14 +40,29 @@ fn in_folder(longpole: &str, dir: &Path) -> Result<()> {
         megabytes(&lines)?,
         megabytes(&trace)?
     );
-    row("longpole import spans.jsonl", Some(OTLP_SPANS), &|| watched(&[longpole, "--store", &store, "import", &lines], &[]))?;
-    row("longpole poles up.trace", Some(UP_TRACE_SPANS), &|| watched(&[longpole, "--store", &store, "poles", &trace], &[]))?;
-    row("longpole convert-trace up.trace", None, &|| watched(&[longpole, "convert-trace", &trace], &[]))?;
-    row("longpole view-trace up.trace", None, &|| served(&[longpole, "view-trace", "--no-browser", &trace], &[]))?;
+    type Once = fn(&[&str], &[(&str, &str)]) -> Result<Taken>;
+    let kinds: [(&str, Option<usize>, Once, &[&str]); 4] = [
+        ("import spans.jsonl", Some(OTLP_SPANS), watched, &["import", &lines]),
+        ("poles up.trace", Some(UP_TRACE_SPANS), watched, &["poles", &trace]),
+        ("convert-trace up.trace", None, watched, &["convert-trace", &trace]),
+        ("view-trace up.trace", None, served, &["view-trace", "--no-browser", &trace]),
+    ];
+    for (kind, spans, once, arguments) in kinds {
+        let mut rows: Vec<Row<'_>> = Vec::new();
+        for Subject { name, binary } in subjects {
+            let store = path(name);
+            let once = move || once(&[&[binary.as_str(), "--store", &store], arguments].concat(), &[]);
+            rows.push((format!("{name} {kind}"), Box::new(once)));
+        }
+        print_rows(spans, &rows)?;
+    }
+    if subjects.len() > 1 {
+        return Ok(());
+    }
     let Some(pulumi) = peers::find("pulumi") else { return Ok(()) };
     let env = [("PULUMI_DEBUG_COMMANDS", "true"), ("PULUMI_SKIP_UPDATE_CHECK", "true")];
-    row("pulumi convert-trace up.trace", None, &|| watched(&[&pulumi, "convert-trace", &trace], &env))?;
-    row("pulumi view-trace up.trace", None, &|| served(&[&pulumi, "view-trace", &trace], &env))
+    print_rows(None, &[("pulumi convert-trace up.trace".to_owned(), Box::new(|| watched(&[&pulumi, "convert-trace", &trace], &env)))])?;
+    print_rows(None, &[("pulumi view-trace up.trace".to_owned(), Box::new(|| served(&[&pulumi, "view-trace", &trace], &env)))])
 }
 
 /// What one execution took.
@@ -58,24 +73,29 @@ struct Taken {
     megabytes: f64,
 }
 
-/// Rounds of one command: wall and CPU time, memory and, where the spans are known, spans a second of CPU time, which a busy machine
-/// changes least.
-fn row(name: &str, spans: Option<usize>, once: &dyn Fn() -> Result<Taken>) -> Result<()> {
-    let (mut walls, mut cpus, mut rates, mut memories) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+/// What a command is called, and one execution of it.
+type Row<'a> = (String, Box<dyn Fn() -> Result<Taken> + 'a>);
+
+/// Interleaved rounds of these commands: wall and CPU time, memory and, where the spans are known, spans a second of CPU time, which a busy
+/// machine changes least.
+fn print_rows(spans: Option<usize>, rows: &[Row<'_>]) -> Result<()> {
+    let mut taken: Vec<Vec<Taken>> = rows.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
-        let taken = once()?;
-        walls.push(taken.wall_secs * 1e3);
-        cpus.push(taken.cpu_secs * 1e3);
-        memories.push(taken.megabytes);
-        rates.push(spans.unwrap_or_default() as f64 / taken.cpu_secs.max(0.01) / 1e3);
+        for ((_, once), taken) in rows.iter().zip(&mut taken) {
+            taken.push(once()?);
+        }
     }
-    let (wall, cpu) = (timing::median(&walls), timing::median(&cpus));
-    let (memory, rate) = (timing::median(&memories), timing::median(&rates));
-    let rate = spans.map(|_| format!("   {:7.0} k spans/s/core [{:.0}, {:.0}]", rate.value, rate.low, rate.high)).unwrap_or_default();
-    println!(
-        "  {name:34} {:8.0} ms [{:.0}, {:.0}]   CPU {:6.0} ms [{:.0}, {:.0}]   {:5.0} MB{rate}",
-        wall.value, wall.low, wall.high, cpu.value, cpu.low, cpu.high, memory.value
-    );
+    for ((name, _), taken) in rows.iter().zip(&taken) {
+        let median = |of: fn(&Taken) -> f64| timing::median(&taken.iter().map(of).collect::<Vec<_>>());
+        let (wall, cpu, memory) = (median(|it| it.wall_secs * 1e3), median(|it| it.cpu_secs * 1e3), median(|it| it.megabytes));
+        let rates: Option<Vec<f64>> = spans.map(|spans| taken.iter().map(|it| spans as f64 / it.cpu_secs.max(0.01) / 1e3).collect());
+        let rate = rates.map(|rates| timing::median(&rates));
+        let rate = rate.map(|rate| format!("   {:7.0} k spans/s/core [{:.0}, {:.0}]", rate.value, rate.low, rate.high)).unwrap_or_default();
+        println!(
+            "  {name:34} {:8.0} ms [{:.0}, {:.0}]   CPU {:6.0} ms [{:.0}, {:.0}]   {:5.0} MB{rate}",
+            wall.value, wall.low, wall.high, cpu.value, cpu.low, cpu.high, memory.value
+        );
+    }
     Ok(())
 }
 

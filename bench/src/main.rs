@@ -1,7 +1,8 @@
 //! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|flame|import]`.
 //!
 //! Every figure is a median of interleaved rounds, printed as a ratio to the plain program with the interval that holds the
-//! true median with 95 % confidence (order statistics). A peer that is not installed is said to be missing.
+//! true median with 95 % confidence (order statistics). A peer that is not installed is said to be missing. With `--before PATH`, the longpole
+//! of an earlier commit is measured in the same rounds, in place of the peers.
 
 #![allow(clippy::print_stdout, reason = "a program that prints its figures")]
 
@@ -17,21 +18,36 @@ mod startup;
 mod states;
 mod timing;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+
+/// A longpole that is measured: that of this tree, and one of an earlier commit in the same rounds.
+#[derive(Debug, Clone)]
+struct Subject {
+    name: &'static str,
+    binary: String,
+}
 
 fn main() -> Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let before = args.iter().position(|arg| arg == "--before").map(|at| args.drain(at..).nth(1));
+    let before = before.map(|path| path.context("--before needs the longpole of an earlier commit")).transpose()?;
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let subjects = |longpole: &str| {
+        let before = before.clone().map(|binary| Subject { name: "before", binary });
+        [Some(Subject { name: "longpole", binary: longpole.to_owned() }), before].into_iter().flatten().collect::<Vec<_>>()
+    };
     match words.as_slice() {
         ["load", kind, amount] => load::run(kind, amount.parse()?),
-        ["startup", longpole] => startup::measure(longpole),
-        ["overhead", longpole] => overhead::measure(longpole),
-        ["answer", longpole] => answer::measure(longpole),
+        ["startup", longpole] => startup::measure(&subjects(longpole)),
+        ["overhead", longpole] => overhead::measure(&subjects(longpole)),
+        ["answer", longpole] => answer::measure(&subjects(longpole)),
         ["context"] => context::measure(),
         ["states"] => states::measure(),
         ["flame"] => flame::measure(),
-        ["import", longpole] => import::measure(longpole),
+        ["import", longpole] => import::measure(&subjects(longpole)),
         ["gen", arguments @ ..] => generate::generate(arguments),
-        _ => bail!("usage: longpole-bench startup|overhead|answer|import LONGPOLE, or context, or states, or flame, or gen --spans N …"),
+        _ => bail!(
+            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or context, or states, or flame, or gen --spans N …"
+        ),
     }
 }

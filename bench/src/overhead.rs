@@ -3,16 +3,17 @@
 
 use anyhow::{Context, Result};
 
-use crate::{peers, timing};
+use crate::{Subject, peers, timing};
 
 const ROUNDS: usize = 21;
 
 /// Prints, for each load, the ratio of wall time and of its own CPU time to the plain program, and the CPU time of program and tool that was added.
-pub(crate) fn measure(longpole: &str) -> Result<()> {
+pub(crate) fn measure(subjects: &[Subject]) -> Result<()> {
     let me = std::env::current_exe().context("failed to find this program")?.to_string_lossy().into_owned();
     let dir = std::env::temp_dir().join(format!("longpole-bench-{}", std::process::id()));
     std::fs::create_dir_all(&dir).context("failed to make a temporary folder")?;
-    let (perf, samply) = (peers::find("perf"), peers::find("samply"));
+    let peer = |name: &str| if subjects.len() == 1 { peers::find(name) } else { None };
+    let (perf, samply) = (peer("perf"), peer("samply"));
     let loads = [
         ("a busy thread", ["one", "2000"]),
         ("two busy threads", ["spin", "2000"]),
@@ -24,7 +25,9 @@ pub(crate) fn measure(longpole: &str) -> Result<()> {
         let mut tools: Vec<(&str, Vec<String>)> = vec![("plain", Vec::new())];
         let path = |name: &str| dir.join(name).to_string_lossy().into_owned();
         let words = |line: &[&str]| line.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-        tools.push(("longpole run", words(&[longpole, "--store", &path("store"), "run", "--summary", "none", "--"])));
+        for Subject { name, binary } in subjects {
+            tools.push((name, words(&[binary, "--store", &path(name), "run", "--summary", "none", "--"])));
+        }
         if let Some(perf) = &perf {
             tools.push(("perf record -g", words(&[perf, "record", "-q", "-F", "999", "-g", "-o", &path("fp.data"), "--"])));
             tools.push((

@@ -5,25 +5,32 @@ use std::net::{TcpListener, TcpStream};
 
 use anyhow::{Context, Result};
 
-use crate::{peers, timing};
+use crate::{Subject, peers, timing};
 
 const ROUNDS: usize = 101;
 
 /// Prints the median of each, interleaved, and what it adds to plain `true`.
-pub(crate) fn measure(longpole: &str) -> Result<()> {
-    let store = std::env::temp_dir().join(format!("longpole-bench-{}", std::process::id()));
-    let store_text = store.to_string_lossy().into_owned();
+pub(crate) fn measure(subjects: &[Subject]) -> Result<()> {
+    let dir = std::env::temp_dir().join(format!("longpole-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).context("failed to make a temporary folder")?;
     let words = |line: &[&str]| line.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-    let mut rows = vec![
-        ("true", words(&["true"])),
-        ("longpole run --no-profile", words(&[longpole, "--store", &store_text, "run", "--no-profile", "--summary", "none", "--", "true"])),
-        ("longpole run", words(&[longpole, "--store", &store_text, "run", "--summary", "none", "--", "true"])),
-        ("longpole run, with its answer", words(&[longpole, "--store", &store_text, "run", "--", "true"])),
+    let mut rows = vec![("true".to_owned(), words(&["true"]))];
+    let kinds: [(&str, &[&str]); 4] = [
+        ("run --no-profile", &["run", "--no-profile", "--summary", "none", "--", "true"]),
+        ("run", &["run", "--summary", "none", "--", "true"]),
+        ("run, with its answer", &["run", "--", "true"]),
+        ("exec", &["exec", "-s", "bench", "-n", "true", "--", "true"]),
     ];
-    let exec = [longpole, "--store", &store_text, "exec", "-s", "bench", "-n", "true", "--", "true"];
-    rows.push(("longpole exec", words(&exec)));
-    if let Some(otel_cli) = peers::find("otel-cli") {
-        rows.push(("otel-cli exec", words(&[&otel_cli, "exec", "--service", "bench", "--name", "true", "--", "true"])));
+    for (kind, arguments) in kinds {
+        for Subject { name, binary } in subjects {
+            let store = dir.join(name).to_string_lossy().into_owned();
+            rows.push((format!("{name} {kind}"), words(&[&[binary, "--store", &store], arguments].concat())));
+        }
+    }
+    if subjects.len() == 1
+        && let Some(otel_cli) = peers::find("otel-cli")
+    {
+        rows.push(("otel-cli exec".to_owned(), words(&[&otel_cli, "exec", "--service", "bench", "--name", "true", "--", "true"])));
     }
     let endpoint = endpoint()?;
     let told = [("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()), ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]
@@ -42,7 +49,7 @@ pub(crate) fn measure(longpole: &str) -> Result<()> {
         let m = timing::median(wall);
         println!("  {name:32} {:7.2}  [{:.2}, {:.2}]   over true: {:+.2}", m.value, m.low, m.high, m.value - base);
     }
-    std::fs::remove_dir_all(&store).ok();
+    std::fs::remove_dir_all(&dir).ok();
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::demo::target_dir;
 use crate::{dist, peers, root, run, run_in};
 
-/// Runs the named measurements, or all.
+/// Runs the named measurements, or all; with `--before PATH` beside the longpole of an earlier commit.
 pub(crate) fn bench(names: &[&str]) -> Result<()> {
     dist::dist()?;
     run("cargo", &["build", "--profile", "dist", "-p", "longpole-bench"])?;
@@ -20,12 +20,17 @@ pub(crate) fn bench(names: &[&str]) -> Result<()> {
         args.extend(arguments);
         return run_in(&root(), &program.to_string_lossy(), &args, &[]);
     }
+    let (names, before) = match names.iter().position(|name| *name == "--before") {
+        Some(at) => (&names[..at], &names[at..]),
+        None => (names, &names[..0]),
+    };
     let all = ["startup", "context", "states", "flame", "overhead", "answer", "import"];
     for name in if names.is_empty() { &all[..] } else { names } {
         let mut args = vec![*name];
         let longpole = longpole.to_string_lossy();
         if !["context", "states", "flame"].contains(name) {
             args.push(&longpole);
+            args.extend(before);
         }
         run_in(&root(), &program.to_string_lossy(), &args, &[("PATH", &path)])?;
     }

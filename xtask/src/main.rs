@@ -33,7 +33,7 @@ const HELP: &str = "cargo xtask TASK
   sanitize        the files with unsafe code under AddressSanitizer, and under Miri where it is installed
   tidy            the house rules: arrows between rooms, unsafe files, paths in comments
   web             build the page into web/dist
-  bench [NAME…]   the measured claims, with their peers in the same run
+  bench [NAME…] [--before LONGPOLE]  the measured claims, beside their peers, or an earlier longpole, in the same run
   peers [NAME…]   install the real peers that benchmarks compare with and stories run
   pictures        the two pictures of the README, from a real run
   dist            the shipped binary, small and fast, with the page inside";
