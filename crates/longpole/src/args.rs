@@ -26,6 +26,44 @@ const RECORDING_BYTES_MAX: &str = "16GiB";
 #[derive(Debug, Parser)]
 #[command(name = "longpole", version, about, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: GlobalArguments,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// What the command line says.
+    pub(crate) fn of_command_line() -> Result<Self, clap::Error> {
+        // Errors and help come from the whole.
+        match InFrontOfACommand::try_parse() {
+            Ok(InFrontOfACommand { global, command: CommandInFront::Run(run) }) => Ok(Arguments { global, command: Command::Run(run) }),
+            Ok(InFrontOfACommand { global, command: CommandInFront::Exec(exec) }) => Ok(Arguments { global, command: Command::Exec(exec) }),
+            Err(_) => Arguments::try_parse(),
+        }
+    }
+}
+
+/// The part of [`Arguments`] that stands in front of commands of others, which wait for it: to make the flags of all the rest takes as long as
+/// to start a small program.
+#[derive(Debug, Parser)]
+#[command(name = "longpole", disable_help_subcommand = true)]
+struct InFrontOfACommand {
+    #[command(flatten)]
+    global: GlobalArguments,
+    #[command(subcommand)]
+    command: CommandInFront,
+}
+
+#[derive(Debug, Subcommand)]
+enum CommandInFront {
+    #[command(alias = "record")]
+    Run(RunArguments),
+    Exec(ExecArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GlobalArguments {
     /// Where recordings are kept [default: $XDG_DATA_HOME/longpole]
     #[arg(long, global = true, value_name = "DIR", env = crate::env_vars::STORE)]
     pub(crate) store: Option<PathBuf>,
@@ -38,8 +76,6 @@ pub(crate) struct Arguments {
     /// How those spans are sent; both are one plain thread here, and both are taken so that command lines can stay as they are
     #[arg(long, global = true, value_enum, value_name = "NAME", default_value_t = SpanProcessor::BatchSpanProcessor, hide_short_help = true)]
     pub(crate) tracing_span_processor: SpanProcessor,
-    #[command(subcommand)]
-    pub(crate) command: Command,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

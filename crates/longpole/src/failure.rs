@@ -91,7 +91,7 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
 
 /// What the command line says; what it says wrong, and help, is printed here.
 pub(crate) fn parse_arguments() -> Result<Arguments, ExitCode> {
-    let error = match Arguments::try_parse() {
+    let error = match Arguments::of_command_line() {
         Ok(arguments) => return Ok(arguments),
         Err(error) => error,
     };

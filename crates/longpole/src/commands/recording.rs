@@ -38,15 +38,15 @@ impl Setting {
     pub(crate) fn new(arguments: &Arguments) -> Self {
         // What the environment says it says to the next command line, too.
         if let Some(store) =
-            arguments.store.as_ref().filter(|store| std::env::var_os(env_vars::STORE).as_deref() != Some(store.as_os_str()))
+            arguments.global.store.as_ref().filter(|store| std::env::var_os(env_vars::STORE).as_deref() != Some(store.as_os_str()))
         {
             let _ = NAMED_STORE.set(store.clone());
         }
         Setting {
-            store: arguments.store.clone().or_else(env_vars::default_store),
-            is_named: arguments.store.is_some(),
-            color: arguments.color,
-            tracing_level: arguments.tracing_level,
+            store: arguments.global.store.clone().or_else(env_vars::default_store),
+            is_named: arguments.global.store.is_some(),
+            color: arguments.global.color,
+            tracing_level: arguments.global.tracing_level,
         }
     }
 
