@@ -168,21 +168,12 @@ impl Forwarder {
     ///
     /// Where there is a target and no thread for it.
     pub(crate) fn start(targets: Vec<ForwardTarget>, book: &Arc<LossBook>) -> io::Result<Self> {
-        let mut different: Vec<ForwardTarget> = Vec::new();
-        for target in targets {
-            if !different.contains(&target) {
-                different.push(target);
-            }
-        }
-        if different.is_empty() {
+        if targets.is_empty() {
             return Ok(Forwarder { lanes: Vec::new(), _thread: None });
         }
         // A thread of their own: an endpoint can keep it busy, and the command's exports must not wait for that.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let lanes = {
-            let _inside = runtime.enter();
-            different.into_iter().map(|target| Lane::start(target, Arc::clone(book))).collect()
-        };
+        let lanes = Forwarder::on(&runtime, targets, book).lanes;
         let (thread, dropped) = oneshot::channel::<()>();
         thread::Builder::new().name("longpole-forward".to_owned()).spawn(move || {
             // Nothing is ever sent.
@@ -191,6 +182,19 @@ impl Forwarder {
             runtime.shutdown_background();
         })?;
         Ok(Forwarder { lanes, _thread: Some(thread) })
+    }
+
+    /// The same on a runtime that waits for nothing else.
+    fn on(runtime: &tokio::runtime::Runtime, targets: Vec<ForwardTarget>, book: &Arc<LossBook>) -> Self {
+        let mut different: Vec<ForwardTarget> = Vec::new();
+        for target in targets {
+            if !different.contains(&target) {
+                different.push(target);
+            }
+        }
+        let _inside = runtime.enter();
+        let lanes = different.into_iter().map(|target| Lane::start(target, Arc::clone(book))).collect();
+        Forwarder { lanes, _thread: None }
     }
 
     /// Whether somebody wants requests of this signal.
