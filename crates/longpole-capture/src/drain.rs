@@ -206,11 +206,10 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
     let descriptors = std::iter::once(stop.as_raw_fd()).chain(streams.iter().map(|s| s.event.as_raw_fd()));
     let mut set = WaitSet::new(descriptors);
     let mut batch = Batch::default();
-    // Whether the last batch had records: then one more must follow, to say that they are complete.
-    let mut owed = false;
-    let mut is_urgent = false;
+    let (mut all, mut urgent) = (Owed::default(), Owed::default());
     let mut last_records = monotonic_nanos();
     let mut last_urgent = last_records;
+    let mut round_before = 0;
     loop {
         let now = monotonic_nanos();
         let idle_millis = (now - last_records) / 1_000_000;
@@ -223,7 +222,7 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
         };
         let patience = (idle_millis / WAIT_IDLE_PART).min(WAIT_IDLE_MILLIS_MAX) as i32;
         let patience = patience.min(journals.as_ref().and_then(Journals::patience_millis).unwrap_or(i32::MAX));
-        set.wait(if owed { busy_millis } else { patience.max(busy_millis) });
+        set.wait(if all.is_owed { busy_millis } else { patience.max(busy_millis) });
         batch.is_last = set.ready(0) != Ready::No;
         let mut called = None;
         for (place, stream) in streams.iter().enumerate() {
@@ -232,14 +231,21 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
             }
         }
         batch.before = monotonic_nanos();
-        let was_urgent = std::mem::take(&mut is_urgent);
         for stream in &mut streams {
             let start = batch.bytes.len();
             if stream.ring.drain(|parts| copy_filled(parts, &mut batch.bytes)) > 0 {
-                is_urgent |= stream.source != Source::Sampler || falls_asleep(&batch.bytes[start..]);
+                let (falls_asleep, newest) = skim(&batch.bytes[start..]);
+                all.newest = all.newest.max(newest);
+                if stream.source != Source::Sampler || falls_asleep {
+                    urgent.newest = urgent.newest.max(newest);
+                    last_urgent = batch.before;
+                }
                 batch.parts.push((stream.source, start..batch.bytes.len()));
             }
         }
+        let in_order = std::mem::replace(&mut round_before, batch.before);
+        // What was urgent is dealt with once it is known to be in order.
+        batch.is_urgent = urgent.is_for_round(in_order);
         let is_last = batch.is_last;
         if is_last {
             let counted = streams.iter_mut().filter(|stream| stream.source != Source::Switcher);
@@ -252,16 +258,10 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
         if has_records {
             last_records = batch.before;
         }
-        if is_urgent {
-            last_urgent = batch.before;
-        }
-        // What was urgent is dealt with once it is known to be complete.
-        batch.is_urgent = was_urgent || is_urgent;
-        if has_records || owed || is_last || !batch.journals.is_empty() {
+        if all.is_for_round(in_order) || has_records || is_last || !batch.journals.is_empty() {
             let bytes = handover.give(std::mem::take(&mut batch));
             batch.bytes = bytes;
         }
-        owed = has_records;
         if is_last {
             break;
         }
@@ -274,14 +274,56 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
     thread_cpu_nanos()
 }
 
-/// Whether a thread does in these records.
-fn falls_asleep(bytes: &[u8]) -> bool {
-    records(bytes).flatten().any(|record| record.switch().is_some_and(|(.., blocked)| blocked))
+/// Whether a thread falls asleep in these records, and the time of the newest.
+fn skim(bytes: &[u8]) -> (bool, u64) {
+    records(bytes).flatten().fold((false, 0), |(falls_asleep, newest), record| {
+        (falls_asleep || record.switch().is_some_and(|(.., blocked)| blocked), newest.max(record.time()))
+    })
+}
+
+/// Which rounds follow some records until the other side has them in order: each round says so of all up to the time of the round before.
+///
+/// ```text
+/// round        1       2       3
+/// records     a│b      │       │      b was written while round 1 read the rings
+/// in order     │      a│     a b│
+/// ```
+#[derive(Debug, Default)]
+struct Owed {
+    newest: u64,
+    /// Whether one more round must follow.
+    is_owed: bool,
+}
+
+impl Owed {
+    /// Whether the round that says what is older than this is in order brings some of the records, or says it of some.
+    fn is_for_round(&mut self, in_order: u64) -> bool {
+        let is_owed = self.newest > in_order;
+        std::mem::replace(&mut self.is_owed, is_owed) || is_owed
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounds_follow_until_the_newest_record_is_in_order() {
+        let mut owed = Owed::default();
+        let mut in_order = 0;
+        let mut round = |newest: u64, before: u64| {
+            owed.newest = owed.newest.max(newest);
+            (owed.is_for_round(std::mem::replace(&mut in_order, before)), owed.is_owed)
+        };
+        assert_eq!(round(0, 100), (false, false), "nothing was read");
+        assert_eq!(round(190, 200), (true, true));
+        assert_eq!(round(0, 300), (true, false));
+        assert_eq!(round(0, 400), (false, false));
+        // Written while the round read the rings: the next one does not say yet that nothing older comes.
+        assert_eq!(round(505, 500), (true, true));
+        assert_eq!(round(0, 600), (true, true));
+        assert_eq!(round(0, 700), (true, false));
+    }
 
     #[test]
     fn what_was_given_is_taken_in_order_and_then_it_is_closed() {
