@@ -671,7 +671,7 @@ impl Processor {
         self.end()
     }
 
-    /// Does what is due by now; with `is_idle` there is time to write.
+    /// Does what is due by now. With `is_idle` no records wait, and there is time to write.
     fn keep_up(&mut self, is_idle: bool) {
         let now = monotonic_nanos();
         self.tree.tell_execs(now, &mut self.out);
@@ -680,7 +680,8 @@ impl Processor {
             self.pythons.look_soon();
         }
         self.usages.look(now, &mut self.out);
-        if self.unsampled.next_look().is_some_and(|next| next <= now) {
+        // What waits to be dealt with may say that a process is sampled after all, or name a child before `/proc` does.
+        if is_idle && self.unsampled.next_look().is_some_and(|next| next <= now) {
             self.look_at_unsampled(now);
         }
         self.published.look(now, &mut self.out);
