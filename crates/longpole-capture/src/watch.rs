@@ -311,7 +311,9 @@ impl KnownThread {
     fn look(&mut self, pid: u32, tid: u32, changes: &mut Vec<Change>) {
         let schedule = Schedule::read(pid, tid);
         let now = monotonic_nanos();
-        let (before, looked) = (std::mem::replace(&mut self.schedule, schedule), std::mem::replace(&mut self.looked, now));
+        let (before, looked) = (self.schedule, std::mem::replace(&mut self.looked, now));
+        // A thread that has ended meanwhile keeps what was read last.
+        self.schedule = schedule.or(before);
         if schedule.is_some() && schedule == before && self.is_asleep {
             // It has not run since; nothing else can be different.
             return;
@@ -456,6 +458,15 @@ mod tests {
         let schedule = Schedule { totals: ThreadTotals { on_cpu_nanos: 12, ready_nanos: 3 }, turns: 4 };
         assert_eq!(Schedule::parse("12 3 4\n"), Some(schedule));
         assert_eq!((Schedule::parse("0 0 0\n"), Schedule::parse("1 2"), Schedule::parse("a b c")), (None, None, None));
+    }
+
+    #[test]
+    fn a_thread_that_ends_under_the_look_keeps_what_was_counted() {
+        let none_has = 4_000_000_000;
+        let totals = ThreadTotals { on_cpu_nanos: 12, ready_nanos: 3 };
+        let mut thread = KnownThread { schedule: Some(Schedule { totals, turns: 4 }), ..KnownThread::default() };
+        thread.look(none_has, none_has, &mut Vec::new());
+        assert_eq!(thread.totals(), Some(totals));
     }
 
     /// Looks until something is so; all that changed up to then.

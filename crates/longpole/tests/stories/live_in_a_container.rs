@@ -130,7 +130,7 @@ fn is_recorded(mut run: Command, view: impl Fn() -> Command, sandbox: &Sandbox, 
     let threads = json(view().args(["threads", "--format", "json"]))["threads"].as_array().unwrap().clone();
     let thread = |name: &str| threads.iter().find(|thread| thread["name"] == name).unwrap_or_else(|| panic!("{name}: {threads:?}"));
     let on_cpu = thread("waiter")["on_cpu_nanos"].as_f64().unwrap() / 1e9;
-    assert!((on_cpu - burnt).abs() < 0.02 + 0.05 * burnt, "the scheduler counted {on_cpu} s, the thread {burnt} s");
+    assert!((on_cpu - burnt).abs() < 0.02 + 0.05 * burnt, "the scheduler counted {on_cpu} s, the thread {burnt} s: {threads:?}");
     assert!(thread("waits")["on_cpu_nanos"].as_f64().unwrap() < 5e7);
     let ready: f64 = threads.iter().map(|thread| thread["ready_nanos"].as_f64().unwrap()).sum();
     assert!(ready > 0.0, "{threads:?}");
