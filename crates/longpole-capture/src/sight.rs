@@ -9,7 +9,7 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-use crate::sys::perf::{Ready, WaitSet, open_files_limit, open_process};
+use crate::sys::perf::{Ready, WaitSet, monotonic_nanos, open_files_limit, open_process};
 use crate::watch::Stat;
 
 /// Part of the descriptors that is left to all others, as for binaries.
@@ -20,8 +20,8 @@ const DESCRIPTORS_PART: usize = 4;
 pub(crate) enum Sight {
     /// `/proc` shows it: when it was made, in ticks, tells it from a later one of the same number.
     Shown { start: u64 },
-    /// `/proc` does not; the descriptor is readable once it has ended.
-    Hidden(File),
+    /// `/proc` does not, since then; the descriptor is readable once it has ended.
+    Hidden { process: File, since: u64 },
 }
 
 impl Sight {
@@ -34,7 +34,7 @@ impl Sight {
                 let process = open_process(pid).ok()?;
                 let is_one_of_too_many =
                     process.as_raw_fd().unsigned_abs() as usize >= open_files_limit() / DESCRIPTORS_PART * (DESCRIPTORS_PART - 1);
-                (!is_one_of_too_many && !has_ended(&process)).then_some(Sight::Hidden(process))
+                (!is_one_of_too_many && !has_ended(&process)).then(|| Sight::Hidden { process, since: monotonic_nanos() })
             }
         }
     }
@@ -43,8 +43,8 @@ impl Sight {
     pub(crate) fn goes_on(&mut self, pid: u32, stat: Option<&Stat>) -> bool {
         let now = match (&*self, stat) {
             (Sight::Shown { start }, Some(stat)) if stat.start != *start => None,
-            (Sight::Hidden(process), _) if has_ended(process) => None,
-            (Sight::Hidden(_), None) => return true,
+            (Sight::Hidden { process, .. }, _) if has_ended(process) => None,
+            (Sight::Hidden { .. }, None) => return true,
             // What was hidden has not ended, so the number is still its own, and so is what `/proc` said.
             _ => Sight::of(pid, stat),
         };
@@ -54,7 +54,15 @@ impl Sight {
     }
 
     pub(crate) fn is_hidden(&self) -> bool {
-        matches!(self, Sight::Hidden(_))
+        matches!(self, Sight::Hidden { .. })
+    }
+
+    /// How long `/proc` has hidden it.
+    pub(crate) fn hidden_nanos(&self) -> u64 {
+        match self {
+            Sight::Shown { .. } => 0,
+            Sight::Hidden { since, .. } => monotonic_nanos().saturating_sub(*since),
+        }
     }
 }
 

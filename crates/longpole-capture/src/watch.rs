@@ -65,28 +65,18 @@ struct Known {
     threads: NumberMap<u32, KnownThread>,
     /// When it lost its records, of those that had some.
     unsampled_since: Option<u64>,
-    hidden: Hidden,
+    /// Whether it counts among those that `/proc` hides.
+    is_hidden_counted: bool,
 }
 
-/// What is hidden for less has mostly ended: at its end `/proc` hides each process that may not be read.
-const HIDDEN_NANOS_MIN: u64 = 50_000_000;
-
-/// Since when `/proc` hides a process, and whether that was counted.
-#[derive(Default)]
-struct Hidden {
-    since: Option<u64>,
-    is_counted: bool,
-}
-
-impl Hidden {
-    /// It is hidden now; whether that is to be counted.
-    fn is_news(&mut self, now: u64) -> bool {
-        let since = *self.since.get_or_insert(now);
-        let is_news = !self.is_counted && now.saturating_sub(since) >= HIDDEN_NANOS_MIN;
-        self.is_counted |= is_news;
-        is_news
+impl Known {
+    fn new(sight: Sight, program: (u64, u64), name: String) -> Self {
+        Known { sight, program, name, threads: NumberMap::default(), unsampled_since: None, is_hidden_counted: false }
     }
 }
+
+/// A process that `/proc` hides for less has mostly ended: at its end `/proc` hides each process that may not be read.
+const HIDDEN_NANOS_MIN: u64 = 50_000_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct KnownThread {
@@ -122,17 +112,7 @@ impl Watch {
         let mut known = NumberMap::default();
         if let Some(stat) = Stat::of_process(root) {
             // It is still a copy of this process: what it is comes with its exec.
-            known.insert(
-                root,
-                Known {
-                    sight: Sight::Shown { start: stat.start },
-                    program: stat.program,
-                    name: stat.name,
-                    threads: NumberMap::default(),
-                    unsampled_since: None,
-                    hidden: Hidden::default(),
-                },
-            );
+            known.insert(root, Known::new(Sight::Shown { start: stat.start }, stat.program, stat.name));
         }
         Watch { root, known, hidden: 0 }
     }
@@ -147,17 +127,7 @@ impl Watch {
                 (tid, KnownThread { name: name.clone(), before, ..KnownThread::default() })
             };
             let threads = process.threads.iter().map(|it| thread(it.tid, &it.name)).collect();
-            known.insert(
-                process.pid,
-                Known {
-                    sight: Sight::Shown { start: stat.start },
-                    program: stat.program,
-                    name: stat.name,
-                    threads,
-                    unsampled_since: None,
-                    hidden: Hidden::default(),
-                },
-            );
+            known.insert(process.pid, Known { threads, ..Known::new(Sight::Shown { start: stat.start }, stat.program, stat.name) });
         }
         Watch { root: tree.first().map_or(0, |root| root.pid), known, hidden: 0 }
     }
@@ -175,14 +145,8 @@ impl Watch {
         let sight = Sight::of(pid, stat.as_ref())?;
         let (name, program) = stat.map(|stat| (stat.name, stat.program)).unwrap_or_default();
         let first = KnownThread { name: name.clone(), before, ..KnownThread::default() };
-        let known = Known {
-            sight,
-            program,
-            name,
-            threads: [(pid, first)].into_iter().collect(),
-            unsampled_since: Some(time),
-            hidden: Hidden::default(),
-        };
+        let threads = [(pid, first)].into_iter().collect();
+        let known = Known { threads, unsampled_since: Some(time), ..Known::new(sight, program, name) };
         Some(&self.known.entry(pid).insert_entry(known).into_mut().sight)
     }
 
@@ -190,7 +154,7 @@ impl Watch {
     pub(crate) fn forget(&mut self, pid: u32, time: u64) -> Option<Sight> {
         self.known.get(&pid).filter(|known| known.unsampled_since.is_some_and(|since| since < time))?;
         let forgotten = self.known.remove(&pid)?;
-        self.hidden = self.hidden.saturating_sub(u64::from(forgotten.hidden.is_counted));
+        self.hidden = self.hidden.saturating_sub(u64::from(forgotten.is_hidden_counted));
         Some(forgotten.sight)
     }
 
@@ -224,8 +188,7 @@ impl Watch {
                 // It may have executed something already.
                 let program = parent.map(|parent| parent.program).unwrap_or_default();
                 let name = parent.map(|parent| parent.name.clone()).unwrap_or_default();
-                let threads = NumberMap::default();
-                self.known.insert(child, Known { sight, program, name, threads, unsampled_since: None, hidden: Hidden::default() });
+                self.known.insert(child, Known::new(sight, program, name));
                 pids.push(child);
             }
         }
@@ -247,7 +210,10 @@ impl Watch {
         }
         let Some(stat) = stat else {
             // What it does is not known from now on.
-            self.hidden += u64::from(known.hidden.is_news(monotonic_nanos()));
+            if !known.is_hidden_counted && known.sight.hidden_nanos() >= HIDDEN_NANOS_MIN {
+                known.is_hidden_counted = true;
+                self.hidden += 1;
+            }
             known.threads.iter_mut().for_each(|(tid, thread)| thread.wake(pid, *tid, thread.looked, changes));
             return None;
         };

@@ -191,7 +191,7 @@ pub(crate) fn find_in(folder: &File, name: &OsStr) -> io::Result<Option<File>> {
     // SAFETY: all zero is a value of the type, which the kernel only reads.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     (how.flags, how.resolve) = (flags as u64, libc::RESOLVE_NO_XDEV);
-    // SAFETY: the name ends with a zero, and `how` has the size that is said.
+    // SAFETY: the name ends with a zero, and the last argument is the size of `how`.
     let found = unsafe { libc::syscall(libc::SYS_openat2, folder.as_raw_fd(), name.as_ptr(), &how, size_of_val(&how)) };
     let found = match (found, io::Error::last_os_error()) {
         (..0, error) if error.raw_os_error() == Some(libc::EXDEV) => return Ok(None),
