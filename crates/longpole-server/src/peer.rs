@@ -19,6 +19,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use longpole_store::users::Owner;
+
 use crate::limits::{ANCESTORS_MAX, ENVIRONMENT_BYTES_MAX, PEER_LINKS_MAX, PEER_SEARCH_LINKS_MAX, PEER_TABLE_BYTES_MAX, STRANGERS_PAUSE};
 
 /// Whose a socket is.
@@ -237,14 +239,9 @@ fn belongs_to(pid: u32, uid: u32) -> bool {
     }
 }
 
-/// The user whose rights this process has.
-pub(crate) fn own_uid() -> Option<u32> {
-    uid_of("self")
-}
-
 /// The effective user of a process: `Uid: real effective saved filesystem`.
-fn uid_of(process: impl std::fmt::Display) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+fn uid_of(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
@@ -257,9 +254,7 @@ pub(crate) struct CommandProcess(Arc<OnceLock<Peer>>);
 impl CommandProcess {
     /// Notes that it is started. One that has ended already has nobody who descends from it.
     pub(crate) fn note(&self, pid: u32) {
-        // Where `/proc` is that of another pid namespace, this number is a stranger's there.
-        let counts_as_we_do = fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == std::process::id().to_string().as_str());
-        if let Some(peer) = counts_as_we_do.then(|| Peer::of(pid)).flatten() {
+        if let Some(peer) = Peer::of(pid) {
             // There is one command.
             let _ = self.0.set(peer);
         }
@@ -320,8 +315,8 @@ pub(crate) fn is_called(pid: u32, number: u32) -> bool {
 /// Asks only processes of root and of our user. What another user's process shows as its environment is memory of its choice (`PR_SET_MM`,
 /// prctl(2)): without an end, or of a file system that never delivers it, and who reads that cannot even be killed.
 pub(crate) fn inherits_variable(pid: u32, name: &str, value: &str) -> bool {
-    let own = own_uid();
-    let is_trusted = |pid: u32| uid_of(pid).is_some_and(|uid| uid == 0 || Some(uid) == own);
+    let own = Owner::current();
+    let is_trusted = |pid: u32| uid_of(pid).is_some_and(|uid| own.relies_on(uid));
     let has_it = |pid: u32| {
         let Some(environment) = is_trusted(pid).then(|| fs::File::open(format!("/proc/{pid}/environ")).ok()).flatten() else {
             return false;
@@ -526,7 +521,7 @@ mod tests {
         let us = std::process::id();
         for (_, peer, ours, since) in [&first, &second] {
             let owner = finder.owner(*peer, *ours, *since).unwrap().unwrap();
-            assert_eq!(Some(owner.uid), own_uid());
+            assert_eq!(owner.uid, Owner::current().uid);
             let peer = finder.holder(owner).unwrap();
             assert!(peer.pid == us && peer.lives(), "{peer:?}");
         }
@@ -608,7 +603,7 @@ mod tests {
             (shell, line.trim().parse::<u32>().unwrap())
         };
         let inherits = |pid| inherits_variable(pid, "LONGPOLE_RUN_ID", "of this run");
-        let own = own_uid().unwrap();
+        let own = Owner::current().uid;
         // Both live until their standard input ends.
         let (mut parent, child) = number_of("env -i sh -c 'echo $$; cat'; :", own);
         assert!(child != parent.id() && inherits(child));
@@ -643,9 +638,9 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("1000").env("LONGPOLE_RUN_ID", "of this run").spawn().unwrap();
         let peer = Peer::of(child.id()).unwrap();
         let command = CommandProcess::default();
-        assert!(!command.has(peer.pid) && !command.has_user(own_uid().unwrap()), "it is not started");
+        assert!(!command.has(peer.pid) && !command.has_user(Owner::current().uid), "it is not started");
         command.note(peer.pid);
-        assert!(peer.lives() && command.has(peer.pid) && command.has_user(own_uid().unwrap()));
+        assert!(peer.lives() && command.has(peer.pid) && command.has_user(Owner::current().uid));
         assert!(!command.has(std::process::id()) && !command.has(1));
         assert!(!command.has_user(4_000_000_000));
         // The child is there before it has executed its program, with our own environment, and then for a moment without any.

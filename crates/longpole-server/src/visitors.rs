@@ -18,10 +18,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use longpole_store::users::unmapped_uid;
+use longpole_store::users::{Owner, unmapped_uid};
 
 use crate::limits::PROBE_CONNECTIONS_MAX;
-use crate::peer::{AskOwner, PeerFinder, own_uid};
+use crate::peer::{AskOwner, PeerFinder};
 
 /// From whom the page takes connections, beside our user and root.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,7 +60,7 @@ enum Way {
 /// Judges connections.
 pub(crate) struct Judge {
     way: Way,
-    own_uid: Option<u32>,
+    own: Owner,
     also: Option<u32>,
     /// The number of everybody whom this user namespace does not know.
     unmapped_uid: Option<u32>,
@@ -79,8 +79,8 @@ impl Judge {
             Err(error) => Some(Err(error)),
         });
         let accepted = accepted.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))?;
-        let judge =
-            Judge { way: way(visitors.ask_owner, peer, ours)?, own_uid: own_uid(), also: visitors.also, unmapped_uid: unmapped_uid() };
+        let way = way(visitors.ask_owner, peer, ours)?;
+        let judge = Judge { way, own: Owner::current(), also: visitors.also, unmapped_uid: unmapped_uid() };
         drop((client, accepted));
         Ok(judge)
     }
@@ -92,11 +92,11 @@ impl Judge {
 
     /// Whether the kernel tells the number of users.
     fn tells_users(&self) -> bool {
-        !matches!(self.way, Way::Nowhere) && self.own_uid.is_some()
+        !matches!(self.way, Way::Nowhere)
     }
 
     fn is_ours(&self, uid: u32) -> bool {
-        uid == 0 || [self.own_uid, self.also].contains(&Some(uid))
+        self.own.relies_on(uid) || self.also == Some(uid)
     }
 
     /// Whether an answer takes milliseconds.
@@ -173,7 +173,7 @@ mod tests {
             peer.port() != 1
         }
         let ours = Whose::Served(Visitor::Ours);
-        assert_eq!(whose(|_, _| owner(own_uid().unwrap()), None).unwrap(), ours);
+        assert_eq!(whose(|_, _| owner(Owner::current().uid), None).unwrap(), ours);
         assert_eq!(whose(|_, _| owner(0), None).unwrap(), ours);
         assert_eq!(whose(|_, _| owner(4_000_000_000), None).unwrap(), Whose::Others);
         assert_eq!(whose(|_, _| owner(4_000_000_000), Some(4_000_000_000)).unwrap(), ours);
@@ -196,7 +196,7 @@ mod tests {
             judge.whose(SocketAddr::from(([127, 0, 0, 1], uid)), ours, Instant::now()).unwrap()
         };
         for (own, also) in [(65_534, None), (1000, Some(65_534))] {
-            (judge.own_uid, judge.also, judge.unmapped_uid) = (Some(own), also, Some(65_534));
+            (judge.own.uid, judge.also, judge.unmapped_uid) = (own, also, Some(65_534));
             assert!(!judge.tells_users_apart(), "open warns");
             assert_eq!(whose(&judge, 65_534), Whose::Served(Visitor::Untold));
             assert_eq!(whose(&judge, 1001), Whose::Others, "whom the namespace knows is told apart");
@@ -205,7 +205,7 @@ mod tests {
             assert!(judge.tells_users_apart());
             assert_eq!(whose(&judge, 65_534), Whose::Served(Visitor::Ours));
         }
-        (judge.own_uid, judge.also, judge.unmapped_uid) = (Some(1000), None, Some(65_534));
+        (judge.own.uid, judge.also, judge.unmapped_uid) = (1000, None, Some(65_534));
         assert!(judge.tells_users_apart());
         assert_eq!(whose(&judge, 65_534), Whose::Others);
     }

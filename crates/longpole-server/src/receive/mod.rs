@@ -205,8 +205,8 @@ pub struct ReceiverHandle {
 }
 
 impl ReceiverHandle {
-    /// Says which process is the command of the run: spans of other users are taken from it and from those that descend from it. To be said
-    /// before it runs.
+    /// Names the process that is the command of the run, before it runs: spans of other users are taken from it and from its descendants.
+    /// `/proc` must count processes as we do.
     pub fn note_command(&self, pid: u32) {
         self.command.note(pid);
     }

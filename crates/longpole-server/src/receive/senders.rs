@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use longpole_store::Secret;
-use longpole_store::users::unmapped_uid;
+use longpole_store::users::{Owner, unmapped_uid};
 
 use crate::peer::{self, AskOwner, CommandProcess, HolderFinder, PeerFinder, SocketOwner};
 
@@ -70,7 +70,7 @@ pub(super) enum Known {
 pub(super) struct Judge {
     senders: Senders,
     ask: Option<AskOwner>,
-    own_uid: Option<u32>,
+    own: Owner,
     /// The number of everybody whom this user namespace does not know.
     unmapped_uid: Option<u32>,
     /// Whose processes are of the run.
@@ -84,7 +84,7 @@ pub(super) struct Judge {
 impl Judge {
     pub(super) fn new(senders: Senders, ask: Option<AskOwner>, command: CommandProcess) -> Self {
         let holders = HolderFinder::new(command.clone());
-        Judge { senders, ask, own_uid: peer::own_uid(), unmapped_uid: unmapped_uid(), command, finder: Arc::default(), holders }
+        Judge { senders, ask, own: Owner::current(), unmapped_uid: unmapped_uid(), command, finder: Arc::default(), holders }
     }
 
     /// The run whose id must stand in the spans of who is gone.
@@ -124,7 +124,7 @@ impl Judge {
 
     /// Whether this is our user, or root. A number that stands for many users is neither, also where it is ours.
     fn is_ours(&self, uid: u32) -> bool {
-        uid == 0 || Some(uid) == self.own_uid && !self.stands_for_many(uid)
+        uid == 0 || uid == self.own.uid && !self.stands_for_many(uid)
     }
 
     /// Whether this number is that of everybody whom our user namespace does not know.
@@ -162,7 +162,11 @@ mod tests {
     #[test]
     fn a_number_that_stands_for_many_users_is_not_our_user() {
         let run = Senders::Run { id: "0123456789abcdef0123456789abcdef".to_owned(), name: "0".repeat(32) };
-        let mut judge = Judge { own_uid: Some(65_534), unmapped_uid: Some(65_534), ..Judge::new(run, None, CommandProcess::default()) };
+        let mut judge = Judge {
+            own: Owner { uid: 65_534, gid: 65_534 },
+            unmapped_uid: Some(65_534),
+            ..Judge::new(run, None, CommandProcess::default())
+        };
         let owner = |uid| Some(SocketOwner { uid, inode: u64::MAX });
         let ours = |uid| Known::Sender(Sender { owner: owner(uid), is_gone: false });
         assert_eq!(judge.known(owner(65_534)), Known::Foreign(SocketOwner { uid: 65_534, inode: u64::MAX }));
@@ -171,7 +175,7 @@ mod tests {
         // In the initial namespace `nobody` is a user as others are, and so is everybody whom a namespace knows.
         judge.unmapped_uid = None;
         assert_eq!(judge.known(owner(65_534)), ours(65_534));
-        (judge.own_uid, judge.unmapped_uid) = (Some(1000), Some(65_534));
+        (judge.own.uid, judge.unmapped_uid) = (1000, Some(65_534));
         assert_eq!(judge.known(owner(1000)), ours(1000));
     }
 }

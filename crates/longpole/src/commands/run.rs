@@ -220,7 +220,7 @@ fn start(
         return Ok((child::prepare(arguments.argv(), environment)?.release()?, None));
     };
     let gated = child::prepare_or(arguments.argv(), environment, Some(&inherited(arguments)))?;
-    if let Some(receiver) = &recorded.receiver {
+    if let Some(receiver) = recorded.receiver.as_ref().filter(|_| !sampler::is_proc_of_others()) {
         receiver.note_command(gated.pid());
     }
     let (recorder, mode) = recorded.sample(arguments, gated.pid());
