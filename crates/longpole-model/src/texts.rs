@@ -87,7 +87,7 @@ impl Texts {
         text
     }
 
-    /// Counts a text that is there already, as if it were asked for. Says whether it is known.
+    /// Counts an existing text as [`Texts::text`] would. Returns whether it was known.
     pub fn count(&mut self, text: &Text) -> bool {
         let is_known = text.is_empty() || text.len() > TEXT_BYTES_MAX || self.known.contains(text);
         if !is_known {

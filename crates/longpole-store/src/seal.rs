@@ -282,7 +282,7 @@ fn frames_bytes(recording: &Recording) -> u64 {
 /// What is said of a recording of a version that had none.
 const WITHOUT_CHECKSUMS: &str = "recorded without checksums, by an older longpole: damage that left its tables readable goes unnoticed";
 
-/// What is said where the figures of the writer are missing or damaged.
+/// The loss of a recording whose figures of memory are missing or damaged.
 const WITHOUT_FIGURES: &str = "how much memory it takes is not known: `segments/memory` is missing or damaged; its tables are whole";
 
 /// Later rooms index by these numbers; a damaged file must not make them panic.
@@ -388,7 +388,6 @@ mod tests {
         }
         let (counted, taken) = counted_and_taken(&recording);
         assert!(taken > 1_000_000 && taken <= counted, "{counted} counted, {taken} taken");
-        // A writer counts texts up to 1 KiB each time.
         assert!(counted < 2 * taken, "{counted} counted, {taken} taken");
     }
 

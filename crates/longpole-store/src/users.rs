@@ -1,6 +1,4 @@
-//! Who runs this, and who else there is: read from `/proc` and `/etc`, so that it needs no C library and no unsafe code.
-//!
-//! `/proc/self/status` and not the owner of `/proc/self`: that is root for a program with capabilities of its own (`setcap`).
+//! The user of this process, and the other users and groups of the machine, from `/proc` and `/etc`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +13,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// That of this process. It can change (`setuid`), so the kernel is asked each time.
+    /// That of this process. `setuid` can change it, so each call asks the kernel.
     pub fn current() -> Owner {
         Owner { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
     }

@@ -41,7 +41,7 @@ pub(crate) struct KeptTexts {
     long_bytes: u64,
     long_bytes_max: u64,
     uncounted: u64,
-    /// What was counted of short ones.
+    /// Bytes of short texts counted so far.
     short_bytes: u64,
     /// Texts that came again, by their place; they are held, so nothing else comes to lie there. None where nobody writes.
     names: Vec<Text>,
@@ -101,7 +101,7 @@ impl KeptTexts {
         }
     }
 
-    /// Bytes of the texts that are new since this was asked last.
+    /// Bytes of the texts made since the last call.
     pub(crate) fn take_uncounted(&mut self) -> u64 {
         let short = std::mem::replace(&mut self.short_bytes, self.short.made_bytes());
         std::mem::take(&mut self.uncounted) + self.short_bytes - short

@@ -321,8 +321,8 @@ impl<T: Emitter> Written<T> {
         if !is_known {
             self.known.remember(value);
         }
-        // What is unlike itself is new each time.
-        self.last = self.known.equal(value).is_some().then(|| Arc::clone(value));
+        // What is unlike itself is not remembered, and new each time.
+        self.last = (is_known || self.known.holds(value)).then(|| Arc::clone(value));
         !is_known
     }
 }
