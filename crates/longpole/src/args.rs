@@ -33,19 +33,26 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What the command line says.
+    /// Parses the command line.
     pub(crate) fn of_command_line() -> Result<Self, clap::Error> {
+        let may_be_quick = std::env::args_os().any(|word| IN_FRONT.iter().any(|name| word == *name));
         // Errors and help come from the whole.
-        match InFrontOfACommand::try_parse() {
-            Ok(InFrontOfACommand { global, command: CommandInFront::Run(run) }) => Ok(Arguments { global, command: Command::Run(run) }),
-            Ok(InFrontOfACommand { global, command: CommandInFront::Exec(exec) }) => Ok(Arguments { global, command: Command::Exec(exec) }),
-            Err(_) => Arguments::try_parse(),
-        }
+        let Some(Ok(InFrontOfACommand { global, command })) = may_be_quick.then(InFrontOfACommand::try_parse) else {
+            return Arguments::try_parse();
+        };
+        let command = match command {
+            CommandInFront::Run(run) => Command::Run(run),
+            CommandInFront::Exec(exec) => Command::Exec(exec),
+        };
+        Ok(Arguments { global, command })
     }
 }
 
-/// The part of [`Arguments`] that stands in front of commands of others, which wait for it: to make the flags of all the rest takes as long as
-/// to start a small program.
+/// Names of [`CommandInFront`].
+const IN_FRONT: [&str; 3] = ["run", "record", "exec"];
+
+/// The part of [`Arguments`] for `run` and `exec`, whose commands wait for it: building the flags of all subcommands takes as long as starting a
+/// small program.
 #[derive(Debug, Parser)]
 #[command(name = "longpole", disable_help_subcommand = true)]
 struct InFrontOfACommand {
