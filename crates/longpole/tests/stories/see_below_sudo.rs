@@ -20,11 +20,7 @@ const SCRIPT: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; sleep 0
 fn what_runs_below_a_program_that_may_not_be_read_is_seen() {
     let story = "what runs below a program that may not be read is seen";
     let sandbox = Sandbox::new();
-    if !can_sample(story) {
-        return;
-    }
-    let Some(user) = plain_user(&sandbox, story) else { return };
-    let Some(shell) = closed_shell(&user, story) else { return };
+    let Some((user, shell)) = user_of_closed_shell(&sandbox, story) else { return };
     let store = sandbox.path("store");
     // A child, and then the command itself.
     let shell = shell.display();
@@ -53,8 +49,12 @@ fn what_runs_below_a_program_that_may_not_be_read_is_seen() {
     }
 }
 
-/// A shell that may be run and not read, as `closed`; or a noted skip.
-fn closed_shell(user: &PlainUser, story: &str) -> Option<PathBuf> {
+/// A plain user who can sample, and a shell that this user may run and not read, as `closed`; or a noted skip.
+fn user_of_closed_shell(sandbox: &Sandbox, story: &str) -> Option<(PlainUser, PathBuf)> {
+    if !can_sample(story) {
+        return None;
+    }
+    let user = plain_user(sandbox, story)?;
     let closed = user.install(std::path::Path::new("/bin/sh"));
     let shell = closed.with_file_name("closed");
     std::fs::rename(&closed, &shell).unwrap();
@@ -64,7 +64,7 @@ fn closed_shell(user: &PlainUser, story: &str) -> Option<PathBuf> {
         skip(story, "this user reads every file");
         return None;
     }
-    Some(shell)
+    Some((user, shell))
 }
 
 /// A shell of a day that executes sudo while somebody looks has worked as much as it did meanwhile.
@@ -72,11 +72,7 @@ fn closed_shell(user: &PlainUser, story: &str) -> Option<PathBuf> {
 fn what_it_did_before_somebody_looked_is_not_counted() {
     let story = "what it did before somebody looked is not counted";
     let sandbox = Sandbox::new();
-    if !can_sample(story) {
-        return;
-    }
-    let Some(user) = plain_user(&sandbox, story) else { return };
-    let Some(shell) = closed_shell(&user, story) else { return };
+    let Some((user, shell)) = user_of_closed_shell(&sandbox, story) else { return };
     let store = sandbox.path("store");
     let mut service = user.command("sh".as_ref());
     let script = format!("{SCRIPT}; cat /proc/$$/schedstat; read line; exec '{}' -c 'sleep 0.1; :'", shell.display());
@@ -108,10 +104,7 @@ fn what_it_did_before_somebody_looked_is_not_counted() {
 fn what_proc_hides_as_well_has_its_life_and_its_end() {
     let story = "what /proc hides as well has its life and its end";
     let sandbox = Sandbox::new();
-    if !can_sample(story) {
-        return;
-    }
-    let Some(user) = plain_user(&sandbox, story) else { return };
+    let Some((user, shell)) = user_of_closed_shell(&sandbox, story) else { return };
     if !user.becomes {
         return skip(story, "only root mounts /proc anew");
     }
@@ -122,7 +115,6 @@ fn what_proc_hides_as_well_has_its_life_and_its_end() {
         clean(&mut out);
         out
     };
-    let Some(shell) = closed_shell(&user, story) else { return };
     if !hidden(&Command::new("true")).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
         return skip(story, "/proc cannot be mounted anew here");
     }
