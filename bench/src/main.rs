@@ -1,7 +1,7 @@
 //! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|flame|import]`.
 //!
 //! Every figure is a median of interleaved rounds, printed as a ratio to the plain program with the interval that holds the
-//! true median with 95 % confidence (order statistics). A peer that is not installed is said to be missing. With `--before PATH`, the longpole
+//! true median with 95 % confidence (order statistics). Peers that are not installed are reported as missing. With `--before PATH`, the longpole
 //! of an earlier commit is measured in the same rounds, in place of the peers.
 
 #![allow(clippy::print_stdout, reason = "a program that prints its figures")]

@@ -7,8 +7,8 @@
 //!                                 ├ asked ┤
 //! ```
 
-/// Slices of a process that are found in a stretch, and that are looked at of each length. Who was one of so many nobody can tell, and one of
-/// more is told as one of these. Of one length a machine has no more at once than CPUs, and none that is over before its next one.
+/// Limit of the slices that a search returns, and of those that it compares per length. An answer that names one of 4,096 threads names
+/// nobody. Slices of one length that overlap are no more than the machine's CPUs, so a real recording never gets there.
 const SLICES_MAX: usize = 4096;
 
 /// The slices of a process by the power of two of their length, and there by start: from, to, thread.
