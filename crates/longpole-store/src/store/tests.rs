@@ -72,6 +72,21 @@ fn a_recording_is_begun_sealed_and_read() {
     assert!(!sealed.directory.join("wal").exists());
 }
 
+/// Who opens the catalog reads its journal first, so each run would pay for those before it.
+#[test]
+fn the_journal_of_the_catalog_stays_short() {
+    let directory = Directory::new();
+    let mut longest = 0;
+    for _ in 0..150 {
+        let store = Store::open(directory.path()).unwrap();
+        let recording = ended();
+        store.create(&testing::begun()).unwrap().write_segments(&recording, &summary(&recording)).unwrap();
+        drop(store);
+        longest = longest.max(directory.path().join("catalog.sqlite-wal").metadata().unwrap().len());
+    }
+    assert!((200 << 10..800 << 10).contains(&longest), "{longest} bytes");
+}
+
 #[test]
 fn a_recorder_that_died_leaves_what_it_had_acknowledged() {
     let directory = Directory::new();
