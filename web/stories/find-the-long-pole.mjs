@@ -60,7 +60,7 @@ async function walk(page, url, shoot) {
   await until('the pole around it', () => new URL(page.url()).searchParams.get('pole') === `p${outer + 1}`);
 
   await rowOf(0).getByRole('button').first().click();
-  await panel.getByRole('button', { name: 'Drop the selection' }).waitFor();
+  await panel.getByRole('button', { name: 'Clear the selection' }).waitFor();
   const { limited_by: limit } = all[0];
   expect(limit !== null, 'nothing is said to limit what the first pole saves');
   const next = panel.getByRole('region', { name: 'Long pole' }).getByRole('button', { name: limit.name, exact: true });

@@ -1,20 +1,20 @@
 /**
- * Story: somebody opens what is not a nice deployment: a single process, a hundred thousand spans, a run whose profiling was refused, one whose
- * recorder was killed, one that does not exist; comes without a token; and keeps the page open while the server stops.
+ * Story: somebody opens odd recordings: a single process, a hundred thousand spans, a run without permission to profile, a run whose recorder was
+ * killed, a recording that does not exist. They come without a token, and keep the page open while the server stops.
  *
- * Guarantees: each says what it is and what to do; however many spans there are, only the rows on the screen are in the document; what is loaded
+ * Guarantees: each page says what is odd and what to do; only the rows on the screen are in the document, however many spans there are; loaded data
  * stays usable without a server; axe finds nothing serious.
  */
 import { accessibilityFaults, expect, launchBrowser, openPage, settled, until } from './browser.mjs';
 
-/** More rows than fit on any screen of ours are never in the document. */
+/** Upper limit of rows in the document: more than fit on any screen of these stories. */
 const ROWS_MAX = 60;
 
 async function says(page, text) {
   await page.getByText(text).first().waitFor();
 }
 
-/** Opens pages by path, looks at each, and keeps pictures where a directory is given. */
+/** Opens pages by path, checks each, and keeps pictures if there is a directory. */
 export async function lookAtOddRecordings(server, directory = null) {
   const browser = await launchBrowser();
   const look = async (name, path, options, inspect) => {
@@ -30,19 +30,19 @@ export async function lookAtOddRecordings(server, directory = null) {
   try {
     await look('single', '/r/r6', {}, async (page) => {
       await says(page, 'no spans on a critical path');
-      await says(page, 'Nothing was caught on a CPU');
+      await says(page, 'No sample hit this run');
       expect((await page.getByRole('row').count()) === 1, 'a single process is not a single row');
     });
     await look('refused', '/r/r4?span=s3', { scheme: 'dark' }, async (page) => {
-      await says(page, 'profiling was refused:');
-      await says(page, 'Samples were refused');
+      await says(page, 'profiling was not allowed:');
+      await says(page, 'Sampling was not allowed');
       await says(page, 'failed: collect2: error: ld returned 1 exit status');
       await page.getByRole('button', { name: /^Data quality/ }).click();
       await says(page, 'orphaned spans');
     });
     await look('killed', '/r/r3', {}, async (page) => {
       await says(page, 'the recorder was killed:');
-      await says(page, 'with fewer than 20, shares are rough.');
+      await says(page, 'shares from fewer than 20 are rough.');
     });
     await look('damaged-row', '/', {}, async (page) => {
       await page.route('**/api/recordings', async (route) => {
@@ -52,7 +52,7 @@ export async function lookAtOddRecordings(server, directory = null) {
         });
       });
       await page.reload();
-      await says(page, '1 row of the catalog cannot be read.');
+      await says(page, '1 row of the catalog cannot be read:');
       await says(page, 'is no number');
     });
     await look('not-sealed', '/', {}, async (page) => {
@@ -66,7 +66,7 @@ export async function lookAtOddRecordings(server, directory = null) {
       await says(page, 'no space left on device. Open it to try again.');
     });
     await look('missing', '/r/r99', { expected: [/404/] }, (page) => says(page, 'no recording r99'));
-    await look('no-page', '/nowhere', {}, (page) => says(page, 'There is no such page'));
+    await look('no-page', '/nowhere', {}, (page) => says(page, 'Page not found'));
     await look('unauthorized', '/r/r7', { withoutToken: true, expected: [/401/] }, (page) =>
       says(page, 'This page needs the key from your terminal'),
     );

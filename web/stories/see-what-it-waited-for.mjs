@@ -132,7 +132,7 @@ async function walk(page, url, shoot) {
   await pressed('blocked').waitFor();
 
   // The whole run has waits too, and keeps what the switch says.
-  await panel.getByRole('button', { name: 'Drop the selection' }).click();
+  await panel.getByRole('button', { name: 'Clear the selection' }).click();
   await until('the whole run', () => !new URL(page.url()).searchParams.has('span'));
   await pressed('blocked').waitFor();
   await box.first().waitFor({ state: 'attached' });

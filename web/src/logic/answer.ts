@@ -4,12 +4,12 @@ import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
 import { formatDuration } from './format';
 
-/** The context that tells a pole from others of its name; `null` where the name says it already. */
+/** The context that distinguishes a pole from others of its name; `null` if the name already contains it. */
 export function contextOf(pole: { readonly name: string; readonly context: string | null }): string | null {
   return pole.context === null || pole.name.includes(pole.context) ? null : pole.context;
 }
 
-/** What people call the cloud resource that a pole works on: the last part of its URN. */
+/** The name of the cloud resource that a pole works on: the last part of its URN. */
 export function nameOfResource(pole: Pole): string | undefined {
   return pole.resource?.split('::').slice(3).join('::');
 }
@@ -20,7 +20,7 @@ export function poleInWords(pole: Pole): string {
   return `${pole.name}${pole.count > 1 ? ` ×${pole.count}` : ''}${context === null ? '' : ` in ${context}`}`;
 }
 
-/** Why a pole is long, and why it saves no more: `contains p4; waits, 0 % on-CPU; then create bucket (s9) ends last`. */
+/** Why a pole is long, and what limits its saving: `contains p4; waits, 0 % on-CPU; then create bucket (s9) ends last`. */
 export function whyInWords(pole: Pole): string {
   const { contains, reason, limitedBy, blockedBy } = pole;
   const whom = blockedBy === null ? '' : `; ${blockedBy}`;
@@ -28,28 +28,28 @@ export function whyInWords(pole: Pole): string {
   return `${contains === null ? '' : `contains ${contains}; `}${reason.text}${whom}${limit}`;
 }
 
-/** The pole that lies inside this one and explains most of what it saves. */
+/** The pole inside this one that explains most of its saving. */
 export function containedPole(pole: Pole, poles: Poles): Pole | null {
   return poles.poles.find(({ handle }) => handle === pole.contains) ?? null;
 }
 
-/** The pole that is selected: the one that the URL names, else that of the selected span. */
+/** The selected pole: the one that the URL names, else the pole of the selected span. */
 export function selectedPole(poles: Poles, pole: string | undefined, span: string | undefined): Pole | null {
   if (pole !== undefined) return poles.poles.find(({ handle }) => handle === pole) ?? null;
   return span === undefined ? null : (poles.poles.find(({ spans }) => spans.includes(span)) ?? null);
 }
 
-/** Whether fixing it gains anything that can be seen: a thousandth of the run. */
+/** Whether fixing it saves at least a thousandth of the run. */
 export function isWorthwhile(range: NanosRange, wallNanos: Nanos): boolean {
   return range.high > 0 && ratio(range.high, wallNanos) >= 0.001;
 }
 
-/** Whether a saving reads as one number. */
+/** Whether both ends of a saving print the same. */
 export function isOneNumber(range: NanosRange): boolean {
   return formatDuration(range.low) === formatDuration(range.high);
 }
 
-/** The wall time left when a saving has come true. */
+/** The wall time that remains after a saving. */
 export function wallAfter(range: NanosRange, wallNanos: Nanos): NanosRange {
   return {
     low: Math.max(0, wallNanos - range.high) as Nanos,
@@ -57,23 +57,23 @@ export function wallAfter(range: NanosRange, wallNanos: Nanos): NanosRange {
   };
 }
 
-/** Why a pole is long, with the function that is named in it, if there is one, as a piece of its own. */
+/** Why a pole is long, split around the function that the text names. */
 export interface ReasonPieces {
   readonly before: string;
   readonly function: {
     readonly name: string;
-    /** The function among those of its samples; `null` where it was not seen running but waiting. */
+    /** The function among those of the pole's samples; `null` if samples show it waiting, not running. */
     readonly frame: TopFrame | null;
   } | null;
   readonly after: string;
 }
 
-/** Takes the sentence apart where it names a function. */
+/** Splits the sentence around the function that it names. */
 export function reasonPieces(pole: Pole): ReasonPieces {
   const { text, function: name } = pole.reason;
   const place = name === null ? -1 : text.indexOf(name);
   if (name === null || place < 0) return { before: text, function: null, after: '' };
-  // A function may run and wait; where it waits is what a pole that waits is about.
+  // A function can both run and wait; for a pole that waits, only the waiting matters.
   const frame = pole.reason.code === 'waits' ? null : (pole.topFrames.find((top) => top.function === name) ?? null);
   return { before: text.slice(0, place), function: { name, frame }, after: text.slice(place + name.length) };
 }

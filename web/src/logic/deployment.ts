@@ -1,4 +1,4 @@
-/** Is it the cloud, or Pulumi itself? Where the time of a deployment went, in the words of the terminal. */
+/** Where the time of a deployment went (cloud, providers, Pulumi itself), in the words of the terminal. */
 import type { Deployment } from '../api/types';
 import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
@@ -10,7 +10,7 @@ export interface DeploymentPart {
   readonly share: number;
 }
 
-/** The parts in the order in which people ask for them; those that took no time are left out. */
+/** The parts of a deployment, most asked-for first, without those that took no time. */
 export function deploymentParts(deployment: Deployment, wallNanos: Nanos): readonly DeploymentPart[] {
   const part = (label: string, explanation: string, nanos: Nanos): DeploymentPart => ({
     label,
@@ -20,12 +20,12 @@ export function deploymentParts(deployment: Deployment, wallNanos: Nanos): reado
   });
   return [
     part('cloud', 'a provider waited for the cloud', deployment.cloudWaitNanos),
-    part('providers', 'a provider ran code of its own', deployment.providerNanos),
-    part('Pulumi’s engine', 'Pulumi’s engine was at work', deployment.engineNanos),
-    part('language host', 'the language host and the program were at work', deployment.languageHostNanos),
-    part('plug-in start', 'plug-ins were found, installed, started and configured', deployment.pluginStartNanos),
-    part('state', 'the state was read or written', deployment.stateBackendNanos),
-    part('compiling', 'the program was compiled, or what it needs was fetched', deployment.compileNanos),
-    part('idle', 'nothing of the deployment was there', deployment.idleNanos),
+    part('providers', 'a provider ran its own code', deployment.providerNanos),
+    part('Pulumi’s engine', 'Pulumi’s engine worked', deployment.engineNanos),
+    part('language host', 'the language host and the program worked', deployment.languageHostNanos),
+    part('plug-in start', 'Pulumi found, installed, started and configured plug-ins', deployment.pluginStartNanos),
+    part('state', 'Pulumi read or wrote the state', deployment.stateBackendNanos),
+    part('compiling', 'Pulumi compiled the program or fetched its dependencies', deployment.compileNanos),
+    part('idle', 'no part of the deployment was running', deployment.idleNanos),
   ].filter(({ nanos }) => nanos > 0);
 }

@@ -3,18 +3,18 @@ import type { Flame, FlameTime } from '../api/types';
 import { counted } from './format';
 import { linkedSamples, linksInWords } from './quality';
 
-/** Shorter waits are not looked at. */
+/** longpole samples every wait of this length or more, and some shorter ones. */
 const WAIT_LEAST = '5\u00a0ms';
 
-/** What can be chosen, in this order. */
+/** The choices, in this order. */
 export const FLAME_TIME_WORDS: readonly { readonly time: FlameTime; readonly label: string; readonly explanation: string }[] = [
-  { time: 'on_cpu', label: 'on-CPU', explanation: 'where code was running' },
+  { time: 'on_cpu', label: 'on-CPU', explanation: 'where code ran' },
   {
     time: 'off_cpu',
     label: 'blocked',
-    explanation: `where threads waited, for ${WAIT_LEAST} or longer and now and then for less; threads that wait for work are left out`,
+    explanation: `where threads waited: all waits of ${WAIT_LEAST} or more and a sample of shorter ones, without threads that wait for work`,
   },
-  { time: 'wall', label: 'both', explanation: 'where code was running, and where threads waited' },
+  { time: 'wall', label: 'both', explanation: 'where code ran and where threads waited' },
 ];
 
 /** `12 samples`, `3 samples and waits`. */
@@ -23,10 +23,10 @@ export function numberInWords(flame: Flame): string {
   return flame.time === 'wall' ? counted(flame.samples, 'sample or wait', 'samples and waits') : counted(flame.samples, 'sample');
 }
 
-/** What a graph is made of: samples by how they were tied to spans, and waits. */
+/** The data behind a graph: samples by how they link to spans, and waits. */
 export function madeOfInWords(flame: Flame): string {
   const waits = flame.samples - linkedSamples(flame.links);
-  const waitsInWords = `${counted(waits, 'wait')} that ${waits === 1 ? 'was' : 'were'} seen`;
+  const waitsInWords = counted(waits, 'sampled wait');
   if (flame.time === 'off_cpu') return waitsInWords;
   return waits > 0 ? `${linksInWords(flame.links)}; ${waitsInWords}` : linksInWords(flame.links);
 }

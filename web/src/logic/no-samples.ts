@@ -1,4 +1,4 @@
-/** Why there are no samples to show: always one of a few true sentences, with what to do. */
+/** Why there are no samples to show, and what to do. */
 
 import type { FlameTime, QualityNote, Span, Summary } from '../api/types';
 import type { Nanos } from '../base/brand';
@@ -10,12 +10,12 @@ export interface NoSamples {
   readonly text: string;
 }
 
-/** Whether samples were taken at all. Where they were not, on-CPU time is not nothing but unknown. */
+/** Whether the run was sampled. If it was not, on-CPU time is unknown rather than zero. */
 export function wasSampled(summary: Summary): boolean {
   return summary.mode !== 'off' && summary.mode !== 'refused';
 }
 
-/** Whether it came from a file of another tool. A command that is called so would have a process. */
+/** Whether the recording is an imported file. A command of the name `import` would have a process. */
 export function isImport(summary: Summary): boolean {
   return summary.command[0] === 'import' && summary.processes === 0;
 }
@@ -24,49 +24,49 @@ function ofRun(summary: Summary, notes: readonly QualityNote[]): NoSamples | nul
   if (isImport(summary)) {
     return {
       title: 'The file holds no samples',
-      text: 'It has spans alone. Record the command with longpole run to see the code behind each span.',
+      text: 'It only has spans. Record the command with longpole run to see the code behind each span.',
     };
   }
   if (summary.mode === 'off') {
     return {
-      title: 'Samples were not recorded',
-      text: 'They were switched off for this run. Run the command again without --no-profile to see the code behind each span.',
+      title: 'Profiling was off',
+      text: 'Run the command again without --no-profile to see the code behind each span.',
     };
   }
   if (summary.mode === 'refused') {
     const detail = notes.find((note) => note.code === 'profiling_refused')?.detail ?? '';
     return {
-      title: 'Samples were refused',
+      title: 'Sampling was not allowed',
       text: detail === '' ? 'The kernel did not permit sampling on this machine.' : `${detail}.`,
     };
   }
   return null;
 }
 
-/** Why there is no wait to show of a time that lasted as long as `of` says. */
+/** Why there is no wait to show for a time that lasted `of`. */
 function noWaits(of: string, blocked: Nanos): NoSamples {
   return {
-    title: 'No wait was seen',
+    title: 'No waits were sampled',
     text:
       blocked > 0
-        ? `Of ${of} it was blocked for ${formatDuration(blocked)}, but the stacks of those waits are not known.`
-        : `No thread was seen to wait in it for 5\u00a0ms or longer; threads that wait for work are left out.`,
+        ? `It was blocked for ${formatDuration(blocked)} of ${of}, but the stacks of those waits are not known.`
+        : `No thread waited here for 5\u00a0ms or longer. Threads that wait for work do not count.`,
   };
 }
 
-/** Why the whole run has no samples, or no waits where those are asked for. */
+/** Why the whole run has no samples, or no waits if `time` is off-CPU. */
 export function whyRunHasNoSamples(summary: Summary, notes: readonly QualityNote[], time: FlameTime): NoSamples {
   const run = ofRun(summary, notes);
   if (run === null && time === 'off_cpu') return noWaits(formatDuration(summary.wallNanos), blockedNanos(summary.states));
   return (
     run ?? {
-      title: 'Nothing was caught on a CPU',
-      text: `The run used ${summary.cpuNanos === null ? 'little' : formatDuration(summary.cpuNanos)} of CPU time, and no sample fell into it at ${summary.rateHz} samples a second.`,
+      title: 'No sample hit this run',
+      text: `It used ${summary.cpuNanos === null ? 'little CPU time' : `${formatDuration(summary.cpuNanos)} of CPU time`}, too little for a sample at ${summary.rateHz} samples a second.`,
     }
   );
 }
 
-/** Why a span has no samples, or no waits where those are asked for. */
+/** Why a span has no samples, or no waits if `time` is off-CPU. */
 export function whySpanHasNoSamples(span: Span, summary: Summary, notes: readonly QualityNote[], time: FlameTime): NoSamples {
   const run = ofRun(summary, notes);
   if (run !== null) return run;
@@ -76,29 +76,29 @@ export function whySpanHasNoSamples(span: Span, summary: Summary, notes: readonl
   if (span.durationNanos < 2 * period) {
     return {
       title: 'Too short for a sample',
-      text: `It took ${formatDuration(span.durationNanos)}; at ${summary.rateHz} samples a second one falls every ${formatDuration(period)} of CPU time.`,
+      text: `It took ${formatDuration(span.durationNanos)}; ${summary.rateHz} samples a second are one every ${formatDuration(period)} of CPU time.`,
     };
   }
   if (span.states.onCpuNanos > 2 * period) {
     return {
-      title: 'No sample was tied to this span',
-      text: `Its threads ran for ${formatDuration(span.states.onCpuNanos)}, but no sample carries it. Data quality says what was lost.`,
+      title: 'No sample links to this span',
+      text: `Its threads ran for ${formatDuration(span.states.onCpuNanos)}, but no sample carries this span. Data quality lists what was lost.`,
     };
   }
   if (blocked > span.durationNanos / 2) {
     return {
       title: 'It waited',
-      text: `Of ${formatDuration(span.durationNanos)} it was blocked for ${formatDuration(blocked)}, so there is no code that ran. Switch the graph to blocked to see where.`,
+      text: `It was blocked for ${formatDuration(blocked)} of ${formatDuration(span.durationNanos)}, so no code ran. Switch the graph to blocked to see where.`,
     };
   }
   if (span.process === null && span.states.inChildNanos < span.durationNanos / 2) {
     return {
       title: 'No sample carries this span',
-      text: 'Either it only waited, or the process that sent it was not started by this run and was not sampled.',
+      text: 'Either it only waited, or this run did not start its process and so did not sample it.',
     };
   }
   return {
     title: 'It used no CPU time of its own',
-    text: `Of ${formatDuration(span.durationNanos)} it was running for ${formatDuration(span.states.onCpuNanos)}: the rest it waited, so there is no code to show.`,
+    text: `It ran for ${formatDuration(span.states.onCpuNanos)} of ${formatDuration(span.durationNanos)} and waited for the rest, so there is no code to show.`,
   };
 }

@@ -1,4 +1,4 @@
-/** A row of the trace in words: what the canvas shows with marks, said for those who do not see them. */
+/** A row of the trace in words, for people who do not see the marks on the canvas. */
 import { type Pole, SPAN_FLAG, type Tree } from '../api/types';
 import type { SpanIndex } from '../base/brand';
 import { at } from '../base/column';
@@ -15,16 +15,16 @@ export function serviceOfSpan(tree: Tree, span: SpanIndex): string {
   return tree.services[at(tree.service, span)] ?? '';
 }
 
-/** What is unusual about a span. */
+/** The unusual facts about a span. */
 export function remarksOf(tree: Tree, span: SpanIndex): readonly string[] {
   const flags = at(tree.flags, span);
   const remarks: string[] = [];
   if ((flags & SPAN_FLAG.error) !== 0) remarks.push('failed');
-  if ((flags & SPAN_FLAG.process) !== 0) remarks.push('made from a process');
+  if ((flags & SPAN_FLAG.process) !== 0) remarks.push('a process, not a span');
   if ((flags & SPAN_FLAG.parentInferred) !== 0) remarks.push('parent inferred');
-  if ((flags & SPAN_FLAG.orphan) !== 0) remarks.push('its parent is not in the recording');
-  if ((flags & SPAN_FLAG.clamped) !== 0) remarks.push('its times were fitted into its parent');
-  if ((flags & SPAN_FLAG.cycle) !== 0) remarks.push('a cycle of parents was broken here');
+  if ((flags & SPAN_FLAG.orphan) !== 0) remarks.push('parent not in the recording');
+  if ((flags & SPAN_FLAG.clamped) !== 0) remarks.push('times clipped to its parent');
+  if ((flags & SPAN_FLAG.cycle) !== 0) remarks.push('cut out of a cycle of parents');
   return remarks;
 }
 

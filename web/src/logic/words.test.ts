@@ -1,4 +1,4 @@
-/** What the page says in sentences. */
+/** The sentences of the page. */
 import { describe, expect, it } from 'vitest';
 import { decodeFlame, decodePoles, decodeRecordings, decodeSpan, decodeSummary, decodeTree } from '../api/decode';
 import type { Nanos, SpanIndex } from '../base/brand';
@@ -30,7 +30,7 @@ const [, single, , odd, , pulumi] = allRecordings();
 
 describe('the answer', () => {
   const { poles, wallNanos } = decodePoles(deploy.poles());
-  it('is worth a sentence when it is worth a thousandth of the run', () => {
+  it('gets a sentence if it saves a thousandth of the run', () => {
     expect(isWorthwhile({ low: 0 as Nanos, high: (wallNanos / 500) as Nanos }, wallNanos)).toBe(true);
     expect(isWorthwhile({ low: 0 as Nanos, high: (wallNanos / 5000) as Nanos }, wallNanos)).toBe(false);
     expect(hasAnswer(null, wallNanos)).toBe(false);
@@ -39,7 +39,7 @@ describe('the answer', () => {
     expect(wallAfter({ low: 1e9 as Nanos, high: 2e9 as Nanos }, 6e9 as Nanos)).toEqual({ low: 4e9, high: 5e9 });
     expect(wallAfter({ low: 7e9 as Nanos, high: 7e9 as Nanos }, 6e9 as Nanos)).toEqual({ low: 0, high: 0 });
   });
-  it('takes its reason apart where that names a function', () => {
+  it('splits its reason around the function', () => {
     const [first, second] = poles;
     if (first === undefined || second === undefined) throw new Error('no poles');
     const { before, function: named, after } = reasonPieces(first);
@@ -54,20 +54,20 @@ describe('the answer', () => {
       after: '',
     });
   });
-  it('says what would be waited for in its place', () => {
+  it('names the operation that would end last', () => {
     const [first] = poles;
     if (first === undefined) throw new Error('no poles');
     expect(whyInWords(first)).toBe(
       `91 % on-CPU, most of it in provider_build::bundle::hash_block; then create migrate (${first.limitedBy?.handle}) ends last`,
     );
   });
-  it('names the context only where it says more than the name', () => {
+  it('names the context only if it adds to the name', () => {
     expect(poles[0] === undefined ? null : contextOf(poles[0])).toBe('create web-bundle');
     expect(contextOf({ name: 'build', context: 'build' })).toBeNull();
     expect(contextOf({ name: 'compute/create web-bundle', context: 'create web-bundle' })).toBeNull();
     expect(contextOf({ name: 'build', context: null })).toBeNull();
   });
-  it('is a range only where its ends read apart', () => {
+  it('is a range only if its ends print differently', () => {
     expect(isOneNumber({ low: 997_100 as Nanos, high: 997_200 as Nanos })).toBe(true);
     expect(isOneNumber({ low: 0 as Nanos, high: 997_200 as Nanos })).toBe(false);
   });
@@ -81,25 +81,25 @@ describe('a deployment by Pulumi', () => {
     if (pole === undefined) throw new Error(`no pole ${handle}`);
     return pole;
   };
-  it('has poles that say which cloud resource they are about', () => {
+  it('has poles that name their cloud resource', () => {
     expect(poleInWords(named('p1'))).toBe('pulumirpc.ResourceProvider/Create in aws:rds/instance:Instance orders-database-primary');
     expect(nameOfResource(named('p1'))).toBe('orders-database-primary');
     expect(nameOfResource(named('p4'))).toBeUndefined();
     expect(nameOfResource({ ...named('p1'), resource: 'urn:pulumi:dev::shop::aws:s3/bucket:Bucket::a::b' })).toBe('a::b');
   });
-  it('has poles that say whose saving their own contains', () => {
+  it('has poles that name the pole they contain', () => {
     expect(whyInWords(named('p10'))).toBe('contains p13; hardly more than what it calls');
     expect(whyInWords(named('p1'))).toBe('100 % unaccounted, 0 % on-CPU');
     expect(containedPole(named('p10'), poles)?.handle).toBe('p13');
     expect(containedPole({ ...named('p10'), contains: 'p99' }, poles)).toBeNull();
   });
-  it('finds the pole of a span that was selected by itself', () => {
+  it('finds the pole of a span that was selected alone', () => {
     expect(selectedPole(poles, undefined, named('p10').spans[0])?.handle).toBe('p10');
     expect(selectedPole(poles, 'p2', named('p10').spans[0])?.handle).toBe('p2');
     expect(selectedPole(poles, undefined, 's1')).toBeNull();
     expect(selectedPole(poles, undefined, undefined)).toBeNull();
   });
-  it('splits its time in the words of the terminal, without what took none', () => {
+  it('splits its time in the words of the terminal, without empty parts', () => {
     const { deployment, wallNanos } = decodeSummary(pulumi.summary());
     if (deployment === null) throw new Error('no deployment');
     const parts = deploymentParts(deployment, wallNanos);
@@ -119,15 +119,15 @@ describe('a deployment by Pulumi', () => {
 
 describe('why there are no samples', () => {
   const summaryOf = (documents: typeof deploy) => decodeSummary(documents.summary());
-  it('refused: what the kernel said and what to do', () => {
+  it('sampling not allowed: what the kernel said and what to do', () => {
     if (odd === undefined) throw new Error('no such recording');
     const summary = summaryOf(odd);
     expect(whyRunHasNoSamples(summary, summary.quality, 'on_cpu').text).toContain('sysctl kernel.perf_event_paranoid=2');
   });
-  it('imported: the file has spans alone, and on-CPU time is not known', () => {
+  it('imported: the file only has spans, and on-CPU time is unknown', () => {
     const imported = { ...summaryOf(deploy), command: ['import', 'up.json'], processes: 0, mode: 'off', rateHz: 0 };
     expect(whyRunHasNoSamples(imported, [], 'off_cpu').title).toBe('The file holds no samples');
-    expect(whyRunHasNoSamples({ ...imported, processes: 1 }, [], 'on_cpu').title).toBe('Samples were not recorded');
+    expect(whyRunHasNoSamples({ ...imported, processes: 1 }, [], 'on_cpu').title).toBe('Profiling was off');
     expect([imported, { ...imported, mode: 'refused' }, summaryOf(deploy)].map(wasSampled)).toEqual([false, false, true]);
   });
   it('switched off, too short, waiting, or lost', () => {
@@ -137,44 +137,38 @@ describe('why there are no samples', () => {
     const why = (change: Partial<typeof span>) => whySpanHasNoSamples({ ...span, ...change }, summary, [], 'on_cpu').title;
     const process = { pid: 1, name: 'x', arguments: [], exit: null, usage: null };
     const states = { ...span.states, onCpuNanos: 0 as Nanos, inChildNanos: 0 as Nanos, unaccountedNanos: 91e6 as Nanos };
-    expect(whySpanHasNoSamples(span, { ...summary, mode: 'off' }, [], 'on_cpu').title).toBe('Samples were not recorded');
+    expect(whySpanHasNoSamples(span, { ...summary, mode: 'off' }, [], 'on_cpu').title).toBe('Profiling was off');
     expect(why({ durationNanos: 1e6 as Nanos })).toBe('Too short for a sample');
     expect(why({ process, states })).toBe('It used no CPU time of its own');
-    expect(why({ process, states: { ...states, onCpuNanos: 50e6 as Nanos } })).toBe('No sample was tied to this span');
+    expect(why({ process, states: { ...states, onCpuNanos: 50e6 as Nanos } })).toBe('No sample links to this span');
     expect(why({})).toBe('No sample carries this span');
-    expect(whyRunHasNoSamples(summaryOf(single), [], 'on_cpu').title).toBe('Nothing was caught on a CPU');
+    expect(whyRunHasNoSamples(summaryOf(single), [], 'on_cpu').title).toBe('No sample hit this run');
   });
-  it('blocked: it waited, and where there is nothing of that either', () => {
+  it('blocked: it waited, with and without sampled waits', () => {
     const summary = summaryOf(deploy);
     const why = (handle: string, time: 'on_cpu' | 'off_cpu') => whySpanHasNoSamples(decodeSpan(deploy.span(handle)), summary, [], time);
     expect(plain(why('s38', 'on_cpu').text)).toBe(
-      'Of 92.0 ms it was blocked for 83.0 ms, so there is no code that ran. Switch the graph to blocked to see where.',
+      'It was blocked for 83.0 ms of 92.0 ms, so no code ran. Switch the graph to blocked to see where.',
     );
-    expect(plain(why('s24', 'off_cpu').text)).toBe('Of 1.07 s it was blocked for 1.02 s, but the stacks of those waits are not known.');
-    expect(plain(why('s12', 'off_cpu').text)).toBe(
-      'No thread was seen to wait in it for 5 ms or longer; threads that wait for work are left out.',
-    );
+    expect(plain(why('s24', 'off_cpu').text)).toBe('It was blocked for 1.02 s of 1.07 s, but the stacks of those waits are not known.');
+    expect(plain(why('s12', 'off_cpu').text)).toBe('No thread waited here for 5 ms or longer. Threads that wait for work do not count.');
     if (single === undefined) throw new Error('no such recording');
-    expect(whyRunHasNoSamples(summaryOf(single), [], 'off_cpu').title).toBe('No wait was seen');
+    expect(whyRunHasNoSamples(summaryOf(single), [], 'off_cpu').title).toBe('No waits were sampled');
   });
 });
 
 describe('data quality', () => {
-  it('lists each note once, and says an unknown one as it is', () => {
+  it('lists each note once, and makes words of an unknown code', () => {
     const summary = decodeSummary(deploy.summary());
     const notes = allNotes(summary, decodeTree(deploy.tree()).notes);
-    expect(notes.map(titleOf)).toEqual([
-      'stacks deeper than what was copied',
-      'binaries without readable symbols',
-      'limits of work in flight',
-    ]);
+    expect(notes.map(titleOf)).toEqual(['stacks deeper than the copied part', 'binaries without readable symbols', 'concurrency limits']);
     expect(allNotes(summary, summary.quality)).toHaveLength(summary.quality.length);
     expect(titleOf({ code: 'new_trouble', count: 1, detail: '' })).toBe('new trouble');
     expect(graveNotes([{ code: 'recorder_killed', count: 1, detail: '' }, ...notes])).toHaveLength(1);
   });
-  it('says how samples were tied to spans', () => {
+  it('says how samples link to spans', () => {
     expect(plain(linksInWords({ record: 2100, journal: 30, label: 0, inferred: 4, ambiguous: 0, none: 1 }))).toBe(
-      '2,135 samples: 2,100 by the span’s own record, 30 by the journal of their thread, 4 inferred from process, thread and time, 1 in no span',
+      '2,135 samples: 2,100 by the span’s own record, 30 by their thread’s journal, 4 inferred from process, thread and time, 1 in no span',
     );
     expect(linksInWords({ record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 })).toBe('no samples');
   });
@@ -195,7 +189,7 @@ describe('the parts of a time', () => {
     exact: false,
     evidence: 'samples' as const,
   });
-  it('are shares of their sum, what it was blocked on longest first', () => {
+  it('are shares of their sum, with the longest kind of wait first', () => {
     const { onCpu, inChild, blocked, unaccounted } = stateParts(states(30, 20, { disk: 10, page_fault: 25 }, 15));
     expect([onCpu, inChild, ...blocked.kinds, unaccounted].map(({ label, share }) => `${label} ${share}`)).toEqual([
       'on-CPU 0.3',
@@ -205,9 +199,9 @@ describe('the parts of a time', () => {
       'unaccounted 0.15',
     ]);
     expect([blocked.nanos, blocked.share]).toEqual([35, 0.35]);
-    expect(blocked.kinds[0]?.explanation).toBe('blocked for memory to be brought in');
+    expect(blocked.kinds[0]?.explanation).toBe('blocked on a page fault');
   });
-  it('have a word each, also where nobody looked', () => {
+  it('have a word each, also for waits without a sample', () => {
     const all = { ...states(10, 0, { disk: 10 }, 0), runnableNanos: 20, blockedUnseenNanos: 30, awaitingNanos: 20, remoteNanos: 10 };
     const { runnable, blocked, awaiting, remote } = stateParts(all as ReturnType<typeof states>);
     expect([runnable, ...blocked.kinds, awaiting, remote].map(({ label, share }) => `${label} ${share}`)).toEqual([
@@ -218,7 +212,7 @@ describe('the parts of a time', () => {
       'remote 0.1',
     ]);
   });
-  it('say how they are known', () => {
+  it('say how exact they are', () => {
     const marks = [{}, { exact: true, evidence: 'journal' as const }, { evidence: 'inferred' as const }].map(
       (said) => howKnown({ ...states(1, 0, {}, 0), ...said }).mark,
     );
@@ -234,14 +228,14 @@ describe('the parts of a time', () => {
   });
 });
 
-it('a flame graph says what it is made of', () => {
+it('a flame graph names its samples and waits', () => {
   const words = (time: string) => {
     const flame = decodeFlame(deploy.flame('s2', time));
     return [numberInWords(flame), madeOfInWords(flame)].map(plain);
   };
   expect(words('on_cpu')).toEqual(['2,874 samples', '2,874 samples: 2,874 by the span’s own record']);
-  expect(words('off_cpu')).toEqual(['2 waits', '2 waits that were seen']);
-  expect(words('wall')).toEqual(['2,876 samples and waits', '2,874 samples: 2,874 by the span’s own record; 2 waits that were seen']);
+  expect(words('off_cpu')).toEqual(['2 waits', '2 sampled waits']);
+  expect(words('wall')).toEqual(['2,876 samples and waits', '2,874 samples: 2,874 by the span’s own record; 2 sampled waits']);
 });
 
 it('recordings are found by command, answer and handle', () => {
@@ -254,13 +248,13 @@ it('recordings are found by command, answer and handle', () => {
   expect(find('nothing like it')).toEqual([]);
 });
 
-it('a row is read aloud with all that its marks mean', () => {
+it('a row has words for all of its marks', () => {
   const tree = decodeTree(deploy.tree());
   const pole = decodePoles(deploy.poles()).poles[0];
   expect(plain(rowInWords(tree, 11 as SpanIndex, pole, 0.88))).toBe(
     'pack bundle, provider-build, 2.37 s, on the critical path for 2.37 s, long pole p1 in create web-bundle, 88 % of its samples are in the selected function',
   );
   expect(plain(rowInWords(tree, 10 as SpanIndex, undefined, undefined))).toBe(
-    'provider-build, provider-build, 5.51 s, made from a process, parent inferred',
+    'provider-build, provider-build, 5.51 s, a process, not a span, parent inferred',
   );
 });

@@ -10,7 +10,7 @@ import { Topbar } from './parts/topbar';
 import { RecordingPage } from './recording/recording-page';
 import { RecordingsPage } from './recordings/recordings-page';
 
-/** Says that the server does not answer, without taking away what is on the screen. */
+/** Reports that the server does not answer, and keeps the page. */
 function ServerGone() {
   const client = useQueryClient();
   const [gone, setGone] = useState(false);
@@ -27,7 +27,7 @@ function ServerGone() {
   return (
     <div className={css.gone} role="status">
       <span>
-        The longpole server does not answer. What is loaded stays usable; start it again with <code>longpole open</code>.
+        The longpole server does not answer. Loaded data stays usable. To start the server again, run <code>longpole open</code>.
       </span>
       <button type="button" className={css.button} onClick={() => client.refetchQueries({ type: 'active', stale: true })}>
         Try again
@@ -51,7 +51,7 @@ function NotFound() {
       <Topbar />
       <main className={css.failurePage}>
         <div className={css.failure}>
-          <h1>There is no such page</h1>
+          <h1>Page not found</h1>
           <Link to="/">All recordings</Link>
         </div>
       </main>

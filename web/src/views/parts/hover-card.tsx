@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { createAtom, useAtom } from '../../state/store';
 import css from './parts.module.css';
 
-/** What is under the pointer on a canvas. */
+/** The content of the card for the item under the pointer. */
 export interface Hover {
   readonly x: number;
   readonly y: number;
@@ -11,7 +11,7 @@ export interface Hover {
 
 export const createHover = () => createAtom<Hover | null>(null);
 
-/** A card beside the pointer. It is not read aloud: the same words are in the list that mirrors the canvas. */
+/** A card beside the pointer. Screen readers skip it: the list that mirrors the canvas has the same words. */
 export function HoverCard({ atom }: { readonly atom: ReturnType<typeof createHover> }) {
   const hover = useAtom(atom, (value) => value);
   if (hover === null) return null;

@@ -1,4 +1,4 @@
-/** Whether a key belongs to a field, a dialog or the browser, and not to the page. */
+/** Whether a key press belongs to a field, a dialog or the browser rather than to the page. */
 export function isTyping(event: KeyboardEvent): boolean {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return true;
   const { target } = event;

@@ -3,8 +3,8 @@ import { breakablePieces, splitName } from '../../logic/format';
 import css from './parts.module.css';
 
 /**
- * A name on one line; where there is no room its middle gives way. `end` is what is kept, where that is known. Read aloud it is whole if what it
- * stands in is labelled.
+ * A name on one line that shortens in the middle. `end` is the part that must stay. A screen reader reads the whole name if its container has a
+ * label.
  */
 export function Name({ text, end }: { readonly text: string; readonly end?: string | undefined }) {
   const [start, kept] = end !== undefined && text.endsWith(end) ? [text.slice(0, text.length - end.length), end] : splitName(text);
@@ -16,7 +16,7 @@ export function Name({ text, end }: { readonly text: string; readonly end?: stri
   );
 }
 
-/** A name that may go over several lines, and does so after a separator rather than in a word. */
+/** A name that may wrap, after a separator rather than inside a word. */
 export function Breakable({ text }: { readonly text: string }) {
   return breakablePieces(text).map((piece, index) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: pieces may be alike, and never change places

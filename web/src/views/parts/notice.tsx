@@ -4,7 +4,7 @@ import { CheckIcon, CopyIcon, WarnIcon } from './icons';
 import css from './parts.module.css';
 import { IconButton } from './tip';
 
-/** Something the reader has to know to read the numbers rightly. */
+/** A fact that readers need to understand the numbers. */
 export function Notice({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
   return (
     <div className={css.notice} role="note">
@@ -32,7 +32,7 @@ export function Command({ text }: { readonly text: string }) {
         onClick={() => {
           navigator.clipboard.writeText(text).then(
             () => setCopied(true),
-            // Without permission the text can still be marked by hand.
+            // Without permission, the reader can still select the text by hand.
             () => setCopied(false),
           );
         }}
@@ -57,14 +57,14 @@ function explain(error: unknown): {
     case 'unauthorized':
       return {
         title: 'This page needs the key from your terminal',
-        text: 'Open the URL that longpole open printed: it carries a token that keeps other users of this machine out. To get a new one, run',
+        text: 'Open the URL that longpole open printed: its token keeps out other users of this machine. For a new URL, run',
         command: 'longpole open',
         code,
       };
     case 'gone':
       return {
-        title: 'The server that served this page has gone',
-        text: 'longpole open was stopped, or the machine slept. What is on the screen stays usable. To go on, run',
+        title: 'The longpole server has stopped',
+        text: 'longpole open has ended, or the machine was suspended. What you see stays usable. To continue, run',
         command: 'longpole open',
         code,
       };
@@ -72,21 +72,21 @@ function explain(error: unknown): {
       return { title: 'Not found', text: `${message}.`, command: 'longpole ls', code };
     case 'malformed':
       return {
-        title: 'The server answered with something this page does not understand',
-        text: `${message}. If the page was open while longpole was updated, load it again; else this is a bug worth reporting with the line below.`,
+        title: 'This page cannot read the server’s answer',
+        text: `${message}. If longpole was updated while this page was open, reload the page. Otherwise, please report this bug with the line below.`,
         command: null,
         code,
       };
     case 'refused':
-      if (code === 'still_recording') return { title: 'This run has not ended yet', text: `${message}.`, command: null, code };
+      if (code === 'still_recording') return { title: 'This run is still going', text: `${message}.`, command: null, code };
       return { title: 'The server could not answer', text: `${message}.`, command: null, code };
   }
 }
 
-/** What failed, why, and what to do next. */
+/** An error: what failed, why, and what to do next. */
 export function Failure({ error, retry }: { readonly error: unknown; readonly retry?: (() => void) | undefined }) {
   const { title, text, command, code } = explain(error);
-  // Asking again for what is not there, or without a token, would only look like help.
+  // A retry does not help if the recording does not exist or the token is missing.
   const canHelp = error instanceof ApiError && (error.kind === 'gone' || error.kind === 'refused');
   return (
     <div className={css.failure} role="alert">
@@ -108,7 +108,7 @@ export function Failure({ error, retry }: { readonly error: unknown; readonly re
   );
 }
 
-/** The shape of what is coming; it appears only when the answer takes longer than 150 ms. */
+/** A placeholder while data loads; it appears only after 150 ms. */
 export function Skeleton({ lines, label }: { readonly lines: number; readonly label: string }) {
   return (
     <div className={css.skeleton} role="status" aria-label={label}>

@@ -2,17 +2,17 @@ import type { Evidence, NanosRange } from '../../api/types';
 import { formatRange } from '../../logic/format';
 import css from './parts.module.css';
 
-/** ◆ where what it waited for is declared, ◇ where it is inferred; never without words for those who do not see it. */
+/** ◆ for declared dependencies, ◇ for inferred ones, with the word for screen readers. */
 export function EvidenceMark({ evidence }: { readonly evidence: Evidence }) {
   return (
-    <span className={css.evidence} title={evidence}>
+    <span className={css.evidence} title={`dependencies ${evidence}`}>
       <span aria-hidden="true">{evidence === 'declared' ? '◆' : '◇'}</span>
       <span className={css.visuallyHidden}>{evidence}: </span>
     </span>
   );
 }
 
-/** What is saved, as a number and as a part of the whole run: solid what is certain, hatched what may come on top. */
+/** A saving as a number and as a share of the whole run: certain savings solid, possible ones hatched. */
 export function Saving({
   range,
   shares,

@@ -10,7 +10,7 @@ export interface Scrollable {
 
 const THUMB_HEIGHT_MIN = 24;
 
-/** A scroll bar of our own: a million rows are taller than any box a browser can scroll. The keyboard has its own ways, so it is hidden from it. */
+/** Our own scroll bar, because a million rows are taller than a browser can scroll. The keyboard scrolls by other keys, so it skips this bar. */
 export function ScrollThumb({ target, top }: { readonly target: Scrollable; readonly top: number }) {
   const track = useRef<HTMLDivElement>(null);
   const thumb = useRef<HTMLDivElement>(null);

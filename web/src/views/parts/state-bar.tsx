@@ -8,7 +8,7 @@ function inWords({ label, explanation, nanos, share }: StatePart): string {
   return `${label} ${formatDuration(nanos)} (${formatShare(share)}): ${explanation}`;
 }
 
-/** A state with the mark that it has in the bar. */
+/** A state with its colour from the bar. */
 function Label({ part }: { readonly part: StatePart }) {
   return (
     <span className={css.stateLabel} title={part.explanation}>
@@ -18,7 +18,7 @@ function Label({ part }: { readonly part: StatePart }) {
   );
 }
 
-/** Those that occurred. */
+/** The states that took time. */
 function Labels({ parts }: { readonly parts: readonly StatePart[] }) {
   return parts
     .filter(({ nanos }) => nanos > 0)
@@ -36,7 +36,7 @@ function Blocked({ blocked, kindsMax }: { readonly blocked: StateParts['blocked'
   return (
     <li>
       blocked <b>{formatShare(blocked.share)}</b>{' '}
-      <ul className={css.kinds} aria-label="What it was blocked on">
+      <ul className={css.kinds} aria-label="Blocked on">
         {shown.map((part) => (
           <li key={part.state}>
             <Label part={part} />
@@ -49,8 +49,7 @@ function Blocked({ blocked, kindsMax }: { readonly blocked: StateParts['blocked'
 }
 
 /**
- * Where a time went: a bar, and the numbers it is made of. Of the kinds of waits so many are named. Without samples nobody knows what was on a
- * CPU.
+ * A bar of states with their numbers. It names at most `kindsMax` kinds of waits. Without samples (`sampled` is false) on-CPU time is unknown.
  */
 export function StateBar({
   states,
@@ -73,7 +72,7 @@ export function StateBar({
           ))}
       </div>
       <ul className={css.stateLabels} aria-label="Where the time went">
-        {/* A state that never was takes no room, but on-CPU is what one looks for. */}
+        {/* States of length zero take no room, except on-CPU, which readers look for. */}
         {(onCpu.nanos > 0 || sampled) && (
           <li>
             <Label part={onCpu} />
@@ -86,7 +85,7 @@ export function StateBar({
           {sampled || states.evidence !== 'samples' ? (
             <i title={known.explanation}>{known.mark}</i>
           ) : (
-            <i>no samples, so on-CPU time is not known</i>
+            <i>on-CPU time unknown: no samples</i>
           )}
         </li>
       </ul>

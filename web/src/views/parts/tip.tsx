@@ -2,7 +2,7 @@ import { Tooltip } from '@base-ui/react/tooltip';
 import type { ReactElement, ReactNode } from 'react';
 import css from './parts.module.css';
 
-/** A control with a few words about it, on hover and on focus. */
+/** A control with a tooltip on hover and on focus. */
 export function Tip({ text, children }: { readonly text: ReactNode; readonly children: ReactElement<Record<string, unknown>> }) {
   return (
     <Tooltip.Root>
@@ -16,7 +16,7 @@ export function Tip({ text, children }: { readonly text: ReactNode; readonly chi
   );
 }
 
-/** A button that shows only a picture; its name is read aloud and shown on hover. */
+/** A button with an icon; screen readers and the tooltip have its name. */
 export function IconButton({
   label,
   shortcut,

@@ -11,7 +11,7 @@ import css from './parts.module.css';
 
 const THEMES: readonly { readonly value: ThemeChoice; readonly label: string; readonly icon: ReactNode }[] = [
   { value: 'light', label: 'Light theme', icon: <SunIcon /> },
-  { value: 'system', label: 'Theme of the system', icon: <ScreenIcon /> },
+  { value: 'system', label: 'System theme', icon: <ScreenIcon /> },
   { value: 'dark', label: 'Dark theme', icon: <MoonIcon /> },
 ];
 
@@ -48,7 +48,7 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
     ],
   },
   {
-    title: 'Rows, when one has the focus',
+    title: 'Rows of the trace, when focused',
     keys: [
       [['↑', '↓'], 'row above, below'],
       [['→', '←'], 'unfold, fold, or go to child, parent'],
@@ -58,10 +58,10 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
     ],
   },
   {
-    title: 'Flame graph, when a box has the focus',
+    title: 'Boxes of the flame graph, when focused',
     keys: [
       [['↑', '↓'], 'caller, largest callee'],
-      [['←', '→'], 'box beside it'],
+      [['←', '→'], 'box to the left, right'],
       [['Enter'], 'select the function'],
       [['Shift', 'Enter'], 'zoom into the box'],
       [['Backspace'], 'zoom out'],
@@ -70,7 +70,7 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
   {
     title: 'Everywhere',
     keys: [
-      [['Esc'], 'drop the function, then the span'],
+      [['Esc'], 'deselect the function, then the span'],
       [['T'], 'next theme'],
       [['?'], 'this list'],
     ],
@@ -128,7 +128,7 @@ function Help() {
   );
 }
 
-/** The bar of every page: where one is, and what is always at hand. */
+/** The bar of every page: the current place, and the tools. */
 export function Topbar({ children, tools }: { readonly children?: ReactNode; readonly tools?: ReactNode }) {
   return (
     <header className={css.topbar}>

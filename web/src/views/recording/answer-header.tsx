@@ -11,15 +11,15 @@ import { StateBar } from '../parts/state-bar';
 import css from './recording.module.css';
 import { Why } from './why';
 
-/** Kinds of waits named in the head; the bar has all. */
+/** Maximum number of wait kinds in the header; the bar has all. */
 const KINDS_MAX = 3;
 
 function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readonly wallNanos: Summary['wallNanos'] }) {
   if (pole === undefined) {
-    return <h1 className={css.sentence}>This recording has no spans on a critical path, so there is no long pole to name.</h1>;
+    return <h1 className={css.sentence}>No long pole: this recording has no spans on a critical path.</h1>;
   }
   if (!isWorthwhile(pole.savesIfZero, wallNanos)) {
-    return <h1 className={css.sentence}>Nothing alone would make this run shorter: what runs beside it takes as long.</h1>;
+    return <h1 className={css.sentence}>No single operation would make this run shorter: parallel work takes as long.</h1>;
   }
   const context = contextOf(pole);
   const saved = pole.savesIfZero;
@@ -45,8 +45,8 @@ function Reason({ pole, poles, actions }: { readonly pole: Pole; readonly poles:
     <p className={css.why}>
       Why: <Why pole={pole} poles={poles} actions={actions} />.{' '}
       {pole.evidence === 'declared'
-        ? '◆ What it waited for is declared.'
-        : `◇ What it waited for is inferred from order${isOneNumber(pole.savesIfZero) ? '' : ', so the saving is a range'}.`}
+        ? '◆ Its dependencies are declared.'
+        : `◇ Its dependencies are inferred from the order of events${isOneNumber(pole.savesIfZero) ? '' : ', so the saving is a range'}.`}
     </p>
   );
 }
@@ -63,7 +63,7 @@ function Facts({ summary }: { readonly summary: Summary }) {
         </li>
       )}
       <li>
-        <b>{summary.exit === null ? 'no exit seen' : formatExit(summary.exit)}</b>
+        <b>{summary.exit === null ? 'exit unknown' : formatExit(summary.exit)}</b>
       </li>
       <li>
         <b>{counted(summary.processes, 'process', 'processes')}</b>
@@ -84,7 +84,7 @@ function Facts({ summary }: { readonly summary: Summary }) {
   );
 }
 
-/** What processes used that is worth a line. */
+/** Noteworthy usage of processes. */
 function NotableUsage({ notable, actions }: { readonly notable: Summary['usage']; readonly actions: SelectionActions }) {
   if (notable.length === 0) return null;
   return (
@@ -106,7 +106,7 @@ function NotableUsage({ notable, actions }: { readonly notable: Summary['usage']
   );
 }
 
-/** Is it the cloud, or Pulumi itself? */
+/** Where the time of a deployment went. */
 function DeploymentTime({ deployment, wallNanos }: { readonly deployment: Deployment; readonly wallNanos: Summary['wallNanos'] }) {
   return (
     <ul className={`${css.facts} ${css.deployment}`} aria-label="Time of the deployment">
@@ -120,7 +120,7 @@ function DeploymentTime({ deployment, wallNanos }: { readonly deployment: Deploy
   );
 }
 
-/** The answer in one sentence, and the facts it rests on. */
+/** The answer in one sentence, and the facts behind it. */
 export function AnswerHeader({
   summary,
   poles,

@@ -24,11 +24,11 @@ import { ScrollThumb } from '../parts/scroll-thumb';
 import { usePalette } from '../parts/use-palette';
 import css from './recording.module.css';
 
-/** Boxes read aloud and reached by the keyboard: those wide enough to be pointed at, and not more than can be made at once. */
+/** Limits of the boxes for keyboard and screen reader: the least width in pixels, and the number of boxes. */
 const MIRRORED_WIDTH_MIN = 6;
 const MIRRORED_MAX = 300;
 
-/** Room for the scroll bar, where there is one. */
+/** Width of the scroll bar, if there is one. */
 const SCROLL_WIDTH = 12;
 
 const STEPS: Readonly<Record<string, FlameStep>> = { ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right' };
@@ -58,7 +58,7 @@ function NodeCard({ flame, node }: { readonly flame: Flame; readonly node: NodeI
   );
 }
 
-/** The boxes on the screen as buttons over the canvas, for the keyboard, for screen readers and for tests. */
+/** The boxes on the screen as buttons over the canvas, for the keyboard, screen readers and tests. */
 function BoxesMirror({
   engine,
   selectedFrame,
@@ -88,7 +88,7 @@ function BoxesMirror({
             aria-pressed={selectedFrame >= 0 && at(flame.frame, box.node) === selectedFrame}
             onFocus={() => focus(box.node)}
             onBlur={() => focus(null)}
-            // A click of the mouse is judged by the box around the canvas; this one is made by the keyboard or a screen reader.
+            // The container handles mouse clicks; this click comes from the keyboard or a screen reader.
             onClick={(event) => {
               if (event.detail === 0 && !event.shiftKey) onActivate(box.node);
             }}
@@ -99,7 +99,7 @@ function BoxesMirror({
   );
 }
 
-/** Whose code it is: the colours of the graph, with their shares. */
+/** The colours of the graph, by origin of the code, with their shares. */
 function Origins({ flame }: { readonly flame: Flame }) {
   const shares = useMemo(() => originShares(flame), [flame]);
   return (
@@ -148,7 +148,7 @@ export function FlameGraph({
   useEffect(() => engine.highlight(selectedFrame), [engine, selectedFrame]);
   useEffect(() => engine.zoomTo(zoomed), [engine, zoomed]);
 
-  // React listens to wheels passively, and then the panel would scroll along.
+  // React adds wheel listeners as passive, which would let the panel scroll too.
   useEffect(() => {
     const element = host.current;
     if (element === null || topMax === 0) return undefined;

@@ -8,7 +8,7 @@ import { Failure, Skeleton } from '../parts/notice';
 import { IconButton } from '../parts/tip';
 import css from './recording.module.css';
 
-/** The selected function, and the spans it ran in. */
+/** The selected function and the spans that it ran in. */
 export function FrameCard({
   recording,
   handle,
@@ -32,19 +32,19 @@ export function FrameCard({
             {data.handle}
             {data.file !== '' && ` · ${data.file}`} ·{' '}
             {data.samples === 0
-              ? 'never caught on a CPU'
+              ? 'no sample on a CPU'
               : `on-CPU in the whole run: ${formatDuration(data.totalNanos)} total, ${formatDuration(data.selfNanos)} self, ${counted(data.samples, 'sample')}`}
             {data.waits > 0 && ` · blocked ${formatDuration(data.waitedNanos)}, ${counted(data.waits, 'wait')}`}
           </small>
         </h3>
-        <IconButton label="Drop the function" shortcut="Esc" onClick={() => actions.selectFrame(null)}>
+        <IconButton label="Deselect the function" shortcut="Esc" onClick={() => actions.selectFrame(null)}>
           <CloseIcon />
         </IconButton>
       </div>
       <p>
         {data.spans.length === 0
-          ? 'No span has a sample or a wait with it.'
-          : `It ran or waited in ${counted(data.spans.length + data.spansTruncated, 'span')}, on-CPU as a share of their own samples:`}
+          ? 'No span has a sample or wait with this function.'
+          : `Ran or waited in ${counted(data.spans.length + data.spansTruncated, 'span')}; the share is of the span’s own samples:`}
       </p>
       <ul className={css.frameSpans} aria-label="Spans with the function">
         {data.spans.map((span) => (
@@ -73,7 +73,7 @@ export function FrameCard({
       {(data.spansTruncated > 0 || data.unlinkedSamples > 0) && (
         <p>
           {data.spansTruncated > 0 && `${counted(data.spansTruncated, 'more span')} not listed. `}
-          {data.unlinkedSamples > 0 && `${counted(data.unlinkedSamples, 'sample')} with it could be tied to no span.`}
+          {data.unlinkedSamples > 0 && `${counted(data.unlinkedSamples, 'sample')} of this function link to no span.`}
         </p>
       )}
       {data.file !== '' && <SourceOfFrame key={handle} recording={recording} handle={handle} />}
@@ -81,7 +81,7 @@ export function FrameCard({
   );
 }
 
-/** The lines of the function that have time, when they are asked for. */
+/** The function's lines with their time, loaded when opened. */
 function SourceOfFrame({ recording, handle }: { readonly recording: string; readonly handle: string }) {
   const [isOpen, setOpen] = useState(false);
   const { data, error, refetch } = useQuery({ ...sourceQuery(recording, handle), enabled: isOpen });

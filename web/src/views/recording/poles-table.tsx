@@ -23,7 +23,7 @@ function PoleRow({
   const { wallNanos } = poles;
   const context = contextOf(pole);
   return (
-    // The button in the row is what the keyboard and a screen reader use; a click anywhere else in the row is for the mouse.
+    // Keyboard and screen readers use the button in the row; the mouse can click anywhere in the row.
     <tr aria-current={selected} onClick={() => actions.selectPole(pole)}>
       <td className={css.poleHandle}>{pole.handle}</td>
       <td>
@@ -52,7 +52,7 @@ function PoleRow({
           shares={{ low: ratio(pole.savesIfZero.low, wallNanos), high: ratio(pole.savesIfZero.high, wallNanos) }}
         />
         {pole.savesWithThoseBefore !== null && pole !== poles.poles[0] && (
-          <small title="if this one and all above it took no time: savings do not simply add up where operations run beside each other">
+          <small title="saving if this pole and all above it took no time; savings of parallel operations do not simply add up">
             + above {formatRange(pole.savesWithThoseBefore)}
           </small>
         )}
@@ -60,7 +60,7 @@ function PoleRow({
       <td className={css.cellHalf}>
         <EvidenceMark evidence={pole.evidence} /> {formatRange(pole.savesIfHalf)}
         {pole.savesOwn.high < pole.savesIfZero.high && (
-          <small title="if only its own time, outside its children, were zero: the order of this list">
+          <small title="saving if only its own time, outside its children, were zero; the list is in this order">
             own {formatRange(pole.savesOwn)}
           </small>
         )}
@@ -74,7 +74,7 @@ function PoleRow({
   );
 }
 
-/** What to fix, in the order of what it would save. */
+/** The poles to fix, largest saving first. */
 export function PolesTable({
   poles,
   selected,
@@ -85,7 +85,7 @@ export function PolesTable({
   readonly actions: SelectionActions;
 }) {
   const table = useRef<HTMLDivElement>(null);
-  // A pole may be selected from elsewhere. Only the table scrolls, not what it stands in.
+  // When a selection comes from elsewhere, scroll only the table, not its container.
   useEffect(() => {
     const row = selected === null ? null : table.current?.querySelector('tr[aria-current="true"]');
     if (table.current === null || row === null || row === undefined) return;
@@ -98,9 +98,9 @@ export function PolesTable({
     <section className={poles.poles.length > 0 ? css.poles : css.noPoles} aria-label="Long poles">
       <div className={css.bar}>
         <h2>Long poles</h2>
-        <p className={css.polesRemark}>what the run would end earlier without it · ◆ declared ◇ inferred</p>
+        <p className={css.polesRemark}>how much sooner the run would end · dependencies ◆ declared ◇ inferred</p>
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach every scroll container */}
       <div ref={table} className={css.polesScroll} tabIndex={0} role="group" aria-label="Table of long poles">
         {poles.poles.length > 0 && (
           <table className={css.polesTable}>
@@ -108,13 +108,19 @@ export function PolesTable({
               <tr>
                 <th className={css.colHandle}>#</th>
                 <th>Operation</th>
-                <th className={`${css.colPath} ${css.number}`} title="time of the critical path in which it was the innermost span">
+                <th
+                  className={`${css.colPath} ${css.number}`}
+                  title="time on the critical path spent in the operation itself, not in a child"
+                >
                   On path
                 </th>
-                <th className={css.colSaves} title="how much earlier the run would end if it, with all below it, took no time">
+                <th className={css.colSaves} title="how much sooner the run would end if the operation and all its children took no time">
                   Saves if 0
                 </th>
-                <th className={css.colHalf} title="how much earlier the run would end if it, with all below it, took half its time">
+                <th
+                  className={css.colHalf}
+                  title="how much sooner the run would end if the operation and all its children took half the time"
+                >
                   Saves if ½
                 </th>
                 <th className={css.colWhy}>Why</th>

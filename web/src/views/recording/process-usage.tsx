@@ -3,7 +3,7 @@ import { formatBytes, formatCount, formatDuration } from '../../logic/format';
 import { memoryChart } from '../../logic/memory-chart';
 import css from './recording.module.css';
 
-/** Units of the drawing; it is stretched to the room there is. */
+/** Units of the drawing, which stretches to the available room. */
 const WIDTH = 1000;
 const HEIGHT = 100;
 
@@ -45,24 +45,24 @@ function readAndWritten(read: number | null, written: number | null): string | n
 function peakWords({ peakResidentBytes, peakFrom, readBeforeEndNanos }: ProcessUsage): string | null {
   if (peakResidentBytes === null) return null;
   const last = readBeforeEndNanos === null || readBeforeEndNanos <= 0 ? '' : `, ${formatDuration(readBeforeEndNanos)} before its end`;
-  return `${formatBytes(peakResidentBytes)}, ${peakFrom === 'exit' ? 'told at its end' : `when it was read last${last}`}`;
+  return `${formatBytes(peakResidentBytes)}, ${peakFrom === 'exit' ? 'reported at exit' : `at the last reading${last}`}`;
 }
 
-/** What the process of a span used, its memory as a chart. */
+/** The usage of a span's process, with a chart of its memory. */
 export function ProcessUsageFacts({ usage, span }: { readonly usage: ProcessUsage; readonly span: Span }) {
   const { minorFaults, majorFaults, grows } = usage;
   const facts: readonly (readonly [string, string | null])[] = [
-    ['peak of memory', peakWords(usage)],
-    ['grows all the time', grows === null ? null : `from ${formatBytes(grows.fromBytes)} to ${formatBytes(grows.toBytes)}`],
+    ['peak memory', peakWords(usage)],
+    ['keeps growing', grows === null ? null : `from ${formatBytes(grows.fromBytes)} to ${formatBytes(grows.toBytes)}`],
     ['CPU time', usage.cpuNanos === null ? null : formatDuration(usage.cpuNanos)],
     [
       'page faults',
       minorFaults === null || majorFaults === null
         ? null
-        : `${formatCount(minorFaults)}, ${formatCount(majorFaults)} more waited for storage`,
+        : `${formatCount(minorFaults)} minor, ${formatCount(majorFaults)} major (from storage)`,
     ],
-    ['bytes of its calls', readAndWritten(usage.readBytes, usage.writtenBytes) ?? 'may not be seen'],
-    ['bytes of storage', readAndWritten(usage.storageReadBytes, usage.storageWrittenBytes)],
+    ['I/O of system calls', readAndWritten(usage.readBytes, usage.writtenBytes) ?? 'not permitted to see'],
+    ['I/O of storage', readAndWritten(usage.storageReadBytes, usage.storageWrittenBytes)],
   ];
   return (
     <>

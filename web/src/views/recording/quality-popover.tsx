@@ -6,7 +6,7 @@ import { CheckIcon, WarnIcon } from '../parts/icons';
 import parts from '../parts/parts.module.css';
 import css from './recording.module.css';
 
-/** What is missing or unsure in this recording, each with its cause. */
+/** What is missing or uncertain in this recording, each with its cause. */
 export function QualityPopover({ summary, notes }: { readonly summary: Summary; readonly notes: readonly QualityNote[] }) {
   const good = notes.length === 0;
   return (
@@ -19,7 +19,7 @@ export function QualityPopover({ summary, notes }: { readonly summary: Summary; 
         <Popover.Positioner sideOffset={6} align="end">
           <Popover.Popup className={parts.popover}>
             <Popover.Title>Data quality</Popover.Title>
-            {good && <p>Nothing is known to be missing.</p>}
+            {good && <p>No known gaps.</p>}
             <ul>
               {notes.map((note) => (
                 <li key={`${note.code} ${note.detail}`}>
@@ -31,11 +31,11 @@ export function QualityPopover({ summary, notes }: { readonly summary: Summary; 
                 </li>
               ))}
             </ul>
-            <h3>How samples were tied to spans</h3>
+            <h3>How samples link to spans</h3>
             <p>{linksInWords(summary.links)}</p>
             {summary.recorder !== null && (
               <>
-                <h3>What recording cost</h3>
+                <h3>Cost of recording</h3>
                 <p>
                   {formatDuration(summary.recorder.cpuNanos)} of CPU time, at most {formatBytes(summary.recorder.rssBytesMax)} of memory
                 </p>

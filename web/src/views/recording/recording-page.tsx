@@ -38,7 +38,7 @@ function TraceRows({
   const { search, actions } = selection;
   const prepared = usePreparedTree(tree);
   const foldText = search.fold;
-  // The fold is read anew only when its text changes, so that the rows stay the same object while other parts of the URL move.
+  // Parse the fold only when its text changes, so that the rows stay the same object while other parts of the URL change.
   const fold = useMemo(() => foldOf(foldText === undefined ? {} : { fold: foldText }), [foldText]);
   const rows = useVisibleSpans(tree, fold);
   const marks = useSpanMarks(tree, poles, frame);
@@ -57,7 +57,7 @@ function TraceRows({
   );
 }
 
-/** The line between the halves; it is drawn, or moved with the arrow keys. */
+/** The line between the halves; drag it, or move it with the arrow keys. */
 function Splitter() {
   const share = useAtom(panelShareAtom, (value) => value);
   const set = (next: number): void => panelShareAtom.set(clamp(next, PANEL_SHARE_MIN, PANEL_SHARE_MAX));
@@ -87,7 +87,7 @@ function Splitter() {
   );
 }
 
-/** Says a selection in words, for those who do not see the panel change. */
+/** Announces a selection to screen readers. */
 function Announcement({
   selection,
   tree,
@@ -134,7 +134,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
     return () => window.removeEventListener('keydown', onKey);
   }, [search.frame, search.span, actions]);
 
-  // A link to a pole alone selects its first span.
+  // A link that only names a pole selects the pole's first span.
   useEffect(() => {
     if (search.span === undefined && pole !== null) actions.openPole(pole);
   }, [pole, search.span, actions]);
@@ -167,7 +167,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
   );
 }
 
-/** A recording: its answer, its long poles, its trace, and what is selected. */
+/** A recording: its answer, long poles, trace and selection. */
 export function RecordingPage() {
   const selection = useSelection();
   const { data: summary, error, refetch } = useQuery(summaryQuery(selection.recording));

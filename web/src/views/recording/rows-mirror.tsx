@@ -14,8 +14,8 @@ import css from './recording.module.css';
 const firstRowOf = (view: WaterfallView) => Math.floor(view.topRow);
 
 /**
- * Rows are placed from the start of their block, so that one that stays on the screen stays as it is while the list scrolls. Counted from the
- * first of all rows, a million would lie beyond what browsers can place.
+ * Rows have positions relative to their block, so that a visible row does not change while the list scrolls. Positions relative to the first of a
+ * million rows would exceed what browsers can place.
  */
 const BLOCK_ROWS = 4096;
 const blockOf = (row: number) => row - (row % BLOCK_ROWS);
@@ -38,7 +38,7 @@ const MirrorRow = memo(function MirrorRow({
   const { tree } = scene;
   const span = at(scene.rows, row) as SpanIndex;
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the keys of the rows are handled by the box around them
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the container handles the keys of its rows
     <div
       className={css.mirrorRow}
       style={{ top }}
@@ -51,7 +51,7 @@ const MirrorRow = memo(function MirrorRow({
       {...(at(tree.subtree, span) > 0 ? { 'aria-expanded': !isFolded(scene.fold, span) } : {})}
       onFocus={() => onFocus(span)}
       onBlur={() => onFocus(null)}
-      // A click of the mouse is judged by the box around the rows, by where it falls; this one is made by a screen reader.
+      // The container handles mouse clicks by their position; this click comes from a screen reader.
       onClick={(event) => {
         if (event.detail === 0) onActivate(span);
       }}
@@ -64,8 +64,8 @@ const MirrorRow = memo(function MirrorRow({
 });
 
 /**
- * The rows on the screen as a treegrid, for the keyboard, for screen readers and for tests. It lies over the canvas, row on row, and is not seen.
- * It is made anew when another row comes to the top, not with every pixel.
+ * The rows on the screen as an invisible treegrid over the canvas, for the keyboard, screen readers and tests. It renders again when the top row
+ * changes, not with every pixel.
  */
 export function RowsMirror({
   engine,
@@ -93,7 +93,7 @@ export function RowsMirror({
   }, [view, block]);
 
   const [first, lastSeen] = rowsOnScreen(view.get(), box, scene.rows.length);
-  // One more, which comes into sight before another row comes to the top.
+  // One more row, which becomes visible before the top row changes.
   const last = Math.min(lastSeen + 1, scene.rows.length);
   const shown = Array.from({ length: last - first }, (_, position) => (first + position) as RowIndex);
   const wanted = focused ?? scene.selected;

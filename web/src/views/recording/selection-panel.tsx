@@ -28,17 +28,17 @@ import { Why } from './why';
 
 const TOP_FRAMES_MAX = 10;
 
-/** Fewer samples say little about shares; the server decides with `few_samples`, this only says it. */
+/** A remark if there are too few samples for exact shares; the server decides by `few_samples`. */
 function SampleRemark({ flame }: { readonly flame: Flame }) {
   return (
     <>
       <p>{madeOfInWords(flame)}</p>
-      {flame.fewSamples && <Notice title={`Only ${numberInWords(flame)}:`}>with fewer than 20, shares are rough.</Notice>}
+      {flame.fewSamples && <Notice title={`Only ${numberInWords(flame)}:`}>shares from fewer than 20 are rough.</Notice>}
     </>
   );
 }
 
-/** Which time the flame graph shows. */
+/** The switch between on-CPU, blocked and both in the flame graph. */
 function TimeSwitch({ time, onChange }: { readonly time: FlameTime; readonly onChange: (time: FlameTime) => void }) {
   return (
     <ToggleGroup
@@ -46,7 +46,7 @@ function TimeSwitch({ time, onChange }: { readonly time: FlameTime; readonly onC
       aria-label="Time of the flame graph"
       value={[time]}
       onValueChange={(pressed: readonly FlameTime[]) => {
-        // The one that is pressed again stays pressed.
+        // A second press keeps the choice.
         if (pressed[0] !== undefined) onChange(pressed[0]);
       }}
     >
@@ -68,7 +68,7 @@ function NoSamplesBox({ reason }: { readonly reason: NoSamples }) {
   );
 }
 
-/** The functions of a flame graph with the most self time; the one that the server names for the selection stands first. */
+/** The functions of a flame graph with the most self time, after the one that the server names for the selection. */
 function framesOfFlame(flame: Flame, named: string | null): readonly HotFrame[] {
   const totals = frameTotals(flame);
   return hottestFrames(flame, totals, named, TOP_FRAMES_MAX).flatMap((index) => {
@@ -88,7 +88,7 @@ function framesOfFlame(flame: Flame, named: string | null): readonly HotFrame[] 
   });
 }
 
-/** The function that the server names first for a span: of its samples, or where blocked time is shown of its waits. */
+/** The function that the server lists first for a span: from its samples, or from its waits if the graph shows blocked time. */
 function firstFunction(span: Span, flame: Flame): string | null {
   if (flame.time !== 'off_cpu') return span.topFrames[0]?.handle ?? null;
   const waiting = span.waits[0]?.function;
@@ -140,7 +140,7 @@ function Code({
         <section className={css.section} aria-label="Top functions">
           <div className={css.sectionHead}>
             <h3>Top functions</h3>
-            <p>click one to see its spans</p>
+            <p>select one to see its spans</p>
           </div>
           <TopFrames frames={frames} selected={frame} onSelect={actions.selectFrame} />
         </section>
@@ -175,10 +175,10 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
       </dl>
       <p className={css.remark}>
         {savings.ifZero.high === 0
-          ? 'Making it faster would not end this run earlier: something else takes as long.'
+          ? 'A faster operation would not end this run sooner: parallel work takes as long.'
           : savings.evidence === 'declared'
-            ? '◆ What it and its followers waited for is declared, so the saving is one number.'
-            : `◇ What waited for it is inferred from order${isOneNumber(savings.ifZero) ? '' : ', so the saving is a range'}.`}
+            ? '◆ Dependencies are declared, so the saving is one number.'
+            : `◇ Dependencies are inferred from the order of events${isOneNumber(savings.ifZero) ? '' : ', so the saving is a range'}.`}
         {pole !== null &&
           pole.count > 1 &&
           ` All ${counted(pole.count, 'span')} of ${pole.handle} together save ${formatRange(pole.savesIfZero)}.`}
@@ -187,7 +187,7 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
   );
 }
 
-/** What the pole of the span is about, and why it is long. */
+/** The pole of the span, and why it is long. */
 function AboutPole({ pole, poles, actions }: { readonly pole: Pole; readonly poles: Poles; readonly actions: Selection['actions'] }) {
   const context = contextOf(pole);
   return (
@@ -258,7 +258,7 @@ function SpanPanel({
   const { recording, actions } = selection;
   const { data: span, error, refetch } = useQuery(spanQuery(recording, handle));
   const close = (
-    <IconButton label="Drop the selection" shortcut="Esc" onClick={() => actions.selectSpan(null)}>
+    <IconButton label="Clear the selection" shortcut="Esc" onClick={() => actions.selectSpan(null)}>
       <CloseIcon />
     </IconButton>
   );
@@ -350,13 +350,13 @@ function RunPanel({
       </div>
       <Code selection={selection} span={null} named={() => null} noSamples={(time) => whyRunHasNoSamples(summary, notes, time)} />
       <p className={css.section}>
-        <span className={css.muted}>Select a long pole or a row of the trace to see its own code, states and savings.</span>
+        <span className={css.muted}>Select a long pole or a row of the trace to see its code, states and savings.</span>
       </p>
     </>
   );
 }
 
-/** What is selected: a span, or nothing, which means the whole run. */
+/** The panel of the selected span, or of the whole run. */
 export function SelectionPanel({
   selection,
   pole,
@@ -365,7 +365,7 @@ export function SelectionPanel({
   notes,
 }: {
   readonly selection: Selection;
-  /** The selected pole, or that of the selected span. */
+  /** The selected pole, or the pole of the selected span. */
   readonly pole: Pole | null;
   readonly poles: Poles | undefined;
   readonly summary: Summary;

@@ -5,7 +5,7 @@ import type { SelectionActions } from '../../state/selection';
 import { ProcessUsageFacts } from './process-usage';
 import css from './recording.module.css';
 
-/** Longer values, stack traces most of all, would push everything else off the screen; so much of them stands for the whole. */
+/** A value above the maximum (often a stack trace) shows only its first characters, so that it does not push all else off the screen. */
 const VALUE_CHARACTERS_MAX = 320;
 const VALUE_CHARACTERS = 160;
 
@@ -59,7 +59,7 @@ function Details({
   );
 }
 
-/** What the program said about the span, and what it ran in. */
+/** Attributes, events and links of the span, and the process and resource it ran in. */
 export function SpanDetails({ span, actions }: { readonly span: Span; readonly actions: SelectionActions }) {
   const ids: Attribute[] = [];
   if (span.traceId !== null) ids.push({ key: 'trace id', value: span.traceId });
@@ -79,7 +79,7 @@ export function SpanDetails({ span, actions }: { readonly span: Span; readonly a
               // biome-ignore lint/suspicious/noArrayIndexKey: events may be alike, and the list never changes
               <li key={index}>
                 <strong>{event.name}</strong>{' '}
-                <span className={css.muted}>{formatDuration(event.timeNanos - span.startNanos)} after its start</span>
+                <span className={css.muted}>{formatDuration(event.timeNanos - span.startNanos)} after the span’s start</span>
                 <Pairs attributes={event.attributes} />
               </li>
             ))}
@@ -110,7 +110,7 @@ export function SpanDetails({ span, actions }: { readonly span: Span; readonly a
           {span.process.usage !== null && <ProcessUsageFacts usage={span.process.usage} span={span} />}
           <Pairs
             attributes={[
-              ...(span.process.exit === null ? [] : [{ key: 'end', value: formatExit(span.process.exit) }]),
+              ...(span.process.exit === null ? [] : [{ key: 'exit', value: formatExit(span.process.exit) }]),
               { key: 'pid', value: span.process.pid },
               { key: 'name', value: span.process.name },
               { key: 'command', value: formatCommand(span.process.arguments) },

@@ -2,7 +2,7 @@ import { formatDuration, formatPlace, formatShare, shortPath } from '../../logic
 import { shortName } from '../../logic/function-name';
 import css from './recording.module.css';
 
-/** A line of the list of functions. */
+/** A row of the function table. */
 export interface HotFrame {
   readonly handle: string;
   readonly function: string;
@@ -14,7 +14,7 @@ export interface HotFrame {
   readonly totalShare: number;
 }
 
-/** Functions with the most time of their own. */
+/** The functions with the most self time. */
 export function TopFrames({
   frames,
   selected,
@@ -25,14 +25,14 @@ export function TopFrames({
   readonly onSelect: (handle: string | null) => void;
 }) {
   return (
-    <table className={css.topFrames} aria-label="Functions with the most time of their own">
+    <table className={css.topFrames} aria-label="Functions with the most self time">
       <thead>
         <tr>
           <th>Function</th>
           <th className={css.number} title="time in the function itself">
             Self
           </th>
-          <th className={css.number} title="time in the function and what it calls">
+          <th className={css.number} title="time in the function and its callees">
             Total
           </th>
         </tr>

@@ -5,14 +5,14 @@ import { Name } from '../parts/name';
 import parts from '../parts/parts.module.css';
 import css from './recording.module.css';
 
-/** What a span waited for itself: how long, on what, in which system call, and which function of the program waited. */
+/** A span's own waits: duration, kind, system call, and the waiting function of the program. */
 export function Waits({ waits }: { readonly waits: Span['waits'] }) {
   if (waits.length === 0) return null;
   return (
     <section className={css.section} aria-label="Waits">
       <div className={css.sectionHead}>
         <h3>Waits</h3>
-        <p>its own, longest first</p>
+        <p>of the span itself, longest first</p>
       </div>
       <table className={css.waits}>
         <thead>
@@ -31,10 +31,10 @@ export function Waits({ waits }: { readonly waits: Span['waits'] }) {
               <td title={`blocked ${blockedOn(kind)}`}>
                 <span className={`${parts.swatch} ${parts[kind]}`} aria-hidden="true" /> {labelOfWait(kind)}
               </td>
-              <td>{syscall === null ? <span className={css.muted}>not known</span> : <code>{syscall}</code>}</td>
+              <td>{syscall === null ? <span className={css.muted}>unknown</span> : <code>{syscall}</code>}</td>
               <td className={css.waiting} title={name ?? undefined}>
                 {name === null ? (
-                  <span className={css.muted}>not known</span>
+                  <span className={css.muted}>unknown</span>
                 ) : (
                   <code>
                     <Name text={name} />

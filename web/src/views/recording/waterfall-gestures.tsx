@@ -34,7 +34,7 @@ function SpanCard({ tree, span, pole }: { readonly tree: Tree; readonly span: Sp
         <dt>on path</dt>
         <dd>{onPath > 0 ? formatDuration(onPath) : 'not on the critical path'}</dd>
         <dt>samples</dt>
-        <dd>{samples > 0 ? `${counted(samples, 'sample')} of its own` : 'none of its own'}</dd>
+        <dd>{samples > 0 ? `${counted(samples, 'sample')} of its own` : 'none'}</dd>
       </dl>
       {remarksOf(tree, span).map((remark) => (
         <p key={remark}>{remark}</p>

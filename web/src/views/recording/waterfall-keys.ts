@@ -1,4 +1,4 @@
-/** What the keyboard does on the rows, and on the time axis wherever the focus is. */
+/** Keys of the focused row, and keys of the time axis that work everywhere. */
 import { type KeyboardEvent, type RefObject, useCallback, useEffect } from 'react';
 import type { RowIndex, SpanIndex } from '../../base/brand';
 import { at } from '../../base/column';
@@ -12,7 +12,7 @@ import { isTyping } from '../parts/keyboard';
 
 export const ZOOM_STEP = 0.7;
 const PAN_STEP = 0.15;
-/** How much further a step goes with Shift. */
+/** Factor of a step with Shift. */
 const FASTER = 3;
 
 /** Keys that work wherever the focus is. */
@@ -55,14 +55,14 @@ export function useRowKeys(
   select: (span: SpanIndex) => void,
   toggle: (span: SpanIndex) => void,
 ): (event: KeyboardEvent) => void {
-  /** Gives the focus to a row, which has to be on the screen first. */
+  /** Scrolls a row into view and gives it the focus. */
   const focusRow = useCallback(
     (row: number): void => {
       const { rows } = engine.scene();
       const target = clamp(row, 0, rows.length - 1) as RowIndex;
       engine.setView({ ...engine.view.get(), topRow: engine.topRowFor(target) });
       const handle = spanHandle(at(rows, target) as SpanIndex);
-      // The row is there once React has made the rows of the new view.
+      // The row exists once React has rendered the new view.
       requestAnimationFrame(() => host.current?.querySelector<HTMLElement>(`[data-span="${handle}"]`)?.focus({ preventScroll: true }));
     },
     [engine, host],

@@ -72,7 +72,7 @@ export function Waterfall({
   readonly marks: SpanMarks;
   readonly selected: SpanIndex | null;
   readonly selectedPole: string | null;
-  /** The time range that the URL asks for. */
+  /** The time range in the URL. */
   readonly urlRange: TimeRange | null;
   readonly actions: SelectionActions;
 }) {
@@ -88,7 +88,7 @@ export function Waterfall({
     () => ({ tree, path, rows, fold, selected, marked: marks.spans, shareOf: marks.shareOf, poleOf: marks.poleOf, selectedPole }),
     [tree, path, rows, fold, selected, marks, selectedPole],
   );
-  // One engine for a tree; all that changes later is handed to it.
+  // One engine per tree; later changes go through its setters.
   const first = useRef({ scene, urlRange });
   const engine = useMemo(() => createWaterfallEngine(first.current.scene, full, first.current.urlRange), [full]);
   useLayoutEffect(() => engine.setScene(scene), [engine, scene]);
@@ -129,7 +129,7 @@ export function Waterfall({
         <p>
           {counted(tree.count - prepared.processes, 'span')}
           {prepared.processes > 0 && ` and ${counted(prepared.processes, 'process row')}`} of {counted(tree.services.length, 'service')}
-          {rows.length < tree.count && `, ${counted(rows.length, 'row')} unfolded`}
+          {rows.length < tree.count && `, ${counted(rows.length, 'row')} visible`}
         </p>
         <span className={css.spread} />
         <IconButton label="Fold all" shortcut="[" onClick={() => actions.setFold(ALL_FOLDED)}>
@@ -163,7 +163,7 @@ export function Waterfall({
         <RowsMirror engine={engine} scene={scene} focused={focused} onFocus={setFocused} onActivate={select} />
         <ScrollThumb target={scrollable} top={RULER_HEIGHT} />
         <p id={hint} className={parts.visuallyHidden}>
-          Arrow keys move between rows, Enter selects, question mark lists all keys.
+          Arrow keys move between rows, Enter selects, the question mark lists all keys.
         </p>
       </div>
       <HoverCard atom={hover} />

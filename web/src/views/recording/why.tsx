@@ -5,7 +5,7 @@ import { shortName } from '../../logic/function-name';
 import type { SelectionActions } from '../../state/selection';
 import css from './recording.module.css';
 
-/** What would be waited for in the place of a pole that takes no time. */
+/** The operation that ends last if the pole takes no time. */
 function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy']>; readonly actions: SelectionActions }) {
   return (
     <>
@@ -27,8 +27,8 @@ function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy
 }
 
 /**
- * Why a pole is long: whose saving its own contains, and what its samples and waits say; and why it saves no more. The pole, the function and the
- * span in it can be gone to.
+ * Why a pole is long: the pole it contains, its samples and waits, and what limits its saving. The pole, the function and the span in the text are
+ * links.
  */
 export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly poles: Poles; readonly actions: SelectionActions }) {
   const { before, function: named, after } = reasonPieces(pole);
@@ -46,7 +46,7 @@ export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly po
               className={css.linkButton}
               title={poleInWords(inner)}
               onClick={(event) => {
-                // A row of the table is itself clicked to select its pole.
+                // A click on the table row would select the row's own pole.
                 event.stopPropagation();
                 actions.selectPole(inner);
               }}

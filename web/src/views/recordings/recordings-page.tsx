@@ -29,14 +29,14 @@ import css from './recordings.module.css';
 
 const route = getRouteApi('/');
 
-/** What stands in the middle of a row: the answer, or why there is none. */
+/** The middle of a row: the answer, or why there is none. */
 function AnswerLine({ recording }: { readonly recording: Recording }) {
   const { answer, wallNanos, notSealed } = recording;
-  if (recording.state === 'recording') return <p className={css.answer}>still running: the answer comes when it has ended</p>;
-  if (notSealed !== null) return <p className={css.answer}>longpole could not seal it: {notSealed}. Open it to try again.</p>;
-  if (answer === null && recording.state === 'killed') return <p className={css.answer}>open it to see what was kept</p>;
-  if (answer === null) return <p className={css.answer}>no spans on a critical path, so no answer</p>;
-  if (!hasAnswer(answer, wallNanos)) return <p className={css.answer}>nothing alone would make it shorter</p>;
+  if (recording.state === 'recording') return <p className={css.answer}>still running: the answer appears when the run has ended</p>;
+  if (notSealed !== null) return <p className={css.answer}>longpole could not seal this recording: {notSealed}. Open it to try again.</p>;
+  if (answer === null && recording.state === 'killed') return <p className={css.answer}>open it to see what longpole kept</p>;
+  if (answer === null) return <p className={css.answer}>no answer: no spans on a critical path</p>;
+  if (!hasAnswer(answer, wallNanos)) return <p className={css.answer}>no single operation would make this run shorter</p>;
   const context = contextOf(answer);
   return (
     <p className={css.answer}>
@@ -64,7 +64,7 @@ function ExitCell({ exit, state }: { readonly exit: Exit | null; readonly state:
   );
 }
 
-/** How much of the wall time the answer would save: solid what is certain, hatched what may come on top. */
+/** The share of the wall time that the answer would save: certain savings solid, possible ones hatched. */
 function SavedPart({ saved, wallNanos }: { readonly saved: NanosRange; readonly wallNanos: Nanos }) {
   return (
     <span className={parts.savingBar} aria-hidden="true">
@@ -117,8 +117,8 @@ function Empty() {
     <div className={css.empty}>
       <h2>No recordings yet</h2>
       <p>
-        Put <code>longpole run --</code> before any command. It records the spans and the samples of everything the command starts, and says
-        which operation holds up the rest, what fixing it saves, and which function is behind it.
+        Put <code>longpole run --</code> before any command. longpole records the spans and the code of everything the command starts, and
+        says which operation holds up the rest, what fixing it saves, and which function is behind it.
       </p>
       <Command text="longpole run -- cargo build" />
     </div>
@@ -166,7 +166,7 @@ export function RecordingsPage() {
           )}
         </div>
         {all !== undefined && all.damaged.length > 0 && (
-          <Notice title={`${counted(all.damaged.length, 'row')} of the catalog cannot be read.`}>{all.damaged.join('; ')}</Notice>
+          <Notice title={`${counted(all.damaged.length, 'row')} of the catalog cannot be read:`}>{all.damaged.join('; ')}</Notice>
         )}
         <div className={css.list}>
           {error !== null && data === undefined && <Failure error={error} retry={() => refetch()} />}
@@ -175,7 +175,7 @@ export function RecordingsPage() {
           {data !== undefined && data.length > 0 && shown.length === 0 && (
             <div className={css.empty}>
               <p>
-                None of {counted(data.length, 'recording')} has “{q}” in its command or answer.
+                No command or answer of {counted(data.length, 'recording')} contains “{q}”.
               </p>
             </div>
           )}
