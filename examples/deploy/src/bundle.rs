@@ -6,37 +6,37 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
-/// Bytes that are compressed between two awaits: one to two milliseconds of work.
+/// Bytes to compress between two awaits: one to two milliseconds of work.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Bytes of assets; the bundler starts over when it has had them all.
+/// Bytes of assets; after the last one the bundler starts over.
 const ASSET_BYTES: usize = 2 << 20;
 
-/// Shortest repetition that is worth a reference: a reference takes five bytes.
+/// Shortest repetition worth a reference: a reference takes five bytes.
 const SHORTEST_MATCH: usize = 6;
 
-/// Length of a repetition is told in a byte.
+/// Longest repetition: its length takes one byte.
 const LONGEST_MATCH: usize = SHORTEST_MATCH + 255;
 
-/// How many earlier places that begin alike are tried.
+/// Number of earlier places with the same start to try.
 const CANDIDATES: usize = 64;
 
 const HASH_BITS: u32 = 15;
 const NOWHERE: u32 = u32::MAX;
 
-/// What came out.
+/// The result.
 #[derive(Debug, Default)]
 pub struct Bundle {
     /// Bytes of assets read.
     pub input_bytes: u64,
-    /// Bytes they were compressed to.
+    /// Bytes after compression.
     pub output_bytes: u64,
-    /// Adler-32 of the compressed chunks, so that nobody can say that the work was for nothing.
+    /// Adler-32 of the compressed chunks, so that the optimiser cannot remove the work.
     pub checksum: u32,
 }
 
-/// Bundles assets for a time. The runtime is told that a chunk is work and no waiting (`block_in_place`): it hands the other tasks
-/// of the thread to another one, and there this task goes on as well after it has let them run. So it moves with every chunk.
+/// Bundles assets for a time. `block_in_place` tells the runtime that a chunk is work, not waiting: the runtime moves the thread's
+/// other tasks to another thread, and this task continues there after it has let them run. So it moves with every chunk.
 pub async fn bundle(time: Duration) -> Bundle {
     let start = Instant::now();
     let (sender, mut chunks) = mpsc::channel::<Vec<u8>>(1);
@@ -55,12 +55,12 @@ pub async fn bundle(time: Duration) -> Bundle {
         tokio::task::yield_now().await;
     }
     drop(chunks);
-    // It ends at its next chunk, which nobody takes.
+    // The reader ends at its next chunk, which nobody takes.
     let _ = reader.await;
     bundle
 }
 
-/// Reads assets, chunk by chunk, a chunk ahead of whoever compresses them.
+/// Reads assets chunk by chunk, one chunk ahead of the compressor.
 async fn read_assets(sender: mpsc::Sender<Vec<u8>>) {
     let assets: Arc<[u8]> = assets(ASSET_BYTES).into();
     loop {
@@ -72,7 +72,7 @@ async fn read_assets(sender: mpsc::Sender<Vec<u8>>) {
     }
 }
 
-/// Text that looks like minified scripts to a compressor: few words, in an order without end.
+/// Text that looks like minified scripts to a compressor: few words in endless order.
 fn assets(bytes: usize) -> Vec<u8> {
     const WORDS: [&str; 16] = [
         "function(",
@@ -107,7 +107,7 @@ fn assets(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// Where the bytes of a chunk were seen before, by a hash of how they begin.
+/// Earlier places of the bytes of a chunk, by a hash of their start.
 pub struct Places {
     /// Latest place of each hash.
     heads: Vec<u32>,
@@ -116,7 +116,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Room for a chunk.
+    /// Makes tables for one chunk.
     pub fn new() -> Self {
         Self { heads: vec![NOWHERE; 1 << HASH_BITS], earlier: vec![NOWHERE; CHUNK_BYTES] }
     }
@@ -128,7 +128,7 @@ impl Default for Places {
     }
 }
 
-/// Compresses a chunk of at most 64 KiB: literal bytes and references to earlier ones, each behind a byte that tells which;
+/// Compresses a chunk of at most 64 KiB to literal bytes and references to earlier ones, each after a byte with its type;
 /// returns the checksum continued over the output. This is the function behind the first pole.
 ///
 /// ```text

@@ -1,4 +1,4 @@
-//! `provider-cloud`: asks an imitated cloud for resources and looks again and again until they are ready, as providers do.
+//! `provider-cloud`: requests resources from an imitated cloud and polls until they are ready, as providers do.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub struct Cloud;
 impl Provider for Cloud {
     const NAME: &'static str = "cloud";
 
-    /// Pole 3: for a certificate, this waits for 0.8 s and does nothing.
+    /// Pole 3: for a certificate, this waits for 0.8 s without work.
     async fn create(&self, resource: &Resource) -> Result<String> {
         let operation = RemoteOperation::begin(resource)?;
         let mut polls = 0;
@@ -28,7 +28,7 @@ impl Provider for Cloud {
     }
 }
 
-/// Something that a machine far away is working on. Here it is a time at which it will be ready.
+/// A resource that a remote machine is creating. Here it is the time at which the resource is ready.
 struct RemoteOperation {
     begun: Instant,
     takes: Duration,
@@ -45,7 +45,7 @@ impl RemoteOperation {
         self.begun.elapsed() >= self.takes
     }
 
-    /// Polls keep to their times, whatever a poll takes.
+    /// Polls start on schedule, however long one takes.
     fn next_poll(&self, polls: u32) -> Instant {
         self.begun + (timing::CLOUD_POLL * polls).min(self.takes)
     }

@@ -1,4 +1,4 @@
-//! `provider-compute`: bundles web assets, and starts services that it keeps a state file of.
+//! `provider-compute`: bundles web assets, starts services and keeps their state file.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Provider for Compute {
                 self.state.begin_checkpoint().await?;
                 let (state, name) = (Arc::clone(&self.state), resource.name.clone());
                 let span = Span::current();
-                // A lock of std blocks its thread: not one of the runtime's.
+                // A std lock blocks its thread, which must not be one of the runtime's.
                 tokio::task::spawn_blocking(move || span.in_scope(|| state.record(&name))).in_current_span().await??;
                 Ok(format!("service-{}", resource.name))
             }

@@ -1,4 +1,4 @@
-//! `deploy`: starts the others, and creates each resource as soon as those it depends on are there.
+//! `deploy`: starts the other programs, and creates each resource as soon as its dependencies exist.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,35 +16,35 @@ use crate::program::Resource;
 use crate::rpc::{Client, Connection, Declaration, ENGINE_VARIABLE, Hello, TOKEN_VARIABLE};
 use crate::{Error, Result};
 
-/// How long a child may take to come up. Not part of any figure: a child that does not come in this time never will.
+/// Time for a child to start. Not part of any figure: a child that is not up by then never will be.
 const CHILD_START_LIMIT: Duration = Duration::from_secs(30);
 
-/// The children, by the names of their programs. A provider's types begin with what follows `provider-`.
+/// The children, by the names of their programs. A provider's types begin with the part after `provider-`.
 const HOST: &str = "deploy-host";
 const PROVIDERS: [&str; 2] = ["provider-compute", "provider-cloud"];
 
-/// What is said about the progress, for people.
+/// Progress messages for people.
 pub enum Progress<'a> {
     /// The engine has begun to create a resource.
     Creating(&'a Resource),
-    /// It is there.
+    /// The resource exists.
     Created(&'a Resource, Duration),
-    /// It is not, and why.
+    /// The creation failed, with the reason.
     Failed(&'a str, &'a str),
 }
 
-/// What became of a resource, for those that depend on it.
+/// The state of a resource, for its dependents.
 #[derive(Clone)]
 enum Outcome {
-    /// It is being created, or waits itself.
+    /// The engine is creating it, or it waits for its own dependencies.
     Open,
-    /// It is there; the `traceparent` of its span, which has ended, where there are spans.
+    /// It exists; with the `traceparent` of its span, which has ended, if there are spans.
     There(Option<String>),
-    /// It will not be there.
+    /// Its creation failed.
     Failed,
 }
 
-/// Deploys the program, telling `progress` how it goes; returns how many resources there are now.
+/// Deploys the program and reports to `progress`; returns the number of resources.
 pub async fn deploy(progress: fn(Progress<'_>)) -> Result<usize> {
     let span = info_span!("deploy");
     deploy_in_span(progress).instrument(span).await
@@ -52,7 +52,7 @@ pub async fn deploy(progress: fn(Progress<'_>)) -> Result<usize> {
 
 async fn deploy_in_span(progress: fn(Progress<'_>)) -> Result<usize> {
     let door = Door::open().await?;
-    // The providers come up while the program is evaluated.
+    // The providers start while the host evaluates the program.
     let (children, mut host, program, started) = start_children(&door).await?;
     let mut outcomes: HashMap<String, watch::Receiver<Outcome>> = HashMap::new();
     let mut tasks = JoinSet::new();
@@ -86,7 +86,7 @@ async fn deploy_in_span(progress: fn(Progress<'_>)) -> Result<usize> {
                         Outcome::Failed
                     }
                 };
-                // A resource without dependents has nobody to tell.
+                // A resource without dependents has no receivers.
                 let _ = sender.send(outcome);
                 is_there
             }
@@ -114,7 +114,7 @@ async fn deploy_in_span(progress: fn(Progress<'_>)) -> Result<usize> {
     Ok(created)
 }
 
-/// Waits for what the resource depends on, then has it created in a span that is linked to what it waited for. The span has
+/// Waits for the resource's dependencies, then lets a provider create it in a span with links to theirs. The span has
 /// ended when this returns its `traceparent`.
 async fn create(
     resource: &Resource,
@@ -157,14 +157,14 @@ async fn create(
     Ok(traceparent)
 }
 
-/// The providers, ready to be asked.
+/// The providers, ready for requests.
 struct Started {
     clients: HashMap<String, Client>,
-    /// Spans of their starts, which resources without dependencies waited for.
+    /// Spans of their starts, for which resources without dependencies wait.
     spans: Vec<String>,
 }
 
-/// Starts all children at once and waits until each has come through the door. The span that is returned is that of the
+/// Starts all children at once and waits until each has connected. The returned span is that of the
 /// program, which lasts until its end.
 async fn start_children(door: &Door) -> Result<(Children, Connection, Span, Started)> {
     let program = info_span!("run program");
@@ -200,11 +200,11 @@ async fn start_children(door: &Door) -> Result<(Children, Connection, Span, Star
     Ok((children, host, program, Started { clients: clients.collect(), spans: ended }))
 }
 
-/// Where children connect.
+/// The port where children connect.
 struct Door {
     listener: TcpListener,
     address: String,
-    /// Keeps out whoever else finds the port.
+    /// Proves that a connection is a child's.
     token: String,
 }
 
@@ -218,7 +218,7 @@ impl Door {
         Ok(Self { listener, address, token: format!("{:016x}{:016x}", word(), word()) })
     }
 
-    /// The next child, by name. Whoever says something else is left outside.
+    /// Accepts the next child and returns its name. Refuses connections without the right token.
     async fn next(&self) -> Result<(String, Connection)> {
         loop {
             let (stream, _) = self.listener.accept().await.map_err(|error| format!("cannot accept a connection: {error}"))?;
@@ -233,10 +233,10 @@ impl Door {
     }
 }
 
-/// Children that run.
+/// The running children.
 #[derive(Default)]
 struct Children {
-    /// Each waits for one child and says how it ended.
+    /// Each waits for one child and returns its exit status.
     waits: JoinSet<(&'static str, std::io::Result<std::process::ExitStatus>)>,
 }
 
@@ -248,13 +248,13 @@ impl Children {
         Ok(())
     }
 
-    /// Waits for a child to end, which none should while it is waited for; says how.
+    /// Waits for an unexpected end of a child; returns its exit status.
     async fn first_to_end(&mut self) -> Error {
         match self.waits.join_next().await {
             Some(Ok((name, Ok(status)))) => format!("{name} ended before it was needed: {status}").into(),
             Some(Ok((name, Err(error)))) => format!("cannot wait for {name}: {error}").into(),
             Some(Err(error)) => error.into(),
-            // Nothing ends any more.
+            // No children are left.
             None => std::future::pending().await,
         }
     }
@@ -272,7 +272,7 @@ impl Children {
     }
 }
 
-/// Where the other programs of the example are: in the folder of this one.
+/// Path of another program of the example: in the folder of this one.
 fn beside_this_program(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe().map_err(|error| format!("cannot say where this program lies: {error}"))?;
     let path = own.with_file_name(name).with_extension(std::env::consts::EXE_EXTENSION);
@@ -283,7 +283,7 @@ fn start(path: &Path, door: &Door, span: &Span) -> std::io::Result<Child> {
     let mut command = Command::new(path);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.env(ENGINE_VARIABLE, &door.address).env(TOKEN_VARIABLE, &door.token);
-    // What the child does by itself is part of this span; and it has a service name of its own.
+    // The child's own work is part of this span; and it has its own service name.
     command.env_remove("OTEL_SERVICE_NAME");
     if let Some(traceparent) = span.traceparent() {
         command.env("TRACEPARENT", traceparent);

@@ -1,5 +1,5 @@
-//! What fixing each pole saves, by construction: each resource starts when the last of its dependencies is there, and takes
-//! what [`timing`](crate::timing) says.
+//! The saving of fixing each pole, by construction: each resource starts when the last of its dependencies exists, and takes
+//! the time in [`timing`](crate::timing).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use serde::Serialize;
 use crate::program::{Resource, resources};
 use crate::timing;
 
-/// A pole that was put there on purpose.
+/// A deliberate pole.
 #[derive(Debug, Serialize)]
 pub struct Pole {
-    /// Name of the span in which the time goes by: the provider's. The engine's span around it, `create <resource>`, is as long.
+    /// Name of the span that spends the time: the provider's. The engine's span around it, `create <resource>`, is as long.
     pub name: String,
     /// Name of the resource.
     pub resource: &'static str,
-    /// Function that burns the time; `null` where nothing burns.
+    /// Function that burns the time; `null` if none does.
     pub function: Option<&'static str>,
-    /// What the time goes to.
+    /// What it spends the time on.
     pub reason: &'static str,
-    /// How long it takes.
+    /// Its duration.
     pub duration_nanos: u64,
-    /// How much earlier all would be done if it took no time.
+    /// How much sooner the deployment would end if it took no time.
     pub saves_nanos: u64,
-    /// The same if it took half of its time.
+    /// The same if it took half the time.
     pub saves_half_nanos: u64,
 }
 
-/// The poles of the program, the one that saves most first.
+/// The poles of the program, largest saving first.
 pub fn poles() -> Vec<Pole> {
     let planted = [
         ("web-bundle", Some("compress_bundle"), "on-CPU"),
@@ -56,7 +56,7 @@ pub fn poles() -> Vec<Pole> {
     poles
 }
 
-/// When the last resource is there, if each takes its time times a factor.
+/// The time at which the last resource exists, if each takes its time times a factor.
 fn makespan(program: &[Resource], factor: impl Fn(&str) -> f64) -> Duration {
     let mut done: HashMap<&str, Duration> = HashMap::new();
     for resource in program {
@@ -75,7 +75,7 @@ fn nanos(duration: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    /// The numbers of the README, worked out there by hand.
+    /// The numbers of the README, which computes them by hand.
     #[test]
     fn the_poles_save_what_the_readme_says() {
         let millis: Vec<(String, u64, u64)> =

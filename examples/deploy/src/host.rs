@@ -1,4 +1,4 @@
-//! `deploy-host`: the language host. It evaluates the program and tells the engine each resource as it comes to it.
+//! `deploy-host`: the language host. It evaluates the program and sends each resource to the engine as it reaches it.
 
 use tracing::{Instrument, info_span};
 
@@ -17,7 +17,7 @@ pub async fn run() -> Result<()> {
     }
     .instrument(info_span!("evaluate program"))
     .await?;
-    // The engine sends nothing; that it closes means that it has heard everything.
+    // The engine sends nothing; it closes the connection when it has received everything.
     match reader.read::<rpc::Answer>().await? {
         None => Ok(()),
         Some(answer) => Err(format!("the engine answers what nobody asked: {answer:?}").into()),

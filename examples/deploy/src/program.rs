@@ -1,10 +1,10 @@
-//! The program that is deployed: what there shall be, and what each thing depends on.
+//! The deployed program: its resources and their dependencies.
 
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{BUNDLE, SERVICE};
 
-/// A resource that shall be.
+/// A declared resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource {
     /// Name, unique in the program.
@@ -12,7 +12,7 @@ pub struct Resource {
     /// Type: `<provider>:<module>:<Kind>`.
     #[serde(rename = "type")]
     pub resource_type: String,
-    /// Names of the resources that must be there before, declared earlier.
+    /// Names of its dependencies, declared earlier.
     pub depends_on: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ impl Resource {
         self.resource_type.split(':').next().unwrap_or_default()
     }
 
-    /// Name that is unique in the world.
+    /// Globally unique name.
     pub fn urn(&self) -> String {
         format!("urn:deploy:example::{}::{}", self.resource_type, self.name)
     }

@@ -1,4 +1,4 @@
-//! How the processes talk: JSON over loopback TCP, one message per line, with the trace context of who asks.
+//! The protocol of the processes: JSON over loopback TCP, one message per line, with the sender's trace context.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,16 +16,16 @@ use longpole_sdk::SpanExt;
 use crate::program::Resource;
 use crate::{Error, Result};
 
-/// Variable in which a child finds the engine's address.
+/// Variable with the engine's address, for a child.
 pub const ENGINE_VARIABLE: &str = "DEPLOY_ENGINE";
 
-/// Variable in which a child finds what proves to the engine that it is its child.
+/// Variable with the token that proves to the engine that the sender is its child.
 pub const TOKEN_VARIABLE: &str = "DEPLOY_TOKEN";
 
-/// Most bytes of a message. Those here are some hundred; more is not one of ours.
+/// Maximum bytes of a message. Ours have some hundred; a larger one is not ours.
 const MAX_LINE_BYTES: u64 = 64 << 10;
 
-/// Requests and answers that may wait for the connection.
+/// Capacity of the queue of requests and answers per connection.
 const QUEUE: usize = 64;
 
 /// First message of a child.
@@ -33,28 +33,28 @@ const QUEUE: usize = 64;
 pub struct Hello {
     /// Name of the child's program.
     pub name: String,
-    /// What the engine gave it.
+    /// The token from the engine.
     pub token: String,
 }
 
-/// What the language host tells the engine.
+/// A message from the language host to the engine.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Declaration {
-    /// There shall be this resource.
+    /// Declares a resource.
     Resource(Resource),
-    /// The program has ended: there is no more.
+    /// The program has ended: no more resources.
     End,
 }
 
-/// The engine asks a provider to create a resource.
+/// The engine's request to a provider to create a resource.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Request {
     /// Number of the request on its connection.
     pub id: u64,
     /// Span that waits for the answer.
     pub traceparent: Option<String>,
-    /// What to create.
+    /// The resource to create.
     pub create: Resource,
 }
 
@@ -63,22 +63,22 @@ pub struct Request {
 pub struct Answer {
     /// Number of the request.
     pub id: u64,
-    /// The new resource's id, or why there is none.
+    /// The new resource's id, or the reason of the failure.
     pub result: std::result::Result<String, String>,
 }
 
 /// A connection that reads and writes messages.
 pub struct Connection {
-    /// Where messages come from.
+    /// The side to read from.
     pub reader: MessageReader,
-    /// Where messages go.
+    /// The side to write to.
     pub writer: MessageWriter,
 }
 
 impl Connection {
     /// Wraps a stream.
     pub fn new(stream: TcpStream) -> Self {
-        // A message is to leave at once; that it may wait for more makes latency, nothing else.
+        // Send each message at once: waiting for more would only add latency.
         let _ = stream.set_nodelay(true);
         let (read, write) = stream.into_split();
         Self { reader: MessageReader(BufReader::new(read)), writer: MessageWriter(write) }
@@ -128,7 +128,7 @@ impl MessageWriter {
     }
 }
 
-/// Requests that are not answered yet; `None` once nobody will answer.
+/// Requests without an answer so far; `None` once the connection has ended.
 type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<Answer>>>>>;
 
 /// The engine's end of a connection to a provider: many requests at a time.
@@ -152,11 +152,11 @@ impl Client {
             while let Ok(Some(answer)) = reader.read::<Answer>().await {
                 let mut waiting = answered.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(sender) = waiting.as_mut().and_then(|waiting| waiting.remove(&answer.id)) {
-                    // Whoever asked may have gone.
+                    // The requester may have gone.
                     let _ = sender.send(answer);
                 }
             }
-            // Dropping the senders tells all who wait, and who asks from now on finds nothing to wait in.
+            // Dropping the senders wakes all waiting requests; later requests find no queue.
             answered.lock().unwrap_or_else(PoisonError::into_inner).take();
         });
         tokio::spawn(async move {
@@ -169,7 +169,7 @@ impl Client {
         Self { provider: provider.into(), requests, waiting, next_id: Arc::default() }
     }
 
-    /// Has the provider create a resource, on behalf of the current span; returns the resource's id.
+    /// Lets the provider create a resource for the current span; returns the resource's id.
     pub async fn create(&self, resource: Resource) -> Result<String> {
         let gone = || -> Error { format!("provider {} has closed the connection", self.provider).into() };
         let id = self.next_id.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -184,14 +184,14 @@ impl Client {
 
 /// A provider: creates resources.
 pub trait Provider: Send + Sync + 'static {
-    /// Name of the provider, as types begin with it.
+    /// Name of the provider, with which its types begin.
     const NAME: &'static str;
 
     /// Creates a resource and returns its id.
     fn create(&self, resource: &Resource) -> impl Future<Output = Result<String>> + Send;
 }
 
-/// Serves the engine until it closes the connection: a task and a span per request, as many at a time as are asked for.
+/// Serves the engine until it closes the connection: a task and a span per request, all requests in parallel.
 pub async fn serve<P: Provider>(program: &str, provider: P) -> Result<()> {
     let Connection { mut reader, mut writer } = Connection::to_engine(program).await?;
     let (answers, mut outgoing) = mpsc::channel::<Answer>(QUEUE);
@@ -229,7 +229,7 @@ pub async fn serve<P: Provider>(program: &str, provider: P) -> Result<()> {
             let _ = answers.send(Answer { id, result }).await;
         });
     }
-    // The engine is gone: nobody waits for what is still being made.
+    // The engine has gone: nobody waits for unfinished resources.
     drop(answers);
     writing.abort();
     Ok(())

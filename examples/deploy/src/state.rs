@@ -1,4 +1,4 @@
-//! The provider's state file, behind a lock that is held for too long.
+//! The provider's state file, behind a lock that a checkpoint holds for too long.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,10 +11,10 @@ use tracing::info;
 
 use crate::{Result, timing};
 
-/// How long the slow disk takes for a block of the checkpoint.
+/// Time of the slow disk per block of the checkpoint.
 const BLOCK: Duration = Duration::from_millis(10);
 
-/// What is there, on disk. Removed with the provider: the example leaves nothing behind.
+/// The state on disk. Dropping it removes the file: the example leaves nothing behind.
 pub struct StateFile {
     file: Arc<Mutex<File>>,
     path: PathBuf,
@@ -22,7 +22,7 @@ pub struct StateFile {
 }
 
 impl StateFile {
-    /// Makes an empty one, and the thread that writes its checkpoints.
+    /// Creates an empty state file and the thread that writes its checkpoints.
     pub fn create() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("deploy-state-{}.jsonl", std::process::id()));
         let file = File::create(&path).map_err(|error| format!("cannot create the state file {}: {error}", path.display()))?;
@@ -38,7 +38,7 @@ impl StateFile {
         Ok(Self { file, path, checkpoints })
     }
 
-    /// Has a checkpoint written; returns when its writer has the lock.
+    /// Requests a checkpoint; returns when its writer has the lock.
     pub async fn begin_checkpoint(&self) -> Result<()> {
         let (begun, has_begun) = oneshot::channel();
         self.checkpoints.send(begun).map_err(|_| "the writer of checkpoints has ended")?;
@@ -61,16 +61,16 @@ impl Drop for StateFile {
     }
 }
 
-/// Writes a checkpoint, block by block, to what imitates a disk far away, and holds the lock all the while. A copy taken under
-/// the lock and written without it would be the fix.
+/// Writes a checkpoint, block by block, to an imitated remote disk, and holds the lock all the time. Copying under
+/// the lock and writing without it would be the fix.
 fn checkpoint(file: &Mutex<File>, begun: oneshot::Sender<()>) {
     let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
     let start = Instant::now();
-    // Whoever asked may have gone.
+    // The requester may have gone.
     let _ = begun.send(());
     let mut block = 0u32;
     while start.elapsed() < timing::CHECKPOINT {
-        // A checkpoint that cannot be written is not worth a failed deployment: the records are in the file already.
+        // A failed checkpoint need not fail the deployment: the records are in the file already.
         let _ = writeln!(file, "{{\"checkpoint\":{block}}}");
         block += 1;
         let next = (BLOCK * block).min(timing::CHECKPOINT);

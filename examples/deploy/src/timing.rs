@@ -1,18 +1,18 @@
-//! How long things take: the only numbers from which the poles follow.
+//! All durations: the only numbers that determine the poles.
 
 use std::time::Duration;
 
-/// How long `provider-compute` bundles: it compresses as much as fits into this time, so that the pole is equally long on a
+/// Time that `provider-compute` bundles: it compresses as much as fits into it, so that the pole is equally long on a
 /// fast machine and on a slow one.
 pub const BUNDLING: Duration = Duration::from_millis(1_200);
 
-/// How long a checkpoint of the state file takes, and with it the wait of whoever needs the state.
+/// Duration of a checkpoint of the state file, and of the wait for the state.
 pub const CHECKPOINT: Duration = Duration::from_millis(600);
 
-/// Pause between two looks at a resource that the cloud is not done with.
+/// Pause between two polls of an unfinished cloud resource.
 pub const CLOUD_POLL: Duration = Duration::from_millis(50);
 
-/// How long the cloud takes for a resource of a type; a multiple of [`CLOUD_POLL`]. `None`: it knows no such type.
+/// Time of the cloud for a resource of a type; a multiple of [`CLOUD_POLL`]. `None`: an unknown type.
 pub fn cloud(resource_type: &str) -> Option<Duration> {
     let millis = match resource_type {
         "cloud:tls:Certificate" => 800,
@@ -27,7 +27,7 @@ pub fn cloud(resource_type: &str) -> Option<Duration> {
     Some(Duration::from_millis(millis))
 }
 
-/// How long a resource of a type takes, whoever creates it.
+/// Duration of a resource of a type, whichever provider creates it.
 pub fn create(resource_type: &str) -> Option<Duration> {
     match resource_type {
         crate::compute::BUNDLE => Some(BUNDLING),

@@ -27,7 +27,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The tree of spans, and that each resource's span is linked to spans that had ended when it began: those of what it depends on,
+/// The tree of spans. Each resource's span has links to spans that had ended when it started: those of its dependencies,
 /// or else of the start of the providers.
 #[test]
 fn the_spans_say_what_waited_for_what() {
@@ -88,7 +88,7 @@ fn it_runs_without_anybody_listening() {
     assert_eq!(text(&output.stderr), "");
 }
 
-/// A copy of some of the programs, to be without the others.
+/// A copy of some of the programs, without the others.
 struct Copies(PathBuf);
 
 impl Copies {
@@ -96,8 +96,8 @@ impl Copies {
         let folder = std::env::temp_dir().join(format!("deploy-test-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         for (program, path) in programs {
-            // By a process of its own: a child that another test forks meanwhile would hold a file open that is being written, and
-            // such a file cannot be executed.
+            // In a separate process: a child that another test forks meanwhile would hold the file open while we write it, and
+            // the kernel does not execute such a file.
             let copied = Command::new("cp").arg(path).arg(folder.join(program)).status().unwrap();
             assert!(copied.success());
         }

@@ -1,4 +1,4 @@
-//! `shop-cart`: knows what somebody wants to buy, and adds it up.
+//! `shop-cart`: has a customer's cart, and adds it up.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ pub fn run() -> Result<()> {
     http::serve(|request| request.span()?.in_scope(|| Ok(add_up().to_string())))
 }
 
-/// Adds up the lines again and again for as long as [`timing::ADDING_UP`], whatever the machine can do in that time.
+/// Adds up the lines repeatedly for [`timing::ADDING_UP`], however fast the machine is.
 #[instrument]
 fn add_up() -> u64 {
     let start = Instant::now();

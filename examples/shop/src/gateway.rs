@@ -1,4 +1,4 @@
-//! `shop-gateway`: what customers talk to. It asks the cart for the sum, and payment for the receipt.
+//! `shop-gateway`: the customers' entry. It requests the sum from the cart, and the receipt from payment.
 
 use std::net::SocketAddr;
 
@@ -12,21 +12,21 @@ pub const CART_VARIABLE: &str = "SHOP_CART";
 /// Variable with the address of payment.
 pub const PAYMENT_VARIABLE: &str = "SHOP_PAYMENT";
 
-/// What a customer sends.
+/// A customer's request.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Checkout {
-    /// Whose cart.
+    /// The owner of the cart.
     pub customer: usize,
     /// Number of the card.
     pub card: String,
 }
 
-/// What payment is to do.
+/// The request to payment.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Charge {
     /// Number of the card.
     pub card: String,
-    /// How much.
+    /// The amount.
     pub cents: u64,
 }
 

@@ -1,4 +1,4 @@
-//! As much HTTP/1.1 as the services need: a server of a few threads, and what all requests have in common.
+//! The HTTP/1.1 that the services need: a server of a few threads, and the common parts of all requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,14 +10,14 @@ use tracing::{Span, info_span};
 
 use crate::{Error, Result};
 
-/// Threads that answer. More requests wait to be accepted.
+/// Threads that answer. Further requests wait.
 const WORKERS: usize = 4;
 
-/// Most bytes of the lines in front of a body, and of a body. Those here have some hundred.
+/// Maximum bytes of the lines before a body, and of a body. Ours have some hundred.
 const HEAD_BYTES_MAX: u64 = 16 << 10;
 const BODY_BYTES_MAX: u64 = 64 << 10;
 
-/// How long a connection may say nothing.
+/// Timeout of a silent connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A request.
@@ -45,7 +45,7 @@ impl Request {
     }
 }
 
-/// The span of a call of another service.
+/// The span of a call to another service.
 pub fn client_span(name: &str, server: SocketAddr) -> Span {
     info_span!("call", otel.name = name, otel.kind = "client", server.address = %server.ip(), server.port = server.port())
 }
@@ -55,7 +55,7 @@ pub fn traceparent() -> String {
     longpole_sdk::current_traceparent().unwrap_or_default()
 }
 
-/// Answers requests until standard input ends, which whoever started the service holds. The first line on standard output is its
+/// Answers requests until standard input ends; the starter of the service holds it. The first line on standard output is its
 /// address.
 pub fn serve(answer: impl Fn(&Request) -> Result<String> + Send + Sync + 'static) -> Result<()> {
     let listener = Arc::new(TcpListener::bind(("127.0.0.1", 0))?);
@@ -64,7 +64,7 @@ pub fn serve(answer: impl Fn(&Request) -> Result<String> + Send + Sync + 'static
         let (listener, answer) = (Arc::clone(&listener), Arc::clone(&answer));
         std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
-                // Whose request was not understood, or who hung up, is told as much as can be told.
+                // Answer a bad request, or one that was cut off, as far as possible.
                 let _ = serve_one(&stream, &*answer);
             }
         })?;

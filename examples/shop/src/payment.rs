@@ -1,4 +1,4 @@
-//! `shop-payment`: has the card validated by the bank, and signs a receipt.
+//! `shop-payment`: validates the card with the bank, and signs a receipt.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub fn run() -> Result<()> {
     })
 }
 
-/// The long pole: the call of the third party. This thread waits for the answer and does nothing else.
+/// The long pole: the call to the third party. This thread only waits for the answer.
 #[inline(never)]
 fn validate_card(bank: SocketAddr, card: &[u8]) -> Result<()> {
     let _call = http::client_span("validate card", bank).entered();
@@ -33,7 +33,7 @@ fn validate_card(bank: SocketAddr, card: &[u8]) -> Result<()> {
     }
 }
 
-/// Hashes the receipt again and again for as long as [`timing::SIGNING`].
+/// Hashes the receipt repeatedly for [`timing::SIGNING`].
 #[instrument(skip_all)]
 fn sign_receipt(receipt: &[u8]) -> u64 {
     let start = Instant::now();

@@ -12,10 +12,10 @@ use crate::gateway::{CART_VARIABLE, Checkout, PAYMENT_VARIABLE};
 use crate::payment::BANK_VARIABLE;
 use crate::{Result, http, timing};
 
-/// Starts the services, has all customers buy, stops the services, and returns how many checkouts there were.
+/// Starts the services, lets all customers buy, stops the services, and returns the number of checkouts.
 #[instrument(name = "shopping")]
 pub fn shop() -> Result<usize> {
-    // Each before who asks it.
+    // Start each before its caller.
     let bank = Service::start("shop-bank", &[])?;
     let cart = Service::start("shop-cart", &[])?;
     let payment = Service::start("shop-payment", &[(BANK_VARIABLE, bank.address)])?;
@@ -30,7 +30,7 @@ pub fn shop() -> Result<usize> {
             .collect();
         customers.into_iter().map(|customer| customer.join().unwrap_or_else(|_| Err("a customer panicked".into()))).sum::<Result<usize>>()
     })?;
-    // Each after who asks it.
+    // Stop each after its caller.
     for service in [gateway, payment, cart, bank] {
         service.stop()?;
     }
@@ -87,7 +87,7 @@ impl Service {
     }
 }
 
-/// The program of this name that lies beside this one.
+/// The program of this name in the folder of this one.
 fn beside(name: &str) -> Result<PathBuf> {
     let me = std::env::current_exe()?;
     Ok(me.with_file_name(OsStr::new(name)))

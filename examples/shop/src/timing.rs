@@ -1,14 +1,14 @@
-//! How long things take, and how much is bought: the only numbers from which the answer follows.
+//! All durations and quantities: the only numbers that determine the answer.
 
 use std::time::Duration;
 
-/// How long the bank takes to say that a card is good.
+/// Time of the bank to validate a card.
 pub const VALIDATION: Duration = Duration::from_millis(120);
 
-/// How long the cart burns CPU to add up its lines.
+/// CPU time of the cart to add up its lines.
 pub const ADDING_UP: Duration = Duration::from_millis(12);
 
-/// How long payment burns CPU to sign a receipt.
+/// CPU time of payment to sign a receipt.
 pub const SIGNING: Duration = Duration::from_millis(6);
 
 /// Customers who buy at the same time.

@@ -1,4 +1,4 @@
-//! The engine. Run it as it is, or under `longpole run -- deploy`.
+//! The engine. Run it directly, or as `longpole run -- deploy`.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -32,7 +32,7 @@ async fn run() -> deploy_example::Result<()> {
     Ok(())
 }
 
-/// Prints a line. A deployment does not stop because nobody reads of it any more.
+/// Prints a line; ignores a closed output, so that the deployment goes on.
 fn say(line: impl Display) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

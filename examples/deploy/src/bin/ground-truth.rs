@@ -1,14 +1,14 @@
-//! Programs of which it is known what runs in which span, and for how long. The stories play them under `longpole run` and hold
-//! what was recorded against what these programs know.
+//! Programs with known code and durations in each span. The stories run them under `longpole run` and compare
+//! the recording with the known values.
 //!
 //! ```text
-//! ground-truth async ROUNDS      tasks of four kinds that yield at each step, each kind with a work function of its own
-//! ground-truth sync ROUNDS       threads with nested and with very short spans; prints how long each took
-//! ground-truth pace HZ SECONDS   two threads that enter and leave spans, HZ entries of their journals a second in all
-//! ground-truth die               ends by SIGKILL inside of a span
+//! ground-truth async ROUNDS      tasks of four kinds that yield at each step, each kind with its own work function
+//! ground-truth sync ROUNDS       threads with nested and very short spans; prints the duration of each
+//! ground-truth pace HZ SECONDS   two threads that enter and leave spans: HZ journal entries a second in all
+//! ground-truth die               ends by SIGKILL inside a span
 //! ```
 //!
-//! The main thread stays outside of `longpole_sdk::run`, so that its context record is where no copy of the stack reaches it.
+//! The main thread stays outside `longpole_sdk::run`, so that no copy of the stack reaches its context record.
 
 #![allow(clippy::print_stdout, reason = "a program that prints what it knows")]
 
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::task::{spawn_blocking, yield_now};
 use tracing::{Instrument, Span, info_span};
 
-/// Steps of a work function between two looks at anything else: some 30 µs.
+/// Steps of a work function between two checks: some 30 µs.
 const STEPS: u64 = 20_000;
 
 macro_rules! work {
@@ -72,7 +72,7 @@ impl Kind {
     }
 }
 
-/// Works when it is dropped, as a task does that is cancelled.
+/// Works in its drop, like a cancelled task.
 struct WorksWhenDropped(Kind);
 
 impl Drop for WorksWhenDropped {
@@ -81,7 +81,7 @@ impl Drop for WorksWhenDropped {
     }
 }
 
-/// A task: works a little, lets others work, and is on another thread when it goes on.
+/// A task: works a little, lets others work, and continues on another thread.
 async fn task(kind: Kind, rounds: u64) {
     for _ in 0..rounds {
         kind.work(2);
@@ -111,7 +111,7 @@ fn asynchronous(rounds: u64) {
         async move {
             for _ in 0..rounds / 8 {
                 let span = Kind::Delta.span();
-                // On a thread of the pool, and meanwhile nothing here.
+                // Work on a thread of the pool; this thread does nothing meanwhile.
                 let _ = spawn_blocking(move || span.in_scope(|| Kind::Delta.work(8))).await;
                 Kind::Gamma.work(1);
             }
@@ -126,7 +126,7 @@ fn asynchronous(rounds: u64) {
             }
         }
     });
-    // The main thread works, too, inside of a span and of another in it.
+    // The main thread works, too, inside a span and a nested one.
     runtime.block_on(
         async move {
             for _ in 0..rounds {
@@ -144,7 +144,7 @@ fn asynchronous(rounds: u64) {
     });
 }
 
-/// How long a span was the current one: no less and no more than this.
+/// Bounds of the time that a span was current.
 #[derive(Debug, Default, Clone, Copy)]
 struct Took {
     least: Duration,
@@ -159,13 +159,13 @@ impl Took {
         self.spans += other.spans;
     }
 
-    /// Without that of others, which lie inside.
+    /// Without the time of nested spans.
     fn without(self, inside: Took) -> Took {
         Took { least: self.least.saturating_sub(inside.most), most: self.most.saturating_sub(inside.least), spans: self.spans }
     }
 }
 
-/// Does something in a span; how long that took.
+/// Works in a span; returns its duration.
 fn timed(span: Span, body: impl FnOnce()) -> Took {
     let outside = Instant::now();
     let entered = span.entered();
@@ -176,7 +176,7 @@ fn timed(span: Span, body: impl FnOnce()) -> Took {
     Took { least, most: outside.elapsed(), spans: 1 }
 }
 
-/// What each kind of span took by itself, without those inside of it.
+/// Self time of each kind of span, without nested ones.
 #[derive(Debug, Default, Clone, Copy)]
 struct Truth {
     outer: Took,
@@ -224,7 +224,7 @@ fn synchronous(rounds: u64) {
     }
 }
 
-/// Enters and leaves spans at a given rate: a short pause, then as many as are due.
+/// Enters and leaves spans at a given rate: a short pause, then all that are due.
 fn pace(hz: u64, seconds: u64) {
     let start = Instant::now();
     let mut made = 0;

@@ -1,4 +1,4 @@
-//! The provider that asks the cloud; started by `deploy`.
+//! The provider that waits for the cloud; started by `deploy`.
 
 use std::process::ExitCode;
 

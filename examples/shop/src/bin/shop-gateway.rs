@@ -1,4 +1,4 @@
-//! What customers talk to; started by `shop`.
+//! The customers' entry; started by `shop`.
 
 use std::process::ExitCode;
 

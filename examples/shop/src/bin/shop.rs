@@ -1,4 +1,4 @@
-//! The customers, and the start and end of everything. Run it as it is, or under `longpole run -- shop`.
+//! The customers, and the start and end of all services. Run it directly, or as `longpole run -- shop`.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ fn main() -> ExitCode {
         exit_code(
             "shop",
             shopper::shop().map(|bought| {
-                // Nobody may read it any more.
+                // Ignore a closed output.
                 let _ = writeln!(std::io::stdout(), "{bought} checkouts");
             }),
         )
