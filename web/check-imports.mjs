@@ -1,4 +1,4 @@
-// The arrow table of the page: base <- api <- logic <- state <- canvas, views. A file may import only from its own room and from those listed for it.
+// The arrow table of the page: base <- api <- logic <- state <- canvas, views. A file may import only from its own room and the rooms listed for it.
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, normalize } from 'node:path';
 
@@ -13,18 +13,18 @@ const MAY_IMPORT = {
   testing: ['base', 'api', 'logic'],
   main: ['state', 'views', 'style', 'api'],
 };
-// Packages a room may use beside the language itself. Rooms that are not listed use none.
+// Packages that a room may use. Rooms without an entry use none.
 const MAY_USE = {
   state: ['react', '@tanstack/react-query', '@tanstack/react-router'],
   views: ['react', 'react-dom', '@tanstack/react-query', '@tanstack/react-router', '@base-ui/react'],
   main: ['react', 'react-dom', '@tanstack/react-query'],
   testing: ['vitest'],
 };
-// Only these speak to the network, and only through this file.
+// Only these rooms may access the network, and only through this file.
 const MAY_FETCH = ['state', 'main'];
 const NETWORK = join('src', 'api', 'client.ts');
 
-// Statements begin a line; what looks like one inside a string does not.
+// Statements begin a line; strings that look like one do not.
 const IMPORT = /^(?:(?:import|export)\s[^;']*?\sfrom|import)\s*\(?'([^']+)'/gm;
 
 const roomOf = (path) => {

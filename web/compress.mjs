@@ -3,7 +3,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
-// What a browser loads before the first picture: all scripts and styles, gzip. ux.md, Budget.
+// The size a browser loads before the first picture: all scripts and styles, gzip (ux.md, Budget).
 const INITIAL_GZIP_BYTES_MAX = 260 * 1024;
 const DIST = new URL('./dist/', import.meta.url).pathname;
 

@@ -1,7 +1,7 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vitest/config';
 
-// In development the page is served by Vite and asks a running `longpole open` for its data.
+// In development Vite serves the page, which gets its data from a running `longpole open`.
 const api = process.env['LONGPOLE_API'] ?? 'http://127.0.0.1:4777';
 
 export default defineConfig({
@@ -14,7 +14,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     cssCodeSplit: false,
     reportCompressedSize: false,
-    // compress.mjs holds the budget, by what is sent and not by what is minified.
+    // compress.mjs checks the budget by compressed size, not by minified size.
     chunkSizeWarningLimit: 1024,
   },
   test: { environment: 'node', include: ['src/**/*.test.ts'] },

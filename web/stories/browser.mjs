@@ -1,4 +1,4 @@
-/** A browser of the distribution, driven without a window, and a page that counts everything that must not happen. */
+/** A headless browser of the distribution, and a page that counts all faults. */
 import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -26,8 +26,8 @@ export function launchBrowser() {
 }
 
 /**
- * Opens a page that keeps a list of faults: requests to another origin, errors on the console, exceptions, violations of the content security
- * policy. `expected` names what a story provokes on purpose.
+ * Opens a page that lists faults: requests to another origin, errors on the console, exceptions, violations of the content security
+ * policy. `expected` names faults that a story provokes on purpose.
  */
 export async function openPage(browser, origin, { width = 1440, height = 900, scheme = 'light', expected = [] } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: 'reduce' });
@@ -46,12 +46,12 @@ export async function openPage(browser, origin, { width = 1440, height = 900, sc
   return { page, faults, close: () => context.close() };
 }
 
-/** Ends a story with a message that says what was expected. */
+/** Ends a story with the message if the condition fails. */
 export function expect(condition, message) {
   if (!condition) throw new Error(message);
 }
 
-/** Waits until `read` answers with something true, and gives it back. */
+/** Waits until `read` returns a true value, and returns it. */
 export async function until(what, read, timeoutMillis = 10_000) {
   const deadline = Date.now() + timeoutMillis;
   for (;;) {
@@ -62,13 +62,13 @@ export async function until(what, read, timeoutMillis = 10_000) {
   }
 }
 
-/** Waits until what was asked for has come and has been drawn. */
+/** Waits until all requests have ended and the page has drawn. */
 export async function settled(page) {
   await page.waitForLoadState('networkidle');
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
-/** Opens the list of recordings. Answers with the recording that the URL names, else the first. */
+/** Opens the list of recordings. Returns the recording in the URL, else the first. */
 export async function openList(page, url) {
   const list = new URL(url);
   const recording = /^\/r\/(r\d+)/.exec(list.pathname)?.[1];
@@ -78,7 +78,7 @@ export async function openList(page, url) {
   return recording ?? page.locator('table tbody tr a').first().innerText();
 }
 
-/** What the API answers, with the cookie that the page got. */
+/** The API's answer, with the page's cookie. */
 export function answerOf(page, path) {
   return page.evaluate(async (address) => (await fetch(address)).json(), path);
 }
@@ -88,7 +88,7 @@ export function shortCommand([program, ...words]) {
   return [program.split('/').at(-1), ...words].join(' ');
 }
 
-/** Walks a story in both themes and two sizes; it ends where the browser or axe complains. Answers with what the last walk read. */
+/** Walks a story in both themes and two sizes; fails if the browser or axe reports a fault. Returns the result of the last walk. */
 export async function walkEverywhere(url, directory, walk) {
   await mkdir(directory, { recursive: true });
   const browser = await launchBrowser();
@@ -99,7 +99,7 @@ export async function walkEverywhere(url, directory, walk) {
       for (const size of SIZES) {
         const { page, faults, close } = await openPage(browser, origin, { ...size, scheme });
         const shoot = async (step) => {
-          // The pointer would leave its mark on the picture.
+          // The pointer would show in the picture.
           await page.mouse.move(0, 0);
           await settled(page);
           const name = `${step}-${scheme}-${size.name}`;
@@ -117,7 +117,7 @@ export async function walkEverywhere(url, directory, walk) {
   return read;
 }
 
-/** Tells a story over the URL and into the directory of the command line, and prints what was read. */
+/** Runs a story with the URL and directory of the command line, and prints its result. */
 export async function tell(name, story, print) {
   const [url, directory] = process.argv.slice(2);
   if (url === undefined || directory === undefined) {
@@ -134,9 +134,9 @@ export async function tell(name, story, print) {
 
 const axeSource = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Faults of accessibility that axe calls serious or critical, in words. */
+/** Accessibility faults that axe rates serious or critical, in words. */
 export async function accessibilityFaults(page) {
-  // The debugger's door: the content security policy keeps scripts of others out, and that is as it should be.
+  // Use the debugger: the content security policy rightly keeps out foreign scripts.
   await page.evaluate(axeSource);
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
   return violations

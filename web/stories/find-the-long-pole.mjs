@@ -1,5 +1,5 @@
 /**
- * Story: somebody opens the recording of a run, asks which operation to fix, reads which function is behind it, and sees where else that function ran.
+ * Story: somebody opens the recording of a run, finds the operation to fix and the function behind it, and sees where else that function ran.
  *
  * Guarantees: the list names the answer, and the command without the folder of its program; the first pole is one click away, also from the pole
  * around it, which says that it contains it; what would be waited for in its place is one click further; the flame graph of exactly its span comes with it; a click on the hottest function marks its spans in
@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { answerOf, expect, openList, settled, shortCommand, tell, until, walkEverywhere } from './browser.mjs';
 
-/** The list, and of it the recording that the URL names, else the first. */
+/** The list, and in it the recording of the URL, else the first. */
 async function walk(page, url, shoot) {
   const handle = await openList(page, url);
   const row = page.locator('tbody tr', { has: page.getByRole('link', { name: handle, exact: true }) });
@@ -84,8 +84,8 @@ async function walk(page, url, shoot) {
   await top.waitFor();
   const hot = await top.innerText();
   const frame = await top.getAttribute('data-frame');
-  // The same function as a box of the flame graph, found through the list that mirrors it.
-  // It is there unless it is too narrow to be pointed at.
+  // The same function as a box of the flame graph, through the list that mirrors it.
+  // The box is in the list unless it is too narrow.
   const box = panel
     .getByRole('group', { name: /^Flame graph of/ })
     .getByRole('button', { name: new RegExp(hot.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')) });
@@ -100,7 +100,7 @@ async function walk(page, url, shoot) {
   await settled(page);
   await shoot('frame');
 
-  // The URL is the state: the same view comes back from it.
+  // The URL is the state: it restores the same view.
   const address = page.url();
   await page.goto(address);
   await page.locator(`button[data-frame="${frame}"][aria-pressed="true"]`).waitFor();
@@ -109,7 +109,7 @@ async function walk(page, url, shoot) {
   return { handle, sentence, answer, pole, hot, spans: handles };
 }
 
-/** Walks the story in both themes and sizes; answers with what was read. */
+/** Walks the story in both themes and sizes; returns its result. */
 export async function findTheLongPole(url, directory) {
   const read = await walkEverywhere(url, directory, walk);
   await writeFile(join(directory, 'read.json'), `${JSON.stringify(read, null, 2)}\n`);

@@ -1,5 +1,5 @@
 /**
- * Serves web/dist and made-up recordings the way `longpole open` does: a token in the URL, a cookie, the content security policy, precompressed
+ * Serves web/dist and made-up recordings as `longpole open` does: a token in the URL, a cookie, the content security policy, precompressed
  * files. For tests and for developing the page; `node stories/fixture-server.mjs` prints the URL to open.
  */
 import { readFile } from 'node:fs/promises';
@@ -63,7 +63,7 @@ async function answerFile(url, request, response) {
   }
 }
 
-/** Starts the server on a free port; answers with the URL to open and a way to end it. */
+/** Starts the server on a free port; returns its URL and a function that stops it. */
 export async function startFixtureServer(port = 0, recordings = allRecordings()) {
   const server = createServer((request, response) => {
     const url = new URL(request.url, 'http://127.0.0.1');

@@ -1,5 +1,5 @@
 /**
- * Story: somebody who deploys with Pulumi opens the recording and asks: is it the cloud or Pulumi, and which of my resources is it?
+ * Story: somebody who deploys with Pulumi opens the recording. Is the cloud slow, or Pulumi? And which resource?
  *
  * Guarantees: the head says how the time of the deployment is split, in the words of the terminal, and the parts are those of the API; a pole that
  * works on a cloud resource names it, and its URN can be read; a pole that is long because of another says of which, and leads there; axe finds
@@ -21,7 +21,7 @@ const PARTS = {
   idle_nanos: 'idle',
 };
 
-/** What the head has to say of a split: `70 % cloud`, to the percent, and nothing of what took no time. */
+/** Checks the header's split: `70 % cloud`, to the percent, without parts that took no time. */
 function partsOf(deployment, wall) {
   return Object.entries(PARTS)
     .filter(([key]) => deployment[key] > 0)
@@ -65,7 +65,7 @@ async function readPole(page, poles, place) {
   const shown = await small.textContent();
   expect(shown.replaceAll('\u00a0', ' ').startsWith(`in ${pole.context} · `), `the row of ${pole.handle} is about "${shown}"`);
   expect((await small.getAttribute('title')) === pole.resource, `the row of ${pole.handle} does not tell its URN`);
-  // However long its type is, the name of the resource is not what gives way.
+  // However long its type is, the resource's name is not shortened.
   const name = pole.resource.split('::').at(-1);
   const whole = await small
     .locator('span > span + span')
@@ -92,7 +92,7 @@ async function readRecording(page, recording, shoot) {
   const about = page.getByRole('region', { name: 'Long pole', exact: true });
   await about.getByRole('button', { name: contains, exact: true }).click();
   await until(`${contains} in the URL`, () => new URL(page.url()).searchParams.get('pole') === contains);
-  // It may stand far down the list, which moves there.
+  // It may be far down the list, which scrolls there.
   await until(`the row of ${contains} in sight`, () =>
     page.getByRole('group', { name: 'Table of long poles' }).evaluate((table) => {
       const row = table.querySelector('tr[aria-current="true"]')?.getBoundingClientRect();
@@ -109,7 +109,7 @@ async function readRecording(page, recording, shoot) {
   return { recording, parts, resource: poles[resource]?.context ?? null };
 }
 
-/** Walks the story in both themes and sizes; answers with what was read of each deployment. */
+/** Walks the story in both themes and sizes; returns the result for each deployment. */
 export function readADeployment(url, directory) {
   return walkEverywhere(url, directory, async (page, address, shoot) => {
     const list = new URL(address);

@@ -29,7 +29,7 @@ async function get(path) {
 
 async function keep(name, path) {
   const document = await get(path);
-  // Where the repository lies on this machine is nobody's business.
+  // The documents must not contain this machine's path of the repository.
   await writeFile(join(DIRECTORY, `${name}.json`), `${JSON.stringify(document).replaceAll(ROOT, '')}\n`);
   return document;
 }

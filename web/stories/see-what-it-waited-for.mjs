@@ -14,14 +14,14 @@ import { answerOf, expect, openList, settled, tell, until, walkEverywhere } from
 const plain = (text) => text.replaceAll('\u00a0', ' ').replaceAll(/\s+/g, ' ').trim();
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
-/** Whether `20 %` or `<0.1 %` is said of this share. */
+/** Whether `20 %` or `<0.1 %` is right for this share. */
 function isShare(said, share) {
   const [, sign, number] = /^([<>]?)([\d.]+) %$/.exec(said) ?? [];
   const percent = share * 100;
   return sign === '' ? Math.abs(Number(number) - percent) <= 0.5 : sign === '<' ? percent < Number(number) : percent > Number(number);
 }
 
-/** The split of a time as it is read: `on-CPU 1.03 s 36 %` and `blocked 21 % ( lock 596 ms 21 % )`, against what the API says of it. */
+/** Compares the split on the page, `on-CPU 1.03 s 36 %` and `blocked 21 % ( lock 596 ms 21 % )`, with the API's numbers. */
 async function readStates(place, states, what) {
   const { blocked_nanos, blocked_unseen_nanos } = states;
   const blocked = sum(Object.values(blocked_nanos)) + blocked_unseen_nanos;
@@ -30,7 +30,7 @@ async function readStates(place, states, what) {
   const list = place.getByRole('list', { name: 'Where the time went' });
   const text = plain(await list.innerText());
   const share = (label, nanos) => {
-    // A state that never was takes no room.
+    // States of length zero take no room.
     if (nanos === 0 && label !== 'on-CPU') return expect(!text.includes(label), `${what}: nothing was ${label}, and it says "${text}"`);
     const said = new RegExp(`${label}(?: [\\d.ms]+ (?:ns|µs|ms|s))? ([<>]?[\\d.]+ %)`).exec(text)?.[1] ?? '';
     expect(isShare(said, nanos / whole), `${what}: of ${((nanos / whole) * 100).toFixed(1)} % ${label} it says "${text}"`);
@@ -84,14 +84,14 @@ async function walk(page, url, shoot) {
   const box = graph.getByRole('button', { name: new RegExp(`^${first.function.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')},`) });
   await pressed('on-CPU').waitFor();
   await settled(page);
-  // What it takes to fall asleep is all there may be of it, where the kernel is seen.
+  // With kernel functions there may be samples of falling asleep, but no more.
   const ran = await answerOf(page, `/api/recordings/${handle}/flame?span=${pole.spans[0]}`);
   const nanosOf = (row) => (ran.frames[ran.nodes.frame[row]]?.function === first.function ? ran.nodes.total_nanos[row] : 0);
   const onCpu = ran.nodes.frame.reduce((sum, _, row) => sum + nanosOf(row), 0);
   expect(onCpu * 20 <= first.nanos, `${first.function} is said to have run for ${onCpu} ns while it waited`);
   await shoot('waits');
 
-  // Left and right go along the switch, Space presses.
+  // Left and right move along the switch, Space presses.
   await pressed('on-CPU').focus();
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('Space');
@@ -126,12 +126,12 @@ async function walk(page, url, shoot) {
   await times.getByRole('button', { name: 'on-CPU', exact: true }).click();
   await until('on-CPU, which goes without saying', () => !new URL(page.url()).searchParams.has('time'));
 
-  // From the reason it is one click.
+  // One click on the reason leads there.
   await named.click();
   await until('where it waited in the URL', () => page.url() === address);
   await pressed('blocked').waitFor();
 
-  // The whole run has waits too, and keeps what the switch says.
+  // The whole run has waits too, and keeps the switch.
   await panel.getByRole('button', { name: 'Clear the selection' }).click();
   await until('the whole run', () => !new URL(page.url()).searchParams.has('span'));
   await pressed('blocked').waitFor();
@@ -141,7 +141,7 @@ async function walk(page, url, shoot) {
   return { handle, pole: pole.handle, function: first.function };
 }
 
-/** Walks the story in both themes and sizes; answers with what was read. */
+/** Walks the story in both themes and sizes; returns its result. */
 export function seeWhatItWaitedFor(url, directory) {
   return walkEverywhere(url, directory, walk);
 }

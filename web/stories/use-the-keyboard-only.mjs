@@ -1,6 +1,6 @@
 /**
  * Story: somebody who does not use a mouse opens a recording, walks its rows, selects a span, walks its flame graph, selects a function, goes to
- * another span in which it ran, and lets go of everything again.
+ * another span in which it ran, and clears the selection again.
  *
  * Guarantees: each of these is done with keys alone; the treegrid says what is selected and unfolded; the focus is never lost; the help lists the keys.
  */

@@ -1,4 +1,4 @@
-/** A number or string that is kept apart from others of its kind by the compiler, at no cost when it runs. */
+/** A number or string that the compiler distinguishes from others of its type, at no cost at run time. */
 export type Brand<T, Name extends string> = T & { readonly __brand: Name };
 
 /** Nanoseconds: a duration, or an offset from the origin of the recording. */
@@ -7,7 +7,7 @@ export type Nanos = Brand<number, 'Nanos'>;
 export type Pixels = Brand<number, 'Pixels'>;
 /** Row of the span table, in tree pre-order; its handle is `s{index + 1}`. */
 export type SpanIndex = Brand<number, 'SpanIndex'>;
-/** Row on the screen list: position of a span among those not folded away. */
+/** Row of the list: position of a span among the visible ones. */
 export type RowIndex = Brand<number, 'RowIndex'>;
 /** Node of a flame graph, in pre-order. */
 export type NodeIndex = Brand<number, 'NodeIndex'>;

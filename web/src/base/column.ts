@@ -1,7 +1,7 @@
 /** A typed array of numbers. */
 export type Column = Float64Array | Float32Array | Int32Array | Uint32Array | Uint16Array | Uint8Array;
 
-/** The value at an index that the caller knows to be inside. */
+/** The value at an index that the caller knows to be valid. */
 export function at(column: Column, index: number): number {
   return column[index] as number;
 }

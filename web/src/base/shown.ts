@@ -1,13 +1,13 @@
-// Names come from other programs. React lets none of them be markup, but a bidirectional override turns the rest of its line around,
-// and a character without width makes two names look the same. They are shown as the terminal shows them: `\u{202e}`.
+// Names come from other programs. React prevents markup, but a bidirectional override reverses the rest of its line,
+// and a zero-width character makes two names look the same. The page shows these as the terminal does: `\u{202e}`.
 
-// Controls, separators of lines and paragraphs, and what Unicode calls default-ignorable, with the interlinear annotations: the list of
+// Controls, line and paragraph separators, Unicode's default-ignorable characters and interlinear annotations: the list of
 // crates/longpole/src/screen.rs. Tabs and line breaks stay: a page has room for them, and source lines need them.
 const UNSAFE =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression finds exactly these
   /[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufff9-\ufffb]|\p{Default_Ignorable_Code_Point}/gu;
 
-/** What nearly every text is, found out many times faster. */
+/** A quick check that nearly every text passes. */
 const PLAIN = /^[\t\n\x20-\x7e]*$/;
 
 function escaped(character: string): string {
@@ -16,7 +16,7 @@ function escaped(character: string): string {
   return code < 0x100 ? `\\x${digits.padStart(2, '0')}` : `\\u{${digits}}`;
 }
 
-/** A text in which every character is seen, and none changes how its neighbours are. */
+/** A text in which every character is visible, and none changes its neighbours. */
 export function shown(text: string): string {
   return PLAIN.test(text) ? text : text.replace(UNSAFE, escaped);
 }

@@ -1,8 +1,8 @@
-/** A short movement from one value to another, for those who did not ask for less motion. */
+/** A short animation from one value to another, unless the reader prefers reduced motion. */
 
 const DURATION_MILLIS = 180;
 
-/** Calls `apply` with 0 < t <= 1 on each frame, slowing down towards the end; the answer stops it. */
+/** Calls `apply` with 0 < t <= 1 on each frame, slowing down towards the end; returns a function that stops it. */
 export function animate(apply: (t: number) => void): () => void {
   if (window.matchMedia('(prefers-reduced-motion: reduce)').matches) {
     apply(1);

@@ -1,4 +1,4 @@
-/** Draws a flame graph downwards. Boxes are coloured by whose code they are; boxes of a function that is selected stand out. */
+/** Draws a flame graph downwards. The origin of the code sets a box's colour; boxes of the selected function are highlighted. */
 import type { NodeIndex } from '../base/brand';
 import { at } from '../base/column';
 import { ratio } from '../base/math';
@@ -11,18 +11,18 @@ import { fit, fitOneOf, widthOf } from './text';
 
 export interface FlameScene {
   readonly graph: FlameLevels;
-  /** Node that fills the width; its callers are drawn fainter. */
+  /** Node that fills the width; its callers are fainter. */
   readonly zoomed: NodeIndex;
   /** Frame number of the selected function, or -1. */
   readonly selectedFrame: number;
 }
 
-/** Narrower boxes are drawn as one. */
+/** Narrower boxes merge into one. */
 const BOX_WIDTH_MIN = 1;
 const LABEL_WIDTH_MIN = 24;
 const FONT_SIZE = 11.5;
 
-/** How boxes of one function look; worked out once for each function of a graph. */
+/** The look of a function's boxes, computed once per function of a graph. */
 interface FrameLook {
   readonly hue: number | null;
   readonly hatched: boolean;
@@ -51,7 +51,7 @@ function lookOf(graph: FlameLevels, frame: number): FrameLook {
   return look;
 }
 
-/** Slanting lines: there is no function name here. */
+/** Slanting lines: no function name here. */
 function hatch(c: CanvasRenderingContext2D, x: number, y: number, width: number, palette: Palette): void {
   c.save();
   c.beginPath();
@@ -110,7 +110,7 @@ export function drawFlameGraph(c: CanvasRenderingContext2D, scene: FlameScene, v
   });
 }
 
-/** Outlines the box under the pointer and the one that has the keyboard's focus. */
+/** Outlines the box under the pointer and the one with the keyboard focus. */
 export function drawFlamePointer(
   c: CanvasRenderingContext2D,
   scene: FlameScene,

@@ -1,4 +1,4 @@
-/** Draws the whole recording in a strip: how much was in flight, the critical path, and the part that is on the screen. */
+/** Draws the whole recording in a strip: operations in flight, the critical path, and the visible part. */
 
 import type { CriticalPathColumns } from '../api/types';
 import { at } from '../base/column';
@@ -7,7 +7,7 @@ import type { TimeRange } from '../logic/waterfall';
 import type { Palette } from './palette';
 
 export interface MinimapScene {
-  /** Operations in flight, one value a pixel; as many as the strip is wide. */
+  /** Operations in flight, one value per pixel of the strip. */
   readonly inFlight: Float64Array;
   readonly path: CriticalPathColumns;
   readonly full: TimeRange;

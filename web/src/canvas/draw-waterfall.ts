@@ -1,4 +1,4 @@
-/** Draws the rows of a trace. Only rows on the screen are visited; within a row, pieces narrower than a pixel are drawn once. */
+/** Draws the rows of a trace. It visits only visible rows, and within a row draws pieces narrower than a pixel once. */
 import { type Pole, SPAN_FLAG, type Tree } from '../api/types';
 import type { RowIndex, SpanIndex } from '../base/brand';
 import { at } from '../base/column';
@@ -22,7 +22,7 @@ import {
 import type { Palette } from './palette';
 import { fit, widthOf } from './text';
 
-/** What there is to draw, apart from the part of it that is on the screen. */
+/** The content to draw, independent of its visible part. */
 export interface WaterfallScene {
   readonly tree: Tree;
   readonly path: CriticalPath;
@@ -40,22 +40,22 @@ const BAR_TOP = 5;
 const BAR_HEIGHT = 11;
 const PATH_TOP = 18;
 const PATH_HEIGHT = 3;
-/** No bar is narrower: what happened is seen, however short. */
+/** Least width of a bar, so that the shortest span is visible. */
 const BAR_WIDTH_MIN = 2;
-/** Narrower columns leave no room for tags beside a name. */
+/** Least width of the column for tags beside a name. */
 const NAME_ROOM_MIN = 150;
-/** Narrower ones not even for the share of a function, which the bar's frame says too. */
+/** Least width of the column for a function's share, which the bar's frame shows too. */
 const SHARE_ROOM_MIN = 110;
-/** How far the critical path points towards a row that is not on the screen. */
+/** Length of the critical path's line towards a row off the screen. */
 const STUB = 7;
-/** Lines of one row that are closer to each other are one. */
+/** Lines of one row closer than this merge. */
 const CONNECTION_GAP = 4;
 const FONT_SIZE = 12;
 const SMALL_SIZE = 11;
 
 type Context = CanvasRenderingContext2D;
 
-// Grown to the width of the widest screen seen; one row at a time is entered.
+// Grows to the widest screen; holds one row at a time.
 let coverage = new Int32Array(0);
 
 function coverageOf(width: number): Int32Array {
@@ -97,7 +97,7 @@ function drawFoldMark(c: Context, x: number, middle: number, folded: boolean, pa
   c.fill();
 }
 
-/** A small label in a frame, its right edge at `right`. Returns where the next one to the left may end. */
+/** A small label in a frame with its right edge at `right`. Returns the right edge for the next one to the left. */
 function drawPill(c: Context, right: number, middle: number, text: string, ink: string, fill: string | null, palette: Palette): number {
   c.font = `600 10px ${palette.sans}`;
   const width = Math.ceil(widthOf(c, text)) + 10;
@@ -117,7 +117,7 @@ function drawPill(c: Context, right: number, middle: number, text: string, ink: 
   return left - 4;
 }
 
-/** The mark of a span that failed: a cross in a disc. */
+/** The mark of a failed span: a cross in a disc. */
 function drawErrorMark(c: Context, x: number, middle: number, palette: Palette): void {
   c.fillStyle = palette.error;
   c.beginPath();
@@ -133,7 +133,7 @@ function drawErrorMark(c: Context, x: number, middle: number, palette: Palette):
   c.stroke();
 }
 
-/** Lines from a parent down to its children; dashed where the parent is inferred. */
+/** Lines from a parent down to its children; dashed if the parent is inferred. */
 function drawBranch(c: Context, tree: Tree, span: SpanIndex, y: number, nameWidth: number, palette: Palette): void {
   const depth = at(tree.depth, span);
   if (depth === 0) return;
@@ -157,7 +157,7 @@ function drawBranch(c: Context, tree: Tree, span: SpanIndex, y: number, nameWidt
   for (let above = at(tree.parent, span), child = span as number; above >= 0; child = above, above = at(tree.parent, above)) {
     const last = child + at(tree.subtree, child) === above + at(tree.subtree, above);
     const lineX = indentOf(at(tree.depth, above), nameWidth) + 4.5;
-    // All levels beyond the last that is indented share one line, which belongs to none of them.
+    // All levels beyond the last indented one share one line, which belongs to none of them.
     if (last || lineX >= indentOf(at(tree.depth, above) + 1, nameWidth)) continue;
     c.beginPath();
     c.moveTo(lineX, y);
@@ -166,7 +166,7 @@ function drawBranch(c: Context, tree: Tree, span: SpanIndex, y: number, nameWidt
   }
 }
 
-/** Words for what is unusual about a span, short enough for a row. */
+/** Short words for the unusual facts about a span, for a row. */
 function tagsOf(flags: number): readonly string[] {
   const tags: string[] = [];
   if ((flags & SPAN_FLAG.process) !== 0) tags.push('process');
@@ -197,7 +197,7 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
     if (hidden > 0) right = drawPill(c, right, middle, `${hidden} inside`, palette.accent, null, palette);
     right = drawPill(c, right, middle, `+${at(tree.subtree, span)}`, palette.muted, null, palette);
   }
-  // Where the column is narrow the name comes first; the tags are also said in the tooltip and the treegrid.
+  // In a narrow column the name comes first; tooltip and treegrid have the tags, too.
   for (const tag of tagsOf(flags)) {
     if (right - mark > NAME_ROOM_MIN) right = drawPill(c, right, middle, tag, palette.muted, null, palette);
   }
@@ -218,7 +218,7 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
   c.fillStyle = palette.text;
   const name = fit(c, tree.names[at(tree.name, span)] ?? '', right - left);
   c.fillText(name, left, middle + 0.5);
-  // The service is said where it changes; below, the mark in its colour goes on.
+  // The service name appears where it changes; its coloured mark continues below.
   const above = at(tree.parent, span);
   const service = tree.services[at(tree.service, span)] ?? '';
   if ((above >= 0 && at(tree.service, above) === at(tree.service, span)) || service === tree.names[at(tree.name, span)]) return;
@@ -236,7 +236,7 @@ function tintOfService(palette: Palette, service: number): string {
   return palette.tints[service % palette.tints.length] ?? palette.neutralTint;
 }
 
-/** Where the bar of a row is on the screen. */
+/** The place of a row's bar on the screen. */
 interface Bar {
   readonly span: SpanIndex;
   readonly from: number;
@@ -244,7 +244,7 @@ interface Bar {
   readonly middle: number;
 }
 
-/** The bar: strong where the span itself was at work or waiting, light where a child covers it. `null` where it is not on the screen. */
+/** The bar: strong for the span's own time, light where a child covers it. `null` if it is not on the screen. */
 function drawBar(
   c: Context,
   scene: WaterfallScene,
@@ -303,7 +303,7 @@ function drawBar(
   return { span, from, to, middle };
 }
 
-/** The span lies outside the time range: an arrow says on which side. */
+/** An arrow towards a span outside the time range. */
 function drawElsewhere(c: Context, isRight: boolean, middle: number, box: WaterfallBox, palette: Palette): void {
   c.fillStyle = palette.muted;
   const x = isRight ? box.width - 6 : box.nameWidth + 6;
@@ -315,7 +315,7 @@ function drawElsewhere(c: Context, isRight: boolean, middle: number, box: Waterf
   c.fill();
 }
 
-/** How long it took and what it saves, beside the bar and above the lines of the critical path that cross the row. */
+/** Duration and saving, beside the bar and above the lines of the critical path that cross the row. */
 function drawBarLabel(c: Context, scene: WaterfallScene, { span, from, to, middle }: Bar, box: WaterfallBox, palette: Palette): void {
   const { tree } = scene;
   c.font = `${SMALL_SIZE}px ${palette.sans}`;
@@ -334,7 +334,7 @@ function drawBarLabel(c: Context, scene: WaterfallScene, { span, from, to, middl
   if (x + width > box.width - 4) {
     x = from - 6 - width;
     if (x < box.nameWidth + 4) {
-      // No room on either side: the label stands on the bar, on a plate of its own so that it can be read on any colour.
+      // No room on either side: the label is on the bar, on its own plate to be readable on any colour.
       x = to - width - 12;
       if (x < from + 4) return;
       c.fillStyle = palette.surface;
@@ -351,7 +351,7 @@ function drawBarLabel(c: Context, scene: WaterfallScene, { span, from, to, middl
   }
 }
 
-/** Text with a seam in the colour of its ground, so that a line behind it does not run through its letters. */
+/** Text with an outline in the background colour, so that no line runs through its letters. */
 function drawOnGround(c: Context, text: string, x: number, y: number, ink: string, ground: string): void {
   c.strokeStyle = ground;
   c.lineWidth = 3;
@@ -361,11 +361,11 @@ function drawOnGround(c: Context, text: string, x: number, y: number, ink: strin
   c.fillText(text, x, y);
 }
 
-/** The line from the end of a piece to the row the path goes on in. */
+/** The line from the end of a piece to the next row of the path. */
 function drawConnection(c: Context, x: number, y: number, nextY: number, box: WaterfallBox): void {
   const from = y + PATH_TOP + PATH_HEIGHT / 2;
   const whole = nextY + PATH_TOP + PATH_HEIGHT / 2;
-  // A line to a row that is not on the screen would cross all others and lead nowhere.
+  // A line to a row off the screen would cross all others and lead nowhere.
   const isOnScreen = whole > RULER_HEIGHT && whole < box.height;
   const to = isOnScreen ? whole : from + Math.sign(whole - from) * STUB;
   c.globalAlpha = 0.55;
@@ -373,7 +373,7 @@ function drawConnection(c: Context, x: number, y: number, nextY: number, box: Wa
   c.globalAlpha = 1;
 }
 
-/** The pieces of the critical path in a row, those of folded descendants among them, and the lines to the rows the path goes on in. */
+/** The pieces of the critical path in a row, including those of folded descendants, and the lines to the next rows of the path. */
 function drawPath(
   c: Context,
   scene: WaterfallScene,
@@ -462,19 +462,19 @@ export function drawWaterfall(c: Context, scene: WaterfallScene, view: Waterfall
   c.fillRect(box.nameWidth - 1, 0, 1, box.height);
 }
 
-/** What follows the pointer and the keyboard, on a canvas of its own so that the rows need not be drawn again. */
+/** The state of pointer and keyboard, on its own canvas so that the rows need no redraw. */
 export interface WaterfallPointer {
   /** Row under the pointer. */
   readonly row: RowIndex | null;
-  /** Where the pointer is, if it is over the time axis. */
+  /** The pointer's position, if it is over the time axis. */
   readonly x: number | null;
-  /** Row that has the keyboard's focus. */
+  /** Row with the keyboard focus. */
   readonly focus: RowIndex | null;
-  /** Time range that is being drawn up on the ruler, in pixels. */
+  /** Time range that the reader is dragging on the ruler, in pixels. */
   readonly drag: readonly [number, number] | null;
 }
 
-/** Draws hover, focus, the time under the pointer and a range being chosen. */
+/** Draws hover, focus, the time under the pointer and the dragged range. */
 export function drawWaterfallPointer(
   c: Context,
   pointer: WaterfallPointer,

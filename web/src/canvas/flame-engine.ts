@@ -1,4 +1,4 @@
-/** A flame graph as a machine without a framework: it knows what part is on the screen, and draws. */
+/** The engine of a flame graph, without a framework: it keeps the visible part, and draws. */
 import type { Flame } from '../api/types';
 import type { NodeIndex } from '../base/brand';
 import { at } from '../base/column';
@@ -20,34 +20,34 @@ import { drawFlameGraph, drawFlamePointer } from './draw-flame-graph';
 import type { Palette } from './palette';
 import { createSurface, type Surface, type SurfaceSize } from './surface';
 
-/** Taller graphs scroll inside their box; lower ones than the least leave room for a tooltip's worth of context. */
+/** Limits of the box: taller graphs scroll inside it, and the least height leaves room for a tooltip. */
 const LEVELS_MAX = 24;
 const LEVELS_MIN = 8;
-/** So many callers stay in sight above a box that is zoomed into. */
+/** The number of callers that stay visible above the zoomed box. */
 const CALLERS_SHOWN = 6;
 
 export interface FlamePointer {
   readonly hovered: NodeIndex | null;
-  /** Box that has the keyboard's focus. */
+  /** Box with the keyboard focus. */
   readonly focused: NodeIndex | null;
 }
 
 export interface FlameEngine {
   readonly flame: Flame;
   readonly graph: FlameLevels;
-  /** Height of the box that the graph is drawn in. */
+  /** Height of the graph's box. */
   readonly height: number;
   readonly view: Atom<FlameView>;
   readonly size: Atom<SurfaceSize>;
   readonly pointer: Atom<FlamePointer>;
-  /** How far one can scroll. */
+  /** The largest scroll offset. */
   readonly topMax: number;
   setTop(top: number): void;
   /** Scrolls so that the level of a node is on the screen. */
   show(node: NodeIndex): void;
-  /** Lets a node fill the width. */
+  /** Zooms until a node fills the width. */
   zoomTo(node: NodeIndex): void;
-  /** Lets the boxes of a function stand out, and brings the widest onto the screen; -1 for none. */
+  /** Highlights the boxes of a function, and scrolls to the widest; -1 for none. */
   highlight(frame: number): void;
   hit(x: number, y: number): NodeIndex | null;
   mount(boxes: HTMLCanvasElement, pointer: HTMLCanvasElement, palette: () => Palette): () => void;
@@ -58,7 +58,7 @@ export function createFlameEngine(flame: Flame): FlameEngine {
   const graph = levelsOf(flame);
   const whole = graph.levels * LEVEL_HEIGHT;
   const worth = levelsWorthShowing(graph) + 1;
-  // Where threads begin there is nothing to see: a graph that does not fit opens where its stacks part, and is as high as what is worth it there.
+  // The start of threads shows nothing: a graph that does not fit opens where its stacks diverge, with the height of the levels worth showing.
   const callersHidden = worth > LEVELS_MAX ? Math.max(0, trunkLevels(flame) - CALLERS_SHOWN) : 0;
   const height = Math.min(whole, clamp(worth - callersHidden, LEVELS_MIN, LEVELS_MAX) * LEVEL_HEIGHT);
   const topMax = whole - height;

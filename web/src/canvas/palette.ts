@@ -15,7 +15,7 @@ export interface Palette {
   readonly error: string;
   readonly neutral: string;
   readonly neutralTint: string;
-  /** Edge of boxes and bars where colours are forced and tints are gone; else `null`. */
+  /** Edge of boxes and bars if colours are forced and there are no tints; else `null`. */
   readonly edge: string | null;
   /** Bars of services: strong for own time, tint for time in children. */
   readonly hues: readonly string[];
@@ -25,10 +25,10 @@ export interface Palette {
   readonly mono: string;
 }
 
-/** How many hues there are to tell services and crates apart; beyond that they repeat, and the name beside each bar tells. */
+/** The number of hues for services and crates; then they repeat, and the name beside each bar distinguishes them. */
 export const HUES = 8;
 
-/** Reads the tokens as they are in force at `element`. */
+/** Reads the tokens that apply at `element`. */
 export function readPalette(element: HTMLElement): Palette {
   const probe = document.createElement('span');
   probe.hidden = true;

@@ -1,4 +1,4 @@
-/** A canvas that fills its box at the resolution of the screen and is drawn at most once a frame. */
+/** A canvas that fills its box at the resolution of the screen and draws at most once per frame. */
 
 export interface SurfaceSize {
   readonly width: number;
@@ -6,14 +6,14 @@ export interface SurfaceSize {
 }
 
 export interface Surface {
-  /** Asks for a drawing before the next frame. */
+  /** Requests a drawing before the next frame. */
   invalidate(): void;
   dispose(): void;
 }
 
 export type Draw = (context: CanvasRenderingContext2D, size: SurfaceSize) => void;
 
-/** Keeps `canvas` as large as its parent. `resized` is told first, `draw` follows. */
+/** Keeps `canvas` as large as its parent. Calls `resized` first, then `draw`. */
 export function createSurface(canvas: HTMLCanvasElement, draw: Draw, resized?: (size: SurfaceSize) => void): Surface {
   const context = canvas.getContext('2d');
   const host = canvas.parentElement;
@@ -44,7 +44,7 @@ export function createSurface(canvas: HTMLCanvasElement, draw: Draw, resized?: (
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
     resized?.(size);
-    // Resizing has emptied the canvas; painting at once spares a blank frame.
+    // Resizing empties the canvas; painting at once avoids a blank frame.
     cancelAnimationFrame(request);
     paint();
   };

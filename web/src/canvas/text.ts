@@ -1,4 +1,4 @@
-/** Text that fits. Measuring is the slowest thing a canvas does, so widths and cut texts are kept. */
+/** Text that fits. Measuring is the slowest operation of a canvas, so this caches widths and shortened texts. */
 
 // A screen holds about 200 labels; a session of scrolling some ten thousand.
 const ENTRIES_MAX = 20_000;
@@ -11,27 +11,27 @@ function remember<T>(cache: Map<string, T>, key: string, value: T): T {
   return value;
 }
 
-/** Width of a text in the font that is set. */
+/** Width of a text in the current font. */
 export function widthOf(context: CanvasRenderingContext2D, text: string): number {
   const key = `${context.font}\n${text}`;
   return widths.get(key) ?? remember(widths, key, context.measureText(text).width);
 }
 
-/** With fewer letters left, both ends say less than the beginning alone. */
+/** With fewer letters, the start alone says more than both ends. */
 const BOTH_ENDS_MIN = 8;
 
-/** So many letters of a text: both its ends, because a name's end tells it from others that begin alike. */
+/** `letters` letters from both ends of a text, because the end distinguishes names with the same start. */
 function shortened(text: string, letters: number): string {
   if (letters < BOTH_ENDS_MIN) return `${text.slice(0, letters).trimEnd()}…`;
   const head = letters >> 1;
   return `${text.slice(0, head).trimEnd()}…${text.slice(text.length - (letters - head)).trimStart()}`;
 }
 
-/** The text, with an ellipsis in its middle where it is wider than `width`; empty where not even two letters fit. */
+/** The text, with an ellipsis in its middle if it is wider than `width`; empty if fewer than two letters fit. */
 export function fit(context: CanvasRenderingContext2D, text: string, width: number): string {
   if (width < 12) return '';
   if (widthOf(context, text) <= width) return text;
-  // Widths of a few pixels' difference share an entry.
+  // Widths that differ by a few pixels share an entry.
   const room = Math.floor(width / 4) * 4;
   const key = `${context.font}\n${room}\n${text}`;
   const known = cuts.get(key);
@@ -46,7 +46,7 @@ export function fit(context: CanvasRenderingContext2D, text: string, width: numb
   return remember(cuts, key, low < 2 ? '' : shortened(text, low));
 }
 
-/** The first of the texts, from long to short, that fits whole; else the shortest, cut. */
+/** The first of the texts, from long to short, that fits whole; else the shortest, shortened further. */
 export function fitOneOf(context: CanvasRenderingContext2D, texts: readonly string[], width: number): string {
   for (const text of texts) {
     if (widthOf(context, text) <= width) return text;

@@ -1,6 +1,6 @@
 /**
- * The rows of a trace as a machine without a framework: it knows what there is to draw, what part of it is on the screen, and draws. Views tell it
- * what the reader does and watch its atoms.
+ * The engine of the trace's rows, without a framework: it keeps the scene and its visible part, and draws. Views call it for each
+ * action of the reader, and watch its atoms.
  */
 import type { Nanos, RowIndex, SpanIndex } from '../base/brand';
 import { clamp } from '../base/math';
@@ -28,7 +28,7 @@ import { drawWaterfall, drawWaterfallPointer, type WaterfallPointer, type Waterf
 import type { Palette } from './palette';
 import { createSurface, type Surface } from './surface';
 
-/** Room for the scroll bar, right of the time axis. */
+/** Width of the scroll bar, right of the time axis. */
 const SCROLL_WIDTH = 12;
 const NAME_SHARE = 0.36;
 const NAME_WIDTH_MIN = 150;
@@ -40,29 +40,29 @@ export interface WaterfallEngine {
   readonly box: Atom<WaterfallBox>;
   readonly pointer: Atom<WaterfallPointer>;
   scene(): WaterfallScene;
-  /** Takes over what there is to draw, and keeps the view inside it. */
+  /** Sets the scene, and keeps the view inside it. */
   setScene(scene: WaterfallScene): void;
-  /** Shows this part, at once. */
+  /** Shows this part without animation. */
   setView(view: WaterfallView): void;
-  /** Moves to another part, in a short movement that shows where it lies; `null` leaves range or rows as they are. */
+  /** Moves to another part with a short animation; `null` keeps the range or the rows. */
   moveTo(range: TimeRange | null, topRow: number | null): void;
-  /** Ends a movement under way. */
+  /** Stops the current animation. */
   halt(): void;
-  /** Zooms about a place between the left (0) and the right edge (1) of the axis; about the pointer where it is over the axis and no place is given. */
+  /** Zooms about a place between the left (0) and right edge (1) of the axis; without a place, about the pointer if it is over the axis. */
   zoom(factor: number, anchor?: number): void;
   pan(fraction: number): void;
-  /** The top row that brings a row onto the screen. */
+  /** The top row that makes a row visible. */
   topRowFor(row: RowIndex): number;
-  /** Brings a span onto the screen, and keeps it there while the box changes its size, until the reader scrolls. */
+  /** Makes a span visible, and keeps it so while the box changes size, until the reader scrolls. */
   bringIntoSight(span: SpanIndex): void;
   hit(x: number, y: number): WaterfallHit;
   /** The time at a place of the axis. */
   timeAt(x: number): Nanos;
-  /** Draws into these canvases until the answer is called. */
+  /** Draws into these canvases until the caller calls the returned function. */
   mount(rows: HTMLCanvasElement, pointer: HTMLCanvasElement, palette: () => Palette): () => void;
-  /** Draws the whole recording into a strip until the answer is called. */
+  /** Draws the whole recording into a strip until the caller calls the returned function. */
   mountMinimap(canvas: HTMLCanvasElement, palette: () => Palette): () => void;
-  /** The time at a place of the strip, which is as wide as `width`. */
+  /** The time at a place of the strip of this width. */
   minimapTimeAt(x: number, width: number): Nanos;
   redraw(): void;
 }
@@ -75,7 +75,7 @@ function boxOf(width: number, height: number): WaterfallBox {
 export function createWaterfallEngine(first: WaterfallScene, full: TimeRange, range: TimeRange | null): WaterfallEngine {
   let scene = first;
   let stop: () => void = () => undefined;
-  // Where a movement under way ends, and the span that is to stay in sight.
+  // The target of the current animation, and the span to keep visible.
   let goal: WaterfallView | null = null;
   let sought: SpanIndex | null = null;
   const surfaces = new Set<Surface>();
@@ -101,7 +101,7 @@ export function createWaterfallEngine(first: WaterfallScene, full: TimeRange, ra
   const redraw = (): void => {
     for (const surface of surfaces) surface.invalidate();
   };
-  /** Has a surface drawn for as long as it is mounted. */
+  /** Draws a surface while it is mounted. */
   const keep = (created: Surface, watched: readonly { watch: Atom<unknown>['watch'] }[]): (() => void) => {
     surfaces.add(created);
     const ends = watched.map((atom) => atom.watch(created.invalidate));
@@ -111,7 +111,7 @@ export function createWaterfallEngine(first: WaterfallScene, full: TimeRange, ra
       created.dispose();
     };
   };
-  /** The time under the pointer, one digit finer than the axis: a pixel is worth about a hundredth of a tick. */
+  /** The time under the pointer, one digit finer than the axis: a pixel is about a hundredth of a tick. */
   const pointerTime = (): string | null => {
     const { x } = pointer.get();
     const size = box.get();

@@ -11,7 +11,7 @@ export interface CriticalPath {
   readonly span: Uint32Array;
   readonly start: Float64Array;
   readonly end: Float64Array;
-  /** For each piece, the span the path goes on with, and -1 at its end. */
+  /** For each piece, the next span of the path, and -1 at its end. */
   readonly next: Int32Array;
 }
 
@@ -20,7 +20,7 @@ export function criticalPathOf(tree: Tree): CriticalPath {
   const source = tree.criticalPath;
   const count = source.span.length;
   const order = Uint32Array.from({ length: count }, (_, piece) => piece);
-  // Pieces come in the order of time, so a stable order by span alone keeps them so within each span.
+  // Pieces come in time order, so a stable sort by span keeps that order within each span.
   order.sort((a, b) => at(source.span, a) - at(source.span, b) || a - b);
   const path = {
     count,
@@ -39,7 +39,7 @@ export function criticalPathOf(tree: Tree): CriticalPath {
   return path;
 }
 
-/** The pieces of a span; with its descendants where it is folded. The second number is not included. */
+/** The pieces of a span, with its descendants if it is folded: first index, and index after the last. */
 export function piecesOf(path: CriticalPath, tree: Tree, span: SpanIndex, withDescendants: boolean): readonly [number, number] {
   const last = withDescendants ? span + at(tree.subtree, span) : span;
   const from = lowerBound(path.span, span);

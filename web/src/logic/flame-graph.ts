@@ -1,4 +1,4 @@
-/** Geometry of a flame graph drawn downwards (an icicle), and what can be read off it. */
+/** Geometry of a flame graph drawn downwards (an icicle), and facts derived from it. */
 import type { Flame } from '../api/types';
 import type { FrameIndex, NodeIndex } from '../base/brand';
 import { at, lowerBound, upperBound } from '../base/column';
@@ -10,18 +10,18 @@ import { originOfPlaced } from './placed-function';
 /** Height of a level of boxes. */
 export const LEVEL_HEIGHT = 20;
 
-/** A flame graph with its nodes listed by level, each level from left to right. */
+/** A flame graph with its nodes by level, each level from left to right. */
 export interface FlameLevels {
   readonly flame: Flame;
   readonly levels: number;
-  /** Nodes ordered by level; those of level `l` lie from `firstOf[l]` to `firstOf[l + 1]`. */
+  /** Nodes by level; level `l` is from `firstOf[l]` to `firstOf[l + 1]`. */
   readonly nodes: Uint32Array;
   readonly firstOf: Uint32Array;
-  /** Offsets of `nodes`, in the same order, to search by halves. */
+  /** Offsets of `nodes`, in the same order, for binary search. */
   readonly offsets: Float64Array;
 }
 
-/** Lists the nodes by level. Pre-order keeps each level in order, so that one counting pass is enough. */
+/** Lists the nodes by level. Pre-order keeps each level in order, so one counting pass is enough. */
 export function levelsOf(flame: Flame): FlameLevels {
   let levels = 0;
   for (let node = 0; node < flame.count; node++) levels = Math.max(levels, at(flame.depth, node) + 1);
@@ -68,8 +68,8 @@ export interface FlameBox {
 }
 
 /**
- * Visits the boxes on the screen from the top level down. Boxes narrower than `widthMin` are not visited one by one: the search jumps to
- * the first box that begins in the next `widthMin` pixels, so that the cost is bounded by levels times pixels and not by nodes.
+ * Visits the boxes on the screen from the top level down. It does not visit each box narrower than `widthMin`: the search jumps to
+ * the first box that begins in the next `widthMin` pixels, so levels times pixels bound the cost, not the number of nodes.
  */
 export function visitBoxes(
   graph: FlameLevels,
@@ -108,7 +108,7 @@ export function visitBoxes(
   }
 }
 
-/** The boxes wide enough to be told apart, at most `limit`, for reading aloud and for the keyboard. */
+/** The boxes wide enough to distinguish, at most `limit`, for screen reader and keyboard. */
 export function boxesOnScreen(
   graph: FlameLevels,
   view: FlameView,
@@ -124,7 +124,7 @@ export function boxesOnScreen(
   return boxes;
 }
 
-/** The node under a point; `null` where there is none. */
+/** The node under a point; `null` if there is none. */
 export function hitFlame(graph: FlameLevels, view: FlameView, width: number, x: number, y: number): NodeIndex | null {
   const level = Math.floor((y + view.top) / LEVEL_HEIGHT);
   if (x < 0 || x >= width || level < 0 || level >= graph.levels) return null;
@@ -138,7 +138,7 @@ export function hitFlame(graph: FlameLevels, view: FlameView, width: number, x: 
 
 export type FlameStep = 'up' | 'down' | 'left' | 'right';
 
-/** The neighbour of a node: its caller, its largest callee, or the box beside it on the same level; the node itself where there is none. */
+/** The neighbour of a node: its caller, its largest callee, or the box beside it on the same level; the node itself if there is none. */
 export function neighbour(graph: FlameLevels, node: NodeIndex, step: FlameStep): NodeIndex {
   const { flame } = graph;
   if (step === 'up') return Math.max(0, at(flame.parent, node)) as NodeIndex;
@@ -153,17 +153,17 @@ export function neighbour(graph: FlameLevels, node: NodeIndex, step: FlameStep):
   return slot >= from && slot < to ? (at(graph.nodes, slot) as NodeIndex) : node;
 }
 
-/** What a function takes in the whole graph. */
+/** A function's self and total time in the whole graph. */
 export interface FrameTotals {
   readonly self: Float64Array;
   readonly total: Float64Array;
 }
 
-/** Self and total of every function. A function that calls itself is counted once in each stack. */
+/** Self and total of every function. A recursive function counts once in each stack. */
 export function frameTotals(flame: Flame): FrameTotals {
   const self = new Float64Array(flame.frames.length);
   const total = new Float64Array(flame.frames.length);
-  // How many of the open ancestors are this function, and which nodes are open, by level.
+  // The number of open ancestors with this function, and the open nodes by level.
   const open = new Uint32Array(flame.frames.length);
   const stack: number[] = [];
   for (let node = 0; node < flame.count; node++) {
@@ -182,7 +182,7 @@ export function frameTotals(flame: Flame): FrameTotals {
   return { self, total };
 }
 
-/** The functions with the largest self time, and before them the one with this handle, where it is among all. */
+/** The functions with the largest self time, after the one with this handle, if it exists. */
 export function hottestFrames(flame: Flame, totals: FrameTotals, named: string | null, limit: number): readonly FrameIndex[] {
   const isNamed = (frame: number) => named !== null && flame.frames[frame]?.handle === named;
   return Array.from(totals.self, (_, frame) => frame as FrameIndex)
@@ -191,7 +191,7 @@ export function hottestFrames(flame: Flame, totals: FrameTotals, named: string |
     .slice(0, limit);
 }
 
-/** Samples of a weight, from the ratio the whole graph has; `null` where there are waits, which are of any length. */
+/** The number of samples of a weight, by the ratio of the whole graph; `null` for waits, which have any length. */
 export function samplesOf(flame: Flame, nanos: number): number | null {
   return flame.time === 'on_cpu' ? Math.round(ratio(nanos, flame.weightNanos) * flame.samples) : null;
 }
@@ -203,7 +203,7 @@ export interface OriginShare {
   readonly share: number;
 }
 
-/** What stands behind the colours: the crates with the most self time, then everything that is drawn grey, by its kind. */
+/** The legend of the colours: the crates with the most self time, then all grey code by kind. */
 export function originShares(flame: Flame, cratesMax = 6): readonly OriginShare[] {
   const { self } = frameTotals(flame);
   const crates = new Map<string, number>();
@@ -229,7 +229,7 @@ export function originShares(flame: Flame, cratesMax = 6): readonly OriginShare[
   ].filter(({ share }) => share > 0);
 }
 
-/** The function of a node; for the root, what the graph is of. */
+/** The function of a node; for the root, the title of the graph. */
 export function titleOfNode(flame: Flame, node: NodeIndex): string {
   return flame.frames[at(flame.frame, node)]?.function ?? flame.title;
 }
@@ -247,7 +247,7 @@ export function nodeInWords(flame: Flame, node: NodeIndex): string {
   ].join(', ');
 }
 
-/** The widest box of a function; `null` where it has none. */
+/** The widest box of a function; `null` if it has none. */
 export function widestNodeOf(flame: Flame, frame: number): NodeIndex | null {
   let widest: number | null = null;
   for (let node = 0; node < flame.count; node++) {
@@ -257,14 +257,14 @@ export function widestNodeOf(flame: Flame, frame: number): NodeIndex | null {
   return widest as NodeIndex | null;
 }
 
-/** How many levels all stacks but a tenth have in common: the trunk before the branches. */
+/** The number of levels that nine tenths of the stacks share: the trunk before the branches. */
 export function trunkLevels(flame: Flame): number {
   let node = 0;
   while (node + 1 < flame.count && at(flame.parent, node + 1) === node && at(flame.total, node + 1) >= 0.9 * at(flame.total, 0)) node += 1;
   return flame.count > 0 ? at(flame.depth, node) + 1 : 0;
 }
 
-/** How many levels are worth showing without scrolling: down to the last that has a box of a fiftieth of the whole. Thin towers may be scrolled to. */
+/** The number of levels to show without scrolling: down to the last with a box of a fiftieth of the whole. Thin towers need scrolling. */
 export function levelsWorthShowing(graph: FlameLevels): number {
   const { flame } = graph;
   let deepest = 0;

@@ -1,4 +1,4 @@
-/** Which time a flame graph shows, in words. */
+/** Words for the time that a flame graph shows. */
 import type { Flame, FlameTime } from '../api/types';
 import { counted } from './format';
 import { linkedSamples, linksInWords } from './quality';

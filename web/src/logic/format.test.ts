@@ -19,7 +19,7 @@ import {
   tickStep,
 } from './format';
 
-/** Numbers and units are held together by a space that does not break; tests are easier to read without. */
+/** Replaces non-breaking spaces between numbers and units, to make tests easier to read. */
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
 const range = (low: number, high: number) => ({ low: low as Nanos, high: high as Nanos });
 

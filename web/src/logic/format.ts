@@ -1,4 +1,4 @@
-/** Numbers for people. Every number has its unit, and three digits that matter. */
+/** Numbers for people: each with its unit and three significant digits. */
 
 import type { Exit, NanosRange } from '../api/types';
 import type { Nanos } from '../base/brand';
@@ -8,7 +8,7 @@ const MILLI = 1e6;
 const SECOND = 1e9;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** Between a number and its unit; it does not break. */
+/** The non-breaking space between a number and its unit. */
 const GAP = '\u00a0';
 
 function threeDigits(value: number): string {
@@ -38,7 +38,7 @@ function unitOf(text: string): string | null {
   return parts.length === 2 ? (parts[1] ?? null) : null;
 }
 
-/** A range as one number where its ends print alike, else as `0.80–2.41 s`. */
+/** A range: one number if its ends print the same, else `0.80–2.41 s`. */
 export function formatRange(range: NanosRange): string {
   const low = formatDuration(range.low);
   const high = formatDuration(range.high);
@@ -58,7 +58,7 @@ export function formatRangeInWords(range: NanosRange): string {
   return unit !== null && unit === unitOf(low) ? `${low.split(GAP)[0]} to ${high}` : `${low} to ${high}`;
 }
 
-/** A share between 0 and 1: `40 %`, `3.2 %`, `<0.1 %`. Never rounds something to all or to nothing. */
+/** A share between 0 and 1: `40 %`, `3.2 %`, `<0.1 %`. Never rounds to 0 % or 100 %, except for exactly 0 or 1. */
 export function formatShare(share: number): string {
   const percent = share * 100;
   if (percent <= 0) return `0${GAP}%`;
@@ -75,7 +75,7 @@ export function formatCount(count: number): string {
     .replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** `840 B`, `31.4 MB`: decimal units, as the terminal has them. */
+/** `840 B`, `31.4 MB`: decimal units, as in the terminal. */
 export function formatBytes(bytes: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];
   let value = bytes;
@@ -118,19 +118,19 @@ export function formatExit(exit: Exit): string {
   return exit.code === null ? 'exit unknown' : `exit ${exit.code}`;
 }
 
-/** Whether the command did what it was asked. */
+/** Whether the command succeeded. */
 export function succeeded(exit: Exit): boolean {
   return exit.signal === null && exit.code === 0;
 }
 
 const UNQUOTED = /^[\w@%+=:,./-]+$/;
 
-/** A command as one could type it in a shell. */
+/** A command as typed in a shell. */
 export function formatCommand(command: readonly string[]): string {
   return command.map((word) => (UNQUOTED.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
 }
 
-/** The command as it is known by: its program without the folder, and its arguments. */
+/** The short command: its program without the folder, and its arguments. */
 export function shortCommand(command: readonly string[]): string {
   const [program = '', ...words] = command;
   const name = program.split('/').findLast((part) => part !== '') ?? program;
@@ -148,12 +148,12 @@ export function formatAge(thenMillis: number, nowMillis: number): string {
   return days === 1 ? 'yesterday' : `${days}${GAP}days ago`;
 }
 
-/** Unix nanoseconds as the milliseconds JavaScript's dates take. */
+/** Unix nanoseconds as milliseconds for JavaScript's dates. */
 export function unixMillis(unixNano: bigint): number {
   return Number(unixNano / 1_000_000n);
 }
 
-/** Names of files are long and their ends matter: `…/deploy/src/archive.rs`. */
+/** The end of a long file name: `…/deploy/src/archive.rs`. */
 export function shortPath(path: string, characters: number): string {
   if (path.length <= characters) return path;
   const tail = path.slice(path.length - characters + 1);
@@ -161,27 +161,27 @@ export function shortPath(path: string, characters: number): string {
   return `…${slash > 0 && slash < tail.length - 1 ? tail.slice(slash) : tail}`;
 }
 
-/** The end of a name is kept from its first separator in so many characters; without one, the last few. */
+/** The kept end of a name starts at the first separator in its last characters; without a separator, it is the last few characters. */
 const NAME_END_MAX = 17;
 const NAME_END = 10;
 
-/** A name in two parts, of which the first gives way where there is no room: both ends tell it from others. */
+/** A name in two parts; the first shortens if there is no room, so both ends stay visible. */
 export function splitName(name: string): readonly [string, string] {
   if (name.length <= NAME_END_MAX) return [name, ''];
   const last = name.slice(-NAME_END_MAX);
   const separator = last.search(/[\s/:.]/);
-  // A space may go with what gives way; other separators say what the end is.
+  // A space may go with the first part; other separators belong to the end.
   const place = separator < 0 ? NAME_END_MAX - NAME_END : separator + Number(/\s/.test(last[separator] ?? ''));
   const end = last.slice(place);
   return [name.slice(0, name.length - end.length), end];
 }
 
-/** The pieces of a name between which a line may end: `pulumirpc.`, `ResourceProvider/`, `Create`. */
+/** The pieces of a name between which a line may break: `pulumirpc.`, `ResourceProvider/`, `Create`. */
 export function breakablePieces(name: string): readonly string[] {
   return name.split(/(?<=[/.:$](?![/.:$]))/);
 }
 
-/** `src/archive.rs:42`, without the line where it is unknown. */
+/** `src/archive.rs:42`, without the line if it is unknown. */
 export function formatPlace(file: string, line: number): string {
   if (file === '') return '';
   return line > 0 ? `${file}:${line}` : file;
@@ -205,7 +205,7 @@ export function tickStep(spanNanos: Nanos, ticksMax: number): Nanos {
   return (factor * power) as Nanos;
 }
 
-/** A time on an axis whose ticks are `step` apart: as many decimals as tell neighbours apart, and no more. */
+/** A time on an axis with ticks `step` apart, with just enough decimals to distinguish neighbours. */
 export function formatTick(nanos: number, step: Nanos): string {
   if (nanos === 0) return '0';
   if (Math.abs(nanos) >= MINUTE && step >= SECOND) {

@@ -1,9 +1,9 @@
-/** Names of functions: whose code it is, and how to say it in less space. */
+/** Names of functions: their origin, and shorter forms. */
 
-/** Crates and binaries that belong to the language or the system. Their frames are drawn grey: they are rarely what one can change. */
+/** Crates and binaries of the language or the system. Their frames are grey, because users rarely change them. */
 const RUNTIME = new Set(['std', 'core', 'alloc', 'hashbrown', 'tokio', 'libc', 'backtrace', 'gimli', 'panic_unwind', 'compiler_builtins']);
 
-/** Whose code a function is: its crate, or nothing where the name does not say. */
+/** The origin of a function: its crate, or nothing if the name does not show it. */
 export interface Origin {
   readonly name: string;
   readonly kind: 'crate' | 'runtime' | 'native' | 'unknown';
@@ -12,14 +12,14 @@ export interface Origin {
 /** The folders before a Go package: `github.com/pulumi/pulumi/sdk/v3/go/common/util/` of `….rpcutil.Serve`. */
 const GO_FOLDERS = /^(?:[\w.~%@+-]+\/)+/;
 
-/** Hosts whose modules are named by owner and project; elsewhere the host and one part are a module. */
+/** Hosts whose modules have an owner and a project; elsewhere the host and one part are a module. */
 const GO_FORGES = new Set(['github.com', 'gitlab.com', 'bitbucket.org']);
 
 function goFolders(functionName: string): string | null {
   return functionName.includes('::') ? null : (GO_FOLDERS.exec(functionName)?.[0] ?? null);
 }
 
-/** The module of a Go function: `pulumi/pulumi`, `google.golang.org/grpc`, `main`; `null` for the standard library, and for what is not Go. */
+/** The module of a Go function: `pulumi/pulumi`, `google.golang.org/grpc`, `main`; `null` for the standard library and for other languages. */
 function goModule(functionName: string): string | null {
   if (functionName.startsWith('main.')) return 'main';
   const folders = goFolders(functionName);
@@ -44,7 +44,7 @@ export function originOf(functionName: string): Origin {
   return { name: crate, kind: RUNTIME.has(crate) ? 'runtime' : 'crate' };
 }
 
-/** Splits at `::` outside of angle brackets, round brackets and braces. */
+/** Splits at `::` outside angle brackets, round brackets and braces. */
 function segments(functionName: string): readonly string[] {
   const found: string[] = [];
   let depth = 0;
@@ -65,7 +65,7 @@ function segments(functionName: string): readonly string[] {
   return found;
 }
 
-/** The name from long to short: `a::b::c`, `b::c`, `c`. A closure keeps the function it is in: `c::{closure#0}`; a Go function its package. */
+/** The name from long to short: `a::b::c`, `b::c`, `c`. A closure keeps its function: `c::{closure#0}`; a Go function its package. */
 export function shorterNames(functionName: string): readonly string[] {
   const folders = goFolders(functionName);
   if (folders !== null) return [functionName, functionName.slice(folders.length)];
@@ -79,7 +79,7 @@ export function shorterNames(functionName: string): readonly string[] {
   return names;
 }
 
-/** The shortest name that still says what is called. */
+/** The shortest name that still identifies the function. */
 export function shortName(functionName: string): string {
   const names = shorterNames(functionName);
   return names[names.length - 1] ?? functionName;

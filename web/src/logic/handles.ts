@@ -13,7 +13,7 @@ export function spanHandle(span: SpanIndex): string {
   return `s${span + 1}`;
 }
 
-/** The row of a span's handle; `null` where it names no row of a tree of `count` spans. */
+/** The row of a span's handle; `null` if it names no row of a tree of `count` spans. */
 export function spanOfHandle(handle: string, count: number): SpanIndex | null {
   if (!isHandle(handle, 's')) return null;
   const index = Number(handle.slice(1)) - 1;

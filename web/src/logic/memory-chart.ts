@@ -1,4 +1,4 @@
-/** The memory of a process over time, as a step chart: between two readings it stays as it was, because then the process did not run. */
+/** The memory of a process over time, as a step chart: it is constant between two readings, because the process did not run between them. */
 import type { Nanos } from '../base/brand';
 import { at } from '../base/column';
 
@@ -15,11 +15,11 @@ export interface MemoryChart {
   readonly span: { readonly from: number; readonly to: number };
   readonly start: Nanos;
   readonly end: Nanos;
-  /** What the height of the box stands for. */
+  /** The memory at the top of the box. */
   readonly topBytes: number;
 }
 
-/** The chart of a process from its first reading to the end of the selected span, or its last reading; `null` where there is nothing to draw. */
+/** The chart of a process from its first reading to the end of the selected span, or its last reading; `null` if there is nothing to draw. */
 export function memoryChart(readings: Readings, from: Nanos, to: Nanos): MemoryChart | null {
   const { timeNanos, residentBytes } = readings;
   const count = timeNanos.length;

@@ -1,10 +1,10 @@
-/** Which spans stand on the list of rows: a pre-order walk that steps over what is folded. */
+/** The spans in the list of rows: a pre-order walk that skips folded spans. */
 
 import { SPAN_FLAG, type Tree } from '../api/types';
 import type { RowIndex, SpanIndex } from '../base/brand';
 import { at, lowerBound, upperBound } from '../base/column';
 
-/** What is folded: all or none but for these. */
+/** The folded spans: all or none, with exceptions. */
 export interface Fold {
   readonly all: boolean;
   readonly except: ReadonlySet<number>;
@@ -18,14 +18,14 @@ export function isFolded(fold: Fold, span: SpanIndex): boolean {
   return fold.all !== fold.except.has(span);
 }
 
-/** The fold after the span was opened or closed. */
+/** The fold with the span toggled. */
 export function toggled(fold: Fold, span: SpanIndex): Fold {
   const except = new Set(fold.except);
   if (!except.delete(span)) except.add(span);
   return { all: fold.all, except };
 }
 
-/** The fold in which no ancestor hides the span; the same fold where none does. */
+/** The fold in which no ancestor hides the span; the same object if none did. */
 export function revealed(fold: Fold, tree: Tree, span: SpanIndex): Fold {
   const except = new Set(fold.except);
   let changed = false;
@@ -49,7 +49,7 @@ export function visibleSpans(tree: Tree, fold: Fold): Uint32Array {
   return rows.slice(0, length);
 }
 
-/** How many spans were made from processes. */
+/** The number of rows that are processes. */
 export function countProcesses(tree: Tree): number {
   let count = 0;
   for (const flags of tree.flags) if ((flags & SPAN_FLAG.process) !== 0) count += 1;
@@ -61,13 +61,13 @@ export function rowOf(rows: Uint32Array, span: SpanIndex): RowIndex {
   return Math.max(0, upperBound(rows, span) - 1) as RowIndex;
 }
 
-/** How many of the ascending `marked` spans hide below this folded span. */
+/** The number of `marked` spans (ascending) hidden below this folded span. */
 export function markedBelow(tree: Tree, marked: Uint32Array, span: SpanIndex): number {
   const end = span + at(tree.subtree, span) + 1;
   return lowerBound(marked, end) - upperBound(marked, span);
 }
 
-/** The mark after or before a span, going round at the ends; `null` where there is no mark. */
+/** The mark after or before a span, wrapping at the ends; `null` without marks. */
 export function neighbouringMark(marked: Uint32Array, from: SpanIndex | null, direction: 1 | -1): SpanIndex | null {
   if (marked.length === 0) return null;
   const slot = direction > 0 ? upperBound(marked, from ?? -1) : lowerBound(marked, from ?? 0) - 1;

@@ -1,4 +1,4 @@
-/** Filtering the list of recordings. */
+/** The filter of the list of recordings. */
 import type { Recording } from '../api/types';
 import { formatCommand } from './format';
 

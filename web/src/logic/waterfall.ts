@@ -6,13 +6,13 @@ import { at } from '../base/column';
 import { clamp } from '../base/math';
 import { tickStep } from './format';
 
-/** Height of a row: also the least size of something to click, ux.md Accessibility. */
+/** Height of a row, and the least size of a click target (ux.md, Accessibility). */
 export const ROW_HEIGHT = 24;
 export const RULER_HEIGHT = 24;
 export const INDENT = 14;
-/** Deep trees stop moving right when this part of the column of names is used up; the depth is still told by aria-level. */
+/** Share of the name column for indentation; deeper rows do not indent further, aria-level still has their depth. */
 const INDENT_SHARE_MAX = 0.4;
-/** The closest one can look. */
+/** The shortest time range of the zoom. */
 const SPAN_NANOS_MIN = 100;
 
 /** The time range on the screen. */
@@ -21,14 +21,14 @@ export interface TimeRange {
   readonly end: Nanos;
 }
 
-/** What part of the rows is on the screen. */
+/** The part of the rows on the screen. */
 export interface WaterfallView {
   readonly range: TimeRange;
   /** The row at the top edge, with its hidden fraction. */
   readonly topRow: number;
 }
 
-/** The box the rows are drawn in. */
+/** The box of the rows. */
 export interface WaterfallBox {
   readonly width: number;
   readonly height: number;
@@ -68,7 +68,7 @@ export function panned(range: TimeRange, full: TimeRange, fraction: number): Tim
   return clampRange({ start: (range.start + shift) as Nanos, end: (range.end + shift) as Nanos }, full);
 }
 
-/** The range that shows a span with a little air around it. */
+/** The range that shows a span with a margin. */
 export function rangeOfSpan(tree: Tree, span: SpanIndex, full: TimeRange): TimeRange {
   const start = at(tree.start, span);
   const duration = at(tree.duration, span);
@@ -91,7 +91,7 @@ export function yOf(view: WaterfallView, row: RowIndex): Pixels {
   return (RULER_HEIGHT + (row - view.topRow) * ROW_HEIGHT) as Pixels;
 }
 
-/** How many rows fit, counting a part as none. */
+/** The number of whole rows that fit. */
 export function rowsThatFit(box: WaterfallBox): number {
   return Math.max(1, Math.floor((box.height - RULER_HEIGHT) / ROW_HEIGHT));
 }
@@ -101,7 +101,7 @@ export function topRowMax(box: WaterfallBox, rows: number): number {
   return Math.max(0, rows - (box.height - RULER_HEIGHT) / ROW_HEIGHT);
 }
 
-/** First row on the screen and the one after the last, both also where only a part is seen. */
+/** The first row on the screen and the one after the last, including partly visible rows. */
 export function rowsOnScreen(view: WaterfallView, box: WaterfallBox, rows: number): readonly [RowIndex, RowIndex] {
   const first = clamp(Math.floor(view.topRow), 0, rows);
   const last = clamp(Math.ceil(view.topRow + (box.height - RULER_HEIGHT) / ROW_HEIGHT), first, rows);
@@ -123,13 +123,13 @@ export function indentOf(depth: number, nameWidth: number): Pixels {
   return (8 + Math.min(depth, levels) * INDENT) as Pixels;
 }
 
-/** Where a point falls. */
+/** The item under a point. */
 export type WaterfallHit =
   | { readonly zone: 'ruler' }
   | { readonly zone: 'fold' | 'name' | 'timeline'; readonly row: RowIndex; readonly span: SpanIndex }
   | { readonly zone: 'nothing' };
 
-/** Finds what lies under a point of the box. */
+/** Finds the item under a point of the box. */
 export function hitWaterfall(tree: Tree, rows: Uint32Array, view: WaterfallView, box: WaterfallBox, x: number, y: number): WaterfallHit {
   if (x < 0 || y < 0 || x >= box.width || y >= box.height) return { zone: 'nothing' };
   if (y < RULER_HEIGHT) return x < box.nameWidth ? { zone: 'nothing' } : { zone: 'ruler' };
@@ -148,7 +148,7 @@ export function ticksOf(range: TimeRange, width: number): { readonly step: Nanos
   // A label needs about 64 pixels.
   const step = tickStep((range.end - range.start) as Nanos, Math.max(1, Math.floor(width / 64)));
   const times: Nanos[] = [];
-  // Counted from the first: where a range is narrow and 56 years away, the number of a tick plus one is the same number.
+  // Count from the first tick: for a narrow range 56 years away, a tick's number plus one rounds to the same number.
   const first = Math.ceil(range.start / step);
   for (let tick = 0; tick <= (range.end - range.start) / step && (first + tick) * step <= range.end; tick++) {
     times.push(((first + tick) * step) as Nanos);
@@ -157,9 +157,9 @@ export function ticksOf(range: TimeRange, width: number): { readonly step: Nanos
 }
 
 /**
- * Which pixels of the time axis are covered by children of a span: `coverage[x]` is how many children are open at pixel `x`.
+ * The pixels of the time axis that children of a span cover: `coverage[x]` is how many children are open at pixel `x`.
  *
- * Children are entered as a difference (+1 where one begins, -1 where it ends) and summed once, so a parent of 100,000 children costs one
+ * Each child adds a difference (+1 at its start, -1 at its end), and one pass sums them, so a parent of 100,000 children costs one
  * step a child and one a pixel, whatever their widths.
  */
 export function childCoverage(tree: Tree, span: SpanIndex, range: TimeRange, coverage: Int32Array): void {
@@ -181,11 +181,11 @@ export function childCoverage(tree: Tree, span: SpanIndex, range: TimeRange, cov
 }
 
 /**
- * How many operations without children were in flight, on average, in each of `width` slices of the range.
- * Partial slices are weighed by their part, so that zooming changes nothing but the resolution.
+ * The average number of operations without children in flight, for each of `width` slices of the range.
+ * Partial slices count in proportion, so that zooming only changes the resolution.
  */
 export function operationsInFlight(tree: Tree, range: TimeRange, width: number): Float64Array {
-  // `slope` holds what starts and ends as a difference for whole slices, `part` what covers only a part of one.
+  // `slope` holds differences at starts and ends for whole slices, `part` the coverage of partial ones.
   const slope = new Float64Array(width + 1);
   const part = new Float64Array(width + 1);
   const scale = width / (range.end - range.start);

@@ -1,4 +1,4 @@
-/** What is computed from loaded documents and the URL, each kept until what it was computed from changes. */
+/** Values computed from loaded documents and the URL, cached until their inputs change. */
 import { useMemo } from 'react';
 import type { Frame, Pole, Poles, Tree } from '../api/types';
 import { type CriticalPath, criticalPathOf } from '../logic/critical-path';
@@ -6,12 +6,12 @@ import { spanOfHandle } from '../logic/handles';
 import { countProcesses, type Fold, visibleSpans } from '../logic/rows';
 import { fullRange, type TimeRange } from '../logic/waterfall';
 
-/** A tree with all that drawing it needs and that depends on nothing else. */
+/** A tree with derived data for drawing that depends on nothing else. */
 export interface PreparedTree {
   readonly tree: Tree;
   readonly path: CriticalPath;
   readonly full: TimeRange;
-  /** How many rows were made from processes; the others are spans that programs sent. */
+  /** The number of rows that are processes; the others are spans that programs sent. */
   readonly processes: number;
 }
 

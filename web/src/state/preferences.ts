@@ -1,4 +1,4 @@
-/** What belongs to the reader and not to what is read, and is therefore kept in the browser and not in the URL. */
+/** Preferences of the reader, stored in the browser and not in the URL. */
 import { createAtom } from './store';
 
 export type ThemeChoice = 'system' | 'light' | 'dark';
@@ -6,7 +6,7 @@ export type ThemeChoice = 'system' | 'light' | 'dark';
 const THEME_KEY = 'longpole.theme';
 const PANEL_KEY = 'longpole.panel-share';
 
-// Storage can be switched off; then a choice holds until the page is left.
+// Storage can be off; then a choice holds until the page closes.
 function load(key: string): string | null {
   try {
     return window.localStorage.getItem(key);
@@ -30,7 +30,7 @@ function loadTheme(): ThemeChoice {
 
 export const themeAtom = createAtom<ThemeChoice>(loadTheme());
 
-/** Counts up whenever the colours on the screen change, so that canvases draw themselves again. */
+/** Increments when the colours on the screen change, so that canvases redraw. */
 export const paletteAtom = createAtom(0);
 
 function applyTheme(): void {
@@ -40,7 +40,7 @@ function applyTheme(): void {
   paletteAtom.set(paletteAtom.get() + 1);
 }
 
-/** Puts the stored theme in force and follows the system's changes. */
+/** Applies the stored theme and follows the system's changes. */
 export function startThemes(): void {
   applyTheme();
   themeAtom.watch(() => {
@@ -52,7 +52,7 @@ export function startThemes(): void {
   }
 }
 
-/** Share of the width that the panel of the selection takes. */
+/** The selection panel's share of the width. */
 const PANEL_SHARE_DEFAULT = 0.45;
 export const PANEL_SHARE_MIN = 0.25;
 export const PANEL_SHARE_MAX = 0.7;

@@ -1,14 +1,14 @@
-/** What the page asks the server for, and how long an answer holds. */
+/** The page's requests to the server, and how long answers stay valid. */
 import { QueryClient, queryOptions } from '@tanstack/react-query';
 import { api } from '../api/client';
 import { ApiError } from '../api/error';
 import type { FlameTime } from '../api/types';
 
-// A sealed recording never changes, so what was loaded stays good for as long as the page is open.
+// A sealed recording never changes, so loaded data stays valid while the page is open.
 const SEALED = { staleTime: Number.POSITIVE_INFINITY, refetchOnWindowFocus: false } as const;
 const RETRIES_MAX = 6;
 
-/** A client whose only retries are those that can help: the server may come back, a refusal stays one. */
+/** A client that retries only if that can help: the server may come back, a refusal stays. */
 export function createQueryClient(): QueryClient {
   return new QueryClient({
     defaultOptions: {
@@ -39,7 +39,7 @@ export const treeQuery = (recording: string) =>
     queryKey: [recording, 'tree'],
     queryFn: ({ signal }) => api.tree(recording, signal),
     ...SEALED,
-    // Columns are compared by identity; walking a million numbers to see that they are equal would take longer than drawing them.
+    // Compare columns by identity; comparing a million numbers would take longer than drawing them.
     structuralSharing: false,
   });
 
@@ -65,7 +65,7 @@ export const frameQuery = (recording: string, handle: string) =>
     ...SEALED,
   });
 
-/** Not kept: the file may be changed meanwhile. */
+/** Not cached: the file may change. */
 export const sourceQuery = (recording: string, handle: string) =>
   queryOptions({
     queryKey: [recording, 'source', handle],

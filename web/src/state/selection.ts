@@ -1,4 +1,4 @@
-/** The selection of a recording, which is its URL, and the ways to change it. Each change is a step of the browser's history, except for zooming and folding. */
+/** The selection of a recording, which is its URL, and the ways to change it. Each change is a step of the browser's history, except zooming and folding. */
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { FlameTime, Pole } from '../api/types';
@@ -10,7 +10,7 @@ const route = getRouteApi('/r/$rec');
 
 export interface SelectionActions {
   selectSpan(handle: string | null): void;
-  /** Selects a pole, of its spans the one at `position`, and a function if one is given. */
+  /** Selects a pole, its span at `position`, and a function if there is one. */
   selectPole(pole: Pole, position?: number, frame?: string): void;
   /** Selects a pole and shows where it waited. */
   selectWaits(pole: Pole): void;
@@ -29,7 +29,7 @@ export interface Selection {
   readonly actions: SelectionActions;
 }
 
-/** The selection in force. `actions` stays the same for as long as the page is open. */
+/** The current selection. `actions` stays the same object while the page is open. */
 export function useSelection(): Selection {
   const { rec } = route.useParams();
   const search = route.useSearch();

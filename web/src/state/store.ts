@@ -1,10 +1,10 @@
-/** The smallest store: a value that can be read, set and watched. Drawing code watches it without React in between. */
+/** The smallest store: a value to read, set and watch. Drawing code watches it without React. */
 import { useSyncExternalStore } from 'react';
 
 export interface Atom<T> {
   get(): T;
   set(value: T): void;
-  /** Calls back after each change; the answer ends it. */
+  /** Calls back after each change; returns a function that ends it. */
   watch(listener: () => void): () => void;
 }
 
@@ -25,7 +25,7 @@ export function createAtom<T>(initial: T): Atom<T> {
   };
 }
 
-/** What `select` reads from the atom. The component is drawn again only when that changes, so `select` answers with a plain value. */
+/** What `select` reads from the atom. The component renders again only when that changes, so `select` returns a plain value. */
 export function useAtom<T, Selected>(atom: Atom<T>, select: (value: T) => Selected): Selected {
   return useSyncExternalStore(atom.watch, () => select(atom.get()));
 }

@@ -1,4 +1,4 @@
-/** The URL is the state: everything that decides what the page shows, checked on the way in and printed on the way out. */
+/** The URL is the state of the page: checked when read, printed when written. */
 import type { FlameTime } from '../api/types';
 import type { Nanos } from '../base/brand';
 import { isHandle } from '../logic/handles';
@@ -21,9 +21,9 @@ export interface RecordingSearch {
   readonly frame?: string;
   /** Time range on the screen: `120000-4500000`, nanoseconds from the origin. */
   readonly t?: string;
-  /** What is folded: `s3.s9`, or `all.s1` for everything but s1. */
+  /** The folded spans: `s3.s9`, or `all.s1` for all except s1. */
   readonly fold?: string;
-  /** Time that the flame graph shows; on-CPU where it is not said. */
+  /** Time that the flame graph shows; on-CPU by default. */
   readonly time?: Exclude<FlameTime, 'on_cpu'>;
   /** Node that fills the flame graph. */
   readonly node?: number;
@@ -34,7 +34,7 @@ const FOLDS_MAX = 400;
 const QUERY_CHARACTERS_MAX = 200;
 const RANGE = /^(-?\d{1,16})-(-?\d{1,16})$/;
 
-/** Reads the search parameters of the list; what is not understood is left out. */
+/** Reads the search parameters of the list, without invalid ones. */
 export function readListSearch(search: Readonly<Record<string, unknown>>): ListSearch {
   const { q } = search;
   // The router turns words that look like numbers into numbers.
@@ -42,7 +42,7 @@ export function readListSearch(search: Readonly<Record<string, unknown>>): ListS
   return words === '' ? {} : { q: words };
 }
 
-/** Reads the search parameters of a recording; what is not understood is left out. */
+/** Reads the search parameters of a recording, without invalid ones. */
 export function readRecordingSearch(search: Readonly<Record<string, unknown>>): RecordingSearch {
   const { span, pole, frame, t, fold, time, node } = search;
   return {
@@ -56,7 +56,7 @@ export function readRecordingSearch(search: Readonly<Record<string, unknown>>): 
   };
 }
 
-/** `120000-4500000` as a range; `null` where it is none. */
+/** `120000-4500000` as a range; `null` if invalid. */
 export function readRange(text: string): TimeRange | null {
   const match = RANGE.exec(text);
   if (match === null) return null;
@@ -70,7 +70,7 @@ export function printRange(range: TimeRange): string {
   return `${Math.floor(range.start)}-${Math.ceil(range.end)}`;
 }
 
-/** `s3.s9` or `all.s1` as a fold; `null` where it is none. */
+/** `s3.s9` or `all.s1` as a fold; `null` if invalid. */
 export function readFold(text: string): Fold | null {
   const words = text.split('.');
   const all = words[0] === 'all';
@@ -79,7 +79,7 @@ export function readFold(text: string): Fold | null {
   return { all, except: new Set(handles.map((handle) => Number(handle.slice(1)) - 1)) };
 }
 
-/** A fold as text for the URL; `null` where nothing is folded. Of more than 400 exceptions the first 400 are kept. */
+/** A fold as text for the URL, with at most 400 exceptions; `null` if nothing is folded. */
 export function printFold(fold: Fold): string | null {
   const handles = [...fold.except]
     .sort((a, b) => a - b)
@@ -94,7 +94,7 @@ export function foldOf(search: RecordingSearch): Fold {
   return search.fold === undefined ? NOTHING_FOLDED : (readFold(search.fold) ?? NOTHING_FOLDED);
 }
 
-/** The search with some parameters changed; those that become `null` are left out. */
+/** The search with changed parameters; `null` removes one. */
 export function changed(
   search: RecordingSearch,
   change: { readonly [Key in keyof RecordingSearch]?: RecordingSearch[Key] | null },
@@ -103,12 +103,12 @@ export function changed(
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined)) as RecordingSearch;
 }
 
-/** Another time of the flame graph: another graph, so its zoom goes; the function stays selected. */
+/** Another time of the flame graph: a new graph, so the zoom resets; the function stays selected. */
 export function showingTime(search: RecordingSearch, time: FlameTime): RecordingSearch {
   return changed(search, { time: time === 'on_cpu' ? null : time, node: null });
 }
 
-/** The selection of a span alone: a function stays selected, the zoom of the flame graph of another span does not. */
+/** The selection of a span: a selected function stays, the zoom of another span's flame graph resets. */
 export function selectingSpan(search: RecordingSearch, span: string | null, pole: string | null): RecordingSearch {
   return changed(search, { span, pole, node: span === (search.span ?? null) ? (search.node ?? null) : null });
 }

@@ -1,4 +1,4 @@
-/** A class that a view names exists, and a class that exists is named: TypeScript sees neither. */
+/** Every class that a view names exists, and a view names every class: TypeScript checks neither. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, it } from 'vitest';

@@ -6,7 +6,7 @@ import { STATE_CLASSES } from '../testing/state-classes';
 const css = readFileSync(new URL('./tokens.css', import.meta.url), 'utf8').split('@media')[0] ?? '';
 const declared = new Map([...css.matchAll(/--([\w-]+):\s*([^;]+);/g)].map(([, name = '', value = '']) => [name, value.trim()]));
 
-/** The six digits behind a token. */
+/** The six digits of a token. */
 function colour(token: string, dark: boolean): string {
   const value = declared.get(token);
   if (value === undefined) throw new Error(`no token --${token}`);
@@ -54,7 +54,7 @@ const MARKS: readonly (readonly [string, readonly string[]])[] = [...HUES, ...WA
   ['surface', 'hover', 'accent-soft'],
 ]);
 
-/** What people see who lack one kind of cones: Machado, Oliveira and Fernandes 2009, severity 1, on linear red, green and blue. */
+/** Colours as seen without one kind of cones: Machado, Oliveira and Fernandes 2009, severity 1, on linear red, green and blue. */
 const EYES: Readonly<Record<string, readonly number[]>> = {
   'all cones': [1, 0, 0, 0, 1, 0, 0, 0, 1],
   protanopia: [0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998],
@@ -62,7 +62,7 @@ const EYES: Readonly<Record<string, readonly number[]>> = {
   tritanopia: [1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.3039],
 };
 
-/** A colour as such an eye sees it, in OKLab, where distances are those that people see. */
+/** A colour as such an eye sees it, in OKLab, whose distances match perception. */
 function seen(hex: string, eye: readonly number[]): readonly number[] {
   const cones = times(eye, linear(hex)).map((part) => Math.max(0, part));
   const response = times(
@@ -83,7 +83,7 @@ function distance(a: readonly number[], b: readonly number[]): number {
   return Math.hypot(...a.map((part, index) => part - (b[index] ?? 0)));
 }
 
-/** The states of a time as the style sheet draws them: a token, and the pattern that is drawn with it. */
+/** The states in the style sheet: a token, and its pattern. */
 const sheet = readFileSync(new URL('../views/parts/parts.module.css', import.meta.url), 'utf8');
 const STATES = STATE_CLASSES.map((state) => {
   const background = new RegExp(`^\\.${state} \\{\\n  background: ([^;]+);`, 'm').exec(sheet)?.[1] ?? '';

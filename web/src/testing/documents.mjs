@@ -1,13 +1,13 @@
 /**
- * Documents as docs/formats/http-api.md has them, made from a short description of a recording. Tests and browser stories read them; the
- * product does not contain them. The numbers of one recording fit each other: states sum to durations, samples to stacks, and the critical path to
+ * Documents of docs/formats/http-api.md, from a short description of a recording. Tests and browser stories read them; the
+ * product does not contain them. The numbers of one recording are consistent: states sum to durations, samples to stacks, and the critical path to
  * the wall time.
  */
 
 const MILLI = 1e6;
 const PERIOD_NANOS = 1_001_001;
 const FLAG = { error: 1, inferred: 2, process: 4, orphan: 8, clamped: 16, cycle: 32 };
-/** Below this many samples shares are rough; docs of the contract. */
+/** Below this many samples, shares are rough (see http-api.md). */
 const FEW_SAMPLES = 20;
 
 /** Keys of `blocked_nanos`. */
@@ -15,13 +15,13 @@ const WAIT_KINDS = ['lock', 'join', 'disk', 'network', 'sleep', 'page_fault', 'c
 
 /**
  * One span of a description. Times in milliseconds from the start of the run; `code` is `[stack, samples]`, `waits` is
- * `{ kind, syscall, millis, stack, function }`, the last two `null` where they are not known.
+ * `{ kind, syscall, millis, stack, function }`, the last two `null` if unknown.
  */
 export function span(service, name, start, duration, options = {}, children = []) {
   return { service, name, start, duration, ...options, children };
 }
 
-/** All documents of one recording, each made when it is asked for. */
+/** All documents of one recording, each built on request. */
 export function recordingDocuments(description) {
   const rows = flatten(description.roots);
   const wall = description.wall * MILLI;
@@ -94,7 +94,7 @@ export function recordingDocuments(description) {
     }),
     poles: () => ({ ...base, wall_nanos: wall, poles, truncated: { poles: description.polesTruncated ?? 0 } }),
     tree: () => treeOf(rows, path, base, wall, description),
-    /** How many rows the tree has. */
+    /** The number of rows of the tree. */
     rows: rows.length,
     span: (handle) => {
       const target = handle.startsWith('p') ? poles[Number(handle.slice(1)) - 1]?.spans[0] : handle;
@@ -108,7 +108,7 @@ export function recordingDocuments(description) {
 
 const DEPLOYMENT = ['cloud_wait', 'provider', 'engine', 'language_host', 'plugin_start', 'state_backend', 'compile'];
 
-/** The parts as they are described, in milliseconds; nothing was there in what is left of the run. */
+/** The described parts in milliseconds; the rest of the run is idle. */
 function deploymentOf({ deployment }, wall) {
   if (deployment === undefined) return null;
   const parts = DEPLOYMENT.map((part) => [`${part}_nanos`, (deployment[part] ?? 0) * MILLI]);
@@ -136,7 +136,7 @@ function flatten(roots) {
       waits: (item.waits ?? []).map(({ millis, ...wait }) => ({ ...wait, nanos: Math.round(millis * MILLI) })),
       samples: stacks.reduce((sum, [, count]) => sum + count, 0),
       childRows: [],
-      // What works below the work on a cloud resource works on it too.
+      // Work below the work on a cloud resource works on it too.
       urn: item.urn ?? rows[parent]?.urn ?? null,
     });
     for (const child of [...item.children].reverse()) stack.push({ item: child, parent: index, depth: depth + 1 });
@@ -154,7 +154,7 @@ function indexOf(rows, handle) {
   return index >= 0 && index < rows.length ? index : null;
 }
 
-/** From the end backwards: the child that ended last held the parent, then what ended last before it began, and so on. */
+/** Backwards from the end: the parent waited for the child that ended last, that one for the last end before its start, and so on. */
 function criticalPath(rows, wall) {
   const pieces = [];
   if (rows.length === 0) return pieces;
@@ -195,7 +195,7 @@ function frameTable(rows) {
         if (position === stack.length - 1) known.self += count;
       }
     }
-    // Functions that only wait have no samples, and a handle all the same.
+    // Functions that only wait have no samples, but a handle.
     for (const text of row.waits.flatMap(({ stack }) => stack ?? [])) {
       const [name, place = ''] = text.split(' @ ');
       if (!table.has(name)) {
@@ -246,7 +246,7 @@ function linksOf(rows, from, to, none = 0) {
   return links;
 }
 
-/** On a CPU for as long as there are samples, in a child for as long as children cover it, blocked as described; the rest is not accounted for. */
+/** On a CPU as long as the samples, in a child as long as children cover it, blocked as described; the rest is unaccounted. */
 function statesOf(rows, index) {
   const row = rows[index];
   let covered = 0;
@@ -278,7 +278,7 @@ function noWaits() {
   return Object.fromEntries(WAIT_KINDS.map((kind) => [kind, 0]));
 }
 
-/** The states of the times on the path of these rows: each row's own states, in the shares that they have of it. */
+/** The states on the path of these rows: each row's own states, in proportion. */
 function statesOnPath(rows, indices, path) {
   const states = noStates();
   for (const index of indices) {
@@ -294,7 +294,7 @@ function statesOnPath(rows, indices, path) {
   return states;
 }
 
-/** Time of the path in each span itself, and in all spans before it in pre-order: sums over subtrees are then one subtraction. */
+/** Path time in each span itself, and in all spans before it in pre-order, so that a sum over a subtree is one subtraction. */
 function timeOnPath(rows, path) {
   const own = new Float64Array(rows.length);
   for (const piece of path) own[piece.span] += piece.end - piece.start;
@@ -311,7 +311,7 @@ function onPathBelow(path, rows, index) {
   return path.before[index + rows[index].subtree + 1] - path.before[index];
 }
 
-/** Those of the whole path; what lies outside of every span is not accounted for. */
+/** The states of the whole path; time outside every span is unaccounted. */
 function pathStates(path, rows, wall) {
   const indices = [...new Set(path.pieces.map((piece) => piece.span))];
   const states = statesOnPath(rows, indices, path);
@@ -400,7 +400,7 @@ function polesOf(rows, path, frames, description) {
   return poles;
 }
 
-/** For each pole the one that saves the most of those whose spans all lie below spans of it. */
+/** For each pole, the one that saves most among those with all spans below its own. */
 function nameContained(rows, poles) {
   const poleOf = new Map(poles.flatMap((pole) => pole.spans.map((handle) => [indexOf(rows, handle), pole])));
   const largestFirst = [...poles].sort((a, b) => b.saves_if_zero_nanos[1] - a.saves_if_zero_nanos[1]);
@@ -417,7 +417,7 @@ function nameContained(rows, poles) {
   }
 }
 
-/** What is described to end last where a row takes no time. */
+/** The described operation that ends last if a row takes no time. */
 function limitOf(rows, row) {
   if (row.limitedBy === undefined) return null;
   const index = rows.findIndex((other) => other.name === row.limitedBy);
@@ -473,7 +473,7 @@ function spanDocument(rows, index, path, frames, base) {
   const end = index + row.subtree + 1;
   const isProcess = (row.flags & FLAG.process) !== 0;
   const { on_path_nanos, ...savings } = savingsOf(rows, index, path);
-  // Links, functions and `few_samples` tell of the span's own samples.
+  // Links, functions and `few_samples` count the span's own samples.
   const withDescendants = rows.slice(index, end).reduce((sum, other) => sum + other.samples, 0);
   return {
     ...base,

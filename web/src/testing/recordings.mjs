@@ -1,4 +1,4 @@
-/** The recordings that tests and browser stories look at: a deployment, and the odd ones. */
+/** The recordings of tests and browser stories: a deployment, and odd ones. */
 import { FLAG, recordingDocuments, span } from './documents.mjs';
 
 const HOUR = 3600n * 1_000_000_000n;
@@ -54,7 +54,7 @@ function bundleCode(scale) {
 
 const RECORD = 'deploy_engine::state::StateFile::record';
 
-/** Waits for the lock of the state file, and beneath them those for the file itself. */
+/** Waits for the lock of the state file, and below them waits for the file itself. */
 function recordWaits(lockMillis, diskMillis) {
   const record = [...START, 'deploy_engine::main @ examples/deploy/src/engine.rs:12', `${RECORD} @ examples/deploy/src/state.rs:41`];
   const futex = ['std::sync::poison::mutex::Mutex<T>::lock @ library/std/src/sync/poison/mutex.rs:414', 'syscall'];
@@ -107,7 +107,7 @@ const planCode = [
 ];
 
 const attribute = (key, value) => ({ key, value });
-/** Takes memory as long as it lives, and is killed. */
+/** Allocates memory all its life, until a signal kills it. */
 const growing = {
   pid: 4120,
   name: 'make',
@@ -346,7 +346,7 @@ function many() {
   };
 }
 
-/** Profiling was refused, and the trace is full of oddities. */
+/** Profiling was not allowed, and the trace is full of oddities. */
 const odd = {
   recording: 'r4',
   command: ['sh', '-c', 'make test | tee log'],
@@ -400,7 +400,7 @@ const killed = {
   ],
 };
 
-/** The work on a resource of the deployment by Pulumi: a registration, in it the engine's call, in that the provider. */
+/** The work on a resource of the Pulumi deployment: a registration, in it the engine's call, in that the provider. */
 function register(type, name, start, duration, options = {}) {
   const urn = `urn:pulumi:staging::shop::${type}::${name}`;
   const create = 'pulumirpc.ResourceProvider/Create';
@@ -414,7 +414,7 @@ function register(type, name, start, duration, options = {}) {
   ]);
 }
 
-/** The real Pulumi, by a long path: a database in the cloud is the long pole. */
+/** The real Pulumi, with a long path: a database in the cloud is the long pole. */
 const pulumi = {
   recording: 'r2',
   command: ['/home/ada/.pulumi/versions/3.259.0/linux-x64/bin/pulumi', 'up', '--yes', '--non-interactive', '--stack', 'staging'],

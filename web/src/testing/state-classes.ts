@@ -1,4 +1,4 @@
-/** Classes that are looked up by a value: the states of a time. */
+/** Classes that code looks up by value: the states. */
 export const STATE_CLASSES = [
   'on_cpu',
   'runnable',

@@ -1,5 +1,5 @@
 /**
- * A flame graph written as stacks, callers first, each with its weight in milliseconds, one sample a millisecond:
+ * A flame graph as stacks, callers first, each with its weight in milliseconds, one sample per millisecond:
  *
  *     main;work;hash 70
  */
@@ -14,7 +14,7 @@ interface Node {
 
 const node = (): Node => ({ self: 0, total: 0, children: new Map() });
 
-/** The flame graph of the text. Functions get their handles in the order in which they occur. */
+/** The flame graph of the text. Functions get handles in order of occurrence. */
 export function flameOf(text: string): Flame {
   const root = node();
   for (const line of text.split('\n').map((part) => part.trim())) {

@@ -1,5 +1,5 @@
 /**
- * A trace written as one would draw it: indentation is depth, times are milliseconds, the last word is the service.
+ * A trace as a drawing: indentation is depth, times are milliseconds, the last word is the service.
  *
  *     deploy     0..100  engine
  *       build   10..60   builder
