@@ -62,7 +62,7 @@ async function walk(page, url, shoot) {
   await rowOf(0).getByRole('button').first().click();
   await panel.getByRole('button', { name: 'Clear the selection' }).waitFor();
   const { limited_by: limit } = all[0];
-  expect(limit !== null, 'nothing is said to limit what the first pole saves');
+  expect(limit !== null, 'nothing limits the saving of the first pole');
   const next = panel.getByRole('region', { name: 'Long pole' }).getByRole('button', { name: limit.name, exact: true });
   const reasons = await panel.getByRole('region', { name: 'Long pole' }).innerText();
   expect(reasons.includes(`; then ${limit.name} ends last`), `the panel says of p1: "${reasons}"`);

@@ -2,7 +2,7 @@
  * Story: somebody who deploys with Pulumi opens the recording. Is the cloud slow, or Pulumi? And which resource?
  *
  * Guarantees: the head says how the time of the deployment is split, in the words of the terminal, and the parts are those of the API; a pole that
- * works on a cloud resource names it, and its URN can be read; a pole that is long because of another says of which, and leads there; axe finds
+ * works on a cloud resource names it, and its URN can be read; a pole that is long because of another names that one, and leads there; axe finds
  * nothing serious, in light and in dark. Every recording of a deployment that the list has is read.
  *
  *   node stories/read-a-deployment.mjs 'http://127.0.0.1:PORT/?token=…' OUTDIR

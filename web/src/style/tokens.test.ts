@@ -104,7 +104,7 @@ describe.each([
     );
   it('text can be read', () => expect(faults(TEXT, 4.5)).toEqual([]));
   it('marks can be seen', () => expect(faults(MARKS, 3)).toEqual([]));
-  it.each(Object.entries(EYES))('states of a time are told apart by their colour or their pattern: %s', (_, eye) => {
+  it.each(Object.entries(EYES))('states of a time differ in colour or pattern: %s', (_, eye) => {
     const alike = STATES.flatMap((a, index) =>
       STATES.slice(index + 1)
         .filter((b) => a.pattern === b.pattern && distance(seen(colour(a.token, dark), eye), seen(colour(b.token, dark), eye)) < 0.1)
