@@ -5,10 +5,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::demo::target_dir;
-use crate::{need, root, run};
+use crate::command::run;
+use crate::need;
+use crate::paths::{root, target_dir};
 
-/// Who runs longpole, and in which surroundings. What is safe must not depend on it.
+/// The user that runs longpole, and the surroundings. Safety must not depend on them.
 #[derive(Debug, Clone, Copy)]
 struct Surroundings {
     plain_user: bool,

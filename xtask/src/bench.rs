@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 
-use crate::demo::target_dir;
-use crate::{dist, peers, root, run, run_in};
+use crate::command::{run, run_in};
+use crate::dist;
+use crate::paths::{peers_dir, root, target_dir};
 
 /// Runs the named measurements, or all; with `--before PATH` beside the longpole of an earlier commit.
 pub(crate) fn bench(names: &[&str]) -> Result<()> {
@@ -12,7 +13,7 @@ pub(crate) fn bench(names: &[&str]) -> Result<()> {
     let dir = target_dir().join("dist");
     let (program, longpole) = (dir.join("longpole-bench"), dir.join("longpole"));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let peers = [peers::cache().join("bin"), peers::cache().join("pulumi/bin")];
+    let peers = [peers_dir().join("bin"), peers_dir().join("pulumi/bin")];
     let path = std::env::join_paths(peers.into_iter().chain(std::env::split_paths(&path)))?;
     let path = path.to_string_lossy();
     if let ["gen", arguments @ ..] = names {

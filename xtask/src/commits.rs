@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::root;
+use crate::paths::root;
 
 /// As many as somebody lands at once.
 const COMMITS: usize = 40;
@@ -34,7 +34,7 @@ pub(crate) fn warn() -> Result<()> {
     Ok(())
 }
 
-/// Of ` 3 files changed, 12 insertions(+), 4 deletions(-)`.
+/// The changed lines that ` 3 files changed, 12 insertions(+), 4 deletions(-)` adds up to.
 fn lines(size: &str) -> u64 {
     let counts = size.trim().split(", ").skip(1).filter_map(|part| part.split_once(' '));
     counts.filter_map(|(count, _)| count.parse::<u64>().ok()).sum()

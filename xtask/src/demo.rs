@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 
-use crate::{root, run, run_in, web};
+use crate::command::{run, run_in};
+use crate::paths::{root, target_dir};
+use crate::web;
 
 /// Builds, records `examples/deploy`, prints its long pole and leaves the recording to `longpole open last`.
 pub(crate) fn demo() -> Result<()> {
@@ -20,9 +22,4 @@ pub(crate) fn demo() -> Result<()> {
     let shown = longpole.strip_prefix(&root).unwrap_or(&longpole).display();
     eprintln!("\nThe recording is kept. See it in the browser:\n\n    {shown} open last\n");
     Ok(())
-}
-
-/// Where cargo builds to.
-pub(crate) fn target_dir() -> std::path::PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into)
 }

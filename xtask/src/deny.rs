@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::demo::target_dir;
-use crate::{need, root, run_in};
+use crate::command::run_in;
+use crate::need;
+use crate::paths::{root, target_dir};
 
 /// The version that read `deny.toml` last. A newer one may know more licences by other names, and fail where nothing changed.
 const VERSION: &str = "0.20.2";

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use crate::{run, web};
+use crate::command::run;
+use crate::web;
 
 /// Builds the page, then `target/dist/longpole` with the page inside.
 pub(crate) fn dist() -> Result<()> {

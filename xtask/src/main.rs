@@ -6,11 +6,13 @@
 
 mod attack;
 mod bench;
+mod command;
 mod commits;
 mod demo;
 mod deny;
 mod dist;
 mod need;
+mod paths;
 mod peers;
 mod pictures;
 mod pulumi;
@@ -19,10 +21,7 @@ mod test;
 mod tidy;
 mod web;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-use anyhow::{Result, bail};
 
 const HELP: &str = "cargo xtask TASK
 
@@ -65,29 +64,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The root of the repository.
-fn root() -> PathBuf {
-    // Cargo says at run time where it is; what was compiled in is wrong once a checkout has moved with its target folder.
-    let mut dir = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()));
-    dir.pop();
-    dir
-}
-
-/// Prints a command and runs it in `dir`; its output is the caller's.
-fn run_in(dir: &std::path::Path, program: &str, args: &[&str], env: &[(&str, &str)]) -> Result<()> {
-    let shown: Vec<String> = env.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    eprintln!("$ {}{}{program} {}", shown.join(" "), if shown.is_empty() { "" } else { " " }, args.join(" "));
-    let status = std::process::Command::new(program).args(args).current_dir(dir).envs(env.iter().copied()).status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => bail!("`{program} {}` ended with {status}", args.join(" ")),
-        Err(error) => bail!("could not start `{program}`: {error}"),
-    }
-}
-
-/// [`run_in`] the root of the repository.
-fn run(program: &str, args: &[&str]) -> Result<()> {
-    run_in(&root(), program, args, &[])
 }

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::{root, run_in};
+use crate::command::run_in;
+use crate::paths::root;
 
 /// Whether `env` can give a program the default disposition of every signal (coreutils 8.31 can).
 pub(crate) fn default_signals() -> bool {

@@ -1,15 +1,15 @@
 //! The real peers that benchmarks compare with, installed into a folder outside the repository.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, bail};
 
-use crate::{need, pulumi, run, run_in};
+use crate::command::{run, run_in};
+use crate::paths::peers_dir;
+use crate::{need, pulumi};
 
-/// Peers and how each is had. Versions are those of the published figures.
+/// The peers of the published figures, in the versions that those name.
 const PEERS: &[&str] = &["samply", "otel-cli", "perf", "pulumi"];
 
-/// Installs the named peers, or all. What cannot be had is said, and the rest goes on.
+/// Installs the named peers, or all; fails at the end with those that could not be installed.
 pub(crate) fn peers(names: &[&str]) -> Result<()> {
     let mut missing = Vec::new();
     for name in if names.is_empty() { PEERS } else { names } {
@@ -24,24 +24,17 @@ pub(crate) fn peers(names: &[&str]) -> Result<()> {
             missing.push(format!("{name}: {error:#}"));
         }
     }
-    if missing.is_empty() { Ok(()) } else { bail!("could not be had:\n  {}", missing.join("\n  ")) }
-}
-
-/// `$XDG_CACHE_HOME/longpole-peers`: outside the repository, shared by checkouts.
-pub(crate) fn cache() -> PathBuf {
-    let base =
-        std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")));
-    base.unwrap_or_else(std::env::temp_dir).join("longpole-peers")
+    if missing.is_empty() { Ok(()) } else { bail!("could not be installed:\n  {}", missing.join("\n  ")) }
 }
 
 fn samply() -> Result<()> {
-    let root = cache().to_string_lossy().into_owned();
+    let root = peers_dir().to_string_lossy().into_owned();
     run("cargo", &["install", "samply", "--version", "0.13.1", "--locked", "--root", &root])
 }
 
 /// A throw-away module, because `go install` refuses modules with `replace` lines.
 fn otel_cli() -> Result<()> {
-    let cache = cache();
+    let cache = peers_dir();
     let dir = cache.join("build/otel-cli");
     std::fs::create_dir_all(&dir).context("failed to make a folder to build in")?;
     std::fs::create_dir_all(cache.join("bin")).context("failed to make the peers' folder")?;

@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::demo::target_dir;
-use crate::{need, root, run, run_in, web};
+use crate::command::{run, run_in};
+use crate::paths::{root, target_dir};
+use crate::{need, web};
 
 /// Records the example and writes `docs/pictures/terminal.svg` and `docs/pictures/page.png`.
 pub(crate) fn pictures() -> Result<()> {

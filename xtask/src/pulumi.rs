@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::{need, peers, root, run_in};
+use crate::command::run_in;
+use crate::need;
+use crate::paths::{peers_dir, root};
 
 /// The command, the host, and the version that the linker tells them, without which they name themselves wrongly.
 const PROGRAMS: [Program; 2] = [
@@ -32,10 +34,10 @@ struct Program {
     version_symbol: &'static str,
 }
 
-/// Builds what is not there yet. The answer is a folder with `bin`, to stand on a PATH, and `plugins`, to stand in a PULUMI_HOME.
+/// Builds what is missing. The answer is a folder with `bin`, to stand on a PATH, and `plugins`, to stand in a PULUMI_HOME.
 pub(crate) fn pulumi() -> Result<PathBuf> {
     need::go().map_err(anyhow::Error::msg)?;
-    let dir = peers::cache().join("pulumi");
+    let dir = peers_dir().join("pulumi");
     for program in &PROGRAMS {
         install(program, &dir).with_context(|| format!("failed to build {}", program.name))?;
     }
@@ -57,7 +59,7 @@ fn install(program: &Program, dir: &Path) -> Result<()> {
     if installed.exists() && std::fs::read_to_string(&note).is_ok_and(|noted| noted == *version) {
         return Ok(());
     }
-    let build = peers::cache().join("build").join(format!("{name}-{version}"));
+    let build = peers_dir().join("build").join(format!("{name}-{version}"));
     for made in [&build, &dir.join("bin")] {
         std::fs::create_dir_all(made).with_context(|| format!("failed to make {}", made.display()))?;
     }

@@ -5,8 +5,9 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::demo::target_dir;
-use crate::{need, root, run_in};
+use crate::command::run_in;
+use crate::need;
+use crate::paths::{root, target_dir};
 
 /// What Miri can run of the unsafe files: a package, and the tests by the beginning of their names. Miri knows no perf events, no
 /// `process_vm_readv` and no `fork`, so `capture::sys` is left to AddressSanitizer.

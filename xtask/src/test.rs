@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::demo::target_dir;
-use crate::{commits, deny, need, pulumi, root, run, run_in, tidy, web};
+use crate::command::{run, run_in};
+use crate::paths::{root, target_dir};
+use crate::{commits, deny, need, pulumi, tidy, web};
 
 /// Rust tests and stories, tidy, the page's checks, and the story in a real browser.
 pub(crate) fn test() -> Result<()> {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::root;
+use crate::paths::root;
 
 /// Which of our crates each crate may depend on. Complete: an arrow that is not here does not exist.
 const ARROWS: &[(&str, &[&str])] = &[

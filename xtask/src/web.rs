@@ -5,7 +5,9 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{need, root, run_in};
+use crate::command::run_in;
+use crate::need;
+use crate::paths::root;
 
 /// What in `web/` the page is not made of, but makes.
 const MADE: [&str; 3] = ["dist", "node_modules", ".tsbuild"];
