@@ -1,0 +1,113 @@
+//! Which crate may depend on which, and which third-party family lives in which crate.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+
+use super::{Finding, House};
+
+/// Which of our crates each crate may depend on. Complete: an arrow that is not here does not exist.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("longpole-model", &[]),
+    ("longpole-wire", &["longpole-model"]),
+    ("longpole-symbols", &["longpole-model"]),
+    ("longpole-analysis", &["longpole-model"]),
+    ("longpole-store", &["longpole-model"]),
+    ("longpole-query", &["longpole-model", "longpole-analysis", "longpole-store"]),
+    ("longpole-capture", &["longpole-model", "longpole-symbols"]),
+    ("longpole-server", &["longpole-model", "longpole-wire", "longpole-symbols", "longpole-analysis", "longpole-store", "longpole-query"]),
+    (
+        "longpole",
+        &[
+            "longpole-model",
+            "longpole-wire",
+            "longpole-symbols",
+            "longpole-analysis",
+            "longpole-store",
+            "longpole-query",
+            "longpole-capture",
+            "longpole-server",
+            "longpole-sdk",
+        ],
+    ),
+    ("longpole-sdk", &[]),
+    ("longpole-testing", &[]),
+    ("deploy-example", &["longpole-sdk"]),
+    ("shop-example", &["longpole-sdk"]),
+    ("longpole-bench", &["longpole-model", "longpole-analysis", "longpole-sdk"]),
+    ("xtask", &[]),
+];
+
+/// A family of third-party crates has one home. Test-only dependencies are free.
+const HOMES: &[(&[&str], &[&str])] = &[
+    (&["arrow", "parquet", "rusqlite"], &["longpole-store"]),
+    (&["datafusion"], &["longpole-query"]),
+    (&["axum", "hyper", "hyper-rustls", "http", "http-body-util", "rust-embed"], &["longpole-server"]),
+    // gRPC over TLS needs the one adapter of it.
+    (&["hyper-util", "rustls", "tokio-rustls"], &["longpole-server", "longpole-sdk"]),
+    (&["tonic"], &["longpole-server", "longpole-sdk"]),
+    (&["object", "gimli", "addr2line", "framehop", "rustc-demangle", "cpp_demangle"], &["longpole-symbols"]),
+    (&["libc", "perf-event-open-sys2", "linux-perf-event-reader"], &["longpole-capture", "longpole-sdk", "longpole-bench"]),
+    (&["rustix"], &["longpole-store"]),
+    (&["ruzstd"], &["longpole-wire"]),
+    (&["clap", "mimalloc", "jiff"], &["longpole"]),
+    (&["anyhow"], &["longpole", "xtask", "longpole-bench"]),
+];
+
+/// Every manifest of the workspace against both tables.
+pub(super) fn crate_arrows(house: &House) -> Result<Vec<Finding>> {
+    let mut found = Vec::new();
+    for krate in house.crates() {
+        let path = house.root.join(&krate).join("Cargo.toml");
+        let manifest = std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        let name = name.with_context(|| format!("{}: no name", path.display()))?;
+        let mut broken = |text: String| found.push(Finding { room: name.to_owned(), text });
+        let Some((_, allowed)) = ARROWS.iter().find(|(from, _)| *from == name) else {
+            broken(format!("{name}: has no line in the arrow table"));
+            continue;
+        };
+        for used in dependencies(&manifest).get("dependencies").into_iter().flatten() {
+            if used.starts_with("longpole") && !allowed.contains(&used.as_str()) {
+                broken(format!("{name}: the arrow to {used} is not in the table"));
+            }
+            for (family, homes) in HOMES {
+                if family.contains(&used.as_str()) && !homes.contains(&name) {
+                    broken(format!("{name}: {used} lives in {}", homes.join(", ")));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The names under each dependency section of a manifest.
+fn dependencies(manifest: &str) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut section = String::new();
+    for line in manifest.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            section = name.rsplit('.').next().unwrap_or(name).to_owned();
+        } else if section.ends_with("dependencies")
+            && !line.starts_with('#')
+            && let Some(name) = line.split(['.', '=', ' ']).next().filter(|n| !n.is_empty())
+        {
+            found.entry(section.clone()).or_default().push(name.to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_read_section_by_section() {
+        let found = dependencies(
+            "[dependencies]\nlibc.workspace = true\n[target.'cfg(unix)'.dependencies]\nhttp = \"1\"\n[dev-dependencies]\nclap = \"4\"\n",
+        );
+        assert_eq!(found["dependencies"], ["libc", "http"]);
+        assert_eq!(found["dev-dependencies"], ["clap"]);
+    }
+}

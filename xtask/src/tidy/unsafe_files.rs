@@ -1,0 +1,58 @@
+//! `unsafe` stands in a few files, and every other crate forbids it.
+
+use super::source::Source;
+use super::{Finding, House};
+
+/// The only files with `unsafe`: kernel calls and shared memory of the recorder, the record of the SDK, the one method that a subscriber
+/// in front of another one cannot do without, and the test programs that must do to themselves what no safe wrapper does.
+const UNSAFE_FILES: &[&str] = &[
+    "crates/longpole-capture/src/sys/mod.rs",
+    "crates/longpole-capture/src/sys/process.rs",
+    "crates/longpole-capture/src/sys/perf.rs",
+    "crates/longpole-capture/src/sys/parts.rs",
+    "crates/longpole-capture/src/perf/ring.rs",
+    "crates/longpole-sdk/src/shelter.rs",
+    "crates/longpole-sdk/src/thread_context.rs",
+];
+
+/// Test code may open `unsafe` here: pseudo-terminals, raw signals, thread-local records.
+const UNSAFE_TEST_DIRS: &[&str] = &["crates/longpole/tests/", "crates/longpole-capture/tests/", "crates/longpole-sdk/tests/"];
+
+/// Crates whose `lib.rs` cannot forbid unsafe code.
+const UNSAFE_CRATES: &[&str] = &["longpole-capture", "longpole-sdk"];
+
+pub(super) fn unsafe_files(house: &House) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for file in house.rust() {
+        let is_library = file.path.starts_with("crates/") && file.path.ends_with("src/lib.rs");
+        if is_library && !UNSAFE_CRATES.contains(&file.room()) && !file.text.contains("#![forbid(unsafe_code)]") {
+            found.push(file.finding(1, "does not forbid unsafe code"));
+        }
+        if UNSAFE_FILES.contains(&file.path.as_str()) || UNSAFE_TEST_DIRS.iter().any(|dir| file.path.starts_with(dir)) {
+            continue;
+        }
+        for number in opens_unsafe(&file.text) {
+            found.push(file.finding(number, "unsafe code outside the files that may hold it"));
+        }
+    }
+    found
+}
+
+/// The numbers of the lines that open a block, a function, an implementation or a foreign block.
+fn opens_unsafe(text: &str) -> Vec<usize> {
+    let openings = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"];
+    let source = Source::new(text);
+    let lines = source.code.lines().enumerate();
+    lines.filter(|(_, line)| openings.iter().any(|opening| line.contains(opening))).map(|(index, _)| index + 1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsafe_in_a_string_or_a_comment_is_no_code() {
+        let text = "// unsafe {\nlet text = \"unsafe { }\";\nunsafe { f() };\n";
+        assert_eq!(opens_unsafe(text), [3]);
+    }
+}
