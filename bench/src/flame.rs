@@ -1,4 +1,4 @@
-//! What code costs to look at where there is much of it: ten million samples of a million spans, in memory.
+//! The cost of flame graphs over ten million samples of a million spans, in memory.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::timing::own_peak_megabytes;
 
 const SAMPLES: u64 = 10_000_000;
 const SPANS: u64 = 1_000_000;
-/// Samples stand one behind the other.
+/// From one sample to the next.
 const PERIOD_NANOS: u64 = 1_001_001;
 /// Differently named spans.
 const NAMES: u64 = 500;
@@ -23,13 +23,13 @@ const STACKS: u64 = 40_000;
 const FUNCTIONS: u64 = 20_000;
 /// Functions of a stack; those of all stacks make about 200,000 boxes.
 const DEPTH: u64 = 41;
-/// Of so many samples one has no context record.
+/// One sample in this many has no context record.
 const WITHOUT_RECORD: u64 = 10;
 
 /// The place of a stack's function at this depth: stacks part ways late, as those of a program do.
 fn function(stack: u64, depth: u64) -> u64 {
     let left = DEPTH - 1 - depth;
-    // So many stacks still go together here.
+    // The number of stacks that still share their functions at this depth.
     let together = STACKS >> (16 - left.min(16)).min(15);
     (stack / together.max(1)).wrapping_mul(2_654_435_761).wrapping_add(depth * 487) % FUNCTIONS
 }

@@ -17,7 +17,7 @@ const OTLP_SPANS: usize = 1_000_000;
 /// Spans of the `up.trace`: with its duplication, 80 to 100 MB.
 const UP_TRACE_SPANS: usize = 12_000;
 
-/// How often the memory of a child is looked at; its largest is kept by the kernel, so this decides only how much of the end is missed.
+/// Pause between two readings of the memory of a child; the kernel keeps the largest, so only the very end can be missed.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Prints wall and CPU time, memory, and spans a second and core, beside Pulumi's commands where it is installed.

@@ -2,7 +2,7 @@
 //!
 //! Every figure is a median of interleaved rounds, printed as a ratio to the plain program with the interval that holds the
 //! true median with 95 % confidence (order statistics). Peers that are not installed are reported as missing. With `--before PATH`, the longpole
-//! of an earlier commit is measured in the same rounds, in place of the peers.
+//! of an earlier commit is measured in the same rounds, instead of the peers.
 
 #![allow(clippy::print_stdout, reason = "a program that prints its figures")]
 

@@ -41,7 +41,7 @@ pub(crate) fn measure(subjects: &[Subject]) -> Result<()> {
         if let Some(samply) = &samply {
             tools.push(("samply record", words(&[samply, "record", "-s", "-r", "999", "-o", &path("profile.json.gz"), "--"])));
         }
-        // A peer that is refused here (samply, at perf_event_paranoid 2) is said and left out, once and for all rounds.
+        // A peer that the kernel refuses here (samply, at perf_event_paranoid 2) is reported once and left out of all rounds.
         tools.retain(|(name, tool)| {
             let argv: Vec<String> = tool.iter().chain(&program).cloned().collect();
             let tried = timing::once(&argv, &[]);

@@ -1,4 +1,4 @@
-//! What the exact time of a million spans costs: from journals and switch records, in memory.
+//! The cost of exact span times for a million spans, from journals and switch records in memory.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -24,7 +24,7 @@ fn span_id(number: u64) -> SpanId {
     SpanId::new((number + 1).to_be_bytes()).expect("not zero")
 }
 
-/// Requests on all threads at once. Each span has a thread twice: it is blocked in between, which every tenth time was looked at.
+/// Requests on all threads at once. Each span has a thread twice and is blocked in between; one block in ten has a sampled wait.
 fn recording() -> Result<Recording> {
     let mut recording = text::parse("run server 0..1s\n")?;
     let (trace, origin) = (recording.run.trace_id, text::ORIGIN_MONOTONIC.0);

@@ -35,7 +35,7 @@ pub(crate) fn own_peak_megabytes() -> Result<f64> {
     peak_megabytes(std::process::id()).context("failed to read the memory of this process")
 }
 
-/// Runs a command; of what it prints only the time of its own work is looked at.
+/// Runs a command, and reads the time of its own work from what it prints.
 pub(crate) fn once(argv: &[String], env: &[(String, String)]) -> Result<Round> {
     let cpu_before = children_cpu_secs()?;
     let start = Instant::now();
@@ -66,7 +66,7 @@ pub(crate) fn cpu_secs_of(pid: u32) -> Result<f64> {
     cpu_fields(&format!("/proc/{pid}/stat"), 14)
 }
 
-/// User and system time, in seconds: two fields of proc(5), of which this is the number of the first.
+/// User and system time, in seconds: two fields of proc(5) that follow each other, the first with this number.
 fn cpu_fields(path: &str, first: usize) -> Result<f64> {
     let stat = std::fs::read_to_string(path).with_context(|| format!("failed to read {path}"))?;
     // Behind the name stands the state, which is field 3.

@@ -1,4 +1,4 @@
-//! AppDash over TCP: in whatever pieces it comes, the same spans come out.
+//! AppDash over TCP: the pieces that the bytes arrive in change no span.
 #![no_main]
 
 #[path = "../../crates/longpole-wire/tests/it/doors.rs"]
