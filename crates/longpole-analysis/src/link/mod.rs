@@ -1,0 +1,9 @@
+//! Whose a sample or a wait is: context records, journals, and what can be inferred where there are none.
+
+pub mod journal;
+pub mod labels;
+pub mod never_arrived;
+pub(crate) mod process_idle;
+pub mod samples;
+pub(crate) mod span_threads;
+pub mod waits;

@@ -1,0 +1,230 @@
+//! When a process of several threads rests, and what for: of which nobody knows which thread does its work.
+//!
+//! ```text
+//! thread 7   =====|··· disk ·····················|====         the two ran most of the process's time on CPUs
+//! thread 8   ==|=====|··· lock ·····················|==
+//! thread 9   ··········· asleep, always ··············         ran next to nothing
+//!                    ├── rests, for the disk ────┤
+//! ```
+//!
+//! A process rests while no thread of it is on a CPU or could be, by switch records. All that are blocked then are so from before the rest
+//! until its end or longer. It rests for what one of the threads waits for that do its work: the fewest that together ran
+//! [`WORK_SHARE_PERCENT`] of its time on CPUs; of several for what comes from outside before what other threads have to do. Where none of
+//! these was looked at, or all wait for work, another thread stands for the process, but for no span of it: it may wait for anything.
+//!
+//! Where nobody recorded switches, the scheduler has counted what each thread ran in all, and who works is taken for busy but in the
+//! waits that were looked at.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use longpole_model::{ContextRecord, CpuSlice, Monotonic, Nanos, Recording, SumNanos, Thread, Wait};
+
+use crate::time::timelines::blocked_rank;
+
+/// The threads that do the work ran this much of their process's time on CPUs.
+const WORK_SHARE_PERCENT: u64 = 80;
+
+/// A process that rests for what this wait is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rest {
+    pub(crate) from: Monotonic,
+    pub(crate) to: Monotonic,
+    /// Its place in `recording.waits`.
+    pub(crate) wait: u32,
+    /// The thread is one of those that do the work.
+    pub(crate) works: bool,
+}
+
+/// The rests of these processes, by time. `idle` says which waits are for work.
+pub(crate) fn rests(recording: &Recording, pids: &HashSet<u32>, idle: &[bool]) -> Vec<Rest> {
+    let mut slices: HashMap<u32, Vec<&CpuSlice>> = HashMap::new();
+    for slice in recording.cpu_slices.iter().filter(|slice| pids.contains(&slice.pid)) {
+        slices.entry(slice.pid).or_default().push(slice);
+    }
+    let mut waits: HashMap<u32, Vec<u32>> = HashMap::new();
+    for (i, wait) in recording.waits.iter().enumerate() {
+        let is_published = matches!(wait.context, ContextRecord::Span { .. } | ContextRecord::NoSpan);
+        if pids.contains(&wait.pid) && !idle[i] && !is_published {
+            waits.entry(wait.pid).or_default().push(i as u32);
+        }
+    }
+    let mut out = Vec::new();
+    for (pid, waits) in waits {
+        let (busy, workers) = match slices.get_mut(&pid) {
+            Some(slices) => {
+                slices.sort_by_key(|slice| (slice.tid, slice.start));
+                (busy(slices), workers(slices.iter().map(|slice| (slice.tid, slice.end.nanos_since(slice.start)))))
+            }
+            None => {
+                let threads: Vec<&Thread> = recording.threads.iter().filter(|thread| thread.pid == pid).collect();
+                let workers = workers(threads.iter().filter_map(|thread| Some((thread.tid, thread.totals?.on_cpu_nanos))));
+                let working = threads.into_iter().filter(|thread| workers.contains(&thread.tid));
+                (but_in_waits(recording, working, &waits), workers)
+            }
+        };
+        of_process(recording, &busy, &waits, &workers, &mut out);
+    }
+    out.sort_by_key(|rest| (rest.from, rest.wait));
+    out
+}
+
+/// The fewest threads that ran most of the time.
+fn workers(times: impl Iterator<Item = (u32, u64)>) -> HashSet<u32> {
+    let mut ran: HashMap<u32, u64> = HashMap::new();
+    for (tid, nanos) in times {
+        ran.entry(tid).or_default().add_nanos(nanos);
+    }
+    let all: u64 = ran.values().sum_nanos();
+    let mut ran: Vec<(u32, u64)> = ran.into_iter().collect();
+    ran.sort_by_key(|(tid, nanos)| (Reverse(*nanos), *tid));
+    let mut sum = 0;
+    let is_needed = |(_, nanos): &(u32, u64)| {
+        let needed = u128::from(sum) * 100 < u128::from(all) * u128::from(WORK_SHARE_PERCENT);
+        sum.add_nanos(*nanos);
+        needed
+    };
+    ran.into_iter().take_while(is_needed).map(|(tid, _)| tid).collect()
+}
+
+/// When some thread was on a CPU, or had to leave it and was not back; by time, those that touch joined. Slices stand by thread and start.
+fn busy(slices: &[&CpuSlice]) -> Vec<(Monotonic, Monotonic)> {
+    let mut busy: Vec<(Monotonic, Monotonic)> = Vec::with_capacity(slices.len());
+    for (i, slice) in slices.iter().enumerate() {
+        let next = slices.get(i + 1).filter(|next| slice.preempted && next.tid == slice.tid);
+        // The last one of all ended because the recording did.
+        busy.push((slice.start, next.map_or(slice.end, |next| next.start.max(slice.end))));
+    }
+    joined(busy)
+}
+
+/// When one of these threads was alive and not in one of these waits, which stand by start.
+fn but_in_waits<'a>(recording: &Recording, threads: impl Iterator<Item = &'a Thread>, waits: &[u32]) -> Vec<(Monotonic, Monotonic)> {
+    let mut busy = Vec::new();
+    for thread in threads {
+        let end = thread.end.unwrap_or(Monotonic(u64::MAX));
+        let mut from = thread.start;
+        let own = waits.iter().map(|wait| &recording.waits[*wait as usize]).filter(|wait| wait.tid == thread.tid);
+        for wait in own.filter(|wait| wait.start >= thread.start && wait.start <= end) {
+            busy.push((from, wait.start.max(from)));
+            from = from.max(wait.end);
+        }
+        busy.push((from, end.max(from)));
+    }
+    joined(busy)
+}
+
+fn joined(mut busy: Vec<(Monotonic, Monotonic)>) -> Vec<(Monotonic, Monotonic)> {
+    busy.sort_unstable();
+    let mut joined: Vec<(Monotonic, Monotonic)> = Vec::new();
+    for (from, to) in busy {
+        match joined.last_mut().filter(|last| from <= last.1) {
+            Some(last) => last.1 = last.1.max(to),
+            None => joined.push((from, to)),
+        }
+    }
+    joined
+}
+
+/// Between two times in which it is busy, what it waits for does not change.
+fn of_process(recording: &Recording, busy: &[(Monotonic, Monotonic)], waits: &[u32], workers: &HashSet<u32>, out: &mut Vec<Rest>) {
+    let of = |wait: u32| -> &Wait { &recording.waits[wait as usize] };
+    let key = |wait: u32| (!workers.contains(&of(wait).tid), blocked_rank(of(wait).kind), wait);
+    let mut by_end: Vec<u32> = waits.to_vec();
+    by_end.sort_by_key(|wait| of(*wait).end);
+    let (mut starts, mut ends) = (waits.iter().copied().peekable(), by_end.into_iter().peekable());
+    let mut open = BTreeSet::new();
+    let ends_of_busy = busy.iter().map(|(_, to)| *to);
+    let starts_of_busy = busy.iter().skip(1).map(|(from, _)| *from).chain([Monotonic(u64::MAX)]);
+    for (from, to) in ends_of_busy.zip(starts_of_busy) {
+        while let Some(wait) = starts.next_if(|wait| of(*wait).start <= from) {
+            open.insert(key(wait));
+        }
+        while let Some(wait) = ends.next_if(|wait| of(*wait).end <= from) {
+            open.remove(&key(wait));
+        }
+        if let Some(&(is_other, _, wait)) = open.first() {
+            let to = to.min(of(wait).end);
+            out.push(Rest { from, to, wait, works: !is_other });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::text;
+
+    /// The rests of process 1, as `10..50 disk`; a star where the thread does no work.
+    #[track_caller]
+    fn check(lines: &str, expected: &[&str]) {
+        let recording = text::parse(&format!("run x 0..100ms\n{lines}")).unwrap();
+        let idle = crate::link::waits::idle(&recording);
+        let millis = |at: Monotonic| at.nanos_since(text::ORIGIN_MONOTONIC) / 1_000_000;
+        let words = |rest: &Rest| {
+            let kind = recording.waits[rest.wait as usize].kind.as_str();
+            format!("{}..{} {kind}{}", millis(rest.from), millis(rest.to), if rest.works { "" } else { "*" })
+        };
+        let found: Vec<String> = rests(&recording, &HashSet::from([1]), &idle).iter().map(words).collect();
+        assert_eq!(found, expected);
+    }
+
+    /// Two threads that work in turns, and both are blocked from 20 to 60 ms.
+    const TWO: &str = "\
+cpu 0..10ms pid 1 tid 7
+cpu 10..20ms pid 1 tid 8
+cpu 60..70ms pid 1 tid 7
+cpu 80..90ms pid 1 tid 8
+";
+
+    #[test]
+    fn a_process_rests_while_all_who_work_are_blocked_for_what_comes_from_outside() {
+        let waits = "wait 10..60ms pid 1 tid 7 disk m\nwait 20..80ms pid 1 tid 8 lock m\n";
+        check(&format!("{TWO}{waits}"), &["20..60 disk", "70..80 lock"]);
+        // One of them was not looked at.
+        check(&format!("{TWO}wait 20..80ms pid 1 tid 8 lock m\n"), &["20..60 lock", "70..80 lock"]);
+    }
+
+    #[test]
+    fn who_runs_next_to_nothing_stands_for_nobody_else() {
+        let sleeper = "cpu 15..16ms pid 1 tid 9\nwait 16..100ms pid 1 tid 9 network m\n";
+        let waits = "wait 20..80ms pid 1 tid 8 lock m\n";
+        check(&format!("{TWO}{sleeper}{waits}"), &["20..60 lock", "70..80 lock", "90..100 network*"]);
+    }
+
+    #[test]
+    fn who_wants_a_cpu_does_not_rest() {
+        let preempted = TWO.replace("cpu 10..20ms pid 1 tid 8", "cpu 10..20ms pid 1 tid 8 preempted");
+        check(&format!("{preempted}wait 10..60ms pid 1 tid 7 disk m\n"), &[]);
+    }
+
+    #[test]
+    fn workers_that_wait_for_work_rest_for_nothing() {
+        let waits = "wait 10..60ms pid 1 tid 7 lock m;std::thread::park\nwait 20..80ms pid 1 tid 8 lock m;std::thread::park\n";
+        check(&format!("{TWO}{waits}"), &[]);
+    }
+
+    #[test]
+    fn another_process_does_not_count() {
+        check(&format!("{TWO}cpu 30..40ms pid 2 tid 2\nwait 10..60ms pid 1 tid 7 disk m\n"), &["20..60 disk"]);
+    }
+
+    #[test]
+    fn where_only_totals_are_known_who_works_is_busy_but_in_its_waits() {
+        let lines = "run x 0..100ms\nthread main 0..100ms pid 1 tid 1\nthread helper 0..100ms pid 1 tid 7\n\
+                     wait 20..60ms pid 1 tid 1 lock m\nwait 0..90ms pid 1 tid 7 sleep m\n";
+        let rests_of = |totals: [u64; 2]| -> Vec<(u64, u64, bool)> {
+            let mut recording = text::parse(lines).unwrap();
+            for (thread, on_cpu_nanos) in recording.threads.iter_mut().zip(totals) {
+                thread.totals = Some(longpole_model::ThreadTotals { on_cpu_nanos, ready_nanos: 0 });
+            }
+            let idle = crate::link::waits::idle(&recording);
+            let millis = |at: Monotonic| at.nanos_since(text::ORIGIN_MONOTONIC) / 1_000_000;
+            let found = rests(&recording, &HashSet::from([1]), &idle);
+            found.iter().map(|rest| (millis(rest.from), millis(rest.to), rest.works)).collect()
+        };
+        assert_eq!(rests_of([900, 1]), [(20, 60, true)], "the helper runs next to nothing");
+        assert_eq!(rests_of([500, 500]), [(20, 60, true)], "both work, and both are blocked");
+        assert_eq!(rests_of([0, 0]), [], "nothing was counted");
+    }
+}

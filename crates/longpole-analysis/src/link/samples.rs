@@ -1,0 +1,353 @@
+//! Samples × spans → links with their evidence: what ran inside this span.
+//!
+//! A context record decides where there is one. It may name a span that is not in the recording: it had not ended when
+//! the program did, or it is still on its way; the link keeps the id, as `record`, for a later sealing.
+//!
+//! Where no record was found, or one in the middle of a write, the journal of the thread decides, if it has one that reaches so far.
+//!
+//! Where there is neither, process, thread and time decide, and only if they leave no choice. Of the spans that are open in
+//! the process, and can be on the thread (`threads_of_spans`), those count that have no open child there: a parent with an open child
+//! is taken to wait for it.
+//!
+//! ```text
+//! pid 7   handle     ├────────────────────┤
+//!           parse      ├────┤
+//!           fetch              ├───────┤
+//!         handle                   ├────────────┤     another request
+//! sample         ^ parse, inferred     ^ ambiguous: fetch or the other handle
+//! ```
+
+use std::collections::HashMap;
+
+use longpole_model::{ContextRecord, Evidence, Monotonic, Recording, SampleLink, Span, SpanId, Timestamp, TraceId};
+
+use crate::link::journal::Journals;
+use crate::link::span_threads::{Group, ThreadsOfSpans};
+use crate::tree::forest::Forest;
+
+/// Something that was seen of a thread at a moment.
+pub(crate) struct Asked {
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    pub(crate) time: Monotonic,
+    pub(crate) context: ContextRecord,
+}
+
+/// The link of each sample, in the order of the samples.
+pub fn link(recording: &Recording) -> Vec<SampleLink> {
+    let asked = recording.samples.iter().map(|it| Asked { pid: it.pid, tid: it.tid, time: it.time, context: it.context });
+    link_all(recording, &ThreadsOfSpans::of(recording), asked)
+}
+
+/// The link of each of these, in their order, which is that of time.
+pub(crate) fn link_all(recording: &Recording, threads: &ThreadsOfSpans, asked: impl ExactSizeIterator<Item = Asked>) -> Vec<SampleLink> {
+    let nothing = SampleLink { span: None, evidence: Evidence::None };
+    let mut links = vec![nothing; asked.len()];
+    let mut journals = Journals::of(recording);
+    let mut asking: HashMap<u32, Vec<Moment>> = HashMap::new();
+    for (i, sample) in asked.enumerate() {
+        match sample.context {
+            ContextRecord::Span { trace_id, span_id } => {
+                links[i] = SampleLink { span: Some((trace_id, span_id)), evidence: Evidence::Record };
+            }
+            ContextRecord::NoSpan => {}
+            ContextRecord::Absent | ContextRecord::Torn => match journals.at(sample.pid, sample.tid, sample.time) {
+                Some(Some(span)) => links[i] = SampleLink { span: Some(span), evidence: Evidence::Journal },
+                Some(None) => {}
+                None => {
+                    if let Some(at) = recording.clock.to_unix(sample.time) {
+                        asking.entry(sample.pid).or_default().push(Moment { at, asked: i, tid: sample.tid });
+                    }
+                }
+            },
+        }
+    }
+    let mut spans_of: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (i, span) in recording.spans.iter().enumerate() {
+        if let Some(pid) = span.pid.filter(|pid| asking.contains_key(pid)) {
+            spans_of.entry(pid).or_default().push(i);
+        }
+    }
+    for (pid, mut samples) in asking {
+        if let Some(spans) = spans_of.get(&pid) {
+            // Already in order, unless the wall clock was stepped.
+            samples.sort_unstable();
+            let family = Family::of(recording, spans);
+            let groups = threads.groups(spans);
+            let mut group_of: HashMap<u32, usize> = HashMap::new();
+            for (i, group) in groups.iter().enumerate() {
+                group_of.extend(group.tids.iter().flatten().map(|tid| (*tid, i)));
+            }
+            let mut asked: Vec<Vec<&Moment>> = vec![Vec::new(); groups.len()];
+            // The last group is of the threads that no span names.
+            samples.iter().for_each(|moment| asked[group_of.get(&moment.tid).copied().unwrap_or(groups.len() - 1)].push(moment));
+            for (Group { can_be_there, .. }, moments) in groups.iter().zip(asked) {
+                infer(&family, can_be_there, moments.into_iter(), &mut links);
+            }
+        }
+    }
+    links
+}
+
+/// When something is asked about, its place in the answer, and its thread.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    at: Timestamp,
+    asked: usize,
+    tid: u32,
+}
+
+/// The spans of a process, and who called whom there.
+struct Family<'a> {
+    spans: Vec<&'a Span>,
+    parent: Vec<Option<usize>>,
+}
+
+impl<'a> Family<'a> {
+    fn of(recording: &'a Recording, spans: &[usize]) -> Family<'a> {
+        let spans: Vec<&Span> = spans.iter().map(|&i| &recording.spans[i]).collect();
+        let places: HashMap<(TraceId, SpanId), usize> =
+            spans.iter().enumerate().rev().map(|(i, span)| ((span.trace_id, span.span_id), i)).collect();
+        let parent = |(i, span): (usize, &&Span)| places.get(&(span.trace_id, span.parent_span_id?)).copied().filter(|&p| p != i);
+        let parent = spans.iter().enumerate().map(parent).collect();
+        Family { spans, parent }
+    }
+
+    /// The nearest span above that can be on the thread too.
+    fn parent_there(&self, span: usize, can_be_there: &[bool]) -> Option<usize> {
+        let above = std::iter::successors(self.parent[span], |&above| self.parent[above]);
+        above.take(ABOVE_MAX).find(|&above| can_be_there[above] && above != span)
+    }
+}
+
+/// Spans above a span that are asked whether they can be on its thread; ids may go round in circles.
+const ABOVE_MAX: usize = 64;
+
+/// Spans that are open and have no open child in the process: how many, and the sum of their indices, which is the
+/// index itself where there is one.
+#[derive(Default)]
+struct Leaves {
+    count: u32,
+    sum: u64,
+}
+
+impl Leaves {
+    fn add(&mut self, span: usize) {
+        self.count += 1;
+        self.sum += span as u64;
+    }
+
+    fn remove(&mut self, span: usize) {
+        self.count -= 1;
+        self.sum -= span as u64;
+    }
+}
+
+/// One sweep over the spans of a process that can be on some of its threads, and over what is asked of those.
+fn infer<'a>(family: &Family<'_>, can_be_there: &[bool], moments: impl Iterator<Item = &'a Moment>, links: &mut [SampleLink]) {
+    let spans = &family.spans;
+    let parent: Vec<Option<usize>> =
+        (0..spans.len()).map(|i| can_be_there[i].then(|| family.parent_there(i, can_be_there)).flatten()).collect();
+    // At one moment ends come before starts, and both before samples: spans are half open.
+    let mut events: Vec<(Timestamp, bool, usize)> = Vec::with_capacity(2 * spans.len());
+    for (i, span) in spans.iter().enumerate() {
+        if can_be_there[i] && span.start < span.end {
+            events.push((span.start, true, i));
+            events.push((span.end, false, i));
+        }
+    }
+    events.sort_unstable();
+    let mut open = vec![false; spans.len()];
+    let mut open_children = vec![0u32; spans.len()];
+    let mut leaves = Leaves::default();
+    let mut next = 0;
+    for &Moment { at, asked, .. } in moments {
+        while let Some(&(_, starts, i)) = events.get(next).filter(|e| e.0 <= at) {
+            next += 1;
+            open[i] = starts;
+            if open_children[i] == 0 {
+                if starts { leaves.add(i) } else { leaves.remove(i) }
+            }
+            if let Some(p) = parent[i] {
+                if starts {
+                    open_children[p] += 1;
+                    if open_children[p] == 1 && open[p] {
+                        leaves.remove(p);
+                    }
+                } else {
+                    open_children[p] -= 1;
+                    if open_children[p] == 0 && open[p] {
+                        leaves.add(p);
+                    }
+                }
+            }
+        }
+        let id = |span: usize| (spans[span].trace_id, spans[span].span_id);
+        links[asked] = match leaves.count {
+            0 => SampleLink { span: None, evidence: Evidence::None },
+            1 => SampleLink { span: Some(id(leaves.sum as usize)), evidence: Evidence::Inferred },
+            candidates => SampleLink { span: None, evidence: Evidence::Ambiguous { candidates } },
+        };
+    }
+}
+
+/// Which node each sample belongs to, both ways.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleNodes {
+    node_of: Vec<u32>,
+    base: Vec<u32>,
+    list: Vec<u32>,
+}
+
+const NO_NODE: u32 = u32::MAX;
+
+impl SampleNodes {
+    /// The node of this sample; `None` where it is ambiguous, or its span is not in the recording, or nothing was open and
+    /// its process is no node.
+    pub fn node(&self, sample: usize) -> Option<usize> {
+        self.node_of.get(sample).filter(|n| **n != NO_NODE).map(|&n| n as usize)
+    }
+
+    /// The samples of this node itself, by time: indices into `recording.samples`.
+    pub fn of(&self, node: usize) -> &[u32] {
+        &self.list[self.base[node] as usize..self.base[node + 1] as usize]
+    }
+}
+
+/// Gives the samples to the nodes: by the recording's links, and where nothing was open to the node of their process.
+pub fn samples_of_nodes(recording: &Recording, forest: &Forest) -> SampleNodes {
+    let mut node_of = vec![NO_NODE; recording.samples.len()];
+    let mut base = vec![0u32; forest.len() + 1];
+    for ((sample, link), slot) in recording.samples.iter().zip(&recording.sample_links).zip(&mut node_of) {
+        let node = match (link.span, link.evidence) {
+            (Some((trace, span)), _) => forest.node_of_id(recording, trace, span),
+            (None, Evidence::None) => {
+                let at = recording.clock.to_unix(sample.time);
+                at.and_then(|at| forest.process_at(sample.pid, at)).and_then(|p| forest.node_of_process(p))
+            }
+            (None, _) => None,
+        };
+        if let Some(node) = node {
+            *slot = node as u32;
+            base[node + 1] += 1;
+        }
+    }
+    for i in 0..forest.len() {
+        base[i + 1] += base[i];
+    }
+    let mut fill = base.clone();
+    let mut list = vec![0u32; base[forest.len()] as usize];
+    for (sample, &node) in node_of.iter().enumerate().filter(|(_, n)| **n != NO_NODE) {
+        let at = &mut fill[node as usize];
+        list[*at as usize] = sample as u32;
+        *at += 1;
+    }
+    SampleNodes { node_of, base, list }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::{CurrentSpan, Thread, text};
+
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(words(&text::parse(text).unwrap()), expected);
+    }
+
+    /// Each sample as `name evidence`.
+    fn words(recording: &Recording) -> Vec<String> {
+        let name = |id: (TraceId, SpanId)| {
+            let span = recording.spans.iter().find(|s| (s.trace_id, s.span_id) == id);
+            span.map_or("unknown", |s| s.name.as_str())
+        };
+        link(recording)
+            .iter()
+            .map(|l| match (l.span, l.evidence) {
+                (Some(id), evidence) => format!("{} {}", name(id), evidence.as_str()),
+                (None, Evidence::Ambiguous { candidates }) => format!("one of {candidates}"),
+                (None, evidence) => evidence.as_str().to_owned(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_drawing_of_the_module_page() {
+        let spans = "\
+handle    0..20ms  web pid 7
+  parse   2..6ms   web
+  fetch  10..16ms  web
+handle   12..25ms  web pid 7
+";
+        check(
+            &format!("{spans}sample 1ms pid 7 m\nsample 4ms pid 7 m\nsample 11ms pid 7 m\nsample 14ms pid 7 m\nsample 30ms pid 7 m\n"),
+            &["handle inferred", "parse inferred", "fetch inferred", "one of 2", "none"],
+        );
+    }
+
+    #[test]
+    fn a_record_wins_over_time_and_no_span_is_believed() {
+        check(
+            "a 0..9ms web pid 7\nb 0..9ms web pid 7\nsample 1ms pid 7 [b] m\nsample 2ms pid 7 [-] m\nsample 3ms pid 7 [~] m\n",
+            &["b record", "none", "one of 2"],
+        );
+    }
+
+    #[test]
+    fn a_journal_wins_over_time_where_no_record_was_found() {
+        let text = "a 0..9ms web pid 7\nb 0..9ms web pid 7\nsample 1ms pid 7 m\nsample 2ms pid 7 m\nsample 3ms pid 7 [~] m\nsample 4ms pid 7 m\nsample 5ms pid 7 [a] m\n";
+        let mut recording = text::parse(text).unwrap();
+        let (tid, time) = (recording.samples[0].tid, |sample: usize| recording.samples[sample].time);
+        let b = recording.spans.iter().find(|span| span.name.as_str() == "b").map(|span| (span.trace_id, span.span_id));
+        let stretch = |from: usize, to: usize, span| CurrentSpan { pid: 7, tid, start: time(from), end: time(to), span, is_sent: false };
+        recording.current_spans = vec![stretch(1, 2, None), stretch(2, 3, b), stretch(4, 4, b)];
+        let words: Vec<&str> = link(&recording).iter().map(|link| link.evidence.as_str()).collect();
+        assert_eq!(words, ["ambiguous", "none", "journal", "ambiguous", "record"]);
+        assert_eq!(link(&recording)[2].span, b);
+    }
+
+    #[test]
+    fn another_process_and_the_borders_of_a_span_count() {
+        check(
+            "a 1..9ms web pid 7\n  b 2..3ms db pid 8\nsample 1ms pid 7 m\nsample 2ms pid 7 m\nsample 2ms pid 8 m\nsample 9ms pid 7 m\nsample 5ms pid 9 m\n",
+            &["a inferred", "a inferred", "b inferred", "none", "none"],
+        );
+    }
+
+    #[test]
+    fn where_spans_say_their_threads_each_thread_is_asked_for_its_own() {
+        let mut recording = text::parse(
+            "\
+a 0..20ms web pid 7 thread.id=7
+  b 5..15ms web pid 7 thread.id=8
+    c 6..9ms web pid 7 thread.id=7
+any 17..20ms web pid 7
+sample 6ms pid 7 tid 7 m
+sample 6ms pid 7 tid 8 m
+sample 12ms pid 7 tid 7 m
+sample 12ms pid 7 tid 9 m
+sample 18ms pid 7 tid 7 m
+sample 18ms pid 7 tid 9 m
+",
+        )
+        .unwrap();
+        let thread = |tid| Thread { pid: 7, tid, name: "x".to_owned(), start: Monotonic(0), end: None, totals: None, ident: None };
+        recording.threads = [7, 8, 9].map(thread).to_vec();
+        // A span above one of the same thread waits for it, also where another thread's stands between them.
+        let expected = ["c inferred", "b inferred", "a inferred", "none", "one of 2", "any inferred"];
+        assert_eq!(words(&recording), expected);
+    }
+
+    #[test]
+    fn samples_outside_spans_belong_to_the_process_if_it_is_a_node() {
+        let mut recording = text::parse(
+            "run make 0..50ms\n  step 1..5ms make pid 1\nprocess cc 10..40ms pid 7 under 1\nsample 3ms pid 1 m\nsample 8ms pid 1 m\nsample 20ms pid 7 m\nsample 20ms pid 99 m\n",
+        )
+        .unwrap();
+        let forest = Forest::build(&recording);
+        recording.sample_links = link(&recording);
+        let nodes = samples_of_nodes(&recording, &forest);
+        let names: Vec<Option<&str>> = (0..4).map(|i| nodes.node(i).map(|n| forest.name(&recording, n))).collect();
+        assert_eq!(names, [Some("step"), Some("make"), Some("cc"), None]);
+        assert_eq!(nodes.of(0), [1]);
+    }
+}

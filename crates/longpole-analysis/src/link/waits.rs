@@ -1,0 +1,434 @@
+//! Waits × spans → whose wait it was.
+//!
+//! A thread that published a span, or keeps a journal that names one, waits for that span. Where nothing was published, a wait says something about a span only if the
+//! process has one thread that does its work: that of a program with one thread, or the one that ran [`MAIN_SHARE_PERCENT`] of the
+//! process's time on CPUs, or one that its spans say they are on. Workers of a pool that wait for work wait for nobody's span ([`IDLE`]).
+//! Where several threads do the work, it waits while all of them do ([`crate::link::process_idle`]).
+//!
+//! ```text
+//! thread 7   ==handle==|······ recvfrom ······|==handle==     the wait belongs to the span open where it began
+//! thread 8   |··················· idle worker ··········|     nobody's
+//! ```
+
+use std::collections::{HashMap, HashSet};
+
+use longpole_model::stack::LocationKind;
+use longpole_model::{
+    ContextRecord, Evidence, Frame, Location, LossKind, Nanos, Recording, Runtime, SampleLink, StackId, SumNanos, Wait, WaitKind,
+};
+
+use crate::code::origin::{self, Whose};
+use crate::link::journal::Journals;
+use crate::link::process_idle::{self, Rest};
+use crate::link::samples;
+use crate::link::span_threads::ThreadsOfSpans;
+use crate::time::callees::is_accept;
+use crate::tree::forest::Forest;
+
+/// A thread that ran this much of its process's time on CPUs is the one that does its work.
+const MAIN_SHARE_PERCENT: u64 = 80;
+
+/// Functions in whose callees a thread waits for work to be given to it.
+const IDLE: [&str; 14] = [
+    "runtime.findRunnable",
+    "runtime.stopm",
+    "runtime.sysmon",
+    "runtime.gcBgMarkWorker",
+    "tokio::runtime::scheduler::multi_thread::worker::Context::park",
+    "tokio::runtime::scheduler::multi_thread::park::Parker::park",
+    "tokio::runtime::blocking::pool::Inner::run",
+    "tokio::runtime::park::",
+    "async_io::driver::block_on",
+    "tokio::runtime::time::Driver::park_internal",
+    "rayon_core::sleep::Sleep::sleep",
+    "rayon_core::registry::WorkerThread::wait_until_cold",
+    "std::thread::park",
+    "uv__io_poll",
+];
+
+/// Functions by which a thread takes a lock, or a part of their names.
+const LOCKS: [&str; 12] = [
+    "lock_contended",
+    "read_contended",
+    "write_contended",
+    "lock_slow",
+    "lock_shared_slow",
+    "lock_exclusive_slow",
+    "pthread_mutex_",
+    "pthread_rwlock_",
+    "lll_lock_wait",
+    "PyThread_acquire_lock",
+    "take_gil",
+    "ObjectMonitor::enter",
+];
+
+/// Functions by which a thread waits for another one to go on, or a part of their names, and where they stand.
+const HAND_OVERS: [(&str, &str); 12] = [
+    ("pthread_cond_", ""),
+    ("pthread_barrier_", ""),
+    ("Condvar::wait", ""),
+    ("condition_variable::wait", ""),
+    ("thread::park", ""),
+    ("Parker::park", ""),
+    ("sem_wait", ""),
+    ("sem_timedwait", ""),
+    ("sem_clockwait", ""),
+    ("Condition.wait", "/threading.py"),
+    ("Event.wait", "/threading.py"),
+    ("Queue.get", "/queue.py"),
+];
+
+/// Functions by which a thread waits for another one to end, or a part of their names, and where they stand.
+const JOINS: [(&str, &str); 7] = [
+    ("pthread_join", ""),
+    ("pthread_clockjoin", ""),
+    ("pthread_timedjoin", ""),
+    ("std::thread::scoped::scope", ""),
+    ("join", "/threading.py"),
+    ("_wait_for_tstate_lock", "/threading.py"),
+    ("_shutdown", "/threading.py"),
+];
+
+/// How a thread waits for others, as far as its stack says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// It wants a lock.
+    Lock,
+    /// It waits for another one to go on.
+    HandOver,
+    /// It waits for another one to end.
+    Join,
+}
+
+/// What the stack says: the outermost of the functions between the kernel and the program's own, for conditions are made of locks, and
+/// locks of conditions. Of a script, what runs it stands between, too.
+pub(crate) fn how(recording: &Recording, stack: StackId) -> Option<How> {
+    let of = |frame: &Frame| {
+        let is = |(part, file): &(&str, &str)| frame.function.contains(part) && frame.file.ends_with(file);
+        if JOINS.iter().any(is) {
+            Some(How::Join)
+        } else if HAND_OVERS.iter().any(is) {
+            Some(How::HandOver)
+        } else {
+            LOCKS.iter().any(|part| frame.function.contains(part)).then_some(How::Lock)
+        }
+    };
+    let is_script = |location: &Location| matches!(&location.kind, LocationKind::Named { runtime, .. } if *runtime != Runtime::Kernel);
+    let of_script = locations(recording, stack).any(is_script);
+    let is_own = |location: &Location, frame: &Frame| {
+        let is_program = origin::whose(recording, location, &frame.function, &frame.file) == Whose::Program;
+        is_program && is_script(location) == of_script && of(frame).is_none()
+    };
+    let all = locations(recording, stack).flat_map(|location| location.frames.iter().map(move |frame| (location, frame)));
+    all.take_while(|(location, frame)| !is_own(location, frame)).filter_map(|(_, frame)| of(frame)).last()
+}
+
+/// Calls a wait for the end of a thread so where only its stack says that it is one.
+pub fn name_joins(recording: &mut Recording) {
+    let mut known: HashMap<StackId, bool> = HashMap::new();
+    let mut is_join = |stack| *known.entry(stack).or_insert_with(|| how(recording, stack) == Some(How::Join));
+    let joins = |(_, wait): &(usize, &Wait)| wait.kind == WaitKind::Lock && wait.stack.is_some_and(&mut is_join);
+    let joins: Vec<usize> = recording.waits.iter().enumerate().filter(joins).map(|(i, _)| i).collect();
+    for i in joins {
+        recording.waits[i].kind = WaitKind::Join;
+    }
+}
+
+/// Which waits say something about a span or process, in the order of the waits; `idle` says which are those of workers.
+fn telling(recording: &Recording, idle: &[bool]) -> Vec<bool> {
+    let workers = workers(recording);
+    let mut journals = Journals::of(recording);
+    let tells = |(wait, &idle): (&Wait, &bool)| match wait.context {
+        ContextRecord::Span { .. } => true,
+        ContextRecord::NoSpan => false,
+        ContextRecord::Absent | ContextRecord::Torn => match journals.at(wait.pid, wait.tid, wait.start) {
+            Some(current) => current.is_some(),
+            None => workers.contains(&(wait.pid, wait.tid)) && !idle,
+        },
+    };
+    recording.waits.iter().zip(idle).map(tells).collect()
+}
+
+/// Which waits are those of workers that wait for work, in the order of the waits.
+pub(crate) fn idle(recording: &Recording) -> Vec<bool> {
+    let idle: Vec<bool> = (0..recording.stacks.len()).map(|stack| is_idle(recording, StackId(stack as u32))).collect();
+    let of = |wait: &Wait| {
+        // Who waits for threads to end has work that they do.
+        wait.kind != WaitKind::Join && wait.stack.is_some_and(|stack| idle.get(stack.0 as usize).copied().unwrap_or(false))
+    };
+    recording.waits.iter().map(of).collect()
+}
+
+/// Of each process the thread that does its work, where there is one.
+fn workers(recording: &Recording) -> HashSet<(u32, u32)> {
+    let mut threads: HashMap<u32, HashMap<u32, u64>> = HashMap::new();
+    for thread in &recording.threads {
+        threads
+            .entry(thread.pid)
+            .or_default()
+            .entry(thread.tid)
+            .or_default()
+            .add_nanos(thread.totals.map_or(0, |totals| totals.on_cpu_nanos));
+    }
+    for slice in &recording.cpu_slices {
+        threads.entry(slice.pid).or_default().entry(slice.tid).or_default().add_nanos(slice.end.nanos_since(slice.start));
+    }
+    for wait in &recording.waits {
+        threads.entry(wait.pid).or_default().entry(wait.tid).or_default();
+    }
+    let worker = |(pid, threads): (u32, HashMap<u32, u64>)| {
+        let all: u64 = threads.values().sum_nanos();
+        let (tid, most) = threads.iter().max_by_key(|(tid, nanos)| (**nanos, std::cmp::Reverse(**tid)))?;
+        (threads.len() == 1 || (all > 0 && u128::from(*most) * 100 >= u128::from(all) * u128::from(MAIN_SHARE_PERCENT)))
+            .then_some((pid, *tid))
+    };
+    threads.into_iter().filter_map(worker).collect()
+}
+
+fn is_idle(recording: &Recording, stack: StackId) -> bool {
+    frames(recording, stack).any(|frame| IDLE.iter().any(|idle| frame.function.starts_with(idle)))
+}
+
+/// The locations of a stack, innermost first.
+fn locations(recording: &Recording, stack: StackId) -> impl Iterator<Item = &Location> {
+    let locations = recording.stacks.get(stack.0 as usize).map_or(&[][..], |stack| &stack.locations);
+    locations.iter().filter_map(|id| recording.locations.get(id.0 as usize))
+}
+
+/// The frames of a stack, innermost first.
+fn frames(recording: &Recording, stack: StackId) -> impl Iterator<Item = &Frame> {
+    locations(recording, stack).flat_map(|location| &location.frames)
+}
+
+/// The link of each wait, in the order of the waits.
+pub fn link(recording: &Recording) -> Vec<SampleLink> {
+    let idle = idle(recording);
+    let telling = telling(recording, &idle);
+    let threads = ThreadsOfSpans::of(recording);
+    let asked = recording.waits.iter().enumerate().map(|(i, wait)| {
+        // Of a pool that a span can be on, all threads but one wait for work.
+        let tells = telling[i] || (!idle[i] && threads.is_alone(wait.pid, wait.tid));
+        let context = if tells { wait.context } else { ContextRecord::NoSpan };
+        samples::Asked { pid: wait.pid, tid: wait.tid, time: wait.start, context }
+    });
+    samples::link_all(recording, &threads, asked)
+}
+
+/// A wait of a node, in nanoseconds from the start of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NodeWait {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    /// Its place in `recording.waits`.
+    pub(crate) wait: u32,
+    /// It is the part of a wait in which the whole process rested, which only then says something about the node.
+    pub(crate) is_rest: bool,
+}
+
+/// The waits of each node, by start.
+#[derive(Debug, Default)]
+pub(crate) struct NodeWaits {
+    of_node: HashMap<usize, Vec<NodeWait>>,
+    /// The waits that belong to it as a whole, as threads spent them.
+    whole: HashMap<usize, Vec<u32>>,
+    idle: Vec<bool>,
+}
+
+impl NodeWaits {
+    /// Gives the waits to the nodes: by the recording's links, and where nothing was open to the node of their process. A process without
+    /// spans has those of all its threads, but it rests only while all that do its work wait.
+    pub(crate) fn of(recording: &Recording, forest: &Forest) -> NodeWaits {
+        let idle = idle(recording);
+        let telling = telling(recording, &idle);
+        let origin = forest.run_range().start;
+        let with_spans: HashSet<u32> = recording.spans.iter().filter_map(|span| span.pid).collect();
+        let mut of_node: HashMap<usize, Vec<NodeWait>> = HashMap::new();
+        let mut whole: HashMap<usize, Vec<u32>> = HashMap::new();
+        for (i, (wait, link)) in recording.waits.iter().zip(&recording.wait_links).enumerate() {
+            let (Some(start), Some(end)) = (recording.clock.to_unix(wait.start), recording.clock.to_unix(wait.end)) else { continue };
+            let process = || forest.process_at(wait.pid, start).and_then(|p| forest.node_of_process(p));
+            let node = match (link.span, link.evidence) {
+                (Some((trace, span)), _) => forest.node_of_id(recording, trace, span),
+                (None, Evidence::None) if telling[i] => process(),
+                (None, _) => None,
+            };
+            let is_of_process = !idle[i] && !is_accept(wait) && !with_spans.contains(&wait.pid);
+            if let Some(node) = node.or_else(|| if is_of_process { process() } else { None }) {
+                whole.entry(node).or_default().push(i as u32);
+            }
+            if let Some(node) = node {
+                let (from, to) = (start.nanos_since(origin), end.nanos_since(origin));
+                of_node.entry(node).or_default().push(NodeWait { from, to, wait: i as u32, is_rest: false });
+            }
+        }
+        for (node, wait) in rests(recording, forest, &idle) {
+            of_node.entry(node).or_default().push(wait);
+        }
+        of_node.values_mut().for_each(|waits| waits.sort_by_key(|wait| (wait.from, wait.wait)));
+        NodeWaits { of_node, whole, idle }
+    }
+
+    /// Those of a node; of a process that rested also the parts of waits.
+    pub(crate) fn of_node(&self, node: usize) -> &[NodeWait] {
+        self.of_node.get(&node).map_or(&[], |waits| waits)
+    }
+
+    /// Those that belong to a node as a whole, by their place in `recording.waits`.
+    pub(crate) fn whole_of_node(&self, node: usize) -> &[u32] {
+        self.whole.get(&node).map_or(&[], |waits| waits)
+    }
+
+    /// Which waits are those of workers for work, in the order of the waits.
+    pub(crate) fn idle(&self) -> &[bool] {
+        &self.idle
+    }
+}
+
+/// What processes rested for of which several threads do the work, each with the node that it says something about: the only span that is
+/// open there, if the thread is one of these, or the process.
+fn rests(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(usize, NodeWait)> {
+    let is_whole = !recording.losses.iter().any(|loss| loss.kind == LossKind::SamplesLost && loss.count > 0);
+    let has_times = !recording.cpu_slices.is_empty() || recording.threads.iter().any(|thread| thread.totals.is_some());
+    if !is_whole || !has_times {
+        return Vec::new();
+    }
+    let one_works: HashSet<u32> = workers(recording).into_iter().map(|(pid, _)| pid).collect();
+    let journaled: HashSet<u32> = recording.current_spans.iter().map(|current| current.pid).collect();
+    let pids = recording.waits.iter().map(|wait| wait.pid);
+    let pids: HashSet<u32> = pids.filter(|pid| !one_works.contains(pid) && !journaled.contains(pid)).collect();
+    let rests = process_idle::rests(recording, &pids, idle);
+    let of = |wait: u32| &recording.waits[wait as usize];
+    let asked = rests.iter().map(|rest| {
+        let Wait { pid, tid, .. } = *of(rest.wait);
+        samples::Asked { pid, tid, time: rest.from, context: ContextRecord::Absent }
+    });
+    let links = samples::link_all(recording, &ThreadsOfSpans::of(recording), asked);
+    let origin = forest.run_range().start;
+    let node = |(rest, link): (&Rest, &SampleLink)| {
+        let (from, to) = (recording.clock.to_unix(rest.from)?, recording.clock.to_unix(rest.to)?);
+        let node = match (link.span, link.evidence) {
+            (Some((trace, span)), _) if rest.works => forest.node_of_id(recording, trace, span)?,
+            (None, Evidence::None) => forest.process_at(of(rest.wait).pid, from).and_then(|p| forest.node_of_process(p))?,
+            _ => return None,
+        };
+        Some((node, NodeWait { from: from.nanos_since(origin), to: to.nanos_since(origin), wait: rest.wait, is_rest: true }))
+    };
+    rests.iter().zip(&links).filter_map(node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::{CurrentSpan, text};
+
+    #[test]
+    fn a_wait_belongs_to_the_span_of_its_thread_and_idle_workers_wait_for_nobody() {
+        let recording = text::parse(
+            "\
+run x 0..100ms
+  web 0..100ms svc pid 1
+    call 10..60ms svc
+wait 12..50ms pid 1 network main;fetch;recv
+wait 70..90ms pid 1 tid 1 sleep main;pause
+wait 0..99ms pid 2 tid 3 lock start;worker
+wait 0..99ms pid 2 tid 4 lock start;worker
+wait 5..9ms pid 9 lock main;std::thread::park;futex_wait
+wait 5..9ms pid 1 tid 8 lock [web] main;join
+",
+        )
+        .unwrap();
+        let links = link(&recording);
+        let name = |link: &SampleLink| {
+            let span = link.span.and_then(|(_, id)| recording.spans.iter().find(|span| span.span_id == id));
+            format!("{} {}", span.map_or("-", |span| span.name.as_str()), link.evidence.as_str())
+        };
+        let found: Vec<String> = links.iter().map(name).collect();
+        // Thread 8 of process 1 makes thread 1 one of two without a share of the CPU: nobody does its work.
+        assert_eq!(found, ["- none", "- none", "- none", "web record", "- none", "- none"]);
+        let alone: Vec<Wait> = recording.waits.iter().filter(|wait| wait.tid != 8).cloned().collect();
+        let recording = Recording { waits: alone, ..recording.clone() };
+        let found: Vec<String> = link(&recording).iter().map(name).collect();
+        assert_eq!(found, ["- none", "- none", "- none", "call inferred", "web inferred"]);
+    }
+
+    #[test]
+    fn a_process_whose_work_is_split_is_blocked_while_all_its_workers_are() {
+        let text = "\
+run x 0..100ms
+  web 0..100ms svc pid 1
+    call 15..75ms svc
+process build 0..100ms pid 2 under 1
+cpu 0..10ms pid 1 tid 7
+cpu 10..20ms pid 1 tid 8
+cpu 60..70ms pid 1 tid 7
+cpu 80..90ms pid 1 tid 8
+wait 10..60ms pid 1 tid 7 disk m;load
+wait 20..80ms pid 1 tid 8 lock m;join
+cpu 0..10ms pid 2 tid 3
+cpu 0..10ms pid 2 tid 4
+cpu 90..99ms pid 2 tid 3
+cpu 90..99ms pid 2 tid 4
+wait 10..90ms pid 2 tid 3 network m;fetch
+wait 10..90ms pid 2 tid 4 lock m;get
+";
+        let report = crate::Report::new(text::parse(text).unwrap());
+        let of = |name: &str| {
+            let node = (0..report.forest().len()).find(|&node| report.name(node) == name).unwrap();
+            let millis = |sum: &crate::report::WaitSum<'_>| format!("{} {}", sum.wait.kind.as_str(), sum.nanos / 1_000_000);
+            report.node_waits(node).iter().map(millis).collect::<Vec<_>>()
+        };
+        assert_eq!((of("call"), of("web"), of("build")), (vec!["disk 40".into(), "lock 5".into()], vec![], vec!["network 80".to_owned()]));
+        let build = (0..report.forest().len()).find(|&node| report.name(node) == "build").unwrap();
+        let states = report.node_states(build);
+        let millis = [states.on_cpu_nanos, states.blocked_nanos[WaitKind::Network as usize], states.unaccounted_nanos, states.cpu_nanos];
+        assert_eq!((millis.map(|nanos| nanos / 1_000_000), states.sum()), ([19, 80, 1, 38], 100_000_000));
+        assert_eq!(report.node_states_with_descendants(build).blocked(), states.blocked());
+        // Its first thread does the work: what the other one runs meanwhile counts, too.
+        let one = text.replace("cpu 90..99ms pid 2 tid 4", "cpu 80..82ms pid 2 tid 4").replace("cpu 0..10ms pid 2 tid 4\n", "");
+        let states = crate::Report::new(text::parse(&one).unwrap()).node_states(build);
+        let millis = [states.on_cpu_nanos, states.blocked_nanos[WaitKind::Network as usize], states.unaccounted_nanos, states.cpu_nanos];
+        assert_eq!((millis.map(|nanos| nanos / 1_000_000), states.sum()), ([21, 78, 1, 21], 100_000_000));
+        // What is only partly a span's is in no flame graph; what threads of a process without spans wait for is the process's.
+        let whose = |wait: &u32| report.recording().waits[*wait as usize].pid;
+        assert_eq!(report.waits_below(None).iter().map(whose).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(report.waits_below(Some(&[build])).len(), 2);
+    }
+
+    #[test]
+    fn a_program_that_only_waits_has_no_samples_and_an_answer() {
+        let text = "\
+run x 0..500ms
+process lock 0..500ms pid 1
+cpu 0..1ms pid 1 tid 1
+cpu 0..1ms pid 1 tid 2
+cpu 499..500ms pid 1 tid 1
+wait 1..499ms pid 1 tid 2 sleep m;write_all
+wait 1..499ms pid 1 tid 1 lock m;update
+";
+        let mut recording = text::parse(text).unwrap();
+        recording.run.rate_hz = 999;
+        let report = crate::Report::new(recording);
+        let pole = report.poles().first().unwrap();
+        let reason = report.reason(pole);
+        assert!(reason.text.contains("100 %"), "{}", reason.text);
+    }
+
+    #[test]
+    fn a_journal_says_whose_wait_it_was_where_no_record_was_found() {
+        let text = "run x 0..100ms\n  web 0..100ms svc pid 1\nwait 12..50ms pid 1 tid 3 lock m\nwait 60..70ms pid 1 tid 3 lock m\nwait 80..90ms pid 1 tid 4 lock m\n";
+        let mut recording = text::parse(text).unwrap();
+        let web = recording.spans.iter().find(|span| span.name.as_str() == "web").map(|span| (span.trace_id, span.span_id));
+        let stretch = |from: usize, to: usize, span| CurrentSpan {
+            pid: 1,
+            tid: 3,
+            start: recording.waits[from].start,
+            end: recording.waits[to].end,
+            span,
+            is_sent: false,
+        };
+        recording.current_spans = vec![stretch(0, 0, web), stretch(1, 1, None)];
+        let words: Vec<&str> = link(&recording).iter().map(|link| link.evidence.as_str()).collect();
+        assert_eq!(words, ["journal", "none", "none"]);
+        assert_eq!(telling(&recording, &idle(&recording)), [true, false, false]);
+    }
+}

@@ -1,0 +1,58 @@
+//! What Pulumi's engine does beside its plan: it writes the state after each step, stops plug-ins, loads the next snapshot.
+//!
+//! These spans are siblings of the plan, or of the plan before, and what they wait for ends deep inside of it:
+//!
+//! ```text
+//! pulumi  ├──────────────────────────────────────────────────────────┤
+//!   pulumi-plan  ├─────────────────────────────────────────┤
+//!     …/Create      ├───────────┤    …/Create   ├────────┤
+//!   blob.NewWriter               ├─┤                      ├─┤             each waits for the Create before it,
+//!   …/Cancel                                                 ├─┤          and for the one of its own kind before it
+//! ```
+//!
+//! No link says so, but the engine's way of working does: one thing after the other, on behalf of the plan. Measured on Pulumi
+//! 3.259 (`fixtures/pulumi`): each state write follows the end of a step by 0.1 to 2 ms.
+
+use longpole_model::Recording;
+
+use crate::pulumi::opentracing_bridge::PULUMI_CLI;
+use crate::pulumi::resources;
+use crate::tree::forest::Forest;
+
+/// The engine's span around the work on a stack: once for the preview, once for the update.
+const PLAN: &str = "pulumi-plan";
+
+/// What siblings of a plan waited for, by the one who waited: the last that ended inside the plan, and the last sibling that ended.
+pub(crate) fn waits(recording: &Recording, forest: &Forest, start: &[i64], end: &[i64]) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    if !forest.pulumi() {
+        return out;
+    }
+    let is_plan = |node: usize| forest.name(recording, node) == PLAN && forest.service(recording, node) == PULUMI_CLI;
+    let mut commands: Vec<usize> = (1..forest.len()).filter(|&node| is_plan(node)).filter_map(|node| forest.nodes[node].parent()).collect();
+    commands.dedup();
+    commands.sort_unstable();
+    commands.dedup();
+    for command in commands {
+        let works = |&node: &usize| !forest.span(recording, node).is_none_or(resources::is_measurement);
+        let children: Vec<usize> = forest.children(command).filter(works).collect();
+        let mut siblings: Vec<usize> = children.clone();
+        let mut inside: Vec<usize> =
+            children.iter().filter(|&&node| is_plan(node)).flat_map(|&plan| plan + 1..forest.nodes[plan].subtree_end()).collect();
+        for list in [&mut siblings, &mut inside] {
+            list.sort_by_key(|&node| end[node]);
+        }
+        let last = |list: &[usize], node: usize| {
+            let ended = list.partition_point(|&other| end[other] <= start[node]);
+            // What takes no time ended when it started.
+            list[..ended].iter().rev().copied().find(|&other| other != node)
+        };
+        for &node in &children {
+            out.extend(last(&siblings, node).map(|other| (node, other)));
+            if !is_plan(node) {
+                out.extend(last(&inside, node).map(|other| (node, other)));
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,370 @@
+//! Legacy (OpenTracing) spans join the tree of the run.
+//!
+//! With `--tracing` and `--otel-traces` both on, Pulumi's processes make two spans of one call, microseconds apart. The one of
+//! OpenTracing knows the resource, the other one its place; children may name either as their parent:
+//!
+//! ```text
+//! OTel     call 0a11  ├──────────────┤
+//! legacy   /call 77   ├───────────────┤     pulumi.resource.type=aws:rds:Instance
+//! OTel       serve      ├──────────┤        parent 77: an orphan
+//!
+//! joined   call 0a11  ├──────────────┤      pulumi.resource.type=aws:rds:Instance  longpole.legacy.span_id=77
+//!            serve      ├──────────┤        parent 77, which is 0a11
+//! ```
+//!
+//! [`join`] folds the pairs and leaves in the recording what the tree needs; [`Joined`] reads it there, also from a recording
+//! that was joined when it was sealed. A legacy span without a partner is kept with its id. If it has no parent either, it
+//! hangs under the command's own span where that covers it in the same process; else it is placed like any other span.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
+
+use longpole_model::{
+    AttributeValue, List, Loss, LossKind, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Text, Timestamp, TraceId,
+};
+
+use crate::pulumi::span_pairing::{self, Seen, Window};
+
+/// Names of the scopes that our decoders give to legacy spans.
+pub const LEGACY_SCOPES: [&str; 2] = ["appdash", "zipkin"];
+
+/// On an OpenTelemetry span: the id of the legacy span that was folded into it.
+pub const LEGACY_SPAN_ID: &str = "longpole.legacy.span_id";
+
+/// On a span that was folded into or moved: the trace of the legacy span.
+pub const LEGACY_TRACE_ID: &str = "longpole.legacy.trace_id";
+
+/// What the services of Pulumi's own processes begin with.
+const PULUMI: &str = "pulumi";
+
+/// The service of the Pulumi command.
+pub(crate) const PULUMI_CLI: &str = "pulumi-cli";
+
+/// The two spans of a call start, and end, so close together, or one of the ends is not the call's. Measured: up to 861 µs, and 5.6 ms
+/// where four deployments share two CPUs: whoever is interrupted between the two waits for its next turn.
+const APART_NANOS: i64 = 50_000_000;
+
+/// Which of the two is inside the other is known, but for the whole microseconds of Zipkin's times.
+const ROUNDED_NANOS: i64 = 2_000;
+
+/// A legacy root may stick out of the command's span by this much: it is started before, and finished after.
+const COVER_SLACK_NANOS: i64 = 10_000_000;
+
+/// Open spans of commands that are asked whether they cover a root. More at once is no Pulumi.
+const OPEN_COMMANDS_MAX: usize = 64;
+
+/// Whether the span was made by OpenTracing.
+pub fn is_legacy(span: &Span) -> bool {
+    LEGACY_SCOPES.contains(&span.scope.name.as_str())
+}
+
+/// Whether any of these spans is Pulumi's or a legacy one: to others nothing of this costs a thing. One of each emitter tells.
+pub(crate) fn concerns<'a>(mut spans: impl Iterator<Item = &'a Span>) -> bool {
+    spans.any(|span| is_legacy(span) || span.service_name().starts_with(PULUMI))
+}
+
+/// What a span is compared by: name without the slash that gRPC's legacy interceptors put before it, and kind. OpenTracing has
+/// no word for "internal".
+fn operation(span: &Span) -> (&str, SpanKind) {
+    let kind = if span.kind == SpanKind::Unspecified { SpanKind::Internal } else { span.kind };
+    (span.name.strip_prefix('/').unwrap_or(&span.name), kind)
+}
+
+/// Who may have made two spans of one call: the same service, or Pulumi, whose legacy spans often do not say who they are. Two
+/// services of other makers that call `GET` at one moment are two.
+fn maker(span: &Span) -> &str {
+    let service = span.service_name();
+    let nameless = is_legacy(span) && span.resource.attributes.get_str("service.name").is_none_or(str::is_empty);
+    if nameless || service.starts_with(PULUMI) { PULUMI } else { service }
+}
+
+fn seen(span: &Span) -> Seen {
+    Seen { start: span.start.unix_nanos(), end: (span.end > span.start).then_some(span.end.unix_nanos()) }
+}
+
+/// Folds legacy spans into the OpenTelemetry spans of the same operations, and moves the others into their trace. Sample links
+/// that were made before are dropped where anything was folded; [`crate::Report`] makes them again.
+///
+/// To do it again changes nothing: what was left alone once might find a partner among what was not there to choose from, so a
+/// recording with traces of a join is left as it is.
+pub fn join(recording: &mut Recording) {
+    let legacy: Vec<usize> = (0..recording.spans.len()).filter(|&i| is_legacy(&recording.spans[i])).collect();
+    let is_joined = |span: &Span| [LEGACY_SPAN_ID, LEGACY_TRACE_ID].iter().any(|key| span.attributes.get(key).is_some());
+    if legacy.is_empty() || recording.spans.iter().any(is_joined) {
+        return;
+    }
+    let mut gone = vec![false; recording.spans.len()];
+    merge_double_finishes(recording, &legacy, &mut gone);
+    let legacy: Vec<usize> = legacy.into_iter().filter(|&i| !gone[i]).collect();
+    let roots = roots(&recording.spans, &legacy);
+    let hosts = hosts(&recording.spans, &roots);
+
+    let mut pairs = pairs(&recording.spans, &legacy);
+    let mut taken: HashSet<usize> = pairs.iter().map(|p| p.1).collect();
+    let paired: HashSet<usize> = pairs.iter().map(|p| p.0).collect();
+    // The command's own span starts with its process, its legacy twin when tracing was set up: too late to be paired by time.
+    for (&root, &host) in hosts.iter().filter(|(root, _)| !paired.contains(root)) {
+        let (root_span, host_span) = (&recording.spans[root], &recording.spans[host]);
+        let free = host_span.attributes.get(LEGACY_SPAN_ID).is_none();
+        if operation(root_span) == operation(host_span) && free && taken.insert(host) {
+            pairs.push((root, host));
+        }
+    }
+    let homes = homes(&recording.spans, &pairs, &hosts);
+    for &(from, into) in &pairs {
+        fold(&mut recording.spans, from, into);
+        gone[from] = true;
+    }
+    move_home(&mut recording.spans, &legacy, &gone, &homes);
+    let mut place = 0;
+    recording.spans.retain(|_| {
+        place += 1;
+        !gone[place - 1]
+    });
+    if place > recording.spans.len() {
+        recording.sample_links.clear();
+        recording.wait_links.clear();
+    }
+}
+
+/// Pulumi finishes some spans twice, 40 to 60 µs apart. Zipkin's client and server halves of one call share an id; those are two.
+fn merge_double_finishes(recording: &mut Recording, legacy: &[usize], gone: &mut [bool]) {
+    let mut first: HashMap<(TraceId, SpanId, SpanKind, String), usize> = HashMap::new();
+    let mut merged = 0;
+    for &i in legacy {
+        let span = &recording.spans[i];
+        let (name, kind) = operation(span);
+        match first.entry((span.trace_id, span.span_id, kind, name.to_owned())) {
+            std::collections::hash_map::Entry::Vacant(slot) => {
+                slot.insert(i);
+            }
+            std::collections::hash_map::Entry::Occupied(known) => {
+                let kept = *known.get();
+                let end = recording.spans[kept].end.max(span.end);
+                add_what_lacks(&mut recording.spans, i, kept);
+                recording.spans[kept].end = end;
+                gone[i] = true;
+                merged += 1;
+            }
+        }
+    }
+    if merged > 0 {
+        Loss::new(LossKind::SpansDuplicate, merged, "finished twice; the later end is kept").merge_into(&mut recording.losses);
+    }
+}
+
+/// Each legacy span and the OpenTelemetry span of the same operation.
+fn pairs(spans: &[Span], legacy: &[usize]) -> Vec<(usize, usize)> {
+    type Sides = (Vec<usize>, Vec<usize>);
+    let mut groups: BTreeMap<(&str, &str, i32), Sides> = BTreeMap::new();
+    let key = |i: usize| {
+        let (name, kind) = operation(&spans[i]);
+        (maker(&spans[i]), name, kind.to_otlp())
+    };
+    for &i in legacy {
+        groups.entry(key(i)).or_default().0.push(i);
+    }
+    for (i, span) in spans.iter().enumerate().filter(|(_, span)| !is_legacy(span)) {
+        if let Some(group) = groups.get_mut(&key(i))
+            && span.attributes.get(LEGACY_SPAN_ID).is_none()
+        {
+            group.1.push(i);
+        }
+    }
+    let mut out = Vec::new();
+    for ((.., kind), (mut left, mut right)) in groups {
+        // Equals are paired in an order that does not depend on arrival.
+        for side in [&mut left, &mut right] {
+            side.sort_by_key(|&i| (spans[i].start, spans[i].trace_id, spans[i].span_id));
+        }
+        // What is left when each was given to the closest may have been given away crosswise: then one of them sticks out.
+        for window in [window(kind, ROUNDED_NANOS), window(kind, APART_NANOS)] {
+            let list = |side: &[usize]| -> Vec<Seen> { side.iter().map(|&i| seen(&spans[i])).collect() };
+            let pairs = span_pairing::pair(&list(&left), &list(&right), &window);
+            out.extend(pairs.iter().map(|&(l, r)| (left[l], right[r])));
+            let (lefts, rights): (HashSet<usize>, HashSet<usize>) = pairs.into_iter().unzip();
+            left = left.iter().enumerate().filter(|(l, _)| !lefts.contains(l)).map(|(_, &i)| i).collect();
+            right = right.iter().enumerate().filter(|(r, _)| !rights.contains(r)).map(|(_, &i)| i).collect();
+        }
+    }
+    out
+}
+
+/// How far OpenTelemetry's span of a call may lie from the legacy one: in a client it is inside the legacy one, in a server outside,
+/// and elsewhere it starts inside. It may stick out by so much.
+fn window(kind: i32, by: i64) -> Window {
+    let (after, before) = (-by..=APART_NANOS, -APART_NANOS..=by);
+    let (start, end) = match SpanKind::from_otlp(kind) {
+        SpanKind::Server => (before, after),
+        SpanKind::Client => (after, before),
+        _ => (after, -APART_NANOS..=APART_NANOS),
+    };
+    Window { start, end, by_start: true }
+}
+
+/// Legacy spans that no other legacy span is the parent of.
+fn roots(spans: &[Span], legacy: &[usize]) -> Vec<usize> {
+    let ids: HashSet<(TraceId, SpanId)> = legacy.iter().map(|&i| (spans[i].trace_id, spans[i].span_id)).collect();
+    let known = |span: &Span| span.parent_span_id.is_some_and(|p| p != span.span_id && ids.contains(&(span.trace_id, p)));
+    legacy.iter().copied().filter(|&i| !known(&spans[i])).collect()
+}
+
+/// For each of these spans the command's own span that covers it in the same process: the one that started last.
+fn hosts(spans: &[Span], roots: &[usize]) -> BTreeMap<usize, usize> {
+    let ids: HashSet<(TraceId, SpanId)> =
+        spans.iter().filter(|s| s.service_name() == PULUMI_CLI && !is_legacy(s)).map(|s| (s.trace_id, s.span_id)).collect();
+    let top = |span: &Span| {
+        span.service_name() == PULUMI_CLI
+            && !is_legacy(span)
+            && operation(span).1 == SpanKind::Internal
+            && !span.parent_span_id.is_some_and(|p| ids.contains(&(span.trace_id, p)))
+    };
+    // At one moment spans open first, then roots ask, then spans close.
+    let mut events: Vec<(Timestamp, u8, usize)> = Vec::new();
+    for (i, span) in spans.iter().enumerate().filter(|(_, span)| top(span)) {
+        events.push((span.start.plus_nanos(-COVER_SLACK_NANOS), 0, i));
+        events.push((span.end.max(span.start).plus_nanos(COVER_SLACK_NANOS), 2, i));
+    }
+    if events.is_empty() {
+        return BTreeMap::new();
+    }
+    events.extend(roots.iter().filter(|&&i| maker(&spans[i]) == PULUMI).map(|&i| (spans[i].start, 1, i)));
+    events.sort_by_key(|&(at, kind, i)| (at, kind, spans[i].trace_id, spans[i].span_id));
+    let mut open: BTreeMap<(Timestamp, SpanId), usize> = BTreeMap::new();
+    let mut out = BTreeMap::new();
+    for (_, kind, i) in events {
+        let span = &spans[i];
+        match kind {
+            0 => {
+                open.insert((span.start, span.span_id), i);
+            }
+            1 => {
+                let covers = |host: &Span| {
+                    let same_process = host.pid.is_none() || span.pid.is_none() || host.pid == span.pid;
+                    same_process && span.end <= host.end.plus_nanos(COVER_SLACK_NANOS)
+                };
+                if let Some(&host) = open.values().rev().take(OPEN_COMMANDS_MAX).find(|&&h| covers(&spans[h])) {
+                    out.insert(i, host);
+                }
+            }
+            _ => {
+                open.remove(&(span.start, span.span_id));
+            }
+        }
+    }
+    out
+}
+
+/// For each legacy trace the trace that its first span with a partner or a host leads to.
+fn homes(spans: &[Span], pairs: &[(usize, usize)], hosts: &BTreeMap<usize, usize>) -> HashMap<TraceId, TraceId> {
+    let mut first: HashMap<TraceId, (Timestamp, SpanId, TraceId)> = HashMap::new();
+    for (from, into) in pairs.iter().copied().chain(hosts.iter().map(|(&root, &host)| (root, host))) {
+        let lead = (spans[from].start, spans[from].span_id, spans[into].trace_id);
+        first.entry(spans[from].trace_id).and_modify(|known| *known = lead.min(*known)).or_insert(lead);
+    }
+    first.into_iter().map(|(legacy, (.., home))| (legacy, home)).collect()
+}
+
+/// Events or links of one moment, or to one span, that are compared with each other; of more the others count as different.
+const ALIKE_MAX: usize = 64;
+
+/// Adds to one span what only the other one knows.
+fn add_what_lacks(spans: &mut [Span], from: usize, into: usize) {
+    let Span { attributes, events, links, status, .. } = spans[from].clone();
+    let into = &mut spans[into];
+    let mut known: HashSet<Text> = into.attributes.0.iter().map(|attribute| attribute.key.clone()).collect();
+    into.attributes.0.extend(attributes.0.into_iter().filter(|attribute| known.insert(attribute.key.clone())));
+    add_others(&mut into.events, events, |event: &SpanEvent| (event.time, event.name.clone()));
+    add_others(&mut into.links, links, |link: &SpanLink| (link.trace_id, link.span_id));
+    if into.status.code == StatusCode::Unset {
+        into.status = status;
+    }
+}
+
+/// Adds those that are not there. Equal ones have the same key.
+fn add_others<T: PartialEq, K: Eq + Hash>(into: &mut List<T>, from: List<T>, key: impl Fn(&T) -> K) {
+    let mut places: HashMap<K, Vec<usize>> = HashMap::new();
+    for (place, known) in into.iter().enumerate() {
+        places.entry(key(known)).or_default().push(place);
+    }
+    for new in from {
+        let alike = places.entry(key(&new)).or_default();
+        if !alike.iter().take(ALIKE_MAX).any(|&place| into[place] == new) {
+            alike.push(into.len());
+            into.push(new);
+        }
+    }
+}
+
+fn fold(spans: &mut [Span], from: usize, into: usize) {
+    let (trace, id) = (spans[from].trace_id, spans[from].span_id);
+    add_what_lacks(spans, from, into);
+    let attributes = &mut spans[into].attributes;
+    attributes.push(LEGACY_SPAN_ID, AttributeValue::Str(id.to_string().into()));
+    attributes.push(LEGACY_TRACE_ID, AttributeValue::Str(trace.to_string().into()));
+}
+
+/// Spans without a partner go to the trace of the others, with their ids, where those are free there.
+fn move_home(spans: &mut [Span], legacy: &[usize], gone: &[bool], homes: &HashMap<TraceId, TraceId>) {
+    let mut ids: HashSet<(TraceId, SpanId)> =
+        spans.iter().enumerate().filter(|(i, _)| !gone[*i]).map(|(_, s)| (s.trace_id, s.span_id)).collect();
+    for &i in legacy.iter().filter(|&&i| !gone[i]) {
+        let span = &mut spans[i];
+        let Some(&home) = homes.get(&span.trace_id).filter(|home| **home != span.trace_id) else { continue };
+        if ids.insert((home, span.span_id)) {
+            span.attributes.push(LEGACY_TRACE_ID, AttributeValue::Str(span.trace_id.to_string().into()));
+            span.trace_id = home;
+        }
+    }
+}
+
+/// What the tree must know of legacy spans.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Joined {
+    /// Spans by the ids that legacy spans gave them. Ids are looked up without their trace, because a legacy parent id stands in
+    /// spans of OpenTelemetry's trace too; an id of two spans says nothing.
+    pub by_legacy_id: HashMap<SpanId, usize>,
+    /// The whole ids, for links and people.
+    pub legacy_ids: Vec<((TraceId, SpanId), usize)>,
+    /// Spans without a parent, and the span of the command that covers them.
+    pub hosts: BTreeMap<usize, usize>,
+    /// Operations seen by both.
+    pub pairs: u64,
+}
+
+impl Joined {
+    /// Reads it from a recording.
+    pub fn of(recording: &Recording) -> Joined {
+        let mut out = Joined::default();
+        let mut ambiguous = HashSet::new();
+        let mut legacy = Vec::new();
+        for (i, span) in recording.spans.iter().enumerate() {
+            let parsed = |key| span.attributes.get_str(key);
+            let folded: Option<SpanId> = parsed(LEGACY_SPAN_ID).and_then(|id| id.parse().ok());
+            if is_legacy(span) {
+                legacy.push(i);
+            } else if folded.is_none() {
+                continue;
+            }
+            out.pairs += u64::from(folded.is_some());
+            let id = folded.unwrap_or(span.span_id);
+            if out.by_legacy_id.insert(id, i).is_some() {
+                ambiguous.insert(id);
+            }
+            if let Some(trace) = parsed(LEGACY_TRACE_ID).and_then(|trace| trace.parse().ok()) {
+                out.legacy_ids.push(((trace, id), i));
+            }
+        }
+        out.by_legacy_id.retain(|id, _| !ambiguous.contains(id));
+        let placed = |i: &usize| {
+            let span = &recording.spans[*i];
+            span.parent_span_id.is_some_and(|p| p != span.span_id && out.by_legacy_id.contains_key(&p))
+        };
+        let roots: Vec<usize> = roots(&recording.spans, &legacy).into_iter().filter(|i| !placed(i)).collect();
+        out.hosts = hosts(&recording.spans, &roots);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,391 @@
+//! Why one run took longer than another: the difference of their wall times, explained along their critical paths.
+//!
+//! ```text
+//! A   | plan 2 | create db 40 | create web 18 | run 1 |     61 s
+//! B   | plan 2 | create db 55 | run 1 |                     58 s
+//!       create db +15   create web −18   = −3               the parts are the whole, always
+//! ```
+//!
+//! Operations of both runs are the same where service, name and resource are, numbers and ids in names aside. The critical path
+//! of a run is as long as the run, so differences of time on the path sum to the difference of the runs. An operation that took
+//! as long as before may still have more time on the path: something that hid it is gone.
+//!
+//! What an operation did in that time says why: it computed longer, or it waited longer, and in which function.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use longpole_model::{Nanos, WaitKind};
+
+use crate::pulumi::resources;
+use crate::report::{FEW_SAMPLES, Report};
+use crate::time::states::States;
+
+/// Operations, those with the largest difference, of which is said what they did longer.
+pub const EXPLAINED_MAX: usize = 100;
+
+/// What an operation did longer or shorter is told from this share of its difference on.
+const CHANGE_PERCENT_MIN: u64 = 10;
+
+/// Shortest run of hexadecimal digits that is taken for an id. Words such as `facade` are shorter.
+const ID_DIGITS_MIN: usize = 8;
+
+/// `1b4e28ba-2fa1-11d2-883f-0016d3cca427`.
+const UUID_BYTES: usize = 36;
+
+/// What an operation is in one of the runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Side {
+    /// How many there were.
+    pub count: u64,
+    /// Their durations together.
+    pub total_nanos: i64,
+    /// Time of the critical path in which one of them was the innermost.
+    pub on_path_nanos: i64,
+    /// How much of that a thread of theirs was on a CPU.
+    pub on_path_cpu_nanos: i64,
+}
+
+/// What became of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// Only the second run has it.
+    Added,
+    /// Only the first run has it.
+    Removed,
+    /// Both have it.
+    Kept,
+}
+
+impl Fate {
+    /// The word JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Fate::Added => "added",
+            Fate::Removed => "removed",
+            Fate::Kept => "kept",
+        }
+    }
+}
+
+/// What an operation does in a part of its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// It computes.
+    OnCpu,
+    /// It could compute, and others have the CPUs.
+    Runnable,
+    /// It waits, for this.
+    Blocked(WaitKind),
+    /// It waits, and nobody looked what for.
+    BlockedUnseen,
+    /// No thread works for it.
+    Awaiting,
+    /// The network or another host works for it.
+    Remote,
+    /// Nobody knows.
+    Unaccounted,
+}
+
+/// How much longer an operation was in one state while it was on the path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateDiff {
+    /// The state.
+    pub state: State,
+    /// In the second run more than in the first.
+    pub delta_nanos: i64,
+    /// The function that holds most of it, in the run that has more of it.
+    pub function: Option<String>,
+}
+
+/// One operation in both runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationDiff {
+    /// Its service.
+    pub service: String,
+    /// Its name, numbers and ids replaced.
+    pub name: String,
+    /// Type and name of the cloud resource it works on, where it does.
+    pub resource: Option<String>,
+    /// In the first run.
+    pub a: Side,
+    /// In the second run.
+    pub b: Side,
+    /// What it did longer or shorter, the largest difference first; what matters little is left out. Empty where a run has no
+    /// samples, and behind the first [`EXPLAINED_MAX`] operations.
+    pub states: Vec<StateDiff>,
+}
+
+impl OperationDiff {
+    /// How much longer the second run is because of it.
+    pub fn delta_nanos(&self) -> i64 {
+        self.b.on_path_nanos.saturating_sub(self.a.on_path_nanos)
+    }
+
+    /// What became of it.
+    pub fn fate(&self) -> Fate {
+        match (self.a.count, self.b.count) {
+            (0, _) => Fate::Added,
+            (_, 0) => Fate::Removed,
+            _ => Fate::Kept,
+        }
+    }
+}
+
+/// Two runs side by side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diff {
+    /// How long the first run took.
+    pub a_wall_nanos: i64,
+    /// How long the second run took.
+    pub b_wall_nanos: i64,
+    /// All operations of both: the largest difference first, then by how long they are, then by name.
+    pub operations: Vec<OperationDiff>,
+}
+
+impl Diff {
+    /// Compares.
+    pub fn new(a: &Report, b: &Report) -> Diff {
+        let mut sides: BTreeMap<Key, [Group; 2]> = BTreeMap::new();
+        for (which, report) in [a, b].into_iter().enumerate() {
+            for (key, group) in operations(report) {
+                sides.entry(key).or_default()[which] = group;
+            }
+        }
+        let mut operations: Vec<(OperationDiff, [Vec<usize>; 2])> = sides
+            .into_iter()
+            .map(|((service, name, resource), [a, b])| {
+                (OperationDiff { service, name, resource, a: a.side, b: b.side, states: Vec::new() }, [a.nodes, b.nodes])
+            })
+            .collect();
+        operations.sort_by_key(|(o, _)| (Reverse(o.delta_nanos().unsigned_abs()), Reverse(o.a.total_nanos.max(o.b.total_nanos))));
+        // Without samples a run computes as long, and is said to do nothing.
+        if ![a, b].iter().any(|report| report.recording().samples.is_empty()) {
+            for (operation, [in_a, in_b]) in operations.iter_mut().take(EXPLAINED_MAX).filter(|(o, _)| o.delta_nanos() != 0) {
+                operation.states = state_diffs((a, in_a), (b, in_b), operation.delta_nanos());
+            }
+        }
+        let operations = operations.into_iter().map(|(operation, _)| operation).collect();
+        Diff { a_wall_nanos: a.wall_nanos(), b_wall_nanos: b.wall_nanos(), operations }
+    }
+
+    /// How much longer the second run took. The differences of the operations sum to it.
+    pub fn delta_nanos(&self) -> i64 {
+        self.b_wall_nanos.saturating_sub(self.a_wall_nanos)
+    }
+
+    /// Operations whose time on the path differs.
+    pub fn changed(&self) -> impl Iterator<Item = &OperationDiff> {
+        self.operations.iter().filter(|o| o.delta_nanos() != 0)
+    }
+}
+
+/// Service, name, resource.
+type Key = (String, String, Option<String>);
+
+/// The nodes of an operation in one of the runs.
+#[derive(Default)]
+struct Group {
+    side: Side,
+    nodes: Vec<usize>,
+}
+
+fn operations(report: &Report) -> BTreeMap<Key, Group> {
+    // Labels and resources repeat: each name is normalised once.
+    let labels = report.labels();
+    let names: Vec<String> = labels.names.iter().map(|name| normalised(name)).collect();
+    let mut groups: BTreeMap<(usize, usize, Option<&str>), Vec<usize>> = BTreeMap::new();
+    for node in 0..report.forest().len() {
+        groups.entry((labels.service[node] as usize, labels.name[node] as usize, report.resource(node))).or_default().push(node);
+    }
+    let mut out: BTreeMap<Key, Group> = BTreeMap::new();
+    let cpu = report.path_cpu_nanos();
+    for ((service, name, urn), nodes) in groups {
+        // The commands of two runs are one operation, whatever they are called.
+        let name = if nodes[0] == 0 { "run".to_owned() } else { names[name].clone() };
+        let key = (labels.services[service].clone(), name, urn.map(resources::title_of_urn));
+        let Group { side, nodes: all } = out.entry(key).or_default();
+        side.count += nodes.len() as u64;
+        for &node in &nodes {
+            side.total_nanos = side.total_nanos.saturating_add(report.forest().nodes[node].range.nanos());
+            side.on_path_nanos.add_nanos(report.critical_path().on_path_nanos[node]);
+            side.on_path_cpu_nanos = side.on_path_cpu_nanos.saturating_add(cpu[node]);
+        }
+        all.extend(nodes);
+    }
+    out
+}
+
+/// What these nodes did longer or shorter while they were on the path, which makes up this difference. A difference of a few samples
+/// is none.
+fn state_diffs(a: (&Report, &[usize]), b: (&Report, &[usize]), delta_nanos: i64) -> Vec<StateDiff> {
+    let [before, after] = [a, b].map(|(report, nodes)| report.states_on_path(nodes));
+    let exact = before.is_exact() && after.is_exact();
+    let rate_hz = a.0.recording().run.rate_hz.min(b.0.recording().run.rate_hz).max(1);
+    let few_nanos = (FEW_SAMPLES * 1_000_000_000 / u64::from(rate_hz)).cast_signed();
+    let matters = |state: State, delta: i64| {
+        let is_measured = exact || matches!(state, State::Blocked(_)) || delta.abs() >= few_nanos;
+        is_measured
+            && delta != 0
+            && u128::from(delta.unsigned_abs()) * 100 >= u128::from(delta_nanos.unsigned_abs()) * u128::from(CHANGE_PERCENT_MIN)
+    };
+    let blocked = WaitKind::ALL.into_iter().map(State::Blocked);
+    let others = [State::OnCpu, State::Runnable, State::BlockedUnseen, State::Awaiting, State::Remote, State::Unaccounted];
+    let mut out: Vec<StateDiff> = others
+        .into_iter()
+        .chain(blocked)
+        .map(|state| (state, time_in(&after, state).saturating_sub(time_in(&before, state))))
+        .filter(|(state, delta)| matters(*state, *delta))
+        .map(|(state, delta_nanos)| {
+            let (report, nodes) = if delta_nanos > 0 { b } else { a };
+            StateDiff { state, delta_nanos, function: function_in(report, nodes, state) }
+        })
+        .collect();
+    out.sort_by_key(|state| Reverse(state.delta_nanos.unsigned_abs()));
+    out
+}
+
+fn time_in(states: &States, state: State) -> i64 {
+    match state {
+        State::OnCpu => states.on_cpu_nanos,
+        State::Runnable => states.runnable_nanos,
+        State::Blocked(kind) => states.blocked_nanos[kind as usize],
+        State::BlockedUnseen => states.blocked_unseen_nanos,
+        State::Awaiting => states.awaiting_nanos,
+        State::Remote => states.remote_nanos,
+        State::Unaccounted => states.unaccounted_nanos,
+    }
+}
+
+/// The function in which these nodes are in the state most of the time, where one stands out.
+fn function_in(report: &Report, nodes: &[usize], state: State) -> Option<String> {
+    match state {
+        State::OnCpu => {
+            let named = report.named(&report.samples_on_path(nodes))?;
+            Some(report.functions().list[named.function].function.clone())
+        }
+        State::Blocked(kind) => {
+            let waits = report.waits_on_path(nodes);
+            let sum = waits.into_iter().find(|sum| sum.wait.kind == kind)?;
+            report.waiting_function(sum.wait).map(str::to_owned)
+        }
+        State::Runnable | State::BlockedUnseen | State::Awaiting | State::Remote | State::Unaccounted => None,
+    }
+}
+
+/// The name without what differs from run to run: `#` for numbers, and for ids of [`ID_DIGITS_MIN`] hexadecimal digits or more.
+///
+/// `worker-12` and `worker-7` are one operation, `GET /order/5b8efff798038103/2` is `GET /order/#/#`; `v2`, `s3` and `ec2` stay
+/// what they are, for a number that is part of a word is part of the name.
+pub fn normalised(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        if rest.get(..UUID_BYTES).is_some_and(is_uuid) {
+            out.push('#');
+            rest = &rest[UUID_BYTES..];
+            continue;
+        }
+        let word = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+        if word == 0 {
+            out.push(first);
+            rest = &rest[first.len_utf8()..];
+            continue;
+        }
+        let (piece, tail) = rest.split_at(word);
+        let digits = piece.bytes().filter(u8::is_ascii_digit).count();
+        let is_number = digits == piece.len();
+        let is_id = piece.len() >= ID_DIGITS_MIN && digits > 0 && piece.bytes().all(|b| b.is_ascii_hexdigit());
+        out.push_str(if is_number || is_id { "#" } else { piece });
+        rest = tail;
+    }
+    out
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.bytes().enumerate().all(|(i, b)| if matches!(i, 8 | 13 | 18 | 23) { b == b'-' } else { b.is_ascii_hexdigit() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::text;
+
+    fn report(input: &str) -> Report {
+        Report::new(text::parse(input).unwrap())
+    }
+
+    /// Each operation that makes a difference, as `name +millis fate`.
+    fn check(a: &str, b: &str, expected: &[&str]) {
+        let diff = Diff::new(&report(a), &report(b));
+        let drawn: Vec<String> = diff
+            .changed()
+            .map(|o| {
+                let resource = o.resource.as_ref().map(|r| format!(" {r}")).unwrap_or_default();
+                format!("{}{resource} {:+} {}", o.name, o.delta_nanos() / 1_000_000, o.fate().as_str())
+            })
+            .collect();
+        assert_eq!(drawn, expected);
+        assert_eq!(diff.operations.iter().map(OperationDiff::delta_nanos).sum::<i64>(), diff.delta_nanos());
+    }
+
+    #[test]
+    fn names_lose_what_differs_from_run_to_run() {
+        for (name, expected) in [
+            ("worker-12", "worker-#"),
+            ("GET /order/5b8efff798038103/2", "GET /order/#/#"),
+            ("job 1b4e28ba-2fa1-11d2-883f-0016d3cca427", "job #"),
+            ("s3 PutObject v2", "s3 PutObject v2"),
+            ("step 3 of 10", "step # of #"),
+            ("facade deadbeef", "facade deadbeef"),
+            ("größe 5", "größe #"),
+            ("", ""),
+        ] {
+            assert_eq!(normalised(name), expected);
+        }
+    }
+
+    #[test]
+    fn the_difference_is_explained_by_what_was_on_the_paths() {
+        check(
+            "run a 0..61ms\n  plan 0..2ms\n  create db 2..42ms\n  create web 42..60ms\n",
+            "run b 0..58ms\n  plan 0..2ms\n  create db 2..57ms\n",
+            &["create web -18 removed", "create db +15 kept"],
+        );
+        check("run x 0..10ms\n  a-1 0..10ms\n  b 0..9ms\n", "run x 0..9ms\n  a-2 0..3ms\n  b 0..9ms\n", &["a-# -10 kept", "b +9 kept"]);
+    }
+
+    #[test]
+    fn what_an_operation_did_longer_is_said_with_its_function() {
+        let run = |hash: usize| {
+            let end = 10 + hash;
+            format!("run x 0..{end}ms\n  build 0..{end}ms svc pid 1\nsample 0ms x{hash} pid 1 [build] main;hash\n")
+        };
+        let said = |a: usize, b: usize| {
+            let diff = Diff::new(&report(&run(a)), &report(&run(b)));
+            let of = |s: &StateDiff| (s.state, s.delta_nanos / 1_000_000, s.function.clone());
+            diff.operations[0].states.iter().map(of).collect::<Vec<_>>()
+        };
+        let hash = Some("hash".to_owned());
+        assert_eq!(said(20, 60), [(State::OnCpu, 40, hash.clone())]);
+        assert_eq!(said(60, 20), [(State::OnCpu, -40, hash)]);
+        assert_eq!(said(20, 20), []);
+    }
+
+    #[test]
+    fn a_run_differs_from_itself_in_nothing() {
+        let text = "run x 0..61ms\n  plan 0..2ms\n  create db 2..42ms\n";
+        check(text, text, &[]);
+        assert_eq!(Diff::new(&report(text), &report(text)).operations.len(), 3);
+    }
+
+    #[test]
+    fn resources_are_told_apart_and_their_stacks_are_not() {
+        let up = |stack: &str, db: i64| {
+            format!(
+                "run pulumi 0..100ms\n  Create 0..{db}ms pulumi-cli pulumi.resource.urn=urn:pulumi:{stack}::shop::aws:rds:Instance::db\n  Create {db}..99ms pulumi-cli pulumi.resource.urn=urn:pulumi:{stack}::shop::aws:s3:Bucket::web\n"
+            )
+        };
+        check(&up("dev", 50), &up("test", 60), &["Create aws:rds:Instance db +10 kept", "Create aws:s3:Bucket web -10 kept"]);
+    }
+}

@@ -1,0 +1,155 @@
+//! The chain of work and gaps that fixed when the run ended.
+//!
+//! Walked from the end of the run backwards: the run ended because its last child ended, that one because of its own last
+//! child, which started because of the thing it had waited for, and so on to the start of the run.
+//!
+//! ```text
+//! run      ├──────────────────────────────────────┤
+//!   deploy   ├────────────────────────────────┤
+//!     web      ├──────────┤
+//!     db                    ├────────────────┤          db carries a link to web
+//!     dns      ├─────┤
+//! path     rrdd wwwwwwwwww dd bbbbbbbbbbbbbbbb d rrrrr
+//! ```
+//!
+//! What started a span is declared by its links, or else taken from order inside the same parent. The time between the
+//! last thing waited for and what it let start is the parent's own.
+
+use longpole_model::{Nanos, Recording, TimeRange};
+
+use crate::schedule::recorded::{Schedule, Waited};
+use crate::schedule::replay::Replay;
+use crate::tree::forest::Forest;
+
+/// A stretch of the path and the node that fixed the time there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// The node.
+    pub node: usize,
+    /// When.
+    pub range: TimeRange,
+}
+
+/// The path of a run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CriticalPath {
+    /// Stretches by time; each starts where the one before ends, and together they are the run. Neighbours differ.
+    pub segments: Vec<Segment>,
+    /// For each node, nanoseconds of the path in which it was the innermost.
+    pub on_path_nanos: Vec<i64>,
+}
+
+impl CriticalPath {
+    /// The path of this recording.
+    pub fn new(recording: &Recording, forest: &Forest) -> CriticalPath {
+        Self::of(&Schedule::new(recording, forest), forest)
+    }
+
+    /// The path of a schedule that was read for replays already.
+    pub fn of_replay(replay: &Replay, forest: &Forest) -> CriticalPath {
+        Self::of(replay.schedule(), forest)
+    }
+
+    pub(crate) fn of(schedule: &Schedule, forest: &Forest) -> CriticalPath {
+        let run = forest.run_range();
+        let mut path = CriticalPath { segments: Vec::new(), on_path_nanos: vec![0; forest.len()] };
+        let mut until = run.nanos();
+        let mut at = Waited::End(0);
+        loop {
+            // The owner is whose work lies between the event and what it waited for.
+            let (before, owner) = match at {
+                Waited::Start(0) => break,
+                Waited::Start(node) => {
+                    let before = schedule.start_waited_for(node);
+                    let owner = if schedule.links(node).is_empty() { schedule.host[node] } else { schedule.anchor[node] };
+                    (before, owner as usize)
+                }
+                Waited::End(node) => (schedule.end_waited_for(node), node),
+            };
+            let since = match before {
+                Waited::Start(node) => schedule.start[node],
+                Waited::End(node) => schedule.end[node],
+            };
+            path.push(forest, owner, since.clamp(0, until), until);
+            until = until.min(since.max(0));
+            at = before;
+        }
+        // Before the run itself nothing can have happened; spans of a skewed clock may say so.
+        path.push(forest, 0, 0, until);
+        path.segments.reverse();
+        path
+    }
+
+    /// Segments come last first.
+    fn push(&mut self, forest: &Forest, node: usize, from: i64, to: i64) {
+        if from >= to {
+            return;
+        }
+        self.on_path_nanos[node].add_nanos(to.saturating_sub(from));
+        let origin = forest.run_range().start;
+        let range = TimeRange { start: origin.plus_nanos(from), end: origin.plus_nanos(to) };
+        match self.segments.last_mut() {
+            Some(later) if later.node == node && later.range.start == range.end => later.range.start = range.start,
+            _ => self.segments.push(Segment { node, range }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::text;
+
+    /// The path as `name from..to` in milliseconds.
+    fn check(input: &str, expected: &[&str]) {
+        let recording = text::parse(input).unwrap();
+        let forest = Forest::build(&recording);
+        let path = CriticalPath::new(&recording, &forest);
+        let millis = |at: longpole_model::Timestamp| at.nanos_since(text::ORIGIN) / 1_000_000;
+        let drawn: Vec<String> = path
+            .segments
+            .iter()
+            .map(|s| format!("{} {}..{}", forest.name(&recording, s.node), millis(s.range.start), millis(s.range.end)))
+            .collect();
+        assert_eq!(drawn, expected);
+        assert_eq!(path.on_path_nanos.iter().sum::<i64>(), forest.run_range().nanos());
+    }
+
+    #[test]
+    fn a_declared_dependency_leads_to_what_was_waited_for() {
+        check(
+            "run x 0..50ms\n  deploy 2..45ms\n    web 4..14ms\n    db 16..44ms <- web\n    dns 5..15ms\n",
+            &["x 0..2", "deploy 2..4", "web 4..14", "deploy 14..16", "db 16..44", "deploy 44..45", "x 45..50"],
+        );
+    }
+
+    #[test]
+    fn without_links_the_last_that_ended_was_waited_for() {
+        check(
+            "run x 0..50ms\n  web 4..14ms\n  db 16..44ms\n  dns 5..15ms\n",
+            &["x 0..5", "dns 5..15", "x 15..16", "db 16..44", "x 44..50"],
+        );
+    }
+
+    #[test]
+    fn a_link_may_lead_into_another_parent() {
+        check(
+            "run x 0..50ms\n  a 1..20ms\n    deep 2..19ms\n  b 3..40ms\n    waits 22..39ms <- deep\n    other 4..5ms\n",
+            &["x 0..1", "a 1..2", "deep 2..19", "b 19..22", "waits 22..39", "b 39..40", "x 40..50"],
+        );
+    }
+
+    #[test]
+    fn a_child_that_outlives_its_parent_holds_the_run() {
+        check(
+            "run x 0..30ms\n  send 1..3ms\n    deliver 2..25ms\n  after 26..29ms\n",
+            &["x 0..1", "send 1..2", "deliver 2..25", "x 25..26", "after 26..29", "x 29..30"],
+        );
+    }
+
+    #[test]
+    fn what_lies_outside_the_run_is_cut() {
+        check("run x 10..30ms\n  early 5..12ms\n  late 15..40ms\n", &["early 10..12", "x 12..30"]);
+        check("run x 0..0ms\n", &[]);
+    }
+}

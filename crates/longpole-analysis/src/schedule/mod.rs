@@ -1,0 +1,9 @@
+//! Who waited for whom, and what a change would do.
+
+pub(crate) mod background;
+pub mod concurrency_limit;
+pub mod critical_path;
+pub(crate) mod pipeline;
+pub mod poles;
+pub(crate) mod recorded;
+pub mod replay;

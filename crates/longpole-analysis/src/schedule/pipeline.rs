@@ -1,0 +1,443 @@
+//! Processes that wait for each other's output: `cat | gzip | md5sum`.
+//!
+//! ```text
+//! cat      ▓·▓···▓·····▓·····▓····▓┤             ▓ on a CPU   · blocked on a pipe
+//! gzip     ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓┤        faster, and all three would be
+//! md5sum   ├·····▓····▓·····▓····▓·····▓┤
+//! ```
+//!
+//! A shell starts all parts of a pipeline at once and in their order, and no part's end alone was waited for. Who reads from a pipe waits for
+//! the part before it, who writes for the one behind it; if that one is blocked the same way at that moment, for the next one. So each
+//! moment of a part that is blocked on a pipe is time of the part that runs then ([`Pipelines::stalls`]): were that one faster, it would have
+//! been shorter. A part that read from a pipe when the one before it ended waited for that end ([`Pipelines::ends`]).
+//!
+//! Where no wait for a pipe was seen, the end of a process that hardly ran is taken to wait for the end of the sibling that was started
+//! together with it, ran, and ended before it. That is a guess, so the saving is a range with both readings.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use longpole_model::{CpuSlice, Monotonic, Nanos, Recording, SumNanos, Wait, WaitKind};
+
+use crate::tree::forest::{Forest, NodeSource};
+
+/// A shell starts all parts of a pipeline at once; so far apart at most.
+const STARTED_TOGETHER_NANOS: i64 = 50_000_000;
+
+/// Parts of a pipeline; what has more is none.
+const PARTS_MAX: usize = 32;
+
+/// A process closes its pipes before it has ended, and who reads from them has a CPU soon after that.
+const CLOSED_BEFORE_NANOS: i64 = 20_000_000;
+const RELEASED_WITHIN_NANOS: i64 = 20_000_000;
+
+/// Up to this share of its life on a CPU a process may have waited for another one.
+const WAITED_PERCENT: i64 = 50;
+
+/// The other one has at least so many times its CPU time, or nothing tells them apart.
+const BUSIER_FACTOR: i64 = 2;
+
+/// Lives shorter than so many sampling periods say nothing.
+const PERIODS_MIN: i64 = 20;
+
+/// Siblings that ended before a process, and are asked whether it waited for them.
+const ASKED_MAX: usize = 16;
+
+/// An end that waited for another node's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EndWait {
+    pub(crate) waiting: usize,
+    pub(crate) busy: usize,
+    /// Whether it may as well have waited for nothing.
+    pub(crate) by_chance: bool,
+}
+
+/// Which processes waited for each other's output.
+#[derive(Debug, Default)]
+pub(crate) struct Pipelines {
+    pub(crate) ends: Vec<EndWait>,
+    /// For nodes that were blocked on a pipe: for which nodes, and how long.
+    pub(crate) stalls: BTreeMap<usize, Vec<(usize, i64)>>,
+}
+
+/// What is blocked on a pipe waits for the part before it, or for the one behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Before,
+    Behind,
+}
+
+/// A part of what may be a pipeline.
+struct Part {
+    node: usize,
+    /// Stretches in which it was blocked on a pipe, by time.
+    stalls: Vec<Stall>,
+    /// Whether most of its waits that were looked at were for something else.
+    waits_for_others: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stall {
+    from: i64,
+    to: i64,
+    side: Side,
+}
+
+impl Pipelines {
+    pub(crate) fn new(recording: &Recording, forest: &Forest, start: &[i64], end: &[i64]) -> Pipelines {
+        let mut found = Pipelines::default();
+        if recording.samples.is_empty() && recording.cpu_slices.is_empty() {
+            return found;
+        }
+        let lone = |&n: &usize| matches!(forest.nodes[n].source(), NodeSource::Process(_)) && forest.nodes[n].subtree_end() == n + 1;
+        let mut families: Vec<(usize, Vec<usize>)> = Vec::new();
+        for parent in (0..forest.len()).filter(|&i| forest.nodes[i].subtree_end() > i + 2) {
+            let mut lone: Vec<usize> = forest.children(parent).filter(lone).collect();
+            if lone.len() > 1 {
+                lone.sort_by_key(|&n| (start[n], n));
+                families.push((parent, lone));
+            }
+        }
+        if families.is_empty() {
+            return found;
+        }
+        let at_once = |&a: &usize, &b: &usize| start[b] - start[a] <= STARTED_TOGETHER_NANOS && start[b] < end[a];
+        let groups = families.iter().flat_map(|(_, lone)| lone.chunk_by(at_once));
+        let groups: Vec<&[usize]> = groups.filter(|group| (2..=PARTS_MAX).contains(&group.len())).collect();
+        let rows = Rows::of(recording, forest, &groups);
+        let mut wait_for_others = HashSet::new();
+        for group in groups {
+            let parts: Vec<Part> = group.iter().map(|&node| rows.part(recording, forest, node)).collect();
+            wait_for_others.extend(parts.iter().filter(|part| part.waits_for_others).map(|part| part.node));
+            found.add(&parts, start, end);
+        }
+        found.guess(recording, forest, (start, end), (families, &wait_for_others));
+        found
+    }
+
+    /// Adds what the parts of one pipeline tell of each other.
+    fn add(&mut self, parts: &[Part], start: &[i64], end: &[i64]) {
+        let mut moments: Vec<i64> = parts.iter().flat_map(|part| &part.stalls).flat_map(|stall| [stall.from, stall.to]).collect();
+        if moments.is_empty() {
+            return;
+        }
+        moments.extend(parts.iter().flat_map(|part| [start[part.node], end[part.node]]));
+        moments.sort_unstable();
+        moments.dedup();
+        let mut sums: BTreeMap<(usize, usize), i64> = BTreeMap::new();
+        let mut next = vec![0; parts.len()];
+        let mut sides = vec![None; parts.len()];
+        for pair in moments.windows(2) {
+            let (from, to) = (pair[0], pair[1]);
+            for (place, part) in parts.iter().enumerate() {
+                while part.stalls.get(next[place]).is_some_and(|stall| stall.to <= from) {
+                    next[place] += 1;
+                }
+                sides[place] = part.stalls.get(next[place]).filter(|stall| stall.from <= from).map(|stall| stall.side);
+            }
+            let lives = |at: &usize| start[parts[*at].node] <= from && end[parts[*at].node] >= to;
+            for (place, side) in sides.iter().enumerate().filter_map(|(place, side)| Some((place, (*side)?))) {
+                let mut at = side.of(place, parts.len()).filter(lives);
+                while let Some(other) = at.filter(|&other| sides[other] == Some(side)) {
+                    at = side.of(other, parts.len()).filter(lives);
+                }
+                // Two that wait for each other are about to go on.
+                if let Some(busy) = at.filter(|&other| sides[other].is_none()) {
+                    sums.entry((parts[place].node, parts[busy].node)).or_default().add_nanos(to.saturating_sub(from));
+                }
+            }
+        }
+        let stalled = |waiting: usize, busy: usize| sums.get(&(waiting, busy)).copied().unwrap_or_default();
+        for pair in parts.windows(2) {
+            let (busy, waiting) = (pair[0].node, pair[1].node);
+            let (since, until) = (end[busy].saturating_sub(CLOSED_BEFORE_NANOS), end[busy].saturating_add(RELEASED_WITHIN_NANOS));
+            let last = pair[1].stalls.iter().rev().find(|stall| stall.from <= end[busy]);
+            let read_to_its_end = last.is_some_and(|stall| stall.side == Side::Before && (since..=until).contains(&stall.to));
+            // Who fills a pipe faster than it is read has waited for its reader, and reaches its end first all the same.
+            let is_faster = stalled(busy, waiting) < stalled(waiting, busy);
+            if read_to_its_end && is_faster && (end[busy], busy) < (end[waiting], waiting) {
+                self.ends.push(EndWait { waiting, busy, by_chance: false });
+            }
+        }
+        for ((waiting, busy), nanos) in sums {
+            self.stalls.entry(waiting).or_default().push((busy, nanos));
+        }
+    }
+
+    /// Adds ends that may have waited for another one where nothing is known of pipes.
+    fn guess(
+        &mut self,
+        recording: &Recording,
+        forest: &Forest,
+        (start, end): (&[i64], &[i64]),
+        (families, wait_for_others): (Vec<(usize, Vec<usize>)>, &HashSet<usize>),
+    ) {
+        let cpu = cpu_of_processes(recording);
+        let cpu_of = |n: usize| match forest.nodes[n].source() {
+            NodeSource::Process(p) => cpu[p],
+            _ => 0,
+        };
+        let shortest = 1_000_000_000 / i64::from(recording.run.rate_hz.max(1)) * PERIODS_MIN;
+        for (parent, mut lone) in families {
+            lone.sort_by_key(|&n| (end[n], n));
+            let siblings: Vec<usize> = forest.children(parent).collect();
+            for (place, &waiting) in lone.iter().enumerate() {
+                let life = end[waiting] - start[waiting];
+                let is_known = self.stalls.contains_key(&waiting) || wait_for_others.contains(&waiting);
+                if is_known || life < shortest || cpu_of(waiting) > life / 100 * WAITED_PERCENT {
+                    continue;
+                }
+                let busy = lone[..place].iter().rev().take(ASKED_MAX).copied().find(|&other| {
+                    let together = (start[other] - start[waiting]).abs() <= STARTED_TOGETHER_NANOS;
+                    let ran = cpu_of(other) > (end[other] - start[other]) / 100 * WAITED_PERCENT;
+                    // What was started after it ended waited for that too, or for something else: this is no pipeline.
+                    let next = siblings.partition_point(|&s| start[s] < end[other]);
+                    let last = siblings.get(next).is_none_or(|&s| start[s] >= end[waiting]);
+                    together && ran && last && cpu_of(other) >= cpu_of(waiting).saturating_mul(BUSIER_FACTOR)
+                });
+                self.ends.extend(busy.map(|busy| EndWait { waiting, busy, by_chance: true }));
+            }
+        }
+    }
+}
+
+impl Side {
+    /// The part on that side.
+    fn of(self, place: usize, parts: usize) -> Option<usize> {
+        match self {
+            Side::Before => place.checked_sub(1),
+            Side::Behind => Some(place + 1).filter(|&next| next < parts),
+        }
+    }
+
+    /// Where the other end of the pipe is that this call waits at.
+    fn of_call(syscall: &str) -> Side {
+        if matches!(syscall, "write" | "writev" | "sendfile") { Side::Behind } else { Side::Before }
+    }
+}
+
+/// What is recorded of processes that may be parts of a pipeline, by process id and time.
+struct Rows<'a> {
+    slices: HashMap<u32, Vec<&'a CpuSlice>>,
+    /// Of main threads.
+    waits: HashMap<u32, Vec<&'a Wait>>,
+}
+
+impl<'a> Rows<'a> {
+    fn of(recording: &'a Recording, forest: &Forest, groups: &[&[usize]]) -> Rows<'a> {
+        let nodes = groups.iter().flat_map(|group| group.iter());
+        let pids: HashSet<u32> = nodes.filter_map(|&node| Some(forest.process(recording, node)?.pid)).collect();
+        let mut rows = Rows { slices: HashMap::new(), waits: HashMap::new() };
+        // Helper threads may sit in a read for long, as one that waits for a token of `make`.
+        for wait in recording.waits.iter().filter(|wait| wait.tid == wait.pid && pids.contains(&wait.pid)) {
+            if wait.kind == WaitKind::Pipe {
+                rows.slices.entry(wait.pid).or_default();
+            }
+            rows.waits.entry(wait.pid).or_default().push(wait);
+        }
+        if !rows.slices.is_empty() {
+            for slice in &recording.cpu_slices {
+                if let Some(slices) = rows.slices.get_mut(&slice.pid) {
+                    slices.push(slice);
+                }
+            }
+        }
+        rows.slices.values_mut().for_each(|slices| slices.sort_by_key(|slice| slice.start));
+        rows.waits.values_mut().for_each(|waits| waits.sort_by_key(|wait| wait.start));
+        rows
+    }
+
+    fn part(&self, recording: &Recording, forest: &Forest, node: usize) -> Part {
+        let mut part = Part { node, stalls: Vec::new(), waits_for_others: false };
+        let Some(process) = forest.process(recording, node) else { return part };
+        let lived = process.start..=process.end.unwrap_or(Monotonic(u64::MAX));
+        let of_process = |wait: &&&Wait| lived.contains(&wait.start);
+        let waits: Vec<&Wait> = self.waits.get(&process.pid).into_iter().flatten().filter(of_process).copied().collect();
+        let sum = |fits: &dyn Fn(&Wait) -> bool| waits.iter().filter(|wait| fits(wait)).map(|wait| wait.nanos()).sum_nanos::<u64>();
+        let on_pipes = sum(&|wait| wait.kind == WaitKind::Pipe);
+        part.waits_for_others = sum(&is_for_others) > on_pipes;
+        let Some(slices) = self.slices.get(&process.pid).filter(|_| on_pipes > 0) else { return part };
+        let behind = sum(&|wait| wait.kind == WaitKind::Pipe && Side::of_call(&wait.syscall) == Side::Behind);
+        let mut side = if behind.saturating_mul(2) > on_pipes { Side::Behind } else { Side::Before };
+        let origin = forest.run_range().start;
+        let offset = |at: Monotonic| recording.clock.to_unix(at).map_or(0, |at| at.nanos_since(origin));
+        let mut open: Vec<&Wait> = Vec::new();
+        let mut begun = waits.iter().peekable();
+        for (from, to) in gaps(slices.iter().filter(|slice| lived.contains(&slice.start))) {
+            open.retain(|wait| wait.end > from);
+            open.extend(std::iter::from_fn(|| begun.next_if(|wait| wait.start <= from)).filter(|wait| wait.end > from));
+            match open.iter().find(|wait| wait.kind == WaitKind::Pipe) {
+                Some(wait) => side = Side::of_call(&wait.syscall),
+                // Of short waits few are looked at: those of who mostly waits for pipes are for pipes.
+                None if part.waits_for_others || open.iter().any(|wait| is_for_others(wait)) => continue,
+                None => {}
+            }
+            part.stalls.push(Stall { from: offset(from), to: offset(to), side });
+        }
+        part
+    }
+}
+
+/// Whether it is no wait for another part of a pipeline, and none for another thread, which has a wait of its own.
+fn is_for_others(wait: &Wait) -> bool {
+    !matches!(wait.kind, WaitKind::Pipe | WaitKind::Lock | WaitKind::Join)
+}
+
+/// When no thread of a process was on a CPU or had to leave it, from the first slice to the last. Slices come by their start.
+fn gaps<'a>(slices: impl Iterator<Item = &'a &'a CpuSlice>) -> impl Iterator<Item = (Monotonic, Monotonic)> {
+    // Threads that had to leave their CPU, and until when any was on one.
+    let mut waiting = HashSet::new();
+    let mut until: Option<Monotonic> = None;
+    slices.filter_map(move |slice| {
+        let was_waiting = !waiting.is_empty();
+        waiting.remove(&slice.tid);
+        if slice.preempted {
+            waiting.insert(slice.tid);
+        }
+        let before = until.replace(until.map_or(slice.end, |until| until.max(slice.end)));
+        before.filter(|before| !was_waiting && *before < slice.start).map(|before| (before, slice.start))
+    })
+}
+
+/// CPU time of each process: from switch records, which are exact, or else from samples.
+fn cpu_of_processes(recording: &Recording) -> Vec<i64> {
+    let processes = &recording.processes;
+    let mut of_pid: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (i, process) in processes.iter().enumerate() {
+        of_pid.entry(process.pid).or_default().push(i);
+    }
+    for list in of_pid.values_mut() {
+        list.sort_by_key(|&i| (processes[i].start, i));
+    }
+    let process_at = |pid: u32, at: Monotonic| {
+        let list = of_pid.get(&pid)?;
+        list.partition_point(|&i| processes[i].start <= at).checked_sub(1).map(|last| list[last])
+    };
+    let (mut exact, mut sampled) = (vec![0u64; processes.len()], vec![0u64; processes.len()]);
+    for slice in &recording.cpu_slices {
+        if let Some(p) = process_at(slice.pid, slice.start) {
+            exact[p] = exact[p].saturating_add(slice.end.nanos_since(slice.start));
+        }
+    }
+    for sample in &recording.samples {
+        if let Some(p) = process_at(sample.pid, sample.time) {
+            sampled[p] = sampled[p].saturating_add(sample.weight_nanos);
+        }
+    }
+    let longer = |(exact, sampled): (u64, u64)| i64::try_from(exact.max(sampled)).unwrap_or(i64::MAX);
+    exact.into_iter().zip(sampled).map(longer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Report;
+    use longpole_model::text;
+
+    /// Poles as `name on-path low-high`, in milliseconds.
+    fn check(input: &str, expected: &[&str]) {
+        let report = Report::new(text::parse(input).unwrap());
+        let millis = |nanos: i64| nanos / 1_000_000;
+        let drawn: Vec<String> = report
+            .poles()
+            .iter()
+            .map(|p| {
+                let zero = p.savings.if_zero;
+                format!("{} {} {}-{}", p.name, millis(p.on_path_nanos), millis(zero.low_nanos), millis(zero.high_nanos))
+            })
+            .collect();
+        assert_eq!(drawn, expected);
+    }
+
+    const LIVES: &str = "\
+run sh  0..1000ms
+process seq     1..300ms  pid 2 under 1
+process sort    2..980ms  pid 3 under 1
+process md5sum  3..990ms  pid 4 under 1
+";
+
+    #[test]
+    fn the_part_of_a_pipeline_that_runs_is_named_before_the_one_that_waits() {
+        let busy = "sample 2ms x250 pid 2 m\nsample 2ms x950 pid 3 m\nsample 900ms x40 pid 4 m\n";
+        check(&format!("{LIVES}{busy}"), &["sort 978 0-690", "md5sum 10 10-10"]);
+    }
+
+    #[test]
+    fn without_samples_or_where_all_run_the_last_to_end_is_named() {
+        check(LIVES, &["md5sum 987 10-10"]);
+        check(&format!("{LIVES}sample 2ms x950 pid 3 m\nsample 3ms x900 pid 4 m\n"), &["md5sum 987 10-10"]);
+    }
+
+    /// Three that are blocked on each other's pipes; the one in the middle works.
+    const STAGES: &str = "\
+run sh  0..1000ms
+process cat     1..900ms  pid 2 under 1
+process gzip    2..980ms  pid 3 under 1
+process md5sum  3..990ms  pid 4 under 1
+cpu 1..2ms pid 2 tid 2\nwait 2..850ms pid 2 tid 2 pipe in write m\ncpu 850..900ms pid 2 tid 2
+cpu 2..980ms pid 3 tid 3
+cpu 3..4ms pid 4 tid 4\nwait 4..500ms pid 4 tid 4 pipe in read m\ncpu 500..560ms pid 4 tid 4
+";
+
+    #[test]
+    fn who_is_blocked_on_a_pipe_is_faster_with_whom_it_waits_for() {
+        let last = "wait 560..985ms pid 4 tid 4 pipe in read m\ncpu 985..990ms pid 4 tid 4\n";
+        let found = ["gzip 978 916-916", "md5sum 10 10-10"];
+        check(&format!("{STAGES}{last}"), &found);
+        // Which of the last two ends first is chance.
+        let turned =
+            format!("{STAGES}{last}").replace("gzip    2..980", "gzip    2..995").replace("3 tid 3\ncpu 2..980", "3 tid 3\ncpu 2..995");
+        check(&turned, &["gzip 993 926-926"]);
+        // Most waits are short, and few of these are looked at.
+        let short: String = (0..40).map(|i| format!("cpu {0}..{1}ms pid 4 tid 4\n", 570 + i * 10, 571 + i * 10)).collect();
+        check(&format!("{STAGES}{short}{}", last.replace("560", "961")), &["gzip 978 876-876", "md5sum 10 10-10"]);
+    }
+
+    #[test]
+    fn the_reader_of_who_waits_for_it_does_not_wait_for_its_end() {
+        // The last that it reads is there before the other one ends.
+        let rest = "cpu 2..895ms pid 3 tid 3\nwait 895..900ms pid 3 tid 3 pipe in read m\ncpu 900..980ms pid 3 tid 3";
+        let last = "wait 560..980ms pid 4 tid 4 pipe in read m\ncpu 980..990ms pid 4 tid 4\n";
+        check(&format!("{}{last}", STAGES.replace("cpu 2..980ms pid 3 tid 3", rest)), &["gzip 978 911-911", "md5sum 10 10-10"]);
+    }
+
+    #[test]
+    fn a_part_that_works_when_its_input_has_ended_limits_what_that_saves() {
+        let rows = "\
+run sh  0..1000ms
+process gzip    1..400ms  pid 2 under 1
+process sort    2..900ms  pid 3 under 1
+process uniq    3..910ms  pid 4 under 1
+cpu 1..400ms pid 2 tid 2
+cpu 2..102ms pid 3 tid 3\nwait 102..400ms pid 3 tid 3 pipe in read m\ncpu 400..900ms pid 3 tid 3
+cpu 3..4ms pid 4 tid 4\nwait 4..900ms pid 4 tid 4 pipe in read m\ncpu 900..910ms pid 4 tid 4
+";
+        check(rows, &["sort 500 500-500", "gzip 399 298-298", "uniq 10 10-10"]);
+    }
+
+    #[test]
+    fn who_is_asleep_or_waits_for_a_disk_is_no_part_of_a_pipeline() {
+        let rows = "\
+run sh  0..1000ms
+process sleep   1..990ms  pid 2 under 1
+process build   2..980ms  pid 3 under 1
+cpu 1..2ms pid 2 tid 2\nwait 2..989ms pid 2 tid 2 sleep m\ncpu 989..990ms pid 2 tid 2
+cpu 2..980ms pid 3 tid 3
+sample 2ms x970 pid 3 m
+";
+        check(rows, &["sleep 989 10-10"]);
+    }
+
+    #[test]
+    fn a_script_with_something_idle_beside_it_is_no_pipeline() {
+        check(
+            "\
+run sh  0..1000ms
+process sleep   1..990ms  pid 2 under 1
+process build   2..700ms  pid 3 under 1
+process test  701..980ms  pid 4 under 1
+sample 2ms x690 pid 3 m
+sample 702ms x270 pid 4 m
+",
+            &["sleep 989 10-10"],
+        );
+    }
+}

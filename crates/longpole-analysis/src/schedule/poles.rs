@@ -1,0 +1,353 @@
+//! Long poles: groups of nodes on the critical path, ranked by what fixing them saves.
+//!
+//! A group holds the nodes of one service and name that belong to the same *piece of work*: "Create of the database" and
+//! "Create of the bundle" are two poles, but 48 calls of `postEngineEventBatch` in sequence are one. The piece of work is
+//! told by the *context*: among the ancestors of a node, the one that stands below the parent with the most differently
+//! named children, at least [`CONTEXT_SIBLINGS`]; the nearest where several have as many.
+//!
+//! ```text
+//! up
+//! ├─ create web     ◄─ context of the Create below: its parent has three differently named children
+//! │  └─ Create
+//! ├─ create db
+//! │  └─ Create
+//! └─ create dns
+//! ```
+//!
+//! Where spans say which cloud resource they work on, that is the context of them and of all below them.
+//!
+//! Poles lie inside each other: `up` takes no time if `Create` takes none. Ranked by own time the inner one stands first, and the
+//! outer one says whose saving its own contains.
+//!
+//! The run itself is no pole, because "make everything faster" is no answer, unless there is nothing else or more than
+//! half of the run is its own time: then nothing else is worth naming first.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::ops::Range;
+
+use longpole_model::{CaptureMode, Nanos, Recording};
+
+use crate::pulumi::resources::{self, title_of_urn};
+use crate::schedule::critical_path::CriticalPath;
+use crate::schedule::recorded::NONE;
+use crate::schedule::replay::{Evidence, OnPath, Replay, Saving};
+use crate::tree::forest::Forest;
+use longpole_model::quick::{QuickMap, QuickState};
+
+/// Differently named children that make each of them a piece of work.
+pub const CONTEXT_SIBLINGS: usize = 3;
+
+/// Groups that are replayed, at most: those with the most time on the path. A replay walks the whole forest.
+pub const CANDIDATES_MAX: usize = 64;
+
+/// Groups that are replayed however large the forest is.
+pub const CANDIDATES_MIN: usize = 8;
+
+/// Groups times nodes, beyond [`CANDIDATES_MIN`] groups: with up to 18 walks for each group (three changes, two ends of the
+/// range, and slots) at some 20 ns for each node, this is about three seconds.
+const REPLAYED_NODES_MAX: usize = 4_000_000;
+
+/// What all replays of one group say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Savings {
+    /// If the nodes and all below them took no time.
+    pub if_zero: Saving,
+    /// If they took half.
+    pub if_half: Saving,
+    /// If only their own time were nothing.
+    pub own: Saving,
+    /// `Declared` where links say what the nodes waited for and all three are one number.
+    pub evidence: Evidence,
+}
+
+impl Savings {
+    /// Replays the three changes of these nodes.
+    pub fn of(replay: &Replay, nodes: &[usize]) -> Savings {
+        Savings::new(replay, nodes, replay.saves_all(nodes))
+    }
+
+    fn new(replay: &Replay, nodes: &[usize], [if_zero, if_half, own]: [Saving; 3]) -> Savings {
+        let points = [if_zero, if_half, own].iter().all(|s| s.low_nanos == s.high_nanos);
+        let declared = points && nodes.iter().all(|&n| replay.evidence(n) == Evidence::Declared);
+        Savings { if_zero, if_half, own, evidence: if declared { Evidence::Declared } else { Evidence::Inferred } }
+    }
+}
+
+/// A group of nodes and what fixing it saves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pole {
+    /// The nodes, in tree order; also those of the group that are not on the path.
+    pub nodes: Vec<usize>,
+    /// Their service.
+    pub service: String,
+    /// Their name.
+    pub name: String,
+    /// Which piece of work they belong to: the cloud resource they work on, or else an ancestor; `None` where nothing tells.
+    pub context: Option<String>,
+    /// URN of that resource.
+    pub resource: Option<String>,
+    /// Time of the critical path in which one of them was the innermost.
+    pub on_path_nanos: i64,
+    /// What the run saves.
+    pub savings: Savings,
+    /// Place of the pole inside this one that saves the most: what this one saves "if it took no time" is, to that part, the
+    /// other's. `None` where none lies inside.
+    pub contains: Option<usize>,
+    /// The node that what comes after this pole would have to wait for if the pole took no time: why it saves less than it takes.
+    /// `None` where it does not, and where nothing certain can be said.
+    pub limited_by: Option<usize>,
+}
+
+/// The poles of a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Poles {
+    /// Ranked: by what their own time saves (middle of the range), then by time on the path.
+    pub poles: Vec<Pole>,
+    /// Groups on the path that were not replayed, because they have too little time there.
+    pub truncated: usize,
+}
+
+/// For each node the ancestor that tells which piece of work it belongs to; `NONE` where none does.
+fn contexts(recording: &Recording, forest: &Forest) -> Vec<u32> {
+    // The best so far for what stands below a node: names of siblings, and the ancestor.
+    let mut below: Vec<(u32, u32)> = vec![(0, NONE); forest.len()];
+    let mut out = vec![NONE; forest.len()];
+    let mut names: HashSet<&str, QuickState> = HashSet::default();
+    for parent in 0..forest.len() {
+        let children = forest.children(parent);
+        names.clear();
+        if children.clone().nth(CONTEXT_SIBLINGS - 1).is_some() {
+            // One by one: space for as many as there are children would be cleared for each parent again.
+            children.clone().for_each(|c| {
+                names.insert(forest.name(recording, c));
+            });
+        }
+        for child in children {
+            out[child] = below[parent].1;
+            let tells = names.len() >= CONTEXT_SIBLINGS && names.len() >= below[parent].0 as usize;
+            below[child] = if tells { (names.len() as u32, child as u32) } else { below[parent] };
+        }
+    }
+    out
+}
+
+/// For each node the resource that it, or the nearest node above it that works on one, works on; no list where none works on any.
+fn urns<'a>(recording: &'a Recording, forest: &Forest) -> Vec<Option<&'a str>> {
+    if !forest.pulumi() {
+        return Vec::new();
+    }
+    let mut out = vec![None; forest.len()];
+    for node in 1..forest.len() {
+        let own = forest.span(recording, node).and_then(resources::urn_of);
+        out[node] = own.or(forest.nodes[node].parent().and_then(|p| out[p]));
+    }
+    out
+}
+
+/// The ranges of nodes that these nodes and all below them are.
+fn subtrees(forest: &Forest, nodes: &[usize]) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::new();
+    for &n in nodes {
+        let end = forest.nodes[n].subtree_end();
+        match out.last_mut() {
+            Some(last) if n < last.end => {}
+            Some(last) if n == last.end => last.end = end,
+            _ => out.push(n..end),
+        }
+    }
+    out
+}
+
+/// Says for each pole which of the others lies inside it and saves the most.
+fn find_contained(forest: &Forest, poles: &mut [Pole]) {
+    let ranges: Vec<Vec<Range<usize>>> = poles.iter().map(|p| subtrees(forest, &p.nodes)).collect();
+    let inside = |inner: usize, outer: usize| {
+        let ranges_of = &ranges[outer];
+        ranges[inner].iter().all(|r| {
+            let before = ranges_of.partition_point(|o| o.start <= r.start);
+            before.checked_sub(1).is_some_and(|i| r.end <= ranges_of[i].end)
+        })
+    };
+    let zero = |p: &Pole| p.savings.if_zero.low_nanos.saturating_add(p.savings.if_zero.high_nanos);
+    for outer in 0..poles.len() {
+        let inner = (0..poles.len()).filter(|&inner| inner != outer && inside(inner, outer) && !inside(outer, inner));
+        poles[outer].contains = inner.filter(|&i| zero(&poles[i]) > 0).max_by_key(|&i| (zero(&poles[i]), Reverse(i)));
+    }
+}
+
+impl Poles {
+    /// Finds, replays and ranks.
+    pub fn new(recording: &Recording, forest: &Forest, path: &CriticalPath, replay: &Replay) -> Poles {
+        // Of a profile that is sums nobody knows when anything was; of the spans that it was tied to, everybody does.
+        if recording.run.mode == CaptureMode::Imported && recording.spans.is_empty() {
+            return Poles::default();
+        }
+        let contexts = contexts(recording, forest);
+        let urns = urns(recording, forest);
+        let key = |n: usize| {
+            let urn = urns.get(n).copied().flatten();
+            let told = (contexts[n] != NONE).then(|| forest.name(recording, contexts[n] as usize));
+            let context = urn.or(told);
+            (forest.service(recording, n), forest.name(recording, n), context, urn.is_some())
+        };
+        let run_counts = forest.len() == 1 || path.on_path_nanos[0] > forest.run_range().nanos() / 2;
+        let first = usize::from(!run_counts);
+        // For each group its time on the path and its first node, and for each node its group.
+        let mut groups: Vec<(i64, usize)> = Vec::new();
+        let mut numbers = QuickMap::default();
+        for n in (first..forest.len()).filter(|&n| path.on_path_nanos[n] > 0) {
+            let number = *numbers.entry(key(n)).or_insert(groups.len());
+            if number == groups.len() {
+                groups.push((0, forest.len()));
+            }
+            groups[number].0.add_nanos(path.on_path_nanos[n]);
+        }
+        let mut group_of = vec![NONE; forest.len()];
+        for (n, group) in group_of.iter_mut().enumerate().skip(first) {
+            if let Some(&number) = numbers.get(&key(n)) {
+                *group = number as u32;
+                groups[number].1 = groups[number].1.min(n);
+            }
+        }
+        drop(numbers);
+        let mut ranked: Vec<usize> = (0..groups.len()).collect();
+        ranked.sort_by_key(|&number| (Reverse(groups[number].0), groups[number].1));
+        let candidates = (REPLAYED_NODES_MAX / forest.len()).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
+        let truncated = ranked.len().saturating_sub(candidates);
+        ranked.truncate(candidates);
+        let mut nodes: QuickMap<u32, Vec<usize>> = ranked.iter().map(|&number| (number as u32, Vec::new())).collect();
+        for (n, group) in group_of.into_iter().enumerate() {
+            if let Some(nodes) = nodes.get_mut(&group) {
+                nodes.push(n);
+            }
+        }
+        let candidates = ranked.into_iter().filter_map(|number| Some((groups[number], nodes.remove(&(number as u32))?)));
+        let on_path = OnPath::new(path);
+        let mut poles: Vec<Pole> = candidates
+            .map(|((on_path_nanos, first), nodes)| {
+                let (service, name, context, is_urn) = key(first);
+                let (savings, limited_by) = replay.saves_all_and_limit(&nodes, &on_path);
+                Pole {
+                    savings: Savings::new(replay, &nodes, savings),
+                    nodes,
+                    service: service.to_owned(),
+                    name: name.to_owned(),
+                    context: context.map(|c| if is_urn { title_of_urn(c) } else { c.to_owned() }),
+                    resource: context.filter(|_| is_urn).map(str::to_owned),
+                    on_path_nanos,
+                    contains: None,
+                    limited_by,
+                }
+            })
+            .collect();
+        let own = |p: &Pole| p.savings.own.low_nanos.saturating_add(p.savings.own.high_nanos);
+        poles.sort_by_key(|p| (Reverse(own(p)), Reverse(p.on_path_nanos), p.nodes[0]));
+        find_contained(forest, &mut poles);
+        Poles { poles, truncated }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longpole_model::text;
+
+    /// Each pole as `name @context ×count on-path own-saving evidence`, in milliseconds.
+    fn check(input: &str, expected: &[&str]) {
+        let recording = text::parse(input).unwrap();
+        let forest = Forest::build(&recording);
+        let path = CriticalPath::new(&recording, &forest);
+        let poles = Poles::new(&recording, &forest, &path, &Replay::new(&recording, &forest));
+        let millis = |nanos: i64| nanos / 1_000_000;
+        let drawn: Vec<String> = poles
+            .poles
+            .iter()
+            .map(|p| {
+                let context = p.context.as_ref().map(|c| format!(" @{c}")).unwrap_or_default();
+                let own = p.savings.own;
+                let (name, count, evidence) = (&p.name, p.nodes.len(), p.savings.evidence.as_str());
+                format!(
+                    "{name}{context} ×{count} {} {}-{} {evidence}",
+                    millis(p.on_path_nanos),
+                    millis(own.low_nanos),
+                    millis(own.high_nanos)
+                )
+            })
+            .collect();
+        assert_eq!(drawn, expected);
+    }
+
+    #[test]
+    fn pieces_of_work_are_poles_of_their_own() {
+        check(
+            "\
+run up  0..100ms
+  up  0..100ms  engine
+    create web  0..40ms  engine
+      Create  1..39ms  aws
+    create db  41..99ms  engine  <- create web
+      Create  42..98ms  aws
+    create dns  0..5ms  engine
+      Create  1..4ms  aws
+",
+            &[
+                "Create @create db ×1 56 56-56 declared",
+                "Create @create web ×1 38 38-38 declared",
+                "up ×1 2 2-2 declared",
+                "create web ×1 2 2-2 declared",
+                "create db ×1 2 2-2 declared",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_pole_says_which_other_one_explains_it() {
+        let contained = |input: &str| -> Vec<String> {
+            let report = crate::Report::new(text::parse(input).unwrap());
+            let name = |i: usize| format!("p{} {}", i + 1, report.poles()[i].name);
+            let line = |(i, p): (usize, &Pole)| format!("{} contains {}", name(i), p.contains.map_or("nothing".to_owned(), name));
+            report.poles().iter().enumerate().map(line).collect()
+        };
+        assert_eq!(
+            contained(
+                "run x 0..100ms\n  deploy 0..100ms\n    plan 1..10ms\n    create web 11..80ms\n      bundle 12..79ms\n      send 79..80ms\n"
+            ),
+            [
+                "p1 bundle contains nothing",
+                "p2 deploy contains p4 create web",
+                "p3 plan contains nothing",
+                "p4 create web contains p1 bundle",
+                "p5 send contains nothing",
+            ]
+        );
+        // One of the calls lies outside.
+        assert_eq!(
+            contained("run x 0..100ms\n  outer 0..60ms\n    call 1..50ms\n  call 61..99ms\n"),
+            ["p1 call contains nothing", "p2 outer contains nothing"]
+        );
+        // A recursion lies inside itself.
+        assert_eq!(contained("run x 0..9ms\n  a 0..9ms\n    a 1..8ms\n"), ["p1 a contains nothing"]);
+    }
+
+    #[test]
+    fn calls_in_sequence_are_one_pole() {
+        let mut text = "run up  0..100ms\n  up 0..100ms engine\n".to_owned();
+        for i in 0..48 {
+            text.push_str(&format!("    postEngineEventBatch {}..{}ms engine\n", 2 * i + 1, 2 * i + 3));
+        }
+        check(&text, &["postEngineEventBatch ×48 96 96-96 inferred", "up ×1 4 4-4 declared"]);
+    }
+
+    #[test]
+    fn the_run_is_a_pole_only_where_nothing_else_is_worth_naming() {
+        check("run x 0..100ms\n", &["x ×1 100 100-100 declared"]);
+        check("run x 0..100ms\n  tiny 10..11ms\n", &["x ×1 99 99-99 declared", "tiny ×1 1 1-1 declared"]);
+        check("run x 0..100ms\n  most 10..90ms\n", &["most ×1 80 80-80 declared"]);
+    }
+
+    #[test]
+    fn what_is_off_the_path_is_no_pole() {
+        check("run x 0..100ms\n  long 0..100ms\n  short 0..50ms\n", &["long ×1 100 50-50 declared"]);
+    }
+}

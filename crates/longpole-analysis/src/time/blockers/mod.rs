@@ -1,0 +1,410 @@
+//! Whom a thread waited for: who held the lock, who was to end, who woke it.
+//!
+//! ```text
+//! thread 7   ===|······· wait at 0x7f10 ·······················|===     a lock
+//! thread 8     ==holds==|..asleep..|==holds==|
+//! thread 9   ···· wait at 0x7f10 ············|==holds==|..|=|·····     it got it before
+//!                                            ^ 9 took it          ^ 7 took it
+//! held by        8 until here: the futex named it, or nobody else ran when 9 was woken; then 9
+//! ```
+//!
+//! Some futexes name a thread ([`Futex`](longpole_model::Futex)); that is so for the part of the wait in which it was looked at. For
+//! the rest, and where none is named, it is inferred: who unlocks wakes the next one, so at the end of the wait the holder was on a CPU.
+//! Of the threads of the process those count that were on one in the [`WAKE_NANOS`] before; where that is one thread, it is the one.
+//! Where there are more, and one of them had got the same lock last, that one is. Else it is said how many there are.
+//!
+//! A futex that nobody ever held is no lock: a condition, a queue, a semaphore. Then the one that counts is who woke the thread.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
+
+use longpole_model::{Monotonic, Recording, Timestamp, Wait, WaitKind};
+
+use crate::link::waits::{self, How};
+use crate::time::timelines::Timelines;
+
+/// How long before a thread has its CPU back it may have been woken: an idle CPU takes microseconds, one that others have, up to some
+/// turns of theirs. The longer, the more threads may be meant, and the seldomer a wrong one is.
+const WAKE_NANOS: i64 = 10_000_000;
+
+/// A thread that waits at the same futex again so soon did not get the lock.
+const RETRY_NANOS: u64 = 100_000;
+
+/// So long a wait has lasted when it is looked at, if it lasts so long: what its futex says, it said then. Of shorter waits some are looked at
+/// earlier, and their futexes are not asked.
+pub(crate) const LOOK_NANOS: u64 = 5_000_000;
+
+/// How many parts of a wait are kept apart: the longest ones. Where thousands of threads wait for one lock, each of them sees thousands of
+/// others get it first. The rest of the wait has no name.
+const PARTS_MAX: usize = 256;
+
+/// Threads that got a lock while another one waited for it, of whom is told: the last ones.
+const TAKERS_MAX: usize = 4096;
+
+/// What another thread was for a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Relation {
+    /// It held the lock.
+    Holds,
+    /// It was to end.
+    Ends,
+    /// It woke who waited: no lock was held.
+    Wakes,
+}
+
+impl Relation {
+    /// The word JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Relation::Holds => "holds",
+            Relation::Ends => "ends",
+            Relation::Wakes => "wakes",
+        }
+    }
+}
+
+/// How it is known which thread it was; the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Evidence {
+    /// The futex names it.
+    Futex,
+    /// It is the only one that can have been, by when threads were on CPUs.
+    Inferred,
+}
+
+impl Evidence {
+    /// The word JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Evidence::Futex => "futex",
+            Evidence::Inferred => "inferred",
+        }
+    }
+}
+
+/// Who it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    Thread {
+        tid: u32,
+        evidence: Evidence,
+    },
+    /// One of so many.
+    OneOf(u32),
+    /// No thread of the process that was seen.
+    Nobody,
+}
+
+/// A part of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) from: Monotonic,
+    pub(crate) to: Monotonic,
+    pub(crate) who: Who,
+}
+
+/// A futex of a process.
+type Place = (u32, u64);
+
+fn place(wait: &Wait) -> Option<Place> {
+    wait.futex.map(|futex| (wait.pid, futex.address.0))
+}
+
+/// Who waited where.
+#[derive(Debug, Default)]
+pub(crate) struct Blockers {
+    /// Waits at each futex, by end.
+    at: HashMap<Place, Vec<u32>>,
+    /// Those of each thread, by start.
+    of_thread: HashMap<(Place, u32), Vec<u32>>,
+    /// Futexes that named a holder once: they are locks.
+    named: HashSet<Place>,
+    /// What the stacks of those waits say.
+    how: HashMap<u32, How>,
+    /// Ends of threads, by process, and there by time.
+    ends: HashMap<u32, Vec<(Monotonic, u32)>>,
+    /// Who got each lock, filled in when somebody asks.
+    takers: HashMap<Place, OnceLock<Takers>>,
+}
+
+/// Who got a lock that it had waited for, by when.
+#[derive(Debug, Default)]
+struct Takers {
+    list: Vec<Taker>,
+    /// Who ran when each of them got it, once somebody asked: all that waited meanwhile do.
+    ran: Vec<OnceLock<Option<Ran>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Taker {
+    end: Monotonic,
+    tid: u32,
+    /// The wait at the end of which it got it.
+    wait: u32,
+    /// The last one before it that is another thread; where there is none, the first of its own.
+    other: u32,
+}
+
+impl Takers {
+    fn new(waits: impl Iterator<Item = (u32, u32, Monotonic)>) -> Takers {
+        let mut list: Vec<Taker> = Vec::new();
+        for (wait, tid, end) in waits {
+            let own = list.len() as u32;
+            let other = match list.last() {
+                None => own,
+                Some(last) if last.tid != tid => own - 1,
+                Some(last) => last.other,
+            };
+            list.push(Taker { end, tid, wait, other });
+        }
+        let ran = std::iter::repeat_with(OnceLock::new).take(list.len()).collect();
+        Takers { list, ran }
+    }
+
+    /// The last of the first so many that is not this thread.
+    fn last_but(&self, first: usize, tid: u32) -> Option<u32> {
+        let last = &self.list[first.checked_sub(1)?];
+        [last, &self.list[last.other as usize]].into_iter().map(|taker| taker.tid).find(|other| *other != tid)
+    }
+}
+
+/// The threads that ran when a wait was over: how many, and who where there are few. A list for each of a million waits would be too long.
+#[derive(Debug, Clone, Copy)]
+struct Ran {
+    threads: u32,
+    first: [u32; 2],
+    /// When, from the origin, and who waited: it is none of them.
+    at: i64,
+    but: u32,
+}
+
+/// Where one looks for who it was.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    pub(crate) recording: &'a Recording,
+    pub(crate) timelines: &'a Timelines,
+    /// What the offsets of the timelines count from.
+    pub(crate) origin: Timestamp,
+}
+
+impl Seen<'_> {
+    /// The other threads of the process that may have woken this one when its wait was over; `None` where that is not known, or it was
+    /// not over.
+    fn wakers(&self, wait: &Wait) -> Option<Vec<u32>> {
+        let at = self.recording.clock.to_unix(wait.end)?.nanos_since(self.origin);
+        if !self.timelines.is_switched_in(wait.pid, wait.tid, at) {
+            return None;
+        }
+        let mut ran = self.timelines.on_cpu_in(wait.pid, at.saturating_sub(WAKE_NANOS), at)?;
+        ran.retain(|tid| *tid != wait.tid);
+        Some(ran)
+    }
+
+    /// The same, in short.
+    fn ran(&self, over: &Wait) -> Option<Ran> {
+        let wakers = self.wakers(over)?;
+        let at = self.recording.clock.to_unix(over.end)?.nanos_since(self.origin);
+        let first = [wakers.first(), wakers.get(1)].map(|tid| tid.copied().unwrap_or_default());
+        Some(Ran { threads: wakers.len() as u32, first, at, but: over.tid })
+    }
+
+    /// Whether a thread is one of those that ran when the wait of another one was over.
+    fn has_run(&self, pid: u32, tid: u32, ran: &Ran) -> bool {
+        match ran.threads {
+            threads @ 0..=2 => ran.first[..threads as usize].contains(&tid),
+            _ => tid != ran.but && self.timelines.was_on_cpu_in(pid, tid, ran.at.saturating_sub(WAKE_NANOS), ran.at),
+        }
+    }
+}
+
+impl Blockers {
+    pub(crate) fn of(recording: &Recording) -> Blockers {
+        let mut out = Blockers::default();
+        for (i, wait) in recording.waits.iter().enumerate() {
+            let Some(place) = place(wait) else { continue };
+            out.at.entry(place).or_default().push(i as u32);
+            out.takers.entry(place).or_default();
+            out.of_thread.entry((place, wait.tid)).or_default().push(i as u32);
+            if wait.kind == WaitKind::Lock && wait.futex.is_some_and(|futex| futex.holder.is_some()) {
+                out.named.insert(place);
+            }
+            if let Some(stack) = wait.stack
+                && !out.how.contains_key(&stack.0)
+                && let Some(how) = waits::how(recording, stack)
+            {
+                out.how.insert(stack.0, how);
+            }
+        }
+        out.at.values_mut().for_each(|waits| waits.sort_by_key(|&wait| (recording.waits[wait as usize].end, wait)));
+        for thread in &recording.threads {
+            if let Some(end) = thread.end {
+                out.ends.entry(thread.pid).or_default().push((end, thread.tid));
+            }
+        }
+        out.ends.values_mut().for_each(|ends| ends.sort_unstable());
+        out
+    }
+
+    /// What other threads are for this wait; `None` where it is no wait for one, or nothing tells.
+    pub(crate) fn relation(&self, wait: &Wait) -> Option<Relation> {
+        match wait.kind {
+            WaitKind::Join => Some(Relation::Ends),
+            WaitKind::Lock => {
+                let place = place(wait)?;
+                let how = wait.stack.and_then(|stack| self.how.get(&stack.0));
+                let is_lock = self.named.contains(&place) || how == Some(&How::Lock);
+                Some(if is_lock { Relation::Holds } else { Relation::Wakes })
+            }
+            _ => None,
+        }
+    }
+
+    /// Who it was, in each part of a wait; the parts are the whole.
+    pub(crate) fn parts(&self, seen: &Seen<'_>, wait: &Wait) -> Vec<Part> {
+        let whole = |who| vec![Part { from: wait.start, to: wait.end, who }];
+        match self.relation(wait) {
+            None => Vec::new(),
+            Some(Relation::Holds) => self.holders(seen, wait),
+            Some(Relation::Wakes) => whole(one_of(seen.wakers(wait).unwrap_or_default())),
+            Some(Relation::Ends) => match wait.futex.and_then(|futex| futex.holder) {
+                Some(tid) => whole(Who::Thread { tid, evidence: Evidence::Futex }),
+                None => whole(self.who_ended(seen, wait)),
+            },
+        }
+    }
+
+    /// The thread that ended when the wait did; a language may say so shortly before the thread is gone.
+    fn who_ended(&self, seen: &Seen<'_>, wait: &Wait) -> Who {
+        let Some(wakers) = seen.wakers(wait) else { return Who::Nobody };
+        let (from, to) = (Monotonic(wait.end.0.saturating_sub(WAKE_NANOS as u64)), Monotonic(wait.end.0.saturating_add(WAKE_NANOS as u64)));
+        let ends = self.ends.get(&wait.pid).map_or(&[][..], |ends| ends);
+        let first = ends.partition_point(|(end, _)| *end < from);
+        let ended = ends[first..].iter().take_while(|(end, _)| *end <= to).map(|(_, tid)| *tid);
+        one_of(ended.filter(|tid| wakers.contains(tid)).collect())
+    }
+
+    /// Who held the lock: a part ends where another one that waited for it got it.
+    fn holders(&self, seen: &Seen<'_>, wait: &Wait) -> Vec<Part> {
+        let Some(place) = place(wait) else { return Vec::new() };
+        let takers = self.takers[&place].get_or_init(|| {
+            let got_it = self.at[&place].iter().map(|&i| (i, &seen.recording.waits[i as usize]));
+            Takers::new(got_it.filter(|(_, it)| self.got_it(seen.recording, place, it)).map(|(i, it)| (i, it.tid, it.end)))
+        });
+        // A wait of a broken file may end before it begins.
+        let first = takers.list.partition_point(|taker| taker.end <= wait.start);
+        let end = takers.list.partition_point(|taker| taker.end < wait.end).max(first);
+        let near = end.saturating_sub(TAKERS_MAX).max(first);
+        let others = || (near..end).filter(|&i| takers.list[i].tid != wait.tid);
+        let mut told = told((near..end).len(), wait, || others().map(|i| takers.list[i].end));
+        let mut parts: Vec<Part> = Vec::with_capacity((end - first).min(PARTS_MAX) + 1);
+        let (mut from, mut taker, mut is_first) = (wait.start, takers.last_but(near, wait.tid), true);
+        if first < near {
+            (from, is_first) = (takers.list[near - 1].end, false);
+            parts.push(Part { from: wait.start, to: from, who: Who::Nobody });
+        }
+        for over in others().map(Some).chain([None]) {
+            let (to, tid) = over.map_or((wait.end, wait.tid), |i| (takers.list[i].end, takers.list[i].tid));
+            if from < to && told(to.0 - from.0) {
+                let waited = over.map_or(wait, |i| &seen.recording.waits[takers.list[i].wait as usize]);
+                let ran = || over.map_or_else(|| seen.ran(wait), |i| *takers.ran[i].get_or_init(|| seen.ran(waited)));
+                let who = self.holder(seen, place, (from, to), (wait, waited), (taker, is_first), ran);
+                parts.push(Part { from, to, who });
+            } else if from < to {
+                match parts.last_mut().filter(|last| last.who == Who::Nobody && last.to == from) {
+                    Some(last) => last.to = to,
+                    None => parts.push(Part { from, to, who: Who::Nobody }),
+                }
+            }
+            (from, taker, is_first) = (to, Some(tid), false);
+        }
+        parts
+    }
+
+    /// Whether the wait ended because the lock was got.
+    fn got_it(&self, recording: &Recording, place: Place, wait: &Wait) -> bool {
+        let own = &self.of_thread[&(place, wait.tid)];
+        let of = |i: &u32| &recording.waits[*i as usize];
+        let next = own.get(own.partition_point(|i| of(i).start < wait.end));
+        next.is_none_or(|next| of(next).start.nanos_since(wait.end) >= RETRY_NANOS)
+    }
+
+    /// Whether a thread waited there itself for some of this time.
+    fn waits_there(&self, recording: &Recording, place: Place, tid: u32, (from, to): (Monotonic, Monotonic)) -> bool {
+        let Some(own) = self.of_thread.get(&(place, tid)) else { return false };
+        let of = |i: &u32| &recording.waits[*i as usize];
+        let before = own.partition_point(|i| of(i).start < to);
+        before.checked_sub(1).is_some_and(|last| of(&own[last]).end > from)
+    }
+
+    /// Who held it in a part of `wait` that ended when the wait `over` did. `taker` got it last, at the beginning of the part or before.
+    fn holder(
+        &self,
+        seen: &Seen<'_>,
+        place: Place,
+        (from, to): (Monotonic, Monotonic),
+        (wait, over): (&Wait, &Wait),
+        (taker, is_first): (Option<u32>, bool),
+        ran: impl FnOnce() -> Option<Ran>,
+    ) -> Who {
+        let waits_itself = |tid: u32| tid != wait.tid && self.waits_there(seen.recording, place, tid, (from, to));
+        for looked_at in [wait, over] {
+            let at = looked_at.start.0.saturating_add(LOOK_NANOS);
+            let is_here = at < to.0 && (from.0 <= at || (is_first && looked_at.start <= from));
+            let named = looked_at.futex.and_then(|futex| futex.holder).filter(|tid| is_here && !waits_itself(*tid));
+            if let Some(tid) = named {
+                return Who::Thread { tid, evidence: Evidence::Futex };
+            }
+        }
+        let ran = ran();
+        // How many of them are not the one that waits, and who it is where it is one.
+        let others = ran.map_or(0, |ran| ran.threads - u32::from(seen.has_run(wait.pid, wait.tid, &ran)));
+        if let Some(ran) = ran.filter(|_| others == 1) {
+            let tid = if ran.first[0] == wait.tid { ran.first[1] } else { ran.first[0] };
+            return Who::Thread { tid, evidence: Evidence::Inferred };
+        }
+        // Who got it at the beginning of this part can have had it for all of it; who got it before, only if it was there at the end.
+        let is_believed = |tid: &u32| match ran {
+            None => !is_first,
+            Some(_) if others == 0 => !is_first,
+            Some(ran) => seen.has_run(wait.pid, *tid, &ran),
+        };
+        match (taker.filter(is_believed), others) {
+            (Some(tid), _) => Who::Thread { tid, evidence: Evidence::Inferred },
+            (None, 0) => Who::Nobody,
+            (None, others) => Who::OneOf(others),
+        }
+    }
+}
+
+/// Whether somebody is looked for in a part of a wait, by its length: in each, unless there are more than [`PARTS_MAX`]; then in the longest.
+fn told<Ends: Iterator<Item = Monotonic>>(most: usize, wait: &Wait, ends: impl Fn() -> Ends) -> impl FnMut(u64) -> bool {
+    let (mut shortest, mut as_short) = (0, usize::MAX);
+    if most >= PARTS_MAX {
+        let mut from = wait.start;
+        let length = |to: Monotonic| to.0.saturating_sub(std::mem::replace(&mut from, to).0);
+        let mut lengths: Vec<u64> = ends().chain([wait.end]).map(length).collect();
+        if let Some(untold) = lengths.len().checked_sub(PARTS_MAX) {
+            let (_, nth, longer) = lengths.select_nth_unstable(untold);
+            shortest = *nth;
+            as_short = PARTS_MAX - longer.iter().filter(|length| **length > shortest).count();
+        }
+    }
+    move |length| {
+        if length == shortest && as_short > 0 {
+            as_short -= 1;
+            return true;
+        }
+        length > shortest
+    }
+}
+
+fn one_of(threads: Vec<u32>) -> Who {
+    match threads[..] {
+        [] => Who::Nobody,
+        [tid] => Who::Thread { tid, evidence: Evidence::Inferred },
+        _ => Who::OneOf(threads.len() as u32),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,9 @@
+//! Where time went: of spans, of threads, of processes.
+
+pub mod blockers;
+pub mod callees;
+pub mod sampling_coverage;
+pub mod states;
+pub mod threads;
+pub(crate) mod timelines;
+pub mod usage;
