@@ -19,12 +19,14 @@
 //! for each candidate among the poles) multiplies it, and that number is bounded.
 //!
 //! It refuses to guess silently: what is inferred says so, what could be chance is a range, what is missing is a
-//! [`Note`](tree::forest::Note).
+//! [`Note`](note::Note).
 
 #![forbid(unsafe_code)]
 
 pub mod code;
+pub(crate) mod intervals;
 pub mod link;
+pub mod note;
 pub mod pulumi;
 pub mod report;
 pub mod schedule;
@@ -36,8 +38,19 @@ pub use report::{Handle, Report};
 // Where other crates still look for them.
 pub use code::{call_tree, origin as own_code, wall_profile};
 pub use link::{journal, labels as label_links, never_arrived, samples as sample_links, waits};
-pub use pulumi::{deployment, opentracing_bridge as bridge, plugins, resources};
+pub use pulumi::{deployment, opentracing_bridge as bridge, plugins};
 pub use report::{diff, summary_spans as outline};
 pub use schedule::{concurrency_limit as slots, critical_path, poles, replay as savings};
 pub use time::{callees, sampling_coverage as machine, states, threads, usage};
-pub use tree::forest as trace_tree;
+
+/// What `pulumi::identity` and `pulumi::urn` hold.
+pub mod resources {
+    pub use crate::pulumi::identity::identify;
+    pub use crate::pulumi::urn::{name_of_urn, title_of_urn, type_of_urn, urn_of};
+}
+
+/// What `tree::forest` and `note` hold.
+pub mod trace_tree {
+    pub use crate::note::Note;
+    pub use crate::tree::forest::{Edge, Forest, Node, NodeSource};
+}

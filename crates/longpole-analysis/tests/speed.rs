@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longpole_analysis::critical_path::CriticalPath;
 use longpole_analysis::report::Report;
 use longpole_analysis::savings::{Change, Replay};
 use longpole_analysis::trace_tree::Forest;
@@ -63,7 +62,7 @@ fn a_million_spans() {
         let forest_done = cpu();
         let replay = Replay::new(&recording, &forest);
         let replay_done = cpu();
-        let path = CriticalPath::of_replay(&replay, &forest);
+        let path = replay.critical_path(&forest);
         let path_done = cpu();
         for change in [Change::Zero, Change::Half, Change::OwnZero] {
             replay.saves(&[1], change);

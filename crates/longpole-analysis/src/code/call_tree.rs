@@ -13,6 +13,7 @@ use longpole_model::stack::LocationKind;
 use longpole_model::{Frame, Location, Recording, Runtime, StackId, Text};
 
 use crate::code::origin::{self, Whose};
+use crate::note;
 use longpole_model::quick::QuickMap;
 
 /// A function of the recording.
@@ -213,7 +214,7 @@ fn unnamed(recording: &Recording, location: &Location) -> Frame {
         LocationKind::Named { runtime, address: None } => format!("[{}]", runtime.as_str()),
         LocationKind::Cut { reason } => format!("[{reason}]"),
     };
-    Frame { function: function.into(), file: Text::new(), line: 0, reason: Some("symbols were not looked up".to_owned()) }
+    Frame { function: function.into(), file: Text::new(), line: 0, reason: Some(note::NO_SYMBOLS.to_owned()) }
 }
 
 /// Weight and number of samples per stack: stacks repeat, so what follows is done once for each. By number.

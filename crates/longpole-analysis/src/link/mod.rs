@@ -6,4 +6,5 @@ pub mod never_arrived;
 pub(crate) mod process_idle;
 pub mod samples;
 pub(crate) mod span_threads;
+pub(crate) mod wait_order;
 pub mod waits;

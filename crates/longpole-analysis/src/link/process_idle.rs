@@ -20,7 +20,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use longpole_model::{ContextRecord, CpuSlice, Monotonic, Nanos, Recording, SumNanos, Thread, Wait};
 
-use crate::time::timelines::blocked_rank;
+use crate::intervals;
+use crate::link::wait_order::blocked_rank;
 
 /// The threads that do the work ran this much of their process's time on CPUs.
 const WORK_SHARE_PERCENT: u64 = 80;
@@ -95,7 +96,7 @@ fn busy(slices: &[&CpuSlice]) -> Vec<(Monotonic, Monotonic)> {
         // The last one of all ended because the recording did.
         busy.push((slice.start, next.map_or(slice.end, |next| next.start.max(slice.end))));
     }
-    joined(busy)
+    intervals::union(busy)
 }
 
 /// When one of these threads was alive and not in one of these waits, which stand by start.
@@ -111,19 +112,7 @@ fn but_in_waits<'a>(recording: &Recording, threads: impl Iterator<Item = &'a Thr
         }
         busy.push((from, end.max(from)));
     }
-    joined(busy)
-}
-
-fn joined(mut busy: Vec<(Monotonic, Monotonic)>) -> Vec<(Monotonic, Monotonic)> {
-    busy.sort_unstable();
-    let mut joined: Vec<(Monotonic, Monotonic)> = Vec::new();
-    for (from, to) in busy {
-        match joined.last_mut().filter(|last| from <= last.1) {
-            Some(last) => last.1 = last.1.max(to),
-            None => joined.push((from, to)),
-        }
-    }
-    joined
+    intervals::union(busy)
 }
 
 /// Between two times in which it is busy, what it waits for does not change.

@@ -22,7 +22,6 @@ use crate::link::journal::Journals;
 use crate::link::process_idle::{self, Rest};
 use crate::link::samples;
 use crate::link::span_threads::ThreadsOfSpans;
-use crate::time::callees::is_accept;
 use crate::tree::forest::Forest;
 
 /// A thread that ran this much of its process's time on CPUs is the one that does its work.
@@ -88,6 +87,14 @@ const JOINS: [(&str, &str); 7] = [
     ("_wait_for_tstate_lock", "/threading.py"),
     ("_shutdown", "/threading.py"),
 ];
+
+/// Calls in which a server waits to be called.
+const ACCEPTS: [&str; 2] = ["accept", "accept4"];
+
+/// Whether a server waits to be called.
+pub(crate) fn is_accept(wait: &Wait) -> bool {
+    ACCEPTS.contains(&wait.syscall.as_str())
+}
 
 /// How a thread waits for others, as far as its stack says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,8 @@
 
 use longpole_model::{Nanos, Recording, SumNanos};
 
-use crate::pulumi::resources::{self, Call};
+use crate::pulumi::call::Call;
+use crate::pulumi::programs::{is_build_tool, is_provider};
 use crate::tree::forest::{Forest, NodeSource};
 
 /// Where the time of a deployment went, in nanoseconds of the critical path. The parts sum to the wall time of the run.
@@ -118,7 +119,7 @@ fn part_of_span(service: &str, name: &str) -> Option<Part> {
 
 /// What each node does: itself, or the nearest above it that tells. `None` where the recording is no deployment.
 pub(crate) fn parts(recording: &Recording, forest: &Forest) -> Option<Vec<Part>> {
-    if !forest.pulumi() {
+    if !forest.has_placement_rules() {
         return None;
     }
     let mut out = vec![Part::Idle; forest.len()];
@@ -133,9 +134,7 @@ pub(crate) fn parts(recording: &Recording, forest: &Forest) -> Option<Vec<Part>>
                 let inside_call = matches!(above, Part::Cloud | Part::Provider);
                 part_of_span(span.service_name(), &span.name).filter(|p| !(inside_call && *p == Part::StateBackend))
             }
-            NodeSource::Process(i) => {
-                (above == Part::LanguageHost && resources::is_build_tool(&recording.processes[i])).then_some(Part::Compile)
-            }
+            NodeSource::Process(i) => (above == Part::LanguageHost && is_build_tool(&recording.processes[i])).then_some(Part::Compile),
         };
         found |= own.is_some();
         out[node] = own.unwrap_or(above);
@@ -168,7 +167,7 @@ impl ProviderCpu {
             .zip(offsets)
             .filter(|(s, at)| {
                 let when = forest.run_range().start.plus_nanos(**at);
-                forest.process_at(s.pid, when).is_some_and(|p| resources::is_provider(forest.program(recording, p)))
+                forest.process_at(s.pid, when).is_some_and(|p| is_provider(forest.program(recording, p)))
             })
             .map(|(s, at)| (*at, i64::try_from(s.weight_nanos).unwrap_or(i64::MAX)))
             .collect();

@@ -15,8 +15,8 @@
 
 use longpole_model::Recording;
 
+use crate::pulumi::call::is_measurement;
 use crate::pulumi::opentracing_bridge::PULUMI_CLI;
-use crate::pulumi::resources;
 use crate::tree::forest::Forest;
 
 /// The engine's span around the work on a stack: once for the preview, once for the update.
@@ -25,7 +25,7 @@ const PLAN: &str = "pulumi-plan";
 /// What siblings of a plan waited for, by the one who waited: the last that ended inside the plan, and the last sibling that ended.
 pub(crate) fn waits(recording: &Recording, forest: &Forest, start: &[i64], end: &[i64]) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
-    if !forest.pulumi() {
+    if !forest.has_placement_rules() {
         return out;
     }
     let is_plan = |node: usize| forest.name(recording, node) == PLAN && forest.service(recording, node) == PULUMI_CLI;
@@ -34,7 +34,7 @@ pub(crate) fn waits(recording: &Recording, forest: &Forest, start: &[i64], end: 
     commands.sort_unstable();
     commands.dedup();
     for command in commands {
-        let works = |&node: &usize| !forest.span(recording, node).is_none_or(resources::is_measurement);
+        let works = |&node: &usize| !forest.span(recording, node).is_none_or(is_measurement);
         let children: Vec<usize> = forest.children(command).filter(works).collect();
         let mut siblings: Vec<usize> = children.clone();
         let mut inside: Vec<usize> =

@@ -1,8 +1,15 @@
-//! Everything that knows Pulumi.
+//! Everything that knows Pulumi: its tracers, its plug-ins, its resources, its engine.
+//!
+//! The tree asks it through one door, [`PlacementRules`](crate::tree::placement::PlacementRules).
 
+pub(crate) mod call;
 pub mod deployment;
 pub(crate) mod engine;
+pub mod identity;
 pub mod opentracing_bridge;
+pub(crate) mod placement;
 pub mod plugins;
-pub mod resources;
+pub(crate) mod programs;
+pub(crate) mod resources;
 pub(crate) mod span_pairing;
+pub mod urn;

@@ -19,7 +19,7 @@ use longpole_model::resource_event::TYPE;
 use longpole_model::{Process, Recording, Span, SpanId, Timestamp, TraceId};
 
 use crate::pulumi::opentracing_bridge::PULUMI_CLI;
-use crate::pulumi::resources::is_plugin;
+use crate::pulumi::programs::is_plugin;
 
 /// The engine's span around the start of a plug-in; its attribute `bin` is the path of the program.
 const NEW_PLUGIN: &str = "newPlugin";

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use longpole_model::{Nanos, WaitKind};
 
-use crate::pulumi::resources;
+use crate::pulumi::urn::title_of_urn;
 use crate::report::{FEW_SAMPLES, Report};
 use crate::time::states::States;
 
@@ -203,7 +203,7 @@ fn operations(report: &Report) -> BTreeMap<Key, Group> {
     for ((service, name, urn), nodes) in groups {
         // The commands of two runs are one operation, whatever they are called.
         let name = if nodes[0] == 0 { "run".to_owned() } else { names[name].clone() };
-        let key = (labels.services[service].clone(), name, urn.map(resources::title_of_urn));
+        let key = (labels.services[service].clone(), name, urn.map(title_of_urn));
         let Group { side, nodes: all } = out.entry(key).or_default();
         side.count += nodes.len() as u64;
         for &node in &nodes {

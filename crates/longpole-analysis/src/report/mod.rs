@@ -4,6 +4,7 @@
 //! [`Handle`] spells them for people: `s1` is node 0, `p1` the first pole, `f1` the function with the largest total.
 
 pub mod diff;
+mod forest;
 pub mod summary_spans;
 
 use std::collections::hash_map::Entry;
@@ -20,11 +21,13 @@ use longpole_model::{
 
 use crate::code::call_tree::{CallTree, Frames, FunctionWeight, Functions, LineWeight};
 use crate::code::origin::Whose;
+use crate::intervals;
 use crate::link::samples::{self, SampleNodes};
 use crate::link::waits::{self, NodeWait, NodeWaits};
+use crate::note::{self, Note};
 use crate::pulumi::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::pulumi::opentracing_bridge;
-use crate::pulumi::resources;
+use crate::pulumi::urn::urn_of;
 use crate::schedule::concurrency_limit::Ceiling;
 use crate::schedule::critical_path::CriticalPath;
 use crate::schedule::poles::{Pole, Poles, Savings};
@@ -36,7 +39,7 @@ use crate::time::states::{self, InFlight, Known, Parallelism, SerialStretch, Sta
 use crate::time::threads::{self, Importance, ThreadLife};
 use crate::time::timelines::Timelines;
 use crate::time::usage::{self, Notable, ProcessFigures};
-use crate::tree::forest::{Forest, NodeSource, Note};
+use crate::tree::forest::{Forest, NodeSource};
 use longpole_model::quick::{QuickMap, QuickState};
 
 /// Below so many samples a flame graph says that they are few.
@@ -578,7 +581,7 @@ impl Report {
 
     /// URN of the cloud resource that a node says it works on.
     pub fn resource(&self, node: usize) -> Option<&str> {
-        self.forest.span(&self.recording, node).and_then(resources::urn_of)
+        self.forest.span(&self.recording, node).and_then(urn_of)
     }
 
     /// Time of a node that no child of it covers. Its whole time is the length of its range.
@@ -612,8 +615,7 @@ impl Report {
 
     /// Everything that is missing or doubtful: what of the machine bears upon all times, losses of the recording, then notes.
     pub fn quality(&self) -> Vec<Note> {
-        let losses = self.recording.losses.iter();
-        let losses = losses.map(|l| Note { code: l.kind.as_str(), count: l.count, detail: l.detail.clone() });
+        let losses = self.recording.losses.iter().map(note::loss);
         let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall_nanos());
         unseen.into_iter().chain(losses).chain(self.notes().cloned()).collect()
     }
@@ -1240,7 +1242,7 @@ impl Report {
         found.retain(|(nanos, ..)| percent_of(*nanos, sum.nanos) > 0);
         found.sort_by_key(|(nanos, thread, ..)| (std::cmp::Reverse(*nanos), *thread));
         let blocker = |(nanos, (pid, tid), evidence, stretches)| {
-            let (samples, waits) = self.of_thread_in((pid, tid), &callees::joined(stretches));
+            let (samples, waits) = self.of_thread_in((pid, tid), &intervals::union(stretches));
             Blocker { pid, tid, name: self.thread_name(pid, tid), relation, evidence, nanos, samples, waits }
         };
         out.list = found.into_iter().take(BLOCKERS_MAX).map(blocker).collect();
@@ -1409,14 +1411,14 @@ impl Report {
         let is_its = |node: usize| self.forest.process_number(&self.recording, node).is_some_and(|it| processes.contains(&it));
         let answers = nodes.iter().any(|&node| self.forest.children(node).any(is_its));
         let schedule = self.replay.schedule();
-        let stretches = callees::joined(nodes.iter().map(|&node| (schedule.start[node], schedule.end[node])).collect());
+        let stretches = intervals::union(nodes.iter().map(|&node| (schedule.start[node], schedule.end[node])).collect());
         let pids: HashSet<u32> = processes.iter().map(|&it| self.recording.processes[it].pid).collect();
         let servers = self.servers.get_or_init(|| Servers::of(&self.recording, self.origin(), self.waits.idle()));
         let (samples, waits) = servers.meanwhile(&pids, &stretches);
         let part = |(wait, from, to): (u32, i64, i64)| PartOfWait { wait, from, to, nanos: to.saturating_sub(from) };
         // Several threads may wait at the same time, and a call does not become longer by that.
         let at_once = |parts: &[PartOfWait]| {
-            callees::joined(parts.iter().map(|part| (part.from, part.to)).collect())
+            intervals::union(parts.iter().map(|part| (part.from, part.to)).collect())
                 .iter()
                 .map(|(from, to)| to.saturating_sub(*from))
                 .sum_nanos()

@@ -18,7 +18,6 @@
 use longpole_model::{Nanos, Recording, TimeRange};
 
 use crate::schedule::recorded::{Schedule, Waited};
-use crate::schedule::replay::Replay;
 use crate::tree::forest::Forest;
 
 /// A stretch of the path and the node that fixed the time there.
@@ -43,11 +42,6 @@ impl CriticalPath {
     /// The path of this recording.
     pub fn new(recording: &Recording, forest: &Forest) -> CriticalPath {
         Self::of(&Schedule::new(recording, forest), forest)
-    }
-
-    /// The path of a schedule that was read for replays already.
-    pub fn of_replay(replay: &Replay, forest: &Forest) -> CriticalPath {
-        Self::of(replay.schedule(), forest)
     }
 
     pub(crate) fn of(schedule: &Schedule, forest: &Forest) -> CriticalPath {
@@ -92,6 +86,37 @@ impl CriticalPath {
             Some(later) if later.node == node && later.range.start == range.end => later.range.start = range.start,
             _ => self.segments.push(Segment { node, range }),
         }
+    }
+}
+
+/// Time of the recorded path before each node of the tree: sums over subtrees are then one subtraction.
+pub(crate) struct OnPath(Vec<i64>);
+
+impl OnPath {
+    pub(crate) fn new(path: &CriticalPath) -> OnPath {
+        let before = path.on_path_nanos.iter().scan(0, |sum, nanos| {
+            sum.add_nanos(*nanos);
+            Some(*sum)
+        });
+        OnPath(std::iter::once(0).chain(before).collect())
+    }
+
+    pub(crate) fn between(&self, from: usize, to: usize) -> i64 {
+        self.0[to].saturating_sub(self.0[from])
+    }
+
+    /// In these nodes, which stand in tree order, and all below them.
+    pub(crate) fn in_subtrees(&self, s: &Schedule, nodes: &[usize]) -> i64 {
+        let mut covered = 0;
+        let mut sum = 0;
+        for &node in nodes {
+            let end = s.subtree_end[node] as usize;
+            if node >= covered {
+                sum.add_nanos(self.between(node, end));
+                covered = end;
+            }
+        }
+        sum
     }
 }
 

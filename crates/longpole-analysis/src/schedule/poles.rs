@@ -28,10 +28,10 @@ use std::ops::Range;
 
 use longpole_model::{CaptureMode, Nanos, Recording};
 
-use crate::pulumi::resources::{self, title_of_urn};
-use crate::schedule::critical_path::CriticalPath;
+use crate::pulumi::urn::{title_of_urn, urn_of};
+use crate::schedule::critical_path::{CriticalPath, OnPath};
 use crate::schedule::recorded::NONE;
-use crate::schedule::replay::{Evidence, OnPath, Replay, Saving};
+use crate::schedule::replay::{Evidence, Replay, Saving};
 use crate::tree::forest::Forest;
 use longpole_model::quick::{QuickMap, QuickState};
 
@@ -134,12 +134,12 @@ fn contexts(recording: &Recording, forest: &Forest) -> Vec<u32> {
 
 /// For each node the resource that it, or the nearest node above it that works on one, works on; no list where none works on any.
 fn urns<'a>(recording: &'a Recording, forest: &Forest) -> Vec<Option<&'a str>> {
-    if !forest.pulumi() {
+    if !forest.has_placement_rules() {
         return Vec::new();
     }
     let mut out = vec![None; forest.len()];
     for node in 1..forest.len() {
-        let own = forest.span(recording, node).and_then(resources::urn_of);
+        let own = forest.span(recording, node).and_then(urn_of);
         out[node] = own.or(forest.nodes[node].parent().and_then(|p| out[p]));
     }
     out

@@ -17,8 +17,9 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use longpole_model::{Nanos, Recording, Timestamp};
 
+use crate::pulumi::call::is_measurement;
 use crate::pulumi::engine;
-use crate::pulumi::resources::{self, Resources};
+use crate::pulumi::resources::Resources;
 use crate::schedule::background::unawaited;
 use crate::schedule::pipeline::Pipelines;
 use crate::tree::forest::Forest;
@@ -170,7 +171,7 @@ impl Schedule {
             anchor[i] = found(climb(i, &|p| start[p] <= start[i]));
             host[i] = found(climb(i, &|p| start[p] <= start[i] && start[i] <= end[p]));
             let until = found(climb(i, &|p| end[i] <= end[p]));
-            let waits_for_it = end[i] <= end[until as usize] && !forest.span(recording, i).is_some_and(resources::is_measurement);
+            let waits_for_it = end[i] <= end[until as usize] && !forest.span(recording, i).is_some_and(is_measurement);
             end_host[i] = if waits_for_it { until } else { NONE };
         }
 

@@ -11,7 +11,9 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use longpole_model::{AttributeValue, Monotonic, Recording, Span, SpanKind, Timestamp, Wait};
+use longpole_model::{AttributeValue, Monotonic, Recording, Span, SpanKind, Timestamp};
+
+use crate::link::waits::is_accept;
 
 /// What a key says of the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,14 +144,6 @@ pub(crate) struct Servers {
     waits: HashMap<u32, Vec<(i64, i64, u32)>>,
 }
 
-/// Calls in which a server waits to be called.
-const ACCEPTS: [&str; 2] = ["accept", "accept4"];
-
-/// Whether a server waits to be called.
-pub(crate) fn is_accept(wait: &Wait) -> bool {
-    ACCEPTS.contains(&wait.syscall.as_str())
-}
-
 impl Servers {
     /// `idle` says which waits are those of workers for work.
     pub(crate) fn of(recording: &Recording, origin: Timestamp, idle: &[bool]) -> Servers {
@@ -191,19 +185,6 @@ impl Servers {
         samples.sort_unstable();
         (samples, waits)
     }
-}
-
-/// Stretches of time in order, those that overlap joined.
-pub(crate) fn joined(mut stretches: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
-    stretches.sort_unstable();
-    let mut out: Vec<(i64, i64)> = Vec::new();
-    for (from, to) in stretches {
-        match out.last_mut().filter(|last| from <= last.1) {
-            Some(last) => last.1 = last.1.max(to),
-            None => out.push((from, to)),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use longpole_model::{CaptureMode, Monotonic, Nanos, Recording, SumNanos};
 
-use crate::tree::forest::Note;
+use crate::note::{self, Note};
 
 /// Below this share of the time on a CPU, and of the run, there is nothing worth saying: samples have their error too.
 const WORTH_SAYING_PERCENT: u64 = 10;
@@ -52,9 +52,7 @@ impl ThreadTime {
             CaptureMode::Imported | CaptureMode::Off => return notes,
             CaptureMode::Refused { .. } => {
                 if !recording.processes.is_empty() {
-                    let detail =
-                        "processes, threads and waits are known by looks at /proc, 5 ms apart or more: what was shorter is missing";
-                    notes.push(Note { code: "watched", count: 1, detail: detail.to_owned() });
+                    notes.push(note::watched());
                 }
                 return notes;
             }
@@ -63,22 +61,10 @@ impl ThreadTime {
             && is_worth_saying(self.unsampled_nanos, self.on_cpu_nanos)
             && !recording.samples.is_empty()
         {
-            let mut detail = format!(
-                "{} of {} on a CPU was in the kernel, which is not sampled: no code of it is shown, and where states are estimated (≈) it is in `unaccounted`",
-                seconds(self.unsampled_nanos),
-                seconds(self.on_cpu_nanos)
-            );
-            if !why.is_empty() {
-                detail.push_str(&format!(": {why}"));
-            }
-            notes.push(Note { code: "kernel_time", count: 1, detail });
+            notes.push(note::kernel_time(self.unsampled_nanos, self.on_cpu_nanos, why));
         }
         if is_worth_saying(self.ready_nanos, wall_nanos.unsigned_abs()) {
-            let detail = format!(
-                "threads were runnable for {} and had no CPU, because others had it: where states are estimated (≈) that is in `unaccounted`, and what a pole saves may be less",
-                seconds(self.ready_nanos)
-            );
-            notes.push(Note { code: "cpu_busy", count: 1, detail });
+            notes.push(note::cpu_busy(self.ready_nanos));
         }
         notes
     }
@@ -86,10 +72,6 @@ impl ThreadTime {
 
 fn is_worth_saying(part: u64, whole: u64) -> bool {
     u128::from(part) * 100 > u128::from(whole) * u128::from(WORTH_SAYING_PERCENT)
-}
-
-fn seconds(nanos: u64) -> String {
-    format!("{:.2} s", nanos as f64 / 1e9)
 }
 
 #[cfg(test)]

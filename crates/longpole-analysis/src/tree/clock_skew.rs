@@ -15,15 +15,12 @@ use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use longpole_model::{Recording, Span, SpanHead, SpanKind, TimeRange};
 
+use crate::note::{self, Note};
 use crate::tree::emitters::Emitters;
-use crate::tree::forest::Note;
 use crate::tree::span_list::SpanList;
 
 /// A child that starts earlier than its parent by more is a sign of clocks that disagree; less is rounding of emitters.
 pub const SKEW_NANOS: i64 = 1_000_000;
-
-/// Clocks that a note calls by name.
-const CLOCKS_NAMED: usize = 3;
 
 /// Who tells the time. Ordered, so that nothing depends on the order of arrival.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,9 +46,9 @@ impl ClockName {
 
     fn words(&self) -> String {
         match self {
-            ClockName::Recorder => "this machine".to_owned(),
+            ClockName::Recorder => note::THIS_MACHINE.to_owned(),
             ClockName::Host(host) => host.clone(),
-            ClockName::Emitter { service, pid: Some(pid), .. } => format!("{service} (pid {pid})"),
+            ClockName::Emitter { service, pid: Some(pid), .. } => note::named_process(service, *pid),
             ClockName::Emitter { service, .. } => service.clone(),
         }
     }
@@ -118,16 +115,10 @@ impl Shifts {
         let shift = spread(&between, &trusted);
         let of_span: Vec<i64> = clock.iter().map(|&c| shift[c as usize]).collect();
         let moved = of_span.iter().filter(|s| **s != 0).count() as u64;
-        let note = (moved > 0).then(|| {
-            let mut clocks: Vec<usize> = (0..names.len()).filter(|&c| shift[c] != 0).collect();
-            clocks.sort_by_key(|&c| (Reverse(shift[c].unsigned_abs()), c));
-            let named = |&c: &usize| format!("{} by {:+.1} ms", names[c].words(), shift[c] as f64 / 1e6);
-            let list: Vec<String> = clocks.iter().take(CLOCKS_NAMED).map(named).collect();
-            let more = if clocks.len() > CLOCKS_NAMED { ", …" } else { "" };
-            let detail = format!("spans moved so that calls lie inside their callers, for clocks disagree: {}{more}", list.join(", "));
-            Note { code: "clock_shifted", count: moved, detail }
-        });
-        Shifts { of_span, note }
+        let mut clocks: Vec<usize> = (0..names.len()).filter(|&c| shift[c] != 0).collect();
+        clocks.sort_by_key(|&c| (Reverse(shift[c].unsigned_abs()), c));
+        let clocks: Vec<(String, i64)> = clocks.into_iter().map(|c| (names[c].words(), shift[c])).collect();
+        Shifts { of_span, note: note::clock_shifted(moved, &clocks) }
     }
 }
 

@@ -12,18 +12,18 @@
 //!            serve      ├──────────┤        parent 77, which is 0a11
 //! ```
 //!
-//! [`join`] folds the pairs and leaves in the recording what the tree needs; [`Joined`] reads it there, also from a recording
+//! [`join`] folds the pairs and leaves in the recording what the tree needs; [`aliases`] reads it there, also from a recording
 //! that was joined when it was sealed. A legacy span without a partner is kept with its id. If it has no parent either, it
 //! hangs under the command's own span where that covers it in the same process; else it is placed like any other span.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
-use longpole_model::{
-    AttributeValue, List, Loss, LossKind, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Text, Timestamp, TraceId,
-};
+use longpole_model::{AttributeValue, List, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Text, Timestamp, TraceId};
 
+use crate::note;
 use crate::pulumi::span_pairing::{self, Seen, Window};
+use crate::tree::placement::SpanAliases;
 
 /// Names of the scopes that our decoders give to legacy spans.
 pub const LEGACY_SCOPES: [&str; 2] = ["appdash", "zipkin"];
@@ -149,7 +149,7 @@ fn merge_double_finishes(recording: &mut Recording, legacy: &[usize], gone: &mut
         }
     }
     if merged > 0 {
-        Loss::new(LossKind::SpansDuplicate, merged, "finished twice; the later end is kept").merge_into(&mut recording.losses);
+        note::finished_twice(merged).merge_into(&mut recording.losses);
     }
 }
 
@@ -318,52 +318,37 @@ fn move_home(spans: &mut [Span], legacy: &[usize], gone: &[bool], homes: &HashMa
     }
 }
 
-/// What the tree must know of legacy spans.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Joined {
-    /// Spans by the ids that legacy spans gave them. Ids are looked up without their trace, because a legacy parent id stands in
-    /// spans of OpenTelemetry's trace too; an id of two spans says nothing.
-    pub by_legacy_id: HashMap<SpanId, usize>,
-    /// The whole ids, for links and people.
-    pub legacy_ids: Vec<((TraceId, SpanId), usize)>,
-    /// Spans without a parent, and the span of the command that covers them.
-    pub hosts: BTreeMap<usize, usize>,
-    /// Operations seen by both.
-    pub pairs: u64,
-}
-
-impl Joined {
-    /// Reads it from a recording.
-    pub fn of(recording: &Recording) -> Joined {
-        let mut out = Joined::default();
-        let mut ambiguous = HashSet::new();
-        let mut legacy = Vec::new();
-        for (i, span) in recording.spans.iter().enumerate() {
-            let parsed = |key| span.attributes.get_str(key);
-            let folded: Option<SpanId> = parsed(LEGACY_SPAN_ID).and_then(|id| id.parse().ok());
-            if is_legacy(span) {
-                legacy.push(i);
-            } else if folded.is_none() {
-                continue;
-            }
-            out.pairs += u64::from(folded.is_some());
-            let id = folded.unwrap_or(span.span_id);
-            if out.by_legacy_id.insert(id, i).is_some() {
-                ambiguous.insert(id);
-            }
-            if let Some(trace) = parsed(LEGACY_TRACE_ID).and_then(|trace| trace.parse().ok()) {
-                out.legacy_ids.push(((trace, id), i));
-            }
+/// The other ids of spans, as the tree wants them. They are looked up without their trace, because a legacy parent id stands in spans of
+/// OpenTelemetry's trace too; an id of two spans says nothing. Hosts are spans of the command.
+pub(crate) fn aliases(recording: &Recording) -> SpanAliases {
+    let mut out = SpanAliases::default();
+    let mut ambiguous = HashSet::new();
+    let mut legacy = Vec::new();
+    for (i, span) in recording.spans.iter().enumerate() {
+        let parsed = |key| span.attributes.get_str(key);
+        let folded: Option<SpanId> = parsed(LEGACY_SPAN_ID).and_then(|id| id.parse().ok());
+        if is_legacy(span) {
+            legacy.push(i);
+        } else if folded.is_none() {
+            continue;
         }
-        out.by_legacy_id.retain(|id, _| !ambiguous.contains(id));
-        let placed = |i: &usize| {
-            let span = &recording.spans[*i];
-            span.parent_span_id.is_some_and(|p| p != span.span_id && out.by_legacy_id.contains_key(&p))
-        };
-        let roots: Vec<usize> = roots(&recording.spans, &legacy).into_iter().filter(|i| !placed(i)).collect();
-        out.hosts = hosts(&recording.spans, &roots);
-        out
+        out.pairs += u64::from(folded.is_some());
+        let id = folded.unwrap_or(span.span_id);
+        if out.by_id.insert(id, i).is_some() {
+            ambiguous.insert(id);
+        }
+        if let Some(trace) = parsed(LEGACY_TRACE_ID).and_then(|trace| trace.parse().ok()) {
+            out.ids.push(((trace, id), i));
+        }
     }
+    out.by_id.retain(|id, _| !ambiguous.contains(id));
+    let placed = |i: &usize| {
+        let span = &recording.spans[*i];
+        span.parent_span_id.is_some_and(|p| p != span.span_id && out.by_id.contains_key(&p))
+    };
+    let roots: Vec<usize> = roots(&recording.spans, &legacy).into_iter().filter(|i| !placed(i)).collect();
+    out.hosts = hosts(&recording.spans, &roots);
+    out
 }
 
 #[cfg(test)]

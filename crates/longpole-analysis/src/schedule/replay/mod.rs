@@ -73,12 +73,13 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{Nanos, Recording, SumNanos};
+use longpole_model::{Recording, SumNanos};
 
+use crate::note::{self, Note};
 use crate::schedule::concurrency_limit::{self, Ceiling, Opening, Pool};
-use crate::schedule::critical_path::CriticalPath;
+use crate::schedule::critical_path::{CriticalPath, OnPath};
 use crate::schedule::recorded::{NONE, Schedule, StartedUnder, Waited};
-use crate::tree::forest::{Forest, Note};
+use crate::tree::forest::Forest;
 
 /// What is done to the work of a pole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -130,9 +131,6 @@ pub const SERIAL_CHANCE: f64 = 0.05;
 
 /// Ends at one moment among which one that a change leaves alone is looked for.
 const EQUAL_ENDS_MAX: usize = 64;
-
-/// Pools that a note calls by name.
-const POOLS_NAMED: usize = 3;
 
 /// Which end of the range a replay computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,37 +188,6 @@ enum Replayed<'a> {
     },
     /// With limited slots the run ends at another moment.
     SlotsMoveTheEnd,
-}
-
-/// Time of the recorded path before each node of the tree: sums over subtrees are then one subtraction.
-pub(crate) struct OnPath(Vec<i64>);
-
-impl OnPath {
-    pub(crate) fn new(path: &CriticalPath) -> OnPath {
-        let before = path.on_path_nanos.iter().scan(0, |sum, nanos| {
-            sum.add_nanos(*nanos);
-            Some(*sum)
-        });
-        OnPath(std::iter::once(0).chain(before).collect())
-    }
-
-    fn between(&self, from: usize, to: usize) -> i64 {
-        self.0[to].saturating_sub(self.0[from])
-    }
-
-    /// In these nodes, which stand in tree order, and all below them.
-    fn in_subtrees(&self, s: &Schedule, nodes: &[usize]) -> i64 {
-        let mut covered = 0;
-        let mut sum = 0;
-        for &node in nodes {
-            let end = s.subtree_end[node] as usize;
-            if node >= covered {
-                sum.add_nanos(self.between(node, end));
-                covered = end;
-            }
-        }
-        sum
-    }
 }
 
 /// What an event waits for.
@@ -454,6 +421,11 @@ impl Replay {
         &self.schedule
     }
 
+    /// The critical path of the recorded schedule.
+    pub fn critical_path(&self, forest: &Forest) -> CriticalPath {
+        CriticalPath::of(&self.schedule, forest)
+    }
+
     /// Ceilings of work in flight.
     pub fn ceilings(&self) -> Vec<Ceiling> {
         self.pools.iter().map(Pool::ceiling).collect()
@@ -491,13 +463,8 @@ impl Replay {
         drop((started_under, limit));
         self.rigid = Ties::of(s, &self.pools).rigid(s);
         self.is_inferred = Self::inferred(s, &self.ordered);
-        if !self.pools.is_empty() {
-            let named = |p: &Pool| format!("{} in {}", p.slots, forest.name(recording, p.host));
-            let some: Vec<String> = self.pools.iter().take(POOLS_NAMED).map(named).collect();
-            let more = if self.pools.len() > POOLS_NAMED { ", …" } else { "" };
-            let detail = format!("never more at once than {}{more}: taken for slots, which makes savings there ranges", some.join(", "));
-            self.notes.push(Note { code: "limited_slots", count: self.pools.len() as u64, detail });
-        }
+        let limits: Vec<(usize, &str)> = self.pools.iter().map(|p| (p.slots, forest.name(recording, p.host))).collect();
+        self.notes.extend(note::limited_slots(&limits));
     }
 
     /// The part that changes of these nodes, and of all below them, can reach.
@@ -860,7 +827,7 @@ mod tests {
         /// What limits the saving of these nodes.
         fn limit(&self, names: &[&str]) -> &str {
             let nodes: Vec<usize> = names.iter().map(|n| self.node(n)).collect();
-            let path = CriticalPath::of_replay(&self.replay, &self.forest);
+            let path = self.replay.critical_path(&self.forest);
             let (savings, limit) = self.replay.saves_all_and_limit(&nodes, &OnPath::new(&path));
             assert_eq!(savings, self.replay.saves_all(&nodes));
             limit.map_or("nothing", |node| self.forest.name(&self.recording, node))
@@ -1052,7 +1019,7 @@ run deploy 0..2920ms
             let mut whole = Replay::new(&recording, &forest);
             whole.rigid.fill(false);
             let nodes: Vec<usize> = chosen.iter().map(|node| node.index(forest.len())).collect();
-            let answer = |replay: &Replay| replay.saves_all_and_limit(&nodes, &OnPath::new(&CriticalPath::of_replay(replay, &forest)));
+            let answer = |replay: &Replay| replay.saves_all_and_limit(&nodes, &OnPath::new(&replay.critical_path(&forest)));
             prop_assert_eq!(answer(&in_pieces), answer(&whole));
         }
     }

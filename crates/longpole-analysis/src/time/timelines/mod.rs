@@ -39,6 +39,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use longpole_model::{LossKind, Monotonic, Recording, SumNanos, WaitKind};
 
 use self::running::Running;
+use crate::link::wait_order::blocked_rank;
 use crate::schedule::recorded::{self, Cover};
 use crate::tree::forest::Forest;
 
@@ -47,25 +48,6 @@ const NONE: u32 = u32::MAX;
 
 /// A thread that ends still runs for a little after its journal did. One that runs for longer than this after it has lost it.
 const JOURNAL_TAIL_NANOS: i64 = 10_000_000;
-
-/// What is said of a node that has threads blocked on several things: what comes from outside before what other threads of the
-/// program have to do, for who waits for another thread waits for what that one waits for.
-const BLOCKED_ORDER: [WaitKind; WaitKind::ALL.len()] = [
-    WaitKind::Disk,
-    WaitKind::Network,
-    WaitKind::PageFault,
-    WaitKind::Child,
-    WaitKind::Pipe,
-    WaitKind::Sleep,
-    WaitKind::Lock,
-    WaitKind::Join,
-    WaitKind::Other,
-];
-
-/// Its place in that order.
-pub(crate) fn blocked_rank(kind: WaitKind) -> usize {
-    BLOCKED_ORDER.iter().position(|known| *known == kind).unwrap_or(BLOCKED_ORDER.len())
-}
 
 /// What a node does, or one of its threads. Being in a child is none of these: then there is no piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +65,7 @@ pub(crate) enum Doing {
 impl Doing {
     /// What is said first where several are true.
     fn rank(self) -> usize {
-        let kinds = BLOCKED_ORDER.len();
+        let kinds = WaitKind::ALL.len();
         match self {
             Doing::OnCpu => 0,
             Doing::Runnable => 1,

@@ -1,4 +1,4 @@
-//! Which spans work on which cloud resource, and which resources had to be there first.
+//! Which spans work on which cloud resource.
 //!
 //! Pulumi's OpenTelemetry spans carry no identity; it comes from the payloads of the legacy spans that were folded into them
 //! ([`crate::pulumi::opentracing_bridge`]), or, without payloads, from the engine's event stream, by time:
@@ -10,38 +10,25 @@
 //! outputs event                                     ▼       0.2 to 1.9 ms after its end
 //! ```
 //!
-//! [`identify`] writes what it finds to attributes, so that the store, SQL and the page know it too. [`Resources`] reads those
-//! attributes. A call of a provider is work of the registration that waits for it, whatever parent it names: the tree puts it
-//! there (`trace_tree`). And a resource waits for those it depends on: to the schedule that is as good as a span link.
+//! [`identify`] writes what it finds to attributes, so that the store, SQL and the page know it too;
+//! [`Resources`](super::resources::Resources) reads those attributes.
 
 use std::collections::{BTreeMap, HashMap};
 
 use longpole_model::resource_event::{DEPENDENCIES, PARENT, PROVIDER, TYPE, URN};
-use longpole_model::{AttributeValue, Process, Recording, ResourceEvent, ResourceStep, Span, SpanId, TraceId};
+use longpole_model::{AttributeValue, Recording, ResourceEvent, ResourceStep, Span, SpanId, TraceId};
 
+use crate::note::{self, Note};
+use crate::pulumi::call::Call;
 use crate::pulumi::opentracing_bridge;
 use crate::pulumi::span_pairing::{self, Seen, Window};
-use crate::tree::forest::{Forest, Note};
+use crate::pulumi::urn::urn_of;
 
 /// Attributes that say which resource a span works on.
 const IDENTITY: [&str; 5] = [URN, TYPE, DEPENDENCIES, PARENT, PROVIDER];
 
 /// Attribute of legacy spans, also without payloads: the type of the resource, or the function that is called.
 const DECORATOR: &str = "pulumi-decorator";
-
-/// The engine's span around the program.
-pub(crate) const RUN_PROGRAM: &str = "run-program";
-
-/// The call in it, as its client names it.
-pub(crate) const RUN_PROGRAM_CALL: &str = "pulumirpc.LanguageRuntime/Run";
-
-/// A measurement in the form of a span: from the start of the process to its first output. Nothing waits for it.
-const FIRST_PRINT: &str = "time-to-first-print";
-
-/// Whether the span is a measurement, and no work.
-pub(crate) fn is_measurement(span: &Span) -> bool {
-    span.name == FIRST_PRINT && span.service_name() == "pulumi-cli"
-}
 
 /// A call of a provider begins so much later than the engine's word that it will. The engine's own clock has whole seconds, so
 /// events are dated by their arrival: on a busy machine a call may even seem to begin first.
@@ -58,118 +45,6 @@ const REGISTRATION_END_AFTER_OUTPUTS_NANOS: std::ops::RangeInclusive<i64> = -2_0
 
 /// Calls of one method inside each other, as client and server are, that share their identity.
 const SAME_CALL_MAX: usize = 4;
-
-/// What a span does in a deployment, told by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Call {
-    /// A program registers a resource, and waits until it is there.
-    Register,
-    /// A program reads a resource that is not its own, and waits.
-    ReadResource,
-    /// A provider makes it.
-    Create,
-    /// A provider reads it.
-    Read,
-    /// A provider changes it.
-    Update,
-    /// A provider removes it.
-    Delete,
-    /// A provider is asked for data or for a method of a resource.
-    Invoke,
-    /// A provider looks at inputs, without the cloud.
-    Check,
-    /// A provider compares.
-    Diff,
-}
-
-impl Call {
-    /// The call that a span of this name is.
-    pub fn of(name: &str) -> Option<Call> {
-        let (service, method) = name.strip_prefix('/').unwrap_or(name).strip_prefix("pulumirpc.")?.split_once('/')?;
-        Some(match (service, method) {
-            ("ResourceMonitor", "RegisterResource") => Call::Register,
-            ("ResourceMonitor", "ReadResource") => Call::ReadResource,
-            ("ResourceProvider", "Create") => Call::Create,
-            ("ResourceProvider", "Read") => Call::Read,
-            ("ResourceProvider", "Update") => Call::Update,
-            ("ResourceProvider", "Delete") => Call::Delete,
-            ("ResourceProvider", "Invoke" | "StreamInvoke" | "Call") => Call::Invoke,
-            ("ResourceProvider", "Check") => Call::Check,
-            ("ResourceProvider", "Diff") => Call::Diff,
-            _ => return None,
-        })
-    }
-
-    /// Whether the cloud is asked: what it takes is the cloud's time where no code of ours runs.
-    pub fn asks_the_cloud(self) -> bool {
-        matches!(self, Call::Create | Call::Read | Call::Update | Call::Delete | Call::Invoke)
-    }
-
-    /// Whether a program waits in it for the work on the resource.
-    pub(crate) fn waits_for_work(self) -> bool {
-        matches!(self, Call::Register | Call::ReadResource)
-    }
-
-    /// The calls that an operation of the engine makes: of a provider, and the registration around it.
-    fn of_operation(op: &str) -> (Option<Call>, Option<Call>) {
-        match op {
-            "create" | "create-replacement" => (Some(Call::Create), Some(Call::Register)),
-            "update" => (Some(Call::Update), Some(Call::Register)),
-            "read" | "read-replacement" => (Some(Call::Read), Some(Call::ReadResource)),
-            "refresh" => (Some(Call::Read), None),
-            "import" | "import-replacement" => (Some(Call::Read), Some(Call::Register)),
-            "delete" | "delete-replaced" => (Some(Call::Delete), None),
-            "same" => (None, Some(Call::Register)),
-            _ => (None, None),
-        }
-    }
-}
-
-/// The last part of a URN: what people call the resource.
-pub fn name_of_urn(urn: &str) -> &str {
-    urn.splitn(4, "::").nth(3).unwrap_or(urn)
-}
-
-/// The type in a URN, without those of its parents.
-pub fn type_of_urn(urn: &str) -> &str {
-    urn.split("::").nth(2).map_or("", |types| types.rsplit('$').next().unwrap_or(types))
-}
-
-/// `aws:rds/instance:Instance db`: short enough for a table, and still telling.
-pub fn title_of_urn(urn: &str) -> String {
-    format!("{} {}", type_of_urn(urn), name_of_urn(urn)).trim().to_owned()
-}
-
-/// Whether the process serves Pulumi's calls: its life says nothing, its calls do.
-pub(crate) fn is_plugin(program: &str) -> bool {
-    ["pulumi-resource", "pulumi-language", "pulumi-analyzer", "pulumi-converter", "pulumi-tool"].iter().any(|p| program.starts_with(p))
-}
-
-/// Whether the process is a provider.
-pub(crate) fn is_provider(program: &str) -> bool {
-    program.starts_with("pulumi-resource")
-}
-
-/// Whether the process is a language host.
-pub(crate) fn is_language_host(program: &str) -> bool {
-    program.starts_with("pulumi-language")
-}
-
-/// Programs that turn a Pulumi program into something that runs, or fetch what it needs.
-const BUILD_TOOLS: [&str; 26] = [
-    "go", "compile", "link", "asm", "cgo", "gcc", "g++", "cc", "cc1", "collect2", "as", "ld", "clang", "tsc", "esbuild", "swc", "npm",
-    "yarn", "pnpm", "bun", "pip", "uv", "javac", "csc", "cargo", "rustc",
-];
-
-/// Whether the process compiles: by its own name, or as a script that an interpreter runs (`node …/tsc`, `dotnet build`).
-pub(crate) fn is_build_tool(process: &Process) -> bool {
-    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let listed = |word: &str| BUILD_TOOLS.contains(&word.strip_suffix(".js").unwrap_or(word));
-    let script = process.arguments.iter().skip(1).find(|a| !a.starts_with('-')).map(|a| base(a));
-    listed(&process.name)
-        || listed(&base(&process.executable))
-        || script.as_deref().is_some_and(|word| listed(word) || word == "build" || word == "publish")
-}
 
 /// One operation of the engine on one resource.
 struct Operation<'a> {
@@ -228,12 +103,7 @@ pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note
         write_identity(&mut recording.spans[i], event);
     }
     share_identity(&mut recording.spans, &outer);
-    unmatched(left)
-}
-
-fn unmatched(count: usize) -> Vec<Note> {
-    let detail = "operations of Pulumi's engine whose call was not found among the spans";
-    if count > 0 { vec![Note { code: "resources_unmatched", count: count as u64, detail: detail.to_owned() }] } else { Vec::new() }
+    note::resources_unmatched(left).into_iter().collect()
 }
 
 /// For each span the outer half of its call, where it has one: client and server of one call are one inside the other.
@@ -241,7 +111,7 @@ fn outer_halves(recording: &Recording, call_of: &[Option<Call>]) -> Vec<Option<u
     let spans = &recording.spans;
     let index: HashMap<(TraceId, SpanId), usize> = spans.iter().enumerate().rev().map(|(i, s)| ((s.trace_id, s.span_id), i)).collect();
     // A provider without OpenTelemetry names its caller by the id that this had in legacy tracing.
-    let by_legacy_id = opentracing_bridge::Joined::of(recording).by_legacy_id;
+    let by_legacy_id = opentracing_bridge::aliases(recording).by_id;
     let outer = |i: usize| {
         let call = call_of[i]?;
         let parent = spans[i].parent_span_id?;
@@ -380,108 +250,6 @@ fn write_identity(span: &mut Span, event: &ResourceEvent) {
         {
             span.attributes.push(key, value);
         }
-    }
-}
-
-/// URNs that an attribute lists.
-fn listed(value: Option<&AttributeValue>) -> Vec<&str> {
-    match value {
-        Some(AttributeValue::Str(text)) => text.split(',').map(str::trim).filter(|t| !t.is_empty()).collect(),
-        Some(AttributeValue::Array(items)) => items.iter().filter_map(AttributeValue::as_str).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// The resource that a span says it works on.
-pub fn urn_of(span: &Span) -> Option<&str> {
-    span.attributes.get_str(URN).filter(|urn| !urn.is_empty())
-}
-
-/// What a span needs to be there before: its dependencies, its parent, its provider.
-pub(crate) fn needs_of(span: &Span) -> impl Iterator<Item = &str> {
-    let attributes = &span.attributes;
-    listed(attributes.get(DEPENDENCIES)).into_iter().chain(attributes.get_str(PARENT)).chain(attributes.get_str(PROVIDER))
-}
-
-/// Which nodes of a forest work on which resources.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Resources {
-    /// For each resource the outermost nodes that work on it, by end.
-    units: Vec<Vec<(i64, usize)>>,
-    /// For each resource those it needs.
-    needs: Vec<Vec<usize>>,
-    /// The outermost nodes and their resource.
-    of_node: HashMap<usize, usize>,
-}
-
-impl Resources {
-    /// Reads the attributes of the forest's spans. `end` holds the end of each node.
-    pub(crate) fn of(recording: &Recording, forest: &Forest, end: &[i64]) -> Resources {
-        let mut out = Resources::default();
-        if !forest.pulumi() {
-            return out;
-        }
-        // Pulumi's events do not say what depends on what; its payloads do. Where nobody does, parents and providers alone would
-        // say that nothing else was waited for.
-        if !recording.spans.iter().any(|span| span.attributes.get(DEPENDENCIES).is_some()) {
-            return out;
-        }
-        let mut number: HashMap<&str, usize> = HashMap::new();
-        let mut needs: Vec<Vec<&str>> = Vec::new();
-        // The resource of each node, where it or the nearest node above it that works on one says so.
-        let mut inside: Vec<Option<usize>> = vec![None; forest.len()];
-        for node in 0..forest.len() {
-            let above = forest.nodes[node].parent().and_then(|p| inside[p]);
-            inside[node] = above;
-            let Some((span, urn)) = forest.span(recording, node).and_then(|s| Some((s, urn_of(s)?))) else { continue };
-            let resource = *number.entry(urn).or_insert_with(|| {
-                needs.push(Vec::new());
-                out.units.push(Vec::new());
-                needs.len() - 1
-            });
-            inside[node] = Some(resource);
-            needs[resource].extend(needs_of(span));
-            if above != Some(resource) {
-                out.units[resource].push((end[node], node));
-                out.of_node.insert(node, resource);
-            }
-        }
-        for unit in &mut out.units {
-            unit.sort_unstable();
-        }
-        // A provider is named by its URN with an id behind it.
-        let find = |urn: &&str| number.get(urn).or_else(|| number.get(urn.rsplit_once("::")?.0)).copied();
-        out.needs = needs
-            .iter()
-            .enumerate()
-            .map(|(resource, urns)| {
-                let mut list: Vec<usize> = urns.iter().filter_map(find).filter(|&r| r != resource).collect();
-                list.sort_unstable();
-                list.dedup();
-                list
-            })
-            .collect();
-        out
-    }
-
-    /// The nodes that may have waited for a resource.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = usize> + '_ {
-        self.of_node.keys().copied()
-    }
-
-    /// What a node that starts then waited for: of each resource it needs the last work that had ended, and where there is any,
-    /// of its own too.
-    pub(crate) fn waited_for(&self, node: usize, start: i64) -> Vec<usize> {
-        let Some(&resource) = self.of_node.get(&node) else { return Vec::new() };
-        let last = |&r: &usize| {
-            let ended = self.units[r].partition_point(|&(end, _)| end <= start);
-            ended.checked_sub(1).map(|last| self.units[r][last].1).filter(|&x| x != node)
-        };
-        let mut out: Vec<usize> = self.needs[resource].iter().filter_map(last).collect();
-        if !out.is_empty() {
-            out.extend(last(&resource));
-        }
-        out
     }
 }
 

@@ -1,0 +1,107 @@
+//! What the parent id of each span says, and where the span hangs then.
+
+use longpole_model::{Recording, SpanHead};
+
+use super::Builder;
+use crate::note::{self, Note};
+use crate::tree::forest::Edge;
+use crate::tree::placement::{PlacementRules, SpanAliases};
+use crate::tree::span_list::SpanList;
+
+/// Where something hangs, before nodes have numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ParentRef {
+    Run,
+    /// A span or a process, by its number as an entity.
+    Entity(u32),
+}
+
+/// What a span's parent id says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ParentClaim {
+    Nothing,
+    Run,
+    Span(u32),
+    /// A span of another tracer without a known parent, and the span that covers it.
+    Covered {
+        by: u32,
+        orphan: bool,
+    },
+    Unknown,
+}
+
+impl ParentClaim {
+    /// The span that it names.
+    pub(super) fn span(self) -> Option<usize> {
+        if let ParentClaim::Span(parent) = self { Some(parent as usize) } else { None }
+    }
+
+    /// Whether it names a span that the recording does not hold.
+    pub(super) fn is_orphan(self) -> bool {
+        matches!(self, ParentClaim::Unknown | ParentClaim::Covered { orphan: true, .. })
+    }
+}
+
+/// The claim of each span.
+pub(super) fn read(
+    recording: &Recording,
+    spans: SpanList<'_>,
+    aliases: &SpanAliases,
+    rules: Option<&dyn PlacementRules>,
+    notes: &mut Vec<Note>,
+) -> Vec<ParentClaim> {
+    let run = &recording.run;
+    let index = spans.index();
+    notes.extend(note::duplicate_ids(spans.len() - index.len()));
+    let mut by_alias = 0;
+    let covered = |i: usize, orphan: bool| match aliases.hosts.get(&i) {
+        Some(&by) => ParentClaim::Covered { by: by as u32, orphan },
+        None if orphan => ParentClaim::Unknown,
+        None => ParentClaim::Nothing,
+    };
+    let is_of_other_tracer = |i: usize| rules.is_some_and(|rules| rules.is_of_other_tracer(spans.example(i)));
+    let mut read = |(i, span): (usize, SpanHead)| match span.parent_span_id {
+        None => covered(i, false),
+        Some(parent) if span.trace_id == run.trace_id && parent == run.root_span_id => ParentClaim::Run,
+        Some(parent) => {
+            if let Some(j) = spans.find(&index, span.trace_id, parent) {
+                ParentClaim::Span(j as u32)
+            } else if let Some(&j) = aliases.by_id.get(&parent).filter(|&&j| j != i) {
+                by_alias += u64::from(!is_of_other_tracer(i));
+                ParentClaim::Span(j as u32)
+            } else {
+                covered(i, true)
+            }
+        }
+    };
+    let claims: Vec<ParentClaim> = spans.heads().enumerate().map(&mut read).collect();
+    notes.extend(note::legacy_joined(aliases.pairs, by_alias));
+    notes.extend(note::orphans(claims.iter().filter(|claim| claim.is_orphan()).count()));
+    claims
+}
+
+impl Builder<'_> {
+    /// Where a span hangs by its claim and its process.
+    pub(super) fn place_span(&self, span: usize) -> (ParentRef, Edge) {
+        let own = self.process_of(span);
+        let node_of = |process: usize| self.processes.node_ref(process, self.spans.len());
+        match self.claims[span] {
+            ParentClaim::Span(parent) => (ParentRef::Entity(parent), Edge::Declared),
+            ParentClaim::Covered { by, .. } => (ParentRef::Entity(by), Edge::Inferred),
+            ParentClaim::Nothing | ParentClaim::Unknown => (own.and_then(node_of).unwrap_or(ParentRef::Run), Edge::Inferred),
+            ParentClaim::Run => {
+                // Every process of the run inherits the run's `TRACEPARENT`, so this says no more than "inside the run".
+                // A shell or a build tool between the command and this process has a node, which is the better place.
+                let mut above = own;
+                while let Some(process) = above {
+                    match node_of(process) {
+                        Some(ParentRef::Run) => break,
+                        Some(place) => return (place, Edge::Inferred),
+                        None => above = self.processes.parent[process],
+                    }
+                }
+                (ParentRef::Run, Edge::Declared)
+            }
+        }
+    }
+}

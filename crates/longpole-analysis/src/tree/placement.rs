@@ -1,0 +1,67 @@
+//! The one door through which a tool's own conventions reach the tree builder.
+//!
+//! Parent ids, the tree of processes and time place nearly everything. Some tools break with them: a second tracer gives the same
+//! operation another id, an engine calls providers in its own name, a plug-in serves calls and does nothing else. Whoever knows such
+//! a tool implements [`PlacementRules`]; the builder names no tool.
+
+use std::collections::{BTreeMap, HashMap};
+
+use longpole_model::{Process, Span, SpanId, TimeRange, TraceId};
+
+/// The ids that spans have with another tracer, and where that tracer's spans hang. Indices are those of `recording.spans`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SpanAliases {
+    /// Spans by that id; ids that several spans had are left out.
+    pub by_id: HashMap<SpanId, usize>,
+    /// The same with the trace of that tracer, where it was recorded; the first of several counts.
+    pub ids: Vec<((TraceId, SpanId), usize)>,
+    /// For spans of that tracer without a known parent: the span that covers them in the same process.
+    pub hosts: BTreeMap<usize, usize>,
+    /// Operations that both tracers saw, and that are one span now.
+    pub pairs: u64,
+}
+
+/// A process as a rule sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProcessPlace<'a> {
+    /// The process.
+    pub(crate) process: &'a Process,
+    /// What it is called.
+    pub(crate) program: &'a str,
+    /// What the process is called that forked it, where that is known.
+    pub(crate) parent_program: Option<&'a str>,
+}
+
+/// The spans of a recording once their clocks are corrected and their parent ids read.
+pub(crate) struct PlacedSpans<'a> {
+    /// `recording.spans`.
+    pub(crate) spans: &'a [Span],
+    /// When each was, by the corrected clock.
+    pub(crate) ranges: &'a [TimeRange],
+    /// The span that each names as its parent.
+    pub(crate) parent: &'a dyn Fn(usize) -> Option<usize>,
+}
+
+/// A span that belongs under another one than its parent id says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Adoption {
+    /// The span.
+    pub(crate) span: usize,
+    /// Its parent.
+    pub(crate) parent: usize,
+}
+
+/// What a tool's conventions say. Each method is asked once for each build, or once for each process.
+pub(crate) trait PlacementRules {
+    /// The other ids of spans.
+    fn aliases(&self) -> &SpanAliases;
+
+    /// Whether a span itself is of the tracer whose ids are the aliases.
+    fn is_of_other_tracer(&self, span: &Span) -> bool;
+
+    /// Whether a process only serves calls, or runs what somebody else's span describes: then it is no node.
+    fn is_served(&self, process: ProcessPlace<'_>) -> bool;
+
+    /// Spans to put under another parent, in order: a later one of the same span replaces an earlier one.
+    fn adoptions(&self, spans: &PlacedSpans<'_>) -> Vec<Adoption>;
+}
