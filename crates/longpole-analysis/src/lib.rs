@@ -36,7 +36,7 @@ pub mod tree;
 pub use report::{Handle, Report};
 
 // Where other crates still look for them.
-pub use code::{call_tree, origin as own_code, wall_profile};
+pub use code::{origin as own_code, wall_profile};
 pub use link::{journal, labels as label_links, never_arrived, samples as sample_links, waits};
 pub use pulumi::{deployment, opentracing_bridge as bridge, plugins};
 pub use report::{diff, summary_spans as outline};
@@ -47,6 +47,12 @@ pub use time::{callees, sampling_coverage as machine, states, threads, usage};
 pub mod resources {
     pub use crate::pulumi::identity::identify;
     pub use crate::pulumi::urn::{name_of_urn, title_of_urn, type_of_urn, urn_of};
+}
+
+/// What `code::call_tree` and `code::functions` hold.
+pub mod call_tree {
+    pub use crate::code::call_tree::CallTree;
+    pub use crate::code::functions::{Frames, Function, FunctionWeight, Functions, LineWeight, Weight};
 }
 
 /// What `tree::forest` and `note` hold.

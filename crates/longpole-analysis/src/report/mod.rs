@@ -19,7 +19,8 @@ use longpole_model::{
     Evidence as LinkEvidence, Monotonic, Nanos, Recording, SampleLink, SpanOutline, StackId, SumNanos, Timestamp, TraceId, Wait, WaitKind,
 };
 
-use crate::code::call_tree::{CallTree, Frames, FunctionWeight, Functions, LineWeight};
+use crate::code::call_tree::CallTree;
+use crate::code::functions::{Frames, FunctionWeight, Functions, LineWeight};
 use crate::code::origin::Whose;
 use crate::intervals;
 use crate::link::samples::{self, SampleNodes};
@@ -32,10 +33,12 @@ use crate::schedule::concurrency_limit::Ceiling;
 use crate::schedule::critical_path::CriticalPath;
 use crate::schedule::poles::{Pole, Poles, Savings};
 use crate::schedule::replay::{Change, Replay, Saving};
+use crate::time::activity::{Activity, Stretch};
 use crate::time::blockers::{Blockers, Evidence as BlockerEvidence, LOOK_NANOS, Relation, Seen, Who};
 use crate::time::callees::{self, Servers};
+use crate::time::parallelism::{self, InFlight, Parallelism, SerialStretch, WorkFigures};
 use crate::time::sampling_coverage::ThreadTime;
-use crate::time::states::{self, InFlight, Known, Parallelism, SerialStretch, States, Stretch, WorkFigures};
+use crate::time::states::States;
 use crate::time::threads::{self, Importance, ThreadLife};
 use crate::time::timelines::Timelines;
 use crate::time::usage::{self, Notable, ProcessFigures};
@@ -448,7 +451,7 @@ impl Report {
     fn of_forest(mut recording: Recording, forest: Forest) -> Report {
         waits::name_joins(&mut recording);
         // Before there is more: it takes memory for a while.
-        let in_flight = states::in_flight(&forest);
+        let in_flight = parallelism::in_flight(&forest);
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::of(replay.schedule(), &forest);
         let poles = Poles::new(&recording, &forest, &path, &replay);
@@ -486,7 +489,7 @@ impl Report {
             deployment: None,
             outlined: None,
         };
-        report.path_states = report.known().states(report.path_stretches(|_| true));
+        report.path_states = report.activity().states(report.path_stretches(|_| true));
         report.deployment = report.split_deployment();
         report
     }
@@ -556,7 +559,7 @@ impl Report {
         self.in_flight.parallelism
     }
 
-    /// Stretches of time in which at most one operation was in flight, longest first, at most [`states::SERIAL_MAX`].
+    /// Stretches of time in which at most one operation was in flight, longest first, at most [`parallelism::SERIAL_MAX`].
     pub fn serial_stretches(&self) -> &[SerialStretch] {
         &self.in_flight.serial
     }
@@ -701,26 +704,26 @@ impl Report {
 
     /// Where the time of a node went; sums to its duration.
     pub fn node_states(&self, node: usize) -> States {
-        self.known().of_node(node)
+        self.activity().of_node(node)
     }
 
     /// Where the time of these nodes went, added up.
     pub fn states_of_nodes(&self, nodes: &[usize]) -> States {
         let schedule = self.replay.schedule();
-        self.known().states(nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
+        self.activity().states(nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
     }
 
     /// What makes each of these threads matter.
     pub fn importance_of_threads(&self, lives: &[ThreadLife]) -> Vec<Importance> {
         let mut in_pole: HashMap<(u32, u32, usize), u64> = HashMap::new();
-        let known = self.known();
+        let activity = self.activity();
         for (pole, about) in self.poles().iter().enumerate().take(threads::POLES_MAX) {
             for stretch in self.stretches_on_path(&about.nodes) {
-                for &sample in known.samples_in(stretch) {
+                for &sample in activity.samples_in(stretch) {
                     let sample = &self.recording.samples[sample as usize];
                     in_pole.entry((sample.pid, sample.tid, pole)).or_default().add_nanos(sample.weight_nanos);
                 }
-                for part in known.waits_in(stretch) {
+                for part in activity.waits_in(stretch) {
                     let wait = &self.recording.waits[part.wait as usize];
                     in_pole.entry((wait.pid, wait.tid, pole)).or_default().add_nanos(part.to.abs_diff(part.from));
                 }
@@ -731,12 +734,12 @@ impl Report {
 
     /// Where the time of a node went, by what it and its descendants did; sums to its duration.
     pub fn node_states_with_descendants(&self, node: usize) -> States {
-        self.known().with_descendants(node)
+        self.activity().with_descendants(node)
     }
 
     /// Where the time went that these nodes have on the path; sums to it.
     pub fn states_on_path(&self, nodes: &[usize]) -> States {
-        self.known().states(self.stretches_on_path(nodes).into_iter())
+        self.activity().states(self.stretches_on_path(nodes).into_iter())
     }
 
     /// These nodes' own samples while they were on the path: indices into `recording.samples`.
@@ -744,8 +747,8 @@ impl Report {
         if self.recording.samples.is_empty() {
             return Vec::new();
         }
-        let known = self.known();
-        self.stretches_on_path(nodes).into_iter().flat_map(|s| known.samples_in(s).iter().copied()).collect()
+        let activity = self.activity();
+        self.stretches_on_path(nodes).into_iter().flat_map(|s| activity.samples_in(s).iter().copied()).collect()
     }
 
     /// Samples of the node itself.
@@ -1144,10 +1147,14 @@ impl Report {
     }
 
     fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<WaitSum<'_>> {
-        let known = self.known();
-        let part =
-            |node: usize, it: NodeWait| PartOfWait { wait: it.wait, from: it.from, to: it.to, nanos: known.own_of_wait(node, &it).max(0) };
-        let of = |stretch: Stretch| known.waits_in(stretch).map(|it| part(stretch.node, it)).collect::<Vec<_>>();
+        let activity = self.activity();
+        let part = |node: usize, it: NodeWait| PartOfWait {
+            wait: it.wait,
+            from: it.from,
+            to: it.to,
+            nanos: activity.own_of_wait(node, &it).max(0),
+        };
+        let of = |stretch: Stretch| activity.waits_in(stretch).map(|it| part(stretch.node, it)).collect::<Vec<_>>();
         // Those of one node stand beside each other.
         self.sums_of_waits(stretches.flat_map(of), |parts| parts.iter().fold(0, |sum: i64, part| sum.saturating_add(part.nanos)))
     }
@@ -1490,12 +1497,12 @@ impl Report {
         if self.recording.samples.is_empty() && self.recording.cpu_slices.is_empty() {
             return out;
         }
-        let known = self.known();
+        let activity = self.activity();
         let mut by_node: Vec<Stretch> = self.path_stretches(|_| true).collect();
         // Stable: the stretches of a node stay in order of time.
         by_node.sort_by_key(|s| s.node);
         for same in by_node.chunk_by(|a, b| a.node == b.node) {
-            out[same[0].node] = known.states(same.iter().copied()).on_cpu_nanos;
+            out[same[0].node] = activity.states(same.iter().copied()).on_cpu_nanos;
         }
         out
     }
@@ -1507,8 +1514,8 @@ impl Report {
         Some(deployment::add_up(stretches))
     }
 
-    fn known(&self) -> Known<'_> {
-        Known {
+    fn activity(&self) -> Activity<'_> {
+        Activity {
             recording: &self.recording,
             forest: &self.forest,
             schedule: self.replay.schedule(),

@@ -1,7 +1,9 @@
 //! Where time went: of spans, of threads, of processes.
 
+pub(crate) mod activity;
 pub mod blockers;
 pub mod callees;
+pub mod parallelism;
 pub mod sampling_coverage;
 pub mod states;
 pub mod threads;

@@ -1,0 +1,335 @@
+//! Where the time of a span went, as far as it is known.
+//!
+//! ```text
+//! span        ├───────────────────────────────┤
+//! children         ├────────┤      ├─────┤            in child: covered by at least one
+//! rest        ├────┤        ├──────┤     ├────┤       on-CPU, runnable, blocked, awaiting, remote, unaccounted
+//! ```
+//!
+//! All add up to the duration, to the nanosecond. What each word means, and how the time is found where it is known which threads
+//! worked for the span, [`timelines`](super::timelines) says: there it is exact, and no sample is needed.
+//!
+//! Where that is not known (no journal, several threads or overlapping spans, no switch records) it is an estimate:
+//!
+//! ```text
+//! samples      |||||          ||                      on-CPU: each stands for one period of the span's own time
+//! waits                                   ────        blocked: what for is known, and whose wait it was
+//! rest                          ──            ─       unaccounted; of a client's or producer's span: remote
+//! ```
+//!
+//! `n` samples stand for `n` periods, give or take `√n`. Threads of one span that run at the same time do not make its wall time
+//! longer, so each stretch of [`BIN_PERIODS`] periods of own time can be full only once.
+//!
+//! With its descendants a span is, at each moment, what one of them is, the first of: on-CPU, runnable, blocked, remote, awaiting;
+//! else unaccounted. Nothing is in child then, and it adds up to the same duration.
+
+use longpole_model::{Nanos, Recording, SpanKind};
+
+use crate::link::samples::SampleNodes;
+use crate::link::waits::{NodeWait, NodeWaits};
+use crate::schedule::recorded::Schedule;
+use crate::time::states::{StateEvidence, States};
+use crate::time::timelines::{self, Doing, Piece, Source, Timelines};
+use crate::tree::forest::Forest;
+
+/// Periods of the sampling clock in a stretch that can be full only once: few enough to follow a change between running
+/// and waiting, enough that a sample that falls into the next stretch does not matter.
+pub const BIN_PERIODS: i64 = 20;
+
+/// A stretch of a node, in nanoseconds from the start of the run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch {
+    pub(crate) node: usize,
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+}
+
+/// All that is known of what nodes did: borrowed, to be asked for the states of some of them.
+pub(crate) struct Activity<'a> {
+    pub(crate) recording: &'a Recording,
+    pub(crate) forest: &'a Forest,
+    pub(crate) schedule: &'a Schedule,
+    pub(crate) samples: &'a SampleNodes,
+    /// When each sample was, from the start of the run.
+    pub(crate) sample_offsets: &'a [i64],
+    pub(crate) waits: &'a NodeWaits,
+    pub(crate) timelines: &'a Timelines,
+}
+
+/// An estimate that stretches are added to.
+struct Estimate {
+    states: States,
+    /// Own time of all stretches, end to end; bins of it fill up with samples.
+    own: i64,
+    bin: i64,
+    bin_length: i64,
+    filled: i64,
+}
+
+impl Estimate {
+    fn new() -> Estimate {
+        Estimate { states: States::default(), own: 0, bin: 0, bin_length: i64::MAX, filled: 0 }
+    }
+
+    fn add(&mut self, activity: &Activity<'_>, stretch: Stretch) {
+        let cover = &activity.schedule.cover;
+        let covered_until = |at: i64| cover.covered_before(stretch.node, at);
+        let before = covered_until(stretch.from);
+        let length = stretch.to.saturating_sub(stretch.from).max(0);
+        let in_child = covered_until(stretch.to).saturating_sub(before).clamp(0, length);
+        for &sample in activity.samples_in(stretch) {
+            let at = activity.sample_offsets[sample as usize];
+            let weight = activity.weight(sample);
+            self.states.cpu_nanos = self.states.cpu_nanos.saturating_add(weight);
+            if cover.contains(stretch.node, at) {
+                continue;
+            }
+            if self.bin_length == i64::MAX && weight > 0 {
+                self.bin_length = weight.saturating_mul(BIN_PERIODS);
+            }
+            let place = self.own.saturating_add(at.saturating_sub(stretch.from)).saturating_sub(covered_until(at).saturating_sub(before));
+            let this = place / self.bin_length;
+            if this != self.bin {
+                self.states.on_cpu_nanos.add_nanos(self.filled.min(self.bin_length));
+                (self.bin, self.filled) = (this, 0);
+            }
+            self.filled = self.filled.saturating_add(weight);
+        }
+        activity.add_blocked(stretch, &mut self.states);
+        self.states.in_child_nanos.add_nanos(in_child);
+        self.own.add_nanos(length.saturating_sub(in_child));
+        self.states.weaken(StateEvidence::Samples);
+    }
+
+    /// What is known, and as unaccounted what is not.
+    fn finish(self) -> States {
+        let Estimate { mut states, own, bin, bin_length, filled } = self;
+        let last = own.saturating_sub(bin.saturating_mul(bin_length)).clamp(0, bin_length);
+        states.on_cpu_nanos = states.on_cpu_nanos.saturating_add(filled.min(last)).min(own);
+        // Another thread of it may have run meanwhile.
+        let (blocked, room) = (states.blocked(), own.saturating_sub(states.on_cpu_nanos));
+        if blocked > room {
+            for nanos in &mut states.blocked_nanos {
+                *nanos = (i128::from(*nanos) * i128::from(room) / i128::from(blocked)) as i64;
+            }
+        }
+        states.unaccounted_nanos = own.saturating_sub(states.on_cpu_nanos).saturating_sub(states.blocked());
+        states
+    }
+}
+
+impl Activity<'_> {
+    /// The samples of a node in a stretch of it.
+    pub(crate) fn samples_in(&self, stretch: Stretch) -> &[u32] {
+        let own = self.samples.of(stretch.node);
+        let first = own.partition_point(|&s| self.sample_offsets[s as usize] < stretch.from);
+        let end = own.partition_point(|&s| self.sample_offsets[s as usize] < stretch.to);
+        own.get(first..end).unwrap_or_default()
+    }
+
+    fn weight(&self, sample: u32) -> i64 {
+        i64::try_from(self.recording.samples[sample as usize].weight_nanos).unwrap_or(i64::MAX)
+    }
+
+    /// Whether what the node waits for is done elsewhere: it is the calling side.
+    fn calls(&self, node: usize) -> bool {
+        let kind = self.forest.span(self.recording, node).map(|span| span.kind);
+        matches!(kind, Some(SpanKind::Client | SpanKind::Producer))
+    }
+
+    /// The states of these stretches together, which stand by time and do not overlap.
+    pub(crate) fn states(&self, stretches: impl Iterator<Item = Stretch>) -> States {
+        let mut states = States::default();
+        let (mut estimate, mut of_calls) = (Estimate::new(), Estimate::new());
+        for stretch in stretches {
+            if self.timelines.source(stretch.node) != Source::Nothing {
+                self.add_exact(stretch, &mut states);
+            } else if self.calls(stretch.node) {
+                of_calls.add(self, stretch);
+            } else {
+                estimate.add(self, stretch);
+            }
+        }
+        let mut of_calls = of_calls.finish();
+        of_calls.remote_nanos = std::mem::take(&mut of_calls.unaccounted_nanos);
+        states.join(&estimate.finish());
+        states.join(&of_calls);
+        states
+    }
+
+    /// A stretch of a node of which it is known which threads worked for it.
+    fn add_exact(&self, stretch: Stretch, states: &mut States) {
+        let Stretch { node, from, to } = stretch;
+        let mut own = self.timelines.own_pieces(node, (from, to), &self.schedule.cover, self.calls(node));
+        let mut own_nanos = 0;
+        if self.timelines.source(node) == Source::AllThreads {
+            // While none of its threads is on a CPU, or could be, what it waits for is known by a rule.
+            let waits = self.waits_in(stretch).flat_map(|wait| self.blocked_pieces(node, wait));
+            own.pieces.extend(waits.collect::<Vec<_>>());
+            own.pieces = timelines::flatten(own.pieces);
+        }
+        for piece in &own.pieces {
+            states.add(piece);
+            own_nanos.add_nanos(piece.to.saturating_sub(piece.from));
+        }
+        states.in_child_nanos.add_nanos(to.saturating_sub(from).saturating_sub(own_nanos));
+        states.cpu_nanos.add_nanos(own.cpu_nanos);
+        self.judge(node, own.has_gap, states);
+    }
+
+    /// Notes how it is known what the node did.
+    fn judge(&self, node: usize, has_gap: bool, states: &mut States) {
+        let source = self.timelines.source(node);
+        states.weaken(match source {
+            Source::Journal => StateEvidence::Journal,
+            Source::OneThread => StateEvidence::Inferred,
+            Source::AllThreads | Source::Nothing => StateEvidence::Samples,
+        });
+        states.incomplete |= has_gap || !self.timelines.is_whole(source);
+    }
+
+    /// The states of a node with its descendants, from its start to its end. CPU time is that of all of them, also past its end.
+    pub(crate) fn with_descendants(&self, node: usize) -> States {
+        let (start, end) = (self.schedule.start[node], self.schedule.end[node]);
+        let mut states = States::default();
+        let mut pieces = Vec::new();
+        let mut push = |from: i64, to: i64, doing: Doing| {
+            let (from, to) = (from.max(start), to.min(end));
+            if from < to {
+                pieces.push(Piece { from, to, doing });
+            }
+        };
+        for below in node..self.forest.nodes[node].subtree_end() {
+            let (from, to) = (self.schedule.start[below], self.schedule.end[below]);
+            if from >= to && below > node {
+                continue;
+            }
+            let calls = self.calls(below);
+            if self.timelines.source(below) != Source::Nothing {
+                let own = self.timelines.own_pieces(below, (from, to), &self.schedule.cover, calls);
+                own.pieces.iter().for_each(|piece| push(piece.from, piece.to, piece.doing));
+                if self.timelines.source(below) == Source::AllThreads {
+                    let waits = self.waits_in(Stretch { node: below, from, to }).flat_map(|wait| self.blocked_pieces(below, wait));
+                    waits.for_each(|piece| push(piece.from, piece.to, piece.doing));
+                }
+                states.cpu_nanos.add_nanos(own.cpu_nanos);
+                self.judge(below, own.has_gap, &mut states);
+                continue;
+            }
+            let stretch = Stretch { node: below, from, to };
+            let samples = self.samples_in(stretch);
+            for &sample in samples {
+                let (at, weight) = (self.sample_offsets[sample as usize], self.weight(sample));
+                states.cpu_nanos = states.cpu_nanos.saturating_add(weight);
+                push(at, at.saturating_add(weight).min(to), Doing::OnCpu);
+            }
+            let gaps = |from: i64, to: i64| self.schedule.cover.gaps(below, from, to);
+            let waits = self.waits_in(stretch).flat_map(|wait| self.blocked_pieces(below, wait));
+            waits.for_each(|piece| push(piece.from, piece.to, piece.doing));
+            if calls {
+                gaps(from, to).for_each(|(from, to)| push(from, to, Doing::Remote));
+            }
+            if below == node || !samples.is_empty() || gaps(from, to).next().is_some() {
+                self.judge(below, false, &mut states);
+            }
+        }
+        timelines::flatten(pieces).iter().for_each(|piece| states.add(piece));
+        states.unaccounted_nanos.add_nanos(end.saturating_sub(start).max(0).saturating_sub(states.sum()));
+        states
+    }
+
+    /// The waits of a node in a stretch of it. Those of several threads count once.
+    pub(crate) fn waits_in(&self, stretch: Stretch) -> impl Iterator<Item = NodeWait> {
+        let mut until = stretch.from;
+        self.waits.of_node(stretch.node).iter().filter_map(move |wait| {
+            let (from, to) = (wait.from.max(until), wait.to.min(stretch.to));
+            until = until.max(to);
+            (from < to).then_some(NodeWait { from, to, ..*wait })
+        })
+    }
+
+    /// What of a wait no child covers.
+    fn blocked_pieces(&self, node: usize, wait: NodeWait) -> impl Iterator<Item = Piece> {
+        let doing = Doing::Blocked(self.recording.waits[wait.wait as usize].kind);
+        self.schedule.cover.gaps(node, wait.from, wait.to).map(move |(from, to)| Piece { from, to, doing })
+    }
+
+    /// How much of a wait no child covers.
+    pub(crate) fn own_of_wait(&self, node: usize, wait: &NodeWait) -> i64 {
+        let cover = &self.schedule.cover;
+        wait.to
+            .saturating_sub(wait.from)
+            .saturating_sub(cover.covered_before(node, wait.to).saturating_sub(cover.covered_before(node, wait.from)))
+    }
+
+    fn add_blocked(&self, stretch: Stretch, states: &mut States) {
+        for wait in self.waits_in(stretch) {
+            let kind = self.recording.waits[wait.wait as usize].kind;
+            states.blocked_nanos[kind as usize].add_nanos(self.own_of_wait(stretch.node, &wait).max(0));
+        }
+    }
+
+    /// The states of a node from its start to its end.
+    pub(crate) fn of_node(&self, node: usize) -> States {
+        let (from, to) = (self.schedule.start[node], self.schedule.end[node]);
+        self.states(std::iter::once(Stretch { node, from, to }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Report;
+    use longpole_model::text;
+
+    fn millis(states: States) -> [i64; 3] {
+        [states.on_cpu_nanos, states.in_child_nanos, states.unaccounted_nanos].map(|nanos| nanos / 1_000_000)
+    }
+
+    fn node(report: &Report, name: &str) -> usize {
+        (0..report.forest().len()).find(|&i| report.name(i) == name).unwrap()
+    }
+
+    #[test]
+    fn a_span_runs_waits_and_has_children() {
+        let report = Report::new(
+            text::parse(
+                "run x 0..100ms\n  work 0..100ms svc pid 1\n    call 40..70ms svc\nsample 1ms x30 pid 1 [work] m\nsample 45ms x20 pid 1 [call] m\n",
+            )
+            .unwrap(),
+        );
+        assert_eq!(millis(report.node_states(node(&report, "work"))), [30, 30, 40]);
+        assert_eq!(millis(report.node_states(node(&report, "call"))), [20, 0, 10]);
+        assert_eq!(millis(report.path_states()), [50, 0, 50]);
+    }
+
+    #[test]
+    fn threads_that_run_at_the_same_time_do_not_make_a_span_longer_nor_hide_that_it_waits() {
+        let two = "sample 0ms x40 pid 1 tid 1 [work] m\nsample 0ms x40 pid 1 tid 2 [work] m\n";
+        let report = Report::new(text::parse(&format!("run x 0..100ms\n  work 0..100ms svc pid 1\n{two}")).unwrap());
+        assert_eq!(millis(report.node_states(1)), [40, 0, 60]);
+    }
+
+    #[test]
+    fn own_time_in_many_short_pieces_is_estimated_without_bias() {
+        // Own time in pieces of 0.2 ms between children; one piece in five gets a sample of 1 ms: busy all the time.
+        let mut text = "run x 0..1s\n  loop 0..100ms svc pid 1\n".to_owned();
+        for i in 0..100 {
+            text.push_str(&format!("    child {}..{}us svc\n", i * 1000 + 200, i * 1000 + 1000));
+            if i % 5 == 0 {
+                text.push_str(&format!("sample {}us pid 1 [loop] m\n", i * 1000 + 100));
+            }
+        }
+        // Samples stand between spans in the text; the notation wants spans together.
+        let (samples, spans): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("sample"));
+        let report = Report::new(text::parse(&format!("{}\n{}", spans.join("\n"), samples.join("\n"))).unwrap());
+        assert_eq!(millis(report.node_states(1)), [20, 80, 0]);
+    }
+
+    #[test]
+    fn own_time_stands_beside_the_whole() {
+        let report = Report::new(text::parse("run x 0..100ms\n  a 10..90ms\n    b 20..50ms\n    c 40..60ms\n").unwrap());
+        let own: Vec<i64> = (0..4).map(|n| report.own_nanos(n) / 1_000_000).collect();
+        assert_eq!(own, [20, 40, 30, 20]);
+    }
+}

@@ -1,0 +1,205 @@
+//! Fills the rows: threads and their switches, the stretches of journals, and what can be inferred of a process with one thread.
+
+use std::collections::HashSet;
+
+use longpole_model::{Monotonic, Recording};
+
+use super::sweep::Sweep;
+use super::{JOURNAL_TAIL_NANOS, JournalGap, NONE, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines, key};
+use crate::schedule::recorded;
+use crate::tree::forest::Forest;
+
+/// Rows by thread, and there in their own order: `(thread, row)`.
+fn by_thread(rows: impl ExactSizeIterator<Item = (u32, u32)>) -> Vec<(u64, u32)> {
+    let mut order: Vec<(u64, u32)> = rows.enumerate().map(|(i, (pid, tid))| (key(pid, tid), i as u32)).collect();
+    order.sort_unstable();
+    order
+}
+
+impl Timelines {
+    pub(super) fn add_threads(&mut self, recording: &Recording, offset: &impl Fn(Monotonic) -> i64) {
+        let slices = by_thread(recording.cpu_slices.iter().map(|slice| (slice.pid, slice.tid)));
+        let waits = by_thread(recording.waits.iter().map(|wait| (wait.pid, wait.tid)));
+        let threads = by_thread(recording.threads.iter().map(|thread| (thread.pid, thread.tid)));
+        let last_seen = recording.cpu_slices.iter().map(|slice| slice.end).chain(recording.waits.iter().map(|wait| wait.end)).max();
+        let last_seen = last_seen.map_or(0, offset);
+        // What ran already when the recording began is found all at one moment.
+        let began = recording.processes.iter().map(|process| process.start).min();
+        self.slices.reserve_exact(slices.len());
+        self.waits.reserve_exact(waits.len());
+        for group in slices.chunk_by(|a, b| a.0 == b.0) {
+            let thread = group[0].0;
+            let first = self.slices.len();
+            // The wall clock may have been stepped back.
+            let mut at = i64::MIN;
+            for &(_, i) in group {
+                let slice = &recording.cpu_slices[i as usize];
+                let from = offset(slice.start).max(at);
+                at = offset(slice.end).max(from);
+                self.slices.push(Slice { from, to: at, preempted: slice.preempted });
+            }
+            let first_wait = self.waits.len();
+            let start = waits.partition_point(|(of, _)| *of < thread);
+            let mut at = i64::MIN;
+            for &(_, i) in waits[start..].iter().take_while(|(of, _)| *of == thread) {
+                let wait = &recording.waits[i as usize];
+                let from = offset(wait.start).max(at);
+                at = offset(wait.end).max(from);
+                self.waits.push(ThreadWait { from, to: at, kind: wait.kind });
+            }
+            let start = threads.partition_point(|(of, _)| *of < thread);
+            let mut lives = threads[start..].iter().take_while(|(of, _)| *of == thread).map(|&(_, i)| &recording.threads[i as usize]);
+            let life = lives.next();
+            let end = lives.last().or(life).and_then(|life| life.end);
+            self.rows.push(ThreadRow {
+                pid: (thread >> 32) as u32,
+                tid: thread as u32,
+                slices: first..self.slices.len(),
+                waits: first_wait..self.waits.len(),
+                born: life.map(|life| life.start).filter(|born| began.is_some_and(|began| began < *born)).map(offset),
+                until: end.map_or(last_seen, offset),
+            });
+        }
+    }
+
+    /// Gives the stretches of the journals to their nodes; the processes that keep one, by pid. Where entries were overwritten,
+    /// these may have been the first of any journal.
+    pub(super) fn add_journals(
+        &mut self,
+        recording: &Recording,
+        forest: &Forest,
+        overwritten: bool,
+        offset: &impl Fn(Monotonic) -> i64,
+    ) -> Vec<u32> {
+        let order = by_thread(recording.current_spans.iter().map(|current| (current.pid, current.tid)));
+        let mut pids = Vec::new();
+        let mut unseen = Vec::new();
+        self.held.reserve_exact(order.len());
+        for group in order.chunk_by(|a, b| a.0 == b.0) {
+            let pid = (group[0].0 >> 32) as u32;
+            if pids.last() != Some(&pid) {
+                pids.push(pid);
+            }
+            let row = self.row(group[0].0);
+            let first = &recording.current_spans[group[0].1 as usize];
+            let mut before = first.start;
+            if overwritten {
+                self.gaps.push(JournalGap { pid, from: i64::MIN, to: offset(before) });
+            }
+            let mut at = i64::MIN;
+            let mut last = None;
+            for &(_, i) in group {
+                let current = &recording.current_spans[i as usize];
+                let from = offset(current.start).max(at);
+                if before < current.start {
+                    self.gaps.push(JournalGap { pid, from: offset(before).min(from), to: from });
+                }
+                before = before.max(current.end);
+                at = offset(current.end).max(from);
+                let Some((trace, span)) = current.span else { continue };
+                // A thread often has the same span again.
+                let node = match last {
+                    Some((id, node)) if id == (trace, span) => node,
+                    _ => forest.node_of_id(recording, trace, span),
+                };
+                last = Some(((trace, span), node));
+                let Some(node) = node else { continue };
+                self.sources[node] = Source::Journal;
+                match row {
+                    Some(row) => self.held.push(SpanOnThread { node: node as u32, row, from, to: at, latest: at }),
+                    None => unseen.push(node),
+                }
+            }
+            let ran_until = row.and_then(|row| self.slices[self.rows[row as usize].slices.clone()].last()).map(|slice| slice.to);
+            if let Some(until) = ran_until.filter(|until| until.saturating_sub(at) > JOURNAL_TAIL_NANOS) {
+                self.gaps.push(JournalGap { pid, from: at, to: until });
+            }
+        }
+        for node in unseen {
+            self.sources[node] = Source::Nothing;
+        }
+        self.gaps.sort_unstable();
+        pids
+    }
+
+    /// Gives the only thread of a process to the span that it can only have worked for.
+    pub(super) fn infer(&mut self, recording: &Recording, forest: &Forest, journaled: &[u32], offset: &impl Fn(Monotonic) -> i64) {
+        let only = self.only_threads(recording, forest, journaled);
+        let mut nodes_of: Vec<(u32, u32)> = Vec::new();
+        let mut sweep = Sweep::new(forest.len());
+        for node in 0..forest.len() {
+            let Some(pid) = forest.span(recording, node).and_then(|span| span.pid) else { continue };
+            let process = forest.process_at(pid, forest.nodes[node].range.start).filter(|&process| only[process] != NONE);
+            if let Some(process) = process {
+                sweep.process[node] = process as u32;
+                nodes_of.push((process as u32, node as u32));
+            }
+        }
+        nodes_of.sort_unstable();
+        let origin = forest.run_range().start;
+        let mut refused = Vec::new();
+        let with_spans: HashSet<u32> = recording.spans.iter().filter_map(|span| span.pid).collect();
+        for (process, &row) in only.iter().enumerate() {
+            let own = forest.node_of_process(process);
+            let about = &recording.processes[process];
+            let life = (offset(about.start), about.end.map_or(i64::MAX, offset));
+            if row == NONE {
+                let is_plain = !with_spans.contains(&about.pid) && journaled.binary_search(&about.pid).is_err();
+                match own.filter(|_| is_plain && self.rows_of(about.pid).next().is_some()) {
+                    Some(own) => self.hold_all(own, about.pid, life),
+                    None => refused.extend(own),
+                }
+                continue;
+            }
+            if let Some(own) = own {
+                self.sources[own] = Source::OneThread;
+            }
+            let first = nodes_of.partition_point(|(of, _)| (*of as usize) < process);
+            let nodes = nodes_of[first..].iter().take_while(|(of, _)| *of as usize == process).map(|(_, node)| *node as usize);
+            let range = |node: usize| {
+                let range = forest.nodes[node].range;
+                (recorded::offset(range.start, origin), recorded::offset(range.end, origin))
+            };
+            let parent = |node: usize| forest.nodes[node].parent();
+            let ambiguous = sweep.run(nodes.clone().map(|node| (node, range(node))), parent, life, |node, from, to| {
+                if let Some(node) = node.or(own) {
+                    self.held.push(SpanOnThread { node: node as u32, row, from, to, latest: to });
+                }
+            });
+            for node in nodes {
+                self.sources[node] = Source::OneThread;
+            }
+            for node in ambiguous {
+                self.sources[node as usize] = Source::Nothing;
+            }
+        }
+        for node in refused {
+            self.sources[node] = Source::Nothing;
+        }
+    }
+
+    /// Gives all threads of a process to its own node.
+    fn hold_all(&mut self, node: usize, pid: u32, (from, to): (i64, i64)) {
+        let first = self.rows.partition_point(|row| row.pid < pid);
+        let count = self.rows_of(pid).count();
+        let held = |row| SpanOnThread { node: node as u32, row: row as u32, from, to, latest: to };
+        self.held.extend((first..first + count).map(held));
+        self.sources[node] = Source::AllThreads;
+    }
+
+    /// For each process the row of its only thread; [`NONE`] where it has more, keeps a journal, or was not seen to switch.
+    fn only_threads(&self, recording: &Recording, forest: &Forest, journaled: &[u32]) -> Vec<u32> {
+        let mut threads = vec![(0u32, 0u64); recording.processes.len()];
+        for thread in &recording.threads {
+            let Some(at) = recording.clock.to_unix(thread.start) else { continue };
+            if let Some(process) = forest.process_at(thread.pid, at) {
+                threads[process] = (threads[process].0 + 1, key(thread.pid, thread.tid));
+            }
+        }
+        let row = |(process, (count, thread)): (&longpole_model::Process, (u32, u64))| {
+            let known = count == 1 && journaled.binary_search(&process.pid).is_err();
+            known.then(|| self.row(thread)).flatten().unwrap_or(NONE)
+        };
+        recording.processes.iter().zip(threads).map(row).collect()
+    }
+}
