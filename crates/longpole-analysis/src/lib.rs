@@ -40,13 +40,19 @@ pub use code::{origin as own_code, wall_profile};
 pub use link::{journal, labels as label_links, never_arrived, samples as sample_links, waits};
 pub use pulumi::{deployment, opentracing_bridge as bridge, plugins};
 pub use report::{diff, summary_spans as outline};
-pub use schedule::{concurrency_limit as slots, critical_path, poles, replay as savings};
+pub use schedule::{critical_path, poles};
 pub use time::{callees, sampling_coverage as machine, states, threads, usage};
 
 /// What `pulumi::identity` and `pulumi::urn` hold.
 pub mod resources {
     pub use crate::pulumi::identity::identify;
     pub use crate::pulumi::urn::{name_of_urn, title_of_urn, type_of_urn, urn_of};
+}
+
+/// What `schedule::replay` and `schedule::saving` hold.
+pub mod savings {
+    pub use crate::schedule::replay::Replay;
+    pub use crate::schedule::saving::{Change, Saving};
 }
 
 /// What `code::call_tree` and `code::functions` hold.

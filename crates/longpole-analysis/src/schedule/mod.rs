@@ -7,3 +7,4 @@ pub(crate) mod pipeline;
 pub mod poles;
 pub(crate) mod recorded;
 pub mod replay;
+pub mod saving;

@@ -31,7 +31,8 @@ use longpole_model::{CaptureMode, Nanos, Recording};
 use crate::pulumi::urn::{title_of_urn, urn_of};
 use crate::schedule::critical_path::{CriticalPath, OnPath};
 use crate::schedule::recorded::NONE;
-use crate::schedule::replay::{Evidence, Replay, Saving};
+use crate::schedule::replay::Replay;
+use crate::schedule::saving::{Saving, ScheduleEvidence};
 use crate::tree::forest::Forest;
 use longpole_model::quick::{QuickMap, QuickState};
 
@@ -58,7 +59,7 @@ pub struct Savings {
     /// If only their own time were nothing.
     pub own: Saving,
     /// `Declared` where links say what the nodes waited for and all three are one number.
-    pub evidence: Evidence,
+    pub evidence: ScheduleEvidence,
 }
 
 impl Savings {
@@ -69,8 +70,8 @@ impl Savings {
 
     fn new(replay: &Replay, nodes: &[usize], [if_zero, if_half, own]: [Saving; 3]) -> Savings {
         let points = [if_zero, if_half, own].iter().all(|s| s.low_nanos == s.high_nanos);
-        let declared = points && nodes.iter().all(|&n| replay.evidence(n) == Evidence::Declared);
-        Savings { if_zero, if_half, own, evidence: if declared { Evidence::Declared } else { Evidence::Inferred } }
+        let declared = points && nodes.iter().all(|&n| replay.evidence(n) == ScheduleEvidence::Declared);
+        Savings { if_zero, if_half, own, evidence: if declared { ScheduleEvidence::Declared } else { ScheduleEvidence::Inferred } }
     }
 }
 

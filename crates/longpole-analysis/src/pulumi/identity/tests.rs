@@ -1,6 +1,6 @@
 use super::*;
 use crate::Report;
-use crate::schedule::replay::{Change, Evidence};
+use crate::schedule::saving::{Change, ScheduleEvidence};
 use longpole_model::{Timestamp, text};
 
 fn event(millis: f64, step: ResourceStep, op: &str, urn: &str, dependencies: &[&str]) -> ResourceEvent {
@@ -123,7 +123,7 @@ fn a_deployment_is_replayed_by_what_its_resources_need() {
     let first = &report.poles()[0];
     assert_eq!((first.name.as_str(), first.nodes.len()), ("pulumirpc.ResourceProvider/Create", 1));
     assert_eq!(first.context.as_deref(), Some("aws:route53:Record dns"));
-    assert_eq!(first.savings.evidence, Evidence::Declared);
+    assert_eq!(first.savings.evidence, ScheduleEvidence::Declared);
     assert_eq!(report.poles()[1].context.as_deref(), Some("aws:rds:Instance db"));
 }
 

@@ -1,0 +1,90 @@
+//! What a start may have waited for, where no link says so: by order, by chance, or by a ceiling of work in flight.
+
+use longpole_model::Recording;
+
+use crate::note::{self, Note};
+use crate::schedule::concurrency_limit::{self, Pool};
+use crate::schedule::recorded::{NONE, Schedule, StartedUnder};
+use crate::tree::forest::Forest;
+
+/// Gaps up to this are never so long that order may be chance.
+pub const CHANCE_GAP_NANOS: i64 = 1_000_000;
+
+/// A gap that is so many times its parent's usual one may follow by chance.
+pub const CHANCE_GAP_FACTOR: i64 = 16;
+
+/// Children that follow each other without overlap by chance with less than this probability were ordered.
+pub const SERIAL_CHANCE: f64 = 0.05;
+
+/// What order says about a schedule.
+pub(super) struct Inferred {
+    /// For each node whether the order of its start may be chance.
+    pub(super) chance: Vec<bool>,
+    /// For each node whether order told what some child of it waited for.
+    pub(super) ordered: Vec<bool>,
+    /// Jobs that share slots.
+    pub(super) pools: Vec<Pool>,
+    /// What a reader must know of them.
+    pub(super) notes: Vec<Note>,
+}
+
+/// The median gap between the starts under a host and the last end before them (before the first end: the host's start).
+fn usual_gap(s: &Schedule, host: usize, children: &[u32]) -> i64 {
+    let gap = |&c: &u32| {
+        let c = c as usize;
+        match s.ended_before(c).next_back() {
+            Some(last) => s.start[c] - s.end[s.ended[last] as usize],
+            None => s.start[c] - s.start[host],
+        }
+    };
+    let mut gaps: Vec<i64> = children.iter().map(gap).collect();
+    let middle = gaps.len() / 2;
+    *gaps.select_nth_unstable(middle).1
+}
+
+/// Whether children stand one after the other, and too densely for that to be chance.
+fn is_serial(s: &Schedule, host: usize, children: &[u32]) -> bool {
+    let length = (s.end[host] - s.start[host]).max(1);
+    let free = s.own_total(host) as f64 / length as f64;
+    // Exponents beyond this make no difference, and fit.
+    let pieces = children.len().min(1000) as i32;
+    free.powi(pieces) < SERIAL_CHANCE && children.iter().all(|&c| s.in_flight[c as usize] == 0)
+}
+
+/// Finds for every start what it may have waited for.
+pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inferred {
+    let (mut chance, mut ordered) = (vec![false; s.len()], vec![false; s.len()]);
+    let started_under = StartedUnder::of(s);
+    let mut limit = vec![CHANCE_GAP_NANOS; s.len()];
+    for (host, children) in started_under.iter().filter(|(_, c)| !c.is_empty()) {
+        limit[host] = CHANCE_GAP_NANOS.max(usual_gap(s, host, children).saturating_mul(CHANCE_GAP_FACTOR));
+        let serial = is_serial(s, host, children);
+        for &c in children {
+            let c = c as usize;
+            let last = if s.is_declared(c) { s.phase_before(c) } else { s.ended_before(c).next_back() };
+            let Some(last) = last else { continue };
+            ordered[host] = true;
+            chance[c] = !serial && s.start[c] - s.end[s.ended[last] as usize] > limit[host];
+        }
+    }
+    // Who is at the other end of a pipe is told by the order in which they started.
+    for &node in s.stalls.keys() {
+        ordered[s.parent[node] as usize] = true;
+    }
+    let pools = concurrency_limit::find(recording, forest, s, &started_under, &limit);
+    let limits: Vec<(usize, &str)> = pools.iter().map(|p| (p.slots, forest.name(recording, p.host))).collect();
+    let notes = note::limited_slots(&limits).into_iter().collect();
+    Inferred { chance, ordered, pools, notes }
+}
+
+/// For each node whether what it waited for is inferred. Once for all: a chain of spans may be as deep as there are spans.
+pub(super) fn is_inferred(s: &Schedule, ordered: &[bool]) -> Vec<bool> {
+    let mut inferred = vec![false; s.len()];
+    for node in 0..s.len() {
+        if s.parent[node] != NONE {
+            let parent = s.parent[node] as usize;
+            inferred[node] = !s.declares[parent] && (ordered[parent] || inferred[parent]);
+        }
+    }
+    inferred
+}

@@ -1,0 +1,142 @@
+//! One walk over the steps of a part: new times out of changed work.
+
+use longpole_model::SumNanos;
+
+use super::Replay;
+use super::plan::{Part, Step, Times, Waits};
+use crate::schedule::concurrency_limit::Opening;
+use crate::schedule::recorded::NONE;
+use crate::schedule::saving::Change;
+
+/// Which end of the range a replay computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    Low,
+    High,
+}
+
+/// What is done to the work of a slot.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    Keep,
+    Half,
+    Zero,
+    OwnZero,
+}
+
+impl Work {
+    pub(super) fn apply(self, gap: i64, own: i64) -> i64 {
+        if gap <= 0 {
+            return gap;
+        }
+        match self {
+            Work::Keep => gap,
+            Work::Half => gap / 2,
+            Work::Zero => 0,
+            Work::OwnZero => gap - own.clamp(0, gap),
+        }
+    }
+}
+
+impl Step {
+    /// Whether it is an end that is not only due so long after another one, but also so long after its own start.
+    pub(super) fn lasts_alone(&self, bound: Bound) -> bool {
+        self.stalls || self.by_chance && bound == Bound::Low
+    }
+}
+
+impl Replay {
+    /// What is done to the work of each slot.
+    pub(super) fn work(&self, part: &Part, nodes: &[usize], change: Change) -> Vec<Work> {
+        let mut work = vec![Work::Keep; part.nodes.len()];
+        if change == Change::OwnZero {
+            for &n in nodes {
+                work[part.slot(n)] = Work::OwnZero;
+            }
+            return work;
+        }
+        let to = if change == Change::Zero { Work::Zero } else { Work::Half };
+        // All below a changed node are there, behind it.
+        let mut changed: Vec<usize> = nodes.iter().map(|&n| part.slot(n)).collect();
+        changed.sort_unstable();
+        let mut done = 0;
+        for first in changed {
+            let node = part.nodes[first] as usize;
+            let end = first + (self.schedule.subtree_end[node] as usize - node);
+            work[first.max(done)..end.max(done)].fill(to);
+            done = done.max(end);
+        }
+        work
+    }
+
+    /// How much less a node is blocked on pipes, because whom it waits for takes less time.
+    fn stalls_less(&self, part: &Part, work: &[Work], node: usize) -> i64 {
+        let less = |(busy, nanos): &(usize, i64)| match part.slots[*busy] {
+            NONE => 0,
+            slot => nanos.saturating_sub(work[slot as usize].apply(*nanos, *nanos)),
+        };
+        self.schedule.stalls.get(&node).map_or(0, |stalls| stalls.iter().map(less).sum_nanos())
+    }
+
+    /// Gives every event from this step on its new time. With the durations of a walk before, jobs that share slots are
+    /// scheduled anew when their pool opens.
+    pub(super) fn walk(&self, part: &Part, work: &[Work], bound: Bound, from: usize, times: &mut Times, durations: Option<&[i64]>) {
+        let s = &self.schedule;
+        // New starts of jobs whose pool is open.
+        let mut forced = vec![i64::MIN; if durations.is_some() { part.nodes.len() } else { 0 }];
+        for step in &part.steps[from..] {
+            let slot = step.slot as usize;
+            let worker = step.worker as usize;
+            let done = || work[worker].apply(step.gap, step.own);
+            let since = times.start[worker];
+            let at = match step.waits {
+                Waits::End => {
+                    let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
+                    let mut at = last.saturating_add(done());
+                    if step.lasts_alone(bound) {
+                        let node = part.nodes[slot] as usize;
+                        let alone = since.saturating_add(
+                            work[worker]
+                                .apply((s.end[node] - s.start[node]).saturating_sub(self.stalls_less(part, work, node)), s.own_total(node)),
+                        );
+                        at = if step.last == NONE { alone } else { at.max(alone) };
+                    }
+                    times.end[slot] = at;
+                    times.latest[slot] = if step.before == NONE { at } else { at.max(times.latest[step.before as usize]) };
+                    continue;
+                }
+                Waits::Host => since.saturating_add(done()),
+                Waits::SiblingByChance if bound == Bound::Low => {
+                    let (node, host) = (part.nodes[slot] as usize, part.nodes[worker] as usize);
+                    since.saturating_add(work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node)))
+                }
+                Waits::Phase => since.max(times.latest[step.last as usize]).saturating_add(done()),
+                Waits::Sibling | Waits::SiblingByChance => {
+                    let last = step.last as usize;
+                    since.max(if bound == Bound::Low { times.latest[last] } else { times.end[last] }).saturating_add(done())
+                }
+                Waits::Links => {
+                    let ends = s.links(part.nodes[slot] as usize).iter().map(|&x| times.end[part.slot(x as usize)]);
+                    ends.fold(since, i64::max).saturating_add(done())
+                }
+            };
+            times.start[slot] = at;
+            let Some(duration) = durations else { continue };
+            if forced[slot] != i64::MIN {
+                let anchor = part.slot(s.anchor[part.nodes[slot] as usize] as usize);
+                times.start[slot] = forced[slot].max(times.start[anchor]);
+            }
+            if step.opens_pool {
+                for &pool in &self.pools_of[&(part.nodes[slot] as usize)] {
+                    let now = Opening {
+                        start: &|node| times.start[part.slot(node)],
+                        end: &|node| times.end[part.slot(node)],
+                        duration: &|node| duration[part.slot(node)],
+                        work: &|node, gap, own| work[part.slot(node)].apply(gap, own),
+                    };
+                    self.pools[pool].schedule(s, &now, &mut |job, at| forced[part.slot(job)] = at);
+                }
+            }
+        }
+    }
+}
