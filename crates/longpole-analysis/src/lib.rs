@@ -27,6 +27,7 @@ pub mod code;
 pub(crate) mod intervals;
 pub mod link;
 pub mod note;
+pub(crate) mod percent;
 pub mod pulumi;
 pub mod report;
 pub mod schedule;

@@ -2,6 +2,7 @@
 
 pub mod call_tree;
 pub mod functions;
+pub mod named;
 pub mod origin;
 pub(crate) mod paths;
 pub(crate) mod stack_frames;

@@ -33,6 +33,41 @@ pub(crate) struct Asked {
     pub(crate) context: ContextRecord,
 }
 
+/// How samples were tied to their spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkCounts {
+    /// By the context record.
+    pub record: u64,
+    /// By the thread's journal.
+    pub journal: u64,
+    /// By labels of a profile that was read.
+    pub label: u64,
+    /// By process and time.
+    pub inferred: u64,
+    /// Several spans could own them.
+    pub ambiguous: u64,
+    /// No span was open there.
+    pub none: u64,
+}
+
+impl LinkCounts {
+    /// Those of samples with these links.
+    pub(crate) fn of(links: impl Iterator<Item = SampleLink>) -> LinkCounts {
+        let mut counts = LinkCounts::default();
+        for link in links {
+            *match link.evidence {
+                Evidence::Record => &mut counts.record,
+                Evidence::Journal => &mut counts.journal,
+                Evidence::Label => &mut counts.label,
+                Evidence::Inferred => &mut counts.inferred,
+                Evidence::Ambiguous { .. } => &mut counts.ambiguous,
+                Evidence::None => &mut counts.none,
+            } += 1;
+        }
+        counts
+    }
+}
+
 /// The link of each sample, in the order of the samples.
 pub fn link(recording: &Recording) -> Vec<SampleLink> {
     let asked = recording.samples.iter().map(|it| Asked { pid: it.pid, tid: it.tid, time: it.time, context: it.context });

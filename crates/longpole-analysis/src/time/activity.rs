@@ -34,7 +34,7 @@ use crate::tree::forest::Forest;
 
 /// Periods of the sampling clock in a stretch that can be full only once: few enough to follow a change between running
 /// and waiting, enough that a sample that falls into the next stretch does not matter.
-pub const BIN_PERIODS: i64 = 20;
+const BIN_PERIODS: i64 = 20;
 
 /// A stretch of a node, in nanoseconds from the start of the run.
 #[derive(Debug, Clone, Copy)]

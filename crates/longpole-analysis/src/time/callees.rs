@@ -14,6 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use longpole_model::{AttributeValue, Monotonic, Recording, Span, SpanKind, Timestamp};
 
 use crate::link::waits::is_accept;
+use crate::time::wait_groups::WaitSum;
 
 /// What a key says of the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +135,22 @@ pub fn processes_of(recording: &Recording, span: &Span) -> Option<(SocketAddr, V
     let mut processes: Vec<usize> = (0..recording.processes.len()).filter(listens).collect();
     processes.sort_by_key(|&at| (recording.processes[at].start, at));
     Some((address, processes))
+}
+
+/// The other side of calls: who answers them, and what was seen of it meanwhile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Callee<'a> {
+    /// The address that is called.
+    pub address: SocketAddr,
+    /// Processes that take connections there, in `recording.processes`; several where one forked others to share the work. None where
+    /// nobody was seen.
+    pub processes: Vec<usize>,
+    /// Whether a span of it answers: then that says what it does.
+    pub answers: bool,
+    /// Samples of these processes while they were called, for whomever.
+    pub samples: Vec<u32>,
+    /// What they waited for then, longest first.
+    pub waits: Vec<WaitSum<'a>>,
 }
 
 /// What processes that take connections ran and waited for, by pid: offsets from the start of the run in nanoseconds, and places in the

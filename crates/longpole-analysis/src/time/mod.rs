@@ -1,11 +1,14 @@
 //! Where time went: of spans, of threads, of processes.
 
 pub(crate) mod activity;
+pub mod blocked_by;
 pub mod blockers;
 pub mod callees;
 pub mod parallelism;
 pub mod sampling_coverage;
 pub mod states;
+pub(crate) mod thread_names;
 pub mod threads;
 pub(crate) mod timelines;
 pub mod usage;
+pub mod wait_groups;

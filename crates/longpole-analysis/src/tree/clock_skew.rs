@@ -20,7 +20,7 @@ use crate::tree::emitters::Emitters;
 use crate::tree::span_list::SpanList;
 
 /// A child that starts earlier than its parent by more is a sign of clocks that disagree; less is rounding of emitters.
-pub const SKEW_NANOS: i64 = 1_000_000;
+pub(crate) const SKEW_NANOS: i64 = 1_000_000;
 
 /// Who tells the time. Ordered, so that nothing depends on the order of arrival.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -16,6 +16,7 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Spans may stick out of the life of their process by this much: two clocks are involved.
 const PROCESS_SLACK_NANOS: i64 = 10_000_000;
 
+/// What a node was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeSource {
     /// The run: the command's own process.

@@ -8,13 +8,13 @@ use crate::schedule::recorded::{NONE, Schedule, StartedUnder};
 use crate::tree::forest::Forest;
 
 /// Gaps up to this are never so long that order may be chance.
-pub const CHANCE_GAP_NANOS: i64 = 1_000_000;
+const CHANCE_GAP_NANOS: i64 = 1_000_000;
 
 /// A gap that is so many times its parent's usual one may follow by chance.
-pub const CHANCE_GAP_FACTOR: i64 = 16;
+const CHANCE_GAP_FACTOR: i64 = 16;
 
 /// Children that follow each other without overlap by chance with less than this probability were ordered.
-pub const SERIAL_CHANCE: f64 = 0.05;
+const SERIAL_CHANCE: f64 = 0.05;
 
 /// What order says about a schedule.
 pub(super) struct Inferred {

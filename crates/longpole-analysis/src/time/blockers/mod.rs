@@ -32,7 +32,7 @@ const RETRY_NANOS: u64 = 100_000;
 
 /// So long a wait has lasted when it is looked at, if it lasts so long: what its futex says, it said then. Of shorter waits some are looked at
 /// earlier, and their futexes are not asked.
-pub(crate) const LOOK_NANOS: u64 = 5_000_000;
+pub(crate) const PROBE_NANOS: u64 = 5_000_000;
 
 /// How many parts of a wait are kept apart: the longest ones. Where thousands of threads wait for one lock, each of them sees thousands of
 /// others get it first. The rest of the wait has no name.
@@ -65,19 +65,19 @@ impl Relation {
 
 /// How it is known which thread it was; the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Evidence {
+pub enum BlockerEvidence {
     /// The futex names it.
     Futex,
     /// It is the only one that can have been, by when threads were on CPUs.
     Inferred,
 }
 
-impl Evidence {
+impl BlockerEvidence {
     /// The word JSON and the page use.
     pub fn as_str(self) -> &'static str {
         match self {
-            Evidence::Futex => "futex",
-            Evidence::Inferred => "inferred",
+            BlockerEvidence::Futex => "futex",
+            BlockerEvidence::Inferred => "inferred",
         }
     }
 }
@@ -87,7 +87,7 @@ impl Evidence {
 pub(crate) enum Who {
     Thread {
         tid: u32,
-        evidence: Evidence,
+        evidence: BlockerEvidence,
     },
     /// One of so many.
     OneOf(u32),
@@ -267,7 +267,7 @@ impl Blockers {
             Some(Relation::Holds) => self.holders(seen, wait),
             Some(Relation::Wakes) => whole(one_of(seen.wakers(wait).unwrap_or_default())),
             Some(Relation::Ends) => match wait.futex.and_then(|futex| futex.holder) {
-                Some(tid) => whole(Who::Thread { tid, evidence: Evidence::Futex }),
+                Some(tid) => whole(Who::Thread { tid, evidence: BlockerEvidence::Futex }),
                 None => whole(self.who_ended(seen, wait)),
             },
         }
@@ -348,11 +348,11 @@ impl Blockers {
     ) -> Who {
         let waits_itself = |tid: u32| tid != wait.tid && self.waits_there(seen.recording, place, tid, (from, to));
         for looked_at in [wait, over] {
-            let at = looked_at.start.0.saturating_add(LOOK_NANOS);
+            let at = looked_at.start.0.saturating_add(PROBE_NANOS);
             let is_here = at < to.0 && (from.0 <= at || (is_first && looked_at.start <= from));
             let named = looked_at.futex.and_then(|futex| futex.holder).filter(|tid| is_here && !waits_itself(*tid));
             if let Some(tid) = named {
-                return Who::Thread { tid, evidence: Evidence::Futex };
+                return Who::Thread { tid, evidence: BlockerEvidence::Futex };
             }
         }
         let ran = ran();
@@ -360,7 +360,7 @@ impl Blockers {
         let others = ran.map_or(0, |ran| ran.threads - u32::from(seen.has_run(wait.pid, wait.tid, &ran)));
         if let Some(ran) = ran.filter(|_| others == 1) {
             let tid = if ran.first[0] == wait.tid { ran.first[1] } else { ran.first[0] };
-            return Who::Thread { tid, evidence: Evidence::Inferred };
+            return Who::Thread { tid, evidence: BlockerEvidence::Inferred };
         }
         // Who got it at the beginning of this part can have had it for all of it; who got it before, only if it was there at the end.
         let is_believed = |tid: &u32| match ran {
@@ -369,7 +369,7 @@ impl Blockers {
             Some(ran) => seen.has_run(wait.pid, *tid, &ran),
         };
         match (taker.filter(is_believed), others) {
-            (Some(tid), _) => Who::Thread { tid, evidence: Evidence::Inferred },
+            (Some(tid), _) => Who::Thread { tid, evidence: BlockerEvidence::Inferred },
             (None, 0) => Who::Nobody,
             (None, others) => Who::OneOf(others),
         }
@@ -401,7 +401,7 @@ fn told<Ends: Iterator<Item = Monotonic>>(most: usize, wait: &Wait, ends: impl F
 fn one_of(threads: Vec<u32>) -> Who {
     match threads[..] {
         [] => Who::Nobody,
-        [tid] => Who::Thread { tid, evidence: Evidence::Inferred },
+        [tid] => Who::Thread { tid, evidence: BlockerEvidence::Inferred },
         _ => Who::OneOf(threads.len() as u32),
     }
 }

@@ -181,7 +181,7 @@ fn thousands_that_wait_for_one_lock_are_told_at_once() {
     let (wait, parts) = &parts[10_000];
     assert_eq!((parts[0].from, parts[PARTS_MAX].to, parts.len()), (wait.start, wait.end, PARTS_MAX + 1));
     assert!(parts.windows(2).all(|two| two[0].to == two[1].from));
-    let inferred = |tid| Who::Thread { tid, evidence: Evidence::Inferred };
+    let inferred = |tid| Who::Thread { tid, evidence: BlockerEvidence::Inferred };
     assert_eq!([parts[1].who, parts[2].who, parts[PARTS_MAX].who], [inferred(12), inferred(13), Who::Nobody]);
 }
 
@@ -198,7 +198,7 @@ fn of_too_many_parts_the_longest_are_told() {
     assert_eq!((parts[0].from, parts.last().unwrap().to), (wait.start, wait.end));
     assert!(parts.windows(2).all(|two| two[0].to == two[1].from));
     let longest: Vec<_> = parts.iter().rev().take(2).map(|part| part.who).collect();
-    let inferred = |tid| Who::Thread { tid, evidence: Evidence::Inferred };
+    let inferred = |tid| Who::Thread { tid, evidence: BlockerEvidence::Inferred };
     assert_eq!(longest, [inferred(409), inferred(408)]);
 }
 
@@ -217,7 +217,7 @@ fn asked_anew(blockers: &Blockers, seen: &Seen<'_>, wait: &Wait) -> Vec<Part> {
                 |tid: &u32| wakers.as_ref().map_or(!is_first, |wakers| wakers.contains(tid) || (wakers.is_empty() && !is_first));
             let who = match (taker.filter(is_believed), wakers) {
                 (_, Some(wakers)) if wakers.len() == 1 => one_of(wakers),
-                (Some(tid), _) => Who::Thread { tid, evidence: Evidence::Inferred },
+                (Some(tid), _) => Who::Thread { tid, evidence: BlockerEvidence::Inferred },
                 (None, wakers) => one_of(wakers.unwrap_or_default()),
             };
             parts.push(Part { from, to, who });

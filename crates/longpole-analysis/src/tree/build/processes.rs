@@ -13,7 +13,7 @@ use crate::tree::placement::{PlacementRules, ProcessPlace};
 use crate::tree::span_list::SpanList;
 
 /// A fork without exec, samples or children that lived shorter is folded into its parent.
-pub const SHORT_FORK_NANOS: i64 = 1_000_000;
+const SHORT_FORK_NANOS: i64 = 1_000_000;
 
 /// Levels of spans descended to find where a process belongs; deeper it is placed at that level.
 const DESCENT_MAX: usize = 256;

@@ -1,0 +1,90 @@
+//! Flame graphs of nodes, and of the whole run.
+
+use crate::code::call_tree::CallTree;
+use crate::link::samples::LinkCounts;
+use crate::report::Report;
+use longpole_model::StackId;
+
+/// Below so many samples a flame graph says that they are few.
+pub const FEW_SAMPLES: u64 = 20;
+
+/// A flame graph and what it is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flame {
+    /// The tree.
+    pub tree: CallTree,
+    /// How its samples are tied to their spans.
+    pub links: LinkCounts,
+    /// Which time it shows.
+    pub time: FlameTime,
+    /// Waits with a stack that are left out of the whole run's: those of threads that work for no span, idle workers among them.
+    pub left_out_waits: u64,
+}
+
+/// Which time a flame graph shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FlameTime {
+    /// On a CPU, by samples.
+    #[default]
+    OnCpu,
+    /// Blocked, by the waits that were looked at: lengths are exact.
+    OffCpu,
+    /// Both.
+    Wall,
+}
+
+impl FlameTime {
+    /// The word JSON and the page use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FlameTime::OnCpu => "on_cpu",
+            FlameTime::OffCpu => "off_cpu",
+            FlameTime::Wall => "wall",
+        }
+    }
+
+    /// The time of this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [FlameTime::OnCpu, FlameTime::OffCpu, FlameTime::Wall].into_iter().find(|time| time.as_str() == word)
+    }
+}
+
+impl Flame {
+    /// Whether there are too few samples to read much into it.
+    pub fn few_samples(&self) -> bool {
+        self.time != FlameTime::OffCpu && self.tree.samples < FEW_SAMPLES
+    }
+}
+
+impl Report {
+    /// The flame graph of the whole run, with the waits of all threads, whatever they wait for.
+    pub fn flame_of_all_threads(&self, time: FlameTime) -> Flame {
+        let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.all_samples().collect() };
+        let waits = if time == FlameTime::OnCpu { 0 } else { self.recording.waits.len() as u32 };
+        self.flame_with(&samples, self.stacks_of_waits(0..waits), time)
+    }
+
+    /// The flame graph of these nodes and everything below them; without nodes, of the whole run. Nodes do not stand below each
+    /// other. Waits are those that were looked at and tell something; workers that wait for work are left out.
+    pub fn flame(&self, roots: Option<&[usize]>, time: FlameTime) -> Flame {
+        let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.samples_below(roots) };
+        let waits = if time == FlameTime::OnCpu { Vec::new() } else { self.waits_below(roots) };
+        let waits = self.stacks_of_waits(waits.into_iter());
+        let left_out_waits = if roots.is_none() && time != FlameTime::OnCpu {
+            let seen = self.recording.waits.iter().filter(|wait| wait.stack.is_some()).count();
+            seen.saturating_sub(waits.len()) as u64
+        } else {
+            0
+        };
+        Flame { left_out_waits, ..self.flame_with(&samples, waits, time) }
+    }
+
+    fn flame_with(&self, samples: &[u32], waits: Vec<(StackId, u64)>, time: FlameTime) -> Flame {
+        Flame {
+            tree: CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied()).chain(waits)),
+            links: self.link_counts(samples.iter().copied()),
+            time,
+            left_out_waits: 0,
+        }
+    }
+}

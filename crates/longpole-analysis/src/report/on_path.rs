@@ -1,0 +1,60 @@
+//! What nodes did while they were on the critical path.
+
+use crate::pulumi::deployment::{self, DeploymentTime, ProviderCpu};
+use crate::report::Report;
+use crate::time::activity::Stretch;
+use crate::time::states::States;
+
+impl Report {
+    /// Where the time went that these nodes have on the path; sums to it.
+    pub fn states_on_path(&self, nodes: &[usize]) -> States {
+        self.activity().states(self.stretches_on_path(nodes).into_iter())
+    }
+
+    /// These nodes' own samples while they were on the path: indices into `recording.samples`.
+    pub fn samples_on_path(&self, nodes: &[usize]) -> Vec<u32> {
+        if self.recording.samples.is_empty() {
+            return Vec::new();
+        }
+        let activity = self.activity();
+        self.stretches_on_path(nodes).into_iter().flat_map(|s| activity.samples_in(s).iter().copied()).collect()
+    }
+
+    /// For each node how much of its time on the critical path a thread of it was on a CPU.
+    pub fn path_cpu_nanos(&self) -> Vec<i64> {
+        let mut out = vec![0; self.forest.len()];
+        if self.recording.samples.is_empty() && self.recording.cpu_slices.is_empty() {
+            return out;
+        }
+        let activity = self.activity();
+        let mut by_node: Vec<Stretch> = self.path_stretches(|_| true).collect();
+        // Stable: the stretches of a node stay in order of time.
+        by_node.sort_by_key(|s| s.node);
+        for same in by_node.chunk_by(|a, b| a.node == b.node) {
+            out[same[0].node] = activity.states(same.iter().copied()).on_cpu_nanos;
+        }
+        out
+    }
+
+    pub(super) fn split_deployment(&self) -> Option<DeploymentTime> {
+        let parts = deployment::parts(&self.recording, &self.forest)?;
+        let cpu = ProviderCpu::new(&self.recording, &self.forest, &self.sample_offsets);
+        let stretches = self.path_stretches(|_| true).map(|s| (parts[s.node], s.to.saturating_sub(s.from), cpu.between(s.from, s.to)));
+        Some(deployment::add_up(stretches))
+    }
+
+    pub(super) fn path_stretches(&self, wanted: impl Fn(usize) -> bool) -> impl Iterator<Item = Stretch> {
+        let origin = self.origin();
+        self.path.segments.iter().filter(move |s| wanted(s.node)).map(move |s| Stretch {
+            node: s.node,
+            from: s.range.start.nanos_since(origin),
+            to: s.range.end.nanos_since(origin),
+        })
+    }
+
+    pub(super) fn stretches_on_path(&self, nodes: &[usize]) -> Vec<Stretch> {
+        let mut is_of = vec![false; self.forest.len()];
+        nodes.iter().for_each(|&node| is_of[node] = true);
+        self.path_stretches(|node| is_of[node]).collect()
+    }
+}

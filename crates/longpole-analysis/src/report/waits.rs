@@ -1,0 +1,227 @@
+//! What nodes, functions and threads waited for, and for whom.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+
+use longpole_model::{Monotonic, SumNanos, Wait};
+
+use crate::intervals;
+use crate::link::waits::NodeWait;
+use crate::report::Report;
+use crate::report::reason;
+use crate::schedule::poles::Pole;
+use crate::time::activity::Stretch;
+use crate::time::blocked_by::{BlockedBy, WaitedFor, WaitedForThreads};
+use crate::time::blockers::Blockers;
+use crate::time::callees::{self, Callee, Servers};
+use crate::time::thread_names::ThreadNames;
+use crate::time::wait_groups::{WaitGroups, WaitPart, WaitSum};
+
+impl Report {
+    fn blockers(&self) -> &Blockers {
+        self.blockers.get_or_init(|| Blockers::of(&self.recording))
+    }
+
+    pub(super) fn wait_groups(&self) -> WaitGroups<'_> {
+        WaitGroups { recording: &self.recording, functions: &self.functions, blockers: self.blockers() }
+    }
+
+    fn thread_names(&self) -> ThreadNames<'_> {
+        ThreadNames { recording: &self.recording, functions: &self.functions, entries: &self.entries }
+    }
+
+    fn waited_for(&self) -> WaitedForThreads<'_> {
+        WaitedForThreads {
+            groups: self.wait_groups(),
+            timelines: &self.timelines,
+            origin: self.origin(),
+            sample_offsets: &self.sample_offsets,
+            names: self.thread_names(),
+        }
+    }
+
+    /// The waits of these nodes while they were on the path, longest first, each with how long it was in the way.
+    pub fn waits_on_path(&self, nodes: &[usize]) -> Vec<WaitSum<'_>> {
+        self.waits_of(self.stretches_on_path(nodes).into_iter())
+    }
+
+    /// The waits of a node itself, longest first, each with how much of it no child covers.
+    pub fn node_waits(&self, node: usize) -> Vec<WaitSum<'_>> {
+        self.waits_of_nodes(&[node])
+    }
+
+    /// The same of several nodes.
+    pub fn waits_of_nodes(&self, nodes: &[usize]) -> Vec<WaitSum<'_>> {
+        let schedule = self.replay.schedule();
+        self.waits_of(nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
+    }
+
+    fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<WaitSum<'_>> {
+        let activity = self.activity();
+        let part =
+            |node: usize, it: NodeWait| WaitPart { wait: it.wait, from: it.from, to: it.to, nanos: activity.own_of_wait(node, &it).max(0) };
+        let of = |stretch: Stretch| activity.waits_in(stretch).map(|it| part(stretch.node, it)).collect::<Vec<_>>();
+        // Those of one node stand beside each other.
+        self.wait_groups().sums(stretches.flat_map(of), |parts| parts.iter().fold(0, |sum: i64, part| sum.saturating_add(part.nanos)))
+    }
+
+    /// The waits in which a function occurs, longest first.
+    pub fn waits_with(&self, function: usize) -> Vec<WaitSum<'_>> {
+        self.whole_waits(self.waits_on(&self.functions.stacks_with(&self.recording, function)))
+    }
+
+    /// The waits whose stack is one of these.
+    pub(super) fn waits_on(&self, stacks: &[bool]) -> impl Iterator<Item = u32> {
+        self.all_waits().filter(|&wait| is_on(stacks, &self.recording.waits[wait as usize]))
+    }
+
+    /// These waits from start to end, longest first, as time of threads.
+    pub fn whole_waits(&self, waits: impl Iterator<Item = u32>) -> Vec<WaitSum<'_>> {
+        let whole = |wait: u32| {
+            let nanos = i64::try_from(self.recording.waits[wait as usize].nanos()).unwrap_or(i64::MAX);
+            let from = self.offset(self.recording.waits[wait as usize].start).unwrap_or_default();
+            WaitPart { wait, from, to: from.saturating_add(nanos), nanos }
+        };
+        self.wait_groups().sums(waits.map(whole), |parts| parts.iter().fold(0, |sum: i64, part| sum.saturating_add(part.nanos)))
+    }
+
+    /// Whom these waits were for, and what that did meanwhile.
+    pub fn blocked_by(&self, sum: &WaitSum<'_>) -> BlockedBy<'_> {
+        self.waited_for().blocked_by(sum)
+    }
+
+    /// Whom each thread waited for, by process and thread, longest first; of the
+    /// [`TOLD_WAITS_MAX`](crate::time::blocked_by::TOLD_WAITS_MAX) longest waits. Workers that wait for work wait for nobody.
+    pub fn threads_waited_for(&self) -> HashMap<(u32, u32), Vec<WaitedFor<'_>>> {
+        self.waited_for().threads_waited_for(self.waits.idle())
+    }
+
+    /// The outermost function of the program's own of a thread that is not the main one: what was given to be run in it. `None` where it
+    /// was never seen in one.
+    pub fn entry_function(&self, pid: u32, tid: u32) -> Option<&str> {
+        self.thread_names().entry_function(pid, tid)
+    }
+
+    /// The function of the program that waits.
+    pub fn waiting_function(&self, wait: &Wait) -> Option<&str> {
+        self.wait_groups().waiting_function(wait)
+    }
+
+    /// Where it waits: source file and line of that function, where they are known.
+    pub fn waiting_place(&self, wait: &Wait) -> Option<(&str, u32)> {
+        self.wait_groups().waiting_place(wait)
+    }
+
+    /// The waits that the reason of a pole is about, where it is about waits.
+    pub fn pole_wait(&self, pole: &Pole) -> Option<WaitSum<'_>> {
+        let states = self.states_on_path(&pole.nodes);
+        if reason::computes(&states) {
+            return None;
+        }
+        let (kind, _) = reason::told_wait(&states)?;
+        self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind)
+    }
+
+    /// Who answers the calls of these nodes; `None` where they name no address, or different ones.
+    pub fn callee(&self, nodes: &[usize]) -> Option<Callee<'_>> {
+        let mut found: Option<(SocketAddr, Vec<usize>)> = None;
+        for &node in nodes {
+            let (address, processes) = callees::processes_of(&self.recording, self.forest.span(&self.recording, node)?)?;
+            match &mut found {
+                None => found = Some((address, processes)),
+                Some((known, all)) if *known == address => all.extend(processes),
+                Some(_) => return None,
+            }
+        }
+        let (address, mut processes) = found?;
+        processes.sort_unstable();
+        processes.dedup();
+        let is_its = |node: usize| self.forest.process_number(&self.recording, node).is_some_and(|it| processes.contains(&it));
+        let answers = nodes.iter().any(|&node| self.forest.children(node).any(is_its));
+        let schedule = self.replay.schedule();
+        let stretches = intervals::union(nodes.iter().map(|&node| (schedule.start[node], schedule.end[node])).collect());
+        let pids: HashSet<u32> = processes.iter().map(|&it| self.recording.processes[it].pid).collect();
+        let servers = self.servers.get_or_init(|| Servers::of(&self.recording, self.origin(), self.waits.idle()));
+        let (samples, waits) = servers.meanwhile(&pids, &stretches);
+        let part = |(wait, from, to): (u32, i64, i64)| WaitPart { wait, from, to, nanos: to.saturating_sub(from) };
+        // Several threads may wait at the same time, and a call does not become longer by that.
+        let at_once = |parts: &[WaitPart]| {
+            intervals::union(parts.iter().map(|part| (part.from, part.to)).collect())
+                .iter()
+                .map(|(from, to)| to.saturating_sub(*from))
+                .sum_nanos()
+        };
+        Some(Callee { address, processes, answers, samples, waits: self.wait_groups().sums(waits.into_iter().map(part), at_once) })
+    }
+
+    /// When it was, from the start of the run.
+    fn offset(&self, at: Monotonic) -> Option<i64> {
+        self.recording.clock.to_unix(at).map(|at| at.nanos_since(self.origin()))
+    }
+}
+
+/// Whether the stack of a wait is one of these, of all stacks.
+pub(super) fn is_on(stacks: &[bool], wait: &Wait) -> bool {
+    wait.stack.is_some_and(|stack| stacks.get(stack.0 as usize).copied().unwrap_or(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use longpole_model::{WaitKind, text};
+
+    use crate::Report;
+
+    fn report(text: &str) -> Report {
+        Report::new(text::parse(text).unwrap())
+    }
+
+    #[test]
+    fn who_answers_a_call_is_named_where_no_span_does() {
+        let report = report(
+            "\
+run x  0..100ms
+process bank  1..99ms pid 2 under 1 listens 127.0.0.1:80
+process idle  1..20ms pid 3 under 1
+validate  10..90ms  pay  pid 1 kind client server.address=127.0.0.1 server.port=80
+wait 11..90ms pid 1 network [validate] main;pay;recv
+wait  2..12ms pid 2 tid 2 network main;accept
+wait 13..80ms pid 2 tid 2 sleep main;look_up
+wait 13..18ms pid 3 tid 3 sleep main;other
+sample 82ms x3 pid 2 tid 2 main;answer
+",
+        );
+        // The bank is called, and its life is no work of its own.
+        let names: Vec<&str> = (0..report.forest().len()).map(|node| report.name(node)).collect();
+        assert_eq!(names, ["x", "idle", "validate"]);
+        let callee = report.callee(&[2]).unwrap();
+        assert_eq!((callee.address.to_string().as_str(), &callee.processes[..], callee.answers), ("127.0.0.1:80", &[1][..], false));
+        assert_eq!(callee.samples.len(), 3);
+        let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.wait.kind, sum.nanos / 1_000_000)).collect();
+        assert_eq!(waits, [(WaitKind::Sleep, 67)]);
+        let pole = report.poles().iter().find(|pole| pole.name == "validate").unwrap();
+        assert_eq!(report.reason(pole).text, "99 % blocked on the network, in recv");
+        assert_eq!(report.callee_words(&report.callee(&pole.nodes).unwrap()).unwrap(), "in process bank (pid 2): asleep, in look_up");
+    }
+
+    #[test]
+    fn waits_of_a_function_on_two_lines_are_told_apart_and_those_of_two_threads_do_not_add_up_beyond_the_call() {
+        let report = report(
+            "\
+run x 0..100ms
+process bank 0..99ms pid 2 under 1 listens 127.0.0.1:80
+call 10..90ms pay pid 1 kind client server.address=127.0.0.1 server.port=80
+wait 11..31ms pid 1 sleep [call] main;nap@m.rs:3
+wait 40..50ms pid 1 sleep [call] main;nap@m.rs:9
+wait 12..80ms pid 2 tid 2 sleep main;look_up
+wait 20..88ms pid 2 tid 3 sleep main;look_up
+",
+        );
+        let call = (0..report.forest().len()).find(|&node| report.name(node) == "call").unwrap();
+        let waits = report.node_waits(call);
+        let places: Vec<_> = waits[0].places.iter().map(|place| (place.line, place.nanos / 1_000_000)).collect();
+        assert_eq!((waits.len(), waits[0].nanos / 1_000_000, places), (1, 30, vec![(3, 20), (9, 10)]));
+        let callee = report.callee(&[call]).unwrap();
+        let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.nanos / 1_000_000, sum.threads)).collect();
+        assert_eq!(waits, [(76, 2)]);
+    }
+}

@@ -1,0 +1,181 @@
+//! Whom waits were for, and what those threads did meanwhile.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use longpole_model::{Monotonic, Nanos, SumNanos, Timestamp, Wait};
+
+use crate::intervals;
+use crate::percent;
+use crate::time::blockers::{BlockerEvidence, Relation, Seen, Who};
+use crate::time::thread_names::ThreadNames;
+use crate::time::timelines::Timelines;
+use crate::time::wait_groups::{WaitGroups, WaitPart, WaitSum};
+
+/// A thread that others waited for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Blocker<'a> {
+    /// Its process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// What it is called, where it has a name of its own.
+    pub name: Option<&'a str>,
+    /// What it was for them.
+    pub relation: Relation,
+    /// How that is known; of several waits the weakest.
+    pub evidence: BlockerEvidence,
+    /// For how long of the waits.
+    pub nanos: i64,
+    /// Its samples in that time.
+    pub samples: Vec<u32>,
+    /// What it waited for then, longest first.
+    pub waits: Vec<WaitSum<'a>>,
+}
+
+/// Whom some waits were for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BlockedBy<'a> {
+    /// Those that are known, of a hundredth of the waits or more, longest first, at most [`BLOCKERS_MAX`].
+    pub list: Vec<Blocker<'a>>,
+    /// For how long it was one of several, and how many these were at most.
+    pub one_of: Option<(i64, u32)>,
+}
+
+/// A thread that another one waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitedFor<'a> {
+    /// The thread.
+    pub tid: u32,
+    /// What it is called, where it has a name of its own.
+    pub name: Option<&'a str>,
+    /// What it was for the other one.
+    pub relation: Relation,
+    /// How that is known; of several waits the weakest.
+    pub evidence: BlockerEvidence,
+    /// For how long.
+    pub nanos: u64,
+}
+
+/// Waits of which it is found out, for the list of all threads, whom they were for: a tenth of a second's work.
+pub const TOLD_WAITS_MAX: usize = 20_000;
+
+/// Threads that are named for one kind of wait: looking at what each did takes a walk over the recording.
+pub const BLOCKERS_MAX: usize = 5;
+
+/// What the answer is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaitedForThreads<'a> {
+    pub(crate) groups: WaitGroups<'a>,
+    pub(crate) timelines: &'a Timelines,
+    /// The start of the run, which offsets count from.
+    pub(crate) origin: Timestamp,
+    /// When each sample was, in nanoseconds from there.
+    pub(crate) sample_offsets: &'a [i64],
+    pub(crate) names: ThreadNames<'a>,
+}
+
+impl<'a> WaitedForThreads<'a> {
+    fn seen(&self) -> Seen<'a> {
+        Seen { recording: self.groups.recording, timelines: self.timelines, origin: self.origin }
+    }
+
+    /// When it was, from the start of the run.
+    fn offset(&self, at: Monotonic) -> Option<i64> {
+        self.groups.recording.clock.to_unix(at).map(|at| at.nanos_since(self.origin))
+    }
+
+    /// Whom these waits were for, and what that did meanwhile.
+    pub(crate) fn blocked_by(&self, sum: &WaitSum<'_>) -> BlockedBy<'a> {
+        let mut out = BlockedBy::default();
+        let Some(relation) = sum.relation else { return out };
+        let seen = self.seen();
+        type Stretches = Vec<(i64, i64)>;
+        let mut found: HashMap<(u32, u32), (BlockerEvidence, Stretches)> = HashMap::new();
+        for part in &sum.parts {
+            let wait = &self.groups.recording.waits[part.wait as usize];
+            for held in self.groups.blockers.parts(&seen, wait) {
+                let (Some(from), Some(to)) = (self.offset(held.from), self.offset(held.to)) else { continue };
+                let (from, to) = (from.max(part.from), to.min(part.to));
+                if from >= to {
+                    continue;
+                }
+                match held.who {
+                    Who::Thread { tid, evidence } => {
+                        let (weakest, stretches) = found.entry((wait.pid, tid)).or_insert((evidence, Vec::new()));
+                        *weakest = (*weakest).max(evidence);
+                        stretches.push((from, to));
+                    }
+                    Who::OneOf(threads) => {
+                        let (nanos, most) = out.one_of.unwrap_or_default();
+                        out.one_of = Some((nanos.saturating_add(to.saturating_sub(from)), most.max(threads)));
+                    }
+                    Who::Nobody => {}
+                }
+            }
+        }
+        let total = |stretches: &[(i64, i64)]| stretches.iter().map(|(from, to)| to.saturating_sub(*from)).sum_nanos::<i64>();
+        let mut found: Vec<_> = found.into_iter().map(|(thread, (evidence, at))| (total(&at), thread, evidence, at)).collect();
+        found.retain(|(nanos, ..)| percent::of(*nanos, sum.nanos) > 0);
+        found.sort_by_key(|(nanos, thread, ..)| (Reverse(*nanos), *thread));
+        let blocker = |(nanos, (pid, tid), evidence, stretches)| {
+            let (samples, waits) = self.of_thread_in((pid, tid), &intervals::union(stretches));
+            Blocker { pid, tid, name: self.names.of(pid, tid), relation, evidence, nanos, samples, waits }
+        };
+        out.list = found.into_iter().take(BLOCKERS_MAX).map(blocker).collect();
+        out
+    }
+
+    /// What a thread ran and waited for in these stretches of time, which stand in order and do not overlap.
+    fn of_thread_in(&self, (pid, tid): (u32, u32), stretches: &[(i64, i64)]) -> (Vec<u32>, Vec<WaitSum<'a>>) {
+        let mut samples = Vec::new();
+        for &(from, to) in stretches {
+            let (first, end) = (self.sample_offsets.partition_point(|at| *at < from), self.sample_offsets.partition_point(|at| *at < to));
+            let is_its = |sample: &u32| {
+                let sample = &self.groups.recording.samples[*sample as usize];
+                (sample.pid, sample.tid) == (pid, tid)
+            };
+            samples.extend((first as u32..end as u32).filter(is_its));
+        }
+        let mut waits = Vec::new();
+        for (i, wait) in self.groups.recording.waits.iter().enumerate().filter(|(_, wait)| (wait.pid, wait.tid) == (pid, tid)) {
+            let (Some(start), Some(end)) = (self.offset(wait.start), self.offset(wait.end)) else { continue };
+            let first = stretches.partition_point(|(_, to)| *to <= start);
+            for &(from, to) in stretches[first..].iter().take_while(|(from, _)| *from < end) {
+                let (from, to) = (from.max(start), to.min(end));
+                waits.push(WaitPart { wait: i as u32, from, to, nanos: to.saturating_sub(from) });
+            }
+        }
+        (samples, self.groups.sums(waits.into_iter(), |parts| parts.iter().map(|part| part.nanos).sum_nanos()))
+    }
+
+    /// Whom each thread waited for, by process and thread, longest first; of the [`TOLD_WAITS_MAX`] longest waits. Workers that wait for
+    /// work wait for nobody.
+    pub(crate) fn threads_waited_for(&self, idle: &[bool]) -> HashMap<(u32, u32), Vec<WaitedFor<'a>>> {
+        let waits = self.groups.recording.waits.iter().zip(idle).filter(|(_, idle)| !**idle).map(|(wait, _)| wait);
+        let told = waits.filter_map(|wait| Some((wait, self.groups.blockers.relation(wait)?)));
+        let mut told: Vec<(&Wait, Relation)> = told.collect();
+        told.sort_by_key(|(wait, _)| (Reverse(wait.nanos()), wait.start, wait.tid));
+        told.truncate(TOLD_WAITS_MAX);
+        let seen = self.seen();
+        let mut sums: HashMap<(u32, u32, u32, Relation), (u64, BlockerEvidence)> = HashMap::new();
+        for (wait, relation) in told {
+            for part in self.groups.blockers.parts(&seen, wait) {
+                if let Who::Thread { tid, evidence } = part.who {
+                    let (nanos, weakest) = sums.entry((wait.pid, wait.tid, tid, relation)).or_insert((0, evidence));
+                    nanos.add_nanos(part.to.nanos_since(part.from));
+                    *weakest = (*weakest).max(evidence);
+                }
+            }
+        }
+        let mut out: HashMap<(u32, u32), Vec<WaitedFor<'a>>> = HashMap::new();
+        // Thousands may have waited for one thread.
+        let mut names: HashMap<(u32, u32), Option<&str>> = HashMap::new();
+        for ((pid, waiter, tid, relation), (nanos, evidence)) in sums {
+            let name = *names.entry((pid, tid)).or_insert_with(|| self.names.of(pid, tid));
+            out.entry((pid, waiter)).or_default().push(WaitedFor { tid, name, relation, evidence, nanos });
+        }
+        out.values_mut().for_each(|list| list.sort_by_key(|it| (Reverse(it.nanos), it.tid, it.relation)));
+        out
+    }
+}
