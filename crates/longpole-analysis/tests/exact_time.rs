@@ -1,8 +1,8 @@
 //! The exact time of spans, against the same rules applied to every single nanosecond.
 
-use longpole_analysis::report::Report;
-use longpole_analysis::states::{Evidence, States};
-use longpole_analysis::trace_tree::NodeSource;
+use longpole_analysis::Report;
+use longpole_analysis::time::states::{StateEvidence, States};
+use longpole_analysis::tree::forest::NodeSource;
 use longpole_model::{CpuSlice, Recording, SpanKind, WaitKind, text};
 use proptest::prelude::*;
 
@@ -172,14 +172,14 @@ impl Slowly<'_> {
     }
 
     /// How it is known; `None` where it is an estimate.
-    fn evidence(&self, node: usize) -> Option<Evidence> {
+    fn evidence(&self, node: usize) -> Option<StateEvidence> {
         if self.stretches(node).next().is_some() {
-            return self.stretches(node).all(|(tid, ..)| self.switched(7, tid)).then_some(Evidence::Journal);
+            return self.stretches(node).all(|(tid, ..)| self.switched(7, tid)).then_some(StateEvidence::Journal);
         }
         let is_root = self.report.forest().nodes[node].source() == NodeSource::Root;
         let has_the_thread = is_root || self.pid(node) == Some(1);
         let beside = |at: i64| self.leaves(at).len() > 1 && self.leaves(at).contains(&node);
-        (has_the_thread && self.switched(1, 1) && !(0..RUN).any(beside)).then_some(Evidence::Inferred)
+        (has_the_thread && self.switched(1, 1) && !(0..RUN).any(beside)).then_some(StateEvidence::Inferred)
     }
 
     /// Whether records of a journal are missing at a moment.
@@ -192,10 +192,10 @@ impl Slowly<'_> {
         })
     }
 
-    fn doing(&self, node: usize, evidence: Evidence, at: i64) -> Doing {
+    fn doing(&self, node: usize, evidence: StateEvidence, at: i64) -> Doing {
         let now = Self::monotonic(at);
         let threads: Vec<Doing> = match evidence {
-            Evidence::Journal => {
+            StateEvidence::Journal => {
                 let current = self.stretches(node).filter(|(_, start, end)| *start <= now && now < *end);
                 current.map(|(tid, ..)| self.thread(7, tid, at)).collect()
             }
@@ -210,7 +210,7 @@ impl Slowly<'_> {
             Some(doing @ (Doing::OnCpu | Doing::Runnable)) => doing,
             _ if self.has_open_child(node, at, |_| true) => Doing::InChild,
             Some(doing) => doing,
-            None if evidence != Evidence::Journal || self.in_hole(at) => Doing::Unknown,
+            None if evidence != StateEvidence::Journal || self.in_hole(at) => Doing::Unknown,
             None if calls => Doing::Remote,
             None => Doing::Awaiting,
         }
@@ -236,7 +236,7 @@ impl Slowly<'_> {
 
 /// The parts, without what is said about them.
 fn parts(states: &States) -> States {
-    States { cpu_nanos: 0, evidence: Evidence::default(), incomplete: false, ..*states }
+    States { cpu_nanos: 0, evidence: StateEvidence::default(), incomplete: false, ..*states }
 }
 
 proptest! {
@@ -247,16 +247,16 @@ proptest! {
         let report = Report::new(recording);
         let slowly = Slowly { report: &report, recording: report.recording() };
         let forest = report.forest();
-        let evidence: Vec<Option<Evidence>> = (0..forest.len()).map(|node| slowly.evidence(node)).collect();
+        let evidence: Vec<Option<StateEvidence>> = (0..forest.len()).map(|node| slowly.evidence(node)).collect();
         for node in 0..forest.len() {
             let (start, end) = slowly.range(node);
             let (own, all) = (report.node_states(node), report.node_states_with_descendants(node));
             prop_assert_eq!((own.sum(), all.sum(), all.in_child_nanos), (end - start, end - start, 0));
-            prop_assert_eq!(own.evidence, evidence[node].unwrap_or(Evidence::Samples), "{}", report.name(node));
+            prop_assert_eq!(own.evidence, evidence[node].unwrap_or(StateEvidence::Samples), "{}", report.name(node));
             let Some(known) = evidence[node] else { continue };
             let expected = Slowly::states((start..end).map(|at| slowly.doing(node, known, at)));
             prop_assert_eq!(parts(&own), expected, "{} of {}", report.name(node), text::print(report.recording()));
-            prop_assert!(!own.is_exact() || own.evidence != Evidence::Journal || !(start..end).any(|at| slowly.in_hole(at)));
+            prop_assert!(!own.is_exact() || own.evidence != StateEvidence::Journal || !(start..end).any(|at| slowly.in_hole(at)));
             if evidence[node..forest.nodes[node].subtree_end()].iter().any(Option::is_none) {
                 continue;
             }

@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 
+use longpole_analysis::Report;
+use longpole_analysis::code::call_tree::CallTree;
+use longpole_analysis::link::samples;
+use longpole_analysis::pulumi::opentracing_bridge;
 use longpole_analysis::report::FlameTime;
-use longpole_analysis::report::Report;
-use longpole_analysis::savings::{Change, Saving};
-use longpole_analysis::trace_tree::{Forest, Node, NodeSource};
-use longpole_analysis::{bridge, call_tree::CallTree, diff::Diff, sample_links};
+use longpole_analysis::report::diff::Diff;
+use longpole_analysis::schedule::saving::{Change, Saving};
+use longpole_analysis::tree::forest::{Forest, Node, NodeSource};
 use longpole_model::{
     Attributes, ContextRecord, Evidence, List, Recording, SampleLink, Span, SpanHead, SpanId, SpanOutline, TraceId, text,
 };
@@ -247,11 +250,11 @@ proptest! {
         }
         let count = recording.spans.len();
         let mut joined = recording.clone();
-        bridge::join(&mut joined);
-        let folded = joined.spans.iter().filter(|s| s.attributes.get(bridge::LEGACY_SPAN_ID).is_some()).count();
+        opentracing_bridge::join(&mut joined);
+        let folded = joined.spans.iter().filter(|s| s.attributes.get(opentracing_bridge::LEGACY_SPAN_ID).is_some()).count();
         prop_assert_eq!(joined.spans.len() + folded, count);
         let once = joined.clone();
-        bridge::join(&mut joined);
+        opentracing_bridge::join(&mut joined);
         prop_assert_eq!(&joined, &once, "joined twice");
         let (one, two) = (Report::new(recording), Report::new(joined));
         prop_assert_eq!(one.poles(), two.poles());
@@ -325,7 +328,7 @@ proptest! {
     #[test]
     fn the_sweep_links_as_looking_at_every_span_does(recording in any_recording()) {
         // Ids that are their own parent's make "child of" ambiguous for the slow way; spans here have distinct ids.
-        prop_assert_eq!(sample_links::link(&recording), link_slowly(&recording));
+        prop_assert_eq!(samples::link(&recording), link_slowly(&recording));
     }
 }
 

@@ -2,7 +2,8 @@
 //! Guarantees: the three channels become one tree without an orphan, each creation knows its resource, and the critical path leads
 //! through the resources that are slow by construction.
 
-use longpole_analysis::{Report, resources};
+use longpole_analysis::Report;
+use longpole_analysis::pulumi::{identity, urn};
 use longpole_model::{Recording, ResourceEvent, SpanBatch, SpanId, Timestamp, TraceId, text};
 use longpole_wire::{Limits, appdash, otlp, pulumi_event};
 
@@ -58,7 +59,7 @@ fn recording() -> Recording {
 fn report() -> Report {
     let mut recording = recording();
     longpole_analysis::bridge::join(&mut recording);
-    resources::identify(&mut recording, &events());
+    identity::identify(&mut recording, &events());
     Report::new(recording)
 }
 
@@ -77,7 +78,7 @@ fn three_channels_become_one_tree_whose_calls_know_their_resources() {
         let spans = report.recording().spans.iter();
         let calls = spans.filter(|s| s.service_name() == service && s.name.ends_with("ResourceProvider/Create"));
         let long = calls.filter(|s| s.end.nanos_since(s.start) >= CREATED_NANOS_MIN);
-        let mut names: Vec<&str> = long.map(|s| resources::urn_of(s).map_or("?", name_of)).collect();
+        let mut names: Vec<&str> = long.map(|s| urn::urn_of(s).map_or("?", name_of)).collect();
         names.sort_unstable();
         names
     };

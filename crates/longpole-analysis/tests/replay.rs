@@ -11,10 +11,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use longpole_analysis::critical_path::CriticalPath;
-use longpole_analysis::poles::Poles;
-use longpole_analysis::savings::{Change, Replay, Saving};
-use longpole_analysis::trace_tree::Forest;
+use longpole_analysis::schedule::critical_path::CriticalPath;
+use longpole_analysis::schedule::poles::Poles;
+use longpole_analysis::schedule::replay::Replay;
+use longpole_analysis::schedule::saving::{Change, Saving};
+use longpole_analysis::tree::forest::Forest;
 use longpole_model::text;
 use longpole_model::{Recording, Span, SpanLink};
 
@@ -676,7 +677,7 @@ fn score(links: bool, dynamic: bool) -> Vec<(String, Score)> {
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::new(&recording, &forest);
         let poles = Poles::new(&recording, &forest, &path, &replay);
-        let real = |p: &&longpole_analysis::poles::Pole| p.name != "worker" && p.name != "deploy";
+        let real = |p: &&longpole_analysis::schedule::poles::Pole| p.name != "worker" && p.name != "deploy";
         for pole in poles.poles.iter().filter(real).take(5) {
             let chosen: Vec<usize> = pole.nodes.iter().map(|&n| task_of_node(&recording, &forest, n)).collect();
             let first = tasks[0].children[0];

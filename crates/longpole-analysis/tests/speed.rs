@@ -5,9 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longpole_analysis::report::Report;
-use longpole_analysis::savings::{Change, Replay};
-use longpole_analysis::trace_tree::Forest;
+use longpole_analysis::Report;
+use longpole_analysis::schedule::replay::Replay;
+use longpole_analysis::schedule::saving::Change;
+use longpole_analysis::tree::forest::Forest;
 use longpole_model::{AttributeValue, Attributes, Recording, Span, text};
 
 const SPANS: usize = 1_000_000;

@@ -42,3 +42,16 @@ pub(crate) fn needs_of(span: &Span) -> impl Iterator<Item = &str> {
     let attributes = &span.attributes;
     listed(attributes.get(DEPENDENCIES)).into_iter().chain(attributes.get_str(PARENT)).chain(attributes.get_str(PROVIDER))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urns_have_a_type_and_a_name() {
+        let web = "urn:pulumi:dev::shop::my:Site$aws:s3:Bucket::web";
+        assert_eq!((type_of_urn(web), name_of_urn(web)), ("aws:s3:Bucket", "web"));
+        assert_eq!(name_of_urn("urn:pulumi:dev::shop::a:b:C::odd::name"), "odd::name");
+        assert_eq!((type_of_urn("odd"), title_of_urn("odd")), ("", "odd".to_owned()));
+    }
+}

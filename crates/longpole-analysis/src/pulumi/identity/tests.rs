@@ -1,6 +1,8 @@
 use super::*;
 use crate::Report;
+use crate::pulumi::urn::{needs_of, title_of_urn, type_of_urn};
 use crate::schedule::saving::{Change, ScheduleEvidence};
+use crate::tree::forest::Forest;
 use longpole_model::{Timestamp, text};
 
 fn event(millis: f64, step: ResourceStep, op: &str, urn: &str, dependencies: &[&str]) -> ResourceEvent {
@@ -61,13 +63,6 @@ fn identified(text: &str, events: &[ResourceEvent]) -> (Recording, Vec<Note>) {
 
 fn title(span: &Span) -> String {
     urn_of(span).map(title_of_urn).unwrap_or_default()
-}
-
-#[test]
-fn urns_have_a_type_and_a_name() {
-    assert_eq!((type_of_urn(WEB), name_of_urn(WEB)), ("aws:s3:Bucket", "web"));
-    assert_eq!(name_of_urn("urn:pulumi:dev::shop::a:b:C::odd::name"), "odd::name");
-    assert_eq!((type_of_urn("odd"), title_of_urn("odd")), ("", "odd".to_owned()));
 }
 
 #[test]

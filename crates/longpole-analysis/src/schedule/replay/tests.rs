@@ -144,17 +144,17 @@ fn a_deployment_with_phases_around_its_declared_resources() {
         "\
 run deploy 0..2920ms
   deploy 10..2910ms
-run program 12..60ms
-start cloud 13..40ms
-start compute 14..45ms
-create bundle 50..1250ms <- start cloud, start compute
-create bucket 50..200ms <- start cloud, start compute
-create upload 1251..1351ms <- create bundle, create bucket
-create service 1352..1952ms <- create upload
-create certificate 1953..2753ms <- create service
-create balancer 1954..2254ms <- create service
-create record 2755..2855ms <- create certificate, create balancer
-stop 2857..2900ms
+    run program 12..60ms
+    start cloud 13..40ms
+    start compute 14..45ms
+    create bundle 50..1250ms <- start cloud, start compute
+    create bucket 50..200ms <- start cloud, start compute
+    create upload 1251..1351ms <- create bundle, create bucket
+    create service 1352..1952ms <- create upload
+    create certificate 1953..2753ms <- create service
+    create balancer 1954..2254ms <- create service
+    create record 2755..2855ms <- create certificate, create balancer
+    stop 2857..2900ms
 ",
     );
     assert_eq!(c.saves(&["create bundle"]), "1050 600 1050", "the bucket takes 150");
