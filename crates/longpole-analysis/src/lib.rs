@@ -37,12 +37,12 @@ pub mod tree;
 pub use report::{Handle, Report};
 
 // Where other crates still look for them.
-pub use code::{origin as own_code, wall_profile};
+pub use code::wall_profile;
 pub use link::{journal, labels as label_links, never_arrived, samples as sample_links, waits};
 pub use pulumi::{deployment, opentracing_bridge as bridge, plugins};
 pub use report::{diff, summary_spans as outline};
 pub use schedule::{critical_path, poles};
-pub use time::{callees, sampling_coverage as machine, states, threads, usage};
+pub use time::{callees, states, threads};
 
 /// What `pulumi::identity` and `pulumi::urn` hold.
 pub mod resources {
@@ -60,6 +60,16 @@ pub mod savings {
 pub mod call_tree {
     pub use crate::code::call_tree::CallTree;
     pub use crate::code::functions::{Frames, Function, FunctionWeight, Functions, LineWeight, Weight};
+}
+
+/// What `code::origin` holds.
+pub mod own_code {
+    pub use crate::code::origin::CodeOrigin as Whose;
+}
+
+/// What `time::usage` holds.
+pub mod usage {
+    pub use crate::time::usage::{UsageFinding as Notable, *};
 }
 
 /// What `tree::forest` and `note` hold.

@@ -12,7 +12,7 @@ use longpole_model::quick::QuickMap;
 use longpole_model::stack::LocationKind;
 use longpole_model::{Frame, Location, Recording, Runtime, StackId, Text};
 
-use crate::code::origin::{self, Whose};
+use crate::code::origin::{self, CodeOrigin};
 use crate::code::paths::{PATHS_MAX, Paths};
 use crate::code::stack_frames::{StackFrames, per_stack};
 use crate::note;
@@ -31,7 +31,7 @@ pub struct Function {
     /// What runs it, where no binary holds it.
     pub runtime: Option<Runtime>,
     /// Whose code it is.
-    pub whose: Whose,
+    pub whose: CodeOrigin,
     /// Over all samples of the recording.
     pub weight: Weight,
 }
@@ -101,15 +101,15 @@ struct Shape {
 impl Shape {
     fn new(functions: &[Function], stack: &[(usize, u32)]) -> Shape {
         let whose = |place: usize| functions[stack[place].0].whose;
-        let is_own = |place: &usize| whose(*place) == Whose::Program;
-        let outermost = |wanted: Whose| (0..stack.len()).rev().find(|&place| whose(place) == wanted);
+        let is_own = |place: &usize| whose(*place) == CodeOrigin::Program;
+        let outermost = |wanted: CodeOrigin| (0..stack.len()).rev().find(|&place| whose(place) == wanted);
         // Of a program that is interpreted, one of its own functions says more than the code below it. Where some functions of a
         // binary have a source file, those that have none are libraries, which are often built without.
         let own = || (0..stack.len()).filter(is_own);
         let interpreted = own().find(|&place| functions[stack[place].0].runtime.is_some());
         let known = || own().find(|&place| !functions[stack[place].0].file.is_empty());
         let innermost = interpreted.or_else(known).or_else(|| own().next());
-        let last = outermost(Whose::Program).or_else(|| outermost(Whose::Library));
+        let last = outermost(CodeOrigin::Program).or_else(|| outermost(CodeOrigin::Library));
         Shape { telling: last.map_or(stack.len(), |last| last + 1) as u32, own: innermost.map(|place| place as u32) }
     }
 }
@@ -265,7 +265,7 @@ impl Functions {
 
     /// The function that waits in a stack, with its line: the program's own, or else the innermost that is not the system's.
     pub fn waiting_in_stack(&self, recording: &Recording, stack: StackId) -> Option<(usize, u32)> {
-        let is_system = |function: usize| matches!(self.list[function].whose, Whose::System | Whose::Kernel);
+        let is_system = |function: usize| matches!(self.list[function].whose, CodeOrigin::System | CodeOrigin::Kernel);
         let other = || self.lines_of_stack(recording, stack).find(|(function, _)| !is_system(*function));
         self.own_of_stack(recording, stack).or_else(other)
     }
@@ -282,7 +282,7 @@ impl Functions {
             for (depth, f) in self.of_stack(recording, stack).enumerate().take(telling) {
                 if depth == 0 {
                     weights[f].self_nanos = weights[f].self_nanos.saturating_add(nanos);
-                } else if frames == Frames::Telling && self.list[f].whose == Whose::Interpreter {
+                } else if frames == Frames::Telling && self.list[f].whose == CodeOrigin::Interpreter {
                     continue;
                 }
                 if seen[f] != i {

@@ -7,7 +7,7 @@ use longpole_model::{Recording, StackId};
 
 use crate::code::call_tree::CallTree;
 use crate::code::functions::Functions;
-use crate::code::origin::Whose;
+use crate::code::origin::CodeOrigin;
 
 /// The function to name for some samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) fn named<I: Iterator<Item = (StackId, u64)>>(
     stacks: impl Fn() -> I,
 ) -> Option<Named> {
     let hot = CallTree::new(recording, functions, stacks()).hot_function(functions);
-    if let Some(hot) = hot.filter(|&hot| functions.list[hot].whose == Whose::Program) {
+    if let Some(hot) = hot.filter(|&hot| functions.list[hot].whose == CodeOrigin::Program) {
         return Some(Named { function: hot, mostly_in: None });
     }
     // Of each function of the program's own what is in it, and what of that is in the hot one as well.

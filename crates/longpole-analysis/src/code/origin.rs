@@ -17,7 +17,7 @@ use longpole_model::{Location, Recording, Runtime};
 
 /// Whose code it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Whose {
+pub enum CodeOrigin {
     /// The program's own; also what nothing is known of.
     Program,
     /// A library that somebody else wrote.
@@ -32,16 +32,16 @@ pub enum Whose {
     Kernel,
 }
 
-impl Whose {
+impl CodeOrigin {
     /// The word JSON and the page use.
     pub fn as_str(self) -> &'static str {
         match self {
-            Whose::Program => "program",
-            Whose::Library => "library",
-            Whose::Language => "language",
-            Whose::Interpreter => "interpreter",
-            Whose::System => "system",
-            Whose::Kernel => "kernel",
+            CodeOrigin::Program => "program",
+            CodeOrigin::Library => "library",
+            CodeOrigin::Language => "language",
+            CodeOrigin::Interpreter => "interpreter",
+            CodeOrigin::System => "system",
+            CodeOrigin::Kernel => "kernel",
         }
     }
 }
@@ -76,10 +76,10 @@ enum Of {
 use Mark::{Binary, Called, Executable, Folder, Name, Source};
 
 /// The first rule with a mark of a function says whose it is; without one it is the program's.
-const RULES: [(Whose, Of, &[Mark]); 14] = [
+const RULES: [(CodeOrigin, Of, &[Mark]); 14] = [
     // Loops and calls of CPython between two functions of a script.
     (
-        Whose::Interpreter,
+        CodeOrigin::Interpreter,
         Of::Binaries,
         &[
             Name("_PyEval_"),
@@ -95,7 +95,7 @@ const RULES: [(Whose, Of, &[Mark]); 14] = [
     ),
     // Entries of V8 and of the JVM to code that is interpreted, or called from outside.
     (
-        Whose::Interpreter,
+        CodeOrigin::Interpreter,
         Of::Scripts,
         &[
             Called("Interpreter"),
@@ -107,7 +107,7 @@ const RULES: [(Whose, Of, &[Mark]); 14] = [
         ],
     ),
     (
-        Whose::Interpreter,
+        CodeOrigin::Interpreter,
         Of::Binaries,
         &[
             Name("Builtins_InterpreterEntryTrampoline"),
@@ -121,7 +121,7 @@ const RULES: [(Whose, Of, &[Mark]); 14] = [
     ),
     // The C library, the linker, the kernel's page: how a program waits and starts, not who.
     (
-        Whose::System,
+        CodeOrigin::System,
         Of::Binaries,
         &[
             Binary("libc.so"),
@@ -143,7 +143,7 @@ const RULES: [(Whose, Of, &[Mark]); 14] = [
     ),
     // Packages of Python and Node.
     (
-        Whose::Library,
+        CodeOrigin::Library,
         Of::Both,
         &[
             Source("/site-packages/"),
@@ -156,7 +156,7 @@ const RULES: [(Whose, Of, &[Mark]); 14] = [
     ),
     // Sources of the languages: Rust, Go, Python, Node.
     (
-        Whose::Language,
+        CodeOrigin::Language,
         Of::Both,
         &[
             Source("/rustc/"),
@@ -170,10 +170,10 @@ const RULES: [(Whose, Of, &[Mark]); 14] = [
         ],
     ),
     // Packages of Rust and Go.
-    (Whose::Library, Of::Both, &[Source("/.cargo/registry/"), Source("/.cargo/git/"), Source("/go/pkg/mod/"), Source("/vendor/")]),
+    (CodeOrigin::Library, Of::Both, &[Source("/.cargo/registry/"), Source("/.cargo/git/"), Source("/go/pkg/mod/"), Source("/vendor/")]),
     // Rust's and C++'s standard libraries, where no source file is known.
     (
-        Whose::Language,
+        CodeOrigin::Language,
         Of::Binaries,
         &[
             Name("std::"),
@@ -190,7 +190,7 @@ const RULES: [(Whose, Of, &[Mark]); 14] = [
     ),
     // Crates that programs run on, where no source file is known.
     (
-        Whose::Library,
+        CodeOrigin::Library,
         Of::Binaries,
         &[
             Name("tokio::"),
@@ -208,7 +208,7 @@ const RULES: [(Whose, Of, &[Mark]); 14] = [
     ),
     // Go's runtime and standard library.
     (
-        Whose::Language,
+        CodeOrigin::Language,
         Of::Binaries,
         &[
             Name("runtime."),
@@ -225,19 +225,19 @@ const RULES: [(Whose, Of, &[Mark]); 14] = [
     ),
     // CPython's own functions.
     (
-        Whose::Language,
+        CodeOrigin::Language,
         Of::Binaries,
         &[Name("_Py"), Name("Py"), Name("pymain_"), Binary("python3"), Binary("libpython3"), Folder("/lib-dynload/")],
     ),
     // Node's and V8's own.
     (
-        Whose::Language,
+        CodeOrigin::Language,
         Of::Binaries,
         &[Name("node::"), Name("v8::"), Name("uv_"), Name("uv__"), Name("Builtins_"), Binary("libnode.so"), Executable("node")],
     ),
     // The JVM's own, and Java's classes.
     (
-        Whose::Language,
+        CodeOrigin::Language,
         Of::Both,
         &[
             Name("java."),
@@ -255,18 +255,18 @@ const RULES: [(Whose, Of, &[Mark]); 14] = [
     ),
     // Shared libraries that the distribution installed.
     (
-        Whose::Library,
+        CodeOrigin::Library,
         Of::Binaries,
         &[Folder("/usr/lib/"), Folder("/lib/x86_64-linux-gnu/"), Folder("/lib/aarch64-linux-gnu/"), Folder("/lib64/")],
     ),
 ];
 
 /// Whose code a frame of this location is.
-pub(crate) fn whose(recording: &Recording, location: &Location, function: &str, file: &str) -> Whose {
+pub(crate) fn whose(recording: &Recording, location: &Location, function: &str, file: &str) -> CodeOrigin {
     let binary = match &location.kind {
-        LocationKind::Named { runtime: Runtime::Kernel, .. } => return Whose::Kernel,
+        LocationKind::Named { runtime: Runtime::Kernel, .. } => return CodeOrigin::Kernel,
         // The unwinder stopped there.
-        LocationKind::Cut { .. } => return Whose::System,
+        LocationKind::Cut { .. } => return CodeOrigin::System,
         LocationKind::Code { mapping, .. } => recording.mappings.get(mapping.0 as usize).map_or("", |mapping| mapping.path.as_str()),
         LocationKind::Unmapped { .. } | LocationKind::Named { .. } => "",
     };
@@ -274,7 +274,7 @@ pub(crate) fn whose(recording: &Recording, location: &Location, function: &str, 
     by_rules(function, file, binary, of)
 }
 
-fn by_rules(function: &str, file: &str, binary: &str, of: Of) -> Whose {
+fn by_rules(function: &str, file: &str, binary: &str, of: Of) -> CodeOrigin {
     let name = binary.rsplit('/').next().unwrap_or(binary);
     // A program that lies there is a program; only what it loads is the distribution's.
     let is_shared = name.contains(".so");
@@ -287,7 +287,7 @@ fn by_rules(function: &str, file: &str, binary: &str, of: Of) -> Whose {
         Folder(part) => is_shared && binary.contains(part),
     };
     let rule = RULES.iter().find(|(_, about, marks)| (*about == of || *about == Of::Both) && marks.iter().any(has));
-    rule.map_or(Whose::Program, |(whose, ..)| *whose)
+    rule.map_or(CodeOrigin::Program, |(whose, ..)| *whose)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ const WORK_SHARE_PERCENT: u64 = 80;
 
 /// A process that rests for what this wait is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rest {
+pub(crate) struct ProcessIdle {
     pub(crate) from: Monotonic,
     pub(crate) to: Monotonic,
     /// Its place in `recording.waits`.
@@ -38,7 +38,7 @@ pub(crate) struct Rest {
 }
 
 /// The rests of these processes, by time. `idle` says which waits are for work.
-pub(crate) fn rests(recording: &Recording, pids: &HashSet<u32>, idle: &[bool]) -> Vec<Rest> {
+pub(crate) fn intervals(recording: &Recording, pids: &HashSet<u32>, idle: &[bool]) -> Vec<ProcessIdle> {
     let mut slices: HashMap<u32, Vec<&CpuSlice>> = HashMap::new();
     for slice in recording.cpu_slices.iter().filter(|slice| pids.contains(&slice.pid)) {
         slices.entry(slice.pid).or_default().push(slice);
@@ -66,7 +66,7 @@ pub(crate) fn rests(recording: &Recording, pids: &HashSet<u32>, idle: &[bool]) -
         };
         of_process(recording, &busy, &waits, &workers, &mut out);
     }
-    out.sort_by_key(|rest| (rest.from, rest.wait));
+    out.sort_by_key(|interval| (interval.from, interval.wait));
     out
 }
 
@@ -116,7 +116,7 @@ fn but_in_waits<'a>(recording: &Recording, threads: impl Iterator<Item = &'a Thr
 }
 
 /// Between two times in which it is busy, what it waits for does not change.
-fn of_process(recording: &Recording, busy: &[(Monotonic, Monotonic)], waits: &[u32], workers: &HashSet<u32>, out: &mut Vec<Rest>) {
+fn of_process(recording: &Recording, busy: &[(Monotonic, Monotonic)], waits: &[u32], workers: &HashSet<u32>, out: &mut Vec<ProcessIdle>) {
     let of = |wait: u32| -> &Wait { &recording.waits[wait as usize] };
     let key = |wait: u32| (!workers.contains(&of(wait).tid), blocked_rank(of(wait).kind), wait);
     let mut by_end: Vec<u32> = waits.to_vec();
@@ -134,7 +134,7 @@ fn of_process(recording: &Recording, busy: &[(Monotonic, Monotonic)], waits: &[u
         }
         if let Some(&(is_other, _, wait)) = open.first() {
             let to = to.min(of(wait).end);
-            out.push(Rest { from, to, wait, works: !is_other });
+            out.push(ProcessIdle { from, to, wait, works: !is_other });
         }
     }
 }
@@ -150,11 +150,11 @@ mod tests {
         let recording = text::parse(&format!("run x 0..100ms\n{lines}")).unwrap();
         let idle = crate::link::waits::idle(&recording);
         let millis = |at: Monotonic| at.nanos_since(text::ORIGIN_MONOTONIC) / 1_000_000;
-        let words = |rest: &Rest| {
-            let kind = recording.waits[rest.wait as usize].kind.as_str();
-            format!("{}..{} {kind}{}", millis(rest.from), millis(rest.to), if rest.works { "" } else { "*" })
+        let words = |interval: &ProcessIdle| {
+            let kind = recording.waits[interval.wait as usize].kind.as_str();
+            format!("{}..{} {kind}{}", millis(interval.from), millis(interval.to), if interval.works { "" } else { "*" })
         };
-        let found: Vec<String> = rests(&recording, &HashSet::from([1]), &idle).iter().map(words).collect();
+        let found: Vec<String> = intervals(&recording, &HashSet::from([1]), &idle).iter().map(words).collect();
         assert_eq!(found, expected);
     }
 
@@ -209,8 +209,8 @@ cpu 80..90ms pid 1 tid 8
             }
             let idle = crate::link::waits::idle(&recording);
             let millis = |at: Monotonic| at.nanos_since(text::ORIGIN_MONOTONIC) / 1_000_000;
-            let found = rests(&recording, &HashSet::from([1]), &idle);
-            found.iter().map(|rest| (millis(rest.from), millis(rest.to), rest.works)).collect()
+            let found = intervals(&recording, &HashSet::from([1]), &idle);
+            found.iter().map(|interval| (millis(interval.from), millis(interval.to), interval.works)).collect()
         };
         assert_eq!(rests_of([900, 1]), [(20, 60, true)], "the helper runs next to nothing");
         assert_eq!(rests_of([500, 500]), [(20, 60, true)], "both work, and both are blocked");

@@ -22,11 +22,11 @@ use std::collections::HashMap;
 use longpole_model::{ContextRecord, Evidence, Monotonic, Recording, SampleLink, Span, SpanId, Timestamp, TraceId};
 
 use crate::link::journal::Journals;
-use crate::link::span_threads::{Group, ThreadsOfSpans};
+use crate::link::span_threads::{Group, SpanThreads};
 use crate::tree::forest::Forest;
 
 /// Something that was seen of a thread at a moment.
-pub(crate) struct Asked {
+pub(crate) struct ThreadMoment {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) time: Monotonic,
@@ -70,12 +70,16 @@ impl LinkCounts {
 
 /// The link of each sample, in the order of the samples.
 pub fn link(recording: &Recording) -> Vec<SampleLink> {
-    let asked = recording.samples.iter().map(|it| Asked { pid: it.pid, tid: it.tid, time: it.time, context: it.context });
-    link_all(recording, &ThreadsOfSpans::of(recording), asked)
+    let asked = recording.samples.iter().map(|it| ThreadMoment { pid: it.pid, tid: it.tid, time: it.time, context: it.context });
+    link_all(recording, &SpanThreads::of(recording), asked)
 }
 
 /// The link of each of these, in their order, which is that of time.
-pub(crate) fn link_all(recording: &Recording, threads: &ThreadsOfSpans, asked: impl ExactSizeIterator<Item = Asked>) -> Vec<SampleLink> {
+pub(crate) fn link_all(
+    recording: &Recording,
+    threads: &SpanThreads,
+    asked: impl ExactSizeIterator<Item = ThreadMoment>,
+) -> Vec<SampleLink> {
     let nothing = SampleLink { span: None, evidence: Evidence::None };
     let mut links = vec![nothing; asked.len()];
     let mut journals = Journals::of(recording);

@@ -31,7 +31,7 @@ const CANDIDATES_MAX: usize = 20_000_000;
 
 /// What a span says of its thread, and who says so.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Said<'a> {
+struct ThreadClaim<'a> {
     /// Address of the resource: spans share them.
     resource: usize,
     pid: u32,
@@ -50,7 +50,7 @@ pub(crate) struct Group {
 
 /// The threads of each span.
 #[derive(Debug, Default)]
-pub(crate) struct ThreadsOfSpans {
+pub(crate) struct SpanThreads {
     /// For each span its place in `sets`; [`ANY`] where it can be on any thread.
     of_span: Vec<u32>,
     /// Threads, ascending.
@@ -61,17 +61,17 @@ pub(crate) struct ThreadsOfSpans {
 
 const ANY: u32 = u32::MAX;
 
-impl ThreadsOfSpans {
-    pub(crate) fn of(recording: &Recording) -> ThreadsOfSpans {
+impl SpanThreads {
+    pub(crate) fn of(recording: &Recording) -> SpanThreads {
         let mut threads: HashMap<u32, Vec<&Thread>> = HashMap::new();
         for thread in &recording.threads {
             threads.entry(thread.pid).or_default().push(thread);
         }
-        let mut out = ThreadsOfSpans::default();
+        let mut out = SpanThreads::default();
         if threads.is_empty() {
             return out;
         }
-        let mut places: HashMap<Said<'_>, u32> = HashMap::new();
+        let mut places: HashMap<ThreadClaim<'_>, u32> = HashMap::new();
         out.of_span.reserve(recording.spans.len());
         for span in &recording.spans {
             let threads_of = |pid| Some((pid, threads.get(&pid)?));
@@ -81,8 +81,8 @@ impl ThreadsOfSpans {
             };
             let id = span.attributes.get("thread.id").and_then(AttributeValue::as_int);
             let name = span.attributes.get_str("thread.name");
-            let said = Said { resource: Arc::as_ptr(&span.resource) as usize, pid, id, name };
-            let place = *places.entry(said).or_insert_with(|| match translate(span, (pid, id, name), threads) {
+            let claim = ThreadClaim { resource: Arc::as_ptr(&span.resource) as usize, pid, id, name };
+            let place = *places.entry(claim).or_insert_with(|| match translate(span, (pid, id, name), threads) {
                 Some(set) if !set.is_empty() => {
                     if let [tid] = set[..] {
                         out.alone.insert((pid, tid));
@@ -132,7 +132,7 @@ impl ThreadsOfSpans {
     }
 }
 
-/// The threads that a span can be on, ascending; `None` where that is not said, or not understood.
+/// The threads that a span can be on, ascending; `None` where the span does not say it, or not understood.
 fn translate(span: &Span, (pid, id, name): (u32, Option<i64>, Option<&str>), threads: &[&Thread]) -> Option<Vec<u32>> {
     let those = |is: &dyn Fn(u32, &str) -> bool| {
         let mut tids: Vec<u32> = threads.iter().filter(|it| is(it.tid, &it.name)).map(|it| it.tid).collect();
@@ -226,7 +226,7 @@ mod tests {
         resource.attributes.push("telemetry.sdk.language", AttributeValue::Str(language.into()));
         resource.attributes.push("telemetry.sdk.name", AttributeValue::Str(sdk.into()));
         recording.spans[0].resource = Arc::new(resource);
-        let found = ThreadsOfSpans::of(&recording);
+        let found = SpanThreads::of(&recording);
         let set = Some(found.of_span[0]).filter(|set| *set != ANY).map(|set| found.sets[set as usize].as_slice());
         assert_eq!(set, expected, "{language} {names:?} {said}");
     }
@@ -268,7 +268,7 @@ mod tests {
             text::parse("a 0..9ms web pid 7 thread.id=8\nb 0..9ms web pid 7 thread.id=8\nc 0..9ms web pid 7\nd 0..9ms web pid 1\n")
                 .unwrap();
         recording.threads = threads(["x", "x", "x"]);
-        let found = ThreadsOfSpans::of(&recording);
+        let found = SpanThreads::of(&recording);
         let tids = |tids: &[u32]| Some(tids.iter().copied().collect::<HashSet<u32>>());
         let expected = [
             Group { can_be_there: vec![true, true, true], tids: tids(&[8]) },

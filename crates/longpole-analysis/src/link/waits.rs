@@ -17,11 +17,11 @@ use longpole_model::{
     ContextRecord, Evidence, Frame, Location, LossKind, Nanos, Recording, Runtime, SampleLink, StackId, SumNanos, Wait, WaitKind,
 };
 
-use crate::code::origin::{self, Whose};
+use crate::code::origin::{self, CodeOrigin};
 use crate::link::journal::Journals;
-use crate::link::process_idle::{self, Rest};
+use crate::link::process_idle::{self, ProcessIdle};
 use crate::link::samples;
-use crate::link::span_threads::ThreadsOfSpans;
+use crate::link::span_threads::SpanThreads;
 use crate::tree::forest::Forest;
 
 /// A thread that ran this much of its process's time on CPUs is the one that does its work.
@@ -123,7 +123,7 @@ pub(crate) fn how(recording: &Recording, stack: StackId) -> Option<How> {
     let is_script = |location: &Location| matches!(&location.kind, LocationKind::Named { runtime, .. } if *runtime != Runtime::Kernel);
     let of_script = locations(recording, stack).any(is_script);
     let is_own = |location: &Location, frame: &Frame| {
-        let is_program = origin::whose(recording, location, &frame.function, &frame.file) == Whose::Program;
+        let is_program = origin::whose(recording, location, &frame.function, &frame.file) == CodeOrigin::Program;
         is_program && is_script(location) == of_script && of(frame).is_none()
     };
     let all = locations(recording, stack).flat_map(|location| location.frames.iter().map(move |frame| (location, frame)));
@@ -211,12 +211,12 @@ fn frames(recording: &Recording, stack: StackId) -> impl Iterator<Item = &Frame>
 pub fn link(recording: &Recording) -> Vec<SampleLink> {
     let idle = idle(recording);
     let telling = telling(recording, &idle);
-    let threads = ThreadsOfSpans::of(recording);
+    let threads = SpanThreads::of(recording);
     let asked = recording.waits.iter().enumerate().map(|(i, wait)| {
         // Of a pool that a span can be on, all threads but one wait for work.
         let tells = telling[i] || (!idle[i] && threads.is_alone(wait.pid, wait.tid));
         let context = if tells { wait.context } else { ContextRecord::NoSpan };
-        samples::Asked { pid: wait.pid, tid: wait.tid, time: wait.start, context }
+        samples::ThreadMoment { pid: wait.pid, tid: wait.tid, time: wait.start, context }
     });
     samples::link_all(recording, &threads, asked)
 }
@@ -229,7 +229,7 @@ pub(crate) struct NodeWait {
     /// Its place in `recording.waits`.
     pub(crate) wait: u32,
     /// It is the part of a wait in which the whole process rested, which only then says something about the node.
-    pub(crate) is_rest: bool,
+    pub(crate) is_process_idle: bool,
 }
 
 /// The waits of each node, by start.
@@ -265,10 +265,10 @@ impl NodeWaits {
             }
             if let Some(node) = node {
                 let (from, to) = (start.nanos_since(origin), end.nanos_since(origin));
-                of_node.entry(node).or_default().push(NodeWait { from, to, wait: i as u32, is_rest: false });
+                of_node.entry(node).or_default().push(NodeWait { from, to, wait: i as u32, is_process_idle: false });
             }
         }
-        for (node, wait) in rests(recording, forest, &idle) {
+        for (node, wait) in process_idles(recording, forest, &idle) {
             of_node.entry(node).or_default().push(wait);
         }
         of_node.values_mut().for_each(|waits| waits.sort_by_key(|wait| (wait.from, wait.wait)));
@@ -293,7 +293,7 @@ impl NodeWaits {
 
 /// What processes rested for of which several threads do the work, each with the node that it says something about: the only span that is
 /// open there, if the thread is one of these, or the process.
-fn rests(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(usize, NodeWait)> {
+fn process_idles(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(usize, NodeWait)> {
     let is_whole = !recording.losses.iter().any(|loss| loss.kind == LossKind::SamplesLost && loss.count > 0);
     let has_times = !recording.cpu_slices.is_empty() || recording.threads.iter().any(|thread| thread.totals.is_some());
     if !is_whole || !has_times {
@@ -303,24 +303,24 @@ fn rests(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(usize, N
     let journaled: HashSet<u32> = recording.current_spans.iter().map(|current| current.pid).collect();
     let pids = recording.waits.iter().map(|wait| wait.pid);
     let pids: HashSet<u32> = pids.filter(|pid| !one_works.contains(pid) && !journaled.contains(pid)).collect();
-    let rests = process_idle::rests(recording, &pids, idle);
+    let intervals = process_idle::intervals(recording, &pids, idle);
     let of = |wait: u32| &recording.waits[wait as usize];
-    let asked = rests.iter().map(|rest| {
-        let Wait { pid, tid, .. } = *of(rest.wait);
-        samples::Asked { pid, tid, time: rest.from, context: ContextRecord::Absent }
+    let asked = intervals.iter().map(|interval| {
+        let Wait { pid, tid, .. } = *of(interval.wait);
+        samples::ThreadMoment { pid, tid, time: interval.from, context: ContextRecord::Absent }
     });
-    let links = samples::link_all(recording, &ThreadsOfSpans::of(recording), asked);
+    let links = samples::link_all(recording, &SpanThreads::of(recording), asked);
     let origin = forest.run_range().start;
-    let node = |(rest, link): (&Rest, &SampleLink)| {
-        let (from, to) = (recording.clock.to_unix(rest.from)?, recording.clock.to_unix(rest.to)?);
+    let node = |(interval, link): (&ProcessIdle, &SampleLink)| {
+        let (from, to) = (recording.clock.to_unix(interval.from)?, recording.clock.to_unix(interval.to)?);
         let node = match (link.span, link.evidence) {
-            (Some((trace, span)), _) if rest.works => forest.node_of_id(recording, trace, span)?,
-            (None, Evidence::None) => forest.process_at(of(rest.wait).pid, from).and_then(|p| forest.node_of_process(p))?,
+            (Some((trace, span)), _) if interval.works => forest.node_of_id(recording, trace, span)?,
+            (None, Evidence::None) => forest.process_at(of(interval.wait).pid, from).and_then(|p| forest.node_of_process(p))?,
             _ => return None,
         };
-        Some((node, NodeWait { from: from.nanos_since(origin), to: to.nanos_since(origin), wait: rest.wait, is_rest: true }))
+        Some((node, NodeWait { from: from.nanos_since(origin), to: to.nanos_since(origin), wait: interval.wait, is_process_idle: true }))
     };
-    rests.iter().zip(&links).filter_map(node).collect()
+    intervals.iter().zip(&links).filter_map(node).collect()
 }
 
 #[cfg(test)]

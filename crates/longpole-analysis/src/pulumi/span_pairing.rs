@@ -18,7 +18,7 @@ const NEAREST_ENDS: usize = 8;
 
 /// When something was, as one observer saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct Interval {
     pub(crate) start: i64,
     /// `None` where the observer does not know it.
     pub(crate) end: Option<i64>,
@@ -34,7 +34,7 @@ pub(crate) struct Window {
 }
 
 /// The pairs, by the left side.
-pub(crate) fn pair(left: &[Seen], right: &[Seen], window: &Window) -> Vec<(usize, usize)> {
+pub(crate) fn pair(left: &[Interval], right: &[Interval], window: &Window) -> Vec<(usize, usize)> {
     let (mut left_used, mut right_used) = (vec![false; left.len()], vec![false; right.len()]);
     let mut pairs = Vec::new();
     for (_, l, r) in ending_together(left, right, window) {
@@ -59,7 +59,7 @@ pub(crate) fn pair(left: &[Seen], right: &[Seen], window: &Window) -> Vec<(usize
 }
 
 /// Candidates whose start and end fit, closest first.
-fn ending_together(left: &[Seen], right: &[Seen], window: &Window) -> Vec<(u64, usize, usize)> {
+fn ending_together(left: &[Interval], right: &[Interval], window: &Window) -> Vec<(u64, usize, usize)> {
     let mut by_end: Vec<(i64, usize)> = right.iter().enumerate().filter_map(|(r, seen)| Some((seen.end?, r))).collect();
     by_end.sort_unstable();
     let mut candidates = Vec::new();
@@ -81,8 +81,8 @@ fn ending_together(left: &[Seen], right: &[Seen], window: &Window) -> Vec<(u64, 
 /// Pairs what is left by starts. In order of time the closest pair always stands side by side, for anything in between would
 /// be closer to one of the two; so neighbours are enough, and when a pair is taken out its neighbours become neighbours.
 fn starting_together(
-    (left, left_used): (&[Seen], &[bool]),
-    (right, right_used): (&[Seen], &[bool]),
+    (left, left_used): (&[Interval], &[bool]),
+    (right, right_used): (&[Interval], &[bool]),
     window: RangeInclusive<i64>,
     pairs: &mut Vec<(usize, usize)>,
 ) {
@@ -126,8 +126,8 @@ mod tests {
 
     fn check(left: &[(i64, i64)], right: &[(i64, i64)], expected: &[(usize, usize)]) {
         // An end of 0 is not known.
-        let seen = |list: &[(i64, i64)]| -> Vec<Seen> {
-            list.iter().map(|&(start, end)| Seen { start, end: (end != 0).then_some(end) }).collect()
+        let seen = |list: &[(i64, i64)]| -> Vec<Interval> {
+            list.iter().map(|&(start, end)| Interval { start, end: (end != 0).then_some(end) }).collect()
         };
         let window = Window { start: -1..=50, end: -50..=50, by_start: true };
         assert_eq!(pair(&seen(left), &seen(right), &window), expected);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn where_the_right_one_comes_first_close_is_close_before() {
-        let seen = |starts: &[i64]| -> Vec<Seen> { starts.iter().map(|&start| Seen { start, end: None }).collect() };
+        let seen = |starts: &[i64]| -> Vec<Interval> { starts.iter().map(|&start| Interval { start, end: None }).collect() };
         let window = Window { start: -50..=1, end: -50..=50, by_start: true };
         // The first of the right is in the window of both of the left; the one that has no other is given it.
         assert_eq!(pair(&seen(&[100, 140]), &seen(&[99, 138]), &window), [(0, 0), (1, 1)]);
@@ -160,7 +160,7 @@ mod tests {
     fn a_hundred_thousand_at_one_moment_are_nothing_special() {
         let same: Vec<(i64, i64)> = (0..100_000).map(|_| (7, 8)).collect();
         let expected: Vec<(usize, usize)> = (0..100_000).map(|i| (i, i)).collect();
-        let seen: Vec<Seen> = same.iter().map(|&(start, end)| Seen { start, end: Some(end) }).collect();
+        let seen: Vec<Interval> = same.iter().map(|&(start, end)| Interval { start, end: Some(end) }).collect();
         let pairs = pair(&seen, &seen, &Window { start: 0..=5, end: -5..=5, by_start: true });
         assert_eq!(pairs.len(), expected.len());
     }

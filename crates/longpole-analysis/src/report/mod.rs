@@ -49,7 +49,7 @@ use crate::time::states::States;
 use crate::time::thread_names::ThreadEntries;
 use crate::time::threads::{self, Importance, ThreadLife};
 use crate::time::timelines::Timelines;
-use crate::time::usage::{self, Notable, ProcessFigures};
+use crate::time::usage::{self, ProcessFigures, UsageFinding};
 pub use crate::time::wait_groups::WaitSum;
 use crate::tree::forest::{Forest, NodeSource};
 use crate::tree::labels::Labels;
@@ -188,8 +188,8 @@ impl Report {
     }
 
     /// What of it is worth a line.
-    pub fn notable_usage(&self) -> Vec<Notable> {
-        usage::notable(&self.recording, self.figures())
+    pub fn notable_usage(&self) -> Vec<UsageFinding> {
+        usage::findings(&self.recording, self.figures())
     }
 
     /// The moment that offsets count from: the start of the run.

@@ -42,7 +42,7 @@ const JOINS_MAX: usize = 16;
 const GAPS_MAX: usize = 64;
 
 /// The nodes of processes whose parent, a process too, did not wait for their end.
-pub(crate) fn unawaited(recording: &Recording, forest: &Forest) -> Vec<usize> {
+pub(crate) fn background(recording: &Recording, forest: &Forest) -> Vec<usize> {
     if recording.cpu_slices.is_empty() {
         return Vec::new();
     }

@@ -35,7 +35,7 @@ const WAIT_NANOS: i64 = 1_000_000;
 
 /// Jobs that share slots.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct LimitedJobs {
     /// Whose start opens the pool.
     pub(crate) host: usize,
     /// How many run at once.
@@ -57,7 +57,7 @@ struct Job {
 }
 
 /// The pools of a schedule. `limit` is the longest gap that is usual under a host.
-pub(crate) fn find(recording: &Recording, forest: &Forest, s: &Schedule, started_under: &StartedUnder, limit: &[i64]) -> Vec<Pool> {
+pub(crate) fn find(recording: &Recording, forest: &Forest, s: &Schedule, started_under: &StartedUnder, limit: &[i64]) -> Vec<LimitedJobs> {
     let mut pools = Vec::new();
     for (host, children) in started_under.iter() {
         if s.declares[host] {
@@ -95,7 +95,7 @@ fn peak(s: &Schedule, jobs: &[u32]) -> usize {
 }
 
 /// Jobs of which nothing is declared: nearly every late start follows the end that made room for it.
-fn find_inferred(s: &Schedule, host: usize, jobs: &[u32], limit: i64) -> Option<Pool> {
+fn find_inferred(s: &Schedule, host: usize, jobs: &[u32], limit: i64) -> Option<LimitedJobs> {
     if jobs.len() < LATE_MIN + 2 {
         return None;
     }
@@ -117,7 +117,7 @@ fn find_inferred(s: &Schedule, host: usize, jobs: &[u32], limit: i64) -> Option<
         .collect();
     let explained = list.iter().zip(&free).filter(|(job, free)| free.is_some() && job.handed).count();
     let list = list.into_iter().zip(free).map(|(job, free)| Job { handed: job.handed && free.is_some(), ..job }).collect();
-    (explained * 100 >= late * EXPLAINED_PERCENT).then_some(Pool { host, slots, declared: false, jobs: list })
+    (explained * 100 >= late * EXPLAINED_PERCENT).then_some(LimitedJobs { host, slots, declared: false, jobs: list })
 }
 
 /// Workers that are spans: siblings of one name that are busy with one job after the other.
@@ -129,7 +129,7 @@ fn find_workers(
     children: &[u32],
     started_under: &StartedUnder,
     limit: &[i64],
-) -> Vec<Pool> {
+) -> Vec<LimitedJobs> {
     let mut by_name: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
     for &c in children {
         let worker = c as usize;
@@ -165,7 +165,7 @@ fn waits_for(s: &Schedule, node: usize) -> impl Iterator<Item = usize> {
 
 /// Jobs that declare what they depend on, some of which were ready long before they started: those follow an end that
 /// made room.
-fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<Pool> {
+fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<LimitedJobs> {
     let slots = peak(s, jobs);
     if slots < 2 || jobs.len() < slots + LATE_MIN {
         return None;
@@ -192,7 +192,12 @@ fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<Pool> {
             Job { node, gap, own: s.own_between(s.host[node] as usize, since, s.start[node]), handed }
         })
         .collect();
-    (waiting >= LATE_MIN && explained * 100 >= waiting * EXPLAINED_PERCENT).then_some(Pool { host, slots, declared: true, jobs: list })
+    (waiting >= LATE_MIN && explained * 100 >= waiting * EXPLAINED_PERCENT).then_some(LimitedJobs {
+        host,
+        slots,
+        declared: true,
+        jobs: list,
+    })
 }
 
 /// What a replay knows when a pool opens, of jobs, of those that they waited for, and of the nodes above them.
@@ -220,7 +225,7 @@ pub struct Ceiling {
     pub waited: usize,
 }
 
-impl Pool {
+impl LimitedJobs {
     /// Nodes that share the slots.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = usize> {
         self.jobs.iter().map(|job| job.node)

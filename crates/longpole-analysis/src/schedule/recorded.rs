@@ -20,7 +20,7 @@ use longpole_model::{Nanos, Recording, Timestamp};
 use crate::pulumi::call::is_measurement;
 use crate::pulumi::engine;
 use crate::pulumi::resources::Resources;
-use crate::schedule::background::unawaited;
+use crate::schedule::background::background;
 use crate::schedule::pipeline::Pipelines;
 use crate::tree::forest::Forest;
 
@@ -175,9 +175,9 @@ impl Schedule {
             end_host[i] = if waits_for_it { until } else { NONE };
         }
 
-        let mut unawaited = unawaited(recording, forest);
-        unawaited.retain(|&node| end_host[node] == parent[node]);
-        unawaited.iter().for_each(|&node| end_host[node] = NONE);
+        let mut background = background(recording, forest);
+        background.retain(|&node| end_host[node] == parent[node]);
+        background.iter().for_each(|&node| end_host[node] = NONE);
 
         let mut end_by_chance = vec![false; count];
         let Pipelines { ends, stalls } = Pipelines::new(recording, forest, &start, &end);
@@ -199,7 +199,7 @@ impl Schedule {
         }
         let links = waited_for.into_iter().map(|(_, other)| other).collect();
 
-        let cover = cover(forest, &start, &end, (&end_host, &unawaited));
+        let cover = cover(forest, &start, &end, (&end_host, &background));
         let mut schedule = Schedule {
             start,
             end,
@@ -571,7 +571,7 @@ impl StartedUnder {
 }
 
 /// Where the children of each node are that it can have waited for: those of the tree, and deeper ones that outlived their parents.
-fn cover(forest: &Forest, start: &[i64], end: &[i64], (end_host, unawaited): (&[u32], &[usize])) -> Cover {
+fn cover(forest: &Forest, start: &[i64], end: &[i64], (end_host, background): (&[u32], &[usize])) -> Cover {
     let mut overhanging: HashMap<u32, Vec<usize>> = HashMap::new();
     for (i, &host) in end_host.iter().enumerate().skip(1) {
         if host != NONE && forest.nodes[i].parent() != Some(host as usize) {
@@ -582,7 +582,7 @@ fn cover(forest: &Forest, start: &[i64], end: &[i64], (end_host, unawaited): (&[
     let mut children = Vec::new();
     for node in 0..forest.len() {
         children.clear();
-        children.extend(forest.children(node).filter(|child| unawaited.binary_search(child).is_err()));
+        children.extend(forest.children(node).filter(|child| background.binary_search(child).is_err()));
         if let Some(more) = overhanging.get(&(node as u32)) {
             children.extend_from_slice(more);
             children.sort_by_key(|&i| start[i]);

@@ -7,7 +7,7 @@ use longpole_model::{Monotonic, Nanos, SumNanos, Timestamp, Wait};
 
 use crate::intervals;
 use crate::percent;
-use crate::time::blockers::{BlockerEvidence, Relation, Seen, Who};
+use crate::time::blockers::{BlockedOn, BlockerEvidence, Relation, Sources};
 use crate::time::thread_names::ThreadNames;
 use crate::time::timelines::Timelines;
 use crate::time::wait_groups::{WaitGroups, WaitPart, WaitSum};
@@ -76,8 +76,8 @@ pub(crate) struct WaitedForThreads<'a> {
 }
 
 impl<'a> WaitedForThreads<'a> {
-    fn seen(&self) -> Seen<'a> {
-        Seen { recording: self.groups.recording, timelines: self.timelines, origin: self.origin }
+    fn sources(&self) -> Sources<'a> {
+        Sources { recording: self.groups.recording, timelines: self.timelines, origin: self.origin }
     }
 
     /// When it was, from the start of the run.
@@ -89,28 +89,28 @@ impl<'a> WaitedForThreads<'a> {
     pub(crate) fn blocked_by(&self, sum: &WaitSum<'_>) -> BlockedBy<'a> {
         let mut out = BlockedBy::default();
         let Some(relation) = sum.relation else { return out };
-        let seen = self.seen();
+        let sources = self.sources();
         type Stretches = Vec<(i64, i64)>;
         let mut found: HashMap<(u32, u32), (BlockerEvidence, Stretches)> = HashMap::new();
         for part in &sum.parts {
             let wait = &self.groups.recording.waits[part.wait as usize];
-            for held in self.groups.blockers.parts(&seen, wait) {
+            for held in self.groups.blockers.parts(&sources, wait) {
                 let (Some(from), Some(to)) = (self.offset(held.from), self.offset(held.to)) else { continue };
                 let (from, to) = (from.max(part.from), to.min(part.to));
                 if from >= to {
                     continue;
                 }
                 match held.who {
-                    Who::Thread { tid, evidence } => {
+                    BlockedOn::Thread { tid, evidence } => {
                         let (weakest, stretches) = found.entry((wait.pid, tid)).or_insert((evidence, Vec::new()));
                         *weakest = (*weakest).max(evidence);
                         stretches.push((from, to));
                     }
-                    Who::OneOf(threads) => {
+                    BlockedOn::OneOf(threads) => {
                         let (nanos, most) = out.one_of.unwrap_or_default();
                         out.one_of = Some((nanos.saturating_add(to.saturating_sub(from)), most.max(threads)));
                     }
-                    Who::Nobody => {}
+                    BlockedOn::Nobody => {}
                 }
             }
         }
@@ -153,15 +153,15 @@ impl<'a> WaitedForThreads<'a> {
     /// work wait for nobody.
     pub(crate) fn threads_waited_for(&self, idle: &[bool]) -> HashMap<(u32, u32), Vec<WaitedFor<'a>>> {
         let waits = self.groups.recording.waits.iter().zip(idle).filter(|(_, idle)| !**idle).map(|(wait, _)| wait);
-        let told = waits.filter_map(|wait| Some((wait, self.groups.blockers.relation(wait)?)));
-        let mut told: Vec<(&Wait, Relation)> = told.collect();
-        told.sort_by_key(|(wait, _)| (Reverse(wait.nanos()), wait.start, wait.tid));
-        told.truncate(TOLD_WAITS_MAX);
-        let seen = self.seen();
+        let waits = waits.filter_map(|wait| Some((wait, self.groups.blockers.relation(wait)?)));
+        let mut waits: Vec<(&Wait, Relation)> = waits.collect();
+        waits.sort_by_key(|(wait, _)| (Reverse(wait.nanos()), wait.start, wait.tid));
+        waits.truncate(TOLD_WAITS_MAX);
+        let sources = self.sources();
         let mut sums: HashMap<(u32, u32, u32, Relation), (u64, BlockerEvidence)> = HashMap::new();
-        for (wait, relation) in told {
-            for part in self.groups.blockers.parts(&seen, wait) {
-                if let Who::Thread { tid, evidence } = part.who {
+        for (wait, relation) in waits {
+            for part in self.groups.blockers.parts(&sources, wait) {
+                if let BlockedOn::Thread { tid, evidence } = part.who {
                     let (nanos, weakest) = sums.entry((wait.pid, wait.tid, tid, relation)).or_insert((0, evidence));
                     nanos.add_nanos(part.to.nanos_since(part.from));
                     *weakest = (*weakest).max(evidence);

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use longpole_model::Recording;
 
 use crate::code::functions::Functions;
-use crate::code::origin::Whose;
+use crate::code::origin::CodeOrigin;
 
 /// Samples in which it is looked for what threads begin with; those that wait are known by their waits.
 const ENTRY_SAMPLES_MAX: usize = 1 << 20;
@@ -23,7 +23,7 @@ fn entries(recording: &Recording, functions: &Functions) -> ThreadEntries {
     for (pid, tid, stack) in waits.chain(samples).filter(|(pid, tid, _)| pid != tid) {
         if let Entry::Vacant(unknown) = entries.entry((pid, tid)) {
             let mut outermost = functions.of_stack(recording, stack).rev();
-            outermost.find(|&function| functions.list[function].whose == Whose::Program).map(|entry| unknown.insert(entry));
+            outermost.find(|&function| functions.list[function].whose == CodeOrigin::Program).map(|entry| unknown.insert(entry));
         }
     }
     entries

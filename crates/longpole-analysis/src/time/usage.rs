@@ -87,7 +87,7 @@ impl ProcessFigures {
 
 /// Something about what a process used that is worth a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Notable {
+pub enum UsageFinding {
     /// It grew all the time.
     Grows(usize, Growth),
     /// It had much memory.
@@ -209,7 +209,7 @@ pub fn cpu_nanos(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Optio
 }
 
 /// What is worth a line, at most one of each kind.
-pub fn notable(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Notable> {
+pub fn findings(recording: &Recording, figures: &[ProcessFigures]) -> Vec<UsageFinding> {
     let all = || figures.iter().enumerate();
     let grows =
         all().filter_map(|(i, it)| Some((i, it.growth?))).max_by_key(|(_, growth)| growth.to_bytes.saturating_sub(growth.from_bytes));
@@ -219,19 +219,20 @@ pub fn notable(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Notable
     let storage = |io: IoBytes| io.storage_read.max(io.storage_written);
     let stored = all().filter_map(|(i, it)| Some((i, it.io?))).max_by_key(|(_, io)| storage(*io));
     let faults = all().filter_map(|(i, it)| Some((i, it.last(recording)?.major_faults))).max_by_key(|(_, faults)| *faults);
-    let mut notable = Vec::new();
-    notable.extend(grows.map(|(i, growth)| Notable::Grows(i, growth)));
+    let mut findings = Vec::new();
+    findings.extend(grows.map(|(i, growth)| UsageFinding::Grows(i, growth)));
     // One tenth is what a process may well take at its very end.
     if of_some >= NOTABLE_PEAK_BYTES && of_some / 10 > read / 9 {
-        notable.push(Notable::PeakOfSome(of_some));
+        findings.push(UsageFinding::PeakOfSome(of_some));
     } else {
         let told = grows.map(|(i, _)| i);
-        notable
-            .extend(peak.filter(|(i, bytes)| *bytes >= NOTABLE_PEAK_BYTES && Some(*i) != told).map(|(i, bytes)| Notable::Peak(i, bytes)));
+        findings.extend(
+            peak.filter(|(i, bytes)| *bytes >= NOTABLE_PEAK_BYTES && Some(*i) != told).map(|(i, bytes)| UsageFinding::Peak(i, bytes)),
+        );
     }
-    notable.extend(stored.filter(|(_, io)| storage(*io) >= NOTABLE_STORAGE_BYTES).map(|(i, io)| Notable::Storage(i, io)));
-    notable.extend(faults.filter(|(_, faults)| *faults >= NOTABLE_FAULTS).map(|(i, faults)| Notable::Faults(i, faults)));
-    notable
+    findings.extend(stored.filter(|(_, io)| storage(*io) >= NOTABLE_STORAGE_BYTES).map(|(i, io)| UsageFinding::Storage(i, io)));
+    findings.extend(faults.filter(|(_, faults)| *faults >= NOTABLE_FAULTS).map(|(i, faults)| UsageFinding::Faults(i, faults)));
+    findings
 }
 
 /// A number of bytes for people, in decimal units: `312 B`, `4.2 kB`, `87 MB`, `3.1 GB`.
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!(super::figures(&recording)[2].io, figures[2].io);
         // The second dd has not ended when sh is read last, so sh has nothing of it.
         assert_eq!(own, [("sh", 2, 4, 3), ("dd", 13, 10, 1), ("cp", 7, 6, 1), ("dd", 100, 12, 1)]);
-        assert_eq!(notable(&recording, &figures), []);
+        assert_eq!(findings(&recording, &figures), []);
     }
 
     /// A file of others may say so. Each looked through all that had the pid.
@@ -345,12 +346,12 @@ mod tests {
         let one = figures(&recording);
         assert_eq!(one[0].peak_resident_bytes, Some((700 * MB, PeakFrom::Exit)));
         let io = one[0].io.unwrap();
-        assert_eq!(notable(&recording, &one), [Notable::Peak(0, 700 * MB), Notable::Storage(0, io)]);
+        assert_eq!(findings(&recording, &one), [UsageFinding::Peak(0, 700 * MB), UsageFinding::Storage(0, io)]);
         recording.processes.push(recording.processes[0].clone());
         recording.processes[1].pid = 2;
         let two = figures(&recording);
         assert_eq!(two[0].peak_resident_bytes, Some((4 * MB, PeakFrom::Reading)));
-        assert_eq!(notable(&recording, &two), [Notable::PeakOfSome(700 * MB), Notable::Storage(0, io)]);
+        assert_eq!(findings(&recording, &two), [UsageFinding::PeakOfSome(700 * MB), UsageFinding::Storage(0, io)]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use longpole_model::{AttributeValue, Recording, ResourceEvent, ResourceStep, Spa
 use crate::note::{self, Note};
 use crate::pulumi::call::Call;
 use crate::pulumi::opentracing_bridge;
-use crate::pulumi::span_pairing::{self, Seen, Window};
+use crate::pulumi::span_pairing::{self, Interval, Window};
 use crate::pulumi::urn::urn_of;
 
 /// Attributes that say which resource a span works on.
@@ -54,8 +54,8 @@ struct Operation<'a> {
 }
 
 impl Operation<'_> {
-    fn seen(&self) -> Seen {
-        Seen { start: self.start, end: self.end }
+    fn interval(&self) -> Interval {
+        Interval { start: self.start, end: self.end }
     }
 }
 
@@ -149,14 +149,14 @@ fn share_identity(spans: &mut [Span], outer: &[Option<usize>]) {
 }
 
 /// What the events tell of spans.
-struct Found<'a> {
+struct Matches<'a> {
     of_span: Vec<(usize, &'a ResourceEvent)>,
     /// How many operations of providers no span was found for.
     unmatched: usize,
 }
 
 /// Finds by time the outer half of the call that each operation made, where no call says by itself that it is this one.
-fn by_events<'a>(spans: &[Span], call_of: &[Option<Call>], outer: &[Option<usize>], operations: &[Operation<'a>]) -> Found<'a> {
+fn by_events<'a>(spans: &[Span], call_of: &[Option<Call>], outer: &[Option<usize>], operations: &[Operation<'a>]) -> Matches<'a> {
     let mut told: HashMap<(Call, &str), Vec<usize>> = HashMap::new();
     let mut candidates: BTreeMap<(Call, Option<&str>), Vec<usize>> = BTreeMap::new();
     for (i, span) in spans.iter().enumerate().filter(|&(i, _)| outer[i].is_none()) {
@@ -204,7 +204,7 @@ fn by_events<'a>(spans: &[Span], call_of: &[Option<Call>], outer: &[Option<usize
     }
     let mut of_span: Vec<(usize, &ResourceEvent)> = found.into_iter().collect();
     of_span.sort_by_key(|(i, _)| *i);
-    Found { of_span, unmatched }
+    Matches { of_span, unmatched }
 }
 
 /// Gives each operation its span where one fits; returns those without.
@@ -218,9 +218,9 @@ fn match_spans<'a>(
 ) -> Vec<usize> {
     let mut free: Vec<usize> = candidates.iter().copied().filter(|i| !found.contains_key(i)).collect();
     free.sort_by_key(|&i| (spans[i].start, spans[i].trace_id, spans[i].span_id));
-    let left: Vec<Seen> = wanted.iter().map(|&o| operations[o].seen()).collect();
-    let right: Vec<Seen> =
-        free.iter().map(|&i| Seen { start: spans[i].start.unix_nanos(), end: Some(spans[i].end.unix_nanos()) }).collect();
+    let left: Vec<Interval> = wanted.iter().map(|&o| operations[o].interval()).collect();
+    let right: Vec<Interval> =
+        free.iter().map(|&i| Interval { start: spans[i].start.unix_nanos(), end: Some(spans[i].end.unix_nanos()) }).collect();
     let mut matched = vec![false; wanted.len()];
     for (o, s) in span_pairing::pair(&left, &right, window) {
         matched[o] = true;

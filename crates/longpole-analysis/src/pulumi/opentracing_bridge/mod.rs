@@ -22,7 +22,7 @@ use std::hash::Hash;
 use longpole_model::{AttributeValue, List, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Text, Timestamp, TraceId};
 
 use crate::note;
-use crate::pulumi::span_pairing::{self, Seen, Window};
+use crate::pulumi::span_pairing::{self, Interval, Window};
 use crate::tree::placement::SpanAliases;
 
 /// Names of the scopes that our decoders give to legacy spans.
@@ -78,8 +78,8 @@ fn maker(span: &Span) -> &str {
     if nameless || service.starts_with(PULUMI) { PULUMI } else { service }
 }
 
-fn seen(span: &Span) -> Seen {
-    Seen { start: span.start.unix_nanos(), end: (span.end > span.start).then_some(span.end.unix_nanos()) }
+fn interval(span: &Span) -> Interval {
+    Interval { start: span.start.unix_nanos(), end: (span.end > span.start).then_some(span.end.unix_nanos()) }
 }
 
 /// Folds legacy spans into the OpenTelemetry spans of the same operations, and moves the others into their trace. Sample links
@@ -179,7 +179,7 @@ fn pairs(spans: &[Span], legacy: &[usize]) -> Vec<(usize, usize)> {
         }
         // What is left when each was given to the closest may have been given away crosswise: then one of them sticks out.
         for window in [window(kind, ROUNDED_NANOS), window(kind, APART_NANOS)] {
-            let list = |side: &[usize]| -> Vec<Seen> { side.iter().map(|&i| seen(&spans[i])).collect() };
+            let list = |side: &[usize]| -> Vec<Interval> { side.iter().map(|&i| interval(&spans[i])).collect() };
             let pairs = span_pairing::pair(&list(&left), &list(&right), &window);
             out.extend(pairs.iter().map(|&(l, r)| (left[l], right[r])));
             let (lefts, rights): (HashSet<usize>, HashSet<usize>) = pairs.into_iter().unzip();

@@ -3,7 +3,7 @@
 use longpole_model::Recording;
 
 use crate::note::{self, Note};
-use crate::schedule::concurrency_limit::{self, Pool};
+use crate::schedule::concurrency_limit::{self, LimitedJobs};
 use crate::schedule::recorded::{NONE, Schedule, StartedUnder};
 use crate::tree::forest::Forest;
 
@@ -23,7 +23,7 @@ pub(super) struct Inferred {
     /// For each node whether order told what some child of it waited for.
     pub(super) ordered: Vec<bool>,
     /// Jobs that share slots.
-    pub(super) pools: Vec<Pool>,
+    pub(super) pools: Vec<LimitedJobs>,
     /// What a reader must know of them.
     pub(super) notes: Vec<Note>,
 }

@@ -84,7 +84,7 @@ use self::infer::Inferred;
 use self::plan::{Part, Times};
 use self::walk::{Bound, Work};
 use crate::note::Note;
-use crate::schedule::concurrency_limit::{Ceiling, Pool};
+use crate::schedule::concurrency_limit::{Ceiling, LimitedJobs};
 use crate::schedule::critical_path::{CriticalPath, OnPath};
 use crate::schedule::recorded::Schedule;
 use crate::schedule::saving::{Change, Saving, ScheduleEvidence};
@@ -102,7 +102,7 @@ pub struct Replay {
     /// Whether the node and all below it move as one piece where nothing in it is changed.
     rigid: Vec<bool>,
     /// Jobs that share slots.
-    pools: Vec<Pool>,
+    pools: Vec<LimitedJobs>,
     /// See [`Replay::evidence`].
     is_inferred: Vec<bool>,
     /// Pools by the node whose start opens them.
@@ -146,7 +146,7 @@ impl Replay {
 
     /// Ceilings of work in flight.
     pub fn ceilings(&self) -> Vec<Ceiling> {
-        self.pools.iter().map(Pool::ceiling).collect()
+        self.pools.iter().map(LimitedJobs::ceiling).collect()
     }
 
     /// What the replay found out about the schedule: limited slots.

@@ -1,7 +1,7 @@
 //! The part of a schedule that a change can reach, laid out for one walk: steps, their times, and the pieces that move as one.
 
 use super::Replay;
-use crate::schedule::concurrency_limit::Pool;
+use crate::schedule::concurrency_limit::LimitedJobs;
 use crate::schedule::recorded::{NONE, Schedule, Waited};
 
 /// New times of all slots of a part, as far as the replay has come; beyond, those of the replay before.
@@ -123,7 +123,7 @@ struct Ties {
 }
 
 impl Ties {
-    fn of(s: &Schedule, pools: &[Pool]) -> Ties {
+    fn of(s: &Schedule, pools: &[LimitedJobs]) -> Ties {
         let mut ties = Ties { low: vec![NONE; s.len()], high: vec![0; s.len()], loose: vec![false; s.len()] };
         for node in 1..s.len() {
             ties.tie(node, s.host[node] as usize);
@@ -173,7 +173,7 @@ impl Ties {
 }
 
 /// Which nodes are one piece with all below them.
-pub(super) fn rigid(s: &Schedule, pools: &[Pool]) -> Vec<bool> {
+pub(super) fn rigid(s: &Schedule, pools: &[LimitedJobs]) -> Vec<bool> {
     Ties::of(s, pools).rigid(s)
 }
 

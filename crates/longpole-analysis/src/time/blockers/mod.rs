@@ -38,7 +38,7 @@ pub(crate) const PROBE_NANOS: u64 = 5_000_000;
 /// others get it first. The rest of the wait has no name.
 const PARTS_MAX: usize = 256;
 
-/// Threads that got a lock while another one waited for it, of whom is told: the last ones.
+/// Threads that got a lock while another one waited for it, that are kept: the last ones.
 const TAKERS_MAX: usize = 4096;
 
 /// What another thread was for a wait.
@@ -84,7 +84,7 @@ impl BlockerEvidence {
 
 /// Who it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum BlockedOn {
     Thread {
         tid: u32,
         evidence: BlockerEvidence,
@@ -97,16 +97,16 @@ pub(crate) enum Who {
 
 /// A part of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct BlockedPart {
     pub(crate) from: Monotonic,
     pub(crate) to: Monotonic,
-    pub(crate) who: Who,
+    pub(crate) who: BlockedOn,
 }
 
 /// A futex of a process.
-type Place = (u32, u64);
+type FutexKey = (u32, u64);
 
-fn place(wait: &Wait) -> Option<Place> {
+fn futex_key(wait: &Wait) -> Option<FutexKey> {
     wait.futex.map(|futex| (wait.pid, futex.address.0))
 }
 
@@ -114,17 +114,17 @@ fn place(wait: &Wait) -> Option<Place> {
 #[derive(Debug, Default)]
 pub(crate) struct Blockers {
     /// Waits at each futex, by end.
-    at: HashMap<Place, Vec<u32>>,
+    at: HashMap<FutexKey, Vec<u32>>,
     /// Those of each thread, by start.
-    of_thread: HashMap<(Place, u32), Vec<u32>>,
+    of_thread: HashMap<(FutexKey, u32), Vec<u32>>,
     /// Futexes that named a holder once: they are locks.
-    named: HashSet<Place>,
+    named: HashSet<FutexKey>,
     /// What the stacks of those waits say.
     how: HashMap<u32, How>,
     /// Ends of threads, by process, and there by time.
     ends: HashMap<u32, Vec<(Monotonic, u32)>>,
     /// Who got each lock, filled in when somebody asks.
-    takers: HashMap<Place, OnceLock<Takers>>,
+    takers: HashMap<FutexKey, OnceLock<Takers>>,
 }
 
 /// Who got a lock that it had waited for, by when.
@@ -180,14 +180,14 @@ struct Ran {
 
 /// Where one looks for who it was.
 #[derive(Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct Sources<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) timelines: &'a Timelines,
     /// What the offsets of the timelines count from.
     pub(crate) origin: Timestamp,
 }
 
-impl Seen<'_> {
+impl Sources<'_> {
     /// The other threads of the process that may have woken this one when its wait was over; `None` where that is not known, or it was
     /// not over.
     fn wakers(&self, wait: &Wait) -> Option<Vec<u32>> {
@@ -221,12 +221,12 @@ impl Blockers {
     pub(crate) fn of(recording: &Recording) -> Blockers {
         let mut out = Blockers::default();
         for (i, wait) in recording.waits.iter().enumerate() {
-            let Some(place) = place(wait) else { continue };
-            out.at.entry(place).or_default().push(i as u32);
-            out.takers.entry(place).or_default();
-            out.of_thread.entry((place, wait.tid)).or_default().push(i as u32);
+            let Some(futex) = futex_key(wait) else { continue };
+            out.at.entry(futex).or_default().push(i as u32);
+            out.takers.entry(futex).or_default();
+            out.of_thread.entry((futex, wait.tid)).or_default().push(i as u32);
             if wait.kind == WaitKind::Lock && wait.futex.is_some_and(|futex| futex.holder.is_some()) {
-                out.named.insert(place);
+                out.named.insert(futex);
             }
             if let Some(stack) = wait.stack
                 && !out.how.contains_key(&stack.0)
@@ -250,9 +250,9 @@ impl Blockers {
         match wait.kind {
             WaitKind::Join => Some(Relation::Ends),
             WaitKind::Lock => {
-                let place = place(wait)?;
+                let futex = futex_key(wait)?;
                 let how = wait.stack.and_then(|stack| self.how.get(&stack.0));
-                let is_lock = self.named.contains(&place) || how == Some(&How::Lock);
+                let is_lock = self.named.contains(&futex) || how == Some(&How::Lock);
                 Some(if is_lock { Relation::Holds } else { Relation::Wakes })
             }
             _ => None,
@@ -260,22 +260,22 @@ impl Blockers {
     }
 
     /// Who it was, in each part of a wait; the parts are the whole.
-    pub(crate) fn parts(&self, seen: &Seen<'_>, wait: &Wait) -> Vec<Part> {
-        let whole = |who| vec![Part { from: wait.start, to: wait.end, who }];
+    pub(crate) fn parts(&self, sources: &Sources<'_>, wait: &Wait) -> Vec<BlockedPart> {
+        let whole = |who| vec![BlockedPart { from: wait.start, to: wait.end, who }];
         match self.relation(wait) {
             None => Vec::new(),
-            Some(Relation::Holds) => self.holders(seen, wait),
-            Some(Relation::Wakes) => whole(one_of(seen.wakers(wait).unwrap_or_default())),
+            Some(Relation::Holds) => self.holders(sources, wait),
+            Some(Relation::Wakes) => whole(one_of(sources.wakers(wait).unwrap_or_default())),
             Some(Relation::Ends) => match wait.futex.and_then(|futex| futex.holder) {
-                Some(tid) => whole(Who::Thread { tid, evidence: BlockerEvidence::Futex }),
-                None => whole(self.who_ended(seen, wait)),
+                Some(tid) => whole(BlockedOn::Thread { tid, evidence: BlockerEvidence::Futex }),
+                None => whole(self.who_ended(sources, wait)),
             },
         }
     }
 
     /// The thread that ended when the wait did; a language may say so shortly before the thread is gone.
-    fn who_ended(&self, seen: &Seen<'_>, wait: &Wait) -> Who {
-        let Some(wakers) = seen.wakers(wait) else { return Who::Nobody };
+    fn who_ended(&self, sources: &Sources<'_>, wait: &Wait) -> BlockedOn {
+        let Some(wakers) = sources.wakers(wait) else { return BlockedOn::Nobody };
         let (from, to) = (Monotonic(wait.end.0.saturating_sub(WAKE_NANOS as u64)), Monotonic(wait.end.0.saturating_add(WAKE_NANOS as u64)));
         let ends = self.ends.get(&wait.pid).map_or(&[][..], |ends| ends);
         let first = ends.partition_point(|(end, _)| *end < from);
@@ -284,35 +284,35 @@ impl Blockers {
     }
 
     /// Who held the lock: a part ends where another one that waited for it got it.
-    fn holders(&self, seen: &Seen<'_>, wait: &Wait) -> Vec<Part> {
-        let Some(place) = place(wait) else { return Vec::new() };
-        let takers = self.takers[&place].get_or_init(|| {
-            let got_it = self.at[&place].iter().map(|&i| (i, &seen.recording.waits[i as usize]));
-            Takers::new(got_it.filter(|(_, it)| self.got_it(seen.recording, place, it)).map(|(i, it)| (i, it.tid, it.end)))
+    fn holders(&self, sources: &Sources<'_>, wait: &Wait) -> Vec<BlockedPart> {
+        let Some(futex) = futex_key(wait) else { return Vec::new() };
+        let takers = self.takers[&futex].get_or_init(|| {
+            let got_it = self.at[&futex].iter().map(|&i| (i, &sources.recording.waits[i as usize]));
+            Takers::new(got_it.filter(|(_, it)| self.got_it(sources.recording, futex, it)).map(|(i, it)| (i, it.tid, it.end)))
         });
         // A wait of a broken file may end before it begins.
         let first = takers.list.partition_point(|taker| taker.end <= wait.start);
         let end = takers.list.partition_point(|taker| taker.end < wait.end).max(first);
         let near = end.saturating_sub(TAKERS_MAX).max(first);
         let others = || (near..end).filter(|&i| takers.list[i].tid != wait.tid);
-        let mut told = told((near..end).len(), wait, || others().map(|i| takers.list[i].end));
-        let mut parts: Vec<Part> = Vec::with_capacity((end - first).min(PARTS_MAX) + 1);
+        let mut is_searched = is_searched((near..end).len(), wait, || others().map(|i| takers.list[i].end));
+        let mut parts: Vec<BlockedPart> = Vec::with_capacity((end - first).min(PARTS_MAX) + 1);
         let (mut from, mut taker, mut is_first) = (wait.start, takers.last_but(near, wait.tid), true);
         if first < near {
             (from, is_first) = (takers.list[near - 1].end, false);
-            parts.push(Part { from: wait.start, to: from, who: Who::Nobody });
+            parts.push(BlockedPart { from: wait.start, to: from, who: BlockedOn::Nobody });
         }
         for over in others().map(Some).chain([None]) {
             let (to, tid) = over.map_or((wait.end, wait.tid), |i| (takers.list[i].end, takers.list[i].tid));
-            if from < to && told(to.0 - from.0) {
-                let waited = over.map_or(wait, |i| &seen.recording.waits[takers.list[i].wait as usize]);
-                let ran = || over.map_or_else(|| seen.ran(wait), |i| *takers.ran[i].get_or_init(|| seen.ran(waited)));
-                let who = self.holder(seen, place, (from, to), (wait, waited), (taker, is_first), ran);
-                parts.push(Part { from, to, who });
+            if from < to && is_searched(to.0 - from.0) {
+                let waited = over.map_or(wait, |i| &sources.recording.waits[takers.list[i].wait as usize]);
+                let ran = || over.map_or_else(|| sources.ran(wait), |i| *takers.ran[i].get_or_init(|| sources.ran(waited)));
+                let who = self.holder(sources, futex, (from, to), (wait, waited), (taker, is_first), ran);
+                parts.push(BlockedPart { from, to, who });
             } else if from < to {
-                match parts.last_mut().filter(|last| last.who == Who::Nobody && last.to == from) {
+                match parts.last_mut().filter(|last| last.who == BlockedOn::Nobody && last.to == from) {
                     Some(last) => last.to = to,
-                    None => parts.push(Part { from, to, who: Who::Nobody }),
+                    None => parts.push(BlockedPart { from, to, who: BlockedOn::Nobody }),
                 }
             }
             (from, taker, is_first) = (to, Some(tid), false);
@@ -321,16 +321,16 @@ impl Blockers {
     }
 
     /// Whether the wait ended because the lock was got.
-    fn got_it(&self, recording: &Recording, place: Place, wait: &Wait) -> bool {
-        let own = &self.of_thread[&(place, wait.tid)];
+    fn got_it(&self, recording: &Recording, futex: FutexKey, wait: &Wait) -> bool {
+        let own = &self.of_thread[&(futex, wait.tid)];
         let of = |i: &u32| &recording.waits[*i as usize];
         let next = own.get(own.partition_point(|i| of(i).start < wait.end));
         next.is_none_or(|next| of(next).start.nanos_since(wait.end) >= RETRY_NANOS)
     }
 
     /// Whether a thread waited there itself for some of this time.
-    fn waits_there(&self, recording: &Recording, place: Place, tid: u32, (from, to): (Monotonic, Monotonic)) -> bool {
-        let Some(own) = self.of_thread.get(&(place, tid)) else { return false };
+    fn waits_there(&self, recording: &Recording, futex: FutexKey, tid: u32, (from, to): (Monotonic, Monotonic)) -> bool {
+        let Some(own) = self.of_thread.get(&(futex, tid)) else { return false };
         let of = |i: &u32| &recording.waits[*i as usize];
         let before = own.partition_point(|i| of(i).start < to);
         before.checked_sub(1).is_some_and(|last| of(&own[last]).end > from)
@@ -339,52 +339,52 @@ impl Blockers {
     /// Who held it in a part of `wait` that ended when the wait `over` did. `taker` got it last, at the beginning of the part or before.
     fn holder(
         &self,
-        seen: &Seen<'_>,
-        place: Place,
+        sources: &Sources<'_>,
+        futex: FutexKey,
         (from, to): (Monotonic, Monotonic),
         (wait, over): (&Wait, &Wait),
         (taker, is_first): (Option<u32>, bool),
         ran: impl FnOnce() -> Option<Ran>,
-    ) -> Who {
-        let waits_itself = |tid: u32| tid != wait.tid && self.waits_there(seen.recording, place, tid, (from, to));
+    ) -> BlockedOn {
+        let waits_itself = |tid: u32| tid != wait.tid && self.waits_there(sources.recording, futex, tid, (from, to));
         for looked_at in [wait, over] {
             let at = looked_at.start.0.saturating_add(PROBE_NANOS);
             let is_here = at < to.0 && (from.0 <= at || (is_first && looked_at.start <= from));
             let named = looked_at.futex.and_then(|futex| futex.holder).filter(|tid| is_here && !waits_itself(*tid));
             if let Some(tid) = named {
-                return Who::Thread { tid, evidence: BlockerEvidence::Futex };
+                return BlockedOn::Thread { tid, evidence: BlockerEvidence::Futex };
             }
         }
         let ran = ran();
         // How many of them are not the one that waits, and who it is where it is one.
-        let others = ran.map_or(0, |ran| ran.threads - u32::from(seen.has_run(wait.pid, wait.tid, &ran)));
+        let others = ran.map_or(0, |ran| ran.threads - u32::from(sources.has_run(wait.pid, wait.tid, &ran)));
         if let Some(ran) = ran.filter(|_| others == 1) {
             let tid = if ran.first[0] == wait.tid { ran.first[1] } else { ran.first[0] };
-            return Who::Thread { tid, evidence: BlockerEvidence::Inferred };
+            return BlockedOn::Thread { tid, evidence: BlockerEvidence::Inferred };
         }
         // Who got it at the beginning of this part can have had it for all of it; who got it before, only if it was there at the end.
         let is_believed = |tid: &u32| match ran {
             None => !is_first,
             Some(_) if others == 0 => !is_first,
-            Some(ran) => seen.has_run(wait.pid, *tid, &ran),
+            Some(ran) => sources.has_run(wait.pid, *tid, &ran),
         };
         match (taker.filter(is_believed), others) {
-            (Some(tid), _) => Who::Thread { tid, evidence: BlockerEvidence::Inferred },
-            (None, 0) => Who::Nobody,
-            (None, others) => Who::OneOf(others),
+            (Some(tid), _) => BlockedOn::Thread { tid, evidence: BlockerEvidence::Inferred },
+            (None, 0) => BlockedOn::Nobody,
+            (None, others) => BlockedOn::OneOf(others),
         }
     }
 }
 
 /// Whether somebody is looked for in a part of a wait, by its length: in each, unless there are more than [`PARTS_MAX`]; then in the longest.
-fn told<Ends: Iterator<Item = Monotonic>>(most: usize, wait: &Wait, ends: impl Fn() -> Ends) -> impl FnMut(u64) -> bool {
+fn is_searched<Ends: Iterator<Item = Monotonic>>(most: usize, wait: &Wait, ends: impl Fn() -> Ends) -> impl FnMut(u64) -> bool {
     let (mut shortest, mut as_short) = (0, usize::MAX);
     if most >= PARTS_MAX {
         let mut from = wait.start;
         let length = |to: Monotonic| to.0.saturating_sub(std::mem::replace(&mut from, to).0);
         let mut lengths: Vec<u64> = ends().chain([wait.end]).map(length).collect();
-        if let Some(untold) = lengths.len().checked_sub(PARTS_MAX) {
-            let (_, nth, longer) = lengths.select_nth_unstable(untold);
+        if let Some(unsearched) = lengths.len().checked_sub(PARTS_MAX) {
+            let (_, nth, longer) = lengths.select_nth_unstable(unsearched);
             shortest = *nth;
             as_short = PARTS_MAX - longer.iter().filter(|length| **length > shortest).count();
         }
@@ -398,11 +398,11 @@ fn told<Ends: Iterator<Item = Monotonic>>(most: usize, wait: &Wait, ends: impl F
     }
 }
 
-fn one_of(threads: Vec<u32>) -> Who {
+fn one_of(threads: Vec<u32>) -> BlockedOn {
     match threads[..] {
-        [] => Who::Nobody,
-        [tid] => Who::Thread { tid, evidence: BlockerEvidence::Inferred },
-        _ => Who::OneOf(threads.len() as u32),
+        [] => BlockedOn::Nobody,
+        [tid] => BlockedOn::Thread { tid, evidence: BlockerEvidence::Inferred },
+        _ => BlockedOn::OneOf(threads.len() as u32),
     }
 }
 

@@ -16,19 +16,19 @@ fn check(recording: &str, expected: &[&str]) {
     let blockers = Blockers::of(recording);
     let forest = crate::tree::forest::Forest::build(recording);
     let timelines = Timelines::new(recording, &forest);
-    let seen = Seen { recording, timelines: &timelines, origin: forest.run_range().start };
+    let sources = Sources { recording, timelines: &timelines, origin: forest.run_range().start };
     let millis = |at: Monotonic| at.nanos_since(text::ORIGIN_MONOTONIC) / 1_000_000;
-    let part = |relation: Relation, part: &Part| {
+    let part = |relation: Relation, part: &BlockedPart| {
         let who = match part.who {
-            Who::Thread { tid, evidence } => format!("{tid} {}", evidence.as_str()),
-            Who::OneOf(threads) => format!("one of {threads}"),
-            Who::Nobody => "nobody".to_owned(),
+            BlockedOn::Thread { tid, evidence } => format!("{tid} {}", evidence.as_str()),
+            BlockedOn::OneOf(threads) => format!("one of {threads}"),
+            BlockedOn::Nobody => "nobody".to_owned(),
         };
         format!("{}..{} {} {who}", millis(part.from), millis(part.to), relation.as_str())
     };
     let of = |wait: &Wait| {
         let relation = blockers.relation(wait);
-        let parts = blockers.parts(&seen, wait);
+        let parts = blockers.parts(&sources, wait);
         parts.iter().map(|it| part(relation.unwrap(), it)).collect::<Vec<_>>()
     };
     let found: Vec<String> = recording.waits.iter().filter(|wait| wait.tid == 7).flat_map(of).collect();
@@ -156,13 +156,13 @@ sample 86ms x4 pid 1 tid 8 [-] main;sync
 }
 
 /// The parts of each wait.
-fn all_parts(text: &str) -> Vec<(Wait, Vec<Part>)> {
+fn all_parts(text: &str) -> Vec<(Wait, Vec<BlockedPart>)> {
     let recording = text::parse(text).unwrap();
     let forest = crate::tree::forest::Forest::build(&recording);
     let timelines = Timelines::new(&recording, &forest);
-    let seen = Seen { recording: &recording, timelines: &timelines, origin: forest.run_range().start };
+    let sources = Sources { recording: &recording, timelines: &timelines, origin: forest.run_range().start };
     let blockers = Blockers::of(&recording);
-    recording.waits.iter().map(|wait| (wait.clone(), blockers.parts(&seen, wait))).collect()
+    recording.waits.iter().map(|wait| (wait.clone(), blockers.parts(&sources, wait))).collect()
 }
 
 #[test]
@@ -181,8 +181,8 @@ fn thousands_that_wait_for_one_lock_are_told_at_once() {
     let (wait, parts) = &parts[10_000];
     assert_eq!((parts[0].from, parts[PARTS_MAX].to, parts.len()), (wait.start, wait.end, PARTS_MAX + 1));
     assert!(parts.windows(2).all(|two| two[0].to == two[1].from));
-    let inferred = |tid| Who::Thread { tid, evidence: BlockerEvidence::Inferred };
-    assert_eq!([parts[1].who, parts[2].who, parts[PARTS_MAX].who], [inferred(12), inferred(13), Who::Nobody]);
+    let inferred = |tid| BlockedOn::Thread { tid, evidence: BlockerEvidence::Inferred };
+    assert_eq!([parts[1].who, parts[2].who, parts[PARTS_MAX].who], [inferred(12), inferred(13), BlockedOn::Nobody]);
 }
 
 #[test]
@@ -198,29 +198,29 @@ fn of_too_many_parts_the_longest_are_told() {
     assert_eq!((parts[0].from, parts.last().unwrap().to), (wait.start, wait.end));
     assert!(parts.windows(2).all(|two| two[0].to == two[1].from));
     let longest: Vec<_> = parts.iter().rev().take(2).map(|part| part.who).collect();
-    let inferred = |tid| Who::Thread { tid, evidence: BlockerEvidence::Inferred };
+    let inferred = |tid| BlockedOn::Thread { tid, evidence: BlockerEvidence::Inferred };
     assert_eq!(longest, [inferred(409), inferred(408)]);
 }
 
 /// What [`Blockers::holders`] finds if it asks anew each time.
-fn asked_anew(blockers: &Blockers, seen: &Seen<'_>, wait: &Wait) -> Vec<Part> {
-    let place = place(wait).unwrap();
-    let all = blockers.at[&place].iter().map(|&i| &seen.recording.waits[i as usize]);
-    let takers: Vec<&Wait> = all.filter(|it| it.tid != wait.tid && blockers.got_it(seen.recording, place, it)).collect();
+fn asked_anew(blockers: &Blockers, sources: &Sources<'_>, wait: &Wait) -> Vec<BlockedPart> {
+    let futex = futex_key(wait).unwrap();
+    let all = blockers.at[&futex].iter().map(|&i| &sources.recording.waits[i as usize]);
+    let takers: Vec<&Wait> = all.filter(|it| it.tid != wait.tid && blockers.got_it(sources.recording, futex, it)).collect();
     let mut taker = takers.iter().rfind(|it| it.end <= wait.start).map(|it| it.tid);
     let (mut from, mut is_first, mut parts) = (wait.start, true, Vec::new());
     for over in takers.into_iter().filter(|it| it.end > wait.start && it.end < wait.end).chain([wait]) {
         let to = over.end;
         if from < to {
-            let wakers = seen.wakers(over).map(|wakers| wakers.into_iter().filter(|tid| *tid != wait.tid).collect::<Vec<_>>());
+            let wakers = sources.wakers(over).map(|wakers| wakers.into_iter().filter(|tid| *tid != wait.tid).collect::<Vec<_>>());
             let is_believed =
                 |tid: &u32| wakers.as_ref().map_or(!is_first, |wakers| wakers.contains(tid) || (wakers.is_empty() && !is_first));
             let who = match (taker.filter(is_believed), wakers) {
                 (_, Some(wakers)) if wakers.len() == 1 => one_of(wakers),
-                (Some(tid), _) => Who::Thread { tid, evidence: BlockerEvidence::Inferred },
+                (Some(tid), _) => BlockedOn::Thread { tid, evidence: BlockerEvidence::Inferred },
                 (None, wakers) => one_of(wakers.unwrap_or_default()),
             };
-            parts.push(Part { from, to, who });
+            parts.push(BlockedPart { from, to, who });
         }
         (from, taker, is_first) = (to, Some(over.tid), false);
     }
@@ -247,10 +247,10 @@ proptest! {
         let recording = text::parse(&text).unwrap();
         let forest = crate::tree::forest::Forest::build(&recording);
         let timelines = Timelines::new(&recording, &forest);
-        let seen = Seen { recording: &recording, timelines: &timelines, origin: forest.run_range().start };
+        let sources = Sources { recording: &recording, timelines: &timelines, origin: forest.run_range().start };
         let blockers = Blockers::of(&recording);
         for wait in &recording.waits {
-            prop_assert_eq!(blockers.parts(&seen, wait), asked_anew(&blockers, &seen, wait));
+            prop_assert_eq!(blockers.parts(&sources, wait), asked_anew(&blockers, &sources, wait));
         }
     }
 }
