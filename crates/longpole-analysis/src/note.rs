@@ -5,7 +5,7 @@
 
 use longpole_model::{Loss, LossKind};
 
-/// Processes that outlived the run are named up to so many: a line or two of the answer.
+/// Names of processes that outlived the run, at most: a line or two of the answer.
 const OUTLIVED_NAMED: usize = 6;
 
 /// Clocks that a note calls by name.
@@ -132,7 +132,7 @@ pub(crate) fn finished_twice(spans: u64) -> Loss {
     Loss::new(LossKind::SpansDuplicate, spans, "finished twice; the later end is kept")
 }
 
-/// Nodes under which at most so many others ever ran at once.
+/// Nodes that never had more children running at once than a limit: that limit, and the node's name.
 pub(crate) fn limited_slots(pools: &[(usize, &str)]) -> Option<Note> {
     let named: Vec<String> = pools.iter().take(POOLS_NAMED + 1).map(|(limit, host)| format!("{limit} in {host}")).collect();
     let (list, more) = few(&named, POOLS_NAMED);

@@ -234,7 +234,7 @@ impl Slowly<'_> {
     }
 }
 
-/// The parts, without what is said about them.
+/// The parts, without evidence and completeness.
 fn parts(states: &States) -> States {
     States { cpu_nanos: 0, evidence: StateEvidence::default(), incomplete: false, ..*states }
 }

@@ -73,7 +73,7 @@ fn any_recording() -> impl Strategy<Value = Recording> {
     })
 }
 
-/// Who each span's and process's parent is, by identity, so that forests of reordered recordings can be compared.
+/// The parent of each span and process, by identity, so that forests of reordered recordings can be compared.
 fn shape(recording: &Recording) -> Vec<String> {
     let forest = Forest::build(recording);
     let identity = |node: usize| match forest.nodes[node].source() {

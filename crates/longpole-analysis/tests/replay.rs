@@ -275,9 +275,9 @@ enum Shape {
     FanOut,
     /// Fixed lanes, each one step after the other: shards of a test run.
     Lanes,
-    /// A queue of jobs and so many workers.
+    /// A queue of jobs, and a number of workers.
     Pool,
-    /// Resources with dependencies and so many workers.
+    /// Resources with dependencies, and a number of workers.
     LimitedResources,
 }
 
@@ -368,7 +368,7 @@ impl World {
                 }
             }
             Shape::FanOut => {
-                // Half of them launch as fast as they can, half now and then: requests that come in, a timer.
+                // Half of them launch as fast as they can, half after a random pause: requests that come in, a timer.
                 self.tasks[task].way = Way::Fan;
                 let most = if self.dynamic && self.dice.chance(50) { 1.0 * SECS } else { 20.0 * MILLIS };
                 for &m in &members {

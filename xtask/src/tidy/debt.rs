@@ -6,7 +6,6 @@ pub(super) type Debt = &'static [(&'static str, usize)];
 pub(super) const CIRCLES: Debt = &[
     ("deploy", 1),
     ("longpole", 2),
-    ("longpole-analysis", 2),
     ("longpole-capture", 3),
     ("longpole-query", 1),
     ("longpole-sdk", 3),
@@ -17,7 +16,6 @@ pub(super) const CIRCLES: Debt = &[
 ];
 
 pub(super) const CONVENTIONS: Debt = &[
-    ("longpole-analysis", 5),
     ("longpole-query", 1),
     ("longpole-recording", 4),
     ("longpole-server", 4),
@@ -27,7 +25,6 @@ pub(super) const CONVENTIONS: Debt = &[
 ];
 
 pub(super) const LENGTHS: Debt = &[
-    ("longpole-analysis", 3),
     ("longpole-capture", 4),
     ("longpole-recording", 6),
     ("longpole-sdk", 2),
@@ -47,7 +44,7 @@ pub(super) const ENGLISH: Debt = &[
     ("deploy", 9),
     ("docs", 153),
     ("longpole", 253),
-    ("longpole-analysis", 194),
+    ("longpole-analysis", 115),
     ("longpole-capture", 248),
     ("longpole-model", 36),
     ("longpole-query", 10),

@@ -1,4 +1,4 @@
-//! Who called whom in a selection of samples or waits, as a tree with weights.
+//! The call tree of a selection of samples or waits, with weights.
 
 use std::cmp::Reverse;
 
@@ -7,7 +7,7 @@ use longpole_model::{Recording, Runtime, StackId};
 use crate::code::functions::Functions;
 use crate::code::stack_frames::per_stack;
 
-/// Who called whom in a selection of samples: columns in pre-order. Row 0 is the root and stands for all samples.
+/// The calls in a selection of samples: columns in pre-order. Row 0 is the root and stands for all samples.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallTree {
     /// Row of the caller; `None` for the root.
@@ -76,7 +76,7 @@ impl CallTree {
         for row in (1..rows).rev() {
             is_there[paths.parent_row[row] as usize] |= is_there[row];
         }
-        // Of each row the children that are there, by weight; then rows in pre-order.
+        // The children of each row that are in the selection, by weight; then rows in pre-order.
         let (parent, function) = (&paths.parent_row, &paths.function_of_row);
         let mut base = vec![0usize; rows + 1];
         (1..rows).filter(|row| is_there[*row]).for_each(|row| base[parent[row] as usize + 1] += 1);

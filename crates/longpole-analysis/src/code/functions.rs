@@ -128,7 +128,7 @@ fn unnamed(recording: &Recording, location: &Location) -> Frame {
     Frame { function: function.into(), file: Text::new(), line: 0, reason: Some(note::NO_SYMBOLS.to_owned()) }
 }
 
-/// Of samples, then of waits.
+/// Nanoseconds in samples, then in waits.
 type SamplesAndWaits = (u64, u64);
 
 impl Functions {
@@ -383,7 +383,7 @@ impl Functions {
         ways.into_iter().map(find).find(|found| !found.is_empty()).unwrap_or_default()
     }
 
-    /// Whether a function is called so, in whatever module.
+    /// Whether a function has this name, in any module.
     pub fn is_called(function: &str, name: &str) -> bool {
         function.strip_suffix(name).is_some_and(|module| module.is_empty() || module.ends_with([':', '.', '/']))
     }

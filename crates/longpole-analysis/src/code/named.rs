@@ -29,7 +29,7 @@ pub(crate) fn named<I: Iterator<Item = (StackId, u64)>>(
     if let Some(hot) = hot.filter(|&hot| functions.list[hot].whose == CodeOrigin::Program) {
         return Some(Named { function: hot, mostly_in: None });
     }
-    // Of each function of the program's own what is in it, and what of that is in the hot one as well.
+    // For each function of the program: the time in it, and the part of that in the hot one as well.
     let mut sums: QuickMap<usize, (u64, u64)> = QuickMap::default();
     let (mut all, mut in_own) = (0u64, 0u64);
     for (stack, nanos) in stacks() {

@@ -18,7 +18,7 @@ use longpole_model::{Nanos, TimeRange};
 
 use crate::tree::forest::Forest;
 
-/// So many ticks fell on a node while nothing below it was open.
+/// Ticks that fell on a node while nothing below it was open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticks {
     /// The node; its stack is it with its ancestors.

@@ -19,7 +19,7 @@ pub(crate) struct Journals<'a> {
 struct Thread {
     /// Places in the stretches, by start.
     places: Vec<u32>,
-    /// The first that starts after what was asked for last.
+    /// The first that starts after the last query.
     next: usize,
 }
 
@@ -83,14 +83,14 @@ impl<'a> Journals<'a> {
 /// the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CrossCheck {
-    /// Samples of which both say something.
+    /// Samples with a span from both.
     pub both: u64,
-    /// Of which they say different things.
+    /// Samples with different spans from the two.
     pub disagree: u64,
 }
 
 impl CrossCheck {
-    /// Of all samples.
+    /// Compares them for all samples.
     pub fn of(recording: &Recording) -> CrossCheck {
         let mut check = CrossCheck::default();
         if recording.current_spans.is_empty() {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_asked_of_the_thread_it_was_on() {
+    fn a_query_finds_the_span_of_its_thread_at_its_time() {
         let mut recording = text::parse("run x 0..9ms\n").unwrap();
         recording.current_spans = vec![
             stretch(1, 10, 20, Some(span(1))),

@@ -13,7 +13,7 @@
 //! these was looked at, or all wait for work, another thread stands for the process, but for no span of it: it may wait for anything.
 //!
 //! Where nobody recorded switches, the scheduler has counted what each thread ran in all, and who works is taken for busy but in the
-//! waits that were looked at.
+//! waits that were sampled.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -170,7 +170,7 @@ cpu 80..90ms pid 1 tid 8
     fn a_process_rests_while_all_who_work_are_blocked_for_what_comes_from_outside() {
         let waits = "wait 10..60ms pid 1 tid 7 disk m\nwait 20..80ms pid 1 tid 8 lock m\n";
         check(&format!("{TWO}{waits}"), &["20..60 disk", "70..80 lock"]);
-        // One of them was not looked at.
+        // One of them was not sampled.
         check(&format!("{TWO}wait 20..80ms pid 1 tid 8 lock m\n"), &["20..60 lock", "70..80 lock"]);
     }
 

@@ -128,7 +128,7 @@ pub(crate) fn link_all(
     links
 }
 
-/// When something is asked about, its place in the answer, and its thread.
+/// The time of a query, its place in the answer, and its thread.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Moment {
     at: Timestamp,
@@ -159,7 +159,7 @@ impl<'a> Family<'a> {
     }
 }
 
-/// Spans above a span that are asked whether they can be on its thread; ids may go round in circles.
+/// Spans above a span that are compared with its thread; ids may form a cycle.
 const ABOVE_MAX: usize = 64;
 
 /// Spans that are open and have no open child in the process: how many, and the sum of their indices, which is the
@@ -182,7 +182,7 @@ impl Leaves {
     }
 }
 
-/// One sweep over the spans of a process that can be on some of its threads, and over what is asked of those.
+/// One sweep over the spans that can be on some threads of a process, and over the queries about those threads.
 fn infer<'a>(family: &Family<'_>, can_be_there: &[bool], moments: impl Iterator<Item = &'a Moment>, links: &mut [SampleLink]) {
     let spans = &family.spans;
     let parent: Vec<Option<usize>> =
@@ -353,7 +353,7 @@ handle   12..25ms  web pid 7
     }
 
     #[test]
-    fn where_spans_say_their_threads_each_thread_is_asked_for_its_own() {
+    fn where_spans_name_their_threads_each_sample_is_linked_to_those_of_its_thread() {
         let mut recording = text::parse(
             "\
 a 0..20ms web pid 7 thread.id=7

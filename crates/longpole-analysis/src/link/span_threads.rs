@@ -39,10 +39,10 @@ struct ThreadClaim<'a> {
     name: Option<&'a str>,
 }
 
-/// A group of threads of a process that are asked for the same spans.
+/// Threads of a process that the same spans can be on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// By place in the list of spans that was asked about.
+    /// By place in the list of spans of the query.
     pub(crate) can_be_there: Vec<bool>,
     /// Its threads; `None` for all that no span names.
     pub(crate) tids: Option<HashSet<u32>>,
@@ -189,7 +189,7 @@ fn is_cut_of(name: &str, comm: &str) -> bool {
     if name.len() <= COMM_BYTES {
         return name == comm;
     }
-    // Of a character that does not fit whole, nothing readable is left.
+    // A character that does not fit whole leaves nothing readable.
     let (whole, is_cut_inside) = (comm.trim_end_matches(char::REPLACEMENT_CHARACTER), !name.is_char_boundary(COMM_BYTES));
     let is_beginning = name.starts_with(whole) && (whole.len() == COMM_BYTES || (is_cut_inside && whole.len() + 4 > COMM_BYTES));
     let (name, comm) = (name.as_bytes(), comm.as_bytes());
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_asked_for_the_same_spans_are_one_group() {
+    fn threads_with_the_same_spans_are_one_group() {
         let mut recording =
             text::parse("a 0..9ms web pid 7 thread.id=8\nb 0..9ms web pid 7 thread.id=8\nc 0..9ms web pid 7\nd 0..9ms web pid 1\n")
                 .unwrap();

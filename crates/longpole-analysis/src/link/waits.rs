@@ -160,13 +160,13 @@ fn telling(recording: &Recording, idle: &[bool]) -> Vec<bool> {
 pub(crate) fn idle(recording: &Recording) -> Vec<bool> {
     let idle: Vec<bool> = (0..recording.stacks.len()).map(|stack| is_idle(recording, StackId(stack as u32))).collect();
     let of = |wait: &Wait| {
-        // Who waits for threads to end has work that they do.
+        // A thread that waits for others to end has work that they do.
         wait.kind != WaitKind::Join && wait.stack.is_some_and(|stack| idle.get(stack.0 as usize).copied().unwrap_or(false))
     };
     recording.waits.iter().map(of).collect()
 }
 
-/// Of each process the thread that does its work, where there is one.
+/// The thread that does the work of each process, where there is one.
 fn workers(recording: &Recording) -> HashSet<(u32, u32)> {
     let mut threads: HashMap<u32, HashMap<u32, u64>> = HashMap::new();
     for thread in &recording.threads {
@@ -213,7 +213,7 @@ pub fn link(recording: &Recording) -> Vec<SampleLink> {
     let telling = telling(recording, &idle);
     let threads = SpanThreads::of(recording);
     let asked = recording.waits.iter().enumerate().map(|(i, wait)| {
-        // Of a pool that a span can be on, all threads but one wait for work.
+        // In a pool that a span can be on, all threads but one wait for work.
         let tells = telling[i] || (!idle[i] && threads.is_alone(wait.pid, wait.tid));
         let context = if tells { wait.context } else { ContextRecord::NoSpan };
         samples::ThreadMoment { pid: wait.pid, tid: wait.tid, time: wait.start, context }

@@ -33,7 +33,7 @@ pub(crate) enum Call {
     Update,
     /// A provider removes it.
     Delete,
-    /// A provider is asked for data or for a method of a resource.
+    /// A provider reads data or runs a method of a resource.
     Invoke,
     /// A provider looks at inputs, without the cloud.
     Check,

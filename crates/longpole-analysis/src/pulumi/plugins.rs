@@ -24,13 +24,13 @@ use crate::pulumi::programs::is_plugin;
 /// The engine's span around the start of a plug-in; its attribute `bin` is the path of the program.
 const NEW_PLUGIN: &str = "newPlugin";
 
-/// Spans above a span that are asked what was started. Calls that start a plug-in are its grandchildren at most.
+/// Spans above a span that may name the started plug-in. Calls that start a plug-in are its grandchildren at most.
 const ABOVE_MAX: usize = 8;
 
 /// Reading of two clocks: a plug-in may seem to answer a little before it started.
 const SLACK_NANOS: i64 = 1_000_000;
 
-/// Gives spans that came by way of the command the process that made them, or none where that cannot be told.
+/// Gives spans that came by way of the command the process that made them, or none where that is unknown.
 pub fn place(recording: &mut Recording) {
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let program = |process: &Process| if process.executable.is_empty() { process.name.clone() } else { base(&process.executable) };

@@ -21,10 +21,10 @@ use crate::pulumi::urn::title_of_urn;
 use crate::report::{FEW_SAMPLES, Report};
 use crate::time::states::States;
 
-/// Operations, those with the largest difference, of which is said what they did longer.
+/// Operations whose states are compared: those with the largest difference.
 pub const EXPLAINED_MAX: usize = 100;
 
-/// What an operation did longer or shorter is told from this share of its difference on.
+/// States of an operation are listed from this share of its difference on.
 const CHANGE_PERCENT_MIN: u64 = 10;
 
 /// Shortest run of hexadecimal digits that is taken for an id. Words such as `facade` are shorter.
@@ -159,7 +159,7 @@ impl Diff {
             })
             .collect();
         operations.sort_by_key(|(o, _)| (Reverse(o.delta_nanos().unsigned_abs()), Reverse(o.a.total_nanos.max(o.b.total_nanos))));
-        // Without samples a run computes as long, and is said to do nothing.
+        // Without samples a run computes as long, and its states do not show it.
         if ![a, b].iter().any(|report| report.recording().samples.is_empty()) {
             for (operation, [in_a, in_b]) in operations.iter_mut().take(EXPLAINED_MAX).filter(|(o, _)| o.delta_nanos() != 0) {
                 operation.states = state_diffs((a, in_a), (b, in_b), operation.delta_nanos());
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operation_did_longer_is_said_with_its_function() {
+    fn a_state_that_grew_is_listed_with_its_function() {
         let run = |hash: usize| {
             let end = 10 + hash;
             format!("run x 0..{end}ms\n  build 0..{end}ms svc pid 1\nsample 0ms x{hash} pid 1 [build] main;hash\n")
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_are_told_apart_and_their_stacks_are_not() {
+    fn resources_are_operations_of_their_own_and_their_stacks_are_not() {
         let up = |stack: &str, db: i64| {
             format!(
                 "run pulumi 0..100ms\n  Create 0..{db}ms pulumi-cli pulumi.resource.urn=urn:pulumi:{stack}::shop::aws:rds:Instance::db\n  Create {db}..99ms pulumi-cli pulumi.resource.urn=urn:pulumi:{stack}::shop::aws:s3:Bucket::web\n"

@@ -1,6 +1,6 @@
 //! The words of the answers: why a pole is long, what somebody waited for, who was waited for.
 //!
-//! Plain inputs in, lower-case fragments out. Whoever calls has decided what is said; only how it is said stands here.
+//! Plain inputs in, lower-case fragments out. The caller has decided on the facts; this file only words them.
 
 use longpole_model::WaitKind;
 
@@ -76,7 +76,7 @@ fn on_cpu(percent: i64, runnable: Option<i64>) -> String {
     format!("{percent} % on-CPU{lacking}")
 }
 
-/// A pole of which no sample can tell; `waits` is what it waited for all the same.
+/// A pole without samples on the path; `waits` is what it waited for all the same.
 pub(crate) fn no_samples(are_untimed: bool, waits: Option<&str>) -> String {
     let missing = if are_untimed { "no samples with a time" } else { "no samples" };
     waits.map_or_else(|| missing.to_owned(), |words| format!("{words}; of the rest {missing}"))
@@ -140,7 +140,7 @@ pub(crate) fn wait(percent: i64, word: &str, function: Option<&str>) -> String {
     format!("{percent} % {word}{}", in_function(function))
 }
 
-/// A share of time in short waits: so many of all that were probed were of one kind.
+/// A share of time in short waits: how many of all sampled ones were of one kind.
 pub(crate) fn short_waits(percent: i64, of_kind: usize, all: usize, word: &str, function: Option<&str>) -> String {
     format!("{percent} % blocked, for short times: {of_kind} of {all} waits looked at were {word}{}", in_function(function))
 }
@@ -154,7 +154,7 @@ pub(crate) fn one_of(relation: Relation, threads: u32) -> String {
     }
 }
 
-/// What is said of the first thread that was waited for, and how many there were beside it.
+/// The words for the first thread that was waited for, and how many there were beside it.
 pub(crate) fn and_more(first: String, more: usize) -> String {
     if more == 0 { first } else { format!("{first}; and {more} more") }
 }

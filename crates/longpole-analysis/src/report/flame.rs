@@ -5,7 +5,7 @@ use crate::link::samples::LinkCounts;
 use crate::report::Report;
 use longpole_model::StackId;
 
-/// Below so many samples a flame graph says that they are few.
+/// Below this number of samples a flame graph says that they are few.
 pub const FEW_SAMPLES: u64 = 20;
 
 /// A flame graph and what it is made of.
@@ -27,7 +27,7 @@ pub enum FlameTime {
     /// On a CPU, by samples.
     #[default]
     OnCpu,
-    /// Blocked, by the waits that were looked at: lengths are exact.
+    /// Blocked, by the sampled waits: lengths are exact.
     OffCpu,
     /// Both.
     Wall,

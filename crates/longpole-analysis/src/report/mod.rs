@@ -76,7 +76,7 @@ pub struct Report {
     path_states: States,
     in_flight: InFlight,
     deployment: Option<DeploymentTime>,
-    /// Of an outline: how many spans and traces it is of.
+    /// The number of spans and traces behind an outline.
     outlined: Option<(usize, usize)>,
 }
 
@@ -258,7 +258,7 @@ impl Report {
         self.recording.spans.iter().map(|s| s.trace_id).collect::<HashSet<_>>().len()
     }
 
-    /// Whether processes were looked at that ran before and after. What other tools recorded cost no recorder of ours.
+    /// Whether the recorder attached to processes that ran before and after. What other tools recorded cost no recorder of ours.
     pub fn is_attached(&self) -> bool {
         let run = &self.recording.run;
         run.end.is_some() && run.exit.is_none() && run.recorder_cost.is_some()

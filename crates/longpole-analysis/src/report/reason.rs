@@ -22,13 +22,13 @@ const SHORT_WAITS_MIN: usize = 3;
 /// From this share of its own time a pole is called busy.
 const BUSY_PERCENT: i64 = 60;
 
-/// From this share of its own time on it is said that a busy pole did not get the CPUs it could have used.
+/// From this share of its own time on the reason of a busy pole names the time in which it had no CPU.
 const RUNNABLE_PERCENT: i64 = 10;
 
-/// From this share of its own time on it is said of a busy pole, too, what it waits for.
+/// From this share of its own time on the reason of a busy pole names what it waits for, too.
 const BESIDE_PERCENT: i64 = 15;
 
-/// Up to this share of its own time a pole is said to wait.
+/// Up to this share of its own time on a CPU a pole counts as waiting.
 const WAITING_PERCENT: i64 = 20;
 
 /// Why a pole is long, as far as its states tell.
@@ -84,7 +84,7 @@ impl Report {
         let runnable = Some(percent::of(states.runnable_nanos, own)).filter(|percent| *percent >= RUNNABLE_PERCENT);
         let hot = || self.named(&samples).map(|named| self.hot(named, &samples));
         let (mut function, mut mostly_in) = (None, None);
-        // Of a profile that is sums nobody knows which of them was on the path.
+        // A profile of sums does not say which of them was on the path.
         let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == i64::MIN);
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
         let waited = percent::of(states.blocked_nanos.iter().sum_nanos(), own) > WAITING_PERCENT;
@@ -123,7 +123,7 @@ impl Report {
                 (ReasonCode::Waits, explain::hardly_computes(&rest, busy, self.event_before_wait(pole)))
             }
         };
-        // Shares of what it does between the operations that it calls, and not of it as a whole, are said to be so.
+        // These are shares of what it does between the operations that it calls, and not of it as a whole.
         if self.wraps(pole, own) && matches!(code, ReasonCode::OnCpu | ReasonCode::Waits | ReasonCode::Mixed) {
             text = explain::of_own_time(own, &text);
         }
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_what_a_wrapper_does_itself_are_said_to_be_of_that() {
+    fn shares_of_what_a_wrapper_does_itself_name_its_own_time() {
         let report =
             report("run x 0..100ms\n  outer 0..100ms svc pid 1\n    inner 0..60ms svc pid 1\nsample 62ms x30 pid 1 [outer] main;hash\n");
         let pole = report.poles().iter().find(|pole| pole.name == "outer").unwrap();

@@ -122,7 +122,7 @@ impl Report {
         self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind)
     }
 
-    /// Who answers the calls of these nodes; `None` where they name no address, or different ones.
+    /// The processes that answer the calls of these nodes; `None` where they name no address, or different ones.
     pub fn callee(&self, nodes: &[usize]) -> Option<Callee<'_>> {
         let mut found: Option<(SocketAddr, Vec<usize>)> = None;
         for &node in nodes {

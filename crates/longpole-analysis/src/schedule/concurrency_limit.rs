@@ -231,7 +231,7 @@ impl LimitedJobs {
         self.jobs.iter().map(|job| job.node)
     }
 
-    /// What people are told about it.
+    /// The ceiling as it is reported.
     pub(crate) fn ceiling(&self) -> Ceiling {
         let waited = self.jobs.iter().filter(|j| j.handed).count().saturating_sub(if self.declared { self.slots } else { 0 });
         Ceiling { node: self.host, slots: self.slots, jobs: self.jobs.len(), waited }

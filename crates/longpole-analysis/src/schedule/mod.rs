@@ -1,4 +1,4 @@
-//! Who waited for whom, and what a change would do.
+//! The recorded schedule: what waited for what, and what a change would do.
 
 pub(crate) mod background;
 pub mod concurrency_limit;

@@ -44,7 +44,7 @@ pub(crate) struct Stretch {
     pub(crate) to: i64,
 }
 
-/// All that is known of what nodes did: borrowed, to be asked for the states of some of them.
+/// The evidence of what nodes did, borrowed: it answers with the states of some of them.
 pub(crate) struct Activity<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) forest: &'a Forest,

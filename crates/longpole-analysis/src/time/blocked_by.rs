@@ -57,7 +57,7 @@ pub struct WaitedFor<'a> {
     pub nanos: u64,
 }
 
-/// Waits of which it is found out, for the list of all threads, whom they were for: a tenth of a second's work.
+/// Waits whose blocker is searched for the list of all threads: a tenth of a second's work.
 pub const TOLD_WAITS_MAX: usize = 20_000;
 
 /// Threads that are named for one kind of wait: looking at what each did takes a walk over the recording.

@@ -210,7 +210,7 @@ mod tests {
     use longpole_model::text;
 
     #[test]
-    fn an_address_is_found_however_it_is_said() {
+    fn an_address_is_found_in_each_spelling() {
         let check = |said: &str, expected: Option<&str>| {
             let recording = text::parse(&format!("a 0..9ms web kind client {said}\n")).unwrap();
             let found = address_of(&recording.spans[0]).map(|address| address.to_string());

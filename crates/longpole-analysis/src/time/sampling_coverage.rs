@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worth_saying_is_said_of_a_run_with_samples_only() {
+    fn only_a_run_with_samples_has_notes() {
         let mut recording = text::parse("run x 0..100ms\n").unwrap();
         let time = ThreadTime { on_cpu_nanos: 50_000_000, unsampled_nanos: 0, ready_nanos: 90_000_000 };
         recording.run.mode = CaptureMode::Perf;

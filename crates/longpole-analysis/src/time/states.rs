@@ -12,7 +12,7 @@ pub enum StateEvidence {
     Journal,
     /// When the only thread of its process was on a CPU, and that no other span can have had it.
     Inferred,
-    /// Samples, and waits that were looked at: an estimate.
+    /// Samples, and sampled waits: an estimate.
     Samples,
 }
 

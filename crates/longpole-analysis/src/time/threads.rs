@@ -26,9 +26,9 @@ pub struct ThreadLife {
     pub on_cpu_nanos: u64,
     /// It could have run, and others had the CPUs.
     pub ready_nanos: u64,
-    /// Blocked, and looked at: by kind, in the order of [`WaitKind::ALL`].
+    /// In sampled waits: by kind, in the order of [`WaitKind::ALL`].
     pub blocked_nanos: [u64; WaitKind::ALL.len()],
-    /// Blocked, and not looked at.
+    /// Blocked, in waits that were not sampled.
     pub unseen_nanos: u64,
     /// Samples.
     pub samples: u64,
@@ -89,7 +89,7 @@ pub(crate) fn importance(
     for (&(pid, tid, pole), &nanos) in in_pole {
         let sum = poles.entry((pid, tid)).or_default();
         sum.nanos.add_nanos(nanos);
-        // Of equals the first pole.
+        // The first pole among equals.
         sum.most = sum.most.max(Some((nanos, std::cmp::Reverse(pole))));
     }
     let about = |life: &ThreadLife| {

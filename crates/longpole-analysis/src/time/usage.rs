@@ -12,7 +12,7 @@ use longpole_model::{IoBytes, Monotonic, Nanos, ProcessUsage, Recording};
 /// A process that did not live so long is not said to grow: each one grows while it begins.
 const GROWTH_LIFE_MIN_NANOS: u64 = 2_000_000_000;
 
-/// Parts of a life of which each has to add its share.
+/// Parts of a life that each have to add their share.
 const GROWTH_PARTS: u64 = 8;
 
 /// Many a program gives all back before it ends: what comes after the most it had does not count, where that was so many parts on.
@@ -24,10 +24,10 @@ const GROWTH_BYTES_MIN: u64 = 32 << 20;
 /// From this peak a process is worth a line: what a machine of 8 GB has for each of 16 jobs.
 const NOTABLE_PEAK_BYTES: u64 = 500_000_000;
 
-/// From so many bytes between a process and storage it is worth a line: a second of a good disk.
+/// From this number of bytes to or from storage a process is worth a line: a second of a good disk.
 const NOTABLE_STORAGE_BYTES: u64 = 500_000_000;
 
-/// From so many page faults that waited for storage a process is worth a line: at 0.1 ms each they took a second.
+/// From this number of page faults that waited for storage a process is worth a line: at 0.1 ms each they took a second.
 const NOTABLE_FAULTS: u64 = 10_000;
 
 /// Where the peak of a process is from.
@@ -118,7 +118,7 @@ impl<'a> ByPid<'a> {
         ByPid { recording, of_pid }
     }
 
-    /// Of processes with one pid the last that had started.
+    /// The last process with this pid that had started.
     fn at(&self, pid: u32, time: Monotonic) -> Option<usize> {
         let list = self.of_pid.get(&pid)?;
         // A file of others may give one pid to a hundred thousand.
@@ -198,7 +198,7 @@ pub fn cpu_nanos(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Optio
             sum.add_nanos(slice.end.nanos_since(slice.start));
         }
     }
-    // Of threads that the kernel took out of the recording there are slices of their beginning only.
+    // Threads that the kernel took out of the recording have slices of their beginning only.
     let mut totals = vec![0u64; figures.len()];
     for thread in &recording.threads {
         if let Some(process) = by_pid.at(thread.pid, thread.start) {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_all_the_time_is_told_from_what_was_large_at_once() {
+    fn steady_growth_differs_from_a_large_start() {
         let each = |level: fn(u64) -> u64| (0..=100).map(|i| (i * 100, level(i))).collect::<Vec<_>>();
         assert_eq!(grown(&each(|i| 10 + i)), Some((22, 110)));
         assert_eq!(grown(&each(|i| 10 + i / 10 * 10)), Some((20, 110)), "in steps");

@@ -22,7 +22,7 @@ use crate::tree::span_list::SpanList;
 /// A child that starts earlier than its parent by more is a sign of clocks that disagree; less is rounding of emitters.
 pub(crate) const SKEW_NANOS: i64 = 1_000_000;
 
-/// Who tells the time. Ordered, so that nothing depends on the order of arrival.
+/// A clock. Ordered, so that nothing depends on the order of arrival.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum ClockName {
     Recorder,

@@ -221,7 +221,7 @@ pub(super) fn root_process(recording: &Recording) -> Option<usize> {
     recording.processes.iter().position(|p| p.pid == pid && p.parent_pid.is_none())
 }
 
-/// Of the processes `candidates`, which stand by start, the one that lived at this moment, give or take [`PROCESS_SLACK_NANOS`].
+/// The process among `candidates`, sorted by start, that lived at this moment, give or take [`PROCESS_SLACK_NANOS`].
 pub(super) fn process_at(candidates: &[usize], ranges: &[Option<TimeRange>], at: Timestamp) -> Option<usize> {
     // Candidates stand by start; the last that had started is meant, if it had not ended long before.
     let started = candidates.partition_point(|&i| ranges[i].is_some_and(|r| r.start.nanos_since(at) <= PROCESS_SLACK_NANOS));

@@ -51,7 +51,7 @@ pub(crate) struct Adoption {
     pub(crate) parent: usize,
 }
 
-/// What a tool's conventions say. Each method is asked once for each build, or once for each process.
+/// A tool's conventions. A build calls each method once, or once for each process.
 pub(crate) trait PlacementRules {
     /// The other ids of spans.
     fn aliases(&self) -> &SpanAliases;

@@ -50,7 +50,7 @@ const ROUNDED_NANOS: i64 = 2_000;
 /// A legacy root may stick out of the command's span by this much: it is started before, and finished after.
 const COVER_SLACK_NANOS: i64 = 10_000_000;
 
-/// Open spans of commands that are asked whether they cover a root. More at once is no Pulumi.
+/// Open spans of commands that may cover a root. More at once is no Pulumi.
 const OPEN_COMMANDS_MAX: usize = 64;
 
 /// Whether the span was made by OpenTracing.

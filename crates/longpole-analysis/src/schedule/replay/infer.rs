@@ -10,7 +10,7 @@ use crate::tree::forest::Forest;
 /// Gaps up to this are never so long that order may be chance.
 const CHANCE_GAP_NANOS: i64 = 1_000_000;
 
-/// A gap that is so many times its parent's usual one may follow by chance.
+/// A gap of this multiple of its parent's usual one may follow by chance.
 const CHANCE_GAP_FACTOR: i64 = 16;
 
 /// Children that follow each other without overlap by chance with less than this probability were ordered.
@@ -67,7 +67,7 @@ pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inf
             chance[c] = !serial && s.start[c] - s.end[s.ended[last] as usize] > limit[host];
         }
     }
-    // Who is at the other end of a pipe is told by the order in which they started.
+    // The order of their starts says which process is at the other end of a pipe.
     for &node in s.stalls.keys() {
         ordered[s.parent[node] as usize] = true;
     }

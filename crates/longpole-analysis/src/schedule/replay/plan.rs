@@ -26,7 +26,7 @@ impl Clone for Times {
 }
 
 impl Times {
-    /// So many slots, all times 0.
+    /// Times for this number of slots, all 0.
     pub(super) fn zero(slots: usize) -> Times {
         Times { start: vec![0; slots], end: vec![0; slots], latest: vec![0; slots] }
     }
@@ -199,7 +199,7 @@ impl Replay {
             let is_piece = self.rigid[node] && node >= changed_to && changed.peek().is_none_or(|&next| next >= end);
             node = if is_piece { end } else { node + 1 };
         }
-        // A piece is told by what is missing behind it.
+        // A piece is known by the nodes missing behind it.
         let is_piece = |node: usize| s.subtree_end[node] as usize > node + 1 && part.slots[node + 1] == NONE;
         let events = s.order.iter().filter(|&&event| part.slots[event as usize / 2] != NONE);
         // In one piece: of a part with a million nodes, growing would take as much memory again.

@@ -82,14 +82,14 @@ impl BlockerEvidence {
     }
 }
 
-/// Who it was.
+/// The thread that a part of a wait was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockedOn {
     Thread {
         tid: u32,
         evidence: BlockerEvidence,
     },
-    /// One of so many.
+    /// One of this number of threads.
     OneOf(u32),
     /// No thread of the process that was seen.
     Nobody,
@@ -110,7 +110,7 @@ fn futex_key(wait: &Wait) -> Option<FutexKey> {
     wait.futex.map(|futex| (wait.pid, futex.address.0))
 }
 
-/// Who waited where.
+/// The waits at each futex, and what they say about its holders.
 #[derive(Debug, Default)]
 pub(crate) struct Blockers {
     /// Waits at each futex, by end.
@@ -123,11 +123,11 @@ pub(crate) struct Blockers {
     how: HashMap<u32, How>,
     /// Ends of threads, by process, and there by time.
     ends: HashMap<u32, Vec<(Monotonic, u32)>>,
-    /// Who got each lock, filled in when somebody asks.
+    /// The threads that got each lock, filled in for the first query.
     takers: HashMap<FutexKey, OnceLock<Takers>>,
 }
 
-/// Who got a lock that it had waited for, by when.
+/// The threads that got a lock that they had waited for, by time.
 #[derive(Debug, Default)]
 struct Takers {
     list: Vec<Taker>,
@@ -259,7 +259,7 @@ impl Blockers {
         }
     }
 
-    /// Who it was, in each part of a wait; the parts are the whole.
+    /// The thread that each part of a wait was for; the parts are the whole.
     pub(crate) fn parts(&self, sources: &Sources<'_>, wait: &Wait) -> Vec<BlockedPart> {
         let whole = |who| vec![BlockedPart { from: wait.start, to: wait.end, who }];
         match self.relation(wait) {

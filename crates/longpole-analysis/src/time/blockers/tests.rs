@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::Report;
 
-/// Who each wait of thread 7 was for, in the words of a person.
+/// The thread that each wait of thread 7 was for, in words.
 #[track_caller]
 fn check(recording: &str, expected: &[&str]) {
     let text = format!("run x 0..100ms\n  web 0..100ms svc pid 1\n{recording}");
@@ -166,7 +166,7 @@ fn all_parts(text: &str) -> Vec<(Wait, Vec<BlockedPart>)> {
 }
 
 #[test]
-fn thousands_that_wait_for_one_lock_are_told_at_once() {
+fn thousands_that_wait_for_one_lock_are_resolved_at_once() {
     let mut text = "run x 0..30s\n".to_owned();
     for at in 0..20_000 {
         // Each gets it 1 ms after the one before it, and waits for it again when it has given it back.
@@ -186,7 +186,7 @@ fn thousands_that_wait_for_one_lock_are_told_at_once() {
 }
 
 #[test]
-fn of_too_many_parts_the_longest_are_told() {
+fn too_many_parts_leave_the_longest() {
     let mut text = "run x 0..2000ms\n".to_owned();
     for at in 0..400 {
         let (tid, to) = (10 + at, 10_000 + at * 10);

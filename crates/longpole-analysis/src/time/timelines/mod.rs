@@ -66,7 +66,7 @@ struct ThreadWait {
     kind: WaitKind,
 }
 
-/// What is known of one thread.
+/// One thread: its slices, its waits, its life.
 #[derive(Debug)]
 struct ThreadRow {
     pid: u32,

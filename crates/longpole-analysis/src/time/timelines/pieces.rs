@@ -21,7 +21,7 @@ pub(crate) enum Doing {
 }
 
 impl Doing {
-    /// What is said first where several are true.
+    /// The state to report where several are true: the lowest rank.
     fn rank(self) -> usize {
         let kinds = WaitKind::ALL.len();
         match self {
@@ -49,7 +49,7 @@ pub(crate) struct Piece {
     pub(crate) doing: Doing,
 }
 
-/// A piece that is open in [`flatten`]: the first to be said is the greatest.
+/// A piece that is open in [`flatten`]: the one to report is the greatest.
 #[derive(PartialEq, Eq)]
 struct Open(Reverse<usize>, i64, Doing);
 
@@ -65,7 +65,7 @@ impl PartialOrd for Open {
     }
 }
 
-/// Pieces that may overlap → pieces that do not, by time: at each moment what is to be said first.
+/// Pieces that may overlap → pieces that do not, by time: at each moment the state of the lowest rank.
 pub(crate) fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces.sort_unstable_by_key(|piece| piece.from);
     if pieces.windows(2).all(|pair| pair[0].to <= pair[1].from) {

@@ -78,7 +78,7 @@ mod tests {
 
     /// A file says what it likes: a million slices on as many CPUs, all of one length and over, in front of each of 20,000 waits.
     #[test]
-    fn slices_that_are_over_are_not_all_looked_at() {
+    fn a_search_does_not_visit_all_slices_that_are_over() {
         let over = (0..1_000_000).map(|tid| (i64::from(tid % 100), 1_000_000, tid));
         let running = Running::new(over.chain([(0, 2_000_000, 1_000_001), (900_000, 1_500_000, 1_000_002)]));
         let begin = std::time::Instant::now();

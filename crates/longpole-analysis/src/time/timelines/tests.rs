@@ -47,7 +47,7 @@ fn check_with_descendants(text: &str, name: &str, expected: &str) {
 }
 
 #[test]
-fn calls_on_one_thread_are_told_apart_and_so_is_what_the_thread_did() {
+fn calls_on_one_thread_have_their_own_states() {
     check(
         "\
 run x 0..100ms
@@ -182,7 +182,7 @@ current 59..60ms pid 7 known
 }
 
 #[test]
-fn records_that_are_missing_leave_time_unaccounted_and_are_said() {
+fn records_that_are_missing_leave_time_unaccounted_and_are_reported() {
     check(
         "\
 run x 0..100ms

@@ -180,7 +180,7 @@ impl Builder<'_> {
         let mut node_of_span = node_of;
         node_of_span.truncate(spans);
         if let SpanList::Outline { heads, examples } = self.spans {
-            // Who is asked for, by the ids of links, is an example for itself alone.
+            // A span that links name is an example for itself alone.
             let mut nodes = vec![0; examples.len()];
             heads.iter().zip(node_of_span).for_each(|(head, node)| nodes[head.example as usize] = node);
             node_of_span = nodes;

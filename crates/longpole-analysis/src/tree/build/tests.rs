@@ -98,7 +98,7 @@ process stray   42..48ms  pid 7 under 5
 }
 
 #[test]
-fn a_program_that_was_told_its_parent_is_the_run_stands_inside_the_shell_that_started_it() {
+fn a_program_whose_parent_id_is_the_run_stands_inside_the_shell_that_started_it() {
     check(
         "\
 run make  0..100ms
