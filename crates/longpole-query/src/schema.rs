@@ -1,4 +1,4 @@
-//! The tables and SQL views of a recording, for people: where `docs/formats/sql-schema.md` comes from.
+//! The tables and SQL views of a recording, for people: the source of `docs/formats/sql-schema.md`.
 
 use longpole_store::tables::{ColumnDocumentation, documentation};
 
@@ -6,18 +6,18 @@ use longpole_store::tables::{ColumnDocumentation, documentation};
 pub(crate) struct View {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// Whether it has a column `recording` where there are several: then the join compares it, too.
+    /// The statement; with several recordings it has a column `recording`, which the join compares, too.
     pub(crate) sql: fn(several: bool) -> String,
-    /// The tables it is over, where older recordings may be without one.
+    /// The tables that it reads and that older recordings may lack.
     pub(crate) needs: &'static [&'static str],
     columns: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// Every view, each over tables only.
+/// Every view. Views read tables only.
 pub(crate) const VIEWS: &[View] = &[
     View {
         name: "span_samples",
-        about: "Every sample once, with the span it belongs to; the columns of the span are NULL where none is chosen.",
+        about: "Every sample once, with its span; the columns of the span are NULL if the sample has no single span.",
         sql: span_samples,
         needs: &[],
         columns: &[
@@ -31,22 +31,22 @@ pub(crate) const VIEWS: &[View] = &[
     },
     View {
         name: "journal_samples",
-        about: "Every sample whose thread kept a journal at that moment, with the stretch of `current_spans` that it lies in, by which \
-                links of evidence `journal` are made: same process, same thread, and start <= time < end. Where `context` says \
-                something as well, the two were written and read in different ways, and each tests the other.",
+        about: "Every sample whose thread kept a journal at that moment, with its interval of `current_spans`: same process, same \
+                thread, and start <= time < end. Links with the evidence `journal` come from this join. If `context` has a value \
+                too, it was written and read independently, so that each source tests the other.",
         sql: journal_samples,
         needs: &["current_spans"],
         columns: &[
-            ("journal_trace_id", "BINARY(16)", "Trace of the span that was current."),
-            ("journal_span_id", "BINARY(8)", "The span that was current; NULL where the thread had none."),
-            ("current_start_time_monotonic_nano", "BIGINT", "Since when, by CLOCK_MONOTONIC."),
-            ("current_end_time_monotonic_nano", "BIGINT", "Until when, by CLOCK_MONOTONIC."),
+            ("journal_trace_id", "BINARY(16)", "Trace of the current span."),
+            ("journal_span_id", "BINARY(8)", "The current span; NULL if the thread had none."),
+            ("current_start_time_monotonic_nano", "BIGINT", "Start of the interval, by CLOCK_MONOTONIC."),
+            ("current_end_time_monotonic_nano", "BIGINT", "End of the interval, by CLOCK_MONOTONIC."),
         ],
     },
 ];
 
-/// The stretch of a sample is the last of its thread that starts no later. A window over both finds it in one pass; a join by
-/// inequality would hold each sample against each stretch.
+/// The interval of a sample is the last of its thread that starts no later. A window over both finds it in one pass; a join by
+/// inequality would compare each sample with each interval.
 fn journal_samples(several: bool) -> String {
     let (column, same_recording) = if several { ("recording, ", "l.recording = s.recording AND ") } else { ("", "") };
     let same_stretch = if several { "c.recording = s.recording AND " } else { "" };
@@ -78,7 +78,7 @@ fn span_samples(several: bool) -> String {
     )
 }
 
-/// A question that people ask, and its statement.
+/// A common question, and its statement.
 pub(crate) const EXAMPLES: &[(&str, &str)] = &[
     (
         "Which operations take the most CPU by themselves?",
@@ -122,7 +122,7 @@ WHERE p.span_id = X'00f067aa0ba902b7'
 ORDER BY c.span_row",
     ),
     (
-        "How sure is it whose samples are whose?",
+        "How certain are the links of samples to spans?",
         "SELECT evidence, count(*) AS samples FROM samples GROUP BY evidence ORDER BY samples DESC",
     ),
     (
@@ -153,28 +153,28 @@ GROUP BY agree",
 
 const INTRODUCTION: &str = "# SQL schema of a recording
 
-This page is generated from the code: `LONGPOLE_UPDATE_DOCS=1 cargo test -p longpole-query schema`.
+The code generates this page: `LONGPOLE_UPDATE_DOCS=1 cargo test -p longpole-query schema`.
 
-`longpole sql 'SELECT …'` takes one statement: SELECT, EXPLAIN, SHOW or DESCRIBE. Tables and columns are only ever added. The
-same tables lie as Parquet files in the recording's directory (`segments/*.parquet`), for DuckDB, Spark, ClickHouse or pandas.
+`longpole sql 'SELECT …'` takes one statement: SELECT, EXPLAIN, SHOW or DESCRIBE. Future versions only add tables and columns. The
+recording's directory has the same tables as Parquet files (`segments/*.parquet`), for DuckDB, Spark, ClickHouse or pandas.
 
-A statement has at most 1 MiB of text, 4,096 operators, brackets and queries within each other or in a row, 60 s (`--timeout`),
-512 MiB for sorts, joins and aggregates, a GiB in all, 10,000 rows and 128 MiB of values in its answer. One that needs more ends with an
-error; its process is its own, so not even one that overflows a stack does more.
+A statement may have 1 MiB of text, 4,096 nested or consecutive operators, brackets and queries, 60 s (`--timeout`),
+512 MiB for sorts, joins and aggregates, 1 GiB in all, 10,000 rows and 128 MiB of values in its answer. A statement that needs more
+ends with an error. It runs in its own process, so even a stack overflow only ends the statement.
 
-- Times are whole nanoseconds: since the Unix epoch where the name says `unix`, of CLOCK_MONOTONIC where it says `monotonic`.
+- Times are whole nanoseconds: since the Unix epoch if the name has `unix`, of CLOCK_MONOTONIC if it has `monotonic`.
   `to_timestamp_nanos(start_time_unix_nano)` shows a date.
-  Where the wall clock was set during a run, times are told as if it had not been; `losses` says so.
+  If the wall clock was set during a run, times continue without the step; `losses` lists it.
 - Ids are bytes, shown as lower-case hex. Compare them with `span_id = X'00f067aa0ba902b7'`, or as text with
   `encode(span_id, 'hex') = '00f067aa0ba902b7'`.
-- A `sum` of whole numbers is right, or an error where it has no room in 64 bits: `sum(CAST(weight_nanos AS DECIMAL(38, 0)))` has room. `avg`
-  is a floating-point number. `+`, `-` and `*` of whole numbers wrap, and so does a `sum` of decimals of more than 38 digits, which no sum of 64-bit
-  numbers has.
-- `--format json` has a row as an object. Of columns with one name, as `SELECT *` of a join has, the second is `name_2`. NaN and infinities are texts.
+- A `sum` of integers is right, or an error if it exceeds 64 bits: `sum(CAST(weight_nanos AS DECIMAL(38, 0)))` has more room. `avg`
+  is a floating-point number. `+`, `-` and `*` of integers wrap, and so does a `sum` of decimals above 38 digits, which no sum of 64-bit
+  numbers reaches.
+- `--format json` writes a row as an object. If two columns have one name, as in `SELECT *` of a join, the second is `name_2`. NaN and infinities are texts.
 - Attributes are maps of text to text: `attributes['http.route']`, a number with `CAST(attributes['retries'] AS BIGINT)`. The
   columns that end in `_json` keep the types.
 - With several recordings every table has a first column `recording` (`r7`), and numbers such as `span_row` or `stack_id` count
-  within one recording only. The tables of one of them are also found as `r7.spans`.
+  within one recording only. The tables of one recording are also available as `r7.spans`.
 ";
 
 /// The page `docs/formats/sql-schema.md`.

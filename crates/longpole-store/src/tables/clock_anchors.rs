@@ -8,11 +8,11 @@ use super::{Kind, Table, array, column};
 
 pub(crate) static TABLE: Table = Table::new(
     "clock_anchors",
-    "One row per moment at which the recorder read both clocks, by time: what ties samples to the wall clock of spans.",
+    "One row per reading of both clocks, by time: the link between samples and the wall clock of spans.",
     &[
         column("time_monotonic_nano", Kind::Nanos, "CLOCK_MONOTONIC."),
         column("time_unix_nano", Kind::Nanos, "CLOCK_REALTIME at that moment."),
-        column("bracket_nanos", Kind::Number, "Time the reading took: it is right within half of it."),
+        column("bracket_nanos", Kind::Number, "Duration of the reading: its error is at most half of this."),
     ],
     || TABLE.arrow_schema(),
 );

@@ -9,15 +9,15 @@ use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
     "cpu_slices",
-    "One row per stretch in which a thread was on a CPU, by start. From switch records: exact, not sampled.",
+    "One row per interval in which a thread was on a CPU, by start. From switch records: exact, not sampled.",
     &[
         column("pid", Kind::Number, "Process."),
         column("tid", Kind::Number, "Thread."),
-        optional("start_time_unix_nano", Kind::Nanos, "Switched in, by the wall clock; NULL where the recorder read no clock."),
+        optional("start_time_unix_nano", Kind::Nanos, "Switched in, by the wall clock; NULL if the recorder read no clock."),
         column("start_time_monotonic_nano", Kind::Nanos, "Switched in, by CLOCK_MONOTONIC."),
         column("end_time_monotonic_nano", Kind::Nanos, "Switched out, by CLOCK_MONOTONIC."),
         column("duration_nanos", Kind::Nanos, "Time on the CPU."),
-        column("preempted", Kind::Bool, "Whether it was still runnable when it was switched out."),
+        column("preempted", Kind::Bool, "Whether it was still runnable at the switch."),
     ],
     || TABLE.arrow_schema(),
 );

@@ -9,21 +9,17 @@ use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
     "current_spans",
-    "One row per stretch in which one span, or none, was the current one of a thread, by start. From the journals of programs that use \
-     `longpole-sdk`: exact, not sampled. The stretches of a thread follow each other without a gap as long as its journal is whole.",
+    "One row per interval in which a thread had one current span or none, by start. From the journals of programs that use \
+     `longpole-sdk`: exact, not sampled. The intervals of a thread have no gaps as long as its journal is whole.",
     &[
         column("pid", Kind::Number, "Process."),
         column("tid", Kind::Number, "Thread."),
-        optional(
-            "start_time_unix_nano",
-            Kind::Nanos,
-            "It became the current one, by the wall clock; NULL where the recorder read no clock.",
-        ),
-        column("start_time_monotonic_nano", Kind::Nanos, "It became the current one, by CLOCK_MONOTONIC."),
-        column("end_time_monotonic_nano", Kind::Nanos, "Another one did, or the thread or the recording ended, by CLOCK_MONOTONIC."),
-        column("duration_nanos", Kind::Nanos, "How long it was."),
-        optional("trace_id", Kind::TraceId, "Trace of the span; NULL where the thread had none."),
-        optional("span_id", Kind::SpanId, "The span; NULL where the thread had none."),
+        optional("start_time_unix_nano", Kind::Nanos, "Start, by the wall clock; NULL if the recorder read no clock."),
+        column("start_time_monotonic_nano", Kind::Nanos, "Start, by CLOCK_MONOTONIC."),
+        column("end_time_monotonic_nano", Kind::Nanos, "Next change, or end of the thread or the recording, by CLOCK_MONOTONIC."),
+        column("duration_nanos", Kind::Nanos, "Length of the interval."),
+        optional("trace_id", Kind::TraceId, "Trace of the span; NULL if the thread had none."),
+        optional("span_id", Kind::SpanId, "The span; NULL if the thread had none."),
     ],
     || TABLE.arrow_schema(),
 );

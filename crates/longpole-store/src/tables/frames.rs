@@ -10,14 +10,14 @@ use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
     "frames",
-    "One row per function of a location: the functions that were inlined there, and the one that was called.",
+    "One row per function of a location: its inlined functions, and the called one.",
     &[
         column("location_id", Kind::Number, "Its location."),
         column("inline_depth", Kind::Number, "0 for the innermost inlined function, and so on outwards to the called one."),
         column(
             "function",
             Kind::Text,
-            "Demangled name; for code without one, `name.so+0x12ab`: where its function begins, if unwind information tells, else the address; for a cut, `[reason]`.",
+            "Demangled name; for code without one, `name.so+0x12ab`: the start of its function, if unwind information has it, else the address; for a cut, `[reason]`.",
         ),
         optional("file", Kind::Text, "Source file."),
         optional("line", Kind::Number, "Source line."),

@@ -6,19 +6,16 @@ use longpole_model::{ContextRecord, Evidence, SampleLink};
 use super::batch::{BadRows, Batch, Rows, at, required, span_id_at, trace_id_at, word};
 use super::{Column, Kind, array, column, optional};
 
-pub(crate) const TRACE_ID: Column = optional("trace_id", Kind::TraceId, "Trace of the span it belongs to; NULL where none is chosen.");
-pub(crate) const SPAN_ID: Column = optional("span_id", Kind::SpanId, "The span it belongs to; NULL where none is chosen.");
+pub(crate) const TRACE_ID: Column = optional("trace_id", Kind::TraceId, "Trace of the span it belongs to; NULL if there is no single one.");
+pub(crate) const SPAN_ID: Column = optional("span_id", Kind::SpanId, "The span it belongs to; NULL if there is no single one.");
 pub(crate) const EVIDENCE: Column = optional(
     "evidence",
     Kind::Text,
-    "How that is known: `record` (the SDK had published the span), `journal` (the thread's journal says so), `label` (the profile that was read says so), `inferred` (the only span open in that process or thread at that time), `ambiguous` (several were open), `none`.",
+    "Source of the link: `record` (the SDK published the span), `journal` (the thread's journal has it), `label` (the imported profile has it), `inferred` (the only open span of that process or thread at that time), `ambiguous` (several were open), `none`.",
 );
-pub(crate) const CANDIDATES: Column = optional("candidates", Kind::Number, "How many spans were open where the evidence is `ambiguous`.");
-pub(crate) const CONTEXT: Column = column(
-    "context",
-    Kind::Text,
-    "What the SDK had published: `absent` (nothing found), `no_span`, `torn` (caught in the middle of a write), `span`.",
-);
+pub(crate) const CANDIDATES: Column = optional("candidates", Kind::Number, "Number of open spans if the evidence is `ambiguous`.");
+pub(crate) const CONTEXT: Column =
+    column("context", Kind::Text, "The SDK's context record: `absent` (not found), `no_span`, `torn` (read during a write), `span`.");
 pub(crate) const CONTEXT_TRACE_ID: Column = optional("context_trace_id", Kind::TraceId, "Trace of the published span.");
 pub(crate) const CONTEXT_SPAN_ID: Column = optional("context_span_id", Kind::SpanId, "The published span.");
 

@@ -15,16 +15,16 @@ pub(crate) static TABLE: Table = Table::new(
         column(
             "kind",
             Kind::Text,
-            "`code` (of a binary), `unmapped` (code outside every known binary), `named` (interpreted, or compiled while it ran: its name is in `frames`) or `cut` (unwinding stopped here).",
+            "`code` (of a binary), `unmapped` (code outside every known binary), `named` (interpreted or compiled at run time: its name is in `frames`) or `cut` (unwinding stopped here).",
         ),
         optional("mapping_id", Kind::Number, "Its binary in `mappings`."),
         optional(
             "address",
             Kind::Address,
-            "For `code` the address as the binary's own headers count; for `unmapped`, and for machine code that is `named`, that in the process. A return address is already one byte less.",
+            "For `code` the address in the binary's own headers; for `unmapped`, and for `named` machine code, the address in the process. Return addresses are already one byte less.",
         ),
         optional("reason", Kind::Text, "Why unwinding stopped."),
-        optional("runtime", Kind::Text, "What runs code that is `named`: `python`, `node`, `jvm`, `other` or `kernel`."),
+        optional("runtime", Kind::Text, "The runtime of `named` code: `python`, `node`, `jvm`, `other` or `kernel`."),
     ],
     || TABLE.arrow_schema(),
 );

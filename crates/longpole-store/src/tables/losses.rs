@@ -8,11 +8,11 @@ use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
     "losses",
-    "One row per kind of thing that is missing from the recording, and why.",
+    "One row per kind of missing data and reason.",
     &[
-        column("kind", Kind::Text, "What, such as `samples_lost` or `recorder_killed`."),
-        column("count", Kind::Int, "How many."),
-        optional("detail", Kind::Text, "Why, and what to do about it."),
+        column("kind", Kind::Text, "Kind, such as `samples_lost` or `recorder_killed`."),
+        column("count", Kind::Int, "Number of missing items."),
+        optional("detail", Kind::Text, "Reason, and remedy."),
     ],
     || TABLE.arrow_schema(),
 );

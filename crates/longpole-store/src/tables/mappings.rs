@@ -12,7 +12,7 @@ pub(crate) static TABLE: Table = Table::new(
     &[
         column("mapping_id", Kind::Number, "Its number: that of its row, from 0."),
         column("path", Kind::Text, "Path as the kernel reported it, such as `/usr/lib/libc.so.6` or `[vdso]`."),
-        column("build_id", Kind::Bytes, "GNU build id; empty where the file has none or was unreadable."),
+        column("build_id", Kind::Bytes, "GNU build id; empty if the file has none or was unreadable."),
     ],
     || TABLE.arrow_schema(),
 );

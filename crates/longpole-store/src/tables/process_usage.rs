@@ -9,28 +9,28 @@ use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
     "process_usage",
-    "One row per reading of what a process had used, by time: often while it is young, then at each 32nd of its age, and not while it did not run. All but the memory counts from its fork.",
+    "One row per reading of the usage of a process, by time: often while it is young, then at each 32nd of its age, but not while it does not run. All columns except memory count from its fork.",
     &[
         column("pid", Kind::Number, "Process."),
-        optional("time_unix_nano", Kind::Nanos, "When it was read, by the wall clock; NULL where the recorder read no clock."),
-        column("time_monotonic_nano", Kind::Nanos, "When it was read, by CLOCK_MONOTONIC."),
+        optional("time_unix_nano", Kind::Nanos, "Time of the reading, by the wall clock; NULL if the recorder read no clock."),
+        column("time_monotonic_nano", Kind::Nanos, "Time of the reading, by CLOCK_MONOTONIC."),
         optional(
             "resident_bytes",
             Kind::Nanos,
-            "Memory in RAM, what it shares with others included; NULL where it had ended and its parent had not taken notice.",
+            "Memory in RAM, including shared memory; NULL if it had ended and its parent had not waited for it yet.",
         ),
-        optional("peak_resident_bytes", Kind::Nanos, "The most that was in RAM since its last exec, also between two readings."),
+        optional("peak_resident_bytes", Kind::Nanos, "Peak in RAM since its last exec, also between two readings."),
         column("cpu_nanos", Kind::Nanos, "User and system time of all its threads."),
-        column("minor_faults", Kind::Nanos, "Page faults that were served from memory."),
+        column("minor_faults", Kind::Nanos, "Page faults served from memory."),
         column("major_faults", Kind::Nanos, "Page faults that waited for storage."),
         optional(
             "read_bytes",
             Kind::Nanos,
-            "Bytes of its calls that read (`rchar`): of files, also those in memory already, pipes, terminals; sockets only where it read them like files. The kernel adds those of its children when it waits for their end. NULL where they may not be seen, as of another user's process.",
+            "Bytes of its reading calls (`rchar`): files, also cached ones, pipes, terminals; sockets only if it reads them like files. The kernel adds its children's bytes when it waits for their end. NULL if not permitted, as for another user's process.",
         ),
-        optional("written_bytes", Kind::Nanos, "The same of its calls that write (`wchar`)."),
-        optional("storage_read_bytes", Kind::Nanos, "Bytes fetched from storage for it, also by page faults (`read_bytes` of the kernel)."),
-        optional("storage_written_bytes", Kind::Nanos, "Bytes it caused to be brought to storage (`write_bytes` of the kernel)."),
+        optional("written_bytes", Kind::Nanos, "The same for its writing calls (`wchar`)."),
+        optional("storage_read_bytes", Kind::Nanos, "Bytes read from storage for it, also by page faults (`read_bytes` of the kernel)."),
+        optional("storage_written_bytes", Kind::Nanos, "Bytes that it caused to be written to storage (`write_bytes` of the kernel)."),
     ],
     || TABLE.arrow_schema(),
 );

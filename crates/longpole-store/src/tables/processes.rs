@@ -13,7 +13,7 @@ use crate::segment::needs::Needs;
 
 pub(crate) static TABLE: Table = Table::new(
     "processes",
-    "One row per process of the run, by start. A pid that the kernel used again has a row for each of its processes.",
+    "One row per process of the run, by start. A reused pid has a row for each of its processes.",
     &[
         column("pid", Kind::Number, "Its id while it lived."),
         optional("parent_pid", Kind::Number, "Its parent at the fork; NULL for the command itself."),
@@ -21,23 +21,23 @@ pub(crate) static TABLE: Table = Table::new(
         optional("executable", Kind::Text, "Path of the executable."),
         column("arguments", Kind::Texts, "Arguments after the last exec."),
         column("execed", Kind::Bool, "Whether it ran another program than its parent."),
-        optional("start_time_unix_nano", Kind::Nanos, "Fork, by the wall clock; NULL where the recorder read no clock."),
-        optional("end_time_unix_nano", Kind::Nanos, "Exit, by the wall clock; NULL where it outlived the recording."),
+        optional("start_time_unix_nano", Kind::Nanos, "Fork, by the wall clock; NULL if the recorder read no clock."),
+        optional("end_time_unix_nano", Kind::Nanos, "Exit, by the wall clock; NULL if it outlived the recording."),
         column("start_time_monotonic_nano", Kind::Nanos, "Fork, by CLOCK_MONOTONIC."),
         optional("end_time_monotonic_nano", Kind::Nanos, "Exit, by CLOCK_MONOTONIC."),
         optional(
             "exit_code",
             Kind::Int,
-            "Its exit code; NULL where a signal killed it, it outlived the recording, or nobody could see it (before Linux 6.15 only where its parent was slow to take notice).",
+            "Its exit code; NULL if a signal killed it, it outlived the recording, or the code was not visible (before Linux 6.15 it is visible only if its parent waits for it late).",
         ),
         optional("exit_signal", Kind::Int, "The signal that killed it."),
-        optional("listens", Kind::Texts, "Addresses at which it took connections, of those that spans call: `127.0.0.1:8080`."),
+        optional("listens", Kind::Texts, "Addresses where it accepts connections and that spans call: `127.0.0.1:8080`."),
         optional(
             "resource_attributes",
             Kind::TextMap,
-            "What it published of itself (OTEP 4719), as texts: `resource_attributes['service.name']`; empty where it did not.",
+            "The resource that it published (OTEP 4719), as texts: `resource_attributes['service.name']`; empty if it did not.",
         ),
-        optional("resource_attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL where all are texts."),
+        optional("resource_attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL if all are texts."),
     ],
     || TABLE.arrow_schema(),
 );

@@ -16,10 +16,10 @@ pub(crate) static TABLE: Table = Table::new(
         column("span_row", Kind::Nanos, "Row of its span in `spans`."),
         column("trace_id", Kind::TraceId, "Trace of its span."),
         column("span_id", Kind::SpanId, "Its span."),
-        column("time_unix_nano", Kind::Nanos, "When, by the emitter's clock."),
-        column("name", Kind::Text, "What."),
+        column("time_unix_nano", Kind::Nanos, "Time, by the emitter's clock."),
+        column("name", Kind::Text, "Name of the event."),
         column("attributes", Kind::TextMap, "Attributes as texts."),
-        optional("attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL where all are texts."),
+        optional("attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL if all are texts."),
     ],
     || TABLE.arrow_schema(),
 );

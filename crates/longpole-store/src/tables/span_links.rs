@@ -12,7 +12,7 @@ use crate::segment::kept::KeptTexts;
 
 pub(crate) static TABLE: Table = Table::new(
     "span_links",
-    "One row per link of a span, in the order of the spans and as sent. A link to a span that ended before declares that it was waited for.",
+    "One row per link of a span, in the order of the spans and as sent. A link to a span that ended before declares a dependency on it.",
     &[
         column("span_row", Kind::Nanos, "Row of its span in `spans`."),
         column("trace_id", Kind::TraceId, "Trace of its span."),
@@ -20,7 +20,7 @@ pub(crate) static TABLE: Table = Table::new(
         column("linked_trace_id", Kind::TraceId, "Trace of the other span."),
         column("linked_span_id", Kind::SpanId, "The other span."),
         column("attributes", Kind::TextMap, "Attributes as texts."),
-        optional("attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL where all are texts."),
+        optional("attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL if all are texts."),
     ],
     || TABLE.arrow_schema(),
 );

@@ -10,21 +10,21 @@ use super::{Kind, Table, array, column, optional};
 
 pub(crate) static TABLE: Table = Table::new(
     "waits",
-    "One row per stretch in which a thread was blocked for long enough to be looked at, by start. Shorter ones are gaps in `cpu_slices`.",
+    "One row per sampled wait of a thread, by start. Other waits are gaps in `cpu_slices`.",
     &[
         column("pid", Kind::Number, "Process."),
         column("tid", Kind::Number, "Thread."),
-        optional("start_time_unix_nano", Kind::Nanos, "Switched out, by the wall clock; NULL where the recorder read no clock."),
+        optional("start_time_unix_nano", Kind::Nanos, "Switched out, by the wall clock; NULL if the recorder read no clock."),
         column("start_time_monotonic_nano", Kind::Nanos, "Switched out, by CLOCK_MONOTONIC."),
         column("end_time_monotonic_nano", Kind::Nanos, "Switched in again, or the end of the recording, by CLOCK_MONOTONIC."),
-        column("duration_nanos", Kind::Nanos, "How long it was blocked: from switch records, exact."),
+        column("duration_nanos", Kind::Nanos, "Length of the wait: exact, from switch records."),
         column(
             "kind",
             Kind::Text,
-            "What for: `lock` (or for another thread to go on), `join` (for one to end), `disk`, `network`, `sleep`, `page_fault`, `child`, `pipe`, `other`.",
+            "Cause: `lock` (or another thread), `join` (the end of a thread), `disk`, `network`, `sleep`, `page_fault`, `child`, `pipe`, `other`.",
         ),
-        optional("syscall", Kind::Text, "The system call it was in; NULL where it was in none, or in one without a name here."),
-        optional("stack_id", Kind::Number, "Its stack in `stacks`; NULL where its memory could not be read."),
+        optional("syscall", Kind::Text, "Its system call; NULL if it was in none, or in one without a name here."),
+        optional("stack_id", Kind::Number, "Its stack in `stacks`; NULL if its memory was unreadable."),
         links::TRACE_ID,
         links::SPAN_ID,
         links::EVIDENCE,
@@ -35,12 +35,12 @@ pub(crate) static TABLE: Table = Table::new(
         optional(
             "futex_address",
             Kind::Address,
-            "The futex it waited at: who waits at one address of a process waits for one thing; NULL where it was at none, or was not woken but ran out of time.",
+            "The futex it waited at: waits at one address of a process are for one thing; NULL if there was none, or the wait timed out.",
         ),
         optional(
             "holder_tid",
             Kind::Number,
-            "The thread that the futex names: who holds the lock, or, of a `join`, is to end; NULL where it names none.",
+            "The thread that the futex names: the holder of the lock, or for a `join` the thread to end; NULL if it names none.",
         ),
     ],
     || TABLE.arrow_schema(),
