@@ -9,7 +9,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/longpole-capture/src/sys/mod.rs",
     "crates/longpole-capture/src/sys/process.rs",
     "crates/longpole-capture/src/sys/perf.rs",
-    "crates/longpole-capture/src/sys/parts.rs",
+    "crates/longpole-capture/src/sys/remote_memory.rs",
     "crates/longpole-capture/src/perf/ring.rs",
     "crates/longpole-sdk/src/shelter.rs",
     "crates/longpole-sdk/src/thread_context.rs",

@@ -5,7 +5,7 @@ use super::{Finding, House};
 
 /// Files that pace themselves on purpose, each says why beside the call; and the programs with scripted waits.
 const MAY_SLEEP: &[&str] = &[
-    "crates/longpole-capture/src/drain.rs",
+    "crates/longpole-capture/src/recorder/drain.rs",
     "crates/longpole-capture/tests/recorder.rs",
     // At the exit of a process its owner may be the thread that asks: a lock can only be tried again.
     "crates/longpole-sdk/src/at_exit.rs",

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use longpole_model::{Loss, LossKind};
 use perf_event_open_sys::bindings::{self, perf_event_attr};
 
-use crate::perf::deeper::Deeper;
+use crate::perf::stack_dump_size::Deeper;
 use crate::perf::record::{REGISTER_MASK, SAMPLER_FORMAT, Source, TRACKER_FORMAT};
 use crate::perf::ring::Ring;
 use crate::sys::perf::{open_event, page_bytes, set_output};
@@ -63,7 +63,7 @@ pub struct Options {
     pub remove_perf_maps: bool,
     /// Whether to look into the kernel where that is allowed.
     pub kernel: bool,
-    /// Where programs put the journals of their spans ([`JournalDirectory`](crate::journals::JournalDirectory)).
+    /// Where programs put the journals of their spans ([`JournalDirectory`](crate::context::journal_dir::JournalDirectory)).
     pub journals: Option<PathBuf>,
     /// Where what is slow to read and stays until the next boot is kept: the kernel's list of its functions.
     pub cache: Option<PathBuf>,

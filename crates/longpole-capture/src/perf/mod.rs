@@ -1,6 +1,6 @@
-//! The kernel's performance events: what is asked for, the memory it comes in, the records.
+//! The kernel's performance events: which are opened, the ring buffers they fill, and their records.
 
-pub(crate) mod deeper;
 pub(crate) mod event;
 pub mod record;
 pub(crate) mod ring;
+pub(crate) mod stack_dump_size;

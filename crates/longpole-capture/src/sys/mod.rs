@@ -1,5 +1,5 @@
 //! Every system call of this crate, safe on the outside.
 
-pub(crate) mod parts;
 pub(crate) mod perf;
 pub(crate) mod process;
+pub(crate) mod remote_memory;

@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use longpole_model::Exit;
 use perf_event_open_sys::bindings::{self, perf_event_attr};
 
-use crate::usage::exit_of_status;
+use crate::procfs::usage::exit_of_status;
 
 /// Opens an event on one process (and what it will fork, where the attribute says so) for one CPU, closed on exec.
 pub(crate) fn open_event(attr: &perf_event_attr, pid: u32, cpu: u32) -> io::Result<File> {

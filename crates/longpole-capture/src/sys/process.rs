@@ -19,7 +19,7 @@ use std::{fs, io};
 
 use longpole_model::{Exit, RunUsage};
 
-use crate::usage::exit_of_status;
+use crate::procfs::usage::exit_of_status;
 
 /// A process id, as the kernel has it.
 pub(crate) type Pid = libc::pid_t;

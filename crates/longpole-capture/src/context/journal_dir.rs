@@ -14,9 +14,9 @@ use std::time::{Duration, SystemTime};
 
 use longpole_model::{Loss, LossKind, Monotonic, Observation};
 
-use crate::clocks;
-use crate::journal::{Header, Journal, Refusal};
-use crate::plain_file::{self, Links};
+use crate::clock;
+use crate::context::journal::{Header, Journal, Refusal};
+use crate::regular_file::{self, Links};
 use crate::sys::perf::monotonic_nanos;
 
 /// Where the journals of a recording lie: memory, where the machine has a file system of it.
@@ -163,7 +163,7 @@ fn is_stale(directory: &Path) -> bool {
 /// Whether somebody holds the lock of this file; `None` where there is no such file. Something else in its place is no lock, and is not
 /// waited for: whoever opens a named pipe waits until somebody writes to it, and a command can leave one.
 pub fn is_locked(path: &Path) -> io::Result<Option<bool>> {
-    let file = match plain_file::open(path, Links::Refused) {
+    let file = match regular_file::open(path, Links::Refused) {
         Ok(Some((file, _))) => file,
         Ok(None) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -382,7 +382,7 @@ impl Journals {
         if !entry.file_type()?.is_file() {
             return Ok(None);
         }
-        let opened = plain_file::open(&entry.path(), Links::Refused)?;
+        let opened = regular_file::open(&entry.path(), Links::Refused)?;
         Ok(opened.filter(|(_, meta)| meta.uid() == self.uid).map(|(file, _)| file))
     }
 
@@ -454,7 +454,7 @@ impl Journals {
         if !differ(self.time_namespace, header.time_namespace) {
             return Ok(0);
         }
-        let own = clocks::anchor();
+        let own = clock::anchor();
         let of_own = own.monotonic.0.wrapping_sub(own.unix.unix_nanos().cast_unsigned());
         Ok(of_own.wrapping_sub(header.monotonic.wrapping_sub(header.unix)))
     }

@@ -8,10 +8,10 @@
 
 use longpole_model::{Loss, LossKind, ThreadTotals};
 
-use crate::allowance::Allowance;
-use crate::stacks::NumberMap;
+use crate::cpu_budget::Allowance;
+use crate::frames::stacks::NumberMap;
 use crate::sys::perf::thread_cpu_nanos;
-use crate::watch::{self, Change, Watch};
+use crate::procfs::poller::{self, Change, Watch};
 
 /// The trees of such programs.
 pub(crate) struct Unsampled {
@@ -29,7 +29,7 @@ pub(crate) struct Unsampled {
 
 impl Unsampled {
     pub(crate) fn new() -> Unsampled {
-        let allowance = Allowance::new(watch::LOOKS_PART, watch::LOOKS_NANOS_AT_ONCE);
+        let allowance = Allowance::new(poller::LOOKS_PART, poller::LOOKS_NANOS_AT_ONCE);
         Unsampled {
             watch: Watch::default(),
             execs: NumberMap::default(),
@@ -43,7 +43,7 @@ impl Unsampled {
 
     /// A process runs already as the recording begins.
     pub(crate) fn found(&mut self, pid: u32) {
-        self.before.extend(watch::totals_of(pid).map(|totals| (pid, totals)));
+        self.before.extend(poller::totals_of(pid).map(|totals| (pid, totals)));
     }
 
     /// An exit record of a process has arrived. Where the process goes on without records, it is watched from the turn of this one on.
@@ -103,7 +103,7 @@ impl Unsampled {
             }
         }
         self.allowance.spend(thread_cpu_nanos().saturating_sub(before));
-        let pause = self.allowance.wait_nanos(now).clamp(watch::PAUSE_NANOS, watch::PAUSE_NANOS_MAX);
+        let pause = self.allowance.wait_nanos(now).clamp(poller::PAUSE_NANOS, poller::PAUSE_NANOS_MAX);
         self.next_look = if self.watch.is_empty() { u64::MAX } else { now + pause };
         (changes, std::mem::replace(&mut self.last_look, now))
     }
@@ -171,7 +171,7 @@ mod tests {
         let mut shell = shell.spawn().unwrap();
         shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pid = shell.id();
-        let worked = watch::totals_of(pid).unwrap().on_cpu_nanos;
+        let worked = poller::totals_of(pid).unwrap().on_cpu_nanos;
         let counted = |attach: &dyn Fn(&mut Unsampled)| {
             let mut unsampled = Unsampled::new();
             attach(&mut unsampled);

@@ -10,9 +10,9 @@ use std::io::Read;
 use longpole_model::{AbsAddr, Loss, LossKind, Runtime, WaitKind};
 use longpole_symbols::kernel::KernelSymbols;
 
-use crate::kernel_list::{KernelList, LIST};
+use crate::frames::kallsyms::{KernelList, LIST};
 use crate::perf::record::KernelChain;
-use crate::stacks::{Cut, Name, NumberMap, Out, ProgramId, Spot, Stacks};
+use crate::frames::stacks::{Cut, Name, NumberMap, Out, ProgramId, Spot, Stacks};
 
 /// What is called a function whose name is not known.
 const NAMELESS: &str = "[kernel]";

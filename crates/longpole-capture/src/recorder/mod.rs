@@ -12,6 +12,10 @@
 //! Rings are read one after the other, so records of different CPUs come out of order. A round's records are held until the
 //! next round has begun: by then every record that is older than this round's beginning has been read.
 
+mod drain;
+pub(crate) mod process_tree;
+mod short_waits;
+
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::io::PipeWriter;
@@ -26,36 +30,36 @@ use longpole_symbols::patience::Waited;
 use longpole_symbols::python::{Memory, Part};
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, Place, StackEnd, StackWalker};
 
-use crate::allowance::Allowance;
-use crate::clocks::Clocks;
-use crate::dozes::{Doze, Dozes};
-use crate::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
-use crate::jit::Jit;
-use crate::journals::Journals;
-use crate::kernel::Kernel;
-pub use crate::kernel::can_name_functions;
-use crate::kernel_list::KernelList;
-pub use crate::living::is_proc_of_others;
-use crate::living::{self, Living, MappedCode};
-use crate::maps::Binaries;
-pub use crate::maps::OpenBinary;
-use crate::otel::Published;
-use crate::otel::thread::{self as otel_thread, Found};
-use crate::perf::deeper::{Deeper, Turn};
+use crate::cpu_budget::Allowance;
+use self::drain::{Batch, CloseOnDrop, Handover, Taken, drain};
+use self::process_tree::ProcessTree;
+use self::short_waits::{Doze, Dozes};
+use crate::clock::Clocks;
+use crate::frames::jit::Jit;
+use crate::context::journal_dir::Journals;
+use crate::frames::kernel::Kernel;
+pub use crate::frames::kernel::can_name_functions;
+use crate::frames::kallsyms::KernelList;
+pub use crate::procfs::process_snapshot::is_proc_of_others;
+use crate::procfs::process_snapshot::{self, Living, MappedCode};
+use crate::frames::maps::Binaries;
+pub use crate::frames::maps::OpenBinary;
+use crate::context::otel::Published;
+use crate::context::otel::thread::{self as otel_thread, Found};
+use crate::perf::stack_dump_size::{Deeper, Turn};
 use crate::perf::event::{self, Opened, Target, chain_depth_max};
 pub use crate::perf::event::{Options, Refused, SampleClock};
 use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
-use crate::process_tree::ProcessTree;
-use crate::pulse::Leavable;
-use crate::python::{Native, Pythons, When};
-use crate::span_context;
-use crate::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
-use crate::sys::parts::ProcessMemory;
+use crate::worker::Leavable;
+use crate::frames::python::{Native, Pythons, When};
+use crate::context;
+use crate::frames::stacks::{Cut, NumberMap, Out, ProgramId, Spot, Stacks};
+use crate::sys::remote_memory::ProcessMemory;
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, raise_open_files_limit, thread_cpu_nanos};
-use crate::unsampled::Unsampled;
-use crate::usage::Usages;
-use crate::waits::{Sleeper, Waits};
-use crate::watch::{self, Change, Watch};
+use crate::procfs::unsampled::Unsampled;
+use crate::procfs::usage::Usages;
+use crate::waits::probe::{Sleeper, Waits};
+use crate::procfs::poller::{self, Change, Watch};
 
 /// How often both clocks are read, and losses told.
 const ANCHOR_NANOS: u64 = 1_000_000_000;
@@ -124,16 +128,16 @@ pub struct Recorder {
 impl Recorder {
     /// Prepares to observe process `pid` from its next exec on. It must be a child that waits at its gate.
     pub fn start(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
-        living::check_proc()?;
+        process_snapshot::check_proc()?;
         let opened = event::open(Target::Waiting(pid), options)?;
         Recorder::begin(pid, opened, options, sink, |_| {})
     }
 
     /// Observes a process that runs already, all that descend from it, and all that they start.
     pub fn attach(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
-        living::check_proc()?;
+        process_snapshot::check_proc()?;
         raise_open_files_limit();
-        let mut tree = living::tree_of(pid);
+        let mut tree = process_snapshot::tree_of(pid);
         let mut threads: Vec<u32> = tree.iter().flat_map(|process| &process.threads).map(|thread| thread.tid).collect();
         if threads.is_empty() {
             return Err(no_process(pid));
@@ -141,7 +145,7 @@ impl Recorder {
         let mut opened = event::open(Target::Running(&threads), options)?;
         // Threads that were made while events were opened on others are found by looking again; those that are made later inherit.
         for _ in 0..LISTINGS_MAX {
-            tree = living::tree_of(pid);
+            tree = process_snapshot::tree_of(pid);
             let all: Vec<u32> = tree.iter().flat_map(|process| &process.threads).map(|thread| thread.tid).collect();
             if all.iter().all(|tid| threads.contains(tid)) {
                 break;
@@ -159,14 +163,14 @@ impl Recorder {
     /// Watches process `pid`, a child that waits at its gate, and all that descend from it by `/proc` alone: what there is where
     /// [`Recorder::start`] was refused.
     pub fn watch(pid: u32, options: &Options, refused: &Refused, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
-        living::check_proc()?;
+        process_snapshot::check_proc()?;
         Recorder::begin_watch(pid, Watch::new(pid), options, refused, sink, |_| {})
     }
 
     /// The same for a process that runs already: what there is where [`Recorder::attach`] was refused.
     pub fn watch_running(pid: u32, options: &Options, refused: &Refused, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
-        living::check_proc()?;
-        let tree = living::tree_of(pid);
+        process_snapshot::check_proc()?;
+        let tree = process_snapshot::tree_of(pid);
         if tree.is_empty() {
             return Err(no_process(pid));
         }
@@ -537,14 +541,14 @@ impl Processor {
                 }
             }
         };
-        let mut allowance = Allowance::new(watch::LOOKS_PART, watch::LOOKS_NANOS_AT_ONCE);
+        let mut allowance = Allowance::new(poller::LOOKS_PART, poller::LOOKS_NANOS_AT_ONCE);
         loop {
             let before = thread_cpu_nanos();
             self.look_at_tree(&mut watch);
             look_at_journals(false, &mut self.out);
             self.keep_up(true);
             allowance.spend(thread_cpu_nanos().saturating_sub(before));
-            let pause = allowance.wait_nanos(monotonic_nanos()).clamp(watch::PAUSE_NANOS, watch::PAUSE_NANOS_MAX);
+            let pause = allowance.wait_nanos(monotonic_nanos()).clamp(poller::PAUSE_NANOS, poller::PAUSE_NANOS_MAX);
             if let Taken::Closed = handover.take(Duration::from_nanos(pause)) {
                 break;
             }
@@ -634,7 +638,7 @@ impl Processor {
             Entry::Vacant(unknown) => unknown.insert((now, now)),
         };
         *last = now;
-        self.found_code(pid, now, &living::maps_of(pid));
+        self.found_code(pid, now, &process_snapshot::maps_of(pid));
     }
 
     fn run(mut self, handover: &Handover) -> Stats {
@@ -719,7 +723,7 @@ impl Processor {
         self.depths = Depths::default();
         let Some(deeper) = &mut self.deeper else { return };
         let pids: Vec<u32> = self.tree.pids().collect();
-        let threads = || pids.iter().flat_map(|pid| living::threads_of(*pid)).map(|thread| thread.tid).collect();
+        let threads = || pids.iter().flat_map(|pid| process_snapshot::threads_of(*pid)).map(|thread| thread.tid).collect();
         match deeper.turn(threads) {
             Some(turn) => self.turn = Some(turn),
             None => self.depths.enough = true,
@@ -997,7 +1001,7 @@ impl Processor {
         let thread = self.tree.thread(pid, tid, time, &mut self.out);
         let (Some(thread), Some(registers)) = (thread, sample.registers) else { return Found::Context(ContextRecord::Absent) };
         let own =
-            if may_publish { span_context::find(sample.stack, registers.sp, tid, &mut thread.record_hint) } else { ContextRecord::Absent };
+            if may_publish { context::record::find(sample.stack, registers.sp, tid, &mut thread.record_hint) } else { ContextRecord::Absent };
         self.or_of_another((pid, tid, time), own, sample.stack, registers.sp)
     }
 

@@ -36,7 +36,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use longpole_model::Exit;
 
-use crate::error::LaunchError;
+use crate::launch::error::LaunchError;
 use crate::sys::process::{self, Event, Events, Pid, SignalSet, Witness};
 
 /// What is caught, besides the real-time signals.

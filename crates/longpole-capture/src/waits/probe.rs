@@ -20,11 +20,11 @@ use std::sync::Arc;
 use longpole_model::{ContextRecord, Futex, WaitKind};
 use longpole_symbols::unwind::{AddressSpace, Frame, StackEnd, StackWalker};
 
-use crate::allowance::Allowance;
-use crate::futex::{self, Call};
-use crate::span_context;
-use crate::stacks::NumberMap;
-use crate::sys::parts::{StackPages, read_memory, read_stack};
+use crate::cpu_budget::Allowance;
+use crate::waits::futex::{self, Call};
+use crate::context;
+use crate::frames::stacks::NumberMap;
+use crate::sys::remote_memory::{StackPages, read_memory, read_stack};
 use crate::sys::perf::{monotonic_nanos, realtime_nanos, thread_cpu_nanos};
 
 /// Waits shorter than this are not looked at, but for those of a thread that waits for a disk, or for short times again and again.
@@ -519,9 +519,9 @@ fn look((pid, tid, since): (u32, u32, u64), hint: Option<u64>, pages: &mut Stack
     let mut record = [0; RECORD_BYTES];
     let context = match hint {
         Some(address) if read_memory(pid, address, &mut record).is_ok_and(|read| read == RECORD_BYTES) => {
-            span_context::find(&record, address, tid, &mut Some(address))
+            context::record::find(&record, address, tid, &mut Some(address))
         }
-        _ => span_context::find(&stack, asleep.sp, tid, &mut None),
+        _ => context::record::find(&stack, asleep.sp, tid, &mut None),
     };
     let call = (asleep.number == libc::SYS_futex).then(|| Call::of(&asleep.arguments)).flatten();
     let futex = call.map(|call| look_at_futex((pid, tid, since), &call, (asleep.sp, &stack)));

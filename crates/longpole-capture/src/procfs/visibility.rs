@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use crate::sys::perf::{Ready, WaitSet, monotonic_nanos, open_files_limit, open_process};
-use crate::watch::Stat;
+use crate::procfs::poller::Stat;
 
 /// Part of the descriptors that is left to all others, as for binaries.
 const DESCRIPTORS_PART: usize = 4;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use longpole_model::Observation;
 
-use crate::journals::Journals;
+use crate::context::journal_dir::Journals;
 use crate::perf::event::{Stream, lost_of};
 use crate::perf::record::{Source, copy_filled, records};
 use crate::sys::perf::{Ready, WaitSet, block_signals_of_this_thread, monotonic_nanos, prefer_this_thread, thread_cpu_nanos};

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use longpole_model::{CpuSlice, Loss, LossKind, Monotonic, Observation};
 use longpole_symbols::unwind::AddressSpace;
 
-use crate::living::Living;
-use crate::python::id_inside;
-use crate::stacks::{NumberMap, Out};
+use crate::procfs::process_snapshot::Living;
+use crate::frames::python::id_inside;
+use crate::frames::stacks::{NumberMap, Out};
 
 /// How many ended processes are remembered, so that a late record of one does not make it start again.
 const ENDED_MAX: usize = 4_096;
@@ -447,7 +447,7 @@ fn parent_of(pid: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stacks::testing;
+    use crate::frames::stacks::testing;
     use std::fmt::Write as _;
 
     /// Pids above the kernel's largest, so that /proc knows nothing of them.

@@ -6,10 +6,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use crate::living;
+use crate::procfs::process_snapshot;
 use crate::perf::event::Refused;
-use crate::process_tree::arguments_of;
-use crate::signals;
+use crate::recorder::process_tree::arguments_of;
+use crate::launch::signals;
 use crate::sys::perf::{Ready, WaitSet, open_process};
 
 /// Longest time until it is noticed that somebody asked to stop: the signal may come just before the wait, or to another thread, and
@@ -38,7 +38,7 @@ pub enum Absent {
 pub fn find(id: u32) -> Result<Running, Absent> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).map_err(|_| Absent::Unknown)?;
     let pid = field(&status, "Tgid:").and_then(|words| words.parse().ok()).ok_or(Absent::Unknown)?;
-    if field(&status, "State:").is_some_and(|state| state.starts_with(['Z', 'X'])) && living::threads_of(pid).len() < 2 {
+    if field(&status, "State:").is_some_and(|state| state.starts_with(['Z', 'X'])) && process_snapshot::threads_of(pid).len() < 2 {
         return Err(Absent::Ended);
     }
     let mut command = arguments_of(pid);

@@ -8,8 +8,8 @@ use longpole_symbols::python::{CodeId, Codes, Interpreter, Memory, ThreadRead, T
 
 use super::history::{History, SeenStack};
 use super::threads::Threads;
-use crate::allowance::Allowance;
-use crate::sys::parts::ProcessMemory;
+use crate::cpu_budget::Allowance;
+use crate::sys::remote_memory::ProcessMemory;
 use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, prefer_this_thread, thread_cpu_nanos};
 
 /// Which part of a CPU reading may take.

@@ -27,12 +27,12 @@ use longpole_model::{AbsAddr, Loss, LossKind, Monotonic};
 use longpole_symbols::jitdump::{self, JitDump, Stretch};
 use longpole_symbols::perf_map::{self, Described};
 
-use crate::maps::open_mapped;
+use crate::frames::maps::open_mapped;
 use crate::perf::record::MapRecord;
-use crate::plain_file::{self, Links};
-use crate::stacks::{Name, NumberMap, Out, ProgramId, Stacks};
+use crate::regular_file::{self, Links};
+use crate::frames::stacks::{Name, NumberMap, Out, ProgramId, Stacks};
 use crate::sys::perf::monotonic_nanos;
-use crate::watch;
+use crate::procfs::poller;
 
 /// Most bytes of a map that are read: a large program writes some tens of megabytes.
 const MAP_BYTES_MAX: u64 = 256 << 20;
@@ -277,7 +277,7 @@ impl Jit {
         let JitDump { code, fault } = if may_read { dump.read(&addresses) } else { JitDump::default() };
         if let Some(fault) = fault
             // What a process writes that lives may be in the middle of a record.
-            && (!fault.is_end || !list.iter().any(|over| watch::runs(over.pid)))
+            && (!fault.is_end || !list.iter().any(|over| poller::runs(over.pid)))
         {
             Loss::new(LossKind::SymbolsUnreadable, 1, format!("{fault}: {}", dump.path)).merge_into(&mut self.faults);
         }
@@ -304,7 +304,7 @@ impl Jit {
         let remove = self.remove;
         for pid in pids {
             // What still runs goes on writing.
-            self.remove = remove && !watch::runs(pid);
+            self.remove = remove && !poller::runs(pid);
             self.ended(pid, u64::MAX, stacks, out);
         }
         self.remove = remove;
@@ -407,7 +407,7 @@ impl Home {
 
     /// Its map, if it is its own.
     fn open(&self) -> Option<File> {
-        let (file, metadata) = plain_file::open(&self.path(), Links::Refused).ok()??;
+        let (file, metadata) = regular_file::open(&self.path(), Links::Refused).ok()??;
         let is_new = metadata.modified().is_ok_and(|written| written >= self.since);
         (metadata.uid() == self.uid && is_new).then_some(file)
     }
@@ -425,7 +425,7 @@ mod tests {
     use longpole_model::Observation;
 
     use super::*;
-    use crate::stacks::{Spot, testing};
+    use crate::frames::stacks::{Spot, testing};
 
     fn own_home() -> Home {
         Home::find(std::process::id(), true).unwrap()

@@ -19,7 +19,7 @@ use longpole_model::stack::LocationKind;
 use longpole_model::{AbsAddr, LocationId, MappingId, Monotonic, Observation, ObservationSink, Runtime, StackId, VirtOffset};
 use longpole_symbols::unwind::StackEnd;
 
-use crate::pulse::Pulse;
+use crate::worker::Pulse;
 
 /// Most nodes of the tree of stacks: 34 MB at most.
 const NODES_MAX: usize = 1 << 20;

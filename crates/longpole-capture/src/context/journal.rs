@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn the_worked_example_of_the_format_is_read() {
-        let page = include_str!("../../../docs/formats/span-context.md");
+        let page = include_str!("../../../../docs/formats/span-context.md");
         let dump = page.split("```text\n").nth(2).and_then(|rest| rest.split("```").next()).unwrap();
         let digits = dump.lines().flat_map(|line| line[4..52].split_whitespace());
         let mut bytes: Vec<u8> = digits.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();

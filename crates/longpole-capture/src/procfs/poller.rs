@@ -17,9 +17,9 @@ use std::fs;
 
 use longpole_model::{Loss, LossKind, ThreadTotals};
 
-use crate::living::Living;
-use crate::sight::Sight;
-use crate::stacks::NumberMap;
+use crate::procfs::process_snapshot::Living;
+use crate::procfs::visibility::Sight;
+use crate::frames::stacks::NumberMap;
 use crate::sys::perf::{boottime_nanos, monotonic_nanos};
 
 /// Shortest time between two looks.

@@ -17,8 +17,8 @@ use longpole_model::{Mapping, MappingId, Observation};
 use longpole_symbols::unwind::{Binary, Code};
 
 use crate::perf::record::MapRecord;
-use crate::plain_file::{self, Links};
-use crate::stacks::Out;
+use crate::regular_file::{self, Links};
+use crate::frames::stacks::Out;
 use crate::sys::perf::open_files_limit;
 
 /// Most files kept open for names.
@@ -265,7 +265,7 @@ pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metada
     let mut absent = Absent::Deleted;
     let forbidden = |error: &io::Error, path: &Path| error.kind() == io::ErrorKind::PermissionDenied && !path.starts_with("/proc");
     for path in candidates(pid, map) {
-        let found = match plain_file::find(&path, Links::Followed) {
+        let found = match regular_file::find(&path, Links::Followed) {
             Ok(Some(found)) => found,
             // A path may have become anything meanwhile.
             Ok(None) => continue,

@@ -20,8 +20,8 @@ use longpole_symbols::unwind::{Code, ThreadVariable};
 
 use self::process::{Reading, Unreadable};
 use crate::perf::record::{Body, MapRecord, Record};
-use crate::stacks::{NumberMap, Out};
-use crate::sys::parts::read_memory;
+use crate::frames::stacks::{NumberMap, Out};
+use crate::sys::remote_memory::read_memory;
 
 /// How old a program is when its mappings are listed for the first time: most programs of a build have ended by then.
 const FIRST_LOOK_NANOS: u64 = 50_000_000;

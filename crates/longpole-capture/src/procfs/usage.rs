@@ -18,9 +18,9 @@ use std::io::{self, Read};
 
 use longpole_model::{Exit, IoBytes, Loss, LossKind, Monotonic, Observation, ProcessMemory, ProcessUsage};
 
-use crate::allowance::Allowance;
-use crate::living;
-use crate::stacks::{NumberMap, Out};
+use crate::cpu_budget::Allowance;
+use crate::procfs::process_snapshot;
+use crate::frames::stacks::{NumberMap, Out};
 use crate::sys::perf::{exit_of, monotonic_nanos, open_files_limit, open_process, process_cpu_nanos, thread_cpu_nanos};
 
 const MILLI: u64 = 1_000_000;
@@ -272,7 +272,7 @@ fn io_of(pid: u32) -> Option<Option<IoBytes>> {
 
 /// What a file of `/proc/PID` says.
 fn with_file<T>(pid: u32, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> io::Result<Option<T>> {
-    if living::is_proc_of_others() {
+    if process_snapshot::is_proc_of_others() {
         return Err(io::ErrorKind::NotFound.into());
     }
     // The longest of these files, `status`, has some 1,500 bytes.
@@ -339,7 +339,7 @@ fn io_bytes(text: &str) -> Option<IoBytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stacks::testing;
+    use crate::frames::stacks::testing;
     use std::process::{Command, Stdio};
 
     #[test]

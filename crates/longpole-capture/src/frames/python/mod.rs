@@ -9,7 +9,7 @@
 //! interpreter, and takes no more than a sixteenth of a CPU.
 
 mod history;
-mod mix;
+mod merge;
 mod reader;
 mod threads;
 
@@ -24,13 +24,13 @@ use longpole_symbols::python::{CodeId, Trouble, Version};
 use longpole_symbols::unwind::{Code, Frame, Place};
 
 use self::history::{PlaceId, Seen};
-pub(crate) use self::mix::Native;
-use self::mix::{Call, Mixed};
+pub(crate) use self::merge::Native;
+use self::merge::{Call, Mixed};
 use self::reader::{Order, Shared};
 pub(crate) use self::threads::id_inside;
 use crate::perf::record::{Body, MapRecord, Record};
-use crate::pulse::Leavable;
-use crate::stacks::{Cut, Name, NotSeen, NumberMap, Spot, Stacks};
+use crate::worker::Leavable;
+use crate::frames::stacks::{Cut, Name, NotSeen, NumberMap, Spot, Stacks};
 
 /// How long readings are kept behind what has been dealt with.
 const READINGS_KEPT_NANOS: u64 = 2_000_000_000;
@@ -170,7 +170,7 @@ impl Pythons {
         let state = shared.lock();
         let (When::At(time) | When::Asleep { at: time, .. }) = when;
         let Some(seen) = state.history.at(pid, time) else { return false };
-        let calls = mix::calls(native, &seen.places, |frame| is_eval(&self.eval, frame));
+        let calls = merge::calls(native, &seen.places, |frame| is_eval(&self.eval, frame));
         if calls.is_empty() && cut.is_none() {
             return false;
         }
@@ -182,7 +182,7 @@ impl Pythons {
             When::Asleep { since, end, .. } => readings.and_then(|readings| readings.within(since, end)),
         };
         let time = standing.unwrap_or(time);
-        let mixed = mix::mix(native, &seen.places, calls, readings.unwrap_or(&no_readings), time);
+        let mixed = merge::mix(native, &seen.places, calls, readings.unwrap_or(&no_readings), time);
         let missing = match (&seen.trouble, readings) {
             (Some(_), _) => NotSeen::Unreadable,
             (None, None) => NotSeen::NoThread,

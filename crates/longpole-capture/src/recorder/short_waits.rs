@@ -11,8 +11,8 @@
 
 use longpole_model::{ContextRecord, Monotonic, Observation, StackId, Wait, WaitKind};
 
-use crate::kernel::Kernel;
-use crate::stacks::{NumberMap, Out};
+use crate::frames::kernel::Kernel;
+use crate::frames::stacks::{NumberMap, Out};
 
 /// Most dozes that wait for names: 3 MB. Beyond it names are read at once.
 const HELD_MAX: usize = 10_000;

@@ -25,10 +25,10 @@ use std::path::PathBuf;
 
 use longpole_model::{Exit, ProcessUsage, RunUsage};
 
-use crate::error::LaunchError;
-use crate::signals::{self, Reach, Round, Situation};
+use crate::launch::error::LaunchError;
+use crate::launch::signals::{self, Reach, Round, Situation};
 use crate::sys::process::{self, Change, Event, ExecReport, ExecStatus, Gated, Image, Pid};
-use crate::usage;
+use crate::procfs::usage;
 
 /// Takes a variable out of our own environment, so that it is the command's alone. It stays, and the answer is `None`, where there is a second
 /// thread, which could be reading it.
@@ -245,7 +245,7 @@ impl RunningChild {
     }
 
     /// Waits for the end of the command, and of nobody else: descendants may live on. Meanwhile hands signals on
-    /// ([`crate::signals`]), stops when the command is stopped, in the same way, and continues it when it is continued.
+    /// ([`crate::launch::signals`]), stops when the command is stopped, in the same way, and continues it when it is continued.
     ///
     /// As PID 1, or as a subreaper, it also reaps the orphans it is given; a process that is one of these must not start
     /// children of its own besides the command.

@@ -1,0 +1,8 @@
+//! From addresses to frames: mappings, compiled code, the kernel, Python; and the tables that number stacks.
+
+pub(crate) mod jit;
+pub(crate) mod kallsyms;
+pub(crate) mod kernel;
+pub(crate) mod maps;
+pub(crate) mod python;
+pub(crate) mod stacks;

@@ -1,0 +1,8 @@
+//! What `/proc` reports of processes (proc(5)): snapshots, polling, memory and I/O, how they ended.
+
+pub(crate) mod poller;
+pub(crate) mod process_snapshot;
+pub mod target;
+pub(crate) mod unsampled;
+pub(crate) mod usage;
+pub(crate) mod visibility;

@@ -1,0 +1,4 @@
+//! What blocked threads wait for.
+
+pub(crate) mod futex;
+pub(crate) mod probe;
