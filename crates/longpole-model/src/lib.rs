@@ -15,6 +15,7 @@ pub mod id;
 pub mod list;
 pub mod loss;
 pub mod nanos;
+pub mod proc_stat;
 pub mod process;
 pub mod quick;
 pub mod recording;
