@@ -11,7 +11,7 @@
 use longpole_model::clock_steps::is_step;
 use longpole_model::{ClockAnchor, Monotonic, Observation, Timestamp};
 
-use crate::sys::perf::{boottime_nanos, monotonic_nanos, realtime_nanos};
+use crate::sys::clock::{boottime_nanos, monotonic_nanos, realtime_nanos};
 
 /// How often the clocks are read for one anchor; the narrowest bracket wins.
 const BRACKETS: usize = 8;

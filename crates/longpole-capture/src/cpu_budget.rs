@@ -3,7 +3,7 @@
 /// CPU time that may be taken: one part of a CPU in so many, of which some is saved up. What was begun while there was some is finished,
 /// and what it took beyond that is owed.
 #[derive(Debug)]
-pub(crate) struct Allowance {
+pub(crate) struct CpuBudget {
     part: i64,
     most_nanos: i64,
     /// Below 0 what is owed.
@@ -11,14 +11,14 @@ pub(crate) struct Allowance {
     earned_until: u64,
 }
 
-impl Allowance {
+impl CpuBudget {
     /// One part of a CPU in `part`. Of what is not taken `most_nanos` are kept, and so much is there at the beginning.
-    pub(crate) fn new(part: i64, most_nanos: i64) -> Allowance {
-        Allowance { part, most_nanos, nanos: most_nanos, earned_until: 0 }
+    pub(crate) fn new(part: i64, most_nanos: i64) -> CpuBudget {
+        CpuBudget { part, most_nanos, nanos: most_nanos, earned_until: 0 }
     }
 
     /// Whether there is some now.
-    pub(crate) fn is_there(&mut self, now: u64) -> bool {
+    pub(crate) fn has_some(&mut self, now: u64) -> bool {
         let earned = now.saturating_sub(self.earned_until).cast_signed() / self.part;
         // What is less than a nanosecond is earned next time.
         self.earned_until += (earned * self.part).cast_unsigned();
@@ -28,7 +28,7 @@ impl Allowance {
 
     /// How long to wait until there is some.
     pub(crate) fn wait_nanos(&mut self, now: u64) -> u64 {
-        if self.is_there(now) { 0 } else { self.there_at(1).saturating_sub(now) }
+        if self.has_some(now) { 0 } else { self.available_at(1).saturating_sub(now) }
     }
 
     pub(crate) fn spend(&mut self, nanos: u64) {
@@ -36,7 +36,7 @@ impl Allowance {
     }
 
     /// When to ask again: at any time while there was some when it was asked last, else as soon as there are `gathered_nanos`.
-    pub(crate) fn there_at(&self, gathered_nanos: i64) -> u64 {
+    pub(crate) fn available_at(&self, gathered_nanos: i64) -> u64 {
         match self.nanos {
             1.. => 0,
             owed => self.earned_until.saturating_add(gathered_nanos.saturating_sub(owed).saturating_mul(self.part).cast_unsigned()),
@@ -53,9 +53,9 @@ mod tests {
 
     #[test]
     fn what_is_taken_in_small_pieces_is_its_part_of_a_cpu() {
-        let mut allowance = Allowance::new(PART, MOST_NANOS);
+        let mut budget = CpuBudget::new(PART, MOST_NANOS);
         let mut pieces = |now: u64| {
-            let one = |_: &u64| allowance.is_there(now).then(|| allowance.spend(10_000)).is_some();
+            let one = |_: &u64| budget.has_some(now).then(|| budget.spend(10_000)).is_some();
             (0..100_000).take_while(one).count() as i64
         };
         assert_eq!(pieces(0), MOST_NANOS / 10_000);
@@ -68,13 +68,13 @@ mod tests {
     #[test]
     fn whatever_a_piece_takes_the_share_holds() {
         for piece_nanos in [5_000, 100_000, 2_000_000, 30_000_000] {
-            let mut allowance = Allowance::new(PART, MOST_NANOS);
+            let mut budget = CpuBudget::new(PART, MOST_NANOS);
             let (mut now, mut spent) = (0, 0);
             while now < 60_000_000_000 {
-                now = allowance.there_at(1).max(now + piece_nanos);
-                if allowance.is_there(now) {
+                now = budget.available_at(1).max(now + piece_nanos);
+                if budget.has_some(now) {
                     spent += piece_nanos;
-                    allowance.spend(piece_nanos);
+                    budget.spend(piece_nanos);
                 }
             }
             let share = spent.saturating_sub(MOST_NANOS.unsigned_abs()) as f64 / now as f64;
@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn who_owes_waits_until_it_is_worth_it() {
-        let mut allowance = Allowance::new(PART, MOST_NANOS);
-        assert_eq!(allowance.there_at(1_000), 0);
-        allowance.spend(MOST_NANOS.unsigned_abs() + 500);
-        assert_eq!(allowance.there_at(1_000), 1_500 * PART.unsigned_abs());
-        assert!(!allowance.is_there(500 * PART.unsigned_abs()) && allowance.is_there(501 * PART.unsigned_abs()));
+        let mut budget = CpuBudget::new(PART, MOST_NANOS);
+        assert_eq!(budget.available_at(1_000), 0);
+        budget.spend(MOST_NANOS.unsigned_abs() + 500);
+        assert_eq!(budget.available_at(1_000), 1_500 * PART.unsigned_abs());
+        assert!(!budget.has_some(500 * PART.unsigned_abs()) && budget.has_some(501 * PART.unsigned_abs()));
     }
 }

@@ -6,11 +6,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::sys::process::{find_in, is_of_the_kernel};
+use crate::sys::descriptors::{find_in, is_of_the_kernel};
 
 /// Whether a path may be a link to the file that is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Links {
+pub(crate) enum Symlinks {
     /// It may.
     Followed,
     /// It may not, nor may another file system be mounted there.
@@ -25,10 +25,10 @@ pub(crate) struct Found {
 }
 
 /// The plain file at this path; `None` where something else stands there, or something that the kernel makes up, which may never end.
-pub(crate) fn find(path: &Path, links: Links) -> io::Result<Option<Found>> {
+pub(crate) fn find(path: &Path, links: Symlinks) -> io::Result<Option<Found>> {
     let look = |path: &Path| OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path);
     let place = match (links, path.parent(), path.file_name()) {
-        (Links::Refused, Some(folder), Some(name)) => find_in(&look(folder)?, name)?,
+        (Symlinks::Refused, Some(folder), Some(name)) => find_in(&look(folder)?, name)?,
         _ => Some(look(path)?),
     };
     let Some(place) = place else { return Ok(None) };
@@ -49,7 +49,7 @@ impl Found {
 }
 
 /// Finds a plain file and opens it. Nothing is waited for, neither the writer of a named pipe nor a terminal.
-pub(crate) fn open(path: &Path, links: Links) -> io::Result<Option<(File, Metadata)>> {
+pub(crate) fn open(path: &Path, links: Symlinks) -> io::Result<Option<(File, Metadata)>> {
     find(path, links)?.map(|found| found.open()).transpose()
 }
 
@@ -66,12 +66,12 @@ mod tests {
         std::os::unix::fs::symlink(&plain, &link).unwrap();
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let is_opened = |path: &Path, links| open(path, links).unwrap().is_some();
-        assert!(is_opened(&plain, Links::Refused) && is_opened(&link, Links::Followed));
-        assert!(!is_opened(&link, Links::Refused) && !is_opened(&socket, Links::Followed) && !is_opened(&folder, Links::Followed));
-        assert!(!is_opened(Path::new("/dev/zero"), Links::Followed) && !is_opened(Path::new("/proc/version"), Links::Followed));
-        assert_eq!(open(&folder.join("none"), Links::Followed).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(is_opened(&plain, Symlinks::Refused) && is_opened(&link, Symlinks::Followed));
+        assert!(!is_opened(&link, Symlinks::Refused) && !is_opened(&socket, Symlinks::Followed) && !is_opened(&folder, Symlinks::Followed));
+        assert!(!is_opened(Path::new("/dev/zero"), Symlinks::Followed) && !is_opened(Path::new("/proc/version"), Symlinks::Followed));
+        assert_eq!(open(&folder.join("none"), Symlinks::Followed).unwrap_err().kind(), io::ErrorKind::NotFound);
         std::fs::remove_file(&plain).unwrap();
-        assert!(open(&link, Links::Followed).is_err());
+        assert!(open(&link, Symlinks::Followed).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

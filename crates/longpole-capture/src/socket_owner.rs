@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
-use crate::sys::process::sock_diag_socket;
+use crate::sys::descriptors::sock_diag_socket;
 
 /// Of `<linux/sock_diag.h>`.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;

@@ -6,7 +6,6 @@ pub(super) type Debt = &'static [(&'static str, usize)];
 pub(super) const CIRCLES: Debt = &[
     ("deploy", 1),
     ("longpole", 2),
-    ("longpole-capture", 3),
     ("longpole-query", 1),
     ("longpole-sdk", 3),
     ("longpole-server", 3),

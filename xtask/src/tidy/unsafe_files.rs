@@ -6,10 +6,21 @@ use super::{Finding, House};
 /// The only files with `unsafe`: kernel calls and shared memory of the recorder, the record of the SDK, the one method that a subscriber
 /// in front of another one cannot do without, and the test programs that must do to themselves what no safe wrapper does.
 const UNSAFE_FILES: &[&str] = &[
-    "crates/longpole-capture/src/sys/mod.rs",
-    "crates/longpole-capture/src/sys/process.rs",
+    "crates/longpole-capture/src/sys/clock.rs",
+    "crates/longpole-capture/src/sys/command.rs",
+    "crates/longpole-capture/src/sys/descriptors.rs",
+    "crates/longpole-capture/src/sys/handler.rs",
+    "crates/longpole-capture/src/sys/inherited.rs",
+    "crates/longpole-capture/src/sys/job_control.rs",
+    "crates/longpole-capture/src/sys/leave.rs",
+    "crates/longpole-capture/src/sys/limits.rs",
     "crates/longpole-capture/src/sys/perf.rs",
+    "crates/longpole-capture/src/sys/pidfd.rs",
     "crates/longpole-capture/src/sys/remote_memory.rs",
+    "crates/longpole-capture/src/sys/signal.rs",
+    "crates/longpole-capture/src/sys/thread.rs",
+    "crates/longpole-capture/src/sys/wait.rs",
+    "crates/longpole-capture/src/sys/witness.rs",
     "crates/longpole-capture/src/perf/ring.rs",
     "crates/longpole-sdk/src/shelter.rs",
     "crates/longpole-sdk/src/thread_context.rs",

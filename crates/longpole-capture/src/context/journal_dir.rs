@@ -1,23 +1,12 @@
-//! The journals of all threads of a recording: the directory they lie in, who has one, and when each is looked at next.
-//!
-//! A file is removed as soon as it is open, so the directory holds only what was not seen yet, and the memory of a journal is free
-//! when its thread and we have closed it.
+//! The directory of a recording's span journals: made with a lock in it, and removed, also after a recorder that was killed.
 
-use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use longpole_model::{Loss, LossKind, Monotonic, Observation};
-
-use crate::clock;
-use crate::context::journal::{Header, Journal, Refusal};
-use crate::regular_file::{self, Links};
-use crate::sys::perf::monotonic_nanos;
+use crate::regular_file::{self, Symlinks};
 
 /// Where the journals of a recording lie: memory, where the machine has a file system of it.
 const MEMORY: &str = "/dev/shm";
@@ -29,47 +18,10 @@ const PREFIX: &str = "longpole-journals-";
 const TRIES_MAX: usize = 4;
 
 /// Held while the recorder lives.
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// A directory without a lock is one that is being made, unless it is older than this.
 const UNLOCKED_MAX: Duration = Duration::from_secs(60);
-
-/// How often the directory is looked into. A thread makes its journal with its first span, and has 8,192 entries until it is found.
-const LISTING_NANOS: u64 = 20_000_000;
-
-/// How long after a change the directory is listed again, whatever its time says.
-const SETTLED: Duration = Duration::from_millis(100);
-
-/// How soon a journal with news is looked at again: it is full after 10 ms at 800,000 entries a second.
-const LOOK_NANOS: u64 = 10_000_000;
-
-/// How late one without is, at most: full after that at 200,000 a second.
-const LOOK_NANOS_MAX: u64 = 40_000_000;
-
-/// How often it is asked whether the thread of a journal without news still lives.
-const ALIVE_NANOS: u64 = 1_000_000_000;
-
-/// Most journals that are open at a time: descriptors. The others are read when one ends, or at the end.
-const OPEN_MAX: usize = 4_096;
-
-/// Most files that are opened in one look.
-const LISTED_MAX: usize = 512;
-
-/// How often the directory is looked into at the end, at most: what outlives the recording may go on to make threads.
-const LAST_LISTINGS_MAX: usize = 64;
-
-/// Entries that are kept a second, on average: 13 MB of the log. A program that makes more is not read as fast as it writes, which is
-/// counted; the log of it would fill the disk.
-const ENTRIES_PER_SECOND: u64 = 400_000;
-
-/// Entries that may come at once: a full journal of each of so many threads.
-const ENTRIES_AT_ONCE: u64 = 32 * 8_192;
-
-/// Entries of one recording: 900 MB of memory when it is sealed.
-const ENTRIES_MAX: u64 = 1 << 24;
-
-/// Things in the directory that can neither be read nor removed.
-const STRANGERS_MAX: usize = 64;
 
 /// The directory of one recording's journals; gone when this is dropped.
 #[derive(Debug)]
@@ -87,7 +39,7 @@ impl JournalDirectory {
         JournalDirectory::create_in(&memory).or_else(|_| JournalDirectory::create_in(&other))
     }
 
-    fn create_in(base: &Path) -> io::Result<JournalDirectory> {
+    pub(super) fn create_in(base: &Path) -> io::Result<JournalDirectory> {
         let pid = std::process::id();
         for _ in 0..TRIES_MAX {
             // Nobody can take a name before that nobody knows before: the folder is everybody's.
@@ -163,7 +115,7 @@ fn is_stale(directory: &Path) -> bool {
 /// Whether somebody holds the lock of this file; `None` where there is no such file. Something else in its place is no lock, and is not
 /// waited for: whoever opens a named pipe waits until somebody writes to it, and a command can leave one.
 pub fn is_locked(path: &Path) -> io::Result<Option<bool>> {
-    let file = match regular_file::open(path, Links::Refused) {
+    let file = match regular_file::open(path, Symlinks::Refused) {
         Ok(Some((file, _))) => file,
         Ok(None) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -176,423 +128,17 @@ pub fn is_locked(path: &Path) -> io::Result<Option<bool>> {
     }
 }
 
-/// A journal that is open.
-#[derive(Debug)]
-struct Open {
-    file: File,
-    /// `None` while its header is not written.
-    journal: Option<Journal>,
-    /// What is added to its times, for another time namespace.
-    shift: u64,
-    /// Whether something of it was told, which what comes next follows.
-    is_told: bool,
-    next_look: u64,
-    pause: u64,
-    next_alive: u64,
-}
-
-impl Open {
-    fn thread(&self) -> Option<(u32, u32)> {
-        self.journal.as_ref().map(|journal| (journal.header().pid, journal.header().tid))
-    }
-
-    fn made_at(&self) -> Option<u64> {
-        self.journal.as_ref().map(|journal| journal.header().monotonic)
-    }
-}
-
-/// What becomes of a journal after a look.
-#[derive(Debug, PartialEq, Eq)]
-enum Fate {
-    Stays,
-    Goes,
-}
-
-/// The journals of a recording.
-#[derive(Debug)]
-pub(crate) struct Journals {
-    /// As the kernel calls what is open: the command may put anything in the place of its path.
-    directory: PathBuf,
-    // Closed, its path means nothing any more, or something else.
-    _open: Option<File>,
-    /// The user and the namespaces that journals are to be of.
-    uid: u32,
-    pid_namespace: u64,
-    time_namespace: u64,
-    open: Vec<Open>,
-    next_listing: u64,
-    /// When something was last added to the directory or removed from it, if it was listed since, and wholly.
-    listed: Option<SystemTime>,
-    strangers: HashSet<OsString>,
-    /// Entries that may be taken now, and since when.
-    allowance: u64,
-    allowed_at: u64,
-    /// Entries that were taken.
-    taken: u64,
-    refused: HashMap<Refusal, u64>,
-    lost: u64,
-    // Kept for its memory.
-    bytes: Vec<u8>,
-}
-
-impl Journals {
-    /// Of this directory.
-    pub(crate) fn new(directory: PathBuf) -> Journals {
-        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-        let open = OpenOptions::new().read(true).custom_flags(flags).open(&directory).ok();
-        // Where it cannot be opened there is nothing to be listed.
-        let directory = open.as_ref().map_or(PathBuf::new(), |open| PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd())));
-        Journals {
-            _open: open,
-            uid: fs::metadata(&directory).map_or(u32::MAX, |meta| meta.uid()),
-            pid_namespace: namespace("pid"),
-            time_namespace: namespace("time"),
-            directory,
-            open: Vec::new(),
-            next_listing: 0,
-            listed: None,
-            strangers: HashSet::new(),
-            allowance: ENTRIES_AT_ONCE,
-            allowed_at: 0,
-            taken: 0,
-            refused: HashMap::new(),
-            lost: 0,
-            bytes: Vec::new(),
-        }
-    }
-
-    /// How long nobody needs to look, at most, in milliseconds; `None` where there is no journal.
-    pub(crate) fn patience_millis(&self) -> Option<i32> {
-        (!self.open.is_empty()).then_some((LOOK_NANOS_MAX / 1_000_000) as i32)
-    }
-
-    /// Looks at those whose turn it is and tells what is new. The last look is at all of them.
-    pub(crate) fn look(&mut self, is_last: bool, out: &mut Vec<Observation>) {
-        let now = monotonic_nanos();
-        let earned = u128::from(now.saturating_sub(self.allowed_at)) * u128::from(ENTRIES_PER_SECOND) / 1_000_000_000;
-        if earned > 0 {
-            self.allowance = self.allowance.saturating_add(earned as u64).min(ENTRIES_AT_ONCE);
-            self.allowed_at = now;
-        }
-        let mut has_new = now >= self.next_listing && self.has_changed(now) && self.list(now);
-        self.look_at_open(now, is_last, has_new, out);
-        // Those that were looked at last are closed, so there are descriptors for what is left.
-        has_new = is_last;
-        for _ in 0..LAST_LISTINGS_MAX {
-            if !has_new {
-                break;
-            }
-            has_new = self.list(now);
-            self.look_at_open(now, true, has_new, out);
-        }
-        self.tell_losses(out);
-    }
-
-    fn look_at_open(&mut self, now: u64, is_last: bool, has_new: bool, out: &mut Vec<Observation>) {
-        let mut open = std::mem::take(&mut self.open);
-        let mut newest: HashMap<(u32, u32), u64> = HashMap::new();
-        if has_new || open.iter().any(|it| it.journal.is_none()) {
-            open.retain_mut(|it| it.journal.is_some() || self.open_journal(it, now));
-            // A thread that executes a program, and a later one of its number, have new ones: the older are read first, to their ends.
-            open.sort_by_key(|it| it.made_at().unwrap_or(u64::MAX));
-            newest.extend(open.iter().filter_map(|it| Some((it.thread()?, it.made_at()?))));
-        }
-        open.retain_mut(|it| {
-            let is_replaced = it.thread().is_some_and(|thread| newest.get(&thread).is_some_and(|newest| Some(*newest) != it.made_at()));
-            let is_last = is_last || is_replaced;
-            (!is_last && now < it.next_look) || self.look_at(it, now, is_last, out) == Fate::Stays
-        });
-        self.open = open;
-    }
-
-    /// Whether it may hold something that it did not when it was last listed. Most programs make no journal.
-    fn has_changed(&mut self, now: u64) -> bool {
-        self.next_listing = now + LISTING_NANOS;
-        let changed = fs::metadata(&self.directory).and_then(|meta| meta.modified()).ok();
-        // What is added within one tick of the kernel's clock after a listing bears the same time.
-        let is_old = |changed: SystemTime| SystemTime::now().duration_since(changed).is_ok_and(|age| age > SETTLED);
-        let is_known = changed.is_some() && changed == self.listed;
-        self.listed = changed.filter(|changed| is_old(*changed));
-        !is_known
-    }
-
-    /// Opens what is new in the directory; whether there was something.
-    fn list(&mut self, now: u64) -> bool {
-        self.next_listing = now + LISTING_NANOS;
-        let mut has_new = false;
-        let mut count = 0;
-        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            if name == LOCK || self.strangers.contains(&name) {
-                continue;
-            }
-            if self.open.len() >= OPEN_MAX || count >= LISTED_MAX {
-                self.listed = None;
-                break;
-            }
-            count += 1;
-            let opened = self.open_file(&entry);
-            if matches!(&opened, Err(error) if is_out_of_descriptors(error)) {
-                self.listed = None;
-                break;
-            }
-            if fs::remove_file(entry.path()).is_err() {
-                if self.strangers.len() >= STRANGERS_MAX {
-                    self.listed = None;
-                    break;
-                }
-                self.strangers.insert(name);
-            }
-            let Ok(Some(file)) = opened else {
-                *self.refused.entry(Refusal::Stranger).or_default() += 1;
-                continue;
-            };
-            has_new = true;
-            let next_alive = now + ALIVE_NANOS;
-            self.open.push(Open { file, journal: None, shift: 0, is_told: false, next_look: 0, pause: LOOK_NANOS, next_alive });
-        }
-        has_new
-    }
-
-    /// Reads the header; whether it may be a journal.
-    fn open_journal(&mut self, it: &mut Open, now: u64) -> bool {
-        let file = &it.file;
-        let opened = Journal::open(&mut |offset, into: &mut [u8]| file.read_at(into, offset));
-        let opened = opened.and_then(|journal| match journal {
-            Some(journal) => Ok(Some((self.shift_of(journal.header())?, journal))),
-            None => Ok(None),
-        });
-        match opened {
-            Ok(Some((shift, journal))) => {
-                (it.shift, it.journal) = (shift, Some(journal));
-                true
-            }
-            // Whoever made it is about to fill it, or is gone.
-            Ok(None) => now < it.next_alive,
-            Err(refusal) => {
-                *self.refused.entry(refusal).or_default() += 1;
-                false
-            }
-        }
-    }
-
-    /// The file, where it is one that a thread of ours may have made.
-    fn open_file(&self, entry: &fs::DirEntry) -> io::Result<Option<File>> {
-        // Opening something else may have effects.
-        if !entry.file_type()?.is_file() {
-            return Ok(None);
-        }
-        let opened = regular_file::open(&entry.path(), Links::Refused)?;
-        Ok(opened.filter(|(_, meta)| meta.uid() == self.uid).map(|(file, _)| file))
-    }
-
-    /// Reads what is new in one; to its end if it is the last look.
-    fn look_at(&mut self, it: &mut Open, now: u64, is_last: bool, out: &mut Vec<Observation>) -> Fate {
-        let was_alive = is_last || now < it.next_alive || it.journal.as_ref().is_none_or(|journal| lives(journal.header()));
-        // What a thread that is gone had written is there by now.
-        let is_last = is_last || !was_alive;
-        match self.read(it, is_last, out) {
-            Ok(has_news) => {
-                it.pause = if has_news { LOOK_NANOS } else { (it.pause * 2).min(LOOK_NANOS_MAX) };
-                it.next_look = now + it.pause;
-                if has_news || now >= it.next_alive {
-                    it.next_alive = now + ALIVE_NANOS;
-                }
-                if is_last { Fate::Goes } else { Fate::Stays }
-            }
-            Err(Over::Ended) => Fate::Goes,
-            Err(Over::Refused(refusal)) => {
-                *self.refused.entry(refusal).or_default() += 1;
-                Fate::Goes
-            }
-        }
-    }
-
-    /// Reads what is new and tells it; whether there was something.
-    fn read(&mut self, it: &mut Open, is_last: bool, out: &mut Vec<Observation>) -> Result<bool, Over> {
-        let Open { file, journal, shift, is_told, .. } = it;
-        let Some(journal) = journal else { return Ok(false) };
-        if self.allowance == 0 && !is_last {
-            // Later; what is overwritten until then is counted.
-            return Ok(true);
-        }
-        let mut at = |offset, into: &mut [u8]| file.read_at(into, offset);
-        let (pid, tid, shift) = (journal.header().pid, journal.header().tid, *shift);
-        let until = monotonic_nanos();
-        let mut read = journal.read(&mut at, || monotonic_nanos().wrapping_sub(shift), &mut self.bytes)?;
-        let room = usize::try_from(ENTRIES_MAX.saturating_sub(self.taken)).unwrap_or(usize::MAX);
-        let beyond = read.entries.len().saturating_sub(room);
-        read.entries.truncate(room);
-        self.allowance = self.allowance.saturating_sub(read.entries.len() as u64);
-        self.taken += read.entries.len() as u64;
-        self.lost += read.lost + beyond as u64;
-        let has_news = read.lost > 0 || !read.entries.is_empty();
-        // The last one held until now, where this is the end of it.
-        if has_news || (is_last || read.is_over) && *is_told {
-            for entry in &mut read.entries {
-                entry.time = Monotonic(entry.time.0.wrapping_add(shift));
-            }
-            // Where there is no room for more, it is not known how long the last one held.
-            let until = if beyond > 0 { read.entries.last().map_or(until, |last| last.time.0) } else { until };
-            let follows = *is_told && read.lost == 0;
-            out.push(Observation::Journal { pid, tid, follows, entries: read.entries, until: Monotonic(until) });
-            *is_told = beyond == 0;
-        }
-        match (read.is_over, read.is_out_of_memory) {
-            (true, true) => Err(Over::Refused(Refusal::OutOfMemory)),
-            (true, false) => Err(Over::Ended),
-            (false, _) => Ok(has_news),
-        }
-    }
-
-    /// What is to be added to the times of a journal.
-    fn shift_of(&self, header: &Header) -> Result<u64, Refusal> {
-        let differ = |own: u64, other: u64| own != 0 && other != 0 && own != other;
-        if differ(self.pid_namespace, header.pid_namespace) {
-            return Err(Refusal::OtherPidNamespace);
-        }
-        if !differ(self.time_namespace, header.time_namespace) {
-            return Ok(0);
-        }
-        let own = clock::anchor();
-        let of_own = own.monotonic.0.wrapping_sub(own.unix.unix_nanos().cast_unsigned());
-        Ok(of_own.wrapping_sub(header.monotonic.wrapping_sub(header.unix)))
-    }
-
-    fn tell_losses(&mut self, out: &mut Vec<Observation>) {
-        if self.lost > 0 {
-            let detail = if self.taken < ENTRIES_MAX {
-                "spans were entered and left faster than the recorder reads their journals"
-            } else {
-                "more than one recording keeps of them"
-            };
-            out.push(Observation::Loss(Loss::new(LossKind::JournalGaps, std::mem::take(&mut self.lost), detail)));
-        }
-        for (refusal, count) in self.refused.drain() {
-            out.push(Observation::Loss(Loss::new(LossKind::JournalsRefused, count, refusal.as_str())));
-        }
-    }
-}
-
-/// A journal is not to be read any more.
-enum Over {
-    Ended,
-    Refused(Refusal),
-}
-
-impl From<Refusal> for Over {
-    fn from(refusal: Refusal) -> Over {
-        Over::Refused(refusal)
-    }
-}
-
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
-}
-
-fn lives(header: &Header) -> bool {
-    Path::new(&format!("/proc/{}/task/{}", header.pid, header.tid)).exists()
-}
-
-fn namespace(kind: &str) -> u64 {
-    fs::metadata(format!("/proc/self/ns/{kind}")).map_or(0, |meta| meta.ino())
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
 
-    /// The file of a thread that has entered as many spans, made at that moment, as the format has it.
-    fn file(tid: u32, made_at: u64, state: u32, spans: u64) -> Vec<u8> {
-        let mut bytes = b"\x9cLONGPOLE-JRN1\xf3\xa7".to_vec();
-        [1, 1, tid, 40, 64, state].into_iter().for_each(|word: u32| bytes.extend(word.to_ne_bytes()));
-        [spans, made_at, 0, 0, 0].into_iter().for_each(|word: u64| bytes.extend(word.to_ne_bytes()));
-        bytes.resize(128, 0);
-        for number in 1..=spans {
-            [number, made_at + number, 7, 7, number].into_iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
-        }
-        bytes.resize(128 + 64 * 40, 0);
-        bytes
-    }
-
-    /// What was told: of each journal its thread, a sign where it follows, its first and its last time; and each loss.
-    fn told(journals: &mut Journals, is_last: bool) -> Vec<String> {
-        let mut out = Vec::new();
-        journals.next_listing = 0;
-        journals.open.iter_mut().for_each(|it| it.next_look = 0);
-        journals.look(is_last, &mut out);
-        let shown = |observation: &Observation| match observation {
-            Observation::Journal { tid, follows, entries, .. } => {
-                let time = |entry: Option<&longpole_model::JournalEntry>| entry.map_or(0, |entry| entry.time.0);
-                format!("{tid}{} {}-{}", if *follows { "+" } else { "" }, time(entries.first()), time(entries.last()))
-            }
-            Observation::Loss(loss) => format!("{} {} {}", loss.kind, loss.count, loss.detail),
-            other => panic!("{other:?}"),
-        };
-        out.iter().map(shown).collect()
-    }
-
     fn base(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("longpole-capture-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();
         path
-    }
-
-    #[test]
-    fn journals_are_found_read_on_and_read_to_their_end() {
-        let base = base("journals");
-        let directory = JournalDirectory::create_in(&base).unwrap();
-        let put = |name: &str, bytes: &[u8]| fs::write(directory.path().join(name), bytes).unwrap();
-        let mut journals = Journals::new(directory.path().to_owned());
-        assert_eq!(told(&mut journals, false), [""; 0]);
-        put("a", &file(1, 100, 0, 2));
-        put("b", &file(9, 200, 1, 3));
-        assert_eq!(told(&mut journals, false), ["1 101-102", "9 201-203"]);
-        assert_eq!(journals.open.len(), 1, "a thread that has ended says no more");
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "only the lock is left");
-        assert_eq!(told(&mut journals, false), [""; 0]);
-        // Its thread executes a program: the new one is another journal, and the last entry of the old one held until now.
-        put("c", &file(1, 300, 0, 1));
-        assert_eq!(told(&mut journals, false), ["1+ 0-0", "1 301-301"]);
-        assert_eq!(journals.open.len(), 1);
-        put("d", &file(2, 400, 2, 1));
-        let out_of_memory = format!("journals_refused 1 {}", Refusal::OutOfMemory.as_str());
-        assert_eq!(told(&mut journals, true), ["1+ 0-0", "2 401-401", &out_of_memory]);
-        assert!(journals.open.is_empty());
-        let path = directory.path().to_owned();
-        drop(directory);
-        assert!(!path.exists());
-        fs::remove_dir_all(base).unwrap();
-    }
-
-    #[test]
-    fn what_lies_there_and_is_no_journal_is_counted_and_gone() {
-        let base = base("strangers");
-        let directory = JournalDirectory::create_in(&base).unwrap();
-        let precious = base.join("precious");
-        fs::write(&precious, file(1, 1, 0, 1)).unwrap();
-        symlink(&precious, directory.path().join("link")).unwrap();
-        fs::create_dir(directory.path().join("folder")).unwrap();
-        fs::write(directory.path().join("text"), [b'x'; 200]).unwrap();
-        let mut wild = file(1, 1, 0, 5);
-        wild[40..48].fill(0xff);
-        fs::write(directory.path().join("wild"), wild).unwrap();
-        fs::write(directory.path().join("empty"), b"").unwrap();
-        let mut journals = Journals::new(directory.path().to_owned());
-        let mut said = told(&mut journals, false);
-        said.sort();
-        let line = |refusal: Refusal, count: u64| format!("journals_refused {count} {}", refusal.as_str());
-        let mut expected = [line(Refusal::Stranger, 2), line(Refusal::Unknown, 1), line(Refusal::Garbled, 1)];
-        expected.sort();
-        assert_eq!(said, expected);
-        assert!(precious.exists(), "a link is not followed");
-        assert_eq!(told(&mut journals, true), [""; 0], "each is counted once");
-        drop(directory);
-        assert_eq!(fs::read_dir(&base).unwrap().count(), 1);
-        fs::remove_dir_all(base).unwrap();
     }
 
     #[test]

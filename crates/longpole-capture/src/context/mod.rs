@@ -2,5 +2,6 @@
 
 pub mod journal;
 pub mod journal_dir;
+pub(crate) mod journal_reader;
 pub mod otel;
 pub mod record;

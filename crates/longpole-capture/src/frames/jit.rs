@@ -28,11 +28,13 @@ use longpole_symbols::jitdump::{self, JitDump, Stretch};
 use longpole_symbols::perf_map::{self, Described};
 
 use crate::frames::maps::open_mapped;
+use crate::frames::stacks::{Name, ProgramId, Stacks};
+use crate::number_map::NumberMap;
 use crate::perf::record::MapRecord;
-use crate::regular_file::{self, Links};
-use crate::frames::stacks::{Name, NumberMap, Out, ProgramId, Stacks};
-use crate::sys::perf::monotonic_nanos;
-use crate::procfs::poller;
+use crate::procfs::stat::runs;
+use crate::regular_file::{self, Symlinks};
+use crate::sink::ObservationWriter;
+use crate::sys::clock::monotonic_nanos;
 
 /// Most bytes of a map that are read: a large program writes some tens of megabytes.
 const MAP_BYTES_MAX: u64 = 256 << 20;
@@ -214,7 +216,7 @@ impl Jit {
     }
 
     /// A process executes a program, or has ended: what it ran before is named.
-    pub(crate) fn over(&mut self, pid: u32, time: u64, stacks: &mut Stacks, out: &mut Out) {
+    pub(crate) fn over(&mut self, pid: u32, time: u64, stacks: &mut Stacks, out: &mut ObservationWriter) {
         // What is mapped by the program that follows may have been found already.
         let mut dump = None;
         if let Some(dumps) = self.dumps.get_mut(&pid) {
@@ -268,7 +270,7 @@ impl Jit {
     }
 
     /// Names the programs that share a dump.
-    fn name_by_dump(&mut self, at: usize, (stacks, out): (&mut Stacks, &mut Out)) {
+    fn name_by_dump(&mut self, at: usize, (stacks, out): (&mut Stacks, &mut ObservationWriter)) {
         let (dump, list) = self.shared.swap_remove(at);
         let mut addresses: Vec<u64> = list.iter().flat_map(|over| &over.addresses).copied().collect();
         addresses.sort_unstable();
@@ -277,7 +279,7 @@ impl Jit {
         let JitDump { code, fault } = if may_read { dump.read(&addresses) } else { JitDump::default() };
         if let Some(fault) = fault
             // What a process writes that lives may be in the middle of a record.
-            && (!fault.is_end || !list.iter().any(|over| poller::runs(over.pid)))
+            && (!fault.is_end || !list.iter().any(|over| runs(over.pid)))
         {
             Loss::new(LossKind::SymbolsUnreadable, 1, format!("{fault}: {}", dump.path)).merge_into(&mut self.faults);
         }
@@ -287,7 +289,7 @@ impl Jit {
     }
 
     /// A process has ended: nothing more comes of it.
-    pub(crate) fn ended(&mut self, pid: u32, time: u64, stacks: &mut Stacks, out: &mut Out) {
+    pub(crate) fn ended(&mut self, pid: u32, time: u64, stacks: &mut Stacks, out: &mut ObservationWriter) {
         self.over(pid, time, stacks, out);
         let Some(home) = self.homes.remove(&pid) else { return };
         if self.remove {
@@ -297,14 +299,14 @@ impl Jit {
     }
 
     /// The recording ends.
-    pub(crate) fn finish(&mut self, stacks: &mut Stacks, out: &mut Out) {
+    pub(crate) fn finish(&mut self, stacks: &mut Stacks, out: &mut ObservationWriter) {
         let mut pids: Vec<u32> = self.programs.keys().chain(self.homes.keys()).copied().collect();
         pids.sort_unstable();
         pids.dedup();
         let remove = self.remove;
         for pid in pids {
             // What still runs goes on writing.
-            self.remove = remove && !poller::runs(pid);
+            self.remove = remove && !runs(pid);
             self.ended(pid, u64::MAX, stacks, out);
         }
         self.remove = remove;
@@ -314,7 +316,7 @@ impl Jit {
     }
 
     /// Names what a program ran: by its dump, which has this code at these addresses, or else by its map.
-    fn name(&mut self, over: Over, dumped: &[u64], code: &[Vec<Stretch>], (stacks, out): (&mut Stacks, &mut Out)) {
+    fn name(&mut self, over: Over, dumped: &[u64], code: &[Vec<Stretch>], (stacks, out): (&mut Stacks, &mut ObservationWriter)) {
         let Over { program, addresses, by_map, .. } = over;
         if addresses.is_empty() {
             return;
@@ -407,7 +409,7 @@ impl Home {
 
     /// Its map, if it is its own.
     fn open(&self) -> Option<File> {
-        let (file, metadata) = regular_file::open(&self.path(), Links::Refused).ok()??;
+        let (file, metadata) = regular_file::open(&self.path(), Symlinks::Refused).ok()??;
         let is_new = metadata.modified().is_ok_and(|written| written >= self.since);
         (metadata.uid() == self.uid && is_new).then_some(file)
     }
@@ -425,7 +427,8 @@ mod tests {
     use longpole_model::Observation;
 
     use super::*;
-    use crate::frames::stacks::{Spot, testing};
+    use crate::frames::stacks::FrameLocation;
+    use crate::sink::testing;
 
     fn own_home() -> Home {
         Home::find(std::process::id(), true).unwrap()
@@ -461,7 +464,7 @@ mod tests {
     #[test]
     fn another_program_of_a_process_has_another_number() {
         let mut jit = Jit::new(false);
-        let (mut stacks, mut out) = (Stacks::default(), Out::new(Box::new(Vec::new())));
+        let (mut stacks, mut out) = (Stacks::default(), ObservationWriter::new(Box::new(Vec::new())));
         let first = jit.program(5_000_000);
         assert_eq!(jit.program(5_000_000), first);
         jit.over(5_000_000, 0, &mut stacks, &mut out);
@@ -493,7 +496,7 @@ mod tests {
         for pid in pids.clone() {
             jit.forked(pid, pids.start);
             let program = jit.program(pid);
-            stacks.location(Spot::Unmapped { program, address: AbsAddr(0x1000 + u64::from(pid % 100)) }, &mut out).unwrap();
+            stacks.location(FrameLocation::Unmapped { program, address: AbsAddr(0x1000 + u64::from(pid % 100)) }, &mut out).unwrap();
         }
         let named = || seen.lock().unwrap().iter().filter(|observed| matches!(observed, Observation::Named { .. })).count();
         for pid in pids.clone().rev() {
@@ -510,7 +513,7 @@ mod tests {
         jit.bytes_left = 1;
         jit.dumps.insert(5_000_000, vec![(0, dump())]);
         let program = jit.program(5_000_000);
-        stacks.location(Spot::Unmapped { program, address: AbsAddr(0x1000) }, &mut out).unwrap();
+        stacks.location(FrameLocation::Unmapped { program, address: AbsAddr(0x1000) }, &mut out).unwrap();
         jit.finish(&mut stacks, &mut out);
         assert!(!seen.lock().unwrap().iter().any(|observed| matches!(observed, Observation::Named { .. })));
         let losses = jit.losses();

@@ -23,14 +23,14 @@ const PREFIX: &str = "kernel-functions-";
 
 /// Where the list is to be had.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KernelList {
+pub(crate) struct Kallsyms {
     /// Where copies lie.
     folder: Option<PathBuf>,
 }
 
-impl KernelList {
-    pub(crate) fn new(folder: Option<PathBuf>) -> KernelList {
-        KernelList { folder }
+impl Kallsyms {
+    pub(crate) fn new(folder: Option<PathBuf>) -> Kallsyms {
+        Kallsyms { folder }
     }
 
     /// The copy, if there is one of this boot and these modules.
@@ -96,7 +96,7 @@ mod tests {
     fn a_copy_is_its_users_alone_and_takes_the_place_of_older_ones() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = std::env::temp_dir().join(format!("longpole-kernel-list-{}", std::process::id()));
-        let list = KernelList::new(Some(folder.join("cache")));
+        let list = Kallsyms::new(Some(folder.join("cache")));
         assert_eq!(list.copy(), None);
         let symbols = KernelSymbols::parse(b"ffffffff81000000 T start\nffffffff81000100 t do_read\n");
         let path = list.path().unwrap();
@@ -110,6 +110,6 @@ mod tests {
         fs::write(&path, "damaged").unwrap();
         assert_eq!(list.copy(), None);
         fs::remove_dir_all(folder).unwrap();
-        assert_eq!(KernelList::default().copy(), None);
+        assert_eq!(Kallsyms::default().copy(), None);
     }
 }

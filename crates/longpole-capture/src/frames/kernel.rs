@@ -10,9 +10,11 @@ use std::io::Read;
 use longpole_model::{AbsAddr, Loss, LossKind, Runtime, WaitKind};
 use longpole_symbols::kernel::KernelSymbols;
 
-use crate::frames::kallsyms::{KernelList, LIST};
+use crate::frames::kallsyms::{Kallsyms, LIST};
+use crate::frames::stacks::{FrameLocation, Name, ProgramId, Stacks, Truncation};
+use crate::number_map::NumberMap;
 use crate::perf::record::KernelChain;
-use crate::frames::stacks::{Cut, Name, NumberMap, Out, ProgramId, Spot, Stacks};
+use crate::sink::ObservationWriter;
 
 /// What is called a function whose name is not known.
 const NAMELESS: &str = "[kernel]";
@@ -20,7 +22,7 @@ const NAMELESS: &str = "[kernel]";
 /// The kernel as a program: its addresses are the same in all processes.
 const PROGRAM: ProgramId = ProgramId(u32::MAX);
 
-/// Most addresses whose spot is remembered: 2 MB. Those of a recording are some thousands.
+/// Most addresses whose location is remembered: 2 MB. Those of a recording are some thousands.
 const KNOWN_MAX: usize = 1 << 16;
 
 /// What is known of names.
@@ -43,18 +45,18 @@ enum Hidden {
 /// The kernel under the programs of a recording.
 pub(crate) struct Kernel {
     names: Names,
-    list: KernelList,
+    list: Kallsyms,
     /// Whether the names are those of a copy, which lacks what has come since it was made.
     is_copy: bool,
     /// Entries of a chain beyond which the kernel does not tell.
     depth_max: usize,
-    known: NumberMap<u64, Spot>,
+    known: NumberMap<u64, FrameLocation>,
     /// Samples in the kernel whose functions have no names, since that was last told.
     nameless: u64,
 }
 
 impl Kernel {
-    pub(crate) fn new(depth_max: usize, list: KernelList) -> Kernel {
+    pub(crate) fn new(depth_max: usize, list: Kallsyms) -> Kernel {
         Kernel { names: Names::Unread, list, is_copy: false, depth_max, known: NumberMap::default(), nameless: 0 }
     }
 
@@ -69,8 +71,8 @@ impl Kernel {
         }
     }
 
-    /// Puts where the kernel was in front of the spots of user space. Returns why its own stack is cut, where it is.
-    pub(crate) fn put(&mut self, chain: KernelChain<'_>, stacks: &mut Stacks, spots: &mut Vec<Spot>) -> Option<Cut> {
+    /// Puts where the kernel was in front of the locations of user space. Returns why its own stack is cut, where it is.
+    pub(crate) fn put(&mut self, chain: KernelChain<'_>, stacks: &mut Stacks, locations: &mut Vec<FrameLocation>) -> Option<Truncation> {
         let mut in_front = Vec::new();
         if let Names::Hidden(_) = self.names {
             // Without names one frame says as much as twenty.
@@ -80,29 +82,29 @@ impl Kernel {
         } else {
             for (depth, address) in chain.addresses().enumerate() {
                 // All but the first are return addresses.
-                in_front.push(self.spot(if depth == 0 { address } else { address.saturating_sub(1) }, stacks));
+                in_front.push(self.location(if depth == 0 { address } else { address.saturating_sub(1) }, stacks));
             }
         }
-        let cut = (in_front.len() >= self.depth_max).then_some(Cut::KernelDeep);
-        in_front.extend(cut.map(Spot::Cut));
-        spots.splice(0..0, in_front);
+        let cut = (in_front.len() >= self.depth_max).then_some(Truncation::KernelDeep);
+        in_front.extend(cut.map(FrameLocation::Truncation));
+        locations.splice(0..0, in_front);
         cut
     }
 
-    fn spot(&mut self, address: u64, stacks: &mut Stacks) -> Spot {
+    fn location(&mut self, address: u64, stacks: &mut Stacks) -> FrameLocation {
         if !matches!(self.names, Names::Read(_)) {
-            return Spot::Unmapped { program: PROGRAM, address: AbsAddr(address) };
+            return FrameLocation::Unmapped { program: PROGRAM, address: AbsAddr(address) };
         }
-        if let Some(spot) = self.known.get(&address) {
-            return *spot;
+        if let Some(location) = self.known.get(&address) {
+            return *location;
         }
         self.read(&[address]);
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
-        let spot = stacks.name(name(self.function(address)));
-        self.known.insert(address, spot);
-        spot
+        let location = stacks.name(name(self.function(address)));
+        self.known.insert(address, location);
+        location
     }
 
     fn function(&self, address: u64) -> &str {
@@ -144,7 +146,7 @@ impl Kernel {
     }
 
     /// Names what was told by address, if there is such.
-    pub(crate) fn name(&mut self, stacks: &mut Stacks, out: &mut Out) {
+    pub(crate) fn name(&mut self, stacks: &mut Stacks, out: &mut ObservationWriter) {
         let addresses = stacks.unmapped(PROGRAM);
         if addresses.is_empty() {
             return;
@@ -217,7 +219,7 @@ fn name(function: &str) -> Name {
 
 /// Whether names of the kernel's functions can be read; if not, what hides them.
 pub fn can_name_functions() -> Result<(), &'static str> {
-    let mut kernel = Kernel::new(usize::MAX, KernelList::default());
+    let mut kernel = Kernel::new(usize::MAX, Kallsyms::default());
     kernel.probe();
     match kernel.names {
         Names::Hidden(Hidden::Zeros) => Err("kernel.kptr_restrict hides them from who has not CAP_SYSLOG"),

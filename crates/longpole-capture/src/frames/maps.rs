@@ -17,9 +17,9 @@ use longpole_model::{Mapping, MappingId, Observation};
 use longpole_symbols::unwind::{Binary, Code};
 
 use crate::perf::record::MapRecord;
-use crate::regular_file::{self, Links};
-use crate::frames::stacks::Out;
-use crate::sys::perf::open_files_limit;
+use crate::regular_file::{self, Symlinks};
+use crate::sink::ObservationWriter;
+use crate::sys::limits::open_files_limit;
 
 /// Most files kept open for names.
 const OPEN_MAX: usize = 256;
@@ -120,7 +120,7 @@ impl Binaries {
     }
 
     /// What lies in this mapping of this process. Defines the mapping for the sink where it is new.
-    pub(crate) fn load(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut Out) -> Code {
+    pub(crate) fn load(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut ObservationWriter) -> Code {
         if map.path == b"[vdso]" {
             if self.vdso.is_none() {
                 self.vdso = self.load_vdso(out);
@@ -148,7 +148,7 @@ impl Binaries {
     }
 
     /// Opens and reads a file; `None` where the sink could not keep its definition.
-    fn load_file(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut Out) -> Option<Known> {
+    fn load_file(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut ObservationWriter) -> Option<Known> {
         let (file, stamp, suffix) = match open_mapped(pid, map) {
             Ok((file, metadata)) => (Some(file), Some(Stamp::of(&metadata)), ""),
             Err(absent) => (None, None, absent.suffix()),
@@ -179,7 +179,7 @@ impl Binaries {
     }
 
     /// The kernel's own code in every process. It is the same in ours, and no file holds it.
-    fn load_vdso(&mut self, out: &mut Out) -> Option<Code> {
+    fn load_vdso(&mut self, out: &mut ObservationWriter) -> Option<Code> {
         let binary = read_vdso().ok().and_then(|bytes| Binary::read(Cursor::new(bytes)).ok()).map(Arc::new);
         let build_id = binary.as_ref().map(|b| b.build_id().to_vec()).unwrap_or_default();
         let mapping = self.define("[vdso]".to_owned(), build_id, out)?;
@@ -187,7 +187,7 @@ impl Binaries {
     }
 
     /// Gives a binary its number; `None` where the sink could not keep that.
-    fn define(&mut self, path: String, build_id: Vec<u8>, out: &mut Out) -> Option<MappingId> {
+    fn define(&mut self, path: String, build_id: Vec<u8>, out: &mut ObservationWriter) -> Option<MappingId> {
         let id = MappingId(self.next);
         out.give(Observation::Mapping(Mapping { id, path, build_id })).then(|| {
             self.next += 1;
@@ -265,7 +265,7 @@ pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metada
     let mut absent = Absent::Deleted;
     let forbidden = |error: &io::Error, path: &Path| error.kind() == io::ErrorKind::PermissionDenied && !path.starts_with("/proc");
     for path in candidates(pid, map) {
-        let found = match regular_file::find(&path, Links::Followed) {
+        let found = match regular_file::find(&path, Symlinks::Followed) {
             Ok(Some(found)) => found,
             // A path may have become anything meanwhile.
             Ok(None) => continue,
@@ -319,8 +319,8 @@ mod tests {
         }
     }
 
-    fn out() -> Out {
-        Out::new(Box::new(Vec::new()))
+    fn out() -> ObservationWriter {
+        ObservationWriter::new(Box::new(Vec::new()))
     }
 
     #[test]

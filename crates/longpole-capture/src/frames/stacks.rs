@@ -12,14 +12,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use longpole_model::stack::LocationKind;
-use longpole_model::{AbsAddr, LocationId, MappingId, Monotonic, Observation, ObservationSink, Runtime, StackId, VirtOffset};
+use longpole_model::{AbsAddr, LocationId, MappingId, Monotonic, Observation, Runtime, StackId, VirtOffset};
 use longpole_symbols::unwind::StackEnd;
 
-use crate::worker::Pulse;
+use crate::number_map::NumberMap;
+use crate::sink::ObservationWriter;
 
 /// Most nodes of the tree of stacks: 34 MB at most.
 const NODES_MAX: usize = 1 << 20;
@@ -30,57 +31,9 @@ const NAMES_MAX: usize = 1 << 18;
 /// Most locations: 48 MB at most; a program of this many distinct addresses runs garbage.
 const LOCATIONS_MAX: usize = 1 << 20;
 
-/// The sink, and what it could not keep.
-pub(crate) struct Out {
-    sink: Box<dyn ObservationSink>,
-    /// Observations the sink refused.
-    pub(crate) not_kept: u64,
-    /// Why it refused the first of them.
-    pub(crate) not_kept_reason: Option<String>,
-    /// Whether something was given to the sink since it was flushed.
-    pub(crate) dirty: bool,
-    /// That of the thread that gives.
-    pub(crate) pulse: Arc<Pulse>,
-}
-
-impl Out {
-    pub(crate) fn new(sink: Box<dyn ObservationSink>) -> Out {
-        Out { sink, not_kept: 0, not_kept_reason: None, dirty: false, pulse: Arc::default() }
-    }
-
-    /// Gives one observation to the sink; whether it was kept.
-    pub(crate) fn give(&mut self, observation: Observation) -> bool {
-        self.dirty = true;
-        let Out { sink, pulse, .. } = self;
-        match pulse.writing(|| sink.observe(observation)) {
-            Some(Ok(())) => true,
-            Some(Err(error)) => {
-                self.note(error.0);
-                false
-            }
-            None => false,
-        }
-    }
-
-    pub(crate) fn flush(&mut self) {
-        self.dirty = false;
-        let Out { sink, pulse, .. } = self;
-        match pulse.writing(|| sink.flush()) {
-            Some(Err(error)) => self.note(error.0),
-            Some(Ok(())) => pulse.has_written(),
-            None => {}
-        }
-    }
-
-    fn note(&mut self, reason: String) {
-        self.not_kept += 1;
-        self.not_kept_reason.get_or_insert(reason);
-    }
-}
-
 /// Why a stack ends where it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Cut {
+pub(crate) enum Truncation {
     /// The walk could not go on.
     Walk(StackEnd),
     /// The sample came without registers of user space.
@@ -90,12 +43,12 @@ pub(crate) enum Cut {
     /// The kernel tells no more of its own stack. What of user space called it is known.
     KernelDeep,
     /// Functions that an interpreter ran here are not known.
-    NotSeen(NotSeen),
+    MissingFunctions(MissingFunctions),
 }
 
 /// Why the functions that an interpreter ran are not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum NotSeen {
+pub(crate) enum MissingFunctions {
     /// It was not read near enough in time.
     NotNear,
     /// The innermost is known, and not what called it.
@@ -110,34 +63,34 @@ pub(crate) enum NotSeen {
     TooManyNames,
 }
 
-impl fmt::Display for NotSeen {
+impl fmt::Display for MissingFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            NotSeen::NotNear => "Python functions: the interpreter was not read near enough in time",
-            NotSeen::Callers => "Python functions that called this one: the interpreter was not read near enough in time",
-            NotSeen::NoThread => "Python functions: the interpreter does not know this thread",
-            NotSeen::Unreadable => "Python functions: the interpreter could not be read",
-            NotSeen::TooDeep => "Python functions that called these: there are more than are read",
-            NotSeen::TooManyNames => "a function: more names than are kept",
+            MissingFunctions::NotNear => "Python functions: the interpreter was not read near enough in time",
+            MissingFunctions::Callers => "Python functions that called this one: the interpreter was not read near enough in time",
+            MissingFunctions::NoThread => "Python functions: the interpreter does not know this thread",
+            MissingFunctions::Unreadable => "Python functions: the interpreter could not be read",
+            MissingFunctions::TooDeep => "Python functions that called these: there are more than are read",
+            MissingFunctions::TooManyNames => "a function: more names than are kept",
         })
     }
 }
 
-impl fmt::Display for Cut {
+impl fmt::Display for Truncation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Cut::Walk(end) => end.fmt(f),
-            Cut::NoRegisters => f.write_str("the sample has no registers of user space"),
-            Cut::Code32 => f.write_str("stacks of 32-bit code are not unwound"),
-            Cut::KernelDeep => f.write_str("more functions of the kernel than kernel.perf_event_max_stack"),
-            Cut::NotSeen(reason) => reason.fmt(f),
+            Truncation::Walk(end) => end.fmt(f),
+            Truncation::NoRegisters => f.write_str("the sample has no registers of user space"),
+            Truncation::Code32 => f.write_str("stacks of 32-bit code are not unwound"),
+            Truncation::KernelDeep => f.write_str("more functions of the kernel than kernel.perf_event_max_stack"),
+            Truncation::MissingFunctions(reason) => reason.fmt(f),
         }
     }
 }
 
 /// What a location is, small and without text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Spot {
+pub(crate) enum FrameLocation {
     Code {
         mapping: MappingId,
         address: VirtOffset,
@@ -149,7 +102,7 @@ pub(crate) enum Spot {
     },
     /// One of the names that [`Stacks::name`] gave out.
     Named(NameId),
-    Cut(Cut),
+    Truncation(Truncation),
 }
 
 /// Number of a program in a process: from one exec to the next.
@@ -176,39 +129,6 @@ impl Name {
     }
 }
 
-/// Hashes addresses and numbers, which come by the thousand a second and from no adversary.
-#[derive(Default)]
-pub(crate) struct NumberHasher(u64);
-
-impl Hasher for NumberHasher {
-    fn finish(&self) -> u64 {
-        self.0.rotate_left(26)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        // An odd number with its bits well spread (the fraction of the golden ratio).
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_isize(&mut self, word: isize) {
-        self.write_u64(word as u64);
-    }
-}
-
-pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
-
 struct Node {
     number: u32,
     /// The stack that ends here, if one does.
@@ -218,7 +138,7 @@ struct Node {
 /// The tables.
 #[derive(Default)]
 pub(crate) struct Stacks {
-    locations: NumberMap<Spot, LocationId>,
+    locations: NumberMap<FrameLocation, LocationId>,
     next_location: u32,
     /// By parent node and location.
     nodes: NumberMap<(u32, u32), Node>,
@@ -230,23 +150,23 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// The spot of code that has a name and no binary.
-    pub(crate) fn name(&mut self, name: Name) -> Spot {
+    /// The location of code that has a name and no binary.
+    pub(crate) fn name(&mut self, name: Name) -> FrameLocation {
         if let Some(id) = self.names.get(&name) {
-            return Spot::Named(*id);
+            return FrameLocation::Named(*id);
         }
         if self.name_list.len() >= NAMES_MAX {
-            return Spot::Cut(Cut::NotSeen(NotSeen::TooManyNames));
+            return FrameLocation::Truncation(Truncation::MissingFunctions(MissingFunctions::TooManyNames));
         }
         let id = NameId(self.name_list.len() as u32);
         let name = Arc::new(name);
         self.name_list.push(Arc::clone(&name));
         self.names.insert(name, id);
-        Spot::Named(id)
+        FrameLocation::Named(id)
     }
 
     /// Tells the names of the code without a binary that this program ran, by address, as far as they are known.
-    pub(crate) fn name_unmapped(&mut self, program: ProgramId, mut name: impl FnMut(AbsAddr) -> Option<Name>, out: &mut Out) {
+    pub(crate) fn name_unmapped(&mut self, program: ProgramId, mut name: impl FnMut(AbsAddr) -> Option<Name>, out: &mut ObservationWriter) {
         for (address, id) in self.unmapped.remove(&program.0).unwrap_or_default() {
             if let Some(name) = name(address) {
                 out.give(name.told(id, Some(address)));
@@ -260,7 +180,7 @@ impl Stacks {
         &mut self,
         program: ProgramId,
         mut names: impl FnMut(AbsAddr) -> Vec<(Monotonic, Option<Name>)>,
-        out: &mut Out,
+        out: &mut ObservationWriter,
     ) {
         for (address, id) in self.unmapped.remove(&program.0).unwrap_or_default() {
             let mut stretches = names(address).into_iter();
@@ -290,8 +210,8 @@ impl Stacks {
     }
 
     /// The number of a location; `None` where the sink could not keep its definition.
-    pub(crate) fn location(&mut self, spot: Spot, out: &mut Out) -> Option<LocationId> {
-        if let Some(id) = self.locations.get(&spot) {
+    pub(crate) fn location(&mut self, location: FrameLocation, out: &mut ObservationWriter) -> Option<LocationId> {
+        if let Some(id) = self.locations.get(&location) {
             return Some(*id);
         }
         if self.locations.len() >= LOCATIONS_MAX {
@@ -301,25 +221,25 @@ impl Stacks {
         }
         let id = LocationId(self.next_location);
         let defined = |kind| Observation::Location { id, kind };
-        let definition = match spot {
-            Spot::Code { mapping, address } => defined(LocationKind::Code { mapping, address }),
-            Spot::Unmapped { address, .. } => defined(LocationKind::Unmapped { address }),
-            Spot::Named(name) => self.name_list.get(name.0 as usize)?.told(id, None),
-            Spot::Cut(cut) => defined(LocationKind::Cut { reason: cut.to_string() }),
+        let definition = match location {
+            FrameLocation::Code { mapping, address } => defined(LocationKind::Code { mapping, address }),
+            FrameLocation::Unmapped { address, .. } => defined(LocationKind::Unmapped { address }),
+            FrameLocation::Named(name) => self.name_list.get(name.0 as usize)?.told(id, None),
+            FrameLocation::Truncation(cut) => defined(LocationKind::Cut { reason: cut.to_string() }),
         };
         if !out.give(definition) {
             return None;
         }
         self.next_location += 1;
-        if let Spot::Unmapped { program, address } = spot {
+        if let FrameLocation::Unmapped { program, address } = location {
             self.unmapped.entry(program.0).or_default().push((address, id));
         }
-        self.locations.insert(spot, id);
+        self.locations.insert(location, id);
         Some(id)
     }
 
     /// The number of a stack, leaf first; `None` where the sink could not keep its definition.
-    pub(crate) fn stack(&mut self, locations: &[LocationId], out: &mut Out) -> Option<StackId> {
+    pub(crate) fn stack(&mut self, locations: &[LocationId], out: &mut ObservationWriter) -> Option<StackId> {
         if self.nodes.len() + locations.len() > NODES_MAX {
             self.nodes.clear();
         }
@@ -347,41 +267,12 @@ impl Stacks {
 }
 
 #[cfg(test)]
-pub(crate) mod testing {
-    use super::*;
-    use longpole_model::sink::SinkError;
-    use std::sync::Mutex;
-
-    struct Shared(Arc<Mutex<Vec<Observation>>>, bool);
-
-    impl ObservationSink for Shared {
-        fn observe(&mut self, observation: Observation) -> Result<(), SinkError> {
-            if self.1 {
-                return Err(SinkError("disk full".to_owned()));
-            }
-            self.0.lock().unwrap().push(observation);
-            Ok(())
-        }
-
-        fn flush(&mut self) -> Result<(), SinkError> {
-            Ok(())
-        }
-    }
-
-    /// An output whose sink keeps what it is given, or refuses all, and what was given.
-    pub(crate) fn out(fails: bool) -> (Out, Arc<Mutex<Vec<Observation>>>) {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        (Out::new(Box::new(Shared(Arc::clone(&seen), fails))), seen)
-    }
-}
-
-#[cfg(test)]
 mod tests {
-    use super::testing::out;
     use super::*;
+    use crate::sink::testing::out;
 
-    fn at(address: u64) -> Spot {
-        Spot::Code { mapping: MappingId(0), address: VirtOffset(address) }
+    fn at(address: u64) -> FrameLocation {
+        FrameLocation::Code { mapping: MappingId(0), address: VirtOffset(address) }
     }
 
     #[test]

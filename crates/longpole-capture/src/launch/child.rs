@@ -27,18 +27,24 @@ use longpole_model::{Exit, ProcessUsage, RunUsage};
 
 use crate::launch::error::LaunchError;
 use crate::launch::signals::{self, Reach, Round, Situation};
-use crate::sys::process::{self, Change, Event, ExecReport, ExecStatus, Gated, Image, Pid};
 use crate::procfs::usage;
+use crate::sys::command::{self, ExecReport, ExecStatus, Gated, Image};
+use crate::sys::inherited;
+use crate::sys::job_control;
+use crate::sys::leave;
+use crate::sys::limits;
+use crate::sys::signal::{self, Event, Pid};
+use crate::sys::wait::{self, Change};
 
 /// Takes a variable out of our own environment, so that it is the command's alone. It stays, and the answer is `None`, where there is a second
 /// thread, which could be reading it.
 pub fn take_variable(name: &str) -> Option<OsString> {
-    process::take_variable(name)
+    inherited::take_variable(name)
 }
 
 /// Bytes that the stack of the main thread may have, and that of the command's.
 pub fn stack_limit_bytes() -> u64 {
-    process::stack_limit_bytes()
+    limits::stack_limit_bytes()
 }
 
 /// Where a command without a slash is looked for when there is no PATH, as the C library has it.
@@ -101,19 +107,19 @@ pub fn prepare_trial(env: &[(OsString, OsString)]) -> Result<GatedChild, LaunchE
 fn gate(argv: &[OsString], env: &[(OsString, OsString)], spare: Option<&[(OsString, OsString)]>) -> Result<GatedChild, LaunchError> {
     let (mut image, program, candidates) = image(argv, env, spare)?;
     let early = Round::take(Vec::new()).events;
-    let gated = process::fork_gated(&mut image).map_err(|source| LaunchError::Setup { what: "a process", source })?;
+    let gated = command::fork_gated(&mut image).map_err(|source| LaunchError::Setup { what: "a process", source })?;
     Ok(GatedChild { pid: gated.pid, gated: Some(gated), program, candidates, early })
 }
 
 /// Executes `argv` in place of this process, where no other can be had: no descriptor, no process. Nothing is recorded, and the command
 /// ends as itself. Returns only where it could not be executed. Signals that came meanwhile are the command's.
 pub fn execute_in_place(argv: &[OsString], env: &[(OsString, OsString)]) -> LaunchError {
-    process::ensure_inherited_is_recorded();
+    inherited::ensure_inherited_is_recorded();
     match image(argv, env, None) {
         Err(error) => error,
         Ok((mut image, program, candidates)) => {
             signals::dismiss_witness();
-            failure(&program, &candidates, process::execute_here(&mut image))
+            failure(&program, &candidates, command::execute_here(&mut image))
         }
     }
 }
@@ -169,7 +175,7 @@ impl GatedChild {
 
     /// Opens the gate. Returns when the command's program runs; or, where it cannot be executed, with the reason.
     pub fn release(mut self) -> Result<RunningChild, LaunchError> {
-        let mut child = RunningChild::new(self.pid, process::adopts_orphans());
+        let mut child = RunningChild::new(self.pid, wait::adopts_orphans());
         child.own_peak_bytes = usage::memory_of(self.pid()).map_or(u64::MAX, |memory| memory.peak_resident_bytes);
         for event in std::mem::take(&mut self.early) {
             child.hand_on(&event, &mut Round::default(), true);
@@ -211,9 +217,9 @@ fn failure(program: &OsStr, candidates: &[PathBuf], source: io::Error) -> Launch
 impl Drop for GatedChild {
     fn drop(&mut self) {
         if self.gated.is_some() {
-            process::forget_command();
+            command::forget_command();
             self.gated = None;
-            process::kill(self.pid, libc::SIGKILL);
+            signal::kill(self.pid, libc::SIGKILL);
             RunningChild::new(self.pid, false).attend(None);
         }
     }
@@ -289,13 +295,13 @@ impl RunningChild {
             }
             if let Some(signal) = self.just_stopped.take() {
                 self.stopped = true;
-                process::stop_like(self.pid, signal);
+                job_control::stop_like(self.pid, signal);
                 // Somebody continued us; whether it was the group is what the signal tells.
                 continue;
             }
             if self.adopts_orphans {
                 let own: Vec<Pid> = [Some(self.pid), signals::witness_pid()].into_iter().flatten().collect();
-                process::reap_orphans(&own);
+                wait::reap_orphans(&own);
             }
             if events.wait(status.map(|status| status.0.as_fd())) {
                 return;
@@ -307,10 +313,10 @@ impl RunningChild {
     fn look(&mut self) {
         while self.ended.is_none() {
             // Once it is reaped, nobody can see any more what it used.
-            if self.last_usage.is_none() && process::has_ended(self.pid) {
+            if self.last_usage.is_none() && wait::has_ended(self.pid) {
                 self.last_usage = usage::last_reading(self.pid());
             }
-            match process::look_at(self.pid) {
+            match wait::look_at(self.pid) {
                 Change::None => return,
                 // A stop that we followed is over: otherwise there were no other.
                 Change::Stopped(signal) => {
@@ -340,7 +346,7 @@ impl RunningChild {
     }
 
     fn situation(&self, early: bool) -> Situation {
-        Situation { early, own: process::own_pid(), child: self.pid, leads_session: process::leads_session() }
+        Situation { early, own: job_control::own_pid(), child: self.pid, leads_session: job_control::leads_session() }
     }
 
     fn hand_on(&mut self, event: &Event, round: &mut Round, early: bool) {
@@ -368,9 +374,9 @@ impl RunningChild {
             return;
         }
         if event.code == libc::SI_QUEUE {
-            process::queue(self.pid, event.signal, event.value);
+            signal::queue(self.pid, event.signal, event.value);
         } else {
-            process::kill(self.pid, event.signal);
+            signal::kill(self.pid, event.signal);
         }
     }
 }
@@ -383,7 +389,7 @@ const EXIT_UNKNOWN: i32 = 125;
 ///
 /// It neither waits for other threads nor runs exit handlers: all that matters must have been written.
 pub fn exit_like(exit: Exit) -> ! {
-    process::leave_as(exit)
+    leave::leave_as(exit)
 }
 
 #[cfg(test)]

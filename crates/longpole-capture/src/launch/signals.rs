@@ -37,7 +37,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use longpole_model::Exit;
 
 use crate::launch::error::LaunchError;
-use crate::sys::process::{self, Event, Events, Pid, SignalSet, Witness};
+use crate::sys::handler::{self, Events};
+use crate::sys::inherited;
+use crate::sys::job_control;
+use crate::sys::signal::{self, Event, Pid, SignalSet};
+use crate::sys::witness::{self, Witness};
 
 /// What is caught, besides the real-time signals.
 const CAUGHT: [i32; 23] = [
@@ -106,7 +110,7 @@ fn held_back() -> SignalSet {
 /// thing of a run. What comes before the command starts waits for it.
 pub fn begin() -> Result<(), LaunchError> {
     // As PID 1 nothing ends us that has no handler: the kernel would drop it, and the command never see it.
-    take_over(if process::own_pid() == 1 { Installed::All } else { Installed::ButInterrupts })
+    take_over(if job_control::own_pid() == 1 { Installed::All } else { Installed::ButInterrupts })
 }
 
 /// Takes over all signals of this process, where [`begin`] has not yet done so. To be called by the main thread, before the run starts
@@ -124,19 +128,19 @@ fn take_over(wanted: Installed) -> Result<(), LaunchError> {
     let failed = |source| LaunchError::Setup { what: "the signal handlers", source };
     let interrupts = SignalSet::of(INTERRUPTS);
     if *installed == Installed::None {
-        process::ensure_inherited_is_recorded();
+        inherited::ensure_inherited_is_recorded();
         if EVENTS.get().is_none() {
-            let events = process::open_events(held_back()).map_err(failed)?;
+            let events = handler::open_events(held_back()).map_err(failed)?;
             EVENTS.get_or_init(|| events);
         }
-        process::install_handlers(caught().without(interrupts), held_back().without(interrupts), interrupts).map_err(failed)?;
-        process::ignore_file_size_signal();
+        handler::install_handlers(caught().without(interrupts), held_back().without(interrupts), interrupts).map_err(failed)?;
+        handler::ignore_file_size_signal();
         // Without a witness there is less evidence, and that is no reason not to run.
         *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = Witness::start().ok();
         *installed = Installed::ButInterrupts;
     }
     if wanted == Installed::All {
-        process::install_handlers(interrupts, held_back().and(interrupts), interrupts).map_err(failed)?;
+        handler::install_handlers(interrupts, held_back().and(interrupts), interrupts).map_err(failed)?;
         *installed = Installed::All;
     }
     Ok(())
@@ -144,23 +148,23 @@ fn take_over(wanted: Installed) -> Result<(), LaunchError> {
 
 /// Holds all signals back from the main thread, which only waits for another one from now on: that one stands for it here.
 pub fn leave_to_other_threads() {
-    process::block(SignalSet::ALL);
+    signal::block(SignalSet::ALL);
 }
 
 /// Lets SIGINT, SIGTERM, SIGHUP and SIGQUIT ask us to stop ([`interrupted`]), where there is no command of ours that they could be
 /// for. A second one ends us at once.
 pub fn install_interrupts() -> std::io::Result<()> {
-    process::ensure_inherited_is_recorded();
+    inherited::ensure_inherited_is_recorded();
     let interrupts = SignalSet::of(INTERRUPTS);
-    process::install_handlers(interrupts, SignalSet::of([]), interrupts)?;
-    process::command_has_ended(Exit::Code(0), &[]);
+    handler::install_handlers(interrupts, SignalSet::of([]), interrupts)?;
+    handler::command_has_ended(Exit::Code(0), &[]);
     Ok(())
 }
 
 /// Whether somebody asked us to stop since the command ended: by Ctrl-C, or by SIGTERM, SIGHUP or SIGQUIT. What comes
 /// after the command (symbols, analysis, summary) looks at it between its steps; what is recorded stays.
 pub fn interrupted() -> bool {
-    process::interrupted()
+    handler::interrupted()
 }
 
 /// Where signals are waited for.
@@ -175,7 +179,7 @@ pub(crate) fn witness_pid() -> Option<Pid> {
 
 /// Where the recording is not complete because we abort after the command has ended, that is a failure.
 pub fn be_strict() {
-    process::be_strict();
+    handler::be_strict();
 }
 
 /// Ends the witness: the process that it stands beside is about to be another program.
@@ -215,20 +219,20 @@ impl Round {
     /// `leftover` is that of the round before.
     pub(crate) fn take(leftover: Vec<(i32, Pid)>) -> Round {
         let mut round = Round { group: leftover, ..Round::default() };
-        let mut pending = process::pending().and(held_back());
+        let mut pending = signal::pending().and(held_back());
         let strays = EVENTS.get().into_iter().flat_map(|events| std::iter::from_fn(|| events.next_stray()));
         round.events.extend(strays);
         // The end of the command is the usual case, and needs no witness.
         let own = SignalSet::of([libc::SIGCHLD]);
         if pending.without(own).is_empty() && round.events.iter().all(|event| event.signal == libc::SIGCHLD) {
-            process::take(pending);
+            signal::take(pending);
             return round;
         }
         round.ask_witness();
         // A stop before this moment would have taken a SIGCONT out of our own queue.
         round.group_was_stopped = false;
         while !pending.is_empty() {
-            let Some(event) = process::take(pending) else { break };
+            let Some(event) = signal::take(pending) else { break };
             pending = pending.without(SignalSet::of([event.signal]));
             round.events.push(event);
         }
@@ -241,7 +245,7 @@ impl Round {
         match witness.as_ref().and_then(Witness::ask) {
             Some(signals) => {
                 self.group_was_stopped |= signals.iter().any(|(signal, _)| STOPS.contains(signal));
-                self.group.extend(signals.into_iter().filter(|(_, sender)| *sender != process::SENDER_KERNEL));
+                self.group.extend(signals.into_iter().filter(|(_, sender)| *sender != witness::SENDER_KERNEL));
             }
             None => *witness = None,
         }
@@ -258,7 +262,7 @@ impl Round {
 
     /// What the witness got and we are still to see. The rest of what it got was one signal for us and two for it.
     pub(crate) fn leftover(mut self) -> Vec<(i32, Pid)> {
-        let pending = process::pending();
+        let pending = signal::pending();
         self.group.retain(|(signal, _)| pending.contains(*signal));
         self.group
     }
@@ -267,16 +271,16 @@ impl Round {
 /// From now on signals are our own. `is_for_command` says whether a signal that was not yet looked at concerned the
 /// command; one that did, and asks to stop, now asks us.
 pub(crate) fn command_has_ended(exit: Exit, is_for_command: impl Fn(&Event, &mut Round) -> bool) {
-    process::command_has_ended(exit, &GIVEN_BACK);
+    handler::command_has_ended(exit, &GIVEN_BACK);
     let mut late = Round::take(Vec::new());
     for event in std::mem::take(&mut late.events) {
-        let asks = INTERRUPTS.contains(&event.signal) && !process::inherited_as_ignored(event.signal);
+        let asks = INTERRUPTS.contains(&event.signal) && !inherited::inherited_as_ignored(event.signal);
         if asks && is_for_command(&event, &mut late) {
-            process::set_interrupted();
+            handler::set_interrupted();
         }
     }
     *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    process::unblock(held_back());
+    signal::unblock(held_back());
     *INSTALLED.lock().unwrap_or_else(PoisonError::into_inner) = Installed::None;
 }
 

@@ -1,6 +1,11 @@
 //! The kernel's performance events: which are opened, the ring buffers they fill, and their records.
 
+pub(crate) mod attributes;
+mod cpus;
 pub(crate) mod event;
+pub mod options;
 pub mod record;
+mod refusal;
 pub(crate) mod ring;
+pub(crate) mod settings;
 pub(crate) mod stack_dump_size;

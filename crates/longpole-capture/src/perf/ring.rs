@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
-use crate::sys::perf::{SharedMemory, page_bytes};
+use crate::sys::limits::page_bytes;
+use crate::sys::perf::SharedMemory;
 
 /// The reader's view of a ring, wherever its memory comes from.
 struct View {

@@ -15,9 +15,13 @@
 use std::fs::File;
 use std::io;
 
-use crate::perf::event::{SampleClock, Stream, Wanted, lost_of, sampler_attribute, stack_bytes_within};
+use crate::perf::attributes::{Wanted, sampler_attribute, stack_bytes_within};
+use crate::perf::event::{Stream, lost_of};
+use crate::perf::options::SampleClock;
 use crate::perf::record::Source;
-use crate::sys::perf::{monotonic_nanos, open_event, open_files_limit, raise_open_files_limit, set_enabled, set_output};
+use crate::sys::clock::monotonic_nanos;
+use crate::sys::limits::{open_files_limit, raise_open_files_limit};
+use crate::sys::perf::{open_event, set_enabled, set_output};
 
 /// How many samples a ring must hold at least: 16 ms of a thread that runs.
 const SAMPLES_IN_RING_MIN: usize = 16;
@@ -26,7 +30,7 @@ const SAMPLES_IN_RING_MIN: usize = 16;
 const LISTINGS_MAX: usize = 3;
 
 /// What is needed to copy more of each stack.
-pub(crate) struct Deeper {
+pub(crate) struct StackDumpSize {
     wanted: Wanted,
     ring_bytes: usize,
     /// The event of each CPU that has the ring.
@@ -38,27 +42,27 @@ pub(crate) struct Deeper {
 
 /// From when on stacks are copied deeper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct SizeChange {
     pub(crate) time: u64,
     /// Period of the samples that count from then on; `None` where periods vary.
     period: Option<u64>,
 }
 
-impl Turn {
+impl SizeChange {
     /// Whether a sample is one of two that were taken for one, and the other is kept.
-    pub(crate) fn is_double(self, time: u64, period: u64) -> bool {
+    pub(crate) fn is_duplicate(self, time: u64, period: u64) -> bool {
         self.period.is_some_and(|new| (period == new) != (time >= self.time))
     }
 }
 
-impl Deeper {
+impl StackDumpSize {
     /// For events that run. `None` where they cannot be shared.
-    pub(crate) fn new(streams: &[Stream], wanted: &Wanted, ring_bytes: usize) -> Option<Deeper> {
+    pub(crate) fn new(streams: &[Stream], wanted: &Wanted, ring_bytes: usize) -> Option<StackDumpSize> {
         let samplers = || streams.iter().filter(|stream| stream.source == Source::Sampler);
         let rings = samplers().map(|stream| Ok((stream.cpu, stream.event.try_clone()?))).collect::<io::Result<_>>().ok()?;
         let running = samplers().flat_map(|stream| std::iter::once(&stream.event).chain(&stream.others));
         let running = running.map(File::try_clone).collect::<io::Result<_>>().ok()?;
-        Some(Deeper { wanted: wanted.clone(), ring_bytes, rings, running, stopped: Vec::new() })
+        Some(StackDumpSize { wanted: wanted.clone(), ring_bytes, rings, running, stopped: Vec::new() })
     }
 
     /// How many bytes would be copied next; `None` where the rings would hold too few such samples.
@@ -69,7 +73,7 @@ impl Deeper {
 
     /// Goes on with twice as many bytes for all threads that `list` finds. `None` where there can be no more, or not for every thread: then
     /// all stays as it is.
-    pub(crate) fn turn(&mut self, list: impl Fn() -> Vec<u32>) -> Option<Turn> {
+    pub(crate) fn grow(&mut self, list: impl Fn() -> Vec<u32>) -> Option<SizeChange> {
         let wanted =
             Wanted { stack_bytes: self.next_bytes()?, generation: self.wanted.generation + 1, on_exec: false, ..self.wanted.clone() };
         raise_open_files_limit();
@@ -97,7 +101,7 @@ impl Deeper {
         // The first are counted by who opened them.
         self.stopped.extend(old.into_iter().filter(|_| !first));
         self.wanted = wanted;
-        Some(Turn { time, period: (self.wanted.clock == SampleClock::CpuClock).then(|| self.wanted.period_nanos()) })
+        Some(SizeChange { time, period: (self.wanted.clock == SampleClock::CpuClock).then(|| self.wanted.period_nanos()) })
     }
 
     fn open(&self, wanted: &Wanted, threads: &[u32]) -> io::Result<Vec<File>> {
@@ -124,15 +128,34 @@ impl Deeper {
     }
 }
 
+/// Samples since more of each stack was copied, and how many of them are stack_dump_size even so.
+#[derive(Debug, Default)]
+pub(crate) struct Depths {
+    pub(crate) deep: u64,
+    pub(crate) all: u64,
+    /// There cannot be more.
+    pub(crate) enough: bool,
+}
+
+/// How many stacks that are cut off, and which part of all, call for more bytes of each.
+const DEEP_MIN: u64 = 16;
+const DEEP_PART: u64 = 50;
+
+impl Depths {
+    pub(crate) fn call_for_more(&self) -> bool {
+        !self.enough && self.deep >= DEEP_MIN && self.deep * DEEP_PART >= self.all
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn of_two_samples_for_one_the_older_kind_is_kept_until_the_turn() {
-        let turn = Turn { time: 100, period: Some(11) };
-        let kept = |time, period| !turn.is_double(time, period);
+        let change = SizeChange { time: 100, period: Some(11) };
+        let kept = |time, period| !change.is_duplicate(time, period);
         assert_eq!([kept(99, 10), kept(99, 11), kept(100, 10), kept(100, 11)], [true, false, false, true]);
-        assert!(!Turn { time: 100, period: None }.is_double(1, 11));
+        assert!(!SizeChange { time: 100, period: None }.is_duplicate(1, 11));
     }
 }

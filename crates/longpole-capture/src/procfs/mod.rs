@@ -1,7 +1,10 @@
 //! What `/proc` reports of processes (proc(5)): snapshots, polling, memory and I/O, how they ended.
 
+pub(crate) mod command_line;
+pub(crate) mod namespace;
 pub(crate) mod poller;
 pub(crate) mod process_snapshot;
+pub(crate) mod stat;
 pub mod target;
 pub(crate) mod unsampled;
 pub(crate) mod usage;

@@ -15,12 +15,14 @@
 use std::collections::HashSet;
 use std::fs;
 
+use longpole_model::proc_stat::TICK_NANOS;
 use longpole_model::{Loss, LossKind, ThreadTotals};
 
-use crate::procfs::process_snapshot::Living;
-use crate::procfs::visibility::Sight;
-use crate::frames::stacks::NumberMap;
-use crate::sys::perf::{boottime_nanos, monotonic_nanos};
+use crate::number_map::NumberMap;
+use crate::procfs::process_snapshot::ProcessSnapshot;
+use crate::procfs::stat::Stat;
+use crate::procfs::visibility::Visibility;
+use crate::sys::clock::{boottime_nanos, monotonic_nanos};
 
 /// Shortest time between two looks.
 pub(crate) const PAUSE_NANOS: u64 = 5_000_000;
@@ -29,10 +31,10 @@ pub(crate) const PAUSE_NANOS: u64 = 5_000_000;
 pub(crate) const PAUSE_NANOS_MAX: u64 = 1_000_000_000;
 
 /// Which part of a CPU looks may take.
-pub(crate) const LOOKS_PART: i64 = 50;
+pub(crate) const POLL_PART: i64 = 50;
 
 /// What they may take at once: the binaries of a program that starts are read once.
-pub(crate) const LOOKS_NANOS_AT_ONCE: i64 = 50_000_000;
+pub(crate) const POLL_NANOS_AT_ONCE: i64 = 50_000_000;
 
 /// Most processes that are watched: what has more is no command.
 const PROCESSES_MAX: usize = 4_096;
@@ -58,7 +60,7 @@ pub(crate) enum Change {
 
 /// A process as it was seen last.
 struct Known {
-    sight: Sight,
+    visibility: Visibility,
     /// Where its program and its stack lie: another exec puts them elsewhere.
     program: (u64, u64),
     name: String,
@@ -70,8 +72,8 @@ struct Known {
 }
 
 impl Known {
-    fn new(sight: Sight, program: (u64, u64), name: String) -> Self {
-        Known { sight, program, name, threads: NumberMap::default(), unsampled_since: None, is_hidden_counted: false }
+    fn new(visibility: Visibility, program: (u64, u64), name: String) -> Self {
+        Known { visibility, program, name, threads: NumberMap::default(), unsampled_since: None, is_hidden_counted: false }
     }
 }
 
@@ -98,7 +100,7 @@ struct Schedule {
 
 /// The tree.
 #[derive(Default)]
-pub(crate) struct Watch {
+pub(crate) struct Poller {
     /// What waits at its gate at first; 0 where nothing does.
     root: u32,
     known: NumberMap<u32, Known>,
@@ -106,19 +108,19 @@ pub(crate) struct Watch {
     hidden: u64,
 }
 
-impl Watch {
+impl Poller {
     /// Watches process `root`, which waits to exec, and all that descend from it.
-    pub(crate) fn new(root: u32) -> Watch {
+    pub(crate) fn new(root: u32) -> Poller {
         let mut known = NumberMap::default();
         if let Some(stat) = Stat::of_process(root) {
             // It is still a copy of this process: what it is comes with its exec.
-            known.insert(root, Known::new(Sight::Shown { start: stat.start }, stat.program, stat.name));
+            known.insert(root, Known::new(Visibility::Shown { start: stat.start }, stat.program, stat.name));
         }
-        Watch { root, known, hidden: 0 }
+        Poller { root, known, hidden: 0 }
     }
 
     /// Watches a tree that runs already, and all that it starts.
-    pub(crate) fn of_running(tree: &[Living]) -> Watch {
+    pub(crate) fn of_running(tree: &[ProcessSnapshot]) -> Poller {
         let mut known = NumberMap::default();
         for process in tree {
             let Some(stat) = Stat::of_process(process.pid) else { continue };
@@ -127,14 +129,14 @@ impl Watch {
                 (tid, KnownThread { name: name.clone(), before, ..KnownThread::default() })
             };
             let threads = process.threads.iter().map(|it| thread(it.tid, &it.name)).collect();
-            known.insert(process.pid, Known { threads, ..Known::new(Sight::Shown { start: stat.start }, stat.program, stat.name) });
+            known.insert(process.pid, Known { threads, ..Known::new(Visibility::Shown { start: stat.start }, stat.program, stat.name) });
         }
-        Watch { root: tree.first().map_or(0, |root| root.pid), known, hidden: 0 }
+        Poller { root: tree.first().map_or(0, |root| root.pid), known, hidden: 0 }
     }
 
     /// Watches one more process that ran already at `time`, if it still does, and all that it starts. What was counted `before` the recording
     /// began is not of it.
-    pub(crate) fn add(&mut self, pid: u32, time: u64, before: ThreadTotals) -> Option<&Sight> {
+    pub(crate) fn add(&mut self, pid: u32, time: u64, before: ThreadTotals) -> Option<&Visibility> {
         // Another process may have its number by now.
         let slept = boottime_nanos().map_or(0, |now| now.saturating_sub(monotonic_nanos()));
         let ran_then = |stat: &Stat| stat.start.saturating_mul(TICK_NANOS) <= time.saturating_add(slept);
@@ -142,20 +144,20 @@ impl Watch {
         if stat.as_ref().is_some_and(|stat| stat.is_ending || !ran_then(stat)) {
             return None;
         }
-        let sight = Sight::of(pid, stat.as_ref())?;
+        let visibility = Visibility::of(pid, stat.as_ref())?;
         let (name, program) = stat.map(|stat| (stat.name, stat.program)).unwrap_or_default();
         let first = KnownThread { name: name.clone(), before, ..KnownThread::default() };
         let threads = [(pid, first)].into_iter().collect();
-        let known = Known { threads, unsampled_since: Some(time), ..Known::new(sight, program, name) };
-        Some(&self.known.entry(pid).insert_entry(known).into_mut().sight)
+        let known = Known { threads, unsampled_since: Some(time), ..Known::new(visibility, program, name) };
+        Some(&self.known.entry(pid).insert_entry(known).into_mut().visibility)
     }
 
     /// Watches a process no more that was added for it had lost its records, where one of a later time came after all.
-    pub(crate) fn forget(&mut self, pid: u32, time: u64) -> Option<Sight> {
+    pub(crate) fn forget(&mut self, pid: u32, time: u64) -> Option<Visibility> {
         self.known.get(&pid).filter(|known| known.unsampled_since.is_some_and(|since| since < time))?;
         let forgotten = self.known.remove(&pid)?;
         self.hidden = self.hidden.saturating_sub(u64::from(forgotten.is_hidden_counted));
-        Some(forgotten.sight)
+        Some(forgotten.visibility)
     }
 
     /// Whether it watches a process.
@@ -169,7 +171,7 @@ impl Watch {
     }
 
     /// Looks at all of them. Children that are `known` without it are left out.
-    pub(crate) fn look(&mut self, known: impl Fn(u32) -> bool) -> Vec<Change> {
+    pub(crate) fn poll(&mut self, known: impl Fn(u32) -> bool) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut pids: Vec<u32> = self.known.keys().copied().collect();
         // Parents come before what they made: the numbers of processes grow, but for their wrapping around, where a child waits a look.
@@ -177,18 +179,18 @@ impl Watch {
         let mut next = 0;
         while let Some(pid) = pids.get(next).copied() {
             next += 1;
-            let Some(children) = self.look_at(pid, &mut changes) else { continue };
+            let Some(children) = self.poll_process(pid, &mut changes) else { continue };
             for child in children {
                 if self.known.contains_key(&child) || known(child) || self.known.len() >= PROCESSES_MAX {
                     continue;
                 }
-                let Some(sight) = Sight::of(child, Stat::of_process(child).as_ref()) else { continue };
+                let Some(visibility) = Visibility::of(child, Stat::of_process(child).as_ref()) else { continue };
                 changes.push(Change::Forked { pid: child, parent: pid });
                 let parent = self.known.get(&pid);
                 // It may have executed something already.
                 let program = parent.map(|parent| parent.program).unwrap_or_default();
                 let name = parent.map(|parent| parent.name.clone()).unwrap_or_default();
-                self.known.insert(child, Known::new(sight, program, name));
+                self.known.insert(child, Known::new(visibility, program, name));
                 pids.push(child);
             }
         }
@@ -196,10 +198,10 @@ impl Watch {
     }
 
     /// Looks at one process; its children, where it lives.
-    fn look_at(&mut self, pid: u32, changes: &mut Vec<Change>) -> Option<Vec<u32>> {
+    fn poll_process(&mut self, pid: u32, changes: &mut Vec<Change>) -> Option<Vec<u32>> {
         let known = self.known.get_mut(&pid)?;
         let stat = Stat::of_process(pid);
-        if !known.sight.goes_on(pid, stat.as_ref()) {
+        if !known.visibility.goes_on(pid, stat.as_ref()) {
             let mut ended = self.known.remove(&pid)?;
             // The first thread last: with it ends the process, as far as its parent can see.
             let first = ended.threads.remove(&pid).unwrap_or_default();
@@ -210,7 +212,7 @@ impl Watch {
         }
         let Some(stat) = stat else {
             // What it does is not known from now on.
-            if !known.is_hidden_counted && known.sight.hidden_nanos() >= HIDDEN_NANOS_MIN {
+            if !known.is_hidden_counted && known.visibility.hidden_nanos() >= HIDDEN_NANOS_MIN {
                 known.is_hidden_counted = true;
                 self.hidden += 1;
             }
@@ -247,7 +249,7 @@ impl Watch {
                 // Until it takes another one it has the name of who made it.
                 KnownThread { name: of_process, ..KnownThread::default() }
             });
-            thread.look(pid, tid, changes);
+            thread.poll(pid, tid, changes);
             children.extend(children_of(pid, tid));
         }
         let gone: Vec<u32> = known.threads.keys().copied().filter(|tid| !alive.contains(tid)).collect();
@@ -274,7 +276,7 @@ impl Watch {
 }
 
 impl KnownThread {
-    fn look(&mut self, pid: u32, tid: u32, changes: &mut Vec<Change>) {
+    fn poll(&mut self, pid: u32, tid: u32, changes: &mut Vec<Change>) {
         let schedule = Schedule::read(pid, tid);
         let now = monotonic_nanos();
         let (before, looked) = (self.schedule, std::mem::replace(&mut self.looked, now));
@@ -284,8 +286,8 @@ impl KnownThread {
             // It has not run since; nothing else can be different.
             return;
         }
-        let stat = Stat::read(&format!("/proc/{pid}/task/{tid}/stat"));
-        let is_asleep = schedule.is_some() && stat.as_ref().is_some_and(Stat::is_asleep);
+        let stat = Stat::of_thread(pid, tid);
+        let is_asleep = schedule.is_some() && stat.as_ref().is_some_and(|stat| stat.is_asleep);
         let slept = match (before, schedule) {
             (Some(before), Some(schedule)) => (now - looked).saturating_sub(schedule.awake_nanos().saturating_sub(before.awake_nanos())),
             _ => 0,
@@ -354,61 +356,6 @@ fn children_of(pid: u32, tid: u32) -> Vec<u32> {
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// The unit of times in such a file: `USER_HZ`, which is 100 on every Linux.
-const TICK_NANOS: u64 = 10_000_000;
-
-/// Whether a process still runs: one that waits to be reaped does not.
-pub(crate) fn runs(pid: u32) -> bool {
-    Stat::of_process(pid).is_some_and(|stat| !stat.has_ended() && !stat.is_ending)
-}
-
-/// PF_EXITING of the kernel's `<linux/sched.h>`, in a thread's flags.
-const FLAG_EXITING: u64 = 4;
-
-/// What is wanted of a `stat` file: `PID (NAME) STATE …`; the fields are those of proc(5), where the state is number 3.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
-    name: String,
-    state: u8,
-    /// Whether it is in the middle of its end, and will be a zombie.
-    is_ending: bool,
-    pub(crate) start: u64,
-    program: (u64, u64),
-}
-
-impl Stat {
-    pub(crate) fn of_process(pid: u32) -> Option<Stat> {
-        Stat::read(&format!("/proc/{pid}/stat"))
-    }
-
-    fn read(path: &str) -> Option<Stat> {
-        Stat::parse(&fs::read(path).ok()?)
-    }
-
-    fn parse(text: &[u8]) -> Option<Stat> {
-        let text = String::from_utf8_lossy(text);
-        // The name may hold anything, spaces and brackets included.
-        let (before, after) = text.rsplit_once(')')?;
-        let fields: Vec<&str> = after.split_ascii_whitespace().collect();
-        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        Some(Stat {
-            name: before.split_once('(')?.1.to_owned(),
-            state: *fields.first()?.as_bytes().first()?,
-            is_ending: number(9)? & FLAG_EXITING != 0,
-            start: number(22)?,
-            program: (number(26)?, number(28)?),
-        })
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x')
-    }
-
-    fn is_asleep(&self) -> bool {
-        matches!(self.state, b'S' | b'D')
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -416,11 +363,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn the_files_of_proc_are_read_with_odd_names() {
-        let stat = b"42 (a) b (c)) S 7 42 42 0 -1 4227084 12 1 3 0 4 5 0 0 20 0 1 0 99 0 0 18446744073709551615 4096 8192 77 0 0 0 0";
-        let expected = Stat { name: "a) b (c)".to_owned(), state: b'S', is_ending: true, start: 99, program: (4096, 77) };
-        assert_eq!(Stat::parse(stat), Some(expected));
-        assert!(Stat::parse(b"").is_none() && Stat::parse(b"42 (x").is_none() && Stat::parse(b"42 (x) S 1").is_none());
+    fn times_of_the_scheduler_are_read() {
         let schedule = Schedule { totals: ThreadTotals { on_cpu_nanos: 12, ready_nanos: 3 }, turns: 4 };
         assert_eq!(Schedule::parse("12 3 4\n"), Some(schedule));
         assert_eq!((Schedule::parse("0 0 0\n"), Schedule::parse("1 2"), Schedule::parse("a b c")), (None, None, None));
@@ -431,14 +374,14 @@ mod tests {
         let none_has = 4_000_000_000;
         let totals = ThreadTotals { on_cpu_nanos: 12, ready_nanos: 3 };
         let mut thread = KnownThread { schedule: Some(Schedule { totals, turns: 4 }), ..KnownThread::default() };
-        thread.look(none_has, none_has, &mut Vec::new());
+        thread.poll(none_has, none_has, &mut Vec::new());
         assert_eq!(thread.totals(), Some(totals));
     }
 
     /// Looks until something is so; all that changed up to then.
-    fn until(watch: &mut Watch, all: &mut Vec<Change>, is_so: impl Fn(&[Change]) -> bool) {
+    fn until(poller: &mut Poller, all: &mut Vec<Change>, is_so: impl Fn(&[Change]) -> bool) {
         while !is_so(all) {
-            all.extend(watch.look(|_| false));
+            all.extend(poller.poll(|_| false));
             std::thread::yield_now();
         }
     }
@@ -446,16 +389,16 @@ mod tests {
     #[test]
     fn a_process_that_began_later_is_another_one() {
         let mut sleep = Command::new("sleep").arg("1000").spawn().unwrap();
-        let mut watch = Watch::default();
+        let mut poller = Poller::default();
         let (second, none) = (1_000_000_000, ThreadTotals::default());
-        assert!(watch.add(sleep.id(), monotonic_nanos() - 10 * second, none).is_none() && watch.is_empty());
-        assert!(watch.add(sleep.id(), monotonic_nanos(), none).is_some() && watch.has(sleep.id()));
+        assert!(poller.add(sleep.id(), monotonic_nanos() - 10 * second, none).is_none() && poller.is_empty());
+        assert!(poller.add(sleep.id(), monotonic_nanos(), none).is_some() && poller.has(sleep.id()));
         sleep.kill().unwrap();
-        assert!(watch.add(4_000_000_000, monotonic_nanos(), none).is_none());
+        assert!(poller.add(4_000_000_000, monotonic_nanos(), none).is_none());
         // It waits to be reaped.
         let mut all = Vec::new();
-        until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == sleep.id())));
-        assert!(watch.add(sleep.id(), monotonic_nanos(), none).is_none() && watch.is_empty());
+        until(&mut poller, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == sleep.id())));
+        assert!(poller.add(sleep.id(), monotonic_nanos(), none).is_none() && poller.is_empty());
         sleep.wait().unwrap();
     }
 
@@ -466,32 +409,32 @@ mod tests {
         gate.args(["-c", "read line; exec sh -c 'sleep 1000 & read line; kill $!; read line; wait'"]).stdin(Stdio::piped());
         let mut shell = gate.spawn().unwrap();
         let pid = shell.id();
-        while Stat::of_process(pid).is_none_or(|stat| !stat.is_asleep() || stat.name != "sh") {
+        while Stat::of_process(pid).is_none_or(|stat| !stat.is_asleep || stat.name != "sh") {
             std::thread::yield_now();
         }
-        let mut watch = Watch::new(pid);
+        let mut poller = Poller::new(pid);
         let mut all = Vec::new();
-        assert_eq!(watch.look(|_| false), []);
+        assert_eq!(poller.poll(|_| false), []);
         shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
-        until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Executed { name, .. } if name == "sleep")));
+        until(&mut poller, &mut all, |all| all.iter().any(|change| matches!(change, Change::Executed { name, .. } if name == "sleep")));
         let child = all.iter().find_map(|change| if let Change::Forked { pid, .. } = change { Some(*pid) } else { None }).unwrap();
         assert!(all.contains(&Change::Executed { pid, name: "sh".to_owned() }));
         assert!(all.contains(&Change::Forked { pid: child, parent: pid }));
-        until(&mut watch, &mut all, |all| {
+        until(&mut poller, &mut all, |all| {
             let asleep = |it: &Change| matches!(it, Change::Asleep { tid, .. } if *tid == child);
             let executed = all.iter().position(|it| matches!(it, Change::Executed { pid, .. } if *pid == child)).unwrap();
             all[executed..].iter().any(asleep)
         });
-        assert!(watch.totals().any(|(_, tid, totals)| tid == child && totals.on_cpu_nanos > 0));
+        assert!(poller.totals().any(|(_, tid, totals)| tid == child && totals.on_cpu_nanos > 0));
         shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         // It is reaped, and its totals gone, only when its end was seen.
-        until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == child)));
+        until(&mut poller, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == child)));
         shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
-        until(&mut watch, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == pid)));
+        until(&mut poller, &mut all, |all| all.iter().any(|change| matches!(change, Change::Ended { tid, .. } if *tid == pid)));
         let woke = all.iter().position(|change| matches!(change, Change::Awake { tid, .. } if *tid == child)).unwrap();
         let ended = all.iter().position(|change| matches!(change, Change::Ended { tid, totals: Some(_), .. } if *tid == child)).unwrap();
         assert!(woke < ended);
-        assert!(watch.known.is_empty());
+        assert!(poller.known.is_empty());
         shell.wait().unwrap();
     }
 }

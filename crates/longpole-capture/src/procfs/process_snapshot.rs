@@ -5,25 +5,26 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
-use crate::perf::event::Refused;
+use crate::procfs::stat::Stat;
+use crate::refusal::Refused;
 
 /// Most processes of a tree: what has more is no command.
 const PROCESSES_MAX: usize = 4_096;
 
 /// A process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Living {
+pub(crate) struct ProcessSnapshot {
     pub(crate) pid: u32,
     /// `None` for the root of the tree.
     pub(crate) parent: Option<u32>,
     pub(crate) name: String,
-    pub(crate) threads: Vec<LivingThread>,
+    pub(crate) threads: Vec<ThreadSnapshot>,
     pub(crate) maps: Vec<MappedCode>,
 }
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LivingThread {
+pub(crate) struct ThreadSnapshot {
     pub(crate) tid: u32,
     pub(crate) name: String,
     /// It sleeps.
@@ -56,32 +57,32 @@ pub(crate) fn check_proc() -> Result<(), Refused> {
 }
 
 /// The process and all that descend from it, parents before children. Empty where it does not live.
-pub(crate) fn tree_of(root: u32) -> Vec<Living> {
+pub(crate) fn tree_of(root: u32) -> Vec<ProcessSnapshot> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        if let Some(stat) = Stat::read(&format!("/proc/{pid}/stat")) {
+        if let Some(stat) = Stat::of_process(pid) {
             children.entry(stat.parent).or_default().push(pid);
         }
     }
-    let mut out: Vec<Living> = Living::read(root, None).into_iter().collect();
+    let mut out: Vec<ProcessSnapshot> = ProcessSnapshot::read(root, None).into_iter().collect();
     let mut next = 0;
     while let Some(pid) = out.get(next).map(|process| process.pid) {
         next += 1;
         for child in children.remove(&pid).unwrap_or_default() {
             if out.len() < PROCESSES_MAX {
-                out.extend(Living::read(child, Some(pid)));
+                out.extend(ProcessSnapshot::read(child, Some(pid)));
             }
         }
     }
     out
 }
 
-impl Living {
-    fn read(pid: u32, parent: Option<u32>) -> Option<Living> {
-        let stat = Stat::read(&format!("/proc/{pid}/stat"))?;
+impl ProcessSnapshot {
+    fn read(pid: u32, parent: Option<u32>) -> Option<ProcessSnapshot> {
+        let stat = Stat::of_process(pid)?;
         let threads = threads_of(pid);
-        (!threads.is_empty()).then(|| Living { pid, parent, name: stat.name, threads, maps: maps_of(pid) })
+        (!threads.is_empty()).then(|| ProcessSnapshot { pid, parent, name: stat.name, threads, maps: maps_of(pid) })
     }
 }
 
@@ -91,35 +92,14 @@ pub(crate) fn maps_of(pid: u32) -> Vec<MappedCode> {
 }
 
 /// The threads of a process.
-pub(crate) fn threads_of(pid: u32) -> Vec<LivingThread> {
+pub(crate) fn threads_of(pid: u32) -> Vec<ThreadSnapshot> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let thread = |entry: fs::DirEntry| {
         let tid: u32 = std::str::from_utf8(entry.file_name().as_bytes()).ok()?.parse().ok()?;
-        let stat = Stat::read(&format!("/proc/{pid}/task/{tid}/stat"))?;
-        Some(LivingThread { tid, name: stat.name, blocked: matches!(stat.state, b'S' | b'D') })
+        let stat = Stat::of_thread(pid, tid)?;
+        Some(ThreadSnapshot { tid, name: stat.name, blocked: stat.is_asleep })
     };
     entries.filter_map(thread).collect()
-}
-
-/// What is wanted of a `stat` file: `PID (NAME) STATE PARENT …`.
-struct Stat {
-    name: String,
-    state: u8,
-    parent: u32,
-}
-
-impl Stat {
-    fn read(path: &str) -> Option<Stat> {
-        Stat::parse(&String::from_utf8_lossy(&fs::read(path).ok()?))
-    }
-
-    fn parse(text: &str) -> Option<Stat> {
-        // The name may hold anything, spaces and brackets included.
-        let (before, after) = text.rsplit_once(')')?;
-        let mut words = after.split_whitespace();
-        let state = *words.next()?.as_bytes().first()?;
-        Some(Stat { name: before.split_once('(')?.1.to_owned(), state, parent: words.next()?.parse().ok()? })
-    }
 }
 
 /// The executable lines of a `maps` file: `START-END r-xp OFFSET MAJOR:MINOR INODE PATH`.
@@ -160,10 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_of_proc_are_read_with_odd_names() {
-        let stat = Stat::parse("42 (a) b (c)) S 7 42 42 0 -1").unwrap();
-        assert_eq!((stat.name.as_str(), stat.state, stat.parent), ("a) b (c)", b'S', 7));
-        assert!(Stat::parse("").is_none() && Stat::parse("42 (x").is_none() && Stat::parse("42 (x) S").is_none());
+    fn only_executable_mappings_are_read() {
         let text = b"55d0-55e0 r-xp 00001000 fd:01 123   /opt/my program\n55e0-55f0 rw-p 00000000 00:00 0 [heap]\n7f00-7f10 r-xp 0 00:00 0\nnonsense\n";
         let found = maps(text);
         assert_eq!(found.len(), 2);

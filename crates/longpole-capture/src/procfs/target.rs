@@ -6,11 +6,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
+use crate::procfs::command_line::arguments_of;
 use crate::procfs::process_snapshot;
-use crate::perf::event::Refused;
-use crate::recorder::process_tree::arguments_of;
-use crate::launch::signals;
-use crate::sys::perf::{Ready, WaitSet, open_process};
+use crate::refusal::Refused;
+use crate::sys::descriptors::{Ready, WaitSet};
+use crate::sys::handler::interrupted;
+use crate::sys::pidfd::open_process;
 
 /// Longest time until it is noticed that somebody asked to stop: the signal may come just before the wait, or to another thread, and
 /// then it ends no `poll`.
@@ -71,7 +72,7 @@ pub fn closed(pid: u32) -> Option<Refused> {
     Some(Refused { reason, remedy: format!("run longpole {as_whom}as root, or with the capabilities CAP_PERFMON and CAP_SYS_PTRACE") })
 }
 
-/// Waits until the process has ended, the time is over, or somebody asked to stop ([`signals::install_interrupts`]).
+/// Waits until the process has ended, the time is over, or somebody asked to stop ([`install_interrupts`](crate::launch::signals::install_interrupts)).
 pub fn wait_for_end(pid: u32, patience: Option<Duration>) {
     // Before Linux 5.3, and where a filter refuses it, the process has no descriptor.
     let process = match open_process(pid) {
@@ -83,7 +84,7 @@ pub fn wait_for_end(pid: u32, patience: Option<Duration>) {
     let mut set = WaitSet::new(process.iter().map(AsRawFd::as_raw_fd));
     loop {
         let left = patience.map_or(LOOK_EVERY, |patience| patience.saturating_sub(begun.elapsed()));
-        if left.is_zero() || signals::interrupted() {
+        if left.is_zero() || interrupted() {
             return;
         }
         // Rounded up, so that the last wait is not one of no time.

@@ -8,19 +8,19 @@
 
 use longpole_model::{Loss, LossKind, ThreadTotals};
 
-use crate::cpu_budget::Allowance;
-use crate::frames::stacks::NumberMap;
-use crate::sys::perf::thread_cpu_nanos;
-use crate::procfs::poller::{self, Change, Watch};
+use crate::cpu_budget::CpuBudget;
+use crate::number_map::NumberMap;
+use crate::procfs::poller::{self, Change, Poller};
+use crate::sys::clock::thread_cpu_nanos;
 
 /// The trees of such programs.
 pub(crate) struct Unsampled {
-    watch: Watch,
+    poller: Poller,
     /// When a process last executed a program, of those that did so of late.
     execs: NumberMap<u32, u64>,
     /// What was counted of the first threads of processes before the recording began, of those that ran then.
     before: NumberMap<u32, ThreadTotals>,
-    allowance: Allowance,
+    budget: CpuBudget,
     next_look: u64,
     last_look: u64,
     /// Programs since that was last told.
@@ -29,12 +29,12 @@ pub(crate) struct Unsampled {
 
 impl Unsampled {
     pub(crate) fn new() -> Unsampled {
-        let allowance = Allowance::new(poller::LOOKS_PART, poller::LOOKS_NANOS_AT_ONCE);
+        let budget = CpuBudget::new(poller::POLL_PART, poller::POLL_NANOS_AT_ONCE);
         Unsampled {
-            watch: Watch::default(),
+            poller: Poller::default(),
             execs: NumberMap::default(),
             before: NumberMap::default(),
-            allowance,
+            budget,
             next_look: u64::MAX,
             last_look: 0,
             untold: 0,
@@ -50,8 +50,8 @@ impl Unsampled {
     pub(crate) fn exit_arrived(&mut self, pid: u32, time: u64) {
         if self.execs.get(&pid).is_none_or(|exec| *exec < time) {
             let before = self.before.get(&pid).copied().unwrap_or_default();
-            match self.watch.add(pid, time, before) {
-                Some(sight) => self.untold += u64::from(!sight.is_hidden()),
+            match self.poller.add(pid, time, before) {
+                Some(visibility) => self.untold += u64::from(!visibility.is_hidden()),
                 None => _ = self.before.remove(&pid),
             }
         }
@@ -60,7 +60,7 @@ impl Unsampled {
     /// A record of an exec has arrived: so it is sampled what the process runs.
     pub(crate) fn exec_arrived(&mut self, pid: u32, time: u64) {
         self.execs.entry(pid).and_modify(|last| *last = time.max(*last)).or_insert(time);
-        if self.watch.forget(pid, time).is_some_and(|sight| !sight.is_hidden()) {
+        if self.poller.forget(pid, time).is_some_and(|visibility| !visibility.is_hidden()) {
             self.untold = self.untold.saturating_sub(1);
         }
     }
@@ -82,7 +82,7 @@ impl Unsampled {
 
     /// Whether a process is watched.
     pub(crate) fn has(&self, pid: u32) -> bool {
-        self.watch.has(pid)
+        self.poller.has(pid)
     }
 
     /// When to look next.
@@ -94,7 +94,7 @@ impl Unsampled {
     /// watched, whoever started them.
     pub(crate) fn look(&mut self, now: u64, sampled: impl Fn(u32) -> bool) -> (Vec<Change>, u64) {
         let before = thread_cpu_nanos();
-        let changes = self.watch.look(sampled);
+        let changes = self.poller.poll(sampled);
         for change in &changes {
             if let Change::Ended { pid, tid, .. } = change
                 && pid == tid
@@ -102,15 +102,15 @@ impl Unsampled {
                 self.before.remove(pid);
             }
         }
-        self.allowance.spend(thread_cpu_nanos().saturating_sub(before));
-        let pause = self.allowance.wait_nanos(now).clamp(poller::PAUSE_NANOS, poller::PAUSE_NANOS_MAX);
-        self.next_look = if self.watch.is_empty() { u64::MAX } else { now + pause };
+        self.budget.spend(thread_cpu_nanos().saturating_sub(before));
+        let pause = self.budget.wait_nanos(now).clamp(poller::PAUSE_NANOS, poller::PAUSE_NANOS_MAX);
+        self.next_look = if self.poller.is_empty() { u64::MAX } else { now + pause };
         (changes, std::mem::replace(&mut self.last_look, now))
     }
 
     /// What is watched.
-    pub(crate) fn watch(&self) -> &Watch {
-        &self.watch
+    pub(crate) fn poller(&self) -> &Poller {
+        &self.poller
     }
 
     /// What could not be sampled since it was last told.
@@ -119,7 +119,7 @@ impl Unsampled {
         let detail = "programs that run as another user (sudo, set-user-id) or that may be run and not read: the kernel takes sampling off them \
                       and off all that they start, which are watched by /proc alone; as root, longpole samples them";
         let shown = (count > 0).then(|| Loss::new(LossKind::ProfilingRefused, count, detail));
-        shown.into_iter().chain(self.watch.losses())
+        shown.into_iter().chain(self.poller.losses())
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::sys::perf::monotonic_nanos;
+    use crate::sys::clock::monotonic_nanos;
 
     #[test]
     fn an_exec_after_the_exit_record_tells_that_sampling_goes_on() {
@@ -177,7 +177,7 @@ mod tests {
             attach(&mut unsampled);
             unsampled.exit_arrived(pid, monotonic_nanos());
             unsampled.look(monotonic_nanos(), |_| false);
-            unsampled.watch().totals().map(|(_, _, totals)| totals.on_cpu_nanos).sum::<u64>()
+            unsampled.poller().totals().map(|(_, _, totals)| totals.on_cpu_nanos).sum::<u64>()
         };
         // Between its line and its wait for one it does a little.
         assert!(counted(&|it| it.found(pid)) < worked / 2, "attach");

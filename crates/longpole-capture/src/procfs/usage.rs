@@ -18,10 +18,14 @@ use std::io::{self, Read};
 
 use longpole_model::{Exit, IoBytes, Loss, LossKind, Monotonic, Observation, ProcessMemory, ProcessUsage};
 
-use crate::cpu_budget::Allowance;
+use crate::cpu_budget::CpuBudget;
+use crate::number_map::NumberMap;
 use crate::procfs::process_snapshot;
-use crate::frames::stacks::{NumberMap, Out};
-use crate::sys::perf::{exit_of, monotonic_nanos, open_files_limit, open_process, process_cpu_nanos, thread_cpu_nanos};
+use crate::procfs::stat::Stat;
+use crate::sink::ObservationWriter;
+use crate::sys::clock::{monotonic_nanos, process_cpu_nanos, thread_cpu_nanos};
+use crate::sys::limits::open_files_limit;
+use crate::sys::pidfd::{exit_of, open_process};
 
 const MILLI: u64 = 1_000_000;
 
@@ -51,7 +55,7 @@ const GONE_PAUSE_NANOS: u64 = 1_000 * MILLI;
 const HANDLES_PART: usize = 4;
 
 /// A process that lives.
-struct Living {
+struct LiveProcess {
     /// Its fork, or its last exec.
     since: u64,
     due: u64,
@@ -61,7 +65,7 @@ struct Living {
 }
 
 /// A process that has ended, and how is not known yet.
-struct Ended {
+struct EndedProcess {
     pid: u32,
     time: u64,
     due: u64,
@@ -69,26 +73,26 @@ struct Ended {
 }
 
 /// What is known of all of them.
-pub(crate) struct Usages {
-    living: NumberMap<u32, Living>,
+pub(crate) struct ProcessUsages {
+    living: NumberMap<u32, LiveProcess>,
     dues: BTreeSet<(u64, u32)>,
-    ended: Vec<Ended>,
+    ended: Vec<EndedProcess>,
     handles: usize,
     handles_max: usize,
-    allowance: Allowance,
+    budget: CpuBudget,
     /// Processes whose bytes may not be seen, since it was last told.
     io_refused: u64,
 }
 
-impl Usages {
-    pub(crate) fn new() -> Usages {
-        Usages {
+impl ProcessUsages {
+    pub(crate) fn new() -> ProcessUsages {
+        ProcessUsages {
             living: NumberMap::default(),
             dues: BTreeSet::new(),
             ended: Vec::new(),
             handles: 0,
             handles_max: open_files_limit() / HANDLES_PART,
-            allowance: Allowance::new(READING_PART, NANOS_AT_ONCE),
+            budget: CpuBudget::new(READING_PART, NANOS_AT_ONCE),
             io_refused: 0,
         }
     }
@@ -110,13 +114,13 @@ impl Usages {
         } else {
             let handle = if self.handles < self.handles_max { open_process(pid).ok() } else { None };
             self.handles += usize::from(handle.is_some());
-            self.living.insert(pid, Living { since, due, cpu_nanos: None, io_refused: false, handle });
+            self.living.insert(pid, LiveProcess { since, due, cpu_nanos: None, io_refused: false, handle });
         }
         self.dues.insert((due, pid));
     }
 
     /// The first thread of a process is leaving, and with it mostly the process: the last moment for its figures.
-    pub(crate) fn leaving(&mut self, pid: u32, out: &mut Out) {
+    pub(crate) fn leaving(&mut self, pid: u32, out: &mut ObservationWriter) {
         if self.living.contains_key(&pid) {
             self.read(pid, out);
         }
@@ -126,7 +130,7 @@ impl Usages {
     pub(crate) fn ended(&mut self, pid: u32, time: u64) {
         let Some(living) = self.living.remove(&pid) else { return };
         self.dues.remove(&(living.due, pid));
-        self.ended.push(Ended { pid, time, due: time, handle: living.handle });
+        self.ended.push(EndedProcess { pid, time, due: time, handle: living.handle });
     }
 
     /// Those that nobody told of are added, and those whose end nobody told of are forgotten.
@@ -146,15 +150,15 @@ impl Usages {
 
     /// When something is to be looked at next.
     pub(crate) fn next_due(&self) -> Option<u64> {
-        let read = self.dues.first().map(|(due, _)| self.allowance.there_at(1).max(*due));
+        let read = self.dues.first().map(|(due, _)| self.budget.available_at(1).max(*due));
         self.ended.iter().map(|it| it.due).chain(read).min()
     }
 
     /// Reads those whose turn it is, and asks how others ended.
-    pub(crate) fn look(&mut self, now: u64, out: &mut Out) {
+    pub(crate) fn look(&mut self, now: u64, out: &mut ObservationWriter) {
         while let Some((due, pid)) = self.dues.first().copied()
             && due <= now
-            && self.allowance.is_there(now)
+            && self.budget.has_some(now)
         {
             self.read(pid, out);
         }
@@ -162,7 +166,7 @@ impl Usages {
     }
 
     /// The recording ends.
-    pub(crate) fn finish(&mut self, now: u64, out: &mut Out) {
+    pub(crate) fn finish(&mut self, now: u64, out: &mut ObservationWriter) {
         let pids: Vec<u32> = self.living.keys().copied().collect();
         for pid in pids {
             self.read(pid, out);
@@ -178,7 +182,7 @@ impl Usages {
     }
 
     /// Reads one process, if it ran since it was last read.
-    fn read(&mut self, pid: u32, out: &mut Out) {
+    fn read(&mut self, pid: u32, out: &mut ObservationWriter) {
         let Some(living) = self.living.get_mut(&pid) else { return };
         let before = thread_cpu_nanos();
         let now = monotonic_nanos();
@@ -202,11 +206,11 @@ impl Usages {
         self.dues.remove(&(living.due, pid));
         living.due = now + wait;
         self.dues.insert((living.due, pid));
-        self.allowance.spend(thread_cpu_nanos().saturating_sub(before));
+        self.budget.spend(thread_cpu_nanos().saturating_sub(before));
     }
 
     /// Asks how processes ended that have ended.
-    fn ask(&mut self, now: u64, is_last: bool, out: &mut Out) {
+    fn ask(&mut self, now: u64, is_last: bool, out: &mut ObservationWriter) {
         let (living, handles) = (&self.living, &mut self.handles);
         self.ended.retain_mut(|ended| {
             if ended.due > now && !is_last {
@@ -230,7 +234,7 @@ impl Usages {
 
 /// How a process ended that waits to be reaped; `None` where it does not, or where only its owner may see it: then it reads as 0.
 fn exit_of_zombie(pid: u32) -> Option<Exit> {
-    let stat = Stat::read(pid).filter(|stat| stat.state == b'Z')?;
+    let stat = read_stat(pid).filter(|stat| stat.state == b'Z')?;
     io_of(pid).flatten().and(stat.exit)
 }
 
@@ -240,7 +244,7 @@ fn pause(age: u64) -> u64 {
 }
 
 fn reading(pid: u32, cpu_nanos: u64, now: u64) -> Option<ProcessUsage> {
-    let stat = Stat::read(pid)?;
+    let stat = read_stat(pid)?;
     Some(ProcessUsage {
         pid,
         time: Monotonic(now),
@@ -282,38 +286,8 @@ fn with_file<T>(pid: u32, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> 
     Ok(parse(&String::from_utf8_lossy(&bytes[..length])))
 }
 
-/// What is wanted of `/proc/PID/stat`.
-#[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    state: u8,
-    minor_faults: u64,
-    major_faults: u64,
-    /// How it ended, which says nothing where only its owner may see it.
-    exit: Option<Exit>,
-}
-
-impl Stat {
-    fn read(pid: u32) -> Option<Stat> {
-        with_file(pid, "stat", Stat::parse).ok()?
-    }
-
-    /// `PID (NAME) STATE …`; the fields are those of proc(5), where the state is number 3.
-    fn parse(text: &str) -> Option<Stat> {
-        // The name may hold anything, spaces and brackets included.
-        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3).copied();
-        Some(Stat {
-            state: *field(3)?.as_bytes().first()?,
-            minor_faults: field(10)?.parse().ok()?,
-            major_faults: field(12)?.parse().ok()?,
-            exit: field(52).and_then(|status| status.parse().ok()).map(exit_of_status),
-        })
-    }
-}
-
-/// A status as `wait` gives it.
-pub(crate) fn exit_of_status(status: i32) -> Exit {
-    if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
+fn read_stat(pid: u32) -> Option<Stat> {
+    with_file(pid, "stat", Stat::parse).ok()?
 }
 
 /// `VmHWM:     1234 kB` and `VmRSS:` of `/proc/PID/status`.
@@ -339,7 +313,7 @@ fn io_bytes(text: &str) -> Option<IoBytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frames::stacks::testing;
+    use crate::sink::testing;
     use std::process::{Command, Stdio};
 
     #[test]
@@ -357,13 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_proc_are_read_with_odd_names() {
-        let stat = "42 (a) b (c)) Z 7 42 42 0 -1 4227084 12 1 3 0 4 5 0 0 20 0 1 0 99 0 0 18446744073709551615 \
-                    0 0 0 0 0 0 0 4096 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 9\n";
-        let expected = Stat { state: b'Z', minor_faults: 12, major_faults: 3, exit: Some(Exit::Signal(9)) };
-        assert_eq!(Stat::parse(stat), Some(expected));
-        assert_eq!(exit_of_status(37 << 8), Exit::Code(37));
-        assert!(Stat::parse("").is_none() && Stat::parse("42 (x").is_none() && Stat::parse("42 (x) S 1 2").is_none());
+    fn memory_and_bytes_are_read_from_their_files() {
         let status = "Name:\ta\nUmask:\t0022\nVmPeak:\t 9 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nRssAnon:\t 1 kB\n";
         assert_eq!(memory(status), Some(ProcessMemory { resident_bytes: 1 << 20, peak_resident_bytes: 2 << 20 }));
         assert_eq!(memory("Name:\tkthreadd\nVmHWM:\t99999999999999999999 kB\nVmRSS:\t1 kB\n"), None);
@@ -375,7 +343,7 @@ mod tests {
     #[test]
     fn a_child_is_read_while_it_lives_and_its_end_is_known_before_and_after_it_is_reaped() {
         let (mut out, seen) = testing::out(false);
-        let mut usages = Usages::new();
+        let mut usages = ProcessUsages::new();
         let mut child = Command::new("sh").args(["-c", "read line; exit 7"]).stdin(Stdio::piped()).spawn().unwrap();
         let pid = child.id();
         let since = monotonic_nanos();
@@ -385,7 +353,7 @@ mod tests {
         usages.look(since + 1_000 * MILLI, &mut out);
         drop(child.stdin.take());
         // Ended, and not reaped: all is still to be seen but its memory.
-        while Stat::read(pid).unwrap().state != b'Z' {
+        while read_stat(pid).unwrap().state != b'Z' {
             std::thread::yield_now();
         }
         usages.leaving(pid, &mut out);
@@ -408,12 +376,12 @@ mod tests {
     #[test]
     fn readings_have_an_allowance_and_a_stranger_is_no_trouble() {
         let (mut out, _) = testing::out(false);
-        let mut usages = Usages::new();
+        let mut usages = ProcessUsages::new();
         usages.execed(u32::MAX, 0);
         usages.execed(std::process::id(), 0);
-        usages.allowance.spend(NANOS_AT_ONCE.unsigned_abs() + 4);
+        usages.budget.spend(NANOS_AT_ONCE.unsigned_abs() + 4);
         assert_eq!(usages.next_due(), Some(MILLI));
-        usages.allowance.spend(MILLI);
+        usages.budget.spend(MILLI);
         let due = READING_PART.unsigned_abs() * (MILLI + 5);
         assert_eq!(usages.next_due(), Some(due));
         usages.look(due, &mut out);

@@ -9,32 +9,35 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-use crate::sys::perf::{Ready, WaitSet, monotonic_nanos, open_files_limit, open_process};
-use crate::procfs::poller::Stat;
+use crate::procfs::stat::Stat;
+use crate::sys::clock::monotonic_nanos;
+use crate::sys::descriptors::{Ready, WaitSet};
+use crate::sys::limits::open_files_limit;
+use crate::sys::pidfd::open_process;
 
 /// Part of the descriptors that is left to all others, as for binaries.
 const DESCRIPTORS_PART: usize = 4;
 
 /// How a process is seen that goes on.
 #[derive(Debug)]
-pub(crate) enum Sight {
+pub(crate) enum Visibility {
     /// `/proc` shows it: when it was made, in ticks, tells it from a later one of the same number.
     Shown { start: u64 },
     /// `/proc` does not, since then; the descriptor is readable once it has ended.
     Hidden { process: File, since: u64 },
 }
 
-impl Sight {
+impl Visibility {
     /// That of a process of which `/proc` has just said this; `None` where it has ended.
-    pub(crate) fn of(pid: u32, stat: Option<&Stat>) -> Option<Sight> {
+    pub(crate) fn of(pid: u32, stat: Option<&Stat>) -> Option<Visibility> {
         match stat {
-            Some(stat) => (!stat.has_ended()).then_some(Sight::Shown { start: stat.start }),
+            Some(stat) => (!stat.has_ended).then_some(Visibility::Shown { start: stat.start }),
             None => {
                 // Numbers of processes are given out in turn: what has this one now had it when its last record was written.
                 let process = open_process(pid).ok()?;
                 let is_one_of_too_many =
                     process.as_raw_fd().unsigned_abs() as usize >= open_files_limit() / DESCRIPTORS_PART * (DESCRIPTORS_PART - 1);
-                (!is_one_of_too_many && !has_ended(&process)).then(|| Sight::Hidden { process, since: monotonic_nanos() })
+                (!is_one_of_too_many && !has_ended(&process)).then(|| Visibility::Hidden { process, since: monotonic_nanos() })
             }
         }
     }
@@ -42,26 +45,26 @@ impl Sight {
     /// Whether the process goes on of which `/proc` has just said this.
     pub(crate) fn goes_on(&mut self, pid: u32, stat: Option<&Stat>) -> bool {
         let now = match (&*self, stat) {
-            (Sight::Shown { start }, Some(stat)) if stat.start != *start => None,
-            (Sight::Hidden { process, .. }, _) if has_ended(process) => None,
-            (Sight::Hidden { .. }, None) => return true,
+            (Visibility::Shown { start }, Some(stat)) if stat.start != *start => None,
+            (Visibility::Hidden { process, .. }, _) if has_ended(process) => None,
+            (Visibility::Hidden { .. }, None) => return true,
             // What was hidden has not ended, so the number is still its own, and so is what `/proc` said.
-            _ => Sight::of(pid, stat),
+            _ => Visibility::of(pid, stat),
         };
         let goes_on = now.is_some();
-        *self = now.unwrap_or(Sight::Shown { start: 0 });
+        *self = now.unwrap_or(Visibility::Shown { start: 0 });
         goes_on
     }
 
     pub(crate) fn is_hidden(&self) -> bool {
-        matches!(self, Sight::Hidden { .. })
+        matches!(self, Visibility::Hidden { .. })
     }
 
     /// How long `/proc` has hidden it.
     pub(crate) fn hidden_nanos(&self) -> u64 {
         match self {
-            Sight::Shown { .. } => 0,
-            Sight::Hidden { since, .. } => monotonic_nanos().saturating_sub(*since),
+            Visibility::Shown { .. } => 0,
+            Visibility::Hidden { since, .. } => monotonic_nanos().saturating_sub(*since),
         }
     }
 }
@@ -83,25 +86,25 @@ mod tests {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = child.id();
         let stat = Stat::of_process(pid);
-        let mut sight = Sight::of(pid, stat.as_ref()).unwrap();
-        assert!(!sight.is_hidden());
+        let mut visibility = Visibility::of(pid, stat.as_ref()).unwrap();
+        assert!(!visibility.is_hidden());
         // It executes sudo, and sudo becomes what it was.
-        assert!(sight.goes_on(pid, None) && sight.is_hidden());
-        assert!(sight.goes_on(pid, None) && sight.is_hidden());
-        assert!(sight.goes_on(pid, stat.as_ref()) && !sight.is_hidden());
-        let mut earlier = Sight::Shown { start: stat.as_ref().unwrap().start - 1 };
+        assert!(visibility.goes_on(pid, None) && visibility.is_hidden());
+        assert!(visibility.goes_on(pid, None) && visibility.is_hidden());
+        assert!(visibility.goes_on(pid, stat.as_ref()) && !visibility.is_hidden());
+        let mut earlier = Visibility::Shown { start: stat.as_ref().unwrap().start - 1 };
         assert!(!earlier.goes_on(pid, stat.as_ref()), "its number is another's by now");
-        let mut hidden = Sight::of(pid, None).unwrap();
+        let mut hidden = Visibility::of(pid, None).unwrap();
         assert!(hidden.is_hidden());
         child.kill().unwrap();
-        while Sight::of(pid, None).is_some() {
+        while Visibility::of(pid, None).is_some() {
             std::thread::yield_now();
         }
         // It waits to be reaped, and then it does not.
         assert!(!hidden.goes_on(pid, None));
-        let mut shown = Sight::Shown { start: stat.unwrap().start };
+        let mut shown = Visibility::Shown { start: stat.unwrap().start };
         assert!(!shown.goes_on(pid, Stat::of_process(pid).as_ref()));
         child.wait().unwrap();
-        assert!(!hidden.goes_on(pid, None) && Sight::of(pid, None).is_none());
+        assert!(!hidden.goes_on(pid, None) && Visibility::of(pid, None).is_none());
     }
 }

@@ -13,10 +13,12 @@ use std::time::Duration;
 
 use longpole_model::Observation;
 
-use crate::context::journal_dir::Journals;
+use crate::context::journal_reader::Journals;
 use crate::perf::event::{Stream, lost_of};
 use crate::perf::record::{Source, copy_filled, records};
-use crate::sys::perf::{Ready, WaitSet, block_signals_of_this_thread, monotonic_nanos, prefer_this_thread, thread_cpu_nanos};
+use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
+use crate::sys::descriptors::{Ready, WaitSet};
+use crate::sys::thread::{block_signals_of_this_thread, prefer_this_thread};
 
 /// Most bytes that wait to be processed: half a second of two busy threads. Beyond that the rings fill, and the kernel counts
 /// what is lost.

@@ -9,36 +9,20 @@
 //! its first switch in. A slice ends at a switch out, at the thread's exit, or at the end of the recording.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs;
-use std::io::Read;
 use std::sync::Arc;
 
-use longpole_model::{CpuSlice, Loss, LossKind, Monotonic, Observation};
+use longpole_model::{CpuSlice, Monotonic, Observation};
 use longpole_symbols::unwind::AddressSpace;
 
-use crate::procfs::process_snapshot::Living;
-use crate::frames::python::id_inside;
-use crate::frames::stacks::{NumberMap, Out};
+use super::executions::Executions;
+use crate::number_map::NumberMap;
+use crate::procfs::namespace::id_inside;
+use crate::procfs::process_snapshot::ProcessSnapshot;
+use crate::procfs::stat::Stat;
+use crate::sink::ObservationWriter;
 
 /// How many ended processes are remembered, so that a late record of one does not make it start again.
 const ENDED_MAX: usize = 4_096;
-
-/// Most bytes of a command line that are kept.
-const ARGUMENTS_BYTES_MAX: u64 = 16 << 10;
-
-/// Most arguments that are kept of a program: an empty one takes a byte in the kernel, and 24 here.
-const ARGUMENTS_MAX: usize = 1_024;
-
-/// What the arguments of all programs of a recording may take. Those of programs behind them are left out.
-const ALL_ARGUMENTS_BYTES_MAX: u64 = 64 << 20;
-
-/// How long a process may take to lay out its arguments after its exec: a busy machine lets it wait in the middle of that.
-const EXEC_PATIENCE_NANOS: u64 = 1_000_000_000;
-
-/// Shortest pause between two looks for them, and the part of the time since the exec that it is later: a program of another user never
-/// tells everything.
-const EXEC_PAUSE_NANOS: u64 = 1_000_000;
-const EXEC_PAUSE_PART: u64 = 8;
 
 /// One thread that lives.
 pub(crate) struct Thread {
@@ -70,21 +54,6 @@ struct Process {
     threads: HashSet<u32>,
 }
 
-/// An exec whose program and arguments are not told yet.
-struct Exec {
-    pid: u32,
-    time: u64,
-    name: Arc<str>,
-    executable: String,
-    arguments: Vec<String>,
-    /// When it is looked at next.
-    due: u64,
-    /// Whether what `/proc` says now is still about this exec.
-    is_latest: bool,
-    /// Whether its record had its turn.
-    seen: bool,
-}
-
 /// Everything that lives.
 pub(crate) struct ProcessTree {
     root: u32,
@@ -93,8 +62,7 @@ pub(crate) struct ProcessTree {
     threads: NumberMap<u32, Thread>,
     ended: HashSet<u32>,
     ended_order: VecDeque<u32>,
-    execs: Vec<Exec>,
-    arguments: AllArguments,
+    executions: Executions,
     /// Whether there are records of switches; without them nobody knows when a thread was on a CPU.
     pub(crate) sees_switches: bool,
     /// Slices given to the sink.
@@ -111,8 +79,7 @@ impl ProcessTree {
             threads: NumberMap::default(),
             ended: HashSet::new(),
             ended_order: VecDeque::new(),
-            execs: Vec::new(),
-            arguments: AllArguments { bytes_left: ALL_ARGUMENTS_BYTES_MAX, left_out: 0 },
+            executions: Executions::new(),
             sees_switches: true,
             slices: 0,
         };
@@ -122,12 +89,12 @@ impl ProcessTree {
     }
 
     /// A process that ran already when the recording began.
-    pub(crate) fn found(&mut self, time: u64, living: &Living, out: &mut Out) {
-        let (pid, at) = (living.pid, Monotonic(time));
+    pub(crate) fn found(&mut self, time: u64, snapshot: &ProcessSnapshot, out: &mut ObservationWriter) {
+        let (pid, at) = (snapshot.pid, Monotonic(time));
         self.root_started = true;
         self.processes.insert(pid, Process { space: Arc::default(), threads: HashSet::new() });
-        out.give(Observation::ProcessStarted { pid, parent_pid: living.parent, time: at });
-        for thread in &living.threads {
+        out.give(Observation::ProcessStarted { pid, parent_pid: snapshot.parent, time: at });
+        for thread in &snapshot.threads {
             let name: Arc<str> = thread.name.as_str().into();
             if let Some(process) = self.processes.get_mut(&pid) {
                 process.threads.insert(thread.tid);
@@ -136,10 +103,7 @@ impl ProcessTree {
             out.give(Observation::ThreadStarted { pid, tid: thread.tid, time: at });
             out.give(Observation::ThreadNamed { pid, tid: thread.tid, name: name.to_string() });
         }
-        self.announce_exec(pid, time, living.name.as_bytes(), true);
-        if let Some(exec) = self.execs.last_mut() {
-            exec.seen = true;
-        }
+        self.executions.has_happened(pid, time, snapshot.name.as_bytes());
     }
 
     /// All that live.
@@ -165,13 +129,13 @@ impl ProcessTree {
     /// A thread that was seen running at `time`; `None` where its process has ended.
     ///
     /// Where the record of its making was lost, it is made up for here.
-    pub(crate) fn thread(&mut self, pid: u32, tid: u32, time: u64, out: &mut Out) -> Option<&mut Thread> {
+    pub(crate) fn thread(&mut self, pid: u32, tid: u32, time: u64, out: &mut ObservationWriter) -> Option<&mut Thread> {
         if !self.threads.contains_key(&tid) {
             if pid == 0 || tid == 0 || self.ended.contains(&pid) {
                 return None;
             }
             if !self.processes.contains_key(&pid) {
-                let parent = parent_of(pid).filter(|p| self.processes.contains_key(p)).unwrap_or(self.root);
+                let parent = Stat::of_process(pid).map(|stat| stat.parent).filter(|p| self.processes.contains_key(p)).unwrap_or(self.root);
                 self.fork(time, pid, pid, parent, parent, out);
             }
             if !self.threads.contains_key(&tid) {
@@ -182,7 +146,7 @@ impl ProcessTree {
     }
 
     /// A thread, or a process with its first thread, was made.
-    pub(crate) fn fork(&mut self, time: u64, pid: u32, tid: u32, parent_pid: u32, parent_tid: u32, out: &mut Out) {
+    pub(crate) fn fork(&mut self, time: u64, pid: u32, tid: u32, parent_pid: u32, parent_tid: u32, out: &mut ObservationWriter) {
         let at = Monotonic(time);
         let name = self.threads.get(&parent_tid).map(|t| Arc::clone(&t.name)).unwrap_or_default();
         if pid == parent_pid {
@@ -203,7 +167,7 @@ impl ProcessTree {
     }
 
     /// A process executes a program: its memory is new and all its threads but one are gone.
-    pub(crate) fn exec(&mut self, time: u64, pid: u32, name: &[u8], out: &mut Out) {
+    pub(crate) fn exec(&mut self, time: u64, pid: u32, name: &[u8], out: &mut ObservationWriter) {
         let at = Monotonic(time);
         let mut running_since = None;
         if pid == self.root && !self.root_started {
@@ -236,50 +200,16 @@ impl ProcessTree {
         thread.record_hint = None;
         thread.on_cpu_since = thread.on_cpu_since.or(running_since);
         out.give(Observation::ThreadNamed { pid, tid: pid, name: name.to_string() });
-        match self.execs.iter_mut().find(|e| e.pid == pid && e.time == time) {
-            Some(exec) => exec.seen = true,
-            // Nobody announced it; what /proc says now is the best there is.
-            None => {
-                self.announce_exec(pid, time, name.as_bytes(), true);
-                if let Some(exec) = self.execs.last_mut() {
-                    exec.seen = true;
-                }
-            }
-        }
+        self.executions.has_happened(pid, time, name.as_bytes());
     }
 
-    /// A record of an exec has arrived, before its turn: what `/proc` tells of it may be gone when its turn comes.
-    pub(crate) fn announce_exec(&mut self, pid: u32, time: u64, name: &[u8], is_latest: bool) {
-        for earlier in self.execs.iter_mut().filter(|e| e.pid == pid) {
-            earlier.is_latest = false;
-        }
-        let name = String::from_utf8_lossy(name).into();
-        let mut exec = Exec { pid, time, name, executable: String::new(), arguments: Vec::new(), due: time, is_latest, seen: false };
-        exec.read(time);
-        self.execs.push(exec);
-    }
-
-    /// Looks again at programs that had not laid out their arguments yet, and tells of those whose turn has come.
-    pub(crate) fn tell_execs(&mut self, now: u64, out: &mut Out) {
-        let mut i = 0;
-        while let Some(exec) = self.execs.get_mut(i) {
-            exec.read(now);
-            let is_done = !exec.is_latest || exec.is_complete() || now > exec.time.saturating_add(EXEC_PATIENCE_NANOS);
-            if exec.seen && is_done {
-                self.execs.remove(i).tell(&mut self.arguments, out);
-            } else {
-                i += 1;
-            }
-        }
-    }
-
-    /// When a program is to be looked at that has not laid out its arguments yet, as far as is known.
-    pub(crate) fn next_exec(&self) -> Option<u64> {
-        self.execs.iter().filter(|exec| exec.is_latest && !exec.is_complete()).map(|exec| exec.due).min()
+    /// Programs that were executed, for what `/proc` tells of them.
+    pub(crate) fn executions(&mut self) -> &mut Executions {
+        &mut self.executions
     }
 
     /// A thread has another name.
-    pub(crate) fn rename(&mut self, time: u64, pid: u32, tid: u32, name: &[u8], out: &mut Out) {
+    pub(crate) fn rename(&mut self, time: u64, pid: u32, tid: u32, name: &[u8], out: &mut ObservationWriter) {
         let name: Arc<str> = String::from_utf8_lossy(name).into();
         if let Some(thread) = self.thread(pid, tid, time, out) {
             thread.name = Arc::clone(&name);
@@ -288,7 +218,7 @@ impl ProcessTree {
     }
 
     /// A thread ended, and with the last of them its process.
-    pub(crate) fn exit(&mut self, time: u64, pid: u32, tid: u32, out: &mut Out) {
+    pub(crate) fn exit(&mut self, time: u64, pid: u32, tid: u32, out: &mut ObservationWriter) {
         let at = Monotonic(time);
         let Some(thread) = self.threads.remove(&tid) else { return };
         self.slice(&thread, tid, time, false, out);
@@ -299,9 +229,7 @@ impl ProcessTree {
             return;
         }
         self.processes.remove(&pid);
-        while let Some(place) = self.execs.iter().position(|e| e.pid == pid && e.seen) {
-            self.execs.remove(place).tell(&mut self.arguments, out);
-        }
+        self.executions.process_ended(pid, out);
         out.give(Observation::ProcessExited { pid, time: at });
         if self.ended.insert(pid) {
             self.ended_order.push_back(pid);
@@ -314,7 +242,7 @@ impl ProcessTree {
     }
 
     /// A thread was given a CPU.
-    pub(crate) fn switch_in(&mut self, time: u64, pid: u32, tid: u32, out: &mut Out) {
+    pub(crate) fn switch_in(&mut self, time: u64, pid: u32, tid: u32, out: &mut ObservationWriter) {
         if let Some(thread) = self.thread(pid, tid, time, out) {
             // Where the record of the switch out was lost, the end of the earlier slice is unknown; it is left out.
             thread.on_cpu_since = Some(time);
@@ -322,7 +250,7 @@ impl ProcessTree {
     }
 
     /// A thread lost its CPU.
-    pub(crate) fn switch_out(&mut self, time: u64, tid: u32, preempted: bool, out: &mut Out) {
+    pub(crate) fn switch_out(&mut self, time: u64, tid: u32, preempted: bool, out: &mut ObservationWriter) {
         if let Some(thread) = self.threads.get_mut(&tid)
             && let Some(since) = thread.on_cpu_since.take()
         {
@@ -332,7 +260,7 @@ impl ProcessTree {
         }
     }
 
-    fn slice(&mut self, thread: &Thread, tid: u32, end: u64, preempted: bool, out: &mut Out) {
+    fn slice(&mut self, thread: &Thread, tid: u32, end: u64, preempted: bool, out: &mut ObservationWriter) {
         if let Some(since) = thread.on_cpu_since {
             self.slices += 1;
             give_slice(thread.pid, tid, since, end, preempted, out);
@@ -340,120 +268,31 @@ impl ProcessTree {
     }
 
     /// The recording ends: what is open is told as far as it went.
-    pub(crate) fn finish(&mut self, time: u64, out: &mut Out) {
+    pub(crate) fn finish(&mut self, time: u64, out: &mut ObservationWriter) {
         let threads: HashMap<u32, Thread> = std::mem::take(&mut self.threads).into_iter().collect();
         for (tid, thread) in threads {
             self.slice(&thread, tid, time, true, out);
         }
-        for exec in std::mem::take(&mut self.execs) {
-            exec.tell(&mut self.arguments, out);
-        }
-        self.arguments.tell_left_out(out);
+        self.executions.finish(out);
     }
 }
 
-fn give_slice(pid: u32, tid: u32, start: u64, end: u64, preempted: bool, out: &mut Out) {
+fn give_slice(pid: u32, tid: u32, start: u64, end: u64, preempted: bool, out: &mut ObservationWriter) {
     if start < end {
         out.give(Observation::CpuSlice(CpuSlice { pid, tid, start: Monotonic(start), end: Monotonic(end), preempted }));
     }
 }
 
-impl Exec {
-    fn is_complete(&self) -> bool {
-        !self.arguments.is_empty() && !self.executable.is_empty()
-    }
-
-    fn read(&mut self, now: u64) {
-        if !self.is_latest || self.is_complete() || now < self.due {
-            return;
-        }
-        self.due = now + EXEC_PAUSE_NANOS.max(now.saturating_sub(self.time) / EXEC_PAUSE_PART);
-        if let Ok(path) = fs::read_link(format!("/proc/{}/exe", self.pid)) {
-            self.executable = path.to_string_lossy().into_owned();
-        }
-        self.arguments = arguments_of(self.pid);
-    }
-
-    fn tell(self, all: &mut AllArguments, out: &mut Out) {
-        let Exec { pid, time, name, executable, arguments, .. } = self;
-        let arguments = all.take(arguments);
-        out.give(Observation::ProcessExec { pid, time: Monotonic(time), name: name.to_string(), executable, arguments });
-    }
-}
-
-/// What may still be told of the arguments of programs: a command can start any number of them.
-struct AllArguments {
-    bytes_left: u64,
-    /// Programs whose arguments found no place.
-    left_out: u64,
-}
-
-impl AllArguments {
-    /// These arguments, or none where they find no place.
-    fn take(&mut self, arguments: Vec<String>) -> Vec<String> {
-        let bytes = arguments.iter().map(|argument| (size_of::<String>() + argument.len()) as u64).sum();
-        match self.bytes_left.checked_sub(bytes) {
-            Some(left) => {
-                self.bytes_left = left;
-                arguments
-            }
-            None => {
-                self.left_out += 1;
-                Vec::new()
-            }
-        }
-    }
-
-    fn tell_left_out(&mut self, out: &mut Out) {
-        let count = std::mem::take(&mut self.left_out);
-        if count > 0 {
-            let detail = format!("without their arguments: those of all programs take more than {} MiB", ALL_ARGUMENTS_BYTES_MAX >> 20);
-            out.give(Observation::Loss(Loss::new(LossKind::UsageNotSeen, count, detail)));
-        }
-    }
-}
-
-/// Empty until the program's first stack is laid out, and of a program that ends.
-pub(crate) fn arguments_of(pid: u32) -> Vec<String> {
-    let Ok(file) = fs::File::open(format!("/proc/{pid}/cmdline")) else { return Vec::new() };
-    let mut bytes = Vec::new();
-    match file.take(ARGUMENTS_BYTES_MAX).read_to_end(&mut bytes) {
-        Ok(_) => split_arguments(&bytes),
-        Err(_) => Vec::new(),
-    }
-}
-
-/// `/proc/PID/cmdline`: each argument ends in a zero byte. What is over the limit is cut, and says so by its last character.
-fn split_arguments(bytes: &[u8]) -> Vec<String> {
-    if bytes.is_empty() {
-        return Vec::new();
-    }
-    let whole = bytes.strip_suffix(b"\0");
-    let mut all = whole.unwrap_or(bytes).split(|byte| *byte == 0).map(|argument| String::from_utf8_lossy(argument).into_owned());
-    let mut arguments: Vec<String> = all.by_ref().take(ARGUMENTS_MAX).collect();
-    let is_cut = bytes.len() as u64 >= ARGUMENTS_BYTES_MAX || all.next().is_some();
-    if is_cut && let Some(last) = arguments.last_mut() {
-        last.push('…');
-    }
-    arguments
-}
-
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, spaces and brackets included; behind its last bracket come state and parent.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frames::stacks::testing;
+    use crate::sink::testing;
     use std::fmt::Write as _;
 
     /// Pids above the kernel's largest, so that /proc knows nothing of them.
     const ROOT: u32 = 5_000_000;
 
-    fn story(play: impl FnOnce(&mut ProcessTree, &mut Out)) -> String {
+    fn story(play: impl FnOnce(&mut ProcessTree, &mut ObservationWriter)) -> String {
         let (mut out, seen) = testing::out(false);
         let mut tree = ProcessTree::new(ROOT);
         play(&mut tree, &mut out);
@@ -588,34 +427,5 @@ mod tests {
              9000..10000 slice 0 preempted
              100 exec 0 a",
         );
-    }
-
-    #[test]
-    fn arguments_are_split_at_zero_bytes() {
-        assert_eq!(split_arguments(b""), Vec::<String>::new());
-        assert_eq!(split_arguments(b"sh\0-c\0\0"), ["sh", "-c", ""]);
-        assert_eq!(split_arguments(b"title without end"), ["title without end"]);
-        let long = split_arguments(&vec![b'x'; ARGUMENTS_BYTES_MAX as usize]);
-        assert!(long[0].ends_with("x…"));
-    }
-
-    #[test]
-    fn of_many_arguments_the_first_are_kept_and_the_last_of_them_says_so() {
-        let arguments = split_arguments(&[0; ARGUMENTS_MAX]);
-        assert!(arguments.len() == ARGUMENTS_MAX && arguments.iter().all(String::is_empty));
-        let arguments = split_arguments(&[0; ARGUMENTS_MAX + 1]);
-        assert_eq!((arguments.len(), arguments[ARGUMENTS_MAX - 1].as_str()), (ARGUMENTS_MAX, "…"));
-    }
-
-    #[test]
-    fn arguments_that_find_no_place_are_counted() {
-        let (mut out, seen) = testing::out(false);
-        let mut all = AllArguments { bytes_left: 60, left_out: 0 };
-        let lines: Vec<usize> = ["first", "second", "", "last"].map(|it| all.take(vec![it.to_owned()]).len()).to_vec();
-        assert_eq!(lines, [1, 1, 0, 0]);
-        all.tell_left_out(&mut out);
-        all.tell_left_out(&mut out);
-        let detail = "without their arguments: those of all programs take more than 64 MiB";
-        assert_eq!(*seen.lock().unwrap(), [Observation::Loss(Loss::new(LossKind::UsageNotSeen, 2, detail))]);
     }
 }

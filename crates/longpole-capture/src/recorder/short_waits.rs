@@ -3,23 +3,24 @@
 //! ```text
 //! thread     ===|      |=====|   |====|       |===
 //! sampled      ▲                     ▲                 by the kernel, now and then; registers, stack, and its own call chain
-//! doze          |------|              |-------|        its times are those of the switch records: exact
+//! sample          |------|              |-------|        its times are those of the switch records: exact
 //! ```
 //!
-//! Longer ones are looked at while they last, which tells more: the descriptors of a `poll`, the arguments of a call. What a doze waits for
+//! Longer ones are looked at while they last, which tells more: the descriptors of a `poll`, the arguments of a call. What a sample waits for
 //! is told by the functions of the kernel that it left its CPU in, once their names are read.
 
 use longpole_model::{ContextRecord, Monotonic, Observation, StackId, Wait, WaitKind};
 
 use crate::frames::kernel::Kernel;
-use crate::frames::stacks::{NumberMap, Out};
+use crate::number_map::NumberMap;
+use crate::sink::ObservationWriter;
 
-/// Most dozes that wait for names: 3 MB. Beyond it names are read at once.
+/// Most waits that wait for names: 3 MB. Beyond it names are read at once.
 const HELD_MAX: usize = 10_000;
 
 /// A thread that leaves its CPU, or has left it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Doze {
+pub(crate) struct OffCpuSample {
     pub(crate) pid: u32,
     pub(crate) stack: Option<StackId>,
     pub(crate) context: ContextRecord,
@@ -31,23 +32,23 @@ pub(crate) struct Doze {
 
 /// Those that are sampled.
 #[derive(Debug, Default)]
-pub(crate) struct Dozes {
+pub(crate) struct ShortWaits {
     /// By thread, the last one.
-    falling: NumberMap<u32, Doze>,
+    falling: NumberMap<u32, OffCpuSample>,
     /// Over, and not told.
     held: Vec<(Wait, Vec<u64>)>,
 }
 
-impl Dozes {
+impl ShortWaits {
     /// A thread is about to leave its CPU.
-    pub(crate) fn falls(&mut self, tid: u32, doze: Doze) {
-        self.falling.insert(tid, doze);
+    pub(crate) fn sampled(&mut self, tid: u32, sample: OffCpuSample) {
+        self.falling.insert(tid, sample);
     }
 
     /// It has left it; where it had to, it does not wait for anything.
     pub(crate) fn switched_out(&mut self, tid: u32, time: u64, preempted: bool) {
-        if let Some(doze) = self.falling.get_mut(&tid) {
-            doze.since = Some(time);
+        if let Some(sample) = self.falling.get_mut(&tid) {
+            sample.since = Some(time);
             if preempted {
                 self.falling.remove(&tid);
             }
@@ -55,13 +56,13 @@ impl Dozes {
     }
 
     /// It has its CPU again.
-    pub(crate) fn over(&mut self, tid: u32) -> Option<Doze> {
-        self.falling.remove(&tid).filter(|doze| doze.since.is_some())
+    pub(crate) fn over(&mut self, tid: u32) -> Option<OffCpuSample> {
+        self.falling.remove(&tid).filter(|sample| sample.since.is_some())
     }
 
     /// Keeps one that is over until what it waited for is known.
-    pub(crate) fn hold(&mut self, tid: u32, doze: Doze, end: u64) {
-        let Doze { pid, stack, context, chain, since } = doze;
+    pub(crate) fn keep(&mut self, tid: u32, sample: OffCpuSample, end: u64) {
+        let OffCpuSample { pid, stack, context, chain, since } = sample;
         let Some(since) = since else { return };
         let (start, end) = (Monotonic(since), Monotonic(end));
         let (kind, syscall) = (WaitKind::Other, String::new());
@@ -74,7 +75,7 @@ impl Dozes {
     }
 
     /// Tells those that are over; how many were kept.
-    pub(crate) fn tell(&mut self, kernel: &mut Kernel, out: &mut Out) -> u64 {
+    pub(crate) fn report(&mut self, kernel: &mut Kernel, out: &mut ObservationWriter) -> u64 {
         let mut kept = 0;
         for (mut wait, chain) in self.held.drain(..) {
             (wait.kind, wait.syscall) = kernel.wait(&chain);
@@ -90,19 +91,19 @@ mod tests {
 
     #[test]
     fn a_doze_is_between_its_own_switches_and_was_no_choice_of_others() {
-        let doze = |pid| Doze { pid, stack: None, context: ContextRecord::Absent, chain: Vec::new(), since: None };
-        let mut dozes = Dozes::default();
-        assert_eq!(dozes.over(7), None);
-        dozes.falls(7, doze(1));
-        assert_eq!(dozes.over(7), None, "the record of its leaving was lost");
-        dozes.falls(7, doze(2));
-        dozes.switched_out(7, 100, true);
-        assert_eq!(dozes.over(7), None);
-        dozes.falls(7, doze(3));
-        dozes.switched_out(7, 200, false);
-        let over = dozes.over(7).unwrap();
+        let sample = |pid| OffCpuSample { pid, stack: None, context: ContextRecord::Absent, chain: Vec::new(), since: None };
+        let mut waits = ShortWaits::default();
+        assert_eq!(waits.over(7), None);
+        waits.sampled(7, sample(1));
+        assert_eq!(waits.over(7), None, "the record of its leaving was lost");
+        waits.sampled(7, sample(2));
+        waits.switched_out(7, 100, true);
+        assert_eq!(waits.over(7), None);
+        waits.sampled(7, sample(3));
+        waits.switched_out(7, 200, false);
+        let over = waits.over(7).unwrap();
         assert_eq!((over.pid, over.since), (3, Some(200)));
-        dozes.hold(7, over, 300);
-        assert_eq!((dozes.held.len(), dozes.held[0].0.nanos(), dozes.is_full()), (1, 100, false));
+        waits.keep(7, over, 300);
+        assert_eq!((waits.held.len(), waits.held[0].0.nanos(), waits.is_full()), (1, 100, false));
     }
 }

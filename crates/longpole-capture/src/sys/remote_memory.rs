@@ -1,6 +1,6 @@
 //! Many parts of another process's memory at once, read while that process goes on.
 
-#![allow(unsafe_code)]
+#![expect(unsafe_code, reason = "process_vm_readv")]
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use longpole_symbols::python::{Memory, Part, Trouble};
 
-use super::perf::page_bytes;
+use crate::sys::limits::page_bytes;
 
 /// Most parts of one call (`IOV_MAX`).
 const PARTS_OF_CALL_MAX: usize = 1024;
@@ -168,6 +168,19 @@ fn read_parts_of_file(pid: libc::pid_t, parts: &[Part], bytes: &mut [u8]) -> io:
         memory.read_at(here, part.address).is_ok_and(|read| read == here.len())
     };
     Ok(parts.iter().take_while(is_read).count())
+}
+
+/// Whether the memory of a child that waits at its gate can be read, as it must be for the functions of interpreters; if not, why.
+pub fn can_read_memory(pid: u32) -> Result<(), String> {
+    // The child is a copy of this process, so what lies here lies there.
+    static WORD: [u8; 8] = *b"longpole";
+    let mut part = [Part { address: WORD.as_ptr().addr() as u64, place: 0..8, is_there: false }];
+    let mut bytes = [0; 8];
+    match (ProcessMemory { pid }).copy(&mut part, &mut bytes) {
+        Ok(()) if bytes == WORD => Ok(()),
+        Ok(()) => Err("the kernel does not copy it".to_owned()),
+        Err(trouble) => Err(trouble.to_string()),
+    }
 }
 
 #[cfg(test)]

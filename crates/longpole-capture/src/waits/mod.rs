@@ -1,4 +1,7 @@
 //! What blocked threads wait for.
 
-pub(crate) mod futex;
-pub(crate) mod probe;
+mod blocked_call;
+pub(crate) mod blocked_thread;
+mod futex;
+pub(crate) mod off_cpu;
+mod probe;

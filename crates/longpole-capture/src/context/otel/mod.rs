@@ -19,8 +19,9 @@ use longpole_model::{Loss, LossKind, Monotonic, Observation};
 use longpole_symbols::unwind::{Code, ThreadVariable};
 
 use self::process::{Reading, Unreadable};
+use crate::number_map::NumberMap;
 use crate::perf::record::{Body, MapRecord, Record};
-use crate::frames::stacks::{NumberMap, Out};
+use crate::sink::ObservationWriter;
 use crate::sys::remote_memory::read_memory;
 
 /// How old a program is when its mappings are listed for the first time: most programs of a build have ended by then.
@@ -153,7 +154,7 @@ impl Published {
     }
 
     /// Looks at those whose turn it is.
-    pub(crate) fn look(&mut self, now: u64, out: &mut Out) {
+    pub(crate) fn look(&mut self, now: u64, out: &mut ObservationWriter) {
         for _ in 0..LOOKS_AT_ONCE {
             let Some((due, pid)) = self.dues.first().copied().filter(|(due, _)| *due <= now) else { return };
             self.dues.remove(&(due, pid));

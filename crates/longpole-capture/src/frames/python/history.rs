@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use longpole_symbols::python::{Code, CodeId, FrameRead, Trouble};
 
-use crate::frames::stacks::NumberMap;
+use crate::number_map::NumberMap;
 
 /// Most readings that are kept of one thread: 8 seconds of 500 a second, which is more than the recorder may lag behind.
 const READINGS_MAX: usize = 4096;

@@ -43,7 +43,7 @@ const SAVED_WORDS: u64 = 6;
 
 /// The native side of a sample.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Native<'a> {
+pub(crate) struct NativeStack<'a> {
     /// Leaf first.
     pub(crate) frames: &'a [Frame],
     /// The copied bytes of the stack, and where they begin.
@@ -55,7 +55,7 @@ pub(crate) struct Native<'a> {
     pub(crate) is_whole: bool,
 }
 
-impl Native<'_> {
+impl NativeStack<'_> {
     fn word(&self, address: u64) -> Option<u64> {
         let at = usize::try_from(address.checked_sub(self.sp)?).ok()?;
         let word = self.stack.get(at..at.checked_add(8)?)?;
@@ -78,7 +78,7 @@ pub(super) struct Call {
 
 /// What was found for a sample.
 #[derive(Debug, Default)]
-pub(super) struct Mixed<'a> {
+pub(super) struct Merged<'a> {
     /// Innermost first.
     pub(super) calls: Vec<Call>,
     /// The reading that was chosen.
@@ -90,7 +90,7 @@ pub(super) struct Mixed<'a> {
 }
 
 /// Finds the calls of the evaluating function in a native stack, and which functions each may be running.
-pub(super) fn calls(native: &Native<'_>, places: &Places, is_eval: impl Fn(&Frame) -> bool) -> Vec<Call> {
+pub(super) fn calls(native: &NativeStack<'_>, places: &Places, is_eval: impl Fn(&Frame) -> bool) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     for (place, frame) in native.frames.iter().enumerate() {
         if is_eval(frame) {
@@ -113,7 +113,7 @@ pub(super) fn calls(native: &Native<'_>, places: &Places, is_eval: impl Fn(&Fram
 /// What a function must leave as it found it stands where the first that wanted to use it saved it: so first those that were
 /// called from here are asked, from the nearest on, then the registers. Only then come words of the call's own part of the stack,
 /// which may be older; the answer says whether it came to that.
-fn candidates(native: &Native<'_>, places: &Places, call: usize, inner: Option<usize>) -> (Vec<(PlaceId, i64)>, bool) {
+fn candidates(native: &NativeStack<'_>, places: &Places, call: usize, inner: Option<usize>) -> (Vec<(PlaceId, i64)>, bool) {
     let mut found = Found { places, candidates: Vec::new() };
     for place in (inner.unwrap_or(0)..call).rev() {
         saved_words(native, place).filter_map(|address| native.word(address)).for_each(|word| found.ask(word));
@@ -152,7 +152,7 @@ const OWN_BYTES_MAX: u64 = 4096;
 
 /// Where the native frame at this place may have saved registers of its caller.
 #[cfg(target_arch = "x86_64")]
-fn saved_words(native: &Native<'_>, place: usize) -> impl Iterator<Item = u64> {
+fn saved_words(native: &NativeStack<'_>, place: usize) -> impl Iterator<Item = u64> {
     let end = native.frames.get(place + 1).map_or(0, |caller| caller.sp);
     let start = native.frames[place].sp;
     // The return address is the last word.
@@ -161,7 +161,7 @@ fn saved_words(native: &Native<'_>, place: usize) -> impl Iterator<Item = u64> {
 
 /// On other machines they lie at the low end of the frame, at no place that is the same for all.
 #[cfg(not(target_arch = "x86_64"))]
-fn saved_words(native: &Native<'_>, place: usize) -> impl Iterator<Item = u64> {
+fn saved_words(native: &NativeStack<'_>, place: usize) -> impl Iterator<Item = u64> {
     let end = native.frames.get(place + 1).map_or(0, |caller| caller.sp);
     let start = native.frames[place].sp;
     (0..2 * SAVED_WORDS).map(move |i| start.saturating_add(i * 8)).filter(move |address| *address < end)
@@ -169,7 +169,7 @@ fn saved_words(native: &Native<'_>, place: usize) -> impl Iterator<Item = u64> {
 
 /// Chooses the reading that fits a sample: one for which the likeliest functions fit, before one for which others do, before one
 /// that is only near where the words are not sure.
-pub(super) fn mix<'a>(native: &Native<'_>, places: &Places, mut calls: Vec<Call>, readings: &'a Readings, time: u64) -> Mixed<'a> {
+pub(super) fn merge<'a>(native: &NativeStack<'_>, places: &Places, mut calls: Vec<Call>, readings: &'a Readings, time: u64) -> Merged<'a> {
     let mut best: Option<Fit<'a>> = None;
     let doubts = calls.iter().map(|call| call.candidates.len()).max().unwrap_or(0).max(1);
     let by_words = (1..=doubts).map(|candidates| Trust { candidates, unsure: true });
@@ -191,7 +191,7 @@ pub(super) fn mix<'a>(native: &Native<'_>, places: &Places, mut calls: Vec<Call>
             }
         }
     }
-    let Some(Fit { reading, ran, .. }) = best else { return Mixed { calls, ..Mixed::default() } };
+    let Some(Fit { reading, ran, .. }) = best else { return Merged { calls, ..Merged::default() } };
     let stack = &reading.stack;
     for (call, ran) in calls.iter_mut().zip(ran) {
         call.ran = ran;
@@ -200,7 +200,7 @@ pub(super) fn mix<'a>(native: &Native<'_>, places: &Places, mut calls: Vec<Call>
         Some(call) if !native.is_whole => call.start..stack.frames.len(),
         _ => 0..0,
     };
-    Mixed { calls, reading: Some(stack), leaf_instruction: reading.leaf_instruction(time), beyond }
+    Merged { calls, reading: Some(stack), leaf_instruction: reading.leaf_instruction(time), beyond }
 }
 
 /// Which words count.
@@ -305,20 +305,20 @@ mod tests {
     /// What is shown of a sample at time 0 in each call, `?` where nothing fits, and behind `+` what lies beyond.
     fn shown(text: &str, words: &[(u64, u64)], kept: &[u64], is_whole: bool, readings: &[(u64, &str)]) -> String {
         let (frames, stack) = native(text, words);
-        let native = Native { frames: &frames, stack: &stack, sp: SP, kept, is_whole };
+        let native = NativeStack { frames: &frames, stack: &stack, sp: SP, kept, is_whole };
         let places = places();
         let mut history = Readings::default();
         for (millis, text) in readings {
             history.push(millis * 1_000_000, seen(text));
         }
-        let mixed = mix(&native, &places, calls(&native, &places, is_eval), &history, 0);
+        let merged = merge(&native, &places, calls(&native, &places, is_eval), &history, 0);
         let names = |range: Range<usize>| {
-            let frames = mixed.reading.map_or(&[][..], |reading| &reading.frames);
+            let frames = merged.reading.map_or(&[][..], |reading| &reading.frames);
             frames[range].iter().map(|frame| frame.code.0.to_string()).collect::<Vec<_>>().join(" ")
         };
-        let mut parts: Vec<String> = mixed.calls.iter().map(|call| call.ran.clone().map_or("?".to_owned(), names)).collect();
-        if !mixed.beyond.is_empty() {
-            parts.push(format!("+{}", names(mixed.beyond.clone())));
+        let mut parts: Vec<String> = merged.calls.iter().map(|call| call.ran.clone().map_or("?".to_owned(), names)).collect();
+        if !merged.beyond.is_empty() {
+            parts.push(format!("+{}", names(merged.beyond.clone())));
         }
         parts.join("|")
     }

@@ -24,13 +24,13 @@ use longpole_symbols::python::{CodeId, Trouble, Version};
 use longpole_symbols::unwind::{Code, Frame, Place};
 
 use self::history::{PlaceId, Seen};
-pub(crate) use self::merge::Native;
-use self::merge::{Call, Mixed};
+pub(crate) use self::merge::NativeStack;
+use self::merge::{Call, Merged};
 use self::reader::{Order, Shared};
-pub(crate) use self::threads::id_inside;
+use crate::frames::stacks::{FrameLocation, MissingFunctions, Name, Stacks, Truncation};
+use crate::number_map::NumberMap;
 use crate::perf::record::{Body, MapRecord, Record};
-use crate::worker::Leavable;
-use crate::frames::stacks::{Cut, Name, NotSeen, NumberMap, Spot, Stacks};
+use crate::worker::Worker;
 
 /// How long readings are kept behind what has been dealt with.
 const READINGS_KEPT_NANOS: u64 = 2_000_000_000;
@@ -58,7 +58,7 @@ struct Home {
 /// The interpreters of a recording.
 pub(crate) struct Pythons {
     shared: Arc<Shared>,
-    thread: Option<Leavable<u64>>,
+    thread: Option<Worker<u64>>,
     /// Whether it was left behind.
     is_hung: bool,
     /// Processes that have one, as far as is known by now.
@@ -68,14 +68,14 @@ pub(crate) struct Pythons {
     /// By mapping, where the evaluating function lies.
     eval: NumberMap<u32, Vec<Range<u64>>>,
     /// Names by interpreter, code and line.
-    names: HashMap<(u32, CodeId, u32), Spot>,
+    names: HashMap<(u32, CodeId, u32), FrameLocation>,
     /// Samples of interpreted code whose functions are not known, by the reason.
     not_seen: HashMap<Missed, u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Missed {
-    NotSeen(NotSeen),
+    MissingFunctions(MissingFunctions),
     Trouble(Trouble),
 }
 
@@ -139,7 +139,7 @@ impl Pythons {
         if self.thread.is_none() {
             let shared = Arc::clone(&self.shared);
             // Where no thread can be had, samples say that nothing was read.
-            self.thread = Leavable::spawn("longpole-python", Arc::default(), move || reader::run(&shared)).ok();
+            self.thread = Worker::spawn("longpole-python", Arc::default(), move || reader::run(&shared)).ok();
         }
         self.shared.order(Order { pid, since: home.since, runtime: home.runtime, version: home.version });
     }
@@ -153,15 +153,15 @@ impl Pythons {
 
     /// Puts the functions that the interpreter ran into a native stack; `false` where the process has no interpreter.
     ///
-    /// `spots` is emptied and filled, leaf first. Each native frame becomes what `native_spot` says.
-    pub(crate) fn mix(
+    /// `locations` is emptied and filled, leaf first. Each native frame becomes what `native_location` says.
+    pub(crate) fn merge(
         &mut self,
         (pid, tid, when): (u32, u32, When),
-        native: &Native<'_>,
+        native: &NativeStack<'_>,
         stacks: &mut Stacks,
-        native_spot: impl Fn(&Frame) -> Spot,
-        cut: Option<Cut>,
-        spots: &mut Vec<Spot>,
+        native_location: impl Fn(&Frame) -> FrameLocation,
+        cut: Option<Truncation>,
+        locations: &mut Vec<FrameLocation>,
     ) -> bool {
         if self.eval.is_empty() {
             return false;
@@ -182,45 +182,45 @@ impl Pythons {
             When::Asleep { since, end, .. } => readings.and_then(|readings| readings.within(since, end)),
         };
         let time = standing.unwrap_or(time);
-        let mixed = merge::mix(native, &seen.places, calls, readings.unwrap_or(&no_readings), time);
+        let merged = merge::merge(native, &seen.places, calls, readings.unwrap_or(&no_readings), time);
         let missing = match (&seen.trouble, readings) {
-            (Some(_), _) => NotSeen::Unreadable,
-            (None, None) => NotSeen::NoThread,
-            (None, Some(_)) => NotSeen::NotNear,
+            (Some(_), _) => MissingFunctions::Unreadable,
+            (None, None) => MissingFunctions::NoThread,
+            (None, Some(_)) => MissingFunctions::NotNear,
         };
         let mut missed = None;
-        spots.clear();
+        locations.clear();
         let mut next = 0;
-        for call in &mixed.calls {
-            spots.extend(native.frames[next..call.frame].iter().map(&native_spot));
+        for call in &merged.calls {
+            locations.extend(native.frames[next..call.frame].iter().map(&native_location));
             next = call.frame + 1;
             match (&call.ran, exact(seen, call)) {
                 (Some(ran), _) => {
                     let words = if standing.is_some() { &[][..] } else { &call.candidates };
-                    self.push_frames(seen, &mixed, ran.clone(), words, stacks, spots);
+                    self.push_frames(seen, &merged, ran.clone(), words, stacks, locations);
                     // A call from anonymous memory is a trampoline that CPython made for perf; the function has its name already.
                     if native.frames.get(next).is_some_and(|caller| caller.place == Place::Anonymous) {
                         next += 1;
                     }
                 }
                 (None, Some((code, instruction))) => {
-                    spots.push(self.name(seen, code, instruction, stacks));
+                    locations.push(self.name(seen, code, instruction, stacks));
                     if !seen.calls_are_frames {
-                        let callers = if missing == NotSeen::Unreadable { missing } else { NotSeen::Callers };
-                        spots.push(Spot::Cut(Cut::NotSeen(callers)));
+                        let callers = if missing == MissingFunctions::Unreadable { missing } else { MissingFunctions::Callers };
+                        locations.push(FrameLocation::Truncation(Truncation::MissingFunctions(callers)));
                         missed = missed.or(Some(callers));
                     }
                 }
                 (None, None) => {
-                    spots.push(Spot::Cut(Cut::NotSeen(missing)));
-                    spots.push(native_spot(&native.frames[call.frame]));
+                    locations.push(FrameLocation::Truncation(Truncation::MissingFunctions(missing)));
+                    locations.push(native_location(&native.frames[call.frame]));
                     missed = Some(missing);
                 }
             }
         }
-        spots.extend(native.frames[next..].iter().map(&native_spot));
-        spots.extend(cut.map(Spot::Cut));
-        self.push_frames(seen, &mixed, mixed.beyond.clone(), &[], stacks, spots);
+        locations.extend(native.frames[next..].iter().map(&native_location));
+        locations.extend(cut.map(FrameLocation::Truncation));
+        self.push_frames(seen, &merged, merged.beyond.clone(), &[], stacks, locations);
         if let Some(missed) = missed {
             self.miss(seen, missed);
         }
@@ -228,10 +228,10 @@ impl Pythons {
     }
 
     /// A sample whose functions are not all known.
-    fn miss(&mut self, seen: &Seen, missed: NotSeen) {
+    fn miss(&mut self, seen: &Seen, missed: MissingFunctions) {
         let missed = match (&seen.trouble, missed) {
-            (Some(trouble), NotSeen::Unreadable) => Missed::Trouble(trouble.clone()),
-            (_, reason) => Missed::NotSeen(reason),
+            (Some(trouble), MissingFunctions::Unreadable) => Missed::Trouble(trouble.clone()),
+            (_, reason) => Missed::MissingFunctions(reason),
         };
         *self.not_seen.entry(missed).or_insert(0) += 1;
     }
@@ -240,41 +240,43 @@ impl Pythons {
     fn push_frames(
         &mut self,
         seen: &Seen,
-        mixed: &Mixed<'_>,
+        merged: &Merged<'_>,
         range: Range<usize>,
         candidates: &[(PlaceId, i64)],
         stacks: &mut Stacks,
-        spots: &mut Vec<Spot>,
+        locations: &mut Vec<FrameLocation>,
     ) {
-        let Some(reading) = mixed.reading else { return };
+        let Some(reading) = merged.reading else { return };
         let is_cut = !reading.is_whole && !range.is_empty() && range.end == reading.frames.len();
         let first = range.start;
         for (place, frame) in reading.frames.get(range).unwrap_or_default().iter().enumerate() {
-            let read = mixed.leaf_instruction.filter(|_| first + place == 0).unwrap_or(frame.instruction);
+            let read = merged.leaf_instruction.filter(|_| first + place == 0).unwrap_or(frame.instruction);
             let is_own = |(own, next): &&(PlaceId, i64)| place == 0 && *next > 0 && seen.places.codes(*own).contains(&frame.code);
             let own = candidates.iter().find(is_own);
             let instruction = own.map_or(read, |(_, next)| before(*next));
-            spots.push(self.name(seen, frame.code, instruction, stacks));
+            locations.push(self.name(seen, frame.code, instruction, stacks));
         }
         if is_cut {
-            spots.push(Spot::Cut(Cut::NotSeen(NotSeen::TooDeep)));
+            locations.push(FrameLocation::Truncation(Truncation::MissingFunctions(MissingFunctions::TooDeep)));
         }
     }
 
-    fn name(&mut self, seen: &Seen, code: CodeId, instruction: i64, stacks: &mut Stacks) -> Spot {
-        let Some(object) = seen.codes.get(code.0 as usize) else { return Spot::Cut(Cut::NotSeen(NotSeen::NotNear)) };
+    fn name(&mut self, seen: &Seen, code: CodeId, instruction: i64, stacks: &mut Stacks) -> FrameLocation {
+        let Some(object) = seen.codes.get(code.0 as usize) else {
+            return FrameLocation::Truncation(Truncation::MissingFunctions(MissingFunctions::NotNear));
+        };
         let line = object.line(instruction);
         let key = (seen.serial, code, line);
-        if let Some(spot) = self.names.get(&key) {
-            return *spot;
+        if let Some(location) = self.names.get(&key) {
+            return *location;
         }
         let name = Name { runtime: Runtime::Python, function: object.name.clone(), file: object.file.clone(), line };
-        let spot = stacks.name(name);
+        let location = stacks.name(name);
         if self.names.len() >= NAMES_AT_HAND_MAX {
             self.names.clear();
         }
-        self.names.insert(key, spot);
-        spot
+        self.names.insert(key, location);
+        location
     }
 
     /// Everything before this time has been dealt with.
@@ -297,7 +299,7 @@ impl Pythons {
         let mut losses = Vec::new();
         for (missed, count) in self.not_seen.drain() {
             let detail = match missed {
-                Missed::NotSeen(reason) => reason.to_string(),
+                Missed::MissingFunctions(reason) => reason.to_string(),
                 Missed::Trouble(trouble) => format!("Python functions: {trouble}"),
             };
             losses.push(Loss::new(LossKind::FunctionsNotSeen, count, detail));
@@ -322,7 +324,7 @@ impl Pythons {
     /// Ends the reading. Returns the CPU time it took.
     pub(crate) fn finish(&mut self) -> u64 {
         self.shared.end();
-        match self.thread.take().map(Leavable::wait) {
+        match self.thread.take().map(Worker::wait) {
             Some(Waited::Done(cpu_nanos)) => cpu_nanos,
             Some(Waited::Hung) => {
                 self.is_hung = true;

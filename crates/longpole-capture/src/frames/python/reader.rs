@@ -1,4 +1,4 @@
-//! The thread that reads interpreters, again and again, within its allowance.
+//! The thread that reads interpreters, again and again, within its budget.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,9 +8,10 @@ use longpole_symbols::python::{CodeId, Codes, Interpreter, Memory, ThreadRead, T
 
 use super::history::{History, SeenStack};
 use super::threads::Threads;
-use crate::cpu_budget::Allowance;
+use crate::cpu_budget::CpuBudget;
+use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
 use crate::sys::remote_memory::ProcessMemory;
-use crate::sys::perf::{block_signals_of_this_thread, monotonic_nanos, prefer_this_thread, thread_cpu_nanos};
+use crate::sys::thread::{block_signals_of_this_thread, prefer_this_thread};
 
 /// Which part of a CPU reading may take.
 const READING_PART: i64 = 16;
@@ -117,10 +118,10 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
     let mut watched: Vec<Watched> = Vec::new();
     let mut reads: Vec<ThreadRead> = Vec::new();
     let mut still = 0u32;
-    let mut allowance = Allowance::new(READING_PART, READING_NANOS_AT_ONCE);
+    let mut budget = CpuBudget::new(READING_PART, READING_NANOS_AT_ONCE);
     loop {
         let putting_off = u64::from(still / STILL_LOOKS) + 1;
-        let owed = allowance.wait_nanos(monotonic_nanos());
+        let owed = budget.wait_nanos(monotonic_nanos());
         let period = (PERIOD_NANOS * putting_off).min(PERIOD_NANOS_MAX).max(owed);
         let patience = (!watched.is_empty()).then_some(Duration::from_nanos(period));
         let Some(orders) = wait(shared, patience, owed == 0) else { break };
@@ -142,7 +143,7 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
             }
         });
         still = if changed { 0 } else { still.saturating_add(1) };
-        allowance.spend(thread_cpu_nanos().saturating_sub(before));
+        budget.spend(thread_cpu_nanos().saturating_sub(before));
         publish_living(shared, &watched);
     }
     thread_cpu_nanos()

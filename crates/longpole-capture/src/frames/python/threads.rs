@@ -10,6 +10,8 @@ use std::fs;
 
 use longpole_symbols::python::{Memory, Part, ThreadRead};
 
+use crate::procfs::namespace::inner_id;
+
 /// Bytes of a thread's record that are looked through: glibc has the id at byte 720, musl at 48.
 const RECORD_BYTES: usize = 1024;
 
@@ -94,16 +96,6 @@ fn tasks(pid: u32) -> Option<HashMap<u32, u32>> {
         tasks.extend(inner.map(|inner| (inner, id)));
     }
     Some(tasks)
-}
-
-/// The id of a thread inside of its own pid namespace.
-pub(crate) fn id_inside(pid: u32, tid: u32) -> Option<u32> {
-    inner_id(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?)
-}
-
-/// The innermost of the ids that `NSpid` lists, outermost first.
-fn inner_id(status: &str) -> Option<u32> {
-    status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().next_back()?.parse().ok()
 }
 
 #[cfg(test)]

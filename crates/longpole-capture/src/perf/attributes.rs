@@ -1,0 +1,133 @@
+//! The attributes of each event (perf_event_open(2)).
+
+use std::collections::BTreeSet;
+
+use perf_event_open_sys::bindings::{self, perf_event_attr};
+
+use super::options::SampleClock;
+use super::record::{REGISTER_MASK, SAMPLER_FORMAT, TRACKER_FORMAT};
+use crate::refusal::Refused;
+use crate::sys::limits::page_bytes;
+
+/// Least bytes of stack that are of any use.
+const STACK_BYTES_MIN: u32 = 1 << 10;
+
+/// Most bytes of stack: a record's size has 16 bits, and the fields around the stack need some of them.
+const STACK_BYTES_MAX: u32 = 63 << 10;
+
+/// How often the switcher copies the stack of each thread that leaves its CPU, about: the kernel finds out for each thread by itself which of
+/// its switches that is. Threads that switch 10,000 times a second cost no more than those that switch ten times.
+const SWITCH_RATE_HZ: u64 = 10;
+
+/// Bytes of stack that the switcher copies: there may be many threads.
+const SWITCH_STACK_BYTES: u32 = 8 << 10;
+
+/// Pages of the switcher's ring: 31 stacks.
+pub(super) const SWITCH_RING_PAGES: usize = 64;
+
+/// What is asked of the kernel, after what it refused.
+#[derive(Clone)]
+pub(crate) struct Wanted {
+    pub(crate) clock: SampleClock,
+    pub(crate) rate_hz: u32,
+    pub(crate) stack_bytes: u32,
+    /// How often more of each stack was asked for.
+    pub(crate) generation: u32,
+    /// Whether each event counts what it lost (Linux 6.0).
+    pub(crate) count_lost: bool,
+    /// Whether to begin with the next exec; else at once, or when told so.
+    pub(crate) on_exec: bool,
+    /// Whether to look into the kernel; if not, why.
+    pub(crate) kernel: Result<(), Refused>,
+    /// Threads that run already and may not be looked at.
+    pub(crate) closed: BTreeSet<u32>,
+}
+
+impl Wanted {
+    /// Of `CpuClock`. A nanosecond for each generation tells their samples apart.
+    pub(crate) fn period_nanos(&self) -> u64 {
+        1_000_000_000 / u64::from(self.rate_hz) + u64::from(self.generation)
+    }
+}
+
+/// So many bytes, as far as that makes sense and the kernel can do it.
+pub(crate) fn stack_bytes_within(bytes: u32) -> u32 {
+    bytes.clamp(STACK_BYTES_MIN, STACK_BYTES_MAX) & !7
+}
+
+/// What both events have in common.
+fn attribute(wanted: &Wanted) -> perf_event_attr {
+    let mut attr = perf_event_attr::default();
+    attr.size = size_of::<perf_event_attr>() as u32;
+    attr.type_ = bindings::PERF_TYPE_SOFTWARE;
+    attr.set_disabled(u64::from(wanted.on_exec));
+    attr.set_enable_on_exec(u64::from(wanted.on_exec));
+    attr.set_inherit(1);
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    attr.set_sample_id_all(1);
+    attr.set_watermark(1);
+    attr.set_use_clockid(1);
+    attr.clockid = libc::CLOCK_MONOTONIC;
+    if wanted.count_lost {
+        attr.read_format = u64::from(bindings::PERF_FORMAT_LOST);
+    }
+    attr
+}
+
+/// Of a later generation, it waits until it is told to begin.
+pub(crate) fn sampler_attribute(wanted: &Wanted, wakeup_bytes: usize) -> perf_event_attr {
+    let mut attr = attribute(wanted);
+    match wanted.clock {
+        SampleClock::CpuClock => attr.config = u64::from(bindings::PERF_COUNT_SW_CPU_CLOCK),
+        SampleClock::Cycles => {
+            attr.type_ = bindings::PERF_TYPE_HARDWARE;
+            attr.config = u64::from(bindings::PERF_COUNT_HW_CPU_CYCLES);
+        }
+    }
+    if wanted.generation > 0 {
+        attr.set_disabled(1);
+    }
+    match wanted.clock {
+        SampleClock::CpuClock => attr.__bindgen_anon_1.sample_period = wanted.period_nanos(),
+        SampleClock::Cycles => {
+            attr.set_freq(1);
+            attr.__bindgen_anon_1.sample_freq = u64::from(wanted.rate_hz);
+        }
+    }
+    attr.sample_type = SAMPLER_FORMAT;
+    attr.set_exclude_kernel(u64::from(wanted.kernel.is_err()));
+    // Of user space there are the registers and the stack, which say more than frame pointers.
+    attr.set_exclude_callchain_user(1);
+    attr.sample_regs_user = REGISTER_MASK;
+    attr.sample_stack_user = wanted.stack_bytes;
+    attr.set_context_switch(1);
+    attr.__bindgen_anon_2.wakeup_watermark = u32::try_from(wakeup_bytes).unwrap_or(u32::MAX);
+    attr
+}
+
+pub(super) fn switcher_attribute(wanted: &Wanted) -> perf_event_attr {
+    let wakeup_bytes = SWITCH_RING_PAGES * page_bytes() / 4;
+    let mut attr = sampler_attribute(wanted, wakeup_bytes);
+    attr.type_ = bindings::PERF_TYPE_SOFTWARE;
+    attr.config = u64::from(bindings::PERF_COUNT_SW_CONTEXT_SWITCHES);
+    attr.set_freq(1);
+    attr.__bindgen_anon_1.sample_freq = SWITCH_RATE_HZ;
+    attr.sample_stack_user = SWITCH_STACK_BYTES;
+    attr.set_context_switch(0);
+    attr
+}
+
+pub(super) fn tracker_attribute(wanted: &Wanted) -> perf_event_attr {
+    let mut attr = attribute(wanted);
+    attr.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
+    attr.sample_type = TRACKER_FORMAT;
+    attr.set_task(1);
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+    // Only mappings that may be executed: `mmap_data` stays off.
+    attr.set_mmap(1);
+    attr.set_mmap2(1);
+    attr.__bindgen_anon_2.wakeup_watermark = 1;
+    attr
+}

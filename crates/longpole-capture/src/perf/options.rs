@@ -1,0 +1,62 @@
+//! How to sample.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// What makes the sampler interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SampleClock {
+    /// A timer of the kernel that runs while the thread does. Exact in virtual machines and cheap at many switches.
+    #[default]
+    CpuClock,
+    /// The processor's cycle counter, where there is one.
+    Cycles,
+}
+
+impl SampleClock {
+    fn as_str(self) -> &'static str {
+        match self {
+            SampleClock::CpuClock => "cpu-clock",
+            SampleClock::Cycles => "cycles",
+        }
+    }
+}
+
+impl fmt::Display for SampleClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How to sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Samples a second and running thread. Not a round number, so as not to march in step with what repeats each millisecond.
+    pub rate_hz: u32,
+    /// What makes the sampler interrupt.
+    pub clock: SampleClock,
+    /// Bytes of stack that are copied at each sample; rounded to what the kernel can do.
+    pub stack_bytes: u32,
+    /// Whether the maps of names that programs leave in `/tmp` are there because of this recording, and go when they were read.
+    pub remove_perf_maps: bool,
+    /// Whether to look into the kernel where that is allowed.
+    pub kernel: bool,
+    /// Where programs put the journals of their spans ([`JournalDirectory`](crate::context::journal_dir::JournalDirectory)).
+    pub journals: Option<PathBuf>,
+    /// Where what is slow to read and stays until the next boot is kept: the kernel's list of its functions.
+    pub cache: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            rate_hz: 999,
+            clock: SampleClock::CpuClock,
+            stack_bytes: 16 << 10,
+            remove_perf_maps: false,
+            kernel: true,
+            journals: None,
+            cache: None,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What the recorder lost, counted until it is reported.
+
+use longpole_model::{Loss, LossKind};
+
+use crate::frames::stacks::Truncation;
+use crate::number_map::NumberMap;
+
+/// Losses since they were last told, by kind and reason.
+#[derive(Default)]
+pub(super) struct Losses {
+    pub(super) lost: u64,
+    pub(super) throttled: u64,
+    pub(super) torn: u64,
+    pub(super) out_of_reach: u64,
+    pub(super) undecodable: u64,
+    pub(super) waits_skipped: u64,
+    pub(super) long_waits_skipped: u64,
+    pub(super) waits_refused: u64,
+    pub(super) cut: NumberMap<Truncation, u64>,
+}
+
+impl Losses {
+    pub(super) fn told(self) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        let mut tell = |kind, count, detail: &str| {
+            if count > 0 {
+                Loss::new(kind, count, detail).merge_into(&mut losses);
+            }
+        };
+        tell(
+            LossKind::SamplesLost,
+            self.lost,
+            "records the kernel dropped because its buffer was full: samples, or switches between threads",
+        );
+        tell(LossKind::SamplesLost, self.undecodable, "records that could not be decoded");
+        tell(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)");
+        tell(LossKind::ContextTorn, self.torn, "");
+        tell(
+            LossKind::ContextNotSeen,
+            self.out_of_reach,
+            "samples of threads whose record (OTEP 4947) no copy of the stack holds: of a main thread, on the heap, or below a deep stack",
+        );
+        tell(
+            LossKind::WaitsNotSeen,
+            self.waits_skipped,
+            "5 to 20 ms long, over before the recorder looked, or more at once than may be looked at",
+        );
+        tell(
+            LossKind::WaitsNotSeen,
+            self.long_waits_skipped,
+            "longer than 20 ms, while the recorder was busy, or more at once than may be looked at",
+        );
+        tell(
+            LossKind::WaitsNotSeen,
+            self.waits_refused,
+            "threads that may not be looked at: another user's, or closed by kernel.yama.ptrace_scope or by the program itself",
+        );
+        for (cut, count) in self.cut {
+            let kind = match cut {
+                Truncation::Walk(end) if end.is_truncated() => LossKind::StacksTruncated,
+                Truncation::KernelDeep => LossKind::StacksTruncated,
+                _ => LossKind::StacksUnwindFailed,
+            };
+            tell(kind, count, &cut.to_string());
+        }
+        losses
+    }
+}

@@ -1,0 +1,141 @@
+//! From the registers and the stack bytes of a thread to a numbered stack: unwound, with the functions of interpreters, compiled code and
+//! the kernel in it.
+
+use std::sync::Arc;
+
+use longpole_model::{AbsAddr, CodeAddress, LocationId, StackId};
+use longpole_symbols::unwind::{AddressSpace, Frame, Place, StackEnd, StackWalker};
+
+use crate::frames::jit::Jit;
+use crate::frames::kernel::Kernel;
+use crate::frames::python::{NativeStack, Pythons, When};
+use crate::frames::stacks::{FrameLocation, ProgramId, Stacks, Truncation};
+use crate::perf::record::SampleRecord;
+use crate::sink::ObservationWriter;
+use crate::waits::blocked_thread::BlockedThread;
+
+/// All that it takes to number a stack.
+pub(super) struct StackBuilder {
+    pub(super) walker: StackWalker,
+    pub(super) pythons: Pythons,
+    pub(super) jit: Jit,
+    pub(super) kernel: Kernel,
+    pub(super) stacks: Stacks,
+    // Kept for their memory.
+    frames: Vec<Frame>,
+    frame_locations: Vec<FrameLocation>,
+    locations: Vec<LocationId>,
+}
+
+/// The stack of a sample, and where it is cut off.
+pub(super) struct SampleStack {
+    /// `None` where the sink could not keep a definition.
+    pub(super) id: Option<StackId>,
+    /// Why the stack of user space ends before its root.
+    pub(super) user: Option<Truncation>,
+    /// Why that of the kernel does.
+    pub(super) kernel: Option<Truncation>,
+}
+
+impl StackBuilder {
+    pub(super) fn new(jit: Jit, kernel: Kernel) -> StackBuilder {
+        StackBuilder {
+            walker: StackWalker::new(),
+            pythons: Pythons::new(),
+            jit,
+            kernel,
+            stacks: Stacks::default(),
+            frames: Vec::new(),
+            frame_locations: Vec::new(),
+            locations: Vec::new(),
+        }
+    }
+
+    /// Unwinds the stack of a sample and numbers it. `space` is what its process has mapped.
+    pub(super) fn of_sample(
+        &mut self,
+        (pid, tid, time): (u32, u32, u64),
+        space: &Arc<AddressSpace>,
+        sample: &SampleRecord<'_>,
+        out: &mut ObservationWriter,
+    ) -> SampleStack {
+        let in_kernel = sample.kernel.addresses().next().is_some();
+        let mut cut = match sample.registers {
+            Some(registers) => match self.walker.walk(space, &registers, sample.stack, sample.stack_room as u32, &mut self.frames) {
+                StackEnd::Root => None,
+                end => Some(Truncation::Walk(end)),
+            },
+            None => {
+                self.frames.clear();
+                if !in_kernel {
+                    let address = CodeAddress::Instruction(AbsAddr(sample.ip));
+                    self.frames.push(Frame { address, place: space.locate(AbsAddr(sample.ip)), sp: 0 });
+                }
+                Some(if sample.is_32_bit { Truncation::Code32 } else { Truncation::NoRegisters })
+            }
+        };
+        // While the kernel lays out a program, or a process ends, there is no user space, or it is not the one that the registers are
+        // of: the kernel's own functions are all there is.
+        let is_nowhere = self.frames.first().is_none_or(|frame| matches!(frame.place, Place::Unknown)) || sample.stack.is_empty();
+        if in_kernel && is_nowhere && !sample.is_32_bit {
+            self.frames.clear();
+            cut = None;
+        }
+        let native = NativeStack {
+            frames: &self.frames,
+            stack: sample.stack,
+            sp: sample.registers.map_or(0, |registers| registers.sp),
+            kept: &sample.kept,
+            is_whole: cut.is_none(),
+        };
+        let program = self.jit.program(pid);
+        let of_native = |frame: &Frame| native_location(frame, program);
+        if !self.pythons.merge((pid, tid, When::At(time)), &native, &mut self.stacks, of_native, cut, &mut self.frame_locations) {
+            self.frame_locations.clear();
+            self.frame_locations.extend(self.frames.iter().map(of_native).chain(cut.map(FrameLocation::Truncation)));
+        }
+        if self.frame_locations.iter().any(|location| matches!(location, FrameLocation::Unmapped { .. })) {
+            self.jit.count(pid);
+        }
+        let kernel = self.kernel.put(sample.kernel, &mut self.stacks, &mut self.frame_locations);
+        SampleStack { id: self.number(out), user: cut, kernel }
+    }
+
+    /// Numbers the stack of a thread that was blocked until `end`; `None` where its stack could not be read.
+    pub(super) fn of_blocked_thread(
+        &mut self,
+        tid: u32,
+        blocked: &BlockedThread,
+        end: u64,
+        out: &mut ObservationWriter,
+    ) -> Option<StackId> {
+        let BlockedThread { pid, since, at, place, stack, walked, .. } = blocked;
+        let (frames, walk_end) = walked.as_ref()?;
+        let asleep = When::Asleep { since: *since, end, at: *at };
+        let cut = (*walk_end != StackEnd::Root).then_some(Truncation::Walk(*walk_end));
+        let native = NativeStack { frames, stack, sp: place.1, kept: &[], is_whole: cut.is_none() };
+        let program = self.jit.program(*pid);
+        let of_native = |frame: &Frame| native_location(frame, program);
+        if !self.pythons.merge((*pid, tid, asleep), &native, &mut self.stacks, of_native, cut, &mut self.frame_locations) {
+            self.frame_locations.clear();
+            self.frame_locations.extend(frames.iter().map(of_native).chain(cut.map(FrameLocation::Truncation)));
+        }
+        self.number(out)
+    }
+
+    /// Numbers what stands in `frame_locations`; `None` where the sink could not keep a definition.
+    fn number(&mut self, out: &mut ObservationWriter) -> Option<StackId> {
+        self.locations.clear();
+        for location in &self.frame_locations {
+            self.locations.push(self.stacks.location(*location, out)?);
+        }
+        self.stacks.stack(&self.locations, out)
+    }
+}
+
+fn native_location(frame: &Frame, program: ProgramId) -> FrameLocation {
+    match frame.place {
+        Place::Code { mapping, address } => FrameLocation::Code { mapping, address },
+        Place::Anonymous | Place::Unknown => FrameLocation::Unmapped { program, address: frame.address.for_lookup() },
+    }
+}

@@ -1,0 +1,127 @@
+//! Files, pipes and sockets: found without opening them, and waited for.
+#![expect(unsafe_code, reason = "poll, pipes, openat2, statfs, sockets")]
+
+use std::ffi::{CString, OsStr, c_int};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+
+/// Descriptors for poll(2).
+pub(crate) struct WaitSet(Vec<libc::pollfd>);
+
+/// What became of one descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// Nothing.
+    No,
+    /// It has something to read.
+    Readable,
+    /// It will never have anything again; it is not looked at any more.
+    Gone,
+}
+
+impl WaitSet {
+    /// A set of these descriptors, which must stay open as long as it is used.
+    pub(crate) fn new(descriptors: impl IntoIterator<Item = RawFd>) -> WaitSet {
+        WaitSet(descriptors.into_iter().map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect())
+    }
+
+    /// Waits until one of them is ready or the time has passed.
+    pub(crate) fn wait(&mut self, timeout_millis: i32) {
+        let count = self.0.len() as libc::nfds_t;
+        // SAFETY: the pointer and count describe the vector, which the kernel writes only within.
+        let outcome = unsafe { libc::poll(self.0.as_mut_ptr(), count, timeout_millis) };
+        if outcome < 0 {
+            // Interrupted by a signal: nothing is known to be ready, and the caller looks at everything anyway.
+            for entry in &mut self.0 {
+                entry.revents = 0;
+            }
+        }
+    }
+
+    /// What the last wait found for the descriptor at this place.
+    pub(crate) fn ready(&mut self, place: usize) -> Ready {
+        let Some(entry) = self.0.get_mut(place) else { return Ready::Gone };
+        if entry.revents & libc::POLLIN != 0 {
+            Ready::Readable
+        } else if entry.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+            // An event hangs up when its last process has ended, and would end every wait at once from then on.
+            entry.fd = -1;
+            Ready::Gone
+        } else {
+            Ready::No
+        }
+    }
+}
+
+/// Read end and write end.
+pub(super) fn pipe(flags: c_int) -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends: [RawFd; 2] = [-1; 2];
+    // SAFETY: the call fills both ends or fails; each is owned by nobody else.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), flags) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+/// Waits until the descriptor can be read, so long at the most.
+pub(super) fn readable(descriptor: &OwnedFd, millis: c_int) -> bool {
+    let mut entry = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid entry.
+    unsafe { libc::poll(&mut entry, 1, millis) > 0 }
+}
+
+/// Whether a file is one that the kernel makes up: proc, sysfs, tracefs, debugfs.
+pub(crate) fn is_of_the_kernel(file: &File) -> bool {
+    // TRACEFS_MAGIC and DEBUGFS_MAGIC of <linux/magic.h>.
+    const KERNEL: [u64; 4] = [libc::PROC_SUPER_MAGIC as u64, libc::SYSFS_MAGIC as u64, 0x7472_6163, 0x6462_6720];
+    // SAFETY: all zero is a value of the type, and a place for the answer.
+    let found = unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        (libc::fstatfs(file.as_raw_fd(), &mut found) == 0).then_some(found.f_type)
+    };
+    found.is_some_and(|kind| KERNEL.contains(&(kind as u64)))
+}
+
+/// Finds what stands in a folder under this name, a link itself if it is one, without opening it. `None` where another file system is mounted
+/// there: a daemon of anybody (FUSE) would be asked for all else, and may never answer.
+pub(crate) fn find_in(folder: &File, name: &OsStr) -> io::Result<Option<File>> {
+    let name = CString::new(name.as_bytes())?;
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: all zero is a value of the type, which the kernel only reads.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    (how.flags, how.resolve) = (flags as u64, libc::RESOLVE_NO_XDEV);
+    // SAFETY: the name ends with a zero, and the last argument is the size of `how`.
+    let found = unsafe { libc::syscall(libc::SYS_openat2, folder.as_raw_fd(), name.as_ptr(), &how, size_of_val(&how)) };
+    let found = match (found, io::Error::last_os_error()) {
+        (..0, error) if error.raw_os_error() == Some(libc::EXDEV) => return Ok(None),
+        // Before Linux 5.6, and behind filters that do not know the call.
+        (..0, error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            // SAFETY: the name ends with a zero.
+            let found = unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), flags) };
+            if found < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            found
+        }
+        (..0, error) => return Err(error),
+        (found, _) => i32::try_from(found).map_err(io::Error::other)?,
+    };
+    // SAFETY: the descriptor is new, and nobody else has it.
+    Ok(Some(unsafe { File::from_raw_fd(found) }))
+}
+
+/// A socket to ask the kernel about sockets: sock_diag(7). Answers are there when a question was written.
+pub(crate) fn sock_diag_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: a call without pointers.
+    let fd = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) };
+    if fd == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that was made here and is nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

@@ -1,0 +1,217 @@
+//! The system call a thread is blocked in, and what it waits for there.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+
+use longpole_model::WaitKind;
+
+use crate::sys::remote_memory::read_memory;
+
+/// Descriptors of a `poll` that are asked what they are.
+const POLLED_MAX: usize = 8;
+
+/// Most bytes of the line of `/proc/PID/task/TID/syscall`: nine numbers.
+const LINE_BYTES_MAX: usize = 256;
+
+/// Most bytes of a file of `/proc`.
+const PROC_BYTES_MAX: u64 = 4096;
+
+/// The thread may not be looked at: another user's, or closed by `ptrace_scope` or by itself.
+pub(super) struct Denied;
+
+/// One line of `/proc/PID/task/TID/syscall`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockedCall {
+    /// -1 where it is blocked outside of any call: a page fault.
+    pub(super) number: i64,
+    pub(super) arguments: [u64; 6],
+    pub(super) sp: u64,
+    pub(super) ip: u64,
+}
+
+impl BlockedCall {
+    /// `NR A0 … A5 SP IP`, hexadecimal but for the number; `-1 SP IP` outside of a call. `None` for `running`, and for what else
+    /// there may be.
+    fn parse(line: &str) -> Option<BlockedCall> {
+        let mut words = line.split_ascii_whitespace();
+        let number: i64 = words.next()?.parse().ok()?;
+        let mut hex = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+        let mut arguments = [0; 6];
+        if number >= 0 {
+            for argument in &mut arguments {
+                *argument = hex()?;
+            }
+        }
+        Some(BlockedCall { number, arguments, sp: hex()?, ip: hex()? })
+    }
+
+    /// What the open file of a thread says now.
+    pub(super) fn read(syscall: &fs::File) -> Result<Option<BlockedCall>, Denied> {
+        let mut line = [0; LINE_BYTES_MAX];
+        match syscall.read_at(&mut line, 0) {
+            Ok(read) => Ok(std::str::from_utf8(&line[..read]).ok().and_then(BlockedCall::parse)),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(Denied),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// What it waits for, and the name of the call.
+    pub(super) fn kind(&self, pid: u32) -> (WaitKind, &'static str) {
+        let [first, second, ..] = self.arguments;
+        let of_descriptor = || kind_of_descriptor(pid, first);
+        match self.number {
+            -1 => (WaitKind::PageFault, ""),
+            libc::SYS_futex => (WaitKind::Lock, "futex"),
+            libc::SYS_flock => (WaitKind::Lock, "flock"),
+            // Of all that fcntl does, only the lock of a range can wait.
+            libc::SYS_fcntl => (WaitKind::Lock, "fcntl"),
+            libc::SYS_semop => (WaitKind::Lock, "semop"),
+            libc::SYS_semtimedop => (WaitKind::Lock, "semtimedop"),
+            libc::SYS_nanosleep => (WaitKind::Sleep, "nanosleep"),
+            libc::SYS_clock_nanosleep => (WaitKind::Sleep, "clock_nanosleep"),
+            libc::SYS_wait4 => (WaitKind::Child, "wait4"),
+            libc::SYS_waitid => (WaitKind::Child, "waitid"),
+            // Until the child that borrows the memory has executed a program: `vfork`, `posix_spawn`.
+            libc::SYS_clone => (WaitKind::Child, "clone"),
+            libc::SYS_clone3 => (WaitKind::Child, "clone3"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_vfork => (WaitKind::Child, "vfork"),
+            libc::SYS_read => (of_descriptor(), "read"),
+            libc::SYS_write => (of_descriptor(), "write"),
+            libc::SYS_readv => (of_descriptor(), "readv"),
+            libc::SYS_writev => (of_descriptor(), "writev"),
+            libc::SYS_pread64 => (of_descriptor(), "pread64"),
+            libc::SYS_pwrite64 => (of_descriptor(), "pwrite64"),
+            libc::SYS_sendfile => (of_descriptor(), "sendfile"),
+            libc::SYS_splice => (of_descriptor(), "splice"),
+            libc::SYS_fsync => (WaitKind::Disk, "fsync"),
+            libc::SYS_fdatasync => (WaitKind::Disk, "fdatasync"),
+            libc::SYS_sync => (WaitKind::Disk, "sync"),
+            libc::SYS_syncfs => (WaitKind::Disk, "syncfs"),
+            libc::SYS_openat => (WaitKind::Disk, "openat"),
+            libc::SYS_unlinkat => (WaitKind::Disk, "unlinkat"),
+            libc::SYS_renameat2 => (WaitKind::Disk, "renameat2"),
+            libc::SYS_getdents64 => (WaitKind::Disk, "getdents64"),
+            libc::SYS_fallocate => (WaitKind::Disk, "fallocate"),
+            libc::SYS_ftruncate => (WaitKind::Disk, "ftruncate"),
+            libc::SYS_msync => (WaitKind::Disk, "msync"),
+            libc::SYS_io_getevents => (WaitKind::Disk, "io_getevents"),
+            libc::SYS_connect => (WaitKind::Network, "connect"),
+            libc::SYS_accept => (WaitKind::Network, "accept"),
+            libc::SYS_accept4 => (WaitKind::Network, "accept4"),
+            libc::SYS_recvfrom => (WaitKind::Network, "recvfrom"),
+            libc::SYS_recvmsg => (WaitKind::Network, "recvmsg"),
+            libc::SYS_recvmmsg => (WaitKind::Network, "recvmmsg"),
+            libc::SYS_sendto => (WaitKind::Network, "sendto"),
+            libc::SYS_sendmsg => (WaitKind::Network, "sendmsg"),
+            libc::SYS_ppoll => (kind_of_poll(pid, first, second), "ppoll"),
+            libc::SYS_pselect6 => (if first == 0 { WaitKind::Sleep } else { WaitKind::Other }, "pselect6"),
+            libc::SYS_epoll_pwait => (kind_of_epoll(pid, first), "epoll_pwait"),
+            libc::SYS_epoll_pwait2 => (kind_of_epoll(pid, first), "epoll_pwait2"),
+            libc::SYS_io_uring_enter => (WaitKind::Other, "io_uring_enter"),
+            libc::SYS_rt_sigtimedwait => (WaitKind::Other, "rt_sigtimedwait"),
+            libc::SYS_rt_sigsuspend => (WaitKind::Other, "rt_sigsuspend"),
+            libc::SYS_restart_syscall => (WaitKind::Sleep, "restart_syscall"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open => (WaitKind::Disk, "open"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_unlink => (WaitKind::Disk, "unlink"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rename => (WaitKind::Disk, "rename"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_poll => (kind_of_poll(pid, first, second), "poll"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_select => (if first == 0 { WaitKind::Sleep } else { WaitKind::Other }, "select"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_epoll_wait => (kind_of_epoll(pid, first), "epoll_wait"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_pause => (WaitKind::Other, "pause"),
+            _ => (WaitKind::Other, ""),
+        }
+    }
+}
+
+fn read_proc(path: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(PROC_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// What a descriptor of another process is.
+fn kind_of_descriptor(pid: u32, descriptor: u64) -> WaitKind {
+    let Ok(target) = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")) else { return WaitKind::Other };
+    kind_of_target(&target.to_string_lossy())
+}
+
+fn kind_of_target(target: &str) -> WaitKind {
+    if target.starts_with("socket:") {
+        WaitKind::Network
+    } else if target.starts_with("pipe:") {
+        WaitKind::Pipe
+    } else if target.contains("[timerfd]") {
+        WaitKind::Sleep
+    } else if target.starts_with('/') && !target.starts_with("/dev/") {
+        WaitKind::Disk
+    } else {
+        WaitKind::Other
+    }
+}
+
+/// Sockets win over the rest: beside them stand the descriptors by which the program wakes itself.
+fn strongest(kinds: impl Iterator<Item = WaitKind>) -> WaitKind {
+    let rank = |kind: &WaitKind| match kind {
+        WaitKind::Network => 3,
+        WaitKind::Pipe => 2,
+        WaitKind::Sleep => 1,
+        _ => 0,
+    };
+    kinds.max_by_key(rank).unwrap_or(WaitKind::Other)
+}
+
+/// `struct pollfd` has 8 bytes, the first 4 of which are the descriptor.
+fn kind_of_poll(pid: u32, address: u64, count: u64) -> WaitKind {
+    if count == 0 {
+        return WaitKind::Sleep;
+    }
+    let count = usize::try_from(count).unwrap_or(usize::MAX).min(POLLED_MAX);
+    let mut polled = [0; POLLED_MAX * 8];
+    let read = read_memory(pid, address, &mut polled[..count * 8]).unwrap_or(0);
+    let descriptors = polled[..read].chunks_exact(8).filter_map(|entry| entry.first_chunk::<4>().map(|fd| u32::from_ne_bytes(*fd)));
+    strongest(descriptors.map(|descriptor| kind_of_descriptor(pid, descriptor.into())))
+}
+
+/// `/proc/PID/fdinfo/FD` of an epoll lists what it watches: `tfd:       14 events: …`.
+fn kind_of_epoll(pid: u32, descriptor: u64) -> WaitKind {
+    let Ok(watched) = read_proc(&format!("/proc/{pid}/fdinfo/{descriptor}")) else { return WaitKind::Other };
+    let descriptors = watched.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse::<u64>().ok());
+    strongest(descriptors.take(POLLED_MAX).map(|descriptor| kind_of_descriptor(pid, descriptor)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_a_call_is_read_in_each_of_its_forms() {
+        let line = "202 0x55d0c7f2b2a0 0x189 0x0 0x0 0x0 0xffffffff 0x7ffd4c3b2a38 0x7f3d1a2b3c4d\n";
+        let call = BlockedCall::parse(line).unwrap();
+        assert_eq!((call.number, call.sp, call.ip), (202, 0x7ffd_4c3b_2a38, 0x7f3d_1a2b_3c4d));
+        assert_eq!(call.arguments, [0x55d0_c7f2_b2a0, 0x189, 0, 0, 0, 0xffff_ffff]);
+        let fault = BlockedCall::parse("-1 0x7ffd4c3b2a38 0x7f3d1a2b3c4d").unwrap();
+        assert_eq!((fault.number, fault.kind(1).0), (-1, WaitKind::PageFault));
+        for other in ["running\n", "", "202 0x1", "x 0x1 0x2", "1 2 3 4 5 6 7 8 9"] {
+            assert_eq!(BlockedCall::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn descriptors_tell_what_is_waited_for() {
+        let kinds =
+            ["socket:[12]", "pipe:[3]", "anon_inode:[timerfd]", "/var/lib/db", "/dev/pts/0", "anon_inode:[eventfd]"].map(kind_of_target);
+        let expected = [WaitKind::Network, WaitKind::Pipe, WaitKind::Sleep, WaitKind::Disk, WaitKind::Other, WaitKind::Other];
+        assert_eq!(kinds, expected);
+        assert_eq!(strongest([WaitKind::Other, WaitKind::Network, WaitKind::Pipe].into_iter()), WaitKind::Network);
+        assert_eq!(strongest(std::iter::empty()), WaitKind::Other);
+    }
+}
