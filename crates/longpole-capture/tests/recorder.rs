@@ -1307,8 +1307,8 @@ fn tell_refusal(outcome: Result<Recorder, Refused>) {
     match outcome {
         Ok(_) => fact("started", "yes"),
         Err(refused) => {
-            fact("reason", refused.reason);
-            fact("remedy", refused.remedy);
+            fact("reason", &refused);
+            fact("remedy", refused.remedy().unwrap_or_default());
         }
     }
 }

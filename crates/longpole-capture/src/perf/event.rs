@@ -21,7 +21,7 @@ use super::attributes::{SWITCH_RING_PAGES, Wanted, sampler_attribute, stack_byte
 use super::cpus::online_cpus;
 use super::options::{Options, SampleClock};
 use super::record::Source;
-use super::refusal::{refuse_event, refuse_kernel, refuse_ring};
+use super::refusal::{refused_event, refused_kernel, refused_ring};
 use super::ring::Ring;
 use super::settings::read_number;
 use crate::refusal::Refused;
@@ -96,7 +96,7 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
         generation: 0,
         count_lost: true,
         on_exec: matches!(target, Target::Waiting(_)),
-        kernel: if options.kernel { Ok(()) } else { Err(Refused { reason: "nobody asked for it".to_owned(), remedy: String::new() }) },
+        kernel: if options.kernel { Ok(()) } else { Err(Refused::NotRequested) },
         closed: BTreeSet::new(),
     };
     if let Some(max) = read_number("/proc/sys/kernel/perf_event_max_sample_rate").and_then(|max| u32::try_from(max).ok())
@@ -125,11 +125,11 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
                 }
                 return Ok(Opened { streams, wanted, sampler_ring_bytes: sampler_pages * page, losses });
             }
-            Err(Failure::Ring(error)) => last_refusal = Some(refuse_ring(&error)),
-            Err(Failure::Event(error)) => return Err(refuse_event(&error, wanted.clock)),
+            Err(Failure::Ring(error)) => last_refusal = Some(refused_ring(&error)),
+            Err(Failure::Event(error)) => return Err(refused_event(&error, wanted.clock)),
         }
     }
-    Err(last_refusal.unwrap_or_else(|| refuse_ring(&io::Error::from_raw_os_error(libc::EPERM))))
+    Err(last_refusal.unwrap_or_else(|| refused_ring(&io::Error::from_raw_os_error(libc::EPERM))))
 }
 
 enum Failure {
@@ -160,7 +160,7 @@ fn open_with(
                 Some(libc::ENODEV) if wanted.clock == SampleClock::CpuClock => break None,
                 Some(libc::EINVAL) if wanted.count_lost => wanted.count_lost = false,
                 // Most are not allowed to look into the kernel. Where nothing at all is allowed, the next attempt tells.
-                Some(libc::EACCES | libc::EPERM) if wanted.kernel.is_ok() => wanted.kernel = Err(refuse_kernel(&error)),
+                Some(libc::EACCES | libc::EPERM) if wanted.kernel.is_ok() => wanted.kernel = Err(refused_kernel(&error)),
                 Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL) if wanted.clock == SampleClock::Cycles => {
                     let detail = "sampled by cpu-clock instead of cycles: this machine has no cycle counter to sample by";
                     losses.push(Loss::new(LossKind::ProfilingRefused, 1, detail));

@@ -14,7 +14,7 @@ pub enum SampleClock {
 }
 
 impl SampleClock {
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             SampleClock::CpuClock => "cpu-clock",
             SampleClock::Cycles => "cycles",

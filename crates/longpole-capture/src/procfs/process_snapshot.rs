@@ -1,4 +1,4 @@
-//! A tree of processes that runs already, as `/proc` tells of it.
+//! A snapshot of a tree of processes that runs already.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use crate::procfs::stat::Stat;
 use crate::refusal::Refused;
 
-/// Most processes of a tree: what has more is no command.
+/// Most processes of a tree: no command has more.
 const PROCESSES_MAX: usize = 4_096;
 
 /// A process.
@@ -27,7 +27,7 @@ pub(crate) struct ProcessSnapshot {
 pub(crate) struct ThreadSnapshot {
     pub(crate) tid: u32,
     pub(crate) name: String,
-    /// It sleeps.
+    /// Whether it sleeps.
     pub(crate) blocked: bool,
 }
 
@@ -42,21 +42,19 @@ pub(crate) struct MappedCode {
     pub(crate) path: Vec<u8>,
 }
 
-/// Whether `/proc` counts processes otherwise than the kernel does for us: in a pid namespace of our own with the `/proc` of another one
-/// (`unshare -pf`, `nsenter -p`), a number of ours is there the number of a stranger.
+/// Whether `/proc` belongs to another pid namespace than ours (after `unshare -pf`, `nsenter -p`): then our process ids mean other processes
+/// there (pid_namespaces(7)).
 pub fn is_proc_of_others() -> bool {
     static IS_IT: OnceLock<bool> = OnceLock::new();
     *IS_IT.get_or_init(|| fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() != std::process::id().to_string().as_str()))
 }
 
-/// Refuses to look at processes where what `/proc` tells is about others.
+/// Checks that `/proc` is about our pid namespace.
 pub(crate) fn check_proc() -> Result<(), Refused> {
-    let reason = "/proc is that of another pid namespace, so what it tells is about other processes";
-    let refused = || Refused { reason: reason.to_owned(), remedy: "mount its own: unshare --mount-proc".to_owned() };
-    if is_proc_of_others() { Err(refused()) } else { Ok(()) }
+    if is_proc_of_others() { Err(Refused::OtherPidNamespace) } else { Ok(()) }
 }
 
-/// The process and all that descend from it, parents before children. Empty where it does not live.
+/// The process and its descendants, parents before children. Empty if it does not exist.
 pub(crate) fn tree_of(root: u32) -> Vec<ProcessSnapshot> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -102,7 +100,7 @@ pub(crate) fn threads_of(pid: u32) -> Vec<ThreadSnapshot> {
     entries.filter_map(thread).collect()
 }
 
-/// The executable lines of a `maps` file: `START-END r-xp OFFSET MAJOR:MINOR INODE PATH`.
+/// The executable lines of a `maps` file (proc_pid_maps(5)): `START-END r-xp OFFSET MAJOR:MINOR INODE PATH`.
 fn maps(text: &[u8]) -> Vec<MappedCode> {
     text.split(|byte| *byte == b'\n').filter_map(mapped).collect()
 }

@@ -1,4 +1,4 @@
-//! What there is to know of a process that is to be looked at while it runs.
+//! The running process that `attach` records.
 
 use std::fs;
 use std::io;
@@ -13,8 +13,7 @@ use crate::sys::descriptors::{Ready, WaitSet};
 use crate::sys::handler::interrupted;
 use crate::sys::pidfd::open_process;
 
-/// Longest time until it is noticed that somebody asked to stop: the signal may come just before the wait, or to another thread, and
-/// then it ends no `poll`.
+/// How often to check for an interrupt: a signal that comes just before the wait, or to another thread, ends no poll(2).
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A process that runs.
@@ -22,20 +21,24 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub struct Running {
     /// Its id.
     pub pid: u32,
-    /// Its command line; its name where it has none, as a thread of the kernel.
+    /// Its command line; its name if it has none, like a kernel thread.
     pub command: Vec<String>,
 }
 
-/// Why there is nothing to look at.
+/// Why there is no process to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absent {
-    /// There is no process or thread of this id.
+    /// There is no process or thread with this id.
     Unknown,
-    /// It has ended, and its parent has not asked how.
+    /// It has ended and waits to be reaped.
     Ended,
 }
 
-/// Finds the process of this id. The id of one of its threads means the process, as it does for `kill`.
+/// Finds the process with this id. The id of a thread means its process, as it does for `kill`.
+///
+/// # Errors
+///
+/// Why there is none.
 pub fn find(id: u32) -> Result<Running, Absent> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).map_err(|_| Absent::Unknown)?;
     let pid = field(&status, "Tgid:").and_then(|words| words.parse().ok()).ok_or(Absent::Unknown)?;
@@ -50,12 +53,12 @@ pub fn find(id: u32) -> Result<Running, Absent> {
     Ok(Running { pid, command })
 }
 
-/// What stands behind a name in a `status` file.
+/// The value of a field of a `status` file (proc_pid_status(5)).
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
-/// Why this user may see neither the calls nor the memory of a process, if it may not: then there is nothing to record of it.
+/// Why this user may read neither the system calls nor the memory of a process; `None` if it may. Without them there is nothing to record.
 pub fn closed(pid: u32) -> Option<Refused> {
     match fs::read_link(format!("/proc/{pid}/exe")) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
@@ -63,18 +66,14 @@ pub fn closed(pid: u32) -> Option<Refused> {
     }
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let own = fs::metadata("/proc/self").ok()?.uid().to_string();
-    // Real, effective, saved, and that of file systems.
-    let foreign = field(&status, "Uid:")?.split_whitespace().find(|uid| *uid != own);
-    let (reason, as_whom) = match foreign {
-        Some(uid) => (format!("it belongs to another user (uid {uid})"), "as that user or "),
-        None => ("it keeps itself closed to other processes of its user (set-user-id, capabilities, or PR_SET_DUMPABLE)".to_owned(), ""),
-    };
-    Some(Refused { reason, remedy: format!("run longpole {as_whom}as root, or with the capabilities CAP_PERFMON and CAP_SYS_PTRACE") })
+    // Real, effective, saved and file system user ids.
+    let foreign = field(&status, "Uid:")?.split_whitespace().find(|uid| *uid != own).and_then(|uid| uid.parse().ok());
+    Some(foreign.map_or(Refused::Undumpable, |uid| Refused::OtherUser { uid }))
 }
 
-/// Waits until the process has ended, the time is over, or somebody asked to stop ([`install_interrupts`](crate::launch::signals::install_interrupts)).
+/// Waits until the process has ended, the time is over, or an interrupt came ([`install_interrupts`](crate::launch::signals::install_interrupts)).
 pub fn wait_for_end(pid: u32, patience: Option<Duration>) {
-    // Before Linux 5.3, and where a filter refuses it, the process has no descriptor.
+    // Before Linux 5.3, and behind some seccomp filters, there is no pidfd.
     let process = match open_process(pid) {
         Ok(process) => Some(process),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
@@ -87,7 +86,7 @@ pub fn wait_for_end(pid: u32, patience: Option<Duration>) {
         if left.is_zero() || interrupted() {
             return;
         }
-        // Rounded up, so that the last wait is not one of no time.
+        // Rounded up, so that the last wait is not empty.
         set.wait(left.min(LOOK_EVERY).as_millis() as i32 + 1);
         let has_ended = if process.is_some() { set.ready(0) != Ready::No } else { find(pid).is_err() };
         if has_ended {
@@ -102,7 +101,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_thread_means_its_process_and_the_dead_are_told_from_the_unknown() {
+    fn a_thread_means_its_process_and_an_ended_one_is_not_unknown() {
         let own = std::process::id();
         let running = find(own).unwrap();
         assert_eq!(running.pid, own);

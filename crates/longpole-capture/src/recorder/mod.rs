@@ -56,6 +56,7 @@ pub struct Recorder {
     clock: SampleClock,
     rate_hz: u32,
     mode: CaptureMode,
+    refused: Option<Refused>,
     // Closing it wakes the drain thread for the last time.
     stop: Option<PipeWriter>,
     drainer: Option<Worker<u64>>,
@@ -79,7 +80,7 @@ impl Recorder {
         let mut tree = process_snapshot::tree_of(pid);
         let mut threads: Vec<u32> = tree.iter().flat_map(|process| &process.threads).map(|thread| thread.tid).collect();
         if threads.is_empty() {
-            return Err(no_process(pid));
+            return Err(Refused::NoProcess { pid });
         }
         let mut opened = event::open(Target::Running(&threads), options)?;
         // Threads that were made while events were opened on others are found by looking again; those that are made later inherit.
@@ -92,7 +93,7 @@ impl Recorder {
             threads = all;
             drop(opened);
             if threads.is_empty() {
-                return Err(no_process(pid));
+                return Err(Refused::NoProcess { pid });
             }
             opened = event::open(Target::Running(&threads), options)?;
         }
@@ -111,7 +112,7 @@ impl Recorder {
         process_snapshot::check_proc()?;
         let tree = process_snapshot::tree_of(pid);
         if tree.is_empty() {
-            return Err(no_process(pid));
+            return Err(Refused::NoProcess { pid });
         }
         Recorder::begin_watch(pid, Poller::of_running(&tree), options, refused, sink, move |processor| processor.found(&tree))
     }
@@ -136,7 +137,7 @@ impl Recorder {
         let run = move || processor.run_watching(&for_processor, poller, journals);
         let processor = Worker::spawn("longpole-watch", liveness, run).map_err(no_thread)?;
         let mode = CaptureMode::Refused { reason: refused.to_words() };
-        Ok(Recorder { clock: options.clock, rate_hz: 0, mode, stop: None, drainer: None, handover, processor: Some(processor) })
+        Ok(Recorder { clock: options.clock, rate_hz: 0, mode, refused: Some(refused.clone()), stop: None, drainer: None, handover, processor: Some(processor) })
     }
 
     fn begin(
@@ -150,17 +151,18 @@ impl Recorder {
         let stack_dump_size = StackDumpSize::new(&streams, &wanted, sampler_ring_bytes);
         let Wanted { clock, rate_hz, kernel, .. } = wanted;
         let (stopped, stop) = std::io::pipe()
-            .map_err(|_| Refused { reason: "too many open files".to_owned(), remedy: "raise the limit: ulimit -n 4096".to_owned() })?;
+            .map_err(|_| Refused::NoDescriptor)?;
         let handover = Arc::new(Handover::default());
         let mut processor = Processor::new(pid, clock, rate_hz, options, ObservationWriter::new(sink));
         processor.out.liveness.has_written();
         processor.stack_dump_size = stack_dump_size;
-        let mode = match kernel {
-            Ok(()) => {
+        let refused = kernel.err();
+        let mode = match &refused {
+            None => {
                 processor.stack_builder.kernel.probe();
                 CaptureMode::Perf
             }
-            Err(refused) => CaptureMode::User { why_not_kernel: refused.to_words() },
+            Some(refused) => CaptureMode::User { why_not_kernel: refused.to_words() },
         };
         processor.anchor();
         for loss in losses {
@@ -178,7 +180,7 @@ impl Recorder {
         }
         match Worker::spawn("longpole-drain", Arc::default(), move || drain(streams, journals, stopped, &for_drainer)) {
             Ok(drainer) => {
-                Ok(Recorder { clock, rate_hz, mode, stop: Some(stop), drainer: Some(drainer), handover, processor: Some(processor) })
+                Ok(Recorder { clock, rate_hz, mode, refused, stop: Some(stop), drainer: Some(drainer), handover, processor: Some(processor) })
             }
             Err(error) => {
                 handover.close();
@@ -202,6 +204,11 @@ impl Recorder {
     /// What it may see.
     pub fn mode(&self) -> CaptureMode {
         self.mode.clone()
+    }
+
+    /// Why it does not sample, or does not sample the kernel: what the text in [`Recorder::mode`] was made from.
+    pub fn refused(&self) -> Option<&Refused> {
+        self.refused.as_ref()
     }
 
     /// Ends the recording: takes what is in the rings, flushes the sink, waits for the threads as long as they go on. What still runs is no
@@ -272,13 +279,6 @@ impl Drop for Recorder {
     }
 }
 
-fn no_process(pid: u32) -> Refused {
-    Refused { reason: format!("there is no process {pid}"), remedy: String::new() }
-}
-
 fn no_thread(error: std::io::Error) -> Refused {
-    Refused {
-        reason: format!("no thread for the recorder: {}", error.to_string().to_lowercase()),
-        remedy: "raise the limit of processes: ulimit -u".to_owned(),
-    }
+    Refused::NoThread { error: error.to_string().to_lowercase() }
 }

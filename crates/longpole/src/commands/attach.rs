@@ -101,15 +101,19 @@ fn begin(
         Err(refused) => refused,
     };
     attach::find(pid).map_err(|absent| no_process(pid, absent))?;
-    if let Some(Refused { reason, remedy }) = attach::closed(pid) {
-        return Err(Failure::new(Kind::NotPermitted, format!("failed to look at the process {pid}: {reason}")).hint(remedy));
+    if let Some(closed) = attach::closed(pid) {
+        let failure = Failure::new(Kind::NotPermitted, format!("failed to look at the process {pid}: {closed}"));
+        return Err(failure.hint(closed.remedy().unwrap_or_default()));
     }
     match Recorder::watch_running(pid, options, &refused, sink()) {
         Ok(recorder) => Ok((recorder, Some(refused))),
         Err(error) => {
             attach::find(pid).map_err(|absent| no_process(pid, absent))?;
-            let failure = Failure::new(Kind::Failed, format!("failed to look at the process {pid}: {}", error.reason));
-            Err(if error.remedy.is_empty() { failure } else { failure.hint(error.remedy) })
+            let failure = Failure::new(Kind::Failed, format!("failed to look at the process {pid}: {error}"));
+            Err(match error.remedy() {
+                Some(remedy) => failure.hint(remedy),
+                None => failure,
+            })
         }
     }
 }

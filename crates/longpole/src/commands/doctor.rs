@@ -12,7 +12,7 @@ use anyhow::Result;
 use longpole_capture::child;
 use longpole_capture::inject;
 use longpole_capture::sampler::{self, Options, Recorder};
-use longpole_model::{CaptureMode, Observation};
+use longpole_model::Observation;
 use longpole_store::RecordingState;
 use serde::Serialize;
 
@@ -97,13 +97,14 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
         let gated = child::prepare_trial(environment).map_err(|error| (error.to_string(), String::new()))?;
         let nowhere: Vec<Observation> = Vec::new();
         let recorder = Recorder::start(gated.pid(), &Options { clock, ..Options::default() }, Box::new(nowhere));
-        recorder.map(|recorder| (recorder.clock(), recorder.rate_hz(), recorder.mode())).map_err(|refused| (refused.reason, refused.remedy))
+        let found = |recorder: Recorder| (recorder.clock(), recorder.rate_hz(), recorder.refused().cloned());
+        recorder.map(found).map_err(|refused| (refused.to_string(), refused.remedy().unwrap_or_default()))
     };
     let mut checks = Vec::new();
     match attach(sampler::SampleClock::CpuClock) {
-        Ok((clock, rate_hz, mode)) => {
+        Ok((clock, rate_hz, why_not_kernel)) => {
             checks.push(ok("profiling", format!("processes can be sampled by {clock}, {rate_hz} times a second{paranoid}")));
-            checks.push(kernel(&mode));
+            checks.push(kernel(why_not_kernel.as_ref()));
         }
         Err((reason, remedy)) => {
             let rest = if sampler::is_proc_of_others() { "spans" } else { "spans, processes, totals of threads and long waits" };
@@ -119,20 +120,18 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
 }
 
 /// Whether the kernel's own functions are seen.
-fn kernel(mode: &CaptureMode) -> Check {
-    match (mode, sampler::can_name_functions()) {
-        (CaptureMode::Perf, Ok(())) => ok("kernel", "functions of the kernel are sampled, below those that called them"),
-        (CaptureMode::Perf, Err(why)) => warn(
+fn kernel(refused: Option<&sampler::Refused>) -> Check {
+    match (refused, sampler::can_name_functions()) {
+        (None, Ok(())) => ok("kernel", "functions of the kernel are sampled, below those that called them"),
+        (None, Err(why)) => warn(
             "kernel",
             format!("functions of the kernel are sampled and have no names: {why}"),
             "sysctl kernel.kptr_restrict=0, with kernel.perf_event_paranoid=1 or the capability CAP_SYSLOG",
         ),
-        (CaptureMode::User { why_not_kernel }, _) => {
-            // Reason and remedy are one text in a recording.
-            let (why, remedy) = why_not_kernel.split_once("; ").unwrap_or((why_not_kernel, ""));
+        (Some(why), _) => {
+            let remedy = why.remedy().unwrap_or_default();
             ok("kernel", format!("functions of the kernel are not sampled, only the time in it is known: {why}; to see them: {remedy}"))
         }
-        (CaptureMode::Imported | CaptureMode::Off | CaptureMode::Refused { .. }, _) => ok("kernel", "not sampled"),
     }
 }
 
