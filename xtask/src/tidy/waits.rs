@@ -6,7 +6,7 @@ use super::{Finding, House};
 /// Files that pace themselves on purpose, each says why beside the call; and the programs with scripted waits.
 const MAY_SLEEP: &[&str] = &[
     "crates/longpole-capture/src/recorder/drain.rs",
-    "crates/longpole-capture/tests/recorder.rs",
+    "crates/longpole-capture/tests/recorder/waits.rs",
     // At the exit of a process its owner may be the thread that asks: a lock can only be tried again.
     "crates/longpole-sdk/src/at_exit.rs",
     "crates/longpole/tests/timing/account_for_the_time.rs",
