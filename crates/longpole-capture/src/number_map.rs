@@ -1,9 +1,9 @@
-//! Maps by addresses and numbers of processes, threads and locations, which are small and come from no adversary.
+//! Maps by addresses and by ids of processes, threads and locations.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Hashes addresses and numbers, which come by the thousand a second and from no adversary.
+/// Hashes addresses and ids: thousands a second, and not chosen by an adversary, so a seed is not needed.
 #[derive(Default)]
 pub(crate) struct NumberHasher(u64);
 
@@ -21,7 +21,7 @@ impl Hasher for NumberHasher {
     }
 
     fn write_u64(&mut self, word: u64) {
-        // An odd number with its bits well spread (the fraction of the golden ratio).
+        // The fraction of the golden ratio: an odd number whose bits are well spread.
         self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
@@ -34,4 +34,5 @@ impl Hasher for NumberHasher {
     }
 }
 
+/// A map with this hash.
 pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;

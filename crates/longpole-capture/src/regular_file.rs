@@ -1,4 +1,4 @@
-//! The one way to open a file that a program of the run, or anybody, put at a path: something else may stand there by now.
+//! Opens a file at a path that programs of the run, or anybody, can write to: something else may be there by now.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -8,23 +8,27 @@ use std::path::Path;
 
 use crate::sys::descriptors::{find_in, is_of_the_kernel};
 
-/// Whether a path may be a link to the file that is meant.
+/// Whether to follow a symbolic link at the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Symlinks {
-    /// It may.
+    /// Follow it.
     Followed,
-    /// It may not, nor may another file system be mounted there.
+    /// Refuse it, and a file system mounted there.
     Refused,
 }
 
-/// What stands at a path, found without opening it: to open a device can do something, such as arm a watchdog.
+/// A regular file, found without opening it: opening a device can have effects, such as arming a watchdog.
 #[derive(Debug)]
 pub(crate) struct Found {
     place: File,
     pub(crate) metadata: Metadata,
 }
 
-/// The plain file at this path; `None` where something else stands there, or something that the kernel makes up, which may never end.
+/// Finds the regular file at this path. `None` if something else is there, or a file of proc, sysfs or the like, which may never end.
+///
+/// # Errors
+///
+/// If nothing is there, or the path may not be searched.
 pub(crate) fn find(path: &Path, links: Symlinks) -> io::Result<Option<Found>> {
     let look = |path: &Path| OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path);
     let place = match (links, path.parent(), path.file_name()) {
@@ -38,8 +42,11 @@ pub(crate) fn find(path: &Path, links: Symlinks) -> io::Result<Option<Found>> {
 }
 
 impl Found {
-    /// This very file, to be read, whatever stands at its path by now, with what is known of it. Whoever holds a lease of it is not waited
-    /// for.
+    /// Opens this file for reading, whatever is at its path by now. Does not wait for the holder of a lease (fcntl(2), F_SETLEASE).
+    ///
+    /// # Errors
+    ///
+    /// If the file may not be read.
     pub(crate) fn open(&self) -> io::Result<(File, Metadata)> {
         let path = format!("/proc/self/fd/{}", self.place.as_raw_fd());
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
@@ -48,7 +55,11 @@ impl Found {
     }
 }
 
-/// Finds a plain file and opens it. Nothing is waited for, neither the writer of a named pipe nor a terminal.
+/// Finds a regular file and opens it for reading. Waits for nothing: neither for the writer of a named pipe nor for a terminal.
+///
+/// # Errors
+///
+/// Those of [`find`] and [`Found::open`].
 pub(crate) fn open(path: &Path, links: Symlinks) -> io::Result<Option<(File, Metadata)>> {
     find(path, links)?.map(|found| found.open()).transpose()
 }
@@ -58,8 +69,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_files_are_opened() {
-        let folder = std::env::temp_dir().join(format!("longpole-plain-file-{}", std::process::id()));
+    fn only_regular_files_are_opened() {
+        let folder = std::env::temp_dir().join(format!("longpole-regular-file-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let (plain, link, socket) = (folder.join("plain"), folder.join("link"), folder.join("socket"));
         std::fs::write(&plain, "x").unwrap();

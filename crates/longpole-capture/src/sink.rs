@@ -1,4 +1,4 @@
-//! The way of observations to the caller's sink, and what the sink could not keep.
+//! Writes observations to the caller's sink, and counts those it could not keep.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use longpole_model::{Observation, ObservationSink};
 
 use crate::worker::Liveness;
 
-/// The sink, and what it could not keep.
+/// Writes to the sink.
 pub(crate) struct ObservationWriter {
     sink: Box<dyn ObservationSink>,
-    /// Observations the sink refused.
+    /// Observations that the sink could not keep.
     pub(crate) not_kept: u64,
-    /// Why it refused the first of them.
+    /// Why it could not keep the first of them.
     pub(crate) not_kept_reason: Option<String>,
-    /// Whether something was given to the sink since it was flushed.
+    /// Whether there are observations since the last flush.
     pub(crate) dirty: bool,
-    /// That of the thread that gives.
+    /// Of the thread that writes.
     pub(crate) liveness: Arc<Liveness>,
 }
 
@@ -24,7 +24,7 @@ impl ObservationWriter {
         ObservationWriter { sink, not_kept: 0, not_kept_reason: None, dirty: false, liveness: Arc::default() }
     }
 
-    /// Gives one observation to the sink; whether it was kept.
+    /// Writes one observation; whether the sink kept it.
     pub(crate) fn give(&mut self, observation: Observation) -> bool {
         self.dirty = true;
         let ObservationWriter { sink, liveness, .. } = self;
@@ -38,6 +38,7 @@ impl ObservationWriter {
         }
     }
 
+    /// Flushes the sink.
     pub(crate) fn flush(&mut self) {
         self.dirty = false;
         let ObservationWriter { sink, liveness, .. } = self;
@@ -76,7 +77,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// An output whose sink keeps what it is given, or refuses all, and what was given.
+    /// A writer whose sink keeps all, or fails, and what the sink has.
     pub(crate) fn out(fails: bool) -> (ObservationWriter, Arc<Mutex<Vec<Observation>>>) {
         let seen = Arc::new(Mutex::new(Vec::new()));
         (ObservationWriter::new(Box::new(Shared(Arc::clone(&seen), fails))), seen)

@@ -1,8 +1,8 @@
-//! Whose the client's end of a connection on this machine is: one question to the kernel (sock_diag(7)), answered in microseconds where
-//! reading `/proc/net/tcp` takes milliseconds. One socket serves for all questions, so that it is there when no descriptor is left.
+//! The user and the inode of a client's socket on this machine, from netlink (sock_diag(7)): the kernel answers in microseconds, where
+//! reading `/proc/net/tcp` takes milliseconds. One netlink socket serves all requests, so it is there when no descriptor is left.
 //!
 //! ```text
-//! nlmsghdr       len 72, type SOCK_DIAG_BY_FAMILY, flags REQUEST, sequence: the answer has the same
+//! nlmsghdr       len 72, type SOCK_DIAG_BY_FAMILY, flags REQUEST, sequence: the answer repeats it
 //! inet_diag_req_v2   family, protocol TCP, states all, ports and addresses of the socket (big endian), no cookie
 //! ◄ nlmsghdr     type SOCK_DIAG_BY_FAMILY; NLMSG_ERROR with -ENOENT where there is no such socket
 //!   inet_diag_msg    … uid at byte 64, inode at byte 68
@@ -23,7 +23,7 @@ const NLM_F_REQUEST: u16 = 1;
 const HEADER_BYTES: usize = 16;
 /// Header and `inet_diag_req_v2`.
 const REQUEST_BYTES: usize = 72;
-/// In an answer, counted from its beginning.
+/// Offsets in an answer.
 const UID_AT: usize = HEADER_BYTES + 64;
 const INODE_AT: usize = HEADER_BYTES + 68;
 const ERROR_AT: usize = HEADER_BYTES;
@@ -33,67 +33,74 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
 
-/// User and inode of the client's socket of this connection; `None` where its process has closed it. An error where the kernel does not
-/// answer: no sockets of this kind, or a filter of system calls.
+/// The user id and the inode of the client's socket of a connection; `None` if its process has closed it.
 ///
 /// The server's end of the connection must be open in this process.
+///
+/// # Errors
+///
+/// If the kernel does not answer: no sock_diag(7), or a seccomp filter.
 pub fn owner_of_client(client: SocketAddr, server: SocketAddr) -> io::Result<Option<(u32, u64)>> {
-    with_kernel(|kernel| {
-        if let Some(owner) = kernel.owner(client, server)? {
+    with_sock_diag(|sock_diag| {
+        if let Some(owner) = sock_diag.owner(client, server)? {
             return Ok(Some(owner).filter(|(_, inode)| *inode != 0));
         }
-        // A kernel that cannot tell anything of TCP says the same of every socket: that it is not there. Ours is.
-        match kernel.owner(server, client)? {
+        // A kernel without sock_diag for TCP answers that no socket exists. Ours does.
+        match sock_diag.owner(server, client)? {
             Some(_) => Ok(None),
             None => Err(io::ErrorKind::Unsupported.into()),
         }
     })
 }
 
-/// Opens the socket for questions, which else is done with the first one.
+/// Opens the netlink socket, which the first request would do otherwise.
+///
+/// # Errors
+///
+/// If there is no sock_diag(7), or no descriptor.
 pub fn prepare() -> io::Result<()> {
-    with_kernel(|_| Ok(()))
+    with_sock_diag(|_| Ok(()))
 }
 
-fn with_kernel<T>(ask: impl FnOnce(&mut Kernel) -> io::Result<T>) -> io::Result<T> {
-    static KERNEL: Mutex<Option<Kernel>> = Mutex::new(None);
-    let mut kernel = KERNEL.lock().unwrap_or_else(PoisonError::into_inner);
-    match &mut *kernel {
-        Some(kernel) => ask(kernel),
-        none => ask(none.insert(Kernel::open()?)),
+fn with_sock_diag<T>(ask: impl FnOnce(&mut SockDiag) -> io::Result<T>) -> io::Result<T> {
+    static OPENED: Mutex<Option<SockDiag>> = Mutex::new(None);
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    match &mut *opened {
+        Some(sock_diag) => ask(sock_diag),
+        none => ask(none.insert(SockDiag::open()?)),
     }
 }
 
-/// The socket for questions.
-struct Kernel {
+/// The netlink socket.
+struct SockDiag {
     socket: File,
-    /// Sequence of the last question.
-    asked: u32,
+    /// Sequence of the last request.
+    sequence: u32,
 }
 
-impl Kernel {
+impl SockDiag {
     fn open() -> io::Result<Self> {
-        Ok(Kernel { socket: File::from(sock_diag_socket()?), asked: 0 })
+        Ok(SockDiag { socket: File::from(sock_diag_socket()?), sequence: 0 })
     }
 
-    /// User and inode of the socket at `local`; `None` where there is none.
+    /// User id and inode of the socket at `local`; `None` if there is none.
     fn owner(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<(u32, u64)>> {
         let (local_ip, remote_ip) = (local.ip().to_canonical(), remote.ip().to_canonical());
         let family = if local_ip.is_ipv4() { AF_INET } else { AF_INET6 };
-        self.asked = self.asked.wrapping_add(1);
-        self.socket.write_all(&request(self.asked, family, (local_ip, local.port()), (remote_ip, remote.port())))?;
+        self.sequence = self.sequence.wrapping_add(1);
+        self.socket.write_all(&request(self.sequence, family, (local_ip, local.port()), (remote_ip, remote.port())))?;
         let mut answer = [0; 1024];
         loop {
             let length = self.socket.read(&mut answer)?;
-            // An answer to an earlier question, whose reader failed, reports another client.
-            if is_answer_to(self.asked, &answer[..length]) {
+            // An answer to an earlier request, whose reader failed, is about another client.
+            if is_answer_to(self.sequence, &answer[..length]) {
                 return parse(&answer[..length]);
             }
         }
     }
 }
 
-/// Whether this answers the question with that sequence. What is too short to say answers any, and is an error.
+/// Whether this answers the request with that sequence. An answer too short to have one answers any, and is an error.
 fn is_answer_to(sequence: u32, answer: &[u8]) -> bool {
     answer.get(SEQUENCE_AT..SEQUENCE_AT + 4).is_none_or(|found| found == sequence.to_ne_bytes())
 }
@@ -103,7 +110,7 @@ fn request(sequence: u32, family: u8, local: (IpAddr, u16), remote: (IpAddr, u16
     out.extend((REQUEST_BYTES as u32).to_ne_bytes());
     out.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     out.extend(NLM_F_REQUEST.to_ne_bytes());
-    // The sender is for the kernel to say.
+    // The kernel fills in the sender.
     out.extend(sequence.to_ne_bytes());
     out.extend([0; 4]);
     // Family, protocol, no extensions, padding; every state.
@@ -132,7 +139,7 @@ fn address(ip: IpAddr) -> [u8; 16] {
     }
 }
 
-/// User and inode; `None` where there is no such socket.
+/// User id and inode; `None` if there is no such socket.
 fn parse(answer: &[u8]) -> io::Result<Option<(u32, u64)>> {
     let word = |at: usize| answer.get(at..at + 4).and_then(|bytes| Some(u32::from_ne_bytes(bytes.try_into().ok()?)));
     let kind = answer.get(4..6).map(|bytes| u16::from_ne_bytes([bytes[0], bytes[1]]));
@@ -157,7 +164,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn the_kernel_tells_whose_a_client_is_until_it_is_closed() {
+    fn a_client_has_an_owner_until_it_is_closed() {
         let us = std::fs::metadata("/proc/self").unwrap().uid();
         for (listen, connect) in [("127.0.0.1:0", "127.0.0.1"), ("[::]:0", "127.0.0.1"), ("[::1]:0", "::1")] {
             let Ok(listener) = TcpListener::bind(listen) else { continue };
@@ -170,12 +177,12 @@ mod tests {
             drop(client);
             assert_eq!(owner_of_client(peer, ours).unwrap(), None);
         }
-        // A kernel that knows neither end knows nothing of TCP.
+        // Neither end exists, as on a kernel without sock_diag for TCP.
         assert!(owner_of_client("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap()).is_err());
     }
 
     #[test]
-    fn the_answer_to_an_earlier_question_is_not_taken_for_that_to_the_last() {
+    fn an_answer_to_an_earlier_request_is_skipped() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connect = || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -184,17 +191,17 @@ mod tests {
             (client, accepted, peer, ours)
         };
         let (first, second) = (connect(), connect());
-        let mut kernel = Kernel::open().unwrap();
-        let expected = kernel.owner(second.2, second.3).unwrap().unwrap();
+        let mut sock_diag = SockDiag::open().unwrap();
+        let expected = sock_diag.owner(second.2, second.3).unwrap().unwrap();
         let (peer, ours) = (first.2, first.3);
         for sequence in [0, 77] {
-            kernel.socket.write_all(&request(sequence, AF_INET, (peer.ip(), peer.port()), (ours.ip(), ours.port()))).unwrap();
+            sock_diag.socket.write_all(&request(sequence, AF_INET, (peer.ip(), peer.port()), (ours.ip(), ours.port()))).unwrap();
         }
-        assert_eq!(kernel.owner(second.2, second.3).unwrap(), Some(expected));
+        assert_eq!(sock_diag.owner(second.2, second.3).unwrap(), Some(expected));
     }
 
     #[test]
-    fn answers_that_are_cut_are_errors() {
+    fn truncated_answers_are_errors() {
         assert!(parse(&[]).is_err());
         assert!(parse(&[0; 40]).is_err());
         let mut answer = vec![0; INODE_AT + 4];

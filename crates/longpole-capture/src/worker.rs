@@ -1,8 +1,8 @@
-//! Whether a thread of the recorder goes on, or hangs in a file system that does not answer ([`longpole_symbols::patience`]).
+//! Threads of the recorder that can be abandoned when they hang in a file system that does not answer ([`longpole_symbols::patience`]).
 //!
-//! These threads read what the recorded processes have a hand in: files below their root, and their memory, of which a page may lie in such a
-//! file. The liveness of a thread is its own CPU clock: whatever it does takes CPU time, however long it has to do, and a call that nobody answers
-//! takes none. So no turn of a loop and no long step of it has to say that it lives.
+//! These threads read what the recorded processes control: files below their root, and their memory, of which a page may lie in such a
+//! file. A thread that makes progress uses CPU time, however long its work is; one that waits for an answer uses none. So the CPU clock of the
+//! thread shows whether it makes progress, and no loop needs to report that it lives.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,25 +15,25 @@ use longpole_symbols::patience::{self, SILENCE_MAX, Waited};
 
 use crate::sys::clock::{ThreadClock, monotonic_nanos};
 
-/// What is known of a thread from outside.
+/// What others know about a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Liveness {
     clock: OnceLock<ThreadClock>,
-    /// It writes to our own log, whose disk may take its time.
+    /// It writes to our own log, whose disk may be slow.
     writes: AtomicBool,
-    /// When it had written all that it had, last.
+    /// When it last had nothing left to write.
     written_at: AtomicU64,
     /// Nobody waits for it any more.
     is_abandoned: AtomicBool,
 }
 
 impl Liveness {
-    /// A number that changes while the thread goes on; `None` where it is known to, or its clock is not known.
+    /// A number that changes while the thread makes progress; `None` while it writes, or before its clock is known.
     pub(crate) fn progress(&self) -> Option<u64> {
         if self.writes.load(Ordering::Relaxed) { None } else { self.clock.get()?.nanos() }
     }
 
-    /// Writes; `None` where nobody waits for it any more: the recording may be sealed.
+    /// Runs `write`, unless the thread is abandoned: then the recording may be sealed, and this is `None`.
     pub(crate) fn writing<T>(&self, write: impl FnOnce() -> T) -> Option<T> {
         if self.is_abandoned.load(Ordering::Relaxed) {
             return None;
@@ -44,18 +44,18 @@ impl Liveness {
         Some(outcome)
     }
 
-    /// All that there was is written.
+    /// Notes that nothing is left to write.
     pub(crate) fn has_written(&self) {
         self.written_at.store(monotonic_nanos(), Ordering::Relaxed);
     }
 
-    /// When that was last.
+    /// When nothing was left to write, last (CLOCK_MONOTONIC).
     pub(crate) fn written_at(&self) -> u64 {
         self.written_at.load(Ordering::Relaxed)
     }
 }
 
-/// A thread that may be left behind.
+/// A thread that can be abandoned.
 #[derive(Debug)]
 pub(crate) struct Worker<T> {
     thread: JoinHandle<()>,
@@ -64,7 +64,11 @@ pub(crate) struct Worker<T> {
 }
 
 impl<T: Send + 'static> Worker<T> {
-    /// Starts it.
+    /// Starts a thread.
+    ///
+    /// # Errors
+    ///
+    /// Where the system has no room for a thread.
     pub(crate) fn spawn(name: &str, liveness: Arc<Liveness>, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Worker<T>> {
         let (done, outcome) = channel();
         let own = Arc::clone(&liveness);
@@ -72,7 +76,7 @@ impl<T: Send + 'static> Worker<T> {
             if let Some(clock) = ThreadClock::of_this_thread() {
                 let _ = own.clock.set(clock);
             }
-            // Nobody waits for who was left behind.
+            // Fails only if the thread was abandoned.
             let _ = done.send(work());
         };
         let thread = Builder::new().name(name.to_owned()).spawn(run)?;
@@ -83,13 +87,13 @@ impl<T: Send + 'static> Worker<T> {
         &self.liveness
     }
 
-    /// Waits for its end, as long as it goes on.
+    /// Waits for its end as long as it makes progress.
     pub(crate) fn wait(self) -> Waited<T> {
         let liveness = Arc::clone(&self.liveness);
         self.wait_by(|| liveness.progress())
     }
 
-    /// The same, where something else tells whether it goes on.
+    /// The same, with another measure of progress.
     pub(crate) fn wait_by(self, progress: impl FnMut() -> Option<u64>) -> Waited<T> {
         self.wait_within(SILENCE_MAX, progress)
     }
@@ -98,14 +102,14 @@ impl<T: Send + 'static> Worker<T> {
         match patience::wait(&self.outcome, silence_max, progress) {
             Waited::Hung => self.abandon(),
             ended => {
-                // It has nothing left to do; a panic was said.
+                // It has nothing left to do. A panic has been printed.
                 let _ = self.thread.join();
                 ended
             }
         }
     }
 
-    /// Leaves it behind.
+    /// Abandons it.
     pub(crate) fn abandon(self) -> Waited<T> {
         self.liveness.is_abandoned.store(true, Ordering::Relaxed);
         Waited::Hung
@@ -119,14 +123,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_works_has_a_pulse_and_who_waits_has_none() {
+    fn a_thread_that_works_makes_progress_and_one_that_waits_makes_none() {
         let liveness = Arc::new(Liveness::default());
         assert_eq!(liveness.progress(), None, "it has not begun");
         let ((told, tells), (goes_on, waits)) = (sync_channel(0), sync_channel(0));
         let thread = Worker::spawn("test", Arc::clone(&liveness), move || {
             told.send(()).unwrap();
             waits.recv().unwrap();
-            // Longer than anybody may stand still, in steps of CPU time.
+            // More CPU time than one step of the clock.
             let begun = crate::sys::clock::thread_cpu_nanos();
             while crate::sys::clock::thread_cpu_nanos() < begun + 2_000_000 {}
             told.send(()).unwrap();
@@ -163,7 +167,7 @@ mod tests {
             told.send(own.writing(|| ())).ok();
         })
         .unwrap();
-        assert_eq!(liveness.writing(|| liveness.progress()), Some(None), "whoever writes goes on");
+        assert_eq!(liveness.writing(|| liveness.progress()), Some(None), "a thread that writes counts as making progress");
         let silence_max = Duration::from_millis(20);
         assert_eq!(thread.wait_within(silence_max, || liveness.progress()), Waited::Hung);
         // It comes back.
@@ -172,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_panics_has_failed() {
+    fn a_thread_that_panics_has_failed() {
         let thread = Worker::spawn("test", Arc::default(), || -> u8 { panic!("on purpose") }).unwrap();
         assert_eq!(thread.wait(), Waited::Failed);
     }

@@ -1,18 +1,19 @@
-//! Code that belongs to no binary: which program made it, and the names it left in `/tmp/perf-PID.map` or in a `jit-PID.dump`.
+//! Code without a binary: the program that compiled it, and its names from `/tmp/perf-PID.map` or a `jit-PID.dump`
+//! (`tools/perf/Documentation/jit-interface.txt` and `jitdump-specification.txt` of Linux).
 //!
 //! ```text
-//! first code without a file ─► where would its map lie?      (while the process lives: its root, its own pid, its user)
-//! it maps a page of its dump ─► the dump is opened           (that is what the page is for: tools cannot know where else it lies)
-//! process ends, executes, or the recording ends ─► both read, locations named
+//! first code without a file ─► where would its map be?       (while the process lives: its root, its own pid, its user)
+//! it maps a page of its dump ─► the dump is opened           (the page is there to show tools where the dump is)
+//! process ends, executes, or the recording ends ─► both are read, locations get names
 //! ```
 //!
-//! Forked processes share the dump of their parent. It is read once for all of them, when the last one is over: a server's dump has hundreds
-//! of megabytes, and it may have as many workers.
+//! Forked processes share the dump of their parent. It is read once for all of them, when the last one has ended: the dump of a server has
+//! hundreds of megabytes, and the server may have hundreds of workers.
 //!
-//! A dump says more than a map: when which code came to lie where, and its lines. So it wins where both have a name.
+//! A dump has more than a map: when code was where, and its lines. So it wins if both have a name.
 //!
-//! A directory of another mount namespace is kept open, because it cannot be found again when the process has ended. A map counts
-//! only if it was written since the process was seen, by the process's own user: anybody can put a file into `/tmp`.
+//! A directory of another mount namespace is kept open, because it cannot be found again when the process has ended. A map counts only if
+//! the process's own user wrote it since the process was seen: anybody can put a file into `/tmp`.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::Read;
@@ -36,22 +37,22 @@ use crate::regular_file::{self, Symlinks};
 use crate::sink::ObservationWriter;
 use crate::sys::clock::monotonic_nanos;
 
-/// Most bytes of a map that are read: a large program writes some tens of megabytes.
+/// Most bytes read of a map: a large program writes some tens of megabytes.
 const MAP_BYTES_MAX: u64 = 256 << 20;
 
-/// Most directories of other mount namespaces that are kept open.
+/// Most directories of other mount namespaces kept open.
 const DIRECTORIES_MAX: usize = 64;
 
-/// Most dumps that are kept open.
+/// Most dumps kept open.
 const DUMPS_MAX: usize = 64;
 
-/// Most bytes of maps and dumps that are read in a recording: 10 s of reading.
+/// Most bytes of maps and dumps read in a recording: 10 s of reading.
 const READ_BYTES_MAX: u64 = 4 << 30;
 
-/// How much older than the first look at a process its map may be: it is written while the process is found.
+/// How much older than the first sight of its process a map may be: it may be written meanwhile.
 const MAP_AGE_MAX: Duration = Duration::from_secs(2);
 
-/// Bit of a mapping's protection that lets its memory be run.
+/// PROT_EXEC of mmap(2).
 const PROTECTION_EXECUTE: u32 = 4;
 
 /// Where a process would leave its map.
@@ -59,7 +60,7 @@ const PROTECTION_EXECUTE: u32 = 4;
 struct Home {
     /// `/tmp`, or that of another root.
     directory: Directory,
-    /// Its id as it knows it itself.
+    /// Its id in its own pid namespace.
     own_pid: u32,
     uid: u32,
     since: SystemTime,
@@ -80,7 +81,7 @@ impl Directory {
     }
 }
 
-/// A file in which a process writes down what it compiles.
+/// A file to which a process writes what it compiles.
 #[derive(Debug)]
 struct Dump {
     path: String,
@@ -91,20 +92,20 @@ struct Dump {
 #[derive(Debug, Default)]
 struct Program {
     id: ProgramId,
-    /// What it is, by the binaries it maps.
+    /// Its runtime, by the binaries it maps.
     runtime: Option<Runtime>,
-    /// Samples with code that has no name.
+    /// Samples with code without a binary.
     samples: u64,
 }
 
-/// A program that is over.
+/// A program that has ended.
 #[derive(Debug)]
 struct Over {
     pid: u32,
     program: Program,
-    /// Of its code that has no name, in ascending order.
+    /// Addresses of its code without a binary, ascending.
     addresses: Vec<u64>,
-    /// What its map calls each of them.
+    /// The name of each of them in its map.
     by_map: Vec<Option<Arc<str>>>,
 }
 
@@ -112,27 +113,27 @@ struct Over {
 pub(crate) struct Jit {
     programs: NumberMap<u32, Program>,
     next: u32,
-    /// By pid. Kept when the process has ended, until its turn has come.
+    /// By pid. Kept after the process has ended, until that record has its turn.
     homes: NumberMap<u32, Home>,
     directories: usize,
-    /// By pid, with when it was mapped; a forked process goes on with the code of its parent.
+    /// By pid, with the time of the mapping. A forked process has the dumps of its parent.
     dumps: NumberMap<u32, Vec<(u64, Arc<Dump>)>>,
-    /// Programs that are over and whose dump another process still has.
+    /// Programs that have ended, whose dump another process still has.
     shared: Vec<(Arc<Dump>, Vec<Over>)>,
     /// Bytes of maps and dumps that may still be read.
     bytes_left: u64,
-    /// What is wrong with dumps, since that was last told.
+    /// Faults of dumps, not yet reported.
     faults: Vec<Loss>,
-    /// Whether maps are there because this recording asked for them.
+    /// Whether to remove maps, because this recording caused them.
     remove: bool,
-    /// Samples with code that got no name, by runtime.
+    /// Samples with code without a name, by runtime, not yet reported.
     nameless: NumberMap<u32, u64>,
 }
 
 impl Jit {
-    /// With `remove`, maps that were read are taken away.
+    /// With `remove`, maps are deleted once read.
     pub(crate) fn new(remove: bool) -> Jit {
-        // Program 0 is that of processes nobody knows.
+        // Program 0 stands for unknown processes.
         Jit {
             programs: NumberMap::default(),
             next: 1,
@@ -147,7 +148,7 @@ impl Jit {
         }
     }
 
-    /// A record of a mapping has arrived. Looks where the process would leave its map while that can be seen, and opens its dump.
+    /// A record of a mapping has arrived: finds out where the process would put its map, while it lives, and opens its dump.
     pub(crate) fn mapped(&mut self, pid: u32, time: u64, map: &MapRecord<'_>) {
         let is_code = map.protection & PROTECTION_EXECUTE != 0;
         if is_code && is_dump(map.path) {
@@ -174,7 +175,7 @@ impl Jit {
         }
         match open_mapped(pid, map) {
             Ok((file, _)) => self.dumps.entry(pid).or_default().push((time, Arc::new(Dump { path, file }))),
-            // It was too late, or is somebody else's; what ran has no names.
+            // Too late, or not its own: its code has no names.
             Err(absent) => Loss::new(LossKind::SymbolsUnreadable, 1, path + absent.suffix()).merge_into(&mut self.faults),
         }
     }
@@ -186,7 +187,7 @@ impl Jit {
         }
     }
 
-    /// A binary is mapped: some say what the program is.
+    /// A binary is mapped: some show the runtime of the program.
     pub(crate) fn binary(&mut self, pid: u32, path: &[u8]) {
         let runtime = match path.rsplit(|byte| *byte == b'/').next().unwrap_or_default() {
             b"libjvm.so" => Runtime::Jvm,
@@ -215,9 +216,9 @@ impl Jit {
         self.program_mut(pid).samples += 1;
     }
 
-    /// A process executes a program, or has ended: what it ran before is named.
+    /// A process executes a program, or has ended: the code that it ran before gets its names.
     pub(crate) fn over(&mut self, pid: u32, time: u64, stacks: &mut Stacks, out: &mut ObservationWriter) {
-        // What is mapped by the program that follows may have been found already.
+        // Dumps of the program that follows may be here already.
         let mut dump = None;
         if let Some(dumps) = self.dumps.get_mut(&pid) {
             dump = dumps.iter().rfind(|(at, _)| *at <= time).map(|(_, dump)| Arc::clone(dump));
@@ -239,25 +240,25 @@ impl Jit {
                 None => self.name(over, &[], &[], (stacks, out)),
             }
         }
-        // Those that nobody else has.
+        // Dumps that no other process has.
         while let Some(at) = self.shared.iter().position(|(dump, _)| Arc::strong_count(dump) == 1) {
             self.name_by_dump(at, (stacks, out));
         }
     }
 
-    /// What the map of a process says.
+    /// The bytes of the map of a process.
     fn map(&mut self, pid: u32) -> Vec<u8> {
         let Some(file) = self.homes.get(&pid).and_then(Home::open) else { return Vec::new() };
         if !self.may_read(&file) {
             return Vec::new();
         }
         let mut bytes = Vec::new();
-        // What was read before an error is of use.
+        // The bytes before an error are of use.
         file.take(MAP_BYTES_MAX).read_to_end(&mut bytes).ok();
         bytes
     }
 
-    /// Whether a file may still be read, which is counted.
+    /// Whether a file may still be read; counts its bytes.
     fn may_read(&mut self, file: &File) -> bool {
         let bytes = file.metadata().map_or(0, |metadata| metadata.len());
         let left = self.bytes_left.checked_sub(bytes);
@@ -278,7 +279,7 @@ impl Jit {
         let may_read = !addresses.is_empty() && self.may_read(&dump.file);
         let JitDump { code, fault } = if may_read { dump.read(&addresses) } else { JitDump::default() };
         if let Some(fault) = fault
-            // What a process writes that lives may be in the middle of a record.
+            // A process that lives may be in the middle of writing a record.
             && (!fault.is_end || !list.iter().any(|over| runs(over.pid)))
         {
             Loss::new(LossKind::SymbolsUnreadable, 1, format!("{fault}: {}", dump.path)).merge_into(&mut self.faults);
@@ -288,7 +289,7 @@ impl Jit {
         }
     }
 
-    /// A process has ended: nothing more comes of it.
+    /// A process has ended.
     pub(crate) fn ended(&mut self, pid: u32, time: u64, stacks: &mut Stacks, out: &mut ObservationWriter) {
         self.over(pid, time, stacks, out);
         let Some(home) = self.homes.remove(&pid) else { return };
@@ -305,7 +306,7 @@ impl Jit {
         pids.dedup();
         let remove = self.remove;
         for pid in pids {
-            // What still runs goes on writing.
+            // A process that still runs goes on writing.
             self.remove = remove && !runs(pid);
             self.ended(pid, u64::MAX, stacks, out);
         }
@@ -315,7 +316,7 @@ impl Jit {
         }
     }
 
-    /// Names what a program ran: by its dump, which has this code at these addresses, or else by its map.
+    /// Writes the names of the code that a program ran: from its dump, with this code at these addresses, or else from its map.
     fn name(&mut self, over: Over, dumped: &[u64], code: &[Vec<Stretch>], (stacks, out): (&mut Stacks, &mut ObservationWriter)) {
         let Over { program, addresses, by_map, .. } = over;
         if addresses.is_empty() {
@@ -338,13 +339,13 @@ impl Jit {
             stretches.iter().map(|it| (Monotonic(it.since), it.code.as_deref().cloned().map(as_name))).collect()
         };
         stacks.name_unmapped_by_time(program.id, by_time, out);
-        // A map that names nothing is as good as none. What a map leaves out are stubs, a sample in a hundred.
+        // A map that names nothing counts as none. A map leaves out stubs, one sample in a hundred.
         if by_map.iter().all(Option::is_none) && addresses.iter().all(|address| stretches(*address).is_empty()) && program.samples > 0 {
             *self.nameless.entry(program.runtime.unwrap_or(Runtime::Other) as u32).or_insert(0) += program.samples;
         }
     }
 
-    /// What got no name since this was asked last.
+    /// What has no names and is not yet reported.
     pub(crate) fn losses(&mut self) -> Vec<Loss> {
         let mut losses = std::mem::take(&mut self.faults);
         for runtime in Runtime::ALL {
@@ -364,7 +365,7 @@ impl Jit {
     }
 }
 
-/// Whether a path is that of a dump: `jit-` PID `.dump`, in whatever directory.
+/// Whether a path is that of a dump: `jit-PID.dump`, in whatever directory.
 fn is_dump(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
@@ -379,7 +380,7 @@ impl Dump {
 }
 
 impl Home {
-    /// Looks at a process that lives; `may_open` says whether another directory may be kept open.
+    /// The place of a process that lives; `may_open` says whether another directory may be kept open.
     fn find(pid: u32, may_open: bool) -> Option<Home> {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let uid = fs::metadata(&process).ok()?.uid();
@@ -389,7 +390,7 @@ impl Home {
         let theirs = process.join("root/tmp");
         let is_ours = match (fs::metadata(&theirs), fs::metadata("/tmp")) {
             (Ok(theirs), Ok(ours)) => same(theirs, ours),
-            // Not to be looked into, or gone already: the same place is the likeliest.
+            // Not readable, or gone already: our own is the likeliest place.
             _ => true,
         };
         let directory = if is_ours {
@@ -407,7 +408,7 @@ impl Home {
         self.directory.path().join(format!("perf-{}.map", self.own_pid))
     }
 
-    /// Its map, if it is its own.
+    /// Its map, if its own user wrote it.
     fn open(&self) -> Option<File> {
         let (file, metadata) = regular_file::open(&self.path(), Symlinks::Refused).ok()??;
         let is_new = metadata.modified().is_ok_and(|written| written >= self.since);
@@ -416,7 +417,7 @@ impl Home {
 
     fn remove(&self) {
         if self.open().is_some() {
-            // Somebody else may have been faster.
+            // Another process may have removed it.
             fs::remove_file(self.path()).ok();
         }
     }

@@ -1,8 +1,8 @@
-//! The kernel's list of its functions, `/proc/kallsyms`, and a copy of it that is good until the next boot.
+//! The kernel's list of its functions, `/proc/kallsyms` (proc_kallsyms(5)), and a copy of it that is valid until the next boot.
 //!
-//! The kernel takes some 50 ms of a CPU to spell the list, which is more than all else that a short recording takes. So what was read
-//! is kept in a folder of the user's, and read from there, in a few milliseconds, as long as the machine runs and has the same modules.
-//! What comes and goes meanwhile (BPF programs, trampolines) is not kept: who meets an address that the copy does not know reads the list.
+//! The kernel takes about 50 ms of CPU time to write the list, more than all the rest of a short recording. So a copy is kept in a folder
+//! of the user and read in a few milliseconds, as long as the machine runs and has the same modules. The copy lacks functions that came
+//! later (BPF programs, trampolines): an address that is not in the copy causes the list to be read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 
 use longpole_symbols::kernel::KernelSymbols;
 
-/// Where a kernel tells its symbols.
+/// Where the kernel lists its symbols.
 pub(crate) const LIST: &str = "/proc/kallsyms";
 
-/// Most bytes of the list: that of a kernel with every driver loaded has 15 MB.
+/// Most bytes of the list: with every driver loaded it has 15 MB.
 const LIST_BYTES_MAX: u64 = 256 << 20;
 
-/// What the names of copies begin with; behind it stand the boot and the modules.
+/// Prefix of the names of copies; the boot and the modules follow.
 const PREFIX: &str = "kernel-functions-";
 
-/// Where the list is to be had.
+/// The list, and where its copies are.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kallsyms {
-    /// Where copies lie.
+    /// The folder of the copies.
     folder: Option<PathBuf>,
 }
 
@@ -33,12 +33,12 @@ impl Kallsyms {
         Kallsyms { folder }
     }
 
-    /// The copy, if there is one of this boot and these modules.
+    /// The copy for this boot and these modules, if there is one.
     pub(crate) fn copy(&self) -> Option<KernelSymbols> {
         KernelSymbols::from_bytes(&bytes_of(&self.path()?)?)
     }
 
-    /// Reads the list and keeps a copy. A copy that cannot be made is none: it would only have saved time.
+    /// Reads the list and keeps a copy, if it can: a copy only saves time.
     pub(crate) fn read(&self) -> Option<KernelSymbols> {
         let symbols = KernelSymbols::parse(&bytes_of(Path::new(LIST))?);
         if let Some(path) = self.path().filter(|_| !symbols.is_empty()) {
@@ -54,7 +54,7 @@ impl Kallsyms {
         let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
         let mut hash = DefaultHasher::new();
         for module in modules.lines() {
-            // Name, size, how often it is used, by whom, its state, its address.
+            // Name, size, use count, users, state, address.
             let words: Vec<&str> = module.split_whitespace().collect();
             [0, 1, 5].map(|place| words.get(place)).hash(&mut hash);
         }
@@ -68,7 +68,7 @@ fn bytes_of(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Writes the copy for its user alone, and takes away those of earlier boots.
+/// Writes the copy, readable by this user only, and removes those of earlier boots.
 fn keep(path: &Path, symbols: &KernelSymbols) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_is_its_users_alone_and_takes_the_place_of_older_ones() {
+    fn a_copy_is_readable_by_its_user_only_and_replaces_older_ones() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = std::env::temp_dir().join(format!("longpole-kernel-list-{}", std::process::id()));
         let list = Kallsyms::new(Some(folder.join("cache")));

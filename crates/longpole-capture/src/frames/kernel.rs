@@ -1,8 +1,7 @@
-//! Functions of the kernel: where it was when a thread was sampled, and what its functions are called.
+//! The kernel's part of a stack, and the names of the kernel's functions.
 //!
-//! The kernel's call chain comes with the sample, as addresses. Their names stand in a long list, which is read at the end of the recording
-//! or when it has lasted a while, and never while a short command runs. Until then a function is told by its address, and its name
-//! follows.
+//! The kernel's call chain comes with the sample, as addresses. The names are in a long list, [`kallsyms`](super::kallsyms), which is read at
+//! the end of the recording, or after 30 s. Until then the location of a function is its address, and its name follows.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,29 +15,29 @@ use crate::number_map::NumberMap;
 use crate::perf::record::KernelChain;
 use crate::sink::ObservationWriter;
 
-/// What is called a function whose name is not known.
+/// The name of a function whose name is unknown.
 const NAMELESS: &str = "[kernel]";
 
-/// The kernel as a program: its addresses are the same in all processes.
+/// The kernel as a program: its addresses mean the same in all processes.
 const PROGRAM: ProgramId = ProgramId(u32::MAX);
 
-/// Most addresses whose location is remembered: 2 MB. Those of a recording are some thousands.
+/// Most addresses whose location is remembered: 2 MB. A recording has a few thousand.
 const KNOWN_MAX: usize = 1 << 16;
 
-/// What is known of names.
+/// The names, as far as they are read.
 enum Names {
-    /// The list was not read yet.
+    /// The list is not read yet.
     Unread,
     Read(KernelSymbols),
-    /// There are none to be had, and why.
+    /// There are none, and why.
     Hidden(Hidden),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hidden {
-    /// Addresses read as zero.
+    /// The kernel shows zeros for addresses.
     Zeros,
-    /// The list cannot be read.
+    /// There is no list.
     NoList,
 }
 
@@ -46,12 +45,12 @@ enum Hidden {
 pub(crate) struct Kernel {
     names: Names,
     list: Kallsyms,
-    /// Whether the names are those of a copy, which lacks what has come since it was made.
+    /// Whether the names come from a copy, which lacks functions that were loaded later.
     is_copy: bool,
-    /// Entries of a chain beyond which the kernel does not tell.
+    /// Most entries of a chain that the kernel reports.
     depth_max: usize,
     known: NumberMap<u64, FrameLocation>,
-    /// Samples in the kernel whose functions have no names, since that was last told.
+    /// Samples in the kernel without names, not yet reported.
     nameless: u64,
 }
 
@@ -60,7 +59,7 @@ impl Kernel {
         Kernel { names: Names::Unread, list, is_copy: false, depth_max, known: NumberMap::default(), nameless: 0 }
     }
 
-    /// Finds out whether names are hidden: by the first line, so that it costs nothing.
+    /// Finds out whether names are hidden, from the first line of the list, which is cheap.
     pub(crate) fn probe(&mut self) {
         let mut start = [0; 17];
         let read = File::open(LIST).and_then(|mut list| list.read_exact(&mut start));
@@ -71,11 +70,11 @@ impl Kernel {
         }
     }
 
-    /// Puts where the kernel was in front of the locations of user space. Returns why its own stack is cut, where it is.
+    /// Inserts the kernel's frames before those of user space. Returns why the kernel's stack is cut off, if it is.
     pub(crate) fn put(&mut self, chain: KernelChain<'_>, stacks: &mut Stacks, locations: &mut Vec<FrameLocation>) -> Option<Truncation> {
         let mut in_front = Vec::new();
         if let Names::Hidden(_) = self.names {
-            // Without names one frame says as much as twenty.
+            // Without names one frame is as good as twenty.
             chain.addresses().next()?;
             self.nameless += 1;
             in_front.push(stacks.name(name(NAMELESS)));
@@ -114,7 +113,7 @@ impl Kernel {
         }
     }
 
-    /// Sees to it that names are read, those of these addresses among them.
+    /// Reads the names, including those of these addresses.
     fn read(&mut self, addresses: &[u64]) {
         if let Names::Unread = self.names
             && let Some(copy) = self.list.copy()
@@ -136,7 +135,7 @@ impl Kernel {
         }
     }
 
-    /// What a thread waits for that left its CPU here, and the system call it is in.
+    /// What a thread waits for whose kernel stack this is, and its system call; empty if unknown.
     pub(crate) fn wait(&mut self, chain: &[u64]) -> (WaitKind, String) {
         self.read(chain);
         let Names::Read(symbols) = &self.names else { return (WaitKind::Other, String::new()) };
@@ -145,7 +144,7 @@ impl Kernel {
         (kind_of(&names), call.unwrap_or_default().to_owned())
     }
 
-    /// Names what was told by address, if there is such.
+    /// Writes the names of locations that were written by address.
     pub(crate) fn name(&mut self, stacks: &mut Stacks, out: &mut ObservationWriter) {
         let addresses = stacks.unmapped(PROGRAM);
         if addresses.is_empty() {
@@ -155,7 +154,7 @@ impl Kernel {
         stacks.name_unmapped(PROGRAM, |address| Some(name(self.function(address.0))), out);
     }
 
-    /// What got no name since this was asked last.
+    /// Samples without names that are not yet reported.
     pub(crate) fn losses(&mut self) -> Option<Loss> {
         let count = std::mem::take(&mut self.nameless);
         let detail = match self.names {
@@ -173,10 +172,10 @@ impl Kernel {
     }
 }
 
-/// How the functions that system calls begin with are called.
+/// Prefixes of the functions that system calls enter by.
 const CALLS: [&str; 4] = ["__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_"];
 
-/// Beginnings of names of the kernel's functions in which threads wait, and what for.
+/// Prefixes of the kernel's functions that wait, and what they wait for.
 const WAITS: &[(&str, WaitKind)] = &[
     ("futex_", WaitKind::Lock),
     ("flock_", WaitKind::Lock),
@@ -204,7 +203,7 @@ const WAITS: &[(&str, WaitKind)] = &[
     ("vfs_fsync", WaitKind::Disk),
 ];
 
-/// What a thread in these functions waits for, innermost first.
+/// What a thread in these functions, innermost first, waits for.
 fn kind_of(names: &[&str]) -> WaitKind {
     if names.iter().any(|name| name.ends_with("exc_page_fault") || *name == "do_user_addr_fault" || *name == "do_mem_abort") {
         return WaitKind::PageFault;
@@ -217,7 +216,11 @@ fn name(function: &str) -> Name {
     Name { runtime: Runtime::Kernel, function: function.to_owned(), file: String::new(), line: 0 }
 }
 
-/// Whether names of the kernel's functions can be read; if not, what hides them.
+/// Checks that the names of the kernel's functions can be read.
+///
+/// # Errors
+///
+/// What hides them, as a lower-case fragment.
 pub fn can_name_functions() -> Result<(), &'static str> {
     let mut kernel = Kernel::new(usize::MAX, Kallsyms::default());
     kernel.probe();
@@ -234,7 +237,7 @@ mod tests {
 
     /// Chains of Linux 6.18, innermost first.
     #[test]
-    fn functions_of_the_kernel_tell_what_is_waited_for() {
+    fn kernel_functions_show_what_a_thread_waits_for() {
         let of = |names: &str| kind_of(&names.split(' ').collect::<Vec<_>>());
         assert_eq!(of("__schedule schedule futex_do_wait __futex_wait futex_wait do_futex __x64_sys_futex"), WaitKind::Lock);
         assert_eq!(of("__schedule schedule do_nanosleep hrtimer_nanosleep common_nsleep"), WaitKind::Sleep);

@@ -1,8 +1,7 @@
-//! Which binary is mapped where: opens mapped files when the kernel reports them, and reads what unwinding needs.
+//! The binaries that processes map: each is opened when the kernel reports its mapping, and read for unwinding.
 //!
-//! A file is opened as soon as its mapping is reported and not when it is needed, because by then the process may have ended,
-//! its mount namespace be gone, or the file be deleted. What was opened stays open until the end of the recording, so that
-//! names can be looked up in it later.
+//! A file is opened as soon as its mapping is reported, not when it is needed: by then the process may have ended, its mount namespace may be
+//! gone, or the file deleted. It stays open until the end of the recording, for symbolization.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -24,22 +23,22 @@ use crate::sys::limits::open_files_limit;
 /// Most files kept open for names.
 const OPEN_MAX: usize = 256;
 
-/// What of the process's descriptors they may take: the rest is for connections and files of everybody else.
+/// One part in this many of the descriptors is left for connections and other files.
 const OPEN_SHARE: usize = 4;
 
-/// Most distinct files; a program that maps more than this many makes them itself.
+/// Most distinct files: a program that maps more makes them itself.
 const FILES_MAX: usize = 16_384;
 
-/// Largest `[vdso]`: it has a few pages.
+/// Largest `[vdso]` (vdso(7)): it has a few pages.
 const VDSO_BYTES_MAX: u64 = 1 << 20;
 
-/// What the kernel appends to the path of a file that has no name any more.
+/// What the kernel appends to the path of a deleted file.
 const DELETED: &[u8] = b" (deleted)";
 
-/// A binary of the recording that is still open: the same bytes that ran, whatever lies at its path now.
+/// A binary of the recording that is still open: the bytes that ran, whatever is at its path now.
 #[derive(Debug)]
 pub struct OpenBinary {
-    /// Its number in the recording.
+    /// Its id in the recording.
     pub mapping: MappingId,
     /// The file, open for reading.
     pub file: File,
@@ -53,7 +52,7 @@ struct FileKey {
     path: Vec<u8>,
 }
 
-/// When a file was last written, and its size: another stamp is another content.
+/// When a file was last written, and its size: a different stamp means different content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Stamp {
     modified: (i64, i64),
@@ -66,7 +65,7 @@ impl Stamp {
     }
 }
 
-/// What makes a binary one binary, in whichever process and by whichever inode it is mapped.
+/// The identity of a binary, in whichever process and by whichever inode it is mapped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Content {
     path: Vec<u8>,
@@ -80,19 +79,19 @@ struct Known {
     stamp: Option<Stamp>,
 }
 
-/// Why there is no file to a mapping.
+/// Why there is no file for a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
-    /// No name leads to it any more.
+    /// It is deleted.
     Deleted,
     /// Another file is there now.
     Replaced,
-    /// It may be executed but not read.
+    /// It may be executed and not read.
     Forbidden,
 }
 
 impl Absent {
-    /// What stands behind the path, so that nobody looks there for names: the kernel's own way of saying it.
+    /// The suffix of the path, in the kernel's style, so that nobody looks for symbols there.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Absent::Deleted => " (deleted)",
@@ -119,7 +118,7 @@ impl Binaries {
         Binaries { known: HashMap::new(), numbers: HashMap::new(), next: 0, open: Vec::new(), open_max, vdso: None }
     }
 
-    /// What lies in this mapping of this process. Defines the mapping for the sink where it is new.
+    /// The code in a mapping of a process. Writes the definition of the mapping if it is new.
     pub(crate) fn load(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut ObservationWriter) -> Code {
         if map.path == b"[vdso]" {
             if self.vdso.is_none() {
@@ -132,7 +131,7 @@ impl Binaries {
         }
         let key = FileKey { device: map.device, inode: map.inode, generation: map.inode_generation, path: map.path.to_vec() };
         let known = self.known.get(&key);
-        // A file that was written anew in place keeps its inode.
+        // A file that was overwritten in place keeps its inode.
         if let Some(known) = known
             && (known.stamp.is_none() || current_stamp(pid, map).is_none_or(|now| Some(now) == known.stamp))
         {
@@ -147,7 +146,7 @@ impl Binaries {
         code
     }
 
-    /// Opens and reads a file; `None` where the sink could not keep its definition.
+    /// Opens and reads a file; `None` if the sink could not keep its definition.
     fn load_file(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut ObservationWriter) -> Option<Known> {
         let (file, stamp, suffix) = match open_mapped(pid, map) {
             Ok((file, metadata)) => (Some(file), Some(Stamp::of(&metadata)), ""),
@@ -178,7 +177,7 @@ impl Binaries {
         Some(Known { code: Code::Mapped { mapping, binary }, stamp })
     }
 
-    /// The kernel's own code in every process. It is the same in ours, and no file holds it.
+    /// The code that the kernel maps into every process, read from our own memory: no file holds it.
     fn load_vdso(&mut self, out: &mut ObservationWriter) -> Option<Code> {
         let binary = read_vdso().ok().and_then(|bytes| Binary::read(Cursor::new(bytes)).ok()).map(Arc::new);
         let build_id = binary.as_ref().map(|b| b.build_id().to_vec()).unwrap_or_default();
@@ -186,7 +185,7 @@ impl Binaries {
         Some(Code::Mapped { mapping, binary })
     }
 
-    /// Gives a binary its number; `None` where the sink could not keep that.
+    /// Assigns an id to a binary; `None` if the sink could not keep its definition.
     fn define(&mut self, path: String, build_id: Vec<u8>, out: &mut ObservationWriter) -> Option<MappingId> {
         let id = MappingId(self.next);
         out.give(Observation::Mapping(Mapping { id, path, build_id })).then(|| {
@@ -195,13 +194,13 @@ impl Binaries {
         })
     }
 
-    /// The files that are open, for looking up names.
+    /// The open files, for symbolization.
     pub(crate) fn into_open(self) -> Vec<OpenBinary> {
         self.open
     }
 }
 
-/// Paths of memory that only looks like a file; it is code made at run time unless it reads as a binary.
+/// Paths of memory that looks like a file. It holds compiled code, unless it reads as a binary.
 fn is_memory(path: &[u8]) -> bool {
     [&b"/dev/"[..], b"/memfd:", b"/SYSV", b"/anon_hugepage"].iter().any(|prefix| path.starts_with(prefix))
 }
@@ -219,10 +218,10 @@ fn read_vdso() -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
-/// Where the file of a mapping may be found, best first.
+/// Paths at which the file of a mapping may be found, best first.
 ///
-/// `map_files` is the mapping itself, whatever became of its name, but only for the privileged. `root` is the process's own
-/// view of the path, `exe` the program even if it is deleted. The path in our own view comes last.
+/// `map_files` is the mapping itself, even if the file is deleted, but needs privilege. `root` is the path as the process sees it, `exe` the
+/// program even if it is deleted. The path as we see it comes last.
 fn candidates(pid: u32, map: &MapRecord<'_>) -> impl Iterator<Item = PathBuf> {
     let end = map.start.saturating_add(map.bytes);
     let path = map.path.strip_suffix(DELETED).unwrap_or(map.path);
@@ -233,8 +232,8 @@ fn candidates(pid: u32, map: &MapRecord<'_>) -> impl Iterator<Item = PathBuf> {
     [direct, in_root, PathBuf::from(format!("/proc/{pid}/exe")), path].into_iter()
 }
 
-/// Whether this is the file that was mapped. `None` where that cannot be told: some file systems (overlay, btrfs) show
-/// another device than the kernel's own.
+/// Whether this is the file that was mapped; `None` if unknown: some file systems (overlay, btrfs) show another device than the kernel
+/// reports.
 fn is_the_file(metadata: &Metadata, map: &MapRecord<'_>) -> Option<bool> {
     let device = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
     match (device == map.device, metadata.ino() == map.inode) {
@@ -249,8 +248,8 @@ fn current_stamp(pid: u32, map: &MapRecord<'_>) -> Option<Stamp> {
     all.find(|metadata| is_the_file(metadata, map) == Some(true)).map(|metadata| Stamp::of(&metadata))
 }
 
-/// Whether a process can have mapped a file, by whose it is. Where root records what another user runs, a link in place of a mapped file must
-/// not have root read what that user may not.
+/// Whether a process can have mapped a file, by its owner. If root records a program of another user, a link in place of a mapped file must
+/// not make root read what that user may not.
 fn can_map(pid: u32, metadata: &Metadata) -> bool {
     const GROUP_READS: u32 = 0o040;
     const OTHERS_READ: u32 = 0o004;
@@ -259,7 +258,11 @@ fn can_map(pid: u32, metadata: &Metadata) -> bool {
     metadata.mode() & OTHERS_READ != 0 || std::fs::metadata(format!("/proc/{pid}")).is_ok_and(of_process)
 }
 
-/// The file of a mapping, whatever became of its name.
+/// Opens the file of a mapping.
+///
+/// # Errors
+///
+/// Why it cannot be had.
 pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metadata), Absent> {
     let mut unsure = None;
     let mut absent = Absent::Deleted;
@@ -267,7 +270,7 @@ pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metada
     for path in candidates(pid, map) {
         let found = match regular_file::find(&path, Symlinks::Followed) {
             Ok(Some(found)) => found,
-            // A path may have become anything meanwhile.
+            // Something else is at the path by now.
             Ok(None) => continue,
             Err(error) => {
                 if forbidden(&error, &path) && absent == Absent::Deleted {
@@ -282,7 +285,7 @@ pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metada
                 absent = Absent::Replaced;
                 continue;
             }
-            // The program of a process says nothing about its libraries.
+            // The program of a process is none of its libraries.
             None if path.ends_with("exe") || unsure.is_some() || !can_map(pid, &found.metadata) => continue,
             Some(true) | None => {}
         }
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_at_the_path_is_not_taken_for_the_one_that_was_mapped() {
+    fn a_file_that_replaced_the_mapped_one_is_not_read() {
         let directory = std::env::temp_dir().join(format!("longpole-maps-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("program");
@@ -364,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_user_may_not_read_is_not_what_a_process_mapped() {
+    fn a_file_that_the_process_may_not_read_is_not_the_mapped_one() {
         use std::os::unix::fs::PermissionsExt;
 
         let directory = std::env::temp_dir().join(format!("longpole-can-map-{}", std::process::id()));
@@ -376,9 +379,9 @@ mod tests {
             can_map(pid, &path.metadata().unwrap())
         };
         assert!(can_map(u32::MAX, 0o644) && can_map(std::process::id(), 0o600));
-        // Whose that process is nobody knows.
+        // The owner of a process that is gone is unknown.
         assert!(!can_map(u32::MAX, 0o600) && !can_map(u32::MAX, 0o640));
-        // On a file system that shows another device, the file at the path of one that was mapped.
+        // The file at the path, on a file system that shows another device.
         let odd = MapRecord { inode: 1, device: (0, 1), path: path.as_os_str().as_bytes(), ..map_of(b"", &path.metadata().unwrap()) };
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(open_mapped(u32::MAX, &odd).unwrap_err(), Absent::Deleted);
@@ -388,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_binary_still_has_a_number() {
+    fn an_unreadable_binary_still_has_an_id() {
         let mut binaries = Binaries::new();
         let map = MapRecord { inode: 1, device: (0, 1), path: b"/no/such/library.so", ..map_of(b"", &Path::new("/").metadata().unwrap()) };
         let code = binaries.load(u32::MAX, &map, &mut out());

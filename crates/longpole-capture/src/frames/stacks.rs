@@ -1,14 +1,13 @@
-//! Gives out the numbers of locations and stacks, each defined for the sink before its first use.
+//! Assigns ids to locations and stacks, and writes the definition of each before its first use.
 //!
-//! Stacks are kept as a tree from the root of the stack to its leaf, so that stacks which begin alike share what they have in
-//! common:
+//! Stacks are kept as a tree from root to leaf, so that stacks share the frames they have in common:
 //!
 //! ```text
 //! main ── run ──┬── hash_block ── memcpy     a distinct stack costs its new nodes only:
 //!               └── compress                 16 bytes each, times at most two for the table's free places
 //! ```
 //!
-//! Both tables are bounded. A full one is emptied: what comes again gets a second number, which readers allow.
+//! Both tables are bounded. A full one is emptied: a stack that comes again gets a second id, which readers allow.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,44 +21,44 @@ use longpole_symbols::unwind::StackEnd;
 use crate::number_map::NumberMap;
 use crate::sink::ObservationWriter;
 
-/// Most nodes of the tree of stacks: 34 MB at most.
+/// Most nodes of the tree: 34 MB.
 const NODES_MAX: usize = 1 << 20;
 
-/// Most names of code without a binary: functions by their lines; 40 MB of names as they usually are.
+/// Most names of code without a binary, one for each function and line: 40 MB of usual names.
 const NAMES_MAX: usize = 1 << 18;
 
-/// Most locations: 48 MB at most; a program of this many distinct addresses runs garbage.
+/// Most locations: 48 MB; a program with more distinct addresses runs garbage.
 const LOCATIONS_MAX: usize = 1 << 20;
 
 /// Why a stack ends where it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Truncation {
-    /// The walk could not go on.
+    /// The unwinder could not go on.
     Walk(StackEnd),
-    /// The sample came without registers of user space.
+    /// The sample has no registers of user space.
     NoRegisters,
     /// 32-bit code.
     Code32,
-    /// The kernel tells no more of its own stack. What of user space called it is known.
+    /// The kernel reports no more of its own stack. The stack of user space follows.
     KernelDeep,
-    /// Functions that an interpreter ran here are not known.
+    /// The functions that an interpreter ran here are unknown.
     MissingFunctions(MissingFunctions),
 }
 
-/// Why the functions that an interpreter ran are not known.
+/// Why functions that an interpreter ran are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum MissingFunctions {
-    /// It was not read near enough in time.
+    /// No reading of the interpreter is near enough in time.
     NotNear,
-    /// The innermost is known, and not what called it.
+    /// The innermost function is known; its callers are not.
     Callers,
-    /// The thread was not found among those of the interpreter.
+    /// The interpreter has no such thread.
     NoThread,
-    /// The interpreter could not be read; which of the reasons is counted with the losses.
+    /// The interpreter could not be read; the losses say why.
     Unreadable,
-    /// More frames than are read.
+    /// There are more frames than are read.
     TooDeep,
-    /// More names than are kept.
+    /// There are more names than are kept.
     TooManyNames,
 }
 
@@ -88,24 +87,24 @@ impl fmt::Display for Truncation {
     }
 }
 
-/// What a location is, small and without text.
+/// What a location is: a small key without text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum FrameLocation {
     Code {
         mapping: MappingId,
         address: VirtOffset,
     },
-    /// Code of no binary; what lies at an address differs from one program to the next.
+    /// Code without a binary; the same address means other code in another program.
     Unmapped {
         program: ProgramId,
         address: AbsAddr,
     },
-    /// One of the names that [`Stacks::name`] gave out.
+    /// A name from [`Stacks::name`].
     Named(NameId),
     Truncation(Truncation),
 }
 
-/// Number of a program in a process: from one exec to the next.
+/// Number of a program in a process, from one exec to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct ProgramId(pub(crate) u32);
 
@@ -131,7 +130,7 @@ impl Name {
 
 struct Node {
     number: u32,
-    /// The stack that ends here, if one does.
+    /// The stack whose leaf this is, if any.
     stack: Option<StackId>,
 }
 
@@ -145,12 +144,12 @@ pub(crate) struct Stacks {
     next_stack: u32,
     names: HashMap<Arc<Name>, NameId>,
     name_list: Vec<Arc<Name>>,
-    /// Locations of code without a binary, by program, that may get a name when it ends.
+    /// Locations of code without a binary, by program: they may get names when the program ends.
     unmapped: NumberMap<u32, Vec<(AbsAddr, LocationId)>>,
 }
 
 impl Stacks {
-    /// The location of code that has a name and no binary.
+    /// The location of code that has a name but no binary.
     pub(crate) fn name(&mut self, name: Name) -> FrameLocation {
         if let Some(id) = self.names.get(&name) {
             return FrameLocation::Named(*id);
@@ -165,7 +164,7 @@ impl Stacks {
         FrameLocation::Named(id)
     }
 
-    /// Tells the names of the code without a binary that this program ran, by address, as far as they are known.
+    /// Writes the names, as far as `name` knows them, of the code without a binary that this program ran.
     pub(crate) fn name_unmapped(&mut self, program: ProgramId, mut name: impl FnMut(AbsAddr) -> Option<Name>, out: &mut ObservationWriter) {
         for (address, id) in self.unmapped.remove(&program.0).unwrap_or_default() {
             if let Some(name) = name(address) {
@@ -174,8 +173,8 @@ impl Stacks {
         }
     }
 
-    /// The same where other code came to lie at an address later: what came first, and what came when after it. Code that was moved away
-    /// left nothing behind.
+    /// The same where code at an address was replaced: `names` returns what was there first, and what came later and when. `None` stands for
+    /// code that was moved away.
     pub(crate) fn name_unmapped_by_time(
         &mut self,
         program: ProgramId,
@@ -201,7 +200,7 @@ impl Stacks {
         }
     }
 
-    /// Addresses of the code without a binary that this program ran, in ascending order.
+    /// The addresses of code without a binary that this program ran, ascending.
     pub(crate) fn unmapped(&self, program: ProgramId) -> Vec<u64> {
         let mut addresses: Vec<u64> = self.unmapped.get(&program.0).into_iter().flatten().map(|(address, _)| address.0).collect();
         addresses.sort_unstable();
@@ -209,7 +208,7 @@ impl Stacks {
         addresses
     }
 
-    /// The number of a location; `None` where the sink could not keep its definition.
+    /// The id of a location; `None` if the sink could not keep its definition.
     pub(crate) fn location(&mut self, location: FrameLocation, out: &mut ObservationWriter) -> Option<LocationId> {
         if let Some(id) = self.locations.get(&location) {
             return Some(*id);
@@ -238,12 +237,12 @@ impl Stacks {
         Some(id)
     }
 
-    /// The number of a stack, leaf first; `None` where the sink could not keep its definition.
+    /// The id of a stack, leaf first; `None` if the sink could not keep its definition.
     pub(crate) fn stack(&mut self, locations: &[LocationId], out: &mut ObservationWriter) -> Option<StackId> {
         if self.nodes.len() + locations.len() > NODES_MAX {
             self.nodes.clear();
         }
-        // Number 0 is the place above all roots.
+        // Node 0 is above all roots.
         let mut parent = 0;
         let mut leaf_key = (0, u32::MAX);
         for location in locations.iter().rev() {
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_that_was_not_kept_is_given_again() {
+    fn a_definition_that_was_not_kept_is_written_again() {
         let (mut failing, _) = out(true);
         let mut stacks = Stacks::default();
         assert_eq!(stacks.location(at(10), &mut failing), None);
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_is_emptied_and_numbers_go_on() {
+    fn a_full_table_is_emptied_and_ids_go_on() {
         let (mut out, _) = out(false);
         let mut stacks = Stacks::default();
         let first = stacks.stack(&[LocationId(1)], &mut out).unwrap();

@@ -1,15 +1,15 @@
-//! The command line of a process: `/proc/PID/cmdline`.
+//! The command line of a process: `/proc/PID/cmdline` (proc_pid_cmdline(5)).
 
 use std::fs::File;
 use std::io::Read;
 
-/// Most bytes of a command line that are kept.
+/// Most bytes kept of a command line.
 const ARGUMENTS_BYTES_MAX: u64 = 16 << 10;
 
-/// Most arguments that are kept of a program: an empty one takes a byte in the kernel, and 24 here.
+/// Most arguments kept of a program: an empty one takes a byte in the kernel, and 24 here.
 const ARGUMENTS_MAX: usize = 1_024;
 
-/// Empty until the program's first stack is laid out, and of a program that ends.
+/// The arguments of a process. Empty until its exec has laid out its stack, and while it ends.
 pub(crate) fn arguments_of(pid: u32) -> Vec<String> {
     let Ok(file) = File::open(format!("/proc/{pid}/cmdline")) else { return Vec::new() };
     let mut bytes = Vec::new();
@@ -19,7 +19,7 @@ pub(crate) fn arguments_of(pid: u32) -> Vec<String> {
     }
 }
 
-/// `/proc/PID/cmdline`: each argument ends in a zero byte. What is over the limit is cut, and says so by its last character.
+/// Each argument ends in a zero byte. If some are cut off, the last one ends in `…`.
 fn split_arguments(bytes: &[u8]) -> Vec<String> {
     if bytes.is_empty() {
         return Vec::new();
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_arguments_the_first_are_kept_and_the_last_of_them_says_so() {
+    fn the_last_of_too_many_arguments_ends_in_an_ellipsis() {
         let arguments = split_arguments(&[0; ARGUMENTS_MAX]);
         assert!(arguments.len() == ARGUMENTS_MAX && arguments.iter().all(String::is_empty));
         let arguments = split_arguments(&[0; ARGUMENTS_MAX + 1]);

@@ -1,4 +1,4 @@
-//! What `/proc` reports of processes (proc(5)): snapshots, polling, memory and I/O, how they ended.
+//! Processes as `/proc` shows them (proc(5)): snapshots, polling, memory and I/O, how they ended.
 
 pub(crate) mod command_line;
 pub(crate) mod namespace;

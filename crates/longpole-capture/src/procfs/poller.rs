@@ -1,16 +1,16 @@
-//! Watches a tree of processes by `/proc` alone, where the kernel refuses performance events: a container, a sandbox.
+//! Polls `/proc` for a tree of processes, where the kernel refuses performance events: in a container, in a sandbox.
 //!
 //! ```text
-//! look      |        |        |        |        |        |      every few milliseconds, as often as a fiftieth of a CPU pays for
-//! thread         ├=======..............................====┤    began and ended between two looks
-//! turns          1            1        1        1       2      as the scheduler counts them: unchanged, it slept throughout
-//! wait                  |-----------------------------|        less than a look's distance longer than it was found asleep
+//! poll      |        |        |        |        |        |      every few milliseconds, within a fiftieth of a CPU
+//! thread         ├=======..............................====┤    began and ended between two polls
+//! turns          1            1        1        1       2      on a CPU, by the scheduler's count: unchanged, the thread slept throughout
+//! wait                  |-----------------------------|        at most one interval longer than the thread was found asleep
 //! ```
 //!
-//! What lived only between two looks is not seen. What the scheduler has counted of a thread (time on a CPU, time in which it waited for
-//! one) is exact, as of the last look; so what is left of the time between two looks is sleep. It is added to the wait that was seen
-//! at one of them, halves of it where there was one at each: a wait that no look met goes to its neighbour, and their sum is right.
-//! Of a thread that runs, the kernel counts from one tick to the next (1 to 10 ms): so much the end of a wait may be too late.
+//! A process that lived only between two polls is missed. The scheduler's totals of a thread (time on a CPU, time runnable) are exact as of
+//! the last poll, so the rest of the time between two polls is sleep. That rest is added to the wait found at one of the polls, or half of it
+//! to each if both found one: a wait that no poll met goes to its neighbour, and their sum is right. The kernel updates the totals of a
+//! running thread once a tick (1 to 10 ms), so a wait may seem to end that much later.
 
 use std::collections::HashSet;
 use std::fs;
@@ -24,102 +24,104 @@ use crate::procfs::stat::Stat;
 use crate::procfs::visibility::Visibility;
 use crate::sys::clock::{boottime_nanos, monotonic_nanos};
 
-/// Shortest time between two looks.
+/// Shortest time between two polls.
 pub(crate) const PAUSE_NANOS: u64 = 5_000_000;
 
-/// Longest time between two looks, however large the tree.
+/// Longest time between two polls, however large the tree.
 pub(crate) const PAUSE_NANOS_MAX: u64 = 1_000_000_000;
 
-/// Which part of a CPU looks may take.
+/// Polls may take one part in this many of a CPU.
 pub(crate) const POLL_PART: i64 = 50;
 
-/// What they may take at once: the binaries of a program that starts are read once.
+/// CPU time that polls may take in a burst: the binaries of a program that starts are read once.
 pub(crate) const POLL_NANOS_AT_ONCE: i64 = 50_000_000;
 
-/// Most processes that are watched: what has more is no command.
+/// Most processes that are polled: no command has more.
 const PROCESSES_MAX: usize = 4_096;
 
-/// What a look found to be different.
+/// What changed between two polls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// A process was made.
+    /// A process was forked.
     Forked { pid: u32, parent: u32 },
-    /// A process runs another program.
+    /// A process executed a program.
     Executed { pid: u32, name: String },
-    /// A thread was made, beside the first of its process.
+    /// A thread was made, other than the first of its process.
     Began { pid: u32, tid: u32 },
-    /// A thread has another name.
+    /// A thread took another name.
     Named { pid: u32, tid: u32, name: String },
-    /// A thread sleeps.
+    /// A thread fell asleep.
     Asleep { pid: u32, tid: u32, since: u64 },
-    /// A thread that slept has run since.
+    /// A thread that slept has run.
     Awake { pid: u32, tid: u32, until: u64 },
-    /// A thread is gone, the last of its process or not; with what was counted of it last.
+    /// A thread has ended, the last of its process or not; with its last known totals.
     Ended { pid: u32, tid: u32, totals: Option<ThreadTotals> },
 }
 
-/// A process as it was seen last.
-struct Known {
+/// A process at the last poll.
+struct KnownProcess {
     visibility: Visibility,
-    /// Where its program and its stack lie: another exec puts them elsewhere.
+    /// Where its code and its stack begin: another exec puts them elsewhere.
     program: (u64, u64),
     name: String,
     threads: NumberMap<u32, KnownThread>,
-    /// When it lost its records, of those that had some.
+    /// When the kernel stopped reporting it, if it did.
     unsampled_since: Option<u64>,
-    /// Whether it counts among those that `/proc` hides.
+    /// Whether it is counted as hidden by `/proc`.
     is_hidden_counted: bool,
 }
 
-impl Known {
+impl KnownProcess {
     fn new(visibility: Visibility, program: (u64, u64), name: String) -> Self {
-        Known { visibility, program, name, threads: NumberMap::default(), unsampled_since: None, is_hidden_counted: false }
+        KnownProcess { visibility, program, name, threads: NumberMap::default(), unsampled_since: None, is_hidden_counted: false }
     }
 }
 
-/// A process that `/proc` hides for less has mostly ended: at its end `/proc` hides each process that may not be read.
+/// A process hidden for less than this has mostly ended: `/proc` hides an unreadable process also at its end.
 const HIDDEN_NANOS_MIN: u64 = 50_000_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct KnownThread {
     name: String,
     schedule: Option<Schedule>,
-    /// What was counted of it before the recording began.
+    /// Its totals from before the recording began.
     before: ThreadTotals,
-    /// When it was looked at last, and whether it slept.
-    looked: u64,
+    /// When it was polled last.
+    polled: u64,
+    /// Whether it slept then.
     is_asleep: bool,
 }
 
-/// What `schedstat` says of a thread: `ON-CPU-NANOS WAITING-NANOS TURNS`.
+/// `/proc/PID/task/TID/schedstat`: nanoseconds on a CPU, nanoseconds runnable, and turns on a CPU
+/// (`Documentation/scheduler/sched-stats.rst` of Linux).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Schedule {
     totals: ThreadTotals,
     turns: u64,
 }
 
-/// The tree.
+/// The tree of processes.
 #[derive(Default)]
 pub(crate) struct Poller {
-    /// What waits at its gate at first; 0 where nothing does.
+    /// The process that waits at its gate at first; 0 if there is none.
     root: u32,
-    known: NumberMap<u32, Known>,
-    /// Those that `/proc` hides, since that was last told.
+    known: NumberMap<u32, KnownProcess>,
+    /// Processes hidden by `/proc` and not yet reported.
     hidden: u64,
 }
 
 impl Poller {
-    /// Watches process `root`, which waits to exec, and all that descend from it.
+    /// Polls process `root`, which waits to exec, and its descendants.
     pub(crate) fn new(root: u32) -> Poller {
         let mut known = NumberMap::default();
         if let Some(stat) = Stat::of_process(root) {
-            // It is still a copy of this process: what it is comes with its exec.
-            known.insert(root, Known::new(Visibility::Shown { start: stat.start }, stat.program, stat.name));
+            // Until its exec it is a copy of this process.
+            known.insert(root, KnownProcess::new(Visibility::Shown { start: stat.start }, stat.program, stat.name));
         }
         Poller { root, known, hidden: 0 }
     }
 
-    /// Watches a tree that runs already, and all that it starts.
+    /// Polls a tree that runs already, and its descendants.
     pub(crate) fn of_running(tree: &[ProcessSnapshot]) -> Poller {
         let mut known = NumberMap::default();
         for process in tree {
@@ -129,15 +131,15 @@ impl Poller {
                 (tid, KnownThread { name: name.clone(), before, ..KnownThread::default() })
             };
             let threads = process.threads.iter().map(|it| thread(it.tid, &it.name)).collect();
-            known.insert(process.pid, Known { threads, ..Known::new(Visibility::Shown { start: stat.start }, stat.program, stat.name) });
+            known.insert(process.pid, KnownProcess { threads, ..KnownProcess::new(Visibility::Shown { start: stat.start }, stat.program, stat.name) });
         }
         Poller { root: tree.first().map_or(0, |root| root.pid), known, hidden: 0 }
     }
 
-    /// Watches one more process that ran already at `time`, if it still does, and all that it starts. What was counted `before` the recording
-    /// began is not of it.
+    /// Polls one more process, if it ran at `time` and still exists, and its descendants. Its totals from `before` the recording began are
+    /// subtracted.
     pub(crate) fn add(&mut self, pid: u32, time: u64, before: ThreadTotals) -> Option<&Visibility> {
-        // Another process may have its number by now.
+        // Another process may have its id by now.
         let slept = boottime_nanos().map_or(0, |now| now.saturating_sub(monotonic_nanos()));
         let ran_then = |stat: &Stat| stat.start.saturating_mul(TICK_NANOS) <= time.saturating_add(slept);
         let stat = Stat::of_process(pid);
@@ -148,11 +150,11 @@ impl Poller {
         let (name, program) = stat.map(|stat| (stat.name, stat.program)).unwrap_or_default();
         let first = KnownThread { name: name.clone(), before, ..KnownThread::default() };
         let threads = [(pid, first)].into_iter().collect();
-        let known = Known { threads, unsampled_since: Some(time), ..Known::new(visibility, program, name) };
+        let known = KnownProcess { threads, unsampled_since: Some(time), ..KnownProcess::new(visibility, program, name) };
         Some(&self.known.entry(pid).insert_entry(known).into_mut().visibility)
     }
 
-    /// Watches a process no more that was added for it had lost its records, where one of a later time came after all.
+    /// Stops polling a process that was added because its records had ended, if a record of a later `time` arrived after all.
     pub(crate) fn forget(&mut self, pid: u32, time: u64) -> Option<Visibility> {
         self.known.get(&pid).filter(|known| known.unsampled_since.is_some_and(|since| since < time))?;
         let forgotten = self.known.remove(&pid)?;
@@ -160,21 +162,21 @@ impl Poller {
         Some(forgotten.visibility)
     }
 
-    /// Whether it watches a process.
+    /// Whether a process is polled.
     pub(crate) fn has(&self, pid: u32) -> bool {
         self.known.contains_key(&pid)
     }
 
-    /// Whether all that it watched has ended.
+    /// Whether all polled processes have ended.
     pub(crate) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// Looks at all of them. Children that are `known` without it are left out.
+    /// Polls all of them. Children that are `known` without it are left out.
     pub(crate) fn poll(&mut self, known: impl Fn(u32) -> bool) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut pids: Vec<u32> = self.known.keys().copied().collect();
-        // Parents come before what they made: the numbers of processes grow, but for their wrapping around, where a child waits a look.
+        // Parents come before their children, because process ids grow; after they wrap around, a child is found one poll later.
         pids.sort_unstable();
         let mut next = 0;
         while let Some(pid) = pids.get(next).copied() {
@@ -187,23 +189,23 @@ impl Poller {
                 let Some(visibility) = Visibility::of(child, Stat::of_process(child).as_ref()) else { continue };
                 changes.push(Change::Forked { pid: child, parent: pid });
                 let parent = self.known.get(&pid);
-                // It may have executed something already.
+                // It may have executed a program already.
                 let program = parent.map(|parent| parent.program).unwrap_or_default();
                 let name = parent.map(|parent| parent.name.clone()).unwrap_or_default();
-                self.known.insert(child, Known::new(visibility, program, name));
+                self.known.insert(child, KnownProcess::new(visibility, program, name));
                 pids.push(child);
             }
         }
         changes
     }
 
-    /// Looks at one process; its children, where it lives.
+    /// Polls one process; its children, if it lives.
     fn poll_process(&mut self, pid: u32, changes: &mut Vec<Change>) -> Option<Vec<u32>> {
         let known = self.known.get_mut(&pid)?;
         let stat = Stat::of_process(pid);
         if !known.visibility.goes_on(pid, stat.as_ref()) {
             let mut ended = self.known.remove(&pid)?;
-            // The first thread last: with it ends the process, as far as its parent can see.
+            // The first thread last: with it the process ends.
             let first = ended.threads.remove(&pid).unwrap_or_default();
             for (tid, thread) in ended.threads.into_iter().chain([(pid, first)]) {
                 thread.end(pid, tid, changes);
@@ -211,22 +213,22 @@ impl Poller {
             return None;
         }
         let Some(stat) = stat else {
-            // What it does is not known from now on.
+            // From now on nobody knows what it does.
             if !known.is_hidden_counted && known.visibility.hidden_nanos() >= HIDDEN_NANOS_MIN {
                 known.is_hidden_counted = true;
                 self.hidden += 1;
             }
-            known.threads.iter_mut().for_each(|(tid, thread)| thread.wake(pid, *tid, thread.looked, changes));
+            known.threads.iter_mut().for_each(|(tid, thread)| thread.wake(pid, *tid, thread.polled, changes));
             return None;
         };
-        // In the middle of an exec, and of its end, it has no code; where that may not be seen it has none at all, and another name tells.
+        // In the middle of an exec and of its end a process shows no code. One that hides its code never shows any: there a new name tells.
         let is_hidden = stat.program.0 == 0 && known.program.0 == 0 && !known.threads.is_empty();
         let has_executed = if is_hidden { stat.name != known.name } else { stat.program != known.program && stat.program.0 != 0 };
         if has_executed {
             known.program = stat.program;
             known.name = stat.name.clone();
             for (tid, thread) in &mut known.threads {
-                thread.wake(pid, *tid, thread.looked, changes);
+                thread.wake(pid, *tid, thread.polled, changes);
                 thread.name.clone_from(&stat.name);
             }
             changes.push(Change::Executed { pid, name: stat.name.clone() });
@@ -246,7 +248,7 @@ impl Poller {
                 if tid != pid {
                     changes.push(Change::Began { pid, tid });
                 }
-                // Until it takes another one it has the name of who made it.
+                // A thread starts with the name of the thread that made it.
                 KnownThread { name: of_process, ..KnownThread::default() }
             });
             thread.poll(pid, tid, changes);
@@ -261,7 +263,7 @@ impl Poller {
         Some(children)
     }
 
-    /// What `/proc` hides, since that was last told.
+    /// Processes hidden by `/proc` and not yet reported.
     pub(crate) fn losses(&mut self) -> Option<Loss> {
         let count = std::mem::take(&mut self.hidden);
         let detail = "programs that run as another user (sudo, set-user-id) or that may be run and not read: the kernel takes sampling off them, \
@@ -269,7 +271,7 @@ impl Poller {
         (count > 0).then(|| Loss::new(LossKind::ProfilingRefused, count, detail))
     }
 
-    /// The totals of all that live.
+    /// The totals of all threads that live.
     pub(crate) fn totals(&self) -> impl Iterator<Item = (u32, u32, ThreadTotals)> {
         self.known.iter().flat_map(|(pid, known)| known.threads.iter().filter_map(|(tid, thread)| Some((*pid, *tid, thread.totals()?))))
     }
@@ -279,21 +281,21 @@ impl KnownThread {
     fn poll(&mut self, pid: u32, tid: u32, changes: &mut Vec<Change>) {
         let schedule = Schedule::read(pid, tid);
         let now = monotonic_nanos();
-        let (before, looked) = (self.schedule, std::mem::replace(&mut self.looked, now));
-        // A thread that has ended meanwhile keeps what was read last.
+        let (before, polled) = (self.schedule, std::mem::replace(&mut self.polled, now));
+        // A thread that has ended meanwhile keeps its last totals.
         self.schedule = schedule.or(before);
         if schedule.is_some() && schedule == before && self.is_asleep {
-            // It has not run since; nothing else can be different.
+            // It has not run since, so nothing else has changed.
             return;
         }
         let stat = Stat::of_thread(pid, tid);
         let is_asleep = schedule.is_some() && stat.as_ref().is_some_and(|stat| stat.is_asleep);
         let slept = match (before, schedule) {
-            (Some(before), Some(schedule)) => (now - looked).saturating_sub(schedule.awake_nanos().saturating_sub(before.awake_nanos())),
+            (Some(before), Some(schedule)) => (now - polled).saturating_sub(schedule.awake_nanos().saturating_sub(before.awake_nanos())),
             _ => 0,
         };
         let share = if self.is_asleep && is_asleep { slept / 2 } else { slept };
-        self.wake(pid, tid, looked + share, changes);
+        self.wake(pid, tid, polled + share, changes);
         if let Some(stat) = stat
             && stat.name != self.name
         {
@@ -313,11 +315,11 @@ impl KnownThread {
     }
 
     fn end(mut self, pid: u32, tid: u32, changes: &mut Vec<Change>) {
-        self.wake(pid, tid, self.looked, changes);
+        self.wake(pid, tid, self.polled, changes);
         changes.push(Change::Ended { pid, tid, totals: self.totals() });
     }
 
-    /// What was counted of it since the recording began, as of the last look.
+    /// Its totals since the recording began, as of the last poll.
     fn totals(&self) -> Option<ThreadTotals> {
         let ThreadTotals { on_cpu_nanos, ready_nanos } = self.schedule?.totals;
         Some(ThreadTotals {
@@ -328,7 +330,7 @@ impl KnownThread {
 }
 
 impl Schedule {
-    /// How long it ran, or could have.
+    /// How long it ran or was runnable.
     fn awake_nanos(&self) -> u64 {
         self.totals.on_cpu_nanos.saturating_add(self.totals.ready_nanos)
     }
@@ -340,17 +342,17 @@ impl Schedule {
     fn parse(text: &str) -> Option<Schedule> {
         let mut numbers = text.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
         let (on_cpu_nanos, ready_nanos, turns) = (numbers.next()??, numbers.next()??, numbers.next()??);
-        // A kernel that does not count says so by zeros.
+        // A kernel that does not count shows zeros.
         (turns > 0).then_some(Schedule { totals: ThreadTotals { on_cpu_nanos, ready_nanos }, turns })
     }
 }
 
-/// What was counted of the first thread of a process up to now.
+/// The totals of the first thread of a process up to now.
 pub(crate) fn totals_of(pid: u32) -> Option<ThreadTotals> {
     Schedule::read(pid, pid).map(|schedule| schedule.totals)
 }
 
-/// The children of a thread, where the kernel lists them (CONFIG_PROC_CHILDREN).
+/// The children of a thread, if the kernel lists them (CONFIG_PROC_CHILDREN).
 fn children_of(pid: u32, tid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()

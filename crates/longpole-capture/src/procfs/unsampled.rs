@@ -1,9 +1,9 @@
-//! Programs off which the kernel takes sampling in the middle of the recording, and all that they start.
+//! Processes that the kernel stops sampling in the middle of a recording, and their descendants: they are polled instead.
 //!
 //! ```text
-//! plain user   sh ──── exec sudo                                (or what else is set-user-id, or may be run and not read)
-//! events       ════════╡ an exit record, as if sh had ended     whoever may not see what runs gets no records of it, nor of its children
-//! /proc                └─ look ─ look ─ look ─ … ┤ ended        so these are watched by looking
+//! plain user   sh ──── exec sudo                                (or another set-user-id program, or one that may not be read)
+//! events       ════════╡ an exit record, as if sh had ended     the kernel reports neither it nor its children to this user
+//! /proc                └─ poll ─ poll ─ poll ─ … ┤ ended
 //! ```
 
 use longpole_model::{Loss, LossKind, ThreadTotals};
@@ -13,17 +13,17 @@ use crate::number_map::NumberMap;
 use crate::procfs::poller::{self, Change, Poller};
 use crate::sys::clock::thread_cpu_nanos;
 
-/// The trees of such programs.
+/// The trees of such processes.
 pub(crate) struct Unsampled {
     poller: Poller,
-    /// When a process last executed a program, of those that did so of late.
+    /// Recent execs: the time of the last one, by process.
     execs: NumberMap<u32, u64>,
-    /// What was counted of the first threads of processes before the recording began, of those that ran then.
+    /// Totals of first threads from before the recording began, by process.
     before: NumberMap<u32, ThreadTotals>,
     budget: CpuBudget,
     next_look: u64,
     last_look: u64,
-    /// Programs since that was last told.
+    /// Programs not yet reported.
     untold: u64,
 }
 
@@ -41,12 +41,12 @@ impl Unsampled {
         }
     }
 
-    /// A process runs already as the recording begins.
+    /// A process was running when the recording began.
     pub(crate) fn found(&mut self, pid: u32) {
         self.before.extend(poller::totals_of(pid).map(|totals| (pid, totals)));
     }
 
-    /// An exit record of a process has arrived. Where the process goes on without records, it is watched from the turn of this one on.
+    /// An exit record has arrived. If the process still exists, it is polled from the turn of this record on.
     pub(crate) fn exit_arrived(&mut self, pid: u32, time: u64) {
         if self.execs.get(&pid).is_none_or(|exec| *exec < time) {
             let before = self.before.get(&pid).copied().unwrap_or_default();
@@ -57,7 +57,7 @@ impl Unsampled {
         }
     }
 
-    /// A record of an exec has arrived: so it is sampled what the process runs.
+    /// A record of an exec has arrived, so the process is sampled.
     pub(crate) fn exec_arrived(&mut self, pid: u32, time: u64) {
         self.execs.entry(pid).and_modify(|last| *last = time.max(*last)).or_insert(time);
         if self.poller.forget(pid, time).is_some_and(|visibility| !visibility.is_hidden()) {
@@ -65,12 +65,12 @@ impl Unsampled {
         }
     }
 
-    /// No exit record of an earlier time comes any more.
+    /// All records up to `horizon` have arrived.
     pub(crate) fn all_arrived(&mut self, horizon: u64) {
         self.execs.retain(|_, time| *time > horizon);
     }
 
-    /// Whether a process goes on whose exit record has its turn.
+    /// Whether the process still exists whose exit record has its turn at `now`.
     pub(crate) fn goes_on(&mut self, pid: u32, now: u64) -> bool {
         let goes_on = self.has(pid);
         if goes_on {
@@ -80,18 +80,17 @@ impl Unsampled {
         goes_on
     }
 
-    /// Whether a process is watched.
+    /// Whether a process is polled.
     pub(crate) fn has(&self, pid: u32) -> bool {
         self.poller.has(pid)
     }
 
-    /// When to look next.
+    /// When to poll next.
     pub(crate) fn next_look(&self) -> Option<u64> {
         Some(self.next_look).filter(|next| *next < u64::MAX)
     }
 
-    /// Looks at the watched processes. Returns what has changed, and the time of the look before. Processes that are `sampled` are not
-    /// watched, whoever started them.
+    /// Polls. Returns what has changed, and the time of the poll before. Processes that are `sampled` are left out, whoever started them.
     pub(crate) fn look(&mut self, now: u64, sampled: impl Fn(u32) -> bool) -> (Vec<Change>, u64) {
         let before = thread_cpu_nanos();
         let changes = self.poller.poll(sampled);
@@ -108,12 +107,12 @@ impl Unsampled {
         (changes, std::mem::replace(&mut self.last_look, now))
     }
 
-    /// What is watched.
+    /// The processes that are polled.
     pub(crate) fn poller(&self) -> &Poller {
         &self.poller
     }
 
-    /// What could not be sampled since it was last told.
+    /// What could not be sampled and is not yet reported.
     pub(crate) fn losses(&mut self) -> impl Iterator<Item = Loss> {
         let count = std::mem::take(&mut self.untold);
         let detail = "programs that run as another user (sudo, set-user-id) or that may be run and not read: the kernel takes sampling off them \
@@ -132,7 +131,7 @@ mod tests {
     use crate::sys::clock::monotonic_nanos;
 
     #[test]
-    fn an_exec_after_the_exit_record_tells_that_sampling_goes_on() {
+    fn an_exec_after_the_exit_record_shows_that_sampling_goes_on() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let (pid, time) = (child.id(), monotonic_nanos());
         let after = |arrive: &dyn Fn(&mut Unsampled)| {
@@ -141,13 +140,13 @@ mod tests {
             (unsampled.goes_on(pid, time), unsampled.losses().count() == 1)
         };
         assert_eq!(after(&|it| it.exit_arrived(pid, time)), (true, true), "sudo");
-        // The program that lost its sampling had been executed before.
+        // The exec of the program that is no longer sampled comes first.
         let executed_before = |it: &mut Unsampled| {
             it.exec_arrived(pid, time - 1);
             it.exit_arrived(pid, time);
         };
         assert_eq!(after(&executed_before), (true, true));
-        // The rings of two CPUs are read one after the other.
+        // The ring buffers of two CPUs are read one after the other, so records arrive in either order.
         let exec_first = |it: &mut Unsampled| {
             it.exec_arrived(pid, time + 1);
             it.exit_arrived(pid, time);
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_before_the_recording_began_is_not_of_it() {
+    fn totals_from_before_the_recording_are_left_out() {
         let mut shell = Command::new("sh");
         shell
             .args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; read line"])
@@ -179,7 +178,7 @@ mod tests {
             unsampled.look(monotonic_nanos(), |_| false);
             unsampled.poller().totals().map(|(_, _, totals)| totals.on_cpu_nanos).sum::<u64>()
         };
-        // Between its line and its wait for one it does a little.
+        // The shell does a little work between writing its line and waiting for ours.
         assert!(counted(&|it| it.found(pid)) < worked / 2, "attach");
         assert!(counted(&|_| {}) >= worked, "run");
         shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();

@@ -1,16 +1,16 @@
-//! What each process uses, read from `/proc` while it lives, and how it ended.
+//! Memory, CPU time and I/O of each process, read from `/proc` while it lives, and how it ended.
 //!
 //! ```text
 //! fork   exec                                                         exit            reaped
 //!  |------|--r--r--r--r---r----r-----r-------r--------r- … ------r-----|-- r (no memory) --|
 //!         0  1  2  3  4   5    6     8       10 ms             each 32nd of its age        how it ended
 //! ```
-//! Nothing tells of growing memory, so it has to be asked for. What is kept grows with the logarithm of a process's life (300
-//! readings in the first hour, 100 more in a day), the kernel's own record of the peak catches what lies between two readings, and a
-//! process that did not run is not read. All readings together may take a 200th of one CPU.
+//! The kernel reports no growth of memory, so it has to be polled. The number of readings grows with the logarithm of a process's life (300
+//! in the first hour, 100 more in a day); the kernel's own peak covers the time between two readings; a process that did not run is not
+//! read. All readings together may take a 200th of one CPU.
 //!
-//! How a process ended is its parent's to know; since Linux 6.15 the kernel also tells everybody who has a descriptor of it, once it is
-//! reaped. Before that it can be seen only as long as the process waits to be reaped.
+//! Since Linux 6.15 whoever has a pidfd can ask how the process ended, once it is reaped. Before that only `/proc/PID/stat` shows it, as long
+//! as the process waits to be reaped.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
@@ -29,29 +29,29 @@ use crate::sys::pidfd::{exit_of, open_process};
 
 const MILLI: u64 = 1_000_000;
 
-/// How long after a fork its process is read: before its exec it has the memory of its parent, and most execute something at once.
+/// How long after a fork a process is first read: before its exec it has the memory of its parent, and most processes execute a program at once.
 const FORK_PATIENCE_NANOS: u64 = 20 * MILLI;
 
-/// Longest pause while a process is young, and the part of its age that it is then.
+/// While a process is young, a pause is one part in `YOUNG_PART` of its age, and at most this long.
 const YOUNG_PAUSE_MAX_NANOS: u64 = 50 * MILLI;
 const YOUNG_PART: u64 = 4;
 
-/// Later a pause is this part of its age.
+/// Later a pause is one part in this many of its age.
 const OLD_PART: u64 = 32;
 
-/// Which part of a CPU readings may take.
+/// Readings may take one part in this many of a CPU.
 const READING_PART: i64 = 200;
 
-/// What they may take at once: some fifty in a burst, as many processes start at once.
+/// CPU time that readings may take in a burst: for about fifty, when many processes start at once.
 const NANOS_AT_ONCE: i64 = 2_000_000;
 
-/// How long the end of a process is asked after, for one that nobody reaps.
+/// For how long to ask how a process ended that nobody reaps.
 const STATUS_PATIENCE_NANOS: u64 = 2_000 * MILLI;
 
-/// Pause after which one that could not be read is tried again.
+/// Pause before a process that could not be read is tried again.
 const GONE_PAUSE_NANOS: u64 = 1_000 * MILLI;
 
-/// Part of the descriptors that may be used for processes; the others are for binaries.
+/// One part in this many of the descriptors may be used for processes; the others are for binaries.
 const HANDLES_PART: usize = 4;
 
 /// A process that lives.
@@ -64,7 +64,7 @@ struct LiveProcess {
     handle: Option<File>,
 }
 
-/// A process that has ended, and how is not known yet.
+/// A process that has ended; how is not known yet.
 struct EndedProcess {
     pid: u32,
     time: u64,
@@ -72,7 +72,7 @@ struct EndedProcess {
     handle: Option<File>,
 }
 
-/// What is known of all of them.
+/// All processes that are read.
 pub(crate) struct ProcessUsages {
     living: NumberMap<u32, LiveProcess>,
     dues: BTreeSet<(u64, u32)>,
@@ -80,7 +80,7 @@ pub(crate) struct ProcessUsages {
     handles: usize,
     handles_max: usize,
     budget: CpuBudget,
-    /// Processes whose bytes may not be seen, since it was last told.
+    /// Processes that do not show their I/O, not yet reported.
     io_refused: u64,
 }
 
@@ -102,7 +102,7 @@ impl ProcessUsages {
         self.expect(pid, time, time + FORK_PATIENCE_NANOS);
     }
 
-    /// A process executed a program, or ran one already when the recording began.
+    /// A process executed a program, or was running when the recording began.
     pub(crate) fn execed(&mut self, pid: u32, time: u64) {
         self.expect(pid, time, time + pause(0));
     }
@@ -119,7 +119,7 @@ impl ProcessUsages {
         self.dues.insert((due, pid));
     }
 
-    /// The first thread of a process is leaving, and with it mostly the process: the last moment for its figures.
+    /// The first thread of a process is ending, and with it mostly the process: the last moment to read it.
     pub(crate) fn leaving(&mut self, pid: u32, out: &mut ObservationWriter) {
         if self.living.contains_key(&pid) {
             self.read(pid, out);
@@ -133,7 +133,7 @@ impl ProcessUsages {
         self.ended.push(EndedProcess { pid, time, due: time, handle: living.handle });
     }
 
-    /// Those that nobody told of are added, and those whose end nobody told of are forgotten.
+    /// Adds processes whose start was missed, and drops processes whose end was missed.
     pub(crate) fn compare(&mut self, now: u64, known: impl Iterator<Item = u32>) {
         let known: HashSet<u32> = known.collect();
         for &pid in &known {
@@ -148,13 +148,13 @@ impl ProcessUsages {
         }
     }
 
-    /// When something is to be looked at next.
+    /// When the next reading is due.
     pub(crate) fn next_due(&self) -> Option<u64> {
         let read = self.dues.first().map(|(due, _)| self.budget.available_at(1).max(*due));
         self.ended.iter().map(|it| it.due).chain(read).min()
     }
 
-    /// Reads those whose turn it is, and asks how others ended.
+    /// Makes the readings that are due, and asks how processes ended.
     pub(crate) fn look(&mut self, now: u64, out: &mut ObservationWriter) {
         while let Some((due, pid)) = self.dues.first().copied()
             && due <= now
@@ -174,14 +174,14 @@ impl ProcessUsages {
         self.ask(now, true, out);
     }
 
-    /// What could not be seen since it was last told.
+    /// What could not be read and is not yet reported.
     pub(crate) fn losses(&mut self) -> Option<Loss> {
         let count = std::mem::take(&mut self.io_refused);
         let detail = "processes whose read and written bytes may not be seen: another user's, or closed by the program itself";
         (count > 0).then(|| Loss::new(LossKind::UsageNotSeen, count, detail))
     }
 
-    /// Reads one process, if it ran since it was last read.
+    /// Reads one process, if it has run since the last reading.
     fn read(&mut self, pid: u32, out: &mut ObservationWriter) {
         let Some(living) = self.living.get_mut(&pid) else { return };
         let before = thread_cpu_nanos();
@@ -194,7 +194,7 @@ impl ProcessUsages {
             Some(cpu_nanos) => match reading(pid, cpu_nanos, now) {
                 Some(usage) => {
                     living.cpu_nanos = Some(cpu_nanos);
-                    // Of one that has ended, some kernels show nothing to a plain user; what was read before is known.
+                    // Some kernels hide a process that has ended from a plain user; earlier readings stand.
                     if usage.io.is_none() && usage.memory.is_some() && !std::mem::replace(&mut living.io_refused, true) {
                         self.io_refused += 1;
                     }
@@ -209,7 +209,7 @@ impl ProcessUsages {
         self.budget.spend(thread_cpu_nanos().saturating_sub(before));
     }
 
-    /// Asks how processes ended that have ended.
+    /// Asks how processes ended.
     fn ask(&mut self, now: u64, is_last: bool, out: &mut ObservationWriter) {
         let (living, handles) = (&self.living, &mut self.handles);
         self.ended.retain_mut(|ended| {
@@ -218,7 +218,7 @@ impl ProcessUsages {
             }
             let told = || ended.handle.as_ref().and_then(exit_of);
             let zombie = || (!living.contains_key(&ended.pid)).then(|| exit_of_zombie(ended.pid)).flatten();
-            // It may be reaped between the two questions.
+            // It may be reaped between the two.
             let exit = told().or_else(zombie).or_else(told);
             if let Some(exit) = exit {
                 out.give(Observation::ProcessStatus { pid: ended.pid, time: Monotonic(ended.time), exit });
@@ -232,13 +232,13 @@ impl ProcessUsages {
     }
 }
 
-/// How a process ended that waits to be reaped; `None` where it does not, or where only its owner may see it: then it reads as 0.
+/// How a process ended that waits to be reaped; `None` if it does not wait, or if only its owner may see it: then the field reads 0.
 fn exit_of_zombie(pid: u32) -> Option<Exit> {
     let stat = read_stat(pid).filter(|stat| stat.state == b'Z')?;
     io_of(pid).flatten().and(stat.exit)
 }
 
-/// How long to wait for the next reading of a process of this age.
+/// The pause before the next reading of a process of this age, in nanoseconds.
 fn pause(age: u64) -> u64 {
     (age / YOUNG_PART).clamp(MILLI, YOUNG_PAUSE_MAX_NANOS).max(age / OLD_PART)
 }
@@ -256,17 +256,17 @@ fn reading(pid: u32, cpu_nanos: u64, now: u64) -> Option<ProcessUsage> {
     })
 }
 
-/// What a child of this process that has ended, and is not reaped, has used.
+/// What a child of this process used that has ended and waits to be reaped.
 pub(crate) fn last_reading(pid: u32) -> Option<ProcessUsage> {
     reading(pid, process_cpu_nanos(pid)?, monotonic_nanos())
 }
 
-/// The memory of a process; `None` where it has none.
+/// The memory of a process; `None` if it has none, as at its end.
 pub(crate) fn memory_of(pid: u32) -> Option<ProcessMemory> {
     with_file(pid, "status", memory).ok()?
 }
 
-/// What a process read and wrote: `None` where it is gone, `Some(None)` where that may not be seen.
+/// What a process read and wrote: `None` if it is gone, `Some(None)` if this user may not see it.
 fn io_of(pid: u32) -> Option<Option<IoBytes>> {
     match with_file(pid, "io", io_bytes) {
         Ok(bytes) => bytes.map(Some),
@@ -274,15 +274,15 @@ fn io_of(pid: u32) -> Option<Option<IoBytes>> {
     }
 }
 
-/// What a file of `/proc/PID` says.
+/// Parses a file of `/proc/PID`.
 fn with_file<T>(pid: u32, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> io::Result<Option<T>> {
     if process_snapshot::is_proc_of_others() {
         return Err(io::ErrorKind::NotFound.into());
     }
-    // The longest of these files, `status`, has some 1,500 bytes.
+    // The longest of these files, `status`, has about 1,500 bytes.
     let mut bytes = [0; 4096];
     let length = File::open(format!("/proc/{pid}/{name}")).and_then(|mut file| file.read(&mut bytes))?;
-    // Names in them may hold any bytes but are never looked at.
+    // Names in them may hold any bytes; nobody reads them.
     Ok(parse(&String::from_utf8_lossy(&bytes[..length])))
 }
 
@@ -290,7 +290,7 @@ fn read_stat(pid: u32) -> Option<Stat> {
     with_file(pid, "stat", Stat::parse).ok()?
 }
 
-/// `VmHWM:     1234 kB` and `VmRSS:` of `/proc/PID/status`.
+/// `VmHWM:     1234 kB` and `VmRSS:` of `/proc/PID/status` (proc_pid_status(5)).
 fn memory(text: &str) -> Option<ProcessMemory> {
     let bytes = |key: &str| -> Option<u64> {
         let value = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -299,7 +299,7 @@ fn memory(text: &str) -> Option<ProcessMemory> {
     Some(ProcessMemory { peak_resident_bytes: bytes("VmHWM:")?, resident_bytes: bytes("VmRSS:")? })
 }
 
-/// `rchar: 12` and so on, of `/proc/PID/io`.
+/// `rchar: 12` and so on, of `/proc/PID/io` (proc_pid_io(5)).
 fn io_bytes(text: &str) -> Option<IoBytes> {
     let bytes = |key: &str| text.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok();
     Some(IoBytes {
@@ -317,7 +317,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn what_is_kept_grows_with_the_logarithm_of_a_life() {
+    fn the_number_of_readings_grows_with_the_logarithm_of_a_life() {
         let readings = |life: u64| {
             let (mut age, mut count) = (pause(0), 0);
             while age < life {

@@ -1,9 +1,9 @@
-//! Whether a watched process goes on, where `/proc` may hide it.
+//! Whether a polled process still exists, where `/proc` may hide it (proc(5), `hidepid`).
 //!
 //! ```text
-//! hidepid=2     sh ──── exec sudo ───────────┤        a plain user, and what runs as another user or may be run and not read
-//! /proc/PID     shown ──╡ hidden             ╎        as if it had ended
-//! descriptor            └ not readable ─ … ─ ┘ readable: it has ended
+//! hidepid=2     sh ──── exec sudo ───────────┤        another user's program, or one that may be executed and not read
+//! /proc/PID     shown ──╡ hidden             ╎        as if the process had ended
+//! pidfd                 └ not readable ─ … ─ ┘ readable: the process has ended
 //! ```
 
 use std::fs::File;
@@ -15,25 +15,25 @@ use crate::sys::descriptors::{Ready, WaitSet};
 use crate::sys::limits::open_files_limit;
 use crate::sys::pidfd::open_process;
 
-/// Part of the descriptors that is left to all others, as for binaries.
+/// One part in this many of the descriptors is left for other uses, such as binaries.
 const DESCRIPTORS_PART: usize = 4;
 
-/// How a process is seen that goes on.
+/// How an existing process can be seen.
 #[derive(Debug)]
 pub(crate) enum Visibility {
-    /// `/proc` shows it: when it was made, in ticks, tells it from a later one of the same number.
+    /// `/proc` shows it. Its start time, in ticks, tells it from a later process with the same id.
     Shown { start: u64 },
-    /// `/proc` does not, since then; the descriptor is readable once it has ended.
+    /// `/proc` has hidden it since then. Its pidfd becomes readable when it ends.
     Hidden { process: File, since: u64 },
 }
 
 impl Visibility {
-    /// That of a process of which `/proc` has just said this; `None` where it has ended.
+    /// The visibility of a process with this `stat` file, read just now; `None` if it has ended.
     pub(crate) fn of(pid: u32, stat: Option<&Stat>) -> Option<Visibility> {
         match stat {
             Some(stat) => (!stat.has_ended).then_some(Visibility::Shown { start: stat.start }),
             None => {
-                // Numbers of processes are given out in turn: what has this one now had it when its last record was written.
+                // The kernel hands out process ids in turn, so the process that has this id now is the one that wrote the last record.
                 let process = open_process(pid).ok()?;
                 let is_one_of_too_many =
                     process.as_raw_fd().unsigned_abs() as usize >= open_files_limit() / DESCRIPTORS_PART * (DESCRIPTORS_PART - 1);
@@ -42,13 +42,13 @@ impl Visibility {
         }
     }
 
-    /// Whether the process goes on of which `/proc` has just said this.
+    /// Whether the process still exists, given its `stat` file, read just now.
     pub(crate) fn goes_on(&mut self, pid: u32, stat: Option<&Stat>) -> bool {
         let now = match (&*self, stat) {
             (Visibility::Shown { start }, Some(stat)) if stat.start != *start => None,
             (Visibility::Hidden { process, .. }, _) if has_ended(process) => None,
             (Visibility::Hidden { .. }, None) => return true,
-            // What was hidden has not ended, so the number is still its own, and so is what `/proc` said.
+            // The hidden process has not ended, so the id and the `stat` file are still its own.
             _ => Visibility::of(pid, stat),
         };
         let goes_on = now.is_some();
@@ -60,7 +60,7 @@ impl Visibility {
         matches!(self, Visibility::Hidden { .. })
     }
 
-    /// How long `/proc` has hidden it.
+    /// For how long `/proc` has hidden it.
     pub(crate) fn hidden_nanos(&self) -> u64 {
         match self {
             Visibility::Shown { .. } => 0,
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_proc_hides_goes_on_until_it_has_ended() {
+    fn a_hidden_process_exists_until_its_pidfd_is_readable() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = child.id();
         let stat = Stat::of_process(pid);
@@ -93,7 +93,7 @@ mod tests {
         assert!(visibility.goes_on(pid, None) && visibility.is_hidden());
         assert!(visibility.goes_on(pid, stat.as_ref()) && !visibility.is_hidden());
         let mut earlier = Visibility::Shown { start: stat.as_ref().unwrap().start - 1 };
-        assert!(!earlier.goes_on(pid, stat.as_ref()), "its number is another's by now");
+        assert!(!earlier.goes_on(pid, stat.as_ref()), "another process has its id now");
         let mut hidden = Visibility::of(pid, None).unwrap();
         assert!(hidden.is_hidden());
         child.kill().unwrap();
