@@ -104,9 +104,7 @@ impl fmt::Display for Refused {
             Refused::NotRequested => f.write_str("nobody asked for it"),
             Refused::NoProcess { pid } => write!(f, "there is no process {pid}"),
             Refused::Ended => f.write_str("it ended before it could be sampled"),
-            Refused::OtherPidNamespace => {
-                f.write_str("/proc is that of another pid namespace, so what it tells is about other processes")
-            }
+            Refused::OtherPidNamespace => f.write_str("/proc is that of another pid namespace, so what it tells is about other processes"),
             Refused::OtherUser { uid } => write!(f, "it belongs to another user (uid {uid})"),
             Refused::Undumpable => {
                 f.write_str("it keeps itself closed to other processes of its user (set-user-id, capabilities, or PR_SET_DUMPABLE)")
@@ -134,9 +132,9 @@ impl fmt::Display for Refused {
                 write!(f, "this kernel does not know what longpole asks of it ({}); it needs Linux 4.3 or newer", os_words(*errno))
             }
             Refused::Failed { errno } => write!(f, "perf_event_open failed: {}", os_words(*errno)),
-            Refused::LockedMemory => f.write_str(
-                "the memory that a user may lock for samples is used up (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK)",
-            ),
+            Refused::LockedMemory => {
+                f.write_str("the memory that a user may lock for samples is used up (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK)")
+            }
             Refused::NoRingMemory { errno } => write!(f, "no memory for samples: {}", os_words(*errno)),
             Refused::TooFewDescriptors => f.write_str("too many open files: sampling needs two descriptors for each CPU"),
             Refused::NoDescriptor => f.write_str("too many open files"),
@@ -151,11 +149,9 @@ impl Refused {
     /// What to do about it, as a lower-case fragment; `None` where nothing helps.
     pub fn remedy(&self) -> Option<String> {
         Some(match self {
-            Refused::NotRequested
-            | Refused::NoProcess { .. }
-            | Refused::Ended
-            | Refused::Failed { .. }
-            | Refused::NoRingMemory { .. } => return None,
+            Refused::NotRequested | Refused::NoProcess { .. } | Refused::Ended | Refused::Failed { .. } | Refused::NoRingMemory { .. } => {
+                return None;
+            }
             Refused::OtherPidNamespace => "mount its own: unshare --mount-proc".to_owned(),
             Refused::OtherUser { .. } => format!("run longpole as that user or {NEEDS_PERFMON}"),
             Refused::Undumpable => format!("run longpole {NEEDS_PERFMON}"),

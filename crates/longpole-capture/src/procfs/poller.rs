@@ -131,7 +131,10 @@ impl Poller {
                 (tid, KnownThread { name: name.clone(), before, ..KnownThread::default() })
             };
             let threads = process.threads.iter().map(|it| thread(it.tid, &it.name)).collect();
-            known.insert(process.pid, KnownProcess { threads, ..KnownProcess::new(Visibility::Shown { start: stat.start }, stat.program, stat.name) });
+            known.insert(
+                process.pid,
+                KnownProcess { threads, ..KnownProcess::new(Visibility::Shown { start: stat.start }, stat.program, stat.name) },
+            );
         }
         Poller { root: tree.first().map_or(0, |root| root.pid), known, hidden: 0 }
     }

@@ -137,7 +137,16 @@ impl Recorder {
         let run = move || processor.run_watching(&for_processor, poller, journals);
         let processor = Worker::spawn("longpole-watch", liveness, run).map_err(no_thread)?;
         let mode = CaptureMode::Refused { reason: refused.to_words() };
-        Ok(Recorder { clock: options.clock, rate_hz: 0, mode, refused: Some(refused.clone()), stop: None, drainer: None, handover, processor: Some(processor) })
+        Ok(Recorder {
+            clock: options.clock,
+            rate_hz: 0,
+            mode,
+            refused: Some(refused.clone()),
+            stop: None,
+            drainer: None,
+            handover,
+            processor: Some(processor),
+        })
     }
 
     fn begin(
@@ -150,8 +159,7 @@ impl Recorder {
         let Opened { streams, wanted, sampler_ring_bytes, losses } = opened;
         let stack_dump_size = StackDumpSize::new(&streams, &wanted, sampler_ring_bytes);
         let Wanted { clock, rate_hz, kernel, .. } = wanted;
-        let (stopped, stop) = std::io::pipe()
-            .map_err(|_| Refused::NoDescriptor)?;
+        let (stopped, stop) = std::io::pipe().map_err(|_| Refused::NoDescriptor)?;
         let handover = Arc::new(Handover::default());
         let mut processor = Processor::new(pid, clock, rate_hz, options, ObservationWriter::new(sink));
         processor.out.liveness.has_written();
@@ -179,9 +187,16 @@ impl Recorder {
             raise_open_files_limit();
         }
         match Worker::spawn("longpole-drain", Arc::default(), move || drain(streams, journals, stopped, &for_drainer)) {
-            Ok(drainer) => {
-                Ok(Recorder { clock, rate_hz, mode, refused, stop: Some(stop), drainer: Some(drainer), handover, processor: Some(processor) })
-            }
+            Ok(drainer) => Ok(Recorder {
+                clock,
+                rate_hz,
+                mode,
+                refused,
+                stop: Some(stop),
+                drainer: Some(drainer),
+                handover,
+                processor: Some(processor),
+            }),
             Err(error) => {
                 handover.close();
                 // The thread ends as soon as it sees that; what it might say of nothing is of no interest.
