@@ -16,8 +16,8 @@
 
 mod demangle;
 mod dwarf;
+mod eh_frame;
 pub mod files;
-mod guard;
 pub mod jitdump;
 pub mod kernel;
 mod limits;
@@ -25,6 +25,7 @@ mod load;
 mod object;
 pub mod patience;
 pub mod perf_map;
+mod probe;
 pub mod python;
 mod reason;
 mod symbolizer;

@@ -3,7 +3,8 @@
 
 use gimli::{DwForm, Reader};
 
-use crate::dwarf::Slice;
+/// The bytes of a section.
+type Slice<'d> = gimli::EndianSlice<'d, gimli::RunTimeEndian>;
 
 /// Bytes of the table of abbreviations at this offset.
 pub(crate) fn abbreviations_length(section: &Slice<'_>, offset: gimli::DebugAbbrevOffset) -> usize {

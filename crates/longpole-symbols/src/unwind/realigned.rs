@@ -8,39 +8,12 @@
 //!                                  ^ rbx                                            ^ rbx + 32
 //! ```
 
-use std::ops::Range;
-
-use gimli::{CallFrameInstruction, CfaRule, Register, RegisterRule, UnwindContext, UnwindTableRow};
+use gimli::{CfaRule, RegisterRule};
 use longpole_model::AbsAddr;
-use object::read::{Object as _, ObjectSymbol as _, ReadRef};
 
-use super::{AddressSpace, Binary, Frame, Region, Registers, Section, functions_where, has_dynamic_name};
-
-/// rbx, as DWARF numbers the registers of x86-64.
-const RBX: Register = Register(3);
-
-/// `DW_CFA_def_cfa_register` and rbx.
-const COUNTS_FROM_RBX: [u8; 2] = [0x0d, 3];
-
-/// What the loader exports of its state: no other binary defines it.
-const LOADER_STATE: &str = "_rtld_global";
-
-/// Finds these functions in the loader, by the addresses the file states; in all other binaries there are none.
-pub(super) fn functions<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, eh_frame: &Section) -> Vec<Range<u64>> {
-    if !cfg!(target_arch = "x86_64") || !eh_frame.bytes.windows(2).any(|two| two == COUNTS_FROM_RBX) || !is_loader(file) {
-        return Vec::new();
-    }
-    functions_where(eh_frame, |section, bases, entry| {
-        let mut instructions = entry.instructions(section, bases);
-        std::iter::from_fn(|| instructions.next().ok().flatten())
-            .any(|instruction| matches!(instruction, CallFrameInstruction::DefCfaRegister { register: RBX }))
-    })
-}
-
-fn is_loader<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> bool {
-    let defines = |symbol: object::Symbol<'d, '_, R>| symbol.is_definition() && symbol.name() == Ok(LOADER_STATE);
-    has_dynamic_name(file, LOADER_STATE) && file.dynamic_symbols().any(defines)
-}
+use super::address_space::{AddressSpace, Region};
+use super::frame::{Frame, Registers};
+use crate::probe::realigning::RBX;
 
 /// The registers of the caller, if the last of the frames, which lies in `region`, is of such a function and has aligned the stack;
 /// its frame pointer is the caller's. `leaf` are the registers of the first of the frames.
@@ -51,10 +24,10 @@ pub(super) fn caller(
     leaf: &Registers,
     read: &mut impl FnMut(u64) -> Result<u64, ()>,
 ) -> Option<Registers> {
-    let region = region.filter(|region| region.binary().is_some_and(|binary| !binary.aligned.is_empty()))?;
+    let region = region?;
     let binary = region.binary()?;
-    let stated = frames.last()?.address.for_lookup().0.wrapping_sub(region.bias);
-    if !binary.aligned.iter().any(|range| range.contains(&stated)) {
+    let stated = region.stated(frames.last()?.address.for_lookup());
+    if !binary.realigns_stack(stated) {
         return None;
     }
     // Before the stack is aligned, and after, it counts from the stack pointer as others do.
@@ -73,7 +46,7 @@ fn rbx(space: &AddressSpace, frames: &[Frame], leaf: &Registers, read: &mut impl
     for pair in frames.windows(2).rev() {
         let address = pair[0].address.for_lookup();
         let region = space.region(address)?;
-        let rule = region.binary()?.row(address.0.wrapping_sub(region.bias), |row| Some(row.register(RBX)))?;
+        let rule = region.binary()?.row(region.stated(address), |row| Some(row.register(RBX)))?;
         match rule {
             Some(RegisterRule::Offset(offset)) => {
                 let place = pair[1].sp.checked_add_signed(offset)?;
@@ -85,14 +58,4 @@ fn rbx(space: &AddressSpace, frames: &[Frame], leaf: &Registers, read: &mut impl
         }
     }
     Some(leaf.bx)
-}
-
-impl Binary {
-    /// Takes from the row of the unwind information that holds at this address what is wanted of it.
-    fn row<T>(&self, address: u64, take: impl FnOnce(&UnwindTableRow<usize>) -> Option<T>) -> Option<T> {
-        self.entry_of(address, |section, bases, entry| {
-            let mut context = UnwindContext::new();
-            take(entry.unwind_info_for_address(section, bases, &mut context, address).ok()?)
-        })
-    }
 }

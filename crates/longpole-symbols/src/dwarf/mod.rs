@@ -16,6 +16,8 @@
 //! The bytes may be anyone's. Trees are walked without recursion, and every step is paid from an account that is filled
 //! by the size of the sections, because references allow a small file to describe an endless amount of work.
 
+mod preflight;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -23,7 +25,6 @@ use std::sync::Arc;
 
 use gimli::{AttributeValue, Reader, Section, UnitRef};
 
-use crate::guard;
 use crate::limits::{CLAIMS_MAX, INLINE_DEPTH_MAX, NAME_HOPS_MAX, OPEN_UNITS_MAX, WORK_PER_ADDRESS, WORK_PER_BYTE};
 use crate::reason::Reason;
 
@@ -360,7 +361,7 @@ impl<'a, 'd> Debug<'a, 'd> {
             return Ok(Arc::clone(known));
         }
         // Tables may overlap: a unit for each byte of a long one would have it read a million times.
-        self.account.pay(guard::abbreviations_length(self.dwarf.debug_abbrev.reader(), offset))?;
+        self.account.pay(preflight::abbreviations_length(self.dwarf.debug_abbrev.reader(), offset))?;
         let abbreviations = Arc::new(header.abbreviations(&self.dwarf.debug_abbrev)?);
         let mut known = self.abbreviations.borrow_mut();
         if known.len() >= OPEN_UNITS_MAX {
@@ -428,7 +429,7 @@ impl<'a, 'd> Debug<'a, 'd> {
 
     fn line_program(&self, root: &Root<'d>) -> Result<Option<gimli::IncompleteLineProgram<Slice<'d>>>, Stop> {
         let Some(offset) = root.line_program else { return Ok(None) };
-        self.account.pay(guard::check(self.dwarf.debug_line.reader(), offset).ok_or(Stop::Malformed)?)?;
+        self.account.pay(preflight::check(self.dwarf.debug_line.reader(), offset).ok_or(Stop::Malformed)?)?;
         let unit = &root.unit;
         Ok(Some(self.dwarf.debug_line.program(offset, unit.header.address_size(), unit.comp_dir, unit.name)?))
     }

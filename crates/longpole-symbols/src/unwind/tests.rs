@@ -1,0 +1,148 @@
+use std::fs;
+use std::io::Cursor;
+use std::sync::Arc;
+
+use longpole_model::{AbsAddr, CodeAddress, MappingId, VirtOffset};
+
+use super::frame::FRAMES_MAX;
+use super::*;
+
+fn own_program() -> Vec<u8> {
+    fs::read(std::env::current_exe().unwrap()).unwrap()
+}
+
+#[test]
+fn a_binary_states_its_addresses_wherever_it_is_mapped() {
+    let binary = Arc::new(Binary::read(Cursor::new(own_program())).unwrap());
+    assert!(binary.eh_frame.is_some() && binary.eh_frame_hdr.is_some());
+    let code = binary.segments.iter().find(|s| s.executable).unwrap().clone();
+    let page_start = code.file.start & !0xfff;
+    let mut space = AddressSpace::new();
+    let start = 0x7f00_0000_0000;
+    let code_of = |mapping| Code::Mapped { mapping, binary: Some(Arc::clone(&binary)) };
+    space.map(AbsAddr(start)..AbsAddr(start + 0x10_0000), page_start, code_of(MappingId(3)));
+    let into_segment = code.file.start - page_start + 0x40;
+    let place = space.locate(AbsAddr(start + into_segment));
+    assert_eq!(place, Place::Code { mapping: MappingId(3), address: VirtOffset(code.address + 0x40) });
+    assert_eq!(space.locate(AbsAddr(start - 1)), Place::Unknown);
+    assert_eq!(space.locate(AbsAddr(start + 0x10_0000)), Place::Unknown);
+}
+
+/// Frames that are linked by frame pointers, in code without unwind information; the words of the stack from `SP` up.
+fn walk_words(words: &[u64], asked_bytes: u32) -> (Vec<u64>, StackEnd) {
+    let mut space = AddressSpace::new();
+    space.map(AbsAddr(0x40_0000)..AbsAddr(0x50_0000), 0, Code::Anonymous);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let registers = Registers { ip: 0x40_1000, sp: SP, fp: SP + 16, ..Registers::default() };
+    let mut frames = Vec::new();
+    let end = StackWalker::new().walk(&space, &registers, &bytes, asked_bytes, &mut frames);
+    let addresses = frames.iter().map(|f| match f.address {
+        CodeAddress::Instruction(at) | CodeAddress::Return(at) => at.0,
+    });
+    (addresses.collect(), end)
+}
+
+const SP: u64 = 0x7ffc_0000_0000;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn each_way_a_walk_can_end_is_told() {
+    // A local, another, then saved frame pointer and return address, and so on.
+    let linked = |last_fp, last_return| [1, 2, SP + 48, 0x40_2000, 3, 4, last_fp, last_return, 5];
+    let walk = |words: &[u64], asked| walk_words(words, asked);
+    assert_eq!(walk(&linked(0, 0x40_3000), 72), (vec![0x40_1000, 0x40_2000, 0x40_3000], StackEnd::Root));
+    assert_eq!(walk(&linked(SP + 96, 0x40_3000), 72).1, StackEnd::Deeper { copied_bytes: 72 });
+    assert_eq!(walk(&linked(SP + 96, 0x40_3000), 16 << 10).1, StackEnd::NotResident);
+    assert_eq!(walk(&linked(0x1234_5678, 0x40_3000), 72).1, StackEnd::Astray);
+    assert_eq!(walk(&linked(0x7ff0_0000_0000_0000, 0x40_3000), 72).1, StackEnd::Astray);
+    assert_eq!(walk(&linked(0, 0x99_0000), 72), (vec![0x40_1000, 0x40_2000], StackEnd::NotCode));
+    assert_eq!(walk(&[], 72).1, StackEnd::NotResident);
+    for end in
+        [StackEnd::Deeper { copied_bytes: 16 << 10 }, StackEnd::NotResident, StackEnd::Astray, StackEnd::NotCode, StackEnd::OtherStack]
+    {
+        assert!(end.to_string().starts_with(char::is_lowercase), "{end}");
+    }
+    assert_eq!(StackEnd::Deeper { copied_bytes: 16 << 10 }.to_string(), "stack is deeper than the 16 KiB that were copied");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_trampoline_without_a_frame_pointer_is_seen_through() {
+    let mut space = AddressSpace::new();
+    space.map(AbsAddr(0x40_0000)..AbsAddr(0x41_0000), 0, Code::Anonymous);
+    space.map(AbsAddr(0x41_0000)..AbsAddr(0x50_0000), 0, Code::Mapped { mapping: MappingId(0), binary: None });
+    // Locals, saved frame pointer and return address into the trampoline; its word; the return address into its caller; and there
+    // locals, frame pointer and return address again.
+    let walk = |saved_fp: u64| {
+        let words = [1, 2, saved_fp, 0x40_2000, 7, 0x41_3000, 3, 4, 0, 0x41_4000];
+        let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+        let registers = Registers { ip: 0x42_0000, sp: SP, fp: SP + 16, ..Registers::default() };
+        let mut frames = Vec::new();
+        let end = StackWalker::new().walk(&space, &registers, &bytes, 80, &mut frames);
+        let places: Vec<u64> = frames.iter().map(|frame| frame.address.for_lookup().0).collect();
+        (places, frames.last().unwrap().sp - SP, end)
+    };
+    // What is in the frame pointer is somebody's number, or nothing.
+    for number in [0x1234, 0] {
+        let (places, sp, _) = walk(number);
+        assert_eq!((&places[..3], sp), (&[0x42_0000, 0x40_1fff, 0x41_2fff][..], 48), "{number:x}");
+    }
+}
+
+#[test]
+fn what_is_no_binary_says_so() {
+    let error = |bytes: &[u8]| Binary::read(Cursor::new(bytes.to_vec())).unwrap_err().to_string();
+    assert!(error(b"").starts_with("not a readable ELF file"), "{}", error(b""));
+    assert!(error(b"#!/bin/sh\n").starts_with("not a readable ELF file"));
+    let mut other = own_program();
+    // The machine: RISC-V.
+    other[18] = 243;
+    assert!(error(&other).starts_with("the code is for another machine (riscv"), "{}", error(&other));
+}
+
+#[test]
+fn damaged_binaries_are_survived_also_when_unwound_through() {
+    // The program without its debug information is small enough to be damaged many times.
+    let whole = own_program();
+    let headers = whole.len() - 64 * 64;
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    let mut bytes = whole.clone();
+    let binary = Binary::read(Cursor::new(whole.clone())).unwrap();
+    let eh_frame = binary.eh_frame.as_ref().unwrap().addresses.clone();
+    let stack: Vec<u8> = (0..512u64).flat_map(|i| (0x40_0000 + (i * 0x1337) % 0x10_0000).to_le_bytes()).collect();
+    let mut walker = StackWalker::new();
+    let mut frames = Vec::new();
+    for _ in 0..60 {
+        let mut undo = Vec::new();
+        for _ in 0..8 {
+            // File header, program headers, section headers, unwind information.
+            let at = match random() % 3 {
+                0 => random() as usize % 1024,
+                1 => headers + random() as usize % (whole.len() - headers),
+                _ => (eh_frame.start + random() % (eh_frame.end - eh_frame.start)) as usize % whole.len(),
+            };
+            undo.push((at, whole[at]));
+            bytes[at] = random() as u8;
+        }
+        if let Ok(binary) = Binary::read(Cursor::new(&bytes)) {
+            let mut space = AddressSpace::new();
+            let code = Code::Mapped { mapping: MappingId(0), binary: Some(Arc::new(binary)) };
+            space.map(AbsAddr(0x40_0000)..AbsAddr(0x50_0000), random() % 0x10_0000, code);
+            for _ in 0..20 {
+                let (ip, fp, bx) = (0x40_0000 + random() % 0x10_0000, SP + random() % 5000, SP + random() % 5000);
+                let registers = Registers { ip, sp: SP, fp, lr: 0x40_0010, bx };
+                walker.walk(&space, &registers, &stack, 4096, &mut frames);
+                assert!(frames.len() <= FRAMES_MAX);
+            }
+        }
+        for (at, byte) in undo {
+            bytes[at] = byte;
+        }
+    }
+}

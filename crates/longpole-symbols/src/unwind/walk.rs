@@ -1,0 +1,236 @@
+//! The walk: from registers and stack bytes to frames, one caller after the other.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, Unwinder as _};
+use longpole_model::{AbsAddr, CodeAddress};
+
+use super::address_space::{AddressSpace, Code, Place, Region, changes, place};
+use super::frame::{FRAMES_MAX, Frame, Registers};
+use super::realigned;
+use super::stack_end::{StackEnd, end_of_error};
+
+/// framehop numbers the states of all address spaces of the program with 16 bits and finds rules in its cache by that
+/// number, so a cache is thrown away before a number can come again.
+const CHANGES_PER_CACHE: u64 = 60_000;
+
+/// Walks stacks. Keeps what it learned about addresses, so one of them serves all processes of a recording.
+pub struct StackWalker {
+    cache: CacheNative<MayAllocateDuringUnwind>,
+    made_at: u64,
+}
+
+impl Default for StackWalker {
+    fn default() -> Self {
+        StackWalker { cache: CacheNative::default(), made_at: changes() }
+    }
+}
+
+impl fmt::Debug for StackWalker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StackWalker").finish_non_exhaustive()
+    }
+}
+
+impl StackWalker {
+    /// A walker that knows nothing yet.
+    pub fn new() -> Self {
+        StackWalker::default()
+    }
+
+    /// Walks one stack; `frames` is emptied and filled leaf first.
+    ///
+    /// `stack` holds the bytes at `registers.sp` and above that were really copied; `asked_bytes` is how many should have
+    /// been, which tells a deep stack from missing memory.
+    pub fn walk(
+        &mut self,
+        space: &AddressSpace,
+        registers: &Registers,
+        stack: &[u8],
+        asked_bytes: u32,
+        frames: &mut Vec<Frame>,
+    ) -> StackEnd {
+        frames.clear();
+        if changes() - self.made_at >= CHANGES_PER_CACHE {
+            *self = StackWalker::default();
+        }
+        // framehop interprets bytes of foreign files. It is careful, but sums that overflow are panics in builds with checks.
+        match catch_unwind(AssertUnwindSafe(|| walk(space, registers, stack, asked_bytes, &mut self.cache, frames))) {
+            Ok(end) => end,
+            Err(_) => {
+                *self = StackWalker::default();
+                StackEnd::BadInformation
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn native_registers(_space: &AddressSpace, registers: &Registers) -> framehop::UnwindRegsNative {
+    framehop::UnwindRegsNative::new(registers.ip, registers.sp, registers.fp)
+}
+
+/// Return addresses may be signed in their upper bits; code lies below the highest known address.
+#[cfg(target_arch = "aarch64")]
+fn native_registers(space: &AddressSpace, registers: &Registers) -> framehop::UnwindRegsNative {
+    let highest = space.unwinder.max_known_code_address().max(1 << 39);
+    let mask = framehop::aarch64::PtrAuthMask::from_max_known_address(highest);
+    framehop::UnwindRegsNative::new_with_ptr_auth_mask(mask, registers.lr, registers.sp, registers.fp)
+}
+
+fn walk(
+    space: &AddressSpace,
+    registers: &Registers,
+    stack: &[u8],
+    asked_bytes: u32,
+    cache: &mut CacheNative<MayAllocateDuringUnwind>,
+    frames: &mut Vec<Frame>,
+) -> StackEnd {
+    let mut read = |address: u64| {
+        let at = usize::try_from(address.checked_sub(registers.sp).ok_or(())?).map_err(|_| ())?;
+        let word = stack.get(at..at.checked_add(8).ok_or(())?).ok_or(())?;
+        Ok(u64::from_le_bytes(word.try_into().map_err(|_| ())?))
+    };
+    let mut native = native_registers(space, registers);
+    let mut at = FrameAddress::from_instruction_pointer(registers.ip);
+    let leaf = AbsAddr(registers.ip);
+    let mut region = space.region(leaf);
+    frames.push(Frame { address: CodeAddress::Instruction(leaf), place: place(region, leaf), sp: registers.sp });
+    // While the kernel takes back what a handler interrupted, the instruction pointer is behind the call.
+    let behind_call = AbsAddr(leaf.0.saturating_sub(1));
+    let mut returns_from_signal = region.is_some_and(|region| region.is_signal_return(leaf) || region.is_signal_return(behind_call));
+    loop {
+        if returns_from_signal {
+            let Some(interrupted) = interrupted_registers(native.sp(), &mut read) else {
+                return StackEnd::Deeper { copied_bytes: asked_bytes };
+            };
+            let ip = AbsAddr(interrupted.ip);
+            region = space.region(ip);
+            frames.push(Frame { address: CodeAddress::Instruction(ip), place: place(region, ip), sp: interrupted.sp });
+            let copied = registers.sp..registers.sp.saturating_add(stack.len() as u64);
+            if !copied.contains(&interrupted.sp) {
+                return StackEnd::OtherStack;
+            }
+            native = native_registers(space, &interrupted);
+            at = FrameAddress::from_instruction_pointer(interrupted.ip);
+        }
+        let before = native;
+        let unwound = match realigned::caller(space, region, (frames, frame_pointer(&native)), registers, &mut read) {
+            Some(caller) => {
+                native = native_registers(space, &caller);
+                Ok(Some(caller.ip))
+            }
+            None => space.unwinder.unwind_frame(at, &mut native, cache, &mut read),
+        };
+        let caller = match unwound {
+            Ok(Some(caller)) => caller,
+            Ok(None) | Err(_) if let Some(caller) = beyond_word(space, (region, frames), &before, &mut read) => {
+                native = native_registers(space, &caller);
+                caller.ip
+            }
+            Ok(None) => return StackEnd::Root,
+            Err(_) if is_entry(space, frames) => return StackEnd::Root,
+            Err(error) => return end_of_error(error, registers.sp, stack.len(), asked_bytes),
+        };
+        let mut address = CodeAddress::Return(AbsAddr(caller));
+        let mut caller = caller;
+        let of = std::mem::replace(&mut region, space.region(address.for_lookup()));
+        // framehop takes a function without unwind information for one that has saved nothing yet, if it is the innermost.
+        if region.is_none()
+            && let Some(linked) =
+                beyond_word(space, (of, frames), &before, &mut read).or_else(|| by_frame_pointer(space, &before, &mut read))
+        {
+            native = native_registers(space, &linked);
+            caller = linked.ip;
+            address = CodeAddress::Return(AbsAddr(caller));
+            region = space.region(address.for_lookup());
+        }
+        let Some(known) = region else {
+            if is_entry(space, frames) {
+                return StackEnd::Root;
+            }
+            // The kernel reports every executable mapping, so this is no return address but another word of the stack.
+            return StackEnd::NotCode;
+        };
+        if frames.len() + 1 >= FRAMES_MAX {
+            return StackEnd::TooMany;
+        }
+        returns_from_signal = known.is_signal_return(address.for_lookup());
+        if returns_from_signal {
+            // Nobody has called it: the kernel has a handler return to its first instruction.
+            address = CodeAddress::Instruction(AbsAddr(caller));
+        }
+        frames.push(Frame { address, place: known.place(address.for_lookup()), sp: native.sp() });
+        at = match FrameAddress::from_return_address(caller) {
+            Some(next) => next,
+            None => return StackEnd::Root,
+        };
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn frame_pointer(native: &framehop::UnwindRegsNative) -> u64 {
+    native.bp()
+}
+
+#[cfg(target_arch = "aarch64")]
+fn frame_pointer(native: &framehop::UnwindRegsNative) -> u64 {
+    native.fp()
+}
+
+/// The caller by the frame pointer, where that leads to a saved one and a return address into code.
+fn by_frame_pointer(
+    space: &AddressSpace,
+    native: &framehop::UnwindRegsNative,
+    read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<Registers> {
+    let fp = frame_pointer(native);
+    if fp < native.sp() || !fp.is_multiple_of(8) {
+        return None;
+    }
+    let (saved, ip) = (read(fp).ok()?, read(fp.checked_add(8)?).ok()?);
+    space.region(AbsAddr(ip.checked_sub(1)?))?;
+    Some(Registers { ip, sp: fp.checked_add(16)?, fp: saved, ..Registers::default() })
+}
+
+/// The caller of a piece of code without unwind information that lowers the stack pointer by a word, calls on, and returns. What gives
+/// it away is a return address where it then must be. There are two of the kind: what a binary has in `.init` and `.fini`, and code that
+/// was made at run time and has no frame pointer: CPython has one for each function when it is asked to help perf.
+#[cfg(target_arch = "x86_64")]
+fn beyond_word(
+    space: &AddressSpace,
+    (region, frames): (Option<&Region>, &[Frame]),
+    native: &framehop::UnwindRegsNative,
+    read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<Registers> {
+    let last = frames.last()?;
+    let is_trampoline = frames.len() > 1 && last.place == Place::Anonymous;
+    if !is_trampoline && !region.is_some_and(|region| region.is_init(last.address.for_lookup())) {
+        return None;
+    }
+    let ip = read(native.sp().checked_add(8)?).ok()?;
+    let is_code = matches!(space.region(AbsAddr(ip.checked_sub(1)?))?.code, Code::Mapped { .. });
+    is_code.then_some(Registers { ip, sp: native.sp().checked_add(16)?, fp: native.bp(), ..Registers::default() })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn beyond_word(
+    _space: &AddressSpace,
+    _of: (Option<&Region>, &[Frame]),
+    _native: &framehop::UnwindRegsNative,
+    _read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<Registers> {
+    None
+}
+
+fn is_entry(space: &AddressSpace, frames: &[Frame]) -> bool {
+    frames.last().map(|frame| frame.address.for_lookup()).is_some_and(|at| space.region(at).is_some_and(|region| region.is_entry(at)))
+}
+
+/// The registers that the kernel saved on the stack for a handler, which lie just above its return address: a `ucontext`
+/// whose machine context starts at byte 40 (r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip).
+fn interrupted_registers(sp: u64, read: &mut impl FnMut(u64) -> Result<u64, ()>) -> Option<Registers> {
+    let mut saved = |offset: u64| read(sp.checked_add(offset)?).ok();
+    Some(Registers { ip: saved(168)?, sp: saved(160)?, fp: saved(120)?, bx: saved(128)?, lr: 0 })
+}
