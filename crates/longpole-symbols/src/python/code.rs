@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::copies::{Copies, Memory, int, word};
-use super::interpreter::Interpreter;
+use super::interpreter::{FrameRead, Interpreter};
 use super::layout::{Layout, LineTable};
 use super::lines::line_of;
-use super::{FrameRead, Trouble};
+use super::trouble::Trouble;
 
 /// Most code objects of one interpreter. A program that makes more makes them while it runs (`exec`), each used once.
 const CODES_MAX: usize = 1 << 17;
@@ -130,7 +130,7 @@ impl Codes {
         }
         let layout = *interpreter.layout();
         let copies = &mut interpreter.copies;
-        let object = copies.get(memory, frame.code, head_bytes(&layout))?;
+        let object = copies.get(memory, frame.code, layout.code_bytes())?;
         let kind = word(object, layout.object_type);
         let fingerprint = Fingerprint {
             name: word(object, layout.code_name),
@@ -184,13 +184,6 @@ impl Codes {
             }
         }
     }
-}
-
-/// Bytes of a code object up to and with the last field that is read.
-pub(super) fn head_bytes(layout: &Layout) -> u64 {
-    let instructions = if layout.instructions_are_inline { 0 } else { layout.code_instructions };
-    let offsets = [layout.code_name, layout.code_file, layout.code_lines, layout.code_first_line, layout.object_size, instructions];
-    offsets.into_iter().max().unwrap_or(0) + 8
 }
 
 fn read_code(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address: u64, parts: Fingerprint) -> Result<Code, Trouble> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::Trouble;
+use super::trouble::Trouble;
 
 /// Memory of a process that goes on meanwhile.
 pub trait Memory {

@@ -1,9 +1,8 @@
 //! Threads and frames.
 
-use super::code::head_bytes;
 use super::copies::{Copies, Memory, int, word};
-use super::layout::{Current, DEBUG_OFFSETS_BYTES, Entry, Instruction, Layout};
-use super::{Trouble, Version};
+use super::layout::{Current, DEBUG_OFFSETS_BYTES, Entry, Instruction, Layout, Version};
+use super::trouble::Trouble;
 
 /// Most interpreters of a process: the main one, and those of servers that keep one for each application.
 const INTERPRETERS_MAX: usize = 64;
@@ -151,17 +150,17 @@ impl Interpreter {
             self.copies.expect(interpreter.wrapping_add(layout.interpreter_next), 8);
         }
         for thread in &self.threads {
-            self.copies.expect(thread.read.state, thread_bytes(layout));
+            self.copies.expect(thread.read.state, layout.thread_bytes());
             if let Current::ByCFrame { frame, .. } = layout.current
                 && thread.cframe != 0
             {
                 self.copies.expect(thread.cframe.wrapping_add(frame), 8);
             }
             if thread.current != 0 && thread.read.frames.first().is_none_or(|frame| frame.address != thread.current) {
-                self.copies.expect(thread.current, frame_bytes(layout));
+                self.copies.expect(thread.current, layout.frame_bytes());
             }
             for frame in thread.read.frames.iter().take(thread.glanced_at()) {
-                self.copies.expect(frame.address, frame_bytes(layout));
+                self.copies.expect(frame.address, layout.frame_bytes());
             }
         }
     }
@@ -176,7 +175,7 @@ impl Interpreter {
         let layout = self.layout;
         let mut state = self.copies.word(memory, interpreter.wrapping_add(layout.interpreter_threads))?;
         while state != 0 && self.threads.len() < THREADS_MAX {
-            let object = self.copies.get(memory, state, thread_bytes(&layout))?;
+            let object = self.copies.get(memory, state, layout.thread_bytes())?;
             let next = word(object, layout.thread_next);
             let pthread = word(object, layout.thread_pthread);
             let native = layout.thread_native.map(|offset| word(object, offset));
@@ -228,7 +227,7 @@ impl Interpreter {
             return Ok(());
         }
         for frame in thread.read.frames.iter().skip(thread.glanced_at()) {
-            self.copies.expect(frame.address, frame_bytes(&self.layout));
+            self.copies.expect(frame.address, self.layout.frame_bytes());
         }
         self.copies.fetch(memory)?;
         let mut frames = Vec::with_capacity(thread.read.frames.len() + 4);
@@ -240,7 +239,7 @@ impl Interpreter {
         // Whoever reads the code of these frames asks for it.
         let new = frames.len() - thread.read.kept;
         for frame in &frames[..new] {
-            self.copies.expect(frame.code, head_bytes(&self.layout));
+            self.copies.expect(frame.code, self.layout.code_bytes());
         }
         self.copies.fetch(memory)?;
         thread.looks_still = if is_same { thread.looks_still.saturating_add(1) } else { 0 };
@@ -256,7 +255,7 @@ impl Interpreter {
     fn glance(&mut self, memory: &dyn Memory, current: u64, before: &[FrameRead]) -> Result<Option<Option<FrameRead>>, Trouble> {
         let mut seen: Vec<FrameRead> = Vec::new();
         let mut address = current;
-        while address != 0 && seen.len() <= before.len() && (seen.is_empty() || self.copies.has(address, frame_bytes(&self.layout))) {
+        while address != 0 && seen.len() <= before.len() && (seen.is_empty() || self.copies.has(address, self.layout.frame_bytes())) {
             let (frame, previous) = self.frame(memory, address)?;
             seen.extend(frame.map(|frame| FrameRead { begins_call: before.get(seen.len()).is_some_and(|it| it.begins_call), ..frame }));
             address = previous;
@@ -276,7 +275,7 @@ impl Interpreter {
                 return Ok(false);
             }
             if inner.is_some_and(|inner: u64| inner.checked_sub(address).is_some_and(|bytes| bytes <= FRAME_BYTES_MAX)) {
-                self.copies.fetch_with_those_below(memory, address, frame_bytes(&self.layout))?;
+                self.copies.fetch_with_those_below(memory, address, self.layout.frame_bytes())?;
             }
             inner = Some(address);
             let (frame, previous) = self.frame(memory, address)?;
@@ -304,7 +303,7 @@ impl Interpreter {
             return Err(Trouble::Torn);
         }
         let layout = self.layout;
-        let object = self.copies.get(memory, address, frame_bytes(&layout))?;
+        let object = self.copies.get(memory, address, layout.frame_bytes())?;
         let previous = word(object, layout.frame_previous);
         let code = word(object, layout.frame_code);
         let byte = |offset: u64| usize::try_from(offset).ok().and_then(|at| object.get(at)).copied().unwrap_or(0);
@@ -335,23 +334,4 @@ fn are_same(frames: &[FrameRead], before: &[FrameRead]) -> bool {
         FrameRead { instruction, ..*now } == *before
     };
     frames.len() == before.len() && frames.iter().zip(before).enumerate().all(is_same)
-}
-
-/// Bytes of a thread state up to and with the last field that is read.
-fn thread_bytes(layout: &Layout) -> u64 {
-    let current = match layout.current {
-        Current::Direct { frame } => frame,
-        Current::ByCFrame { cframe, .. } => cframe,
-    };
-    [layout.thread_next, layout.thread_pthread, layout.thread_native.unwrap_or(0), current].into_iter().max().unwrap_or(0) + 8
-}
-
-/// The same of a frame.
-fn frame_bytes(layout: &Layout) -> u64 {
-    let (Instruction::Number { offset: instruction, .. } | Instruction::Address { offset: instruction }) = layout.instruction;
-    let entry = match layout.entry {
-        Entry::Each => 0,
-        Entry::Flag { offset } | Entry::Shim { offset, .. } => offset,
-    };
-    [layout.frame_code, layout.frame_previous, instruction, entry].into_iter().max().unwrap_or(0) + 8
 }

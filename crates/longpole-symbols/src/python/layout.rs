@@ -290,6 +290,36 @@ impl Layout {
             ..self
         })
     }
+
+    /// Bytes of a thread state up to and with the last field that is read.
+    pub(super) fn thread_bytes(&self) -> u64 {
+        let current = match self.current {
+            Current::Direct { frame } => frame,
+            Current::ByCFrame { cframe, .. } => cframe,
+        };
+        end_of_last([self.thread_next, self.thread_pthread, self.thread_native.unwrap_or(0), current])
+    }
+
+    /// The same of a frame.
+    pub(super) fn frame_bytes(&self) -> u64 {
+        let (Instruction::Number { offset: instruction, .. } | Instruction::Address { offset: instruction }) = self.instruction;
+        let entry = match self.entry {
+            Entry::Each => 0,
+            Entry::Flag { offset } | Entry::Shim { offset, .. } => offset,
+        };
+        end_of_last([self.frame_code, self.frame_previous, instruction, entry])
+    }
+
+    /// The same of a code object.
+    pub(super) fn code_bytes(&self) -> u64 {
+        let instructions = if self.instructions_are_inline { 0 } else { self.code_instructions };
+        end_of_last([self.code_name, self.code_file, self.code_lines, self.code_first_line, self.object_size, instructions])
+    }
+}
+
+/// Where the last of these fields ends; none takes more than a word.
+fn end_of_last<const FIELDS: usize>(offsets: [u64; FIELDS]) -> u64 {
+    offsets.into_iter().max().unwrap_or(0) + 8
 }
 
 #[cfg(test)]
