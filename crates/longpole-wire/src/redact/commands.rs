@@ -8,9 +8,11 @@
 
 use std::ops::Range;
 
-use super::Names;
+use super::known_names::Names;
+use super::looks::{is_nothing, is_password, scheme_length};
+use super::mask::is_redacted;
 use super::names::Meaning;
-use super::text::{closing, is_nothing, is_redacted, shell_end};
+use super::quotes::{closing, shell_end};
 
 /// How an option takes its credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,7 +231,7 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
     let mut past = Past { bearer: words.iter().any(is_bearer), ..Past::default() };
     // `["AUTH", "hunter2"]`, as clients of Redis have it.
     if !in_text && (2..=3).contains(&words.len()) && words[0].eq_ignore_ascii_case("auth") {
-        let is_one = |word: &str| words[0] == "AUTH" || super::text::is_password(word);
+        let is_one = |word: &str| words[0] == "AUTH" || is_password(word);
         found.extend(words.iter().enumerate().skip(1).filter(|(_, word)| is_one(word)).map(|(at, word)| (at, 0..word.len())));
     }
     let mut after: Option<Takes> = None;
@@ -484,7 +486,7 @@ fn value(word: &str, start: usize, takes: Takes) -> Option<Range<usize>> {
         BehindEquals => behind('='),
     }?;
     // `--header=Bearer x`, `--cookie file`.
-    let from = from + super::text::scheme_length(&word[from..]);
+    let from = from + scheme_length(&word[from..]);
     (!is_nothing(&word[from..])).then_some(from..word.len())
 }
 

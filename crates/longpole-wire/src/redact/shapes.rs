@@ -10,8 +10,8 @@
 
 use std::ops::Range;
 
-use super::Steps;
-use super::text::{Ahead, position};
+use super::bytes::position;
+use super::steps::{Ahead, Steps};
 
 /// What stands behind a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,8 @@
-use longpole_model::{Attribute, AttributeValue, Attributes};
+use longpole_model::{Attribute, AttributeValue, Attributes, Resource};
 use proptest::prelude::*;
 
+use super::names::{self, Meaning};
+use super::steps::{STEPS_A_BYTE, STEPS_MIN};
 use super::*;
 
 fn cleaned(text: &str) -> String {

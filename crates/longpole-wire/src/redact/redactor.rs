@@ -1,13 +1,4 @@
-//! Credentials are taken out before anything is stored. The rules are documented in `docs/formats/redaction.md`.
-//!
-//! ```text
-//! name of an attribute, argument, header, parameter ── names a credential ──► its whole value becomes [redacted]
-//! any text ── name=value, user:password@ in a URL, Bearer …, known shapes of keys ──► that part becomes [redacted]
-//! ```
-//!
-//! [`places`] says what is judged where; `names`, `shapes`, `text` and `commands` how. It works on names and shapes, so it can miss a
-//! secret that has neither, and it can take out a harmless value that looks like one. Numbers and truth values stay: `token.count` is
-//! no token.
+//! Judges spans, resources, events and texts part by part, and takes the credentials out.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,19 +7,11 @@ use longpole_model::quick::QuickMap;
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, ValueRef};
 use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, SpanLink, Status, Text};
 
-use self::names::Meaning;
-
-mod commands;
-mod names;
-pub mod places;
-mod shapes;
-mod text;
-
-/// What stands in place of a credential.
-pub const REDACTED: &str = "[redacted]";
-
-/// Names whose verdict is remembered. Programs use some hundred; one that makes up names must not fill the memory.
-const NAMES_MAX: usize = 4096;
+use super::known_names::{NAMES_MAX, Names};
+use super::looks::{is_count, is_key, is_name_of_pair, is_names, is_nothing, is_told, is_value_of_pair, scheme_length};
+use super::mask::{REDACTED, is_redacted};
+use super::names::{self, Meaning};
+use super::{commands, text};
 
 /// How often a text is judged again after something was taken out of it. What still shows something then is taken out as a whole.
 const ROUNDS_MAX: usize = 4;
@@ -36,79 +19,10 @@ const ROUNDS_MAX: usize = 4;
 /// A text of which nothing can be a credential: a key of three bytes has no value behind it.
 const TEXT_BYTES_MIN: usize = 4;
 
-/// Steps that a text may take for each of its bytes. A step is a byte that is looked at, other than a few around a mark. Ordinary texts
-/// take 1 to 17.
-const STEPS_A_BYTE: u64 = 100;
-
-/// Steps that any text may take: a short one is cheap whatever it has inside.
-const STEPS_MIN: u64 = 8192;
-
-/// What may still be spent on a text. Who sends a text can write it so that each of its bytes asks for all that follow; a span must not
-/// hold up those behind it, so such a text is taken out as a whole.
-#[derive(Debug, Default)]
-struct Steps {
-    left: u64,
-    /// Something was looked for.
-    looked: bool,
-    #[cfg(test)]
-    taken: u64,
-}
-
-impl Steps {
-    fn of(bytes: usize) -> Self {
-        let mut steps = Steps::default();
-        steps.begin(bytes);
-        steps
-    }
-
-    /// A text of so many bytes begins.
-    fn begin(&mut self, bytes: usize) {
-        self.left = STEPS_MIN + STEPS_A_BYTE * bytes as u64;
-        #[cfg(test)]
-        {
-            self.taken = 0;
-        }
-    }
-
-    fn spend(&mut self, steps: usize) {
-        #[cfg(test)]
-        {
-            self.taken += steps as u64;
-        }
-        self.left = self.left.saturating_sub(steps as u64);
-    }
-
-    fn is_spent(&self) -> bool {
-        self.left == 0
-    }
-}
-
-/// Judges names, and keeps what it found out about them.
-#[derive(Debug, Default)]
-struct Names {
-    known: QuickMap<String, Meaning>,
-    /// Of the text that is judged now.
-    steps: Steps,
-    seen: text::Seen,
-}
-
-impl Names {
-    fn meaning(&mut self, name: &str) -> Meaning {
-        if let Some(known) = self.known.get(name) {
-            return *known;
-        }
-        let meaning = names::meaning(name);
-        if self.known.len() < NAMES_MAX && name.len() <= names::NAME_BYTES_MAX {
-            self.known.insert(name.to_owned(), meaning);
-        }
-        meaning
-    }
-}
-
 /// Judges names and texts. Keeps what it found out about names.
 #[derive(Debug, Default)]
 pub struct Redactor {
-    names: Names,
+    pub(super) names: Names,
     /// Keys of attributes: what they say of their value, and whether they have a credential themselves.
     keys: QuickMap<String, (Meaning, bool)>,
     found: Vec<Range<usize>>,
@@ -314,7 +228,7 @@ impl Redactor {
                     let of_pair = self.meaning_of_pair(pairs);
                     for Attribute { key, value } in &mut **pairs {
                         let (own, in_key) = self.key(key);
-                        let own = if text::is_value_of_pair(key.as_bytes()) { own.or(of_pair) } else { own };
+                        let own = if is_value_of_pair(key.as_bytes()) { own.or(of_pair) } else { own };
                         if in_key {
                             taken += self.text(key);
                         }
@@ -329,7 +243,7 @@ impl Redactor {
 
     /// `{name: "X-Api-Key", value: …}`: what the name says of the value.
     fn meaning_of_pair(&mut self, pairs: &[Attribute]) -> Meaning {
-        let names = pairs.iter().filter(|pair| text::is_name_of_pair(pair.key.as_bytes())).filter_map(|pair| pair.value.as_str());
+        let names = pairs.iter().filter(|pair| is_name_of_pair(pair.key.as_bytes())).filter_map(|pair| pair.value.as_str());
         names.map(|name| self.names.meaning(name)).find(|meaning| *meaning != Meaning::Plain).unwrap_or(Meaning::Plain)
     }
 
@@ -343,7 +257,7 @@ impl Redactor {
             let of_name =
                 pair[0].as_str().filter(|name| name.len() <= names::NAME_BYTES_MAX).map_or(Meaning::Plain, |name| self.names.meaning(name));
             // Beside another name it is one of a list of names.
-            let is_value = of_name != Meaning::Plain && !pair[1].as_str().is_some_and(text::is_told);
+            let is_value = of_name != Meaning::Plain && !pair[1].as_str().is_some_and(is_told);
             meanings.extend([Meaning::Plain, if is_value { of_name } else { Meaning::Plain }]);
         }
         meanings
@@ -390,16 +304,16 @@ impl Redactor {
         let is_number = || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         let is_one = match meaning {
             Meaning::Plain => return None,
-            Meaning::Maybe => text::is_key(value),
+            Meaning::Maybe => is_key(value),
             Meaning::Pass => !is_number(),
             Meaning::Pwd => !value.starts_with(['/', '~']),
             // The signature of a function is none.
-            Meaning::Token => !(value.len() <= 5 && is_number()) && (!value.contains('(') || text::is_key(value)),
-            Meaning::Tokens => !text::is_count(value) && !text::is_names(value),
+            Meaning::Token => !(value.len() <= 5 && is_number()) && (!value.contains('(') || is_key(value)),
+            Meaning::Tokens => !is_count(value) && !is_names(value),
             Meaning::Password | Meaning::Authorization | Meaning::Cookie | Meaning::SetCookie => true,
         };
-        let start = text::scheme_length(value);
-        (is_one && !text::is_nothing(&value[start..])).then_some(start)
+        let start = scheme_length(value);
+        (is_one && !is_nothing(&value[start..])).then_some(start)
     }
 
     /// Takes credentials out of a text; says how many.
@@ -496,7 +410,7 @@ impl Redactor {
     }
 
     /// Fills `found` with the parts that are credentials, in order and apart.
-    fn concerns_text(&mut self, text: &str) -> bool {
+    pub(super) fn concerns_text(&mut self, text: &str) -> bool {
         self.found.clear();
         if text.len() >= TEXT_BYTES_MIN {
             text::find(text, &mut self.names, &mut self.found);
@@ -516,8 +430,5 @@ fn joined(found: Vec<(usize, Range<usize>)>) -> impl Iterator<Item = (usize, Ran
 
 /// The text with [`REDACTED`] in place of this part; `None` where it stands there already.
 fn without(text: &str, range: Range<usize>) -> Option<String> {
-    (!range.is_empty() && !text::is_redacted(text, &range)).then(|| format!("{}{REDACTED}{}", &text[..range.start], &text[range.end..]))
+    (!range.is_empty() && !is_redacted(text, &range)).then(|| format!("{}{REDACTED}{}", &text[..range.start], &text[range.end..]))
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,267 @@
+//! What a value looks like: a key, a password, a count, a message, nothing.
+
+use super::bytes::ends_with_ignoring_case;
+use super::mask::REDACTED;
+use crate::base64;
+
+/// Below this a word after `Bearer` is prose.
+const BEARER_BYTES_MIN: usize = 8;
+
+/// From this length on, a word after `Bearer` is none of a language; nor is one before the `@` of a URL.
+pub(super) const LONG_BYTES_MIN: usize = 20;
+
+/// Bytes of the longest of [`SCHEMES`].
+const SCHEME_BYTES_MAX: usize = 21;
+
+/// How long keys are.
+pub(super) const KEY_BYTES: std::ops::RangeInclusive<usize> = 16..=512;
+
+/// Words of `Authorization` that say how the credential is written.
+const SCHEMES: &[&str] = &[
+    "apikey",
+    "api-key",
+    "api-token",
+    "aws",
+    "aws4-hmac-sha256",
+    "basic",
+    "bearer",
+    "bot",
+    "digest",
+    "discogs",
+    "dpop",
+    "geniekey",
+    "googlelogin",
+    "gss",
+    "hawk",
+    "hmac",
+    "hoba",
+    "jwt",
+    "key",
+    "mac",
+    "mutual",
+    "negotiate",
+    "ntlm",
+    "oauth",
+    "private-token",
+    "pveapitoken",
+    "scram-sha-1",
+    "scram-sha-256",
+    "sharedaccesssignature",
+    "sharedkey",
+    "sharedkeylite",
+    "signature",
+    "snowflake",
+    "splunk",
+    "ssws",
+    "token",
+    "vapid",
+    "zoho-oauthtoken",
+];
+
+/// Words that stand behind `token: ` in a message.
+pub(super) const PROSE: &[&str] = &[
+    "absent",
+    "bad",
+    "cannot",
+    "denied",
+    "disabled",
+    "empty",
+    "enabled",
+    "error",
+    "expired",
+    "failed",
+    "invalid",
+    "malformed",
+    "missing",
+    "mismatch",
+    "not",
+    "ok",
+    "optional",
+    "refused",
+    "rejected",
+    "required",
+    "revoked",
+    "timeout",
+    "unauthorized",
+    "unexpected",
+    "unknown",
+    "unset",
+    "valid",
+];
+
+/// `"name"` of `{"name": "TOKEN", "value": "…"}`.
+pub(super) fn is_name_of_pair(word: &[u8]) -> bool {
+    // Nearly every name is asked.
+    let ends: &[&[u8]] = match word.last().map(u8::to_ascii_lowercase) {
+        Some(b'e') => &[b"name", b"variable"],
+        Some(b'y') => &[b"key", b"property"],
+        Some(b'd') => &[b"field"],
+        Some(b'r') => &[b"header", b"parameter"],
+        _ => &[],
+    };
+    ends.iter().any(|end| ends_with_ignoring_case(word, end))
+}
+
+/// `"value"` of that.
+pub(super) fn is_value_of_pair(word: &[u8]) -> bool {
+    ends_with_ignoring_case(word, b"value")
+}
+
+/// What an object that describes a credential has where a value would stand: `{"type": "string", "minLength": 8}`.
+pub(super) fn is_kind(value: &str) -> bool {
+    const KINDS: &[&str] = &[
+        "string",
+        "str",
+        "text",
+        "keyword",
+        "password",
+        "varchar",
+        "char",
+        "byte",
+        "bytes",
+        "integer",
+        "int",
+        "number",
+        "boolean",
+        "bool",
+        "object",
+        "array",
+        "uuid",
+        "none",
+        "null",
+        "nil",
+        "true",
+        "false",
+        "undefined",
+    ];
+    is_nothing(value)
+        || is_count(value)
+        || value.bytes().all(|byte| b".-+".contains(&byte))
+        || KINDS.iter().any(|kind| kind.eq_ignore_ascii_case(value))
+}
+
+/// Beside the name of a credential, what is none: another name (`["password", "email"]`), or a message.
+pub(super) fn is_told(value: &str) -> bool {
+    let is_word = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-_.:,;!?'".contains(&byte));
+    let is_short_number = |word: &str| word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let mut words = value.split(' ');
+    value.len() <= LONG_BYTES_MAX_OF_PROSE && words.all(|word| is_word(word) || is_short_number(word)) && scheme_length(value) == 0
+}
+
+/// A longer value is no message.
+const LONG_BYTES_MAX_OF_PROSE: usize = 256;
+
+/// Length of the scheme and the blanks behind it, 0 where there is none.
+pub(super) fn scheme_length(value: &str) -> usize {
+    // No scheme is longer.
+    let Some(word) = value.bytes().take(SCHEME_BYTES_MAX + 1).position(|byte| byte == b' ' || byte == b'\t') else { return 0 };
+    let blanks = value[word..].len() - value[word..].trim_start_matches([' ', '\t']).len();
+    let known = SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(&value[..word]));
+    if known && blanks > 0 && word + blanks < value.len() { word + blanks } else { 0 }
+}
+
+/// Nothing that could be a credential: no value, a mask, a variable, a template.
+pub(super) fn is_nothing(value: &str) -> bool {
+    let value = value.trim();
+    const WORDS: &[&str] = &["true", "false", "null", "nil", "none", "undefined", "[secret]", "[filtered]", "[hidden]", REDACTED];
+    if value.is_empty() || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value)) {
+        return true;
+    }
+    let bytes = value.as_bytes();
+    // `***`, `xxxxx`.
+    if bytes.iter().all(|byte| *byte == bytes[0]) && (bytes[0] == b'*' || bytes.len() > 2 && b"xX.-".contains(&bytes[0])) {
+        return true;
+    }
+    let inside = |open: &str, close: &str| value.strip_prefix(open).and_then(|value| value.strip_suffix(close));
+    let is_variable = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    let is_prose = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_ ".contains(&byte));
+    inside("${", "}").is_some_and(|name| !name.contains(['$', '{', '}', ' ']))
+        || value.starts_with("{{")
+        || inside("$(", ")").is_some()
+        || inside("<", ">").is_some_and(is_prose)
+        || value.strip_prefix('$').is_some_and(is_variable)
+}
+
+/// What stands for a value in SQL and in formats: `?`, `$1`, `%s`, `:name`, `@name`.
+pub(super) fn is_parameter(value: &str) -> bool {
+    let value = value.trim_end_matches([',', ')']);
+    let is_name = |name: &str| !name.is_empty() && name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    match value.as_bytes() {
+        [b'?'] | [b'%', b's' | b'v' | b'd' | b'q'] => true,
+        [b'$', digits @ ..] if !digits.is_empty() && digits.len() <= 3 => digits.iter().all(u8::is_ascii_digit),
+        [b':', ..] => is_name(&value[1..]),
+        [b'%', b'(', ..] => value.ends_with(")s") || value.ends_with(")"),
+        _ => false,
+    }
+}
+
+/// `users.password`, `hash(`: what SQL has without quotes.
+pub(super) fn is_column(value: &str) -> bool {
+    let value = value.strip_prefix(['@', ':']).unwrap_or(value);
+    let name = value.split('(').next().unwrap_or("");
+    name.as_bytes().first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$*,".contains(&byte))
+}
+
+/// `expired`, `connection refused`: a message that follows `token: `.
+pub(super) fn is_prose(value: &str, behind: &str) -> bool {
+    let word = value.trim_end_matches(['.', ',', ':', '!', '?', ')']);
+    let is_word = |word: &str| {
+        word.len() > 1
+            && word.len() <= 16
+            && word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'\'')
+            && !word.bytes().skip(1).any(|byte| byte.is_ascii_uppercase())
+    };
+    let next = behind.trim_start_matches([' ', ',', ':']).split([' ', ',', '.', ':', ')']).next().unwrap_or("");
+    is_word(word) && (PROSE.iter().any(|known| known.eq_ignore_ascii_case(word)) || behind.starts_with([' ', ':']) && is_word(next))
+}
+
+/// How many there are: `4096`, `1,532`, `12k`.
+pub(super) fn is_count(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_digit() || b".,_ /kKM%".contains(&byte)) && value.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Names of secrets, which are none: `db-login`, `["a", "b"]`, `inherit`.
+pub(super) fn is_names(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_./, \"'[]\\".contains(&byte))
+}
+
+pub(super) fn is_mixed(bytes: &[u8]) -> bool {
+    bytes.iter().any(u8::is_ascii_digit) && bytes.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// What a person chose as a password, where a word of a sentence may stand, too: letters with digits.
+pub(super) fn is_password(word: &str) -> bool {
+    const NONE: &[&str] = &["base64", "oauth2", "oauth1", "openid2", "sha256", "sha512"];
+    word.len() >= 6 && is_mixed(word.as_bytes()) && !word.contains('/') && !NONE.contains(&word)
+}
+
+/// No word of a language.
+pub(super) fn is_random(word: &str) -> bool {
+    word.len() >= BEARER_BYTES_MIN && (word.len() >= 24 || word.bytes().any(|byte| byte.is_ascii_digit()))
+}
+
+pub(super) fn is_of_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_+/=.|:~".contains(&byte)
+}
+
+/// Whether this looks like a key: letters and digits of which few come again.
+pub(super) fn is_key(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let fits = KEY_BYTES.contains(&bytes.len()) && is_mixed(bytes) && bytes.iter().all(|byte| is_of_key(*byte));
+    if !fits {
+        return false;
+    }
+    let mut counts = [0u16; 256];
+    bytes.iter().for_each(|byte| counts[*byte as usize] += 1);
+    // Entropy in bits for each byte; words of a language and numbers have less.
+    let length = bytes.len() as f64;
+    let entropy: f64 =
+        counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / length).map(|share| -share * share.log2()).sum();
+    entropy >= 3.0
+}
+
+/// The base64 of `user:password`.
+pub(super) fn is_user_and_password(word: &str) -> bool {
+    base64::decode(word).is_some_and(|bytes| bytes.contains(&b':') && bytes.iter().all(|byte| (b' '..0x7f).contains(byte)))
+}

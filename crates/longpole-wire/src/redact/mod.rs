@@ -1,0 +1,31 @@
+//! Credentials are taken out before anything is stored. The rules are documented in `docs/formats/redaction.md`.
+//!
+//! ```text
+//! name of an attribute, argument, header, parameter ── names a credential ──► its whole value becomes [redacted]
+//! any text ── name=value, user:password@ in a URL, Bearer …, known shapes of keys ──► that part becomes [redacted]
+//! ```
+//!
+//! [`places`] says what is judged where; `names`, `looks`, `shapes`, `text` and `commands` how. It works on names and shapes, so it can
+//! miss a secret that has neither, and it can take out a harmless value that looks like one. Numbers and truth values stay: `token.count`
+//! is no token.
+
+mod bytes;
+mod commands;
+mod escapes;
+mod known_names;
+mod looks;
+mod mask;
+mod names;
+pub mod places;
+mod quotes;
+mod redactor;
+mod seen;
+mod shapes;
+mod steps;
+mod text;
+
+pub use mask::REDACTED;
+pub use redactor::Redactor;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Names and values that are two halves of a pair: `{"name": "TOKEN", "value": "…"}`, `"X-Api-Key", "…"`.
+
+use std::ops::Range;
+
+use super::name::{NAME_BYTES_MAX, is_header, is_of_name};
+use super::scan::{Operator, Pair, Scan};
+use crate::redact::bytes::ends_with_ignoring_case;
+use crate::redact::looks::{LONG_BYTES_MIN, is_name_of_pair, is_nothing, is_told};
+use crate::redact::mask::is_redacted;
+use crate::redact::names::Meaning;
+use crate::redact::quotes::closing;
+
+/// `"Content-Type"`: what may be a name beside another one, at one look.
+fn is_quoted_name(rest: &[u8]) -> bool {
+    let Some((quote @ (b'"' | b'\''), inside)) = rest.split_first() else { return false };
+    let length = inside.iter().take(LONG_BYTES_MIN).take_while(|byte| byte.is_ascii_alphabetic() || **byte == b'-').count();
+    inside.get(length) == Some(quote)
+}
+
+/// Whether this ends with the beginning of a call that sets something: `Header.Set(`, `define(`.
+fn sets(before: &[u8]) -> bool {
+    const VERBS: &[&str] =
+        &["set", "add", "header", "put", "insert", "append", "define", "setdefault", "setenv", "putenv", "setproperty", "setrequestheader"];
+    let Some(called) = before.trim_ascii_end().strip_suffix(b"(") else { return false };
+    VERBS.iter().any(|verb| ends_with_ignoring_case(called, verb.as_bytes()))
+}
+
+impl Scan<'_> {
+    /// `"name": "TOKEN", "value"`, `key=password value`, `{"key":"password","value":{"stringValue"`: what the name of the pair says.
+    pub(super) fn meaning_of_pair(&mut self, value: usize, behind: usize) -> Meaning {
+        let bytes = self.bytes;
+        let name = self.pair.as_mut().and_then(|pair| pair.is_beside(bytes, value).then_some(pair.behind));
+        match name {
+            Some(name) => self.meaning_of_name_at(name),
+            None => {
+                self.pair = None;
+                self.lone = self.value_start(behind).map(|start| (start, Pair::of(behind)));
+                Meaning::Plain
+            }
+        }
+    }
+
+    /// What the name says that is the value of `"name": `.
+    pub(super) fn meaning_of_name_at(&mut self, behind: usize) -> Meaning {
+        let Some(start) = self.value_start(behind) else { return Meaning::Plain };
+        let near = &self.bytes[start.at..self.bytes.len().min(start.at + NAME_BYTES_MAX)];
+        let length = match start.quote {
+            Some((quote, slashes)) => closing(near, quote, slashes).unwrap_or(0),
+            None => near.iter().take_while(|byte| is_of_name(**byte)).count(),
+        };
+        let end = start.at + length;
+        if self.text.is_char_boundary(end) { self.names.meaning(&self.text[start.at..end]) } else { Meaning::Plain }
+    }
+
+    /// A name without a meaning may be one half of a pair. Its value, if that stands before it: `{"value": "…", "name": "TOKEN"}`.
+    pub(super) fn half_of_pair(&mut self, name: Range<usize>, behind: usize) -> Option<usize> {
+        if !is_name_of_pair(&self.bytes[name.clone()]) {
+            return None;
+        }
+        self.pair = Some(Pair::of(behind));
+        let (start, mut pair) = self.lone.take()?;
+        if start.quote.is_none() || !pair.is_beside(self.bytes, name.start) {
+            return None;
+        }
+        let meaning = self.meaning_of_name_at(behind);
+        if meaning == Meaning::Plain || self.is_spent() {
+            return None;
+        }
+        let end = self.value_end(start);
+        let value = start.at..end;
+        if end <= name.start && !is_nothing(&self.text[value.clone()]) && self.is_credential(meaning, start, end, Operator::Equals) {
+            // What stands behind it was seen already, so it is not the last that is hidden.
+            if !is_redacted(self.text, &value) {
+                self.found.push(value);
+            }
+        }
+        None
+    }
+
+    /// `"X-Api-Key", "…"`: two elements of a list or a tuple, or what a call takes.
+    pub(super) fn behind_comma(&mut self, at: usize) -> Option<usize> {
+        // Most commas stand behind the member of an object, which has a colon before it, or behind no quote at all.
+        let (quote, rest) = self.bytes[..at].split_last().filter(|(quote, _)| matches!(quote, b'"' | b'\''))?;
+        let slashes = rest.iter().rev().take(8).take_while(|byte| **byte == b'\\').count();
+        let end = rest.len() - slashes;
+        let length = rest[..end].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| is_of_name(**byte)).count();
+        let open = (end - length).checked_sub(1)?;
+        if length < 2 || rest[open] != *quote || open > 0 && rest[open - 1] == b':' || !self.text.is_char_boundary(end - length) {
+            return None;
+        }
+        let name = end - length..end;
+        let before = &self.bytes[..open];
+        let before = &before[..before.len() - before.iter().rev().take(8).take_while(|byte| **byte == b'\\').count()];
+        let before = before.strip_suffix(b"b").unwrap_or(before);
+        let blanks = before.iter().rev().take(64).take_while(|byte| byte.is_ascii_whitespace()).count();
+        let before = &before[..before.len() - blanks];
+        let is_first = match before.last()? {
+            b'(' | b'[' | b'{' => true,
+            b',' => false,
+            _ => return None,
+        };
+        // Others in a list may be anything. Ids are no names, and need not be remembered as such.
+        if !is_first && !is_header(&self.text[name.clone()]) || self.bytes[name.clone()].iter().any(u8::is_ascii_digit) {
+            return None;
+        }
+        // Who sets it means a value, and so does the name of a variable; elsewhere another name may follow.
+        let is_variable = self.bytes[name.clone()].contains(&b'_') && !self.bytes[name.clone()].iter().any(u8::is_ascii_lowercase);
+        let means_value = is_first && (is_variable || sets(before));
+        if !means_value && is_quoted_name(self.bytes[at + 1..].trim_ascii_start()) {
+            return None;
+        }
+        let meaning = self.names.meaning(&self.text[name]);
+        if meaning == Meaning::Plain {
+            return None;
+        }
+        if self.is_spent() {
+            return Some(self.bytes.len());
+        }
+        let start = self.value_start(at + 1)?;
+        let start = self.inside_call(meaning, start);
+        start.quote.filter(|_| !start.in_list)?;
+        let end = self.value_end(start);
+        let value = &self.text[start.at..end];
+        if (!means_value || value.contains(' ')) && is_told(value) {
+            return None;
+        }
+        self.value_at(meaning, start, Operator::Equals)
+    }
+}
