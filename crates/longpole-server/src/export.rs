@@ -14,7 +14,7 @@ use longpole_analysis::report::FlameTime;
 use longpole_analysis::wall_profile::{Ticks, wall_profile};
 use longpole_model::{Loss, LossKind, Span};
 use longpole_wire::code::{self, Code};
-use longpole_wire::{appdash, chrome_trace, jaeger, otlp, pprof, zipkin};
+use longpole_wire::{appdash, chrome_trace, jaeger, otlp, pprof_writer, zipkin};
 
 use crate::view;
 
@@ -268,7 +268,7 @@ fn folded_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write)
 }
 
 fn pprof_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) -> io::Result<u64> {
-    let mut profile = pprof::Profile::default();
+    let mut profile = pprof_writer::Profile::default();
     profile.sample_types = vec![("samples", "count"), ("time", "nanoseconds")];
     profile.period = ("time", "nanoseconds", granularity_nanos.cast_signed());
     profile.start = report.origin();
@@ -279,7 +279,7 @@ fn pprof_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) 
         let mut location_of = |node: usize| {
             *of_node[node].get_or_insert_with(|| {
                 let lines = vec![(profile.function(&frame(report, node), ""), 0)];
-                *locations.entry(lines[0].0).or_insert_with(|| profile.location(pprof::Location { lines, ..Default::default() }))
+                *locations.entry(lines[0].0).or_insert_with(|| profile.location(pprof_writer::Location { lines, ..Default::default() }))
             })
         };
         let stack: Vec<u64> = stack.into_iter().rev().map(&mut location_of).collect();

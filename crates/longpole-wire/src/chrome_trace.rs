@@ -17,16 +17,17 @@ use longpole_model::id::{SpanId, TraceId};
 use longpole_model::span::{Span, StatusCode};
 use longpole_model::time::Timestamp;
 
+use crate::attribute_json::write_members;
 use crate::code::chrome::{self, Place, micros};
-use crate::code::{self, Code, lanes as threads};
-use crate::plain::{Members, write_members, write_text};
+use crate::code::{self, Code, tracks as threads};
+use crate::json_writer::{Members, write_text};
 
 /// A document of the spans of a recording, with its code. Times count from the earliest, whose absolute time stands in `otherData`;
 /// each service, and each process where pids are known, is a process. Returns what it has no place for.
 pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     let spans = &code.recording.spans[..];
     let origin = code.origin();
-    let threads = threads::Lanes::new(code);
+    let threads = threads::Tracks::new(code);
     let mut processes = processes_of(spans);
     let process_of_thread: Vec<usize> = threads.list.iter().map(|thread| processes.of_thread(thread)).collect();
     let lanes = lanes_of(spans, &processes.of_span);
@@ -76,7 +77,7 @@ pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     for (thread, process) in threads.list.iter().zip(process_of_thread) {
         separate(&mut out);
         let place = Place { pid: process + 1, tid: lanes_max + thread.tid as usize };
-        writer.lane(&mut out, thread, place);
+        writer.track(&mut out, thread, place);
     }
     out.push_str("],\"displayTimeUnit\":\"ns\",\"otherData\":");
     let mut other = Members::begin(&mut out);
@@ -136,7 +137,7 @@ struct Processes<'a> {
 
 impl<'a> Processes<'a> {
     /// The number of the process of a thread: that of its spans where it sent some.
-    fn of_thread<'l: 'a>(&mut self, thread: &'l threads::Lane<'_>) -> usize {
+    fn of_thread<'l: 'a>(&mut self, thread: &'l threads::Track<'_>) -> usize {
         *self.of_pid.entry(thread.pid).or_insert_with(|| {
             self.named.push((thread.process_name(), Some(thread.pid)));
             self.named.len() - 1

@@ -21,13 +21,14 @@ use longpole_model::span::{Span, SpanLink};
 use longpole_model::time::Timestamp;
 use serde::de::{MapAccess, SeqAccess};
 
+use crate::attribute_json::{self, Plain};
 use crate::base64;
+use crate::convert::{self, BEFORE_1970, Building, CannotHold, Deliver, HexId, Losses, NAMES, NANOS};
 use crate::emitter::fit_resource;
 use crate::error::DecodeError;
-use crate::foreign::{self, BEFORE_1970, Building, CannotHold, Deliver, HexId, Losses, NAMES, NANOS};
 use crate::json::{self, Context, Element, Json, List, Micros, message};
+use crate::json_writer::{self, Members};
 use crate::limits::Limits;
-use crate::plain::{self, Members, Plain};
 
 /// Name of the scope of spans that came by this channel.
 pub const SCOPE: &str = "jaeger";
@@ -310,7 +311,7 @@ fn write_trace(out: &mut String, spans: &[&Span], lost: &mut CannotHold) {
     let mut processes = Members::begin(trace.member("processes"));
     for (index, resource) in numbering.resources.iter().enumerate() {
         let mut process = Members::begin(processes.member(&format!("p{}", index + 1)));
-        let (service, others) = foreign::service_and_others(resource);
+        let (service, others) = convert::service_and_others(resource);
         process.text("serviceName", service.unwrap_or_default());
         process.list("tags", others, |out, tag| write_tag(out, &tag.key, &tag.value, lost));
         process.end();
@@ -339,7 +340,11 @@ fn write_tag(out: &mut String, key: &str, value: &AttributeValue, lost: &mut Can
         }
         AttributeValue::Double(number) => {
             typed("float64");
-            if number.is_finite() { plain::push_debug(tag.member("value"), *number) } else { tag.text("value", plain::not_finite(*number)) }
+            if number.is_finite() {
+                json_writer::push_debug(tag.member("value"), *number)
+            } else {
+                tag.text("value", json_writer::not_finite(*number))
+            }
         }
         AttributeValue::Bytes(bytes) => {
             typed("binary");
@@ -347,7 +352,7 @@ fn write_tag(out: &mut String, key: &str, value: &AttributeValue, lost: &mut Can
         }
         AttributeValue::Empty | AttributeValue::Array(_) | AttributeValue::KeyValues(_) => {
             typed("string");
-            tag.text("value", &foreign::attribute_text(&Attribute { key: key.into(), value: value.clone() }, lost));
+            tag.text("value", &convert::attribute_text(&Attribute { key: key.into(), value: value.clone() }, lost));
         }
     }
     tag.end();
@@ -383,8 +388,8 @@ fn write_span(out: &mut String, span: &Span, process: usize, lost: &mut CannotHo
     object.raw("startTime", micros(span.start));
     object.raw("duration", micros(span.end).saturating_sub(micros(span.start)));
 
-    let mut said = foreign::said_in_tags(span, SCOPE, lost);
-    said.extend(foreign::kind_tag(span));
+    let mut said = convert::said_in_tags(span, SCOPE, lost);
+    said.extend(convert::kind_tag(span));
     let is_warnings = |attribute: &Attribute| {
         attribute.key == WARNINGS
             && matches!(&attribute.value, AttributeValue::Array(texts) if !texts.is_empty() && texts.iter().all(|text| text.as_str().is_some()))
@@ -397,7 +402,7 @@ fn write_span(out: &mut String, span: &Span, process: usize, lost: &mut CannotHo
         if warnings.is_some_and(|warnings| std::ptr::eq(warnings, attribute)) {
             continue;
         }
-        let is_spoken_for = foreign::is_spoken_for(&attribute.key);
+        let is_spoken_for = convert::is_spoken_for(&attribute.key);
         lost.count(is_spoken_for, NAMES);
         if !(is_spoken_for && said.iter().any(|(key, _)| *key == attribute.key)) {
             tags.push((&attribute.key, Cow::Borrowed(&attribute.value)));
@@ -422,7 +427,7 @@ fn write_span(out: &mut String, span: &Span, process: usize, lost: &mut CannotHo
     });
     object.raw("processID", format_args!("\"p{process}\""));
     match warnings.map(|warnings| &warnings.value) {
-        Some(texts) => drop(plain::write_value(object.member("warnings"), texts)),
+        Some(texts) => drop(attribute_json::write_value(object.member("warnings"), texts)),
         None => object.raw("warnings", "null"),
     }
     object.end();

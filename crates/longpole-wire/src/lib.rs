@@ -18,7 +18,7 @@
 //! | Chrome traces | | [`chrome_trace::encode`] |
 //! | code as pprof, Firefox Profiler's, speedscope's, folded stacks | | [`code::pprof`], [`code::firefox`], [`code::speedscope`], [`code::folded`] |
 //! | `perf.data` | [`perf_data::PerfData`] | |
-//! | pprof, folded stacks | [`profile::decode`] | [`pprof::Profile`], of wall time |
+//! | pprof, folded stacks | [`profile::decode`] | [`pprof_writer::Profile`], of wall time |
 //! | files of any of these | [`file::identify`], [`file::decode`] | |
 //! | Pulumi's engine events | [`pulumi_event::parse`] | |
 //! | W3C `traceparent` | [`traceparent`] | the same |
@@ -36,21 +36,22 @@
 #![forbid(unsafe_code)]
 
 pub mod appdash;
+mod attribute_json;
 mod base64;
 pub mod chrome_trace;
 pub mod code;
+mod convert;
 mod emitter;
 pub mod error;
 pub mod file;
-pub mod foreign;
 pub mod http_date;
 pub mod jaeger;
 mod json;
+mod json_writer;
 pub mod limits;
 pub mod otlp;
 pub mod perf_data;
-mod plain;
-pub mod pprof;
+pub mod pprof_writer;
 pub mod profile;
 mod protobuf;
 pub mod pulumi_event;

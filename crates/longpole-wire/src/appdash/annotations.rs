@@ -20,7 +20,7 @@ use longpole_model::span::Span;
 use longpole_model::time::Timestamp;
 
 use super::SCOPE;
-use crate::foreign::{Building, Deliver, Losses, span_id, trace_id};
+use crate::convert::{Building, Deliver, Losses, span_id, trace_id};
 use crate::limits::Limits;
 use crate::rfc3339;
 

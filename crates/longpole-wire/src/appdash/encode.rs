@@ -11,12 +11,12 @@ use longpole_model::span::Span;
 use super::SCOPE;
 use super::annotations::{END, MSG, NAME, Pair, SCHEMA_LOG, SCHEMA_NAME, SCHEMA_TIMESPAN, SERVER_NAME, START, TIME, is_spoken_for};
 use super::gob::{BYTES, STRING, UINT, put_bytes, put_int, put_uint};
-use crate::foreign::{self, BEFORE_1970, CannotHold, NAMES, TRACE_ID};
+use crate::convert::{self, BEFORE_1970, CannotHold, NAMES, TRACE_ID};
 use crate::rfc3339;
 
 /// The trace id in 64 bits, and whether a tag must tell the rest.
 fn trace_of(span: &Span) -> (u64, bool) {
-    let (high, low) = foreign::halves(span.trace_id);
+    let (high, low) = convert::halves(span.trace_id);
     if low == 0 { (high, true) } else { (low, high != 0) }
 }
 
@@ -26,18 +26,18 @@ fn packets(span: &Span, lost: &mut CannotHold) -> Vec<Vec<Pair>> {
     let mut packets = vec![vec![pair(NAME, span.name.as_bytes()), pair(SCHEMA_NAME, b"")]];
     for event in &span.events {
         lost.count(event.time.unix_nanos() < 0, BEFORE_1970);
-        let (text, time) = (foreign::event_text(event, lost), rfc3339::print(event.time));
+        let (text, time) = (convert::event_text(event, lost), rfc3339::print(event.time));
         packets.push(vec![pair(MSG, text.as_bytes()), pair(TIME, time.as_bytes()), pair(SCHEMA_LOG, b"")]);
     }
     let mut tags = Vec::new();
-    if let (Some(service), _) = foreign::service_and_others(&span.resource) {
+    if let (Some(service), _) = convert::service_and_others(&span.resource) {
         tags.push((Cow::Borrowed(SERVER_NAME), service.to_owned()));
     }
-    tags.extend(foreign::said_in_tags(span, SCOPE, lost));
-    tags.extend(foreign::kind_tag(span));
-    tags.extend(foreign::flags_tag(span));
-    tags.extend(foreign::link_tags(span, lost));
-    tags.extend(foreign::resource_tags(span, lost));
+    tags.extend(convert::said_in_tags(span, SCOPE, lost));
+    tags.extend(convert::kind_tag(span));
+    tags.extend(convert::flags_tag(span));
+    tags.extend(convert::link_tags(span, lost));
+    tags.extend(convert::resource_tags(span, lost));
     if trace_of(span).1 {
         tags.push((Cow::Borrowed(TRACE_ID), span.trace_id.to_string()));
     }
@@ -45,14 +45,14 @@ fn packets(span: &Span, lost: &mut CannotHold) -> Vec<Vec<Pair>> {
         packets.push(vec![pair(key, value.as_bytes())]);
     }
     for attribute in span.attributes.iter() {
-        let is_ours = foreign::is_spoken_for(&attribute.key);
+        let is_ours = convert::is_spoken_for(&attribute.key);
         lost.count(is_ours || is_spoken_for(&attribute.key), NAMES);
         if is_spoken_for(&attribute.key) || is_ours && tags.iter().any(|(key, _)| *key == attribute.key) {
             continue;
         }
         packets.push(vec![match &attribute.value {
             AttributeValue::Bytes(bytes) if std::str::from_utf8(bytes).is_err() => pair(&attribute.key, bytes),
-            _ => pair(&attribute.key, foreign::attribute_text(attribute, lost).as_bytes()),
+            _ => pair(&attribute.key, convert::attribute_text(attribute, lost).as_bytes()),
         }]);
     }
     lost.count(span.start.unix_nanos() < 0 || span.end.unix_nanos() < 0, BEFORE_1970);
@@ -67,8 +67,8 @@ pub fn encode_frames(spans: &[Span]) -> Vec<u8> {
     let mut out = Vec::new();
     for span in spans {
         let mut ids = vec![0x0b];
-        let parent = span.parent_span_id.map_or(0, foreign::number);
-        for (key, id) in [(0x11, trace_of(span).0), (0x19, foreign::number(span.span_id)), (0x21, parent)] {
+        let parent = span.parent_span_id.map_or(0, convert::number);
+        for (key, id) in [(0x11, trace_of(span).0), (0x19, convert::number(span.span_id)), (0x21, parent)] {
             ids.push(key);
             ids.extend_from_slice(&id.to_le_bytes());
         }
@@ -267,10 +267,10 @@ fn put_span(out: &mut Vec<u8>, span: &Span, lost: &mut CannotHold) {
     out.extend([1, 1, 1]);
     put_uint(out, trace_of(span).0);
     out.push(1);
-    put_uint(out, foreign::number(span.span_id));
+    put_uint(out, convert::number(span.span_id));
     if let Some(parent) = span.parent_span_id {
         out.push(1);
-        put_uint(out, foreign::number(parent));
+        put_uint(out, convert::number(parent));
     }
     out.push(0);
     let annotations: Vec<Pair> = packets(span, lost).into_iter().flatten().collect();

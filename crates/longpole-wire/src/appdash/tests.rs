@@ -129,8 +129,8 @@ fn a_file_as_deep_as_it_likes_is_read() {
     let mut spans = Vec::new();
     for id in 1..=100_000u64 {
         let mut span = batch.spans[0].clone();
-        span.span_id = crate::foreign::span_id(id).unwrap();
-        span.parent_span_id = crate::foreign::span_id(id - 1);
+        span.span_id = crate::convert::span_id(id).unwrap();
+        span.parent_span_id = crate::convert::span_id(id - 1);
         spans.push(span);
     }
     let mut bytes = Vec::new();
@@ -224,7 +224,7 @@ fn times_that_no_timestamp_holds_are_kept_and_marked() {
         (batch.spans[0].start.unix_nanos(), batch.spans[0].attributes.get_str("longpole.time_clamped")),
         (0, Some("0001-03-26T07:30:00Z"))
     );
-    assert_eq!(batch.losses, [Loss::new(LossKind::FormatCannotHold, 1, crate::foreign::TIMES_MOVED)]);
+    assert_eq!(batch.losses, [Loss::new(LossKind::FormatCannotHold, 1, crate::convert::TIMES_MOVED)]);
 }
 
 #[test]

@@ -12,9 +12,9 @@ use std::collections::HashMap;
 use longpole_model::time::Timestamp;
 use longpole_model::{Loss, StackId};
 
-use super::lanes::{Lane, Moment};
+use super::tracks::{Moment, Track};
 use super::{Code, Functions, NAME_BYTES_MAX, Tree, lose};
-use crate::plain::{Members, push_display, write_list, write_text};
+use crate::json_writer::{Members, push_display, write_list, write_text};
 
 /// What a profile of V8 calls what stands above everything, and the time in which nothing ran.
 const ROOT: &str = "(root)";
@@ -26,7 +26,7 @@ const NODE_BYTES: usize = 100;
 /// A gap of so many periods between two samples is one in which the thread did not run.
 const GAP_PERIODS: i64 = 2;
 
-/// Where a lane stands in the trace.
+/// Where a track stands in the trace.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) pid: usize,
@@ -45,7 +45,7 @@ impl Place {
     }
 }
 
-/// Writes lanes into a trace.
+/// Writes tracks into a trace.
 pub(crate) struct Writer<'c, 'a> {
     code: &'c Code<'a>,
     origin: Timestamp,
@@ -82,21 +82,21 @@ impl<'c, 'a> Writer<'c, 'a> {
         lose(losses, self.names.stacks_left_out, "stacks of waits behind the first 256 MiB of names");
     }
 
-    /// The events of a lane, as JSON objects with commas between them.
-    pub(crate) fn lane(&mut self, out: &mut String, lane: &Lane<'a>, place: Place) {
+    /// The events of a track, as JSON objects with commas between them.
+    pub(crate) fn track(&mut self, out: &mut String, track: &Track<'a>, place: Place) {
         let mut event = place.event(out, "M", "thread_name");
         let mut args = Members::begin(event.member("args"));
-        args.text("name", &format!("{} ({})", lane.thread_name(), lane.tid));
+        args.text("name", &format!("{} ({})", track.thread_name(), track.tid));
         args.end();
         event.end();
-        write_waits(out, self.code, lane, place, self.origin, &mut self.names);
-        self.nodes += write_profile(out, self.code, lane, (place, self.nodes), self.origin, &mut self.names);
+        write_waits(out, self.code, track, place, self.origin, &mut self.names);
+        self.nodes += write_profile(out, self.code, track, (place, self.nodes), self.origin, &mut self.names);
     }
 }
 
-fn write_waits<'a>(out: &mut String, code: &Code<'a>, lane: &Lane<'a>, place: Place, origin: Timestamp, names: &mut Names) {
+fn write_waits<'a>(out: &mut String, code: &Code<'a>, track: &Track<'a>, place: Place, origin: Timestamp, names: &mut Names) {
     let mut functions = Functions::default();
-    for moment in &lane.moments {
+    for moment in &track.moments {
         let Moment::Wait(number) = moment else { continue };
         let wait = &code.recording.waits[*number as usize];
         let name =
@@ -131,11 +131,11 @@ fn write_waits<'a>(out: &mut String, code: &Code<'a>, lane: &Lane<'a>, place: Pl
     }
 }
 
-/// Writes the samples of a lane, and returns how many nodes there are.
+/// Writes the samples of a track, and returns how many nodes there are.
 fn write_profile<'a>(
     out: &mut String,
     code: &Code<'a>,
-    lane: &Lane<'a>,
+    track: &Track<'a>,
     (place, nodes_before): (Place, u64),
     origin: Timestamp,
     names: &mut Names,
@@ -149,7 +149,7 @@ fn write_profile<'a>(
     // Microseconds since the origin, and the node.
     let mut samples: Vec<(i64, Option<u32>)> = Vec::new();
     let mut runs_until = None;
-    for moment in &lane.moments {
+    for moment in &track.moments {
         let Moment::Sample(number) = moment else { continue };
         let sample = &code.recording.samples[*number as usize];
         let node = match of_stack.get(&sample.stack) {

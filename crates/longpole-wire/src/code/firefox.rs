@@ -21,9 +21,10 @@ use longpole_model::{
     Attribute, Location, LocationId, Loss, MappingId, Monotonic, Nanos, Runtime, Span, StackId, StatusCode, Wait, WaitKind,
 };
 
-use super::lanes::{Lane, Lanes, Moment};
+use super::tracks::{Moment, Track, Tracks};
 use super::{Code, NO_STACK, Tree, frames, lose, wait_frame};
-use crate::plain::{Members, push_display, write_list, write_members, write_text};
+use crate::attribute_json::write_members;
+use crate::json_writer::{Members, push_display, write_list, write_text};
 
 /// Version of the processed format.
 const VERSION: u32 = 61;
@@ -78,14 +79,14 @@ const NODES_MAX: usize = 1 << 22;
 
 /// Writes the file; returns what it has no place for.
 pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
-    let lanes = Lanes::new(code);
+    let tracks = Tracks::new(code);
     let origin = code.origin();
     let mut tables = Tables::default();
     let mut text = String::from("{\"meta\":");
     meta(&mut text, code, origin);
     text.push_str(",\"pages\":[],\"counters\":[],\"threads\":[");
     let slices = slices(code);
-    for (number, thread) in threads(code, &lanes, &slices).iter().enumerate() {
+    for (number, thread) in threads(code, &tracks, &slices).iter().enumerate() {
         if number > 0 {
             text.push(',');
         }
@@ -101,7 +102,7 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     out.write_all(text.as_bytes())?;
 
     let mut losses = code.losses();
-    lose(&mut losses, lanes.threads_without, "threads without a sample or a wait that was looked at");
+    lose(&mut losses, tracks.threads_without, "threads without a sample or a wait that was looked at");
     lose(&mut losses, tables.stacks_left_out, "stacks behind the first 4,194,304 nodes of their tree");
     let links =
         code.samples.iter().filter_map(|sample| code.recording.sample_links.get(*sample as usize)).filter(|link| link.span.is_some());
@@ -183,14 +184,14 @@ fn nullable(out: &mut String, number: Option<u32>) {
     }
 }
 
-/// A thread of the file: a lane, or the spans of a process whose code was not seen.
+/// A thread of the file: a track, or the spans of a process whose code was not seen.
 struct Thread<'l, 'a> {
     pid: String,
     tid: u32,
     process_name: &'l str,
     name: &'l str,
     is_main: bool,
-    lane: Option<&'l Lane<'a>>,
+    track: Option<&'l Track<'a>>,
     spans: Vec<&'a Span>,
     /// When it was on a CPU, by start.
     slices: &'l [(Monotonic, Monotonic)],
@@ -207,35 +208,35 @@ fn slices(code: &Code<'_>) -> Slices {
     slices
 }
 
-/// The slices of a lane. Of a number that was used again those of the threads before are not its own.
-fn slices_of<'l>(slices: &'l Slices, lane: &Lane<'_>, is_again: bool) -> &'l [(Monotonic, Monotonic)] {
-    let all = slices.get(&(lane.pid, lane.tid)).map_or(&[][..], |slices| slices);
-    let before = lane.thread.filter(|_| is_again).map_or(0, |thread| all.partition_point(|(_, end)| *end <= thread.start));
+/// The slices of a track. Of a number that was used again those of the threads before are not its own.
+fn slices_of<'l>(slices: &'l Slices, track: &Track<'_>, is_again: bool) -> &'l [(Monotonic, Monotonic)] {
+    let all = slices.get(&(track.pid, track.tid)).map_or(&[][..], |slices| slices);
+    let before = track.thread.filter(|_| is_again).map_or(0, |thread| all.partition_point(|(_, end)| *end <= thread.start));
     &all[before..]
 }
 
-fn threads<'l, 'a>(code: &Code<'a>, lanes: &'l Lanes<'a>, slices: &'l Slices) -> Vec<Thread<'l, 'a>>
+fn threads<'l, 'a>(code: &Code<'a>, tracks: &'l Tracks<'a>, slices: &'l Slices) -> Vec<Thread<'l, 'a>>
 where
     'a: 'l,
 {
     let mut of_pid: HashMap<u32, usize> = HashMap::new();
     let mut seen: HashSet<(u32, u32)> = HashSet::new();
     let mut list = Vec::new();
-    for (lane, pid) in lanes.list.iter().zip(lanes.process_ids()) {
-        // Lanes of a process stand together, its main thread first. Where the kernel used its id again, spans are the last one's.
+    for (track, pid) in tracks.list.iter().zip(tracks.process_ids()) {
+        // Tracks of a process stand together, its main thread first. Where the kernel used its id again, spans are the last one's.
         let is_first = list.last().is_none_or(|last: &Thread<'l, 'a>| last.pid != pid);
         if is_first {
-            of_pid.insert(lane.pid, list.len());
+            of_pid.insert(track.pid, list.len());
         }
         list.push(Thread {
             pid,
-            tid: lane.tid,
-            process_name: lane.process_name(),
-            name: lane.thread_name(),
-            is_main: lane.is_main(),
-            lane: Some(lane),
+            tid: track.tid,
+            process_name: track.process_name(),
+            name: track.thread_name(),
+            is_main: track.is_main(),
+            track: Some(track),
             spans: Vec::new(),
-            slices: slices_of(slices, lane, !seen.insert((lane.pid, lane.tid))),
+            slices: slices_of(slices, track, !seen.insert((track.pid, track.tid))),
         });
     }
     let mut of_service: HashMap<(&str, Option<u32>), usize> = HashMap::new();
@@ -251,7 +252,7 @@ where
                     process_name: span.service_name(),
                     name: span.service_name(),
                     is_main: true,
-                    lane: None,
+                    track: None,
                     spans: Vec::new(),
                     slices: &[],
                 });
@@ -274,7 +275,7 @@ struct Entry {
 fn entries<'a>(code: &Code<'a>, thread: &Thread<'_, 'a>, tables: &mut Tables<'a>) -> Vec<Entry> {
     let recording = code.recording;
     let mut entries = Vec::new();
-    for moment in thread.lane.map_or(&[][..], |lane| &lane.moments) {
+    for moment in thread.track.map_or(&[][..], |track| &track.moments) {
         match moment {
             Moment::Sample(number) => {
                 let sample = &recording.samples[*number as usize];
@@ -310,8 +311,8 @@ fn write_thread<'a>(out: &mut String, code: &Code<'a>, thread: &Thread<'_, 'a>, 
     let entries = entries(code, thread, tables);
     let since = |at: Timestamp| at.nanos_since(origin);
     let known = |at: Option<Monotonic>| at.map(|at| since(code.time(at)));
-    let process = thread.lane.and_then(|lane| lane.process);
-    let about = thread.lane.and_then(|lane| lane.thread);
+    let process = thread.track.and_then(|track| track.process);
+    let about = thread.track.and_then(|track| track.thread);
     let mut object = Members::begin(out);
     object.text("processType", "default");
     object.text("processName", thread.process_name);

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use longpole_model::Loss;
 
-use super::lanes::{Lanes, Moment};
+use super::tracks::{Moment, Tracks};
 use super::{Code, Functions, HELD_FRAMES_MAX, Room, lose};
 
 /// Bytes of the file: 1 GiB. A name stands in the line of each stack that it is in.
@@ -26,11 +26,11 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
 pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let (mut frames, mut bytes) = (Room::new(frames_max), Room::new(bytes_max));
     let recording = code.recording;
-    let lanes = Lanes::new(code);
+    let tracks = Tracks::new(code);
     let mut without_stack = 0;
     let mut sums: HashMap<_, u64> = HashMap::new();
-    for lane in &lanes.list {
-        for moment in &lane.moments {
+    for track in &tracks.list {
+        for moment in &track.moments {
             let (stack, nanos) = match moment {
                 Moment::Sample(number) => {
                     let sample = &recording.samples[*number as usize];
@@ -45,7 +45,7 @@ pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), code: &Code<'_>,
                 without_stack += 1;
                 continue;
             };
-            let sum = sums.entry((lane.process_name(), stack)).or_default();
+            let sum = sums.entry((track.process_name(), stack)).or_default();
             *sum = sum.saturating_add(nanos);
         }
     }

@@ -1,18 +1,18 @@
 //! Code out: what of a recording goes into the file of a profiler, and in what order. The formats: `docs/formats/profiles.md`.
 //!
 //! ```text
-//! process deploy (12)   thread main (12)   ▪▪▪▪ ──lock── ▪▪▪ ──sleep────── ▪      a lane: samples and waits, by time
+//! process deploy (12)   thread main (12)   ▪▪▪▪ ──lock── ▪▪▪ ──sleep────── ▪      a track: samples and waits, by time
 //!                       thread gz-1 (14)        ▪▪▪▪▪▪▪▪▪
 //! ```
 
 pub mod chrome;
 pub mod firefox;
 pub mod folded;
-pub(crate) mod lanes;
 pub mod pprof;
 pub mod speedscope;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tracks;
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use longpole_model::stack::LocationKind;
 use longpole_model::{Evidence, Location, LocationId, Loss, MappingId, Runtime, SampleLink, StackId, WaitKind};
 
-use super::lanes::{Lane, Lanes, Moment};
+use super::tracks::{Moment, Track, Tracks};
 use super::{Code, HELD_FRAMES_MAX, NO_STACK, Room, frames, lose};
-use crate::pprof::{self, Label, LabelValue, Profile};
+use crate::pprof_writer::{self, Label, LabelValue, Profile};
 
 /// Always all four, so that profiles can be added and subtracted.
 const SAMPLE_TYPES: [(&str, &str); 4] = [("samples", "count"), ("cpu", "nanoseconds"), ("waits", "count"), ("off_cpu", "nanoseconds")];
@@ -33,9 +33,9 @@ pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>) -> (Vec<u8>, Vec<Lo
     profile.start = start;
     profile.duration_nanos = end.nanos_since(start);
     profile.comments = comments(code);
-    let lanes = Lanes::new(code);
+    let tracks = Tracks::new(code);
     let mut places = Places::of(code, &mut profile);
-    for (key, values) in rows(code, &lanes) {
+    for (key, values) in rows(code, &tracks) {
         if !room.take(key.stack.map_or(1, |stack| code.entries(stack).len())) {
             continue;
         }
@@ -43,7 +43,7 @@ pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>) -> (Vec<u8>, Vec<Lo
             Some(stack) => code.stack(stack).map(|location| places.location(&mut profile, location)).collect(),
             None => vec![places.no_stack(&mut profile)],
         };
-        profile.sample(stack, values.to_vec(), labels(code, &lanes.list[key.lane], &key));
+        profile.sample(stack, values.to_vec(), labels(code, &tracks.list[key.track], &key));
     }
     let mut losses = code.losses();
     lose(&mut losses, (code.samples.len() + code.waits.len()) as u64, "times of samples and waits: a profile holds sums");
@@ -64,7 +64,7 @@ fn comments(code: &Code<'_>) -> Vec<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key<'a> {
     stack: Option<StackId>,
-    lane: usize,
+    track: usize,
     /// Place of the span, and how it is known.
     span: Option<usize>,
     evidence: Evidence,
@@ -80,7 +80,7 @@ struct WaitKey<'a> {
 }
 
 /// The samples of the profile, in the order in which each is first met, with the values of the four types.
-fn rows<'a>(code: &Code<'a>, lanes: &Lanes<'a>) -> Vec<(Key<'a>, [i64; 4])> {
+fn rows<'a>(code: &Code<'a>, tracks: &Tracks<'a>) -> Vec<(Key<'a>, [i64; 4])> {
     let recording = code.recording;
     let mut numbers: HashMap<Key<'a>, usize> = HashMap::new();
     let mut rows: Vec<(Key<'a>, [i64; 4])> = Vec::new();
@@ -98,7 +98,7 @@ fn rows<'a>(code: &Code<'a>, lanes: &Lanes<'a>) -> Vec<(Key<'a>, [i64; 4])> {
     for &number in &code.samples {
         let sample = &recording.samples[number as usize];
         let (span, evidence) = whose(recording.sample_links.get(number as usize));
-        let key = Key { stack: Some(sample.stack), lane: lanes.of(Moment::Sample(number)), span, evidence, wait: None };
+        let key = Key { stack: Some(sample.stack), track: tracks.of(Moment::Sample(number)), span, evidence, wait: None };
         add(key, [1, nanos(sample.weight_nanos), 0, 0]);
     }
     for &number in &code.waits {
@@ -106,7 +106,7 @@ fn rows<'a>(code: &Code<'a>, lanes: &Lanes<'a>) -> Vec<(Key<'a>, [i64; 4])> {
         let (span, evidence) = whose(recording.wait_links.get(number as usize));
         let is_idle = code.is_idle.get(number as usize).copied().unwrap_or(false);
         let about = WaitKey { kind: wait.kind, syscall: &wait.syscall, is_idle };
-        let key = Key { stack: wait.stack, lane: lanes.of(Moment::Wait(number)), span, evidence, wait: Some(about) };
+        let key = Key { stack: wait.stack, track: tracks.of(Moment::Wait(number)), span, evidence, wait: Some(about) };
         add(key, [0, 0, 1, nanos(wait.nanos())]);
     }
     rows
@@ -116,15 +116,15 @@ fn nanos(nanos: u64) -> i64 {
     i64::try_from(nanos).unwrap_or(i64::MAX)
 }
 
-fn labels(code: &Code<'_>, lane: &Lane<'_>, key: &Key<'_>) -> Vec<Label> {
+fn labels(code: &Code<'_>, track: &Track<'_>, key: &Key<'_>) -> Vec<Label> {
     let mut labels = Vec::new();
     let mut text = |key: &'static str, value: String| {
         if !value.is_empty() {
             labels.push(Label { key, value: LabelValue::Text(value) });
         }
     };
-    text("process", lane.process.map(|process| process.name.clone()).unwrap_or_default());
-    text("thread", lane.thread.map(|thread| thread.name.clone()).unwrap_or_default());
+    text("process", track.process.map(|process| process.name.clone()).unwrap_or_default());
+    text("thread", track.thread.map(|thread| thread.name.clone()).unwrap_or_default());
     if let Some(span) = key.span.map(|place| &code.recording.spans[place]) {
         text("trace_id", span.trace_id.to_string());
         text("span_id", span.span_id.to_string());
@@ -139,7 +139,7 @@ fn labels(code: &Code<'_>, lane: &Lane<'_>, key: &Key<'_>) -> Vec<Label> {
         text("syscall", wait.syscall.to_owned());
         text("idle", if wait.is_idle { "true".to_owned() } else { String::new() });
     }
-    for (key, id) in [("pid", lane.pid), ("tid", lane.tid)] {
+    for (key, id) in [("pid", track.pid), ("tid", track.tid)] {
         if id > 0 {
             labels.push(Label { key, value: LabelValue::Number(i64::from(id)) });
         }
@@ -188,7 +188,7 @@ impl Places {
         let mut places = Places::default();
         for (mapping, knows) in used {
             let build_id = mapping.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-            let number = profile.mapping(pprof::Mapping { path: mapping.path.clone(), build_id, knows });
+            let number = profile.mapping(pprof_writer::Mapping { path: mapping.path.clone(), build_id, knows });
             places.mappings.insert(mapping.id, number);
         }
         places
@@ -203,13 +203,13 @@ impl Places {
             LocationKind::Unmapped { address } => (0, address.0),
             LocationKind::Named { runtime, address } => {
                 let path = format!("[{}]", runtime.as_str());
-                let new = || profile.mapping(pprof::Mapping { path, build_id: String::new(), knows: [true, true, true, false] });
+                let new = || profile.mapping(pprof_writer::Mapping { path, build_id: String::new(), knows: [true, true, true, false] });
                 (*self.runtimes.entry(*runtime).or_insert_with(new), address.map_or(0, |address| address.0))
             }
             LocationKind::Cut { .. } => (0, 0),
         };
         let lines = frames(location).iter().map(|frame| (profile.function(&frame.function, &frame.file), frame.line)).collect();
-        let number = profile.location(pprof::Location { mapping, address, lines });
+        let number = profile.location(pprof_writer::Location { mapping, address, lines });
         self.locations.insert(location.id, number);
         number
     }
@@ -217,7 +217,7 @@ impl Places {
     fn no_stack(&mut self, profile: &mut Profile) -> u64 {
         *self.no_stack.get_or_insert_with(|| {
             let lines = vec![(profile.function(NO_STACK, ""), 0)];
-            profile.location(pprof::Location { lines, ..Default::default() })
+            profile.location(pprof_writer::Location { lines, ..Default::default() })
         })
     }
 }

@@ -10,9 +10,9 @@ use std::io::{self, Write};
 
 use longpole_model::{Loss, StackId};
 
-use super::lanes::{Lane, Lanes, Moment};
+use super::tracks::{Moment, Track, Tracks};
 use super::{Code, FRAMES_MAX, Functions, NO_STACK, Room, lose, wait_frame};
-use crate::plain::{Members, push_display};
+use crate::json_writer::{Members, push_display};
 
 /// Where the format is described; readers know files by it.
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
@@ -28,7 +28,7 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
 /// The same with room for so many frames of all stacks.
 pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let mut room = Room::new(frames_max);
-    let lanes = Lanes::new(code);
+    let tracks = Tracks::new(code);
     let run = &code.recording.run;
     let mut functions = Functions::default();
     let mut text = String::new();
@@ -36,14 +36,14 @@ pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>, out: &mut dyn Write
     document.text("$schema", SCHEMA);
     document.text("exporter", &format!("longpole {}", env!("CARGO_PKG_VERSION")));
     document.text("name", &run.command.join(" "));
-    document.raw("activeProfileIndex", busiest(&lanes));
+    document.raw("activeProfileIndex", busiest(&tracks));
     document.member("profiles").push('[');
-    for (number, lane) in lanes.list.iter().enumerate() {
+    for (number, track) in tracks.list.iter().enumerate() {
         if number > 0 {
             text.push(',');
         }
-        let rows = rows(code, lane, &mut functions, &mut room);
-        profile(&mut text, code, lane, &rows, &mut functions, out)?;
+        let rows = rows(code, track, &mut functions, &mut room);
+        profile(&mut text, code, track, &rows, &mut functions, out)?;
     }
     text.push_str("],\"shared\":");
     let mut shared = Members::begin(&mut text);
@@ -60,19 +60,19 @@ pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>, out: &mut dyn Write
     out.write_all(text.as_bytes())?;
 
     let mut losses = code.losses();
-    lose(&mut losses, lanes.threads_without, "threads without a sample or a wait that was looked at");
+    lose(&mut losses, tracks.threads_without, "threads without a sample or a wait that was looked at");
     lose(&mut losses, code.recording.spans.len() as u64, "spans, and which samples and waits are whose: speedscope has stacks alone");
-    lose(&mut losses, lanes.list.len() as u64, "gaps in the life of a thread: speedscope lays its stacks one behind the other");
+    lose(&mut losses, tracks.list.len() as u64, "gaps in the life of a thread: speedscope lays its stacks one behind the other");
     let lines = code.recording.locations.iter().filter(|location| location.frames.iter().any(|frame| frame.line > 0)).count();
     lose(&mut losses, room.left_out, "samples and waits behind the first 134,217,728 frames: each repeats the frames of its stack");
     lose(&mut losses, lines as u64, "lines and addresses inside of functions: speedscope has a function's name and file");
     Ok(losses)
 }
 
-/// The lane that is shown first.
-fn busiest(lanes: &Lanes<'_>) -> usize {
-    let samples = |lane: &Lane<'_>| lane.moments.iter().filter(|moment| matches!(moment, Moment::Sample(_))).count();
-    let of = lanes.list.iter().enumerate().max_by_key(|(number, lane)| (samples(lane), std::cmp::Reverse(*number)));
+/// The track that is shown first.
+fn busiest(tracks: &Tracks<'_>) -> usize {
+    let samples = |track: &Track<'_>| track.moments.iter().filter(|moment| matches!(moment, Moment::Sample(_))).count();
+    let of = tracks.list.iter().enumerate().max_by_key(|(number, track)| (samples(track), std::cmp::Reverse(*number)));
     of.map_or(0, |(number, _)| number)
 }
 
@@ -85,11 +85,11 @@ struct Row {
     weight: u64,
 }
 
-fn rows<'a>(code: &Code<'a>, lane: &Lane<'a>, functions: &mut Functions<'a>, room: &mut Room) -> Vec<Row> {
+fn rows<'a>(code: &Code<'a>, track: &Track<'a>, functions: &mut Functions<'a>, room: &mut Room) -> Vec<Row> {
     let recording = code.recording;
     let mut rows: Vec<Row> = Vec::new();
     let mut before = None;
-    for moment in &lane.moments {
+    for moment in &track.moments {
         match moment {
             Moment::Sample(number) => {
                 let sample = &recording.samples[*number as usize];
@@ -124,7 +124,7 @@ fn rows<'a>(code: &Code<'a>, lane: &Lane<'a>, functions: &mut Functions<'a>, roo
 fn profile<'a>(
     text: &mut String,
     code: &Code<'a>,
-    lane: &Lane<'a>,
+    track: &Track<'a>,
     rows: &[Row],
     functions: &mut Functions<'a>,
     out: &mut dyn Write,
@@ -132,7 +132,7 @@ fn profile<'a>(
     let no_stack = rows.iter().any(|row| row.stack.is_none()).then(|| [functions.number(NO_STACK.into(), "")]);
     let mut profile = Members::begin(text);
     profile.text("type", "sampled");
-    profile.text("name", &format!("{} ({}) › {} ({})", lane.process_name(), lane.pid, lane.thread_name(), lane.tid));
+    profile.text("name", &format!("{} ({}) › {} ({})", track.process_name(), track.pid, track.thread_name(), track.tid));
     profile.text("unit", "nanoseconds");
     profile.raw("startValue", 0);
     profile.raw("endValue", rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.weight)));

@@ -325,8 +325,8 @@ fn many_processes_and_threads_of_one_id_are_each_a_lane() {
     recording.sample_links.clear();
     let began = std::time::Instant::now();
     let code = Code::new(&recording);
-    let lanes = super::lanes::Lanes::new(&code);
-    let ids = lanes.process_ids();
+    let tracks = super::tracks::Tracks::new(&code);
+    let ids = tracks.process_ids();
     assert_eq!((ids.len() as u64, ids[0].as_str(), ids.last().unwrap().as_str()), (count, "7", "7.100000"));
     assert!(chrome_trace::encode(&code).0.len() > 1_000_000);
     assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
@@ -355,9 +355,9 @@ fn what_stands_behind_the_room_of_a_file_is_counted() {
     // Names of the first wait, and nothing more.
     let mut out = String::from("[0");
     let mut writer = chrome::Writer::with_room_for(1, &code, code.origin());
-    for lane in &super::lanes::Lanes::new(&code).list {
+    for track in &super::tracks::Tracks::new(&code).list {
         out.push(',');
-        writer.lane(&mut out, lane, chrome::Place { pid: 1, tid: 1 });
+        writer.track(&mut out, track, chrome::Place { pid: 1, tid: 1 });
     }
     let events: Json = serde_json::from_str(&(out + "]")).unwrap();
     let waits: Vec<&Json> = events.as_array().unwrap().iter().filter(|event| event["cat"] == "wait").collect();

@@ -5,7 +5,7 @@ use longpole_model::span::{Span, SpanKind, Status};
 
 use super::trace::{same, unix_nanos};
 use crate::base64;
-use crate::plain::{Members, not_finite, push_debug, write_list};
+use crate::json_writer::{Members, not_finite, push_debug, write_list};
 
 /// A document that holds these spans in this order. Neighbours that share a resource, or a scope, stand under one. Reading
 /// it gives the same spans, but for times before 1970, which OTLP cannot spell.

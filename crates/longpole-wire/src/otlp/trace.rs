@@ -12,9 +12,9 @@ use longpole_model::time::Timestamp;
 use super::common::{self, PairRef, text};
 use super::schema;
 pub use super::schema::UnreadParts;
+use crate::convert::TIMES_MOVED;
 use crate::emitter::{CUT, fit_resource, fit_scope};
 use crate::error::DecodeError;
-use crate::foreign::TIMES_MOVED;
 use crate::limits::Limits;
 use crate::protobuf::{Reader, Value, put_bytes, put_fixed32, put_fixed64, put_integer, put_message};
 

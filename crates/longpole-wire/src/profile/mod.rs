@@ -9,7 +9,7 @@
 mod folded;
 mod otlp;
 mod parts;
-mod pprof;
+mod pprof_reader;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -170,7 +170,7 @@ pub fn guess(first_bytes: &[u8]) -> Option<ProfileFormat> {
     if otlp::is_one(first_bytes) {
         return Some(ProfileFormat::Otlp);
     }
-    if pprof::is_one(first_bytes) {
+    if pprof_reader::is_one(first_bytes) {
         return Some(ProfileFormat::Pprof);
     }
     folded::is_one(first_bytes).then_some(ProfileFormat::Folded)
@@ -184,7 +184,7 @@ pub fn decode(input: impl Read, format: ProfileFormat, limits: &Limits) -> Resul
         return Err(FileError::TooLarge { limit_bytes: limits.document_bytes_max, offset: 0 });
     }
     match format {
-        ProfileFormat::Pprof => pprof::decode(&bytes).map_err(|error| FileError::Document { error, offset: 0 }),
+        ProfileFormat::Pprof => pprof_reader::decode(&bytes).map_err(|error| FileError::Document { error, offset: 0 }),
         ProfileFormat::Otlp => otlp::decode(&bytes).map_err(|error| FileError::Document { error, offset: 0 }),
         ProfileFormat::Folded => folded::decode(&bytes),
     }

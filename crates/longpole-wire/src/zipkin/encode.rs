@@ -8,8 +8,8 @@ use longpole_model::span::{Span, SpanKind};
 
 use super::SCOPE;
 use super::raw::{DEBUG, LOCAL_ADDRESS, LOCAL_PORT, PEER_ADDRESS, PEER_PORT, PEER_SERVICE, SHARED, floor_micros, id_of_server_half};
-use crate::foreign::{self, BEFORE_1970, CannotHold, NAMES, NANOS, UNFINISHED};
-use crate::plain::{Members, write_list};
+use crate::convert::{self, BEFORE_1970, CannotHold, NAMES, NANOS, UNFINISHED};
+use crate::json_writer::{Members, write_list};
 
 /// A list of these spans, and what it cannot hold: reading it gives the same spans but for that.
 pub fn encode_v2_json(spans: &[Span]) -> (Vec<u8>, Vec<Loss>) {
@@ -96,25 +96,25 @@ fn fill<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
 fn write_span(out: &mut String, span: &Span, lost: &mut CannotHold) {
     let mut fields = Fields::default();
     let attributes: Vec<_> = span.attributes.iter().filter(|attribute| !fields.take(span, attribute)).collect();
-    fields.local.service = foreign::service_and_others(&span.resource).0;
+    fields.local.service = convert::service_and_others(&span.resource).0;
 
-    let mut tags = foreign::said_in_tags(span, SCOPE, lost);
-    tags.extend(foreign::flags_tag(span));
-    tags.extend(foreign::link_tags(span, lost));
-    tags.extend(foreign::resource_tags(span, lost));
+    let mut tags = convert::said_in_tags(span, SCOPE, lost);
+    tags.extend(convert::flags_tag(span));
+    tags.extend(convert::link_tags(span, lost));
+    tags.extend(convert::resource_tags(span, lost));
     let kind = match span.kind {
         SpanKind::Client => Some("CLIENT"),
         SpanKind::Server => Some("SERVER"),
         SpanKind::Producer => Some("PRODUCER"),
         SpanKind::Consumer => Some("CONSUMER"),
         SpanKind::Unspecified | SpanKind::Internal => {
-            tags.extend(foreign::kind_tag(span));
+            tags.extend(convert::kind_tag(span));
             None
         }
     };
 
     let mut json = Members::begin(out);
-    let (high, low) = foreign::halves(span.trace_id);
+    let (high, low) = convert::halves(span.trace_id);
     if high == 0 {
         json.raw("traceId", format_args!("\"{low:016x}\""));
     } else {
@@ -147,7 +147,7 @@ fn write_span(out: &mut String, span: &Span, lost: &mut CannotHold) {
             lost.count(nanos < 0, BEFORE_1970);
             let mut note = Members::begin(out);
             note.raw("timestamp", floor_micros(event.time));
-            note.text("value", &foreign::event_text(event, lost));
+            note.text("value", &convert::event_text(event, lost));
             note.end();
         });
     }
@@ -157,10 +157,10 @@ fn write_span(out: &mut String, span: &Span, lost: &mut CannotHold) {
             object.text(key, value);
         }
         for attribute in attributes {
-            let is_spoken_for = foreign::is_spoken_for(&attribute.key);
+            let is_spoken_for = convert::is_spoken_for(&attribute.key);
             lost.count(is_spoken_for, NAMES);
             if !(is_spoken_for && tags.iter().any(|(key, _)| *key == attribute.key)) {
-                object.text(&attribute.key, &foreign::attribute_text(attribute, lost));
+                object.text(&attribute.key, &convert::attribute_text(attribute, lost));
             }
         }
         object.end();

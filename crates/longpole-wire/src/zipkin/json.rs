@@ -7,11 +7,11 @@ use longpole_model::span::SpanKind;
 use serde::de::{MapAccess, SeqAccess};
 
 use super::raw::{Endpoint, Note, Raw, Tag, known};
+use crate::attribute_json::Plain;
+use crate::convert::HexId;
 use crate::error::DecodeError;
-use crate::foreign::HexId;
 use crate::json::{self, Context, Element, Json, List, Micros, message};
 use crate::limits::Limits;
-use crate::plain::Plain;
 
 /// Reads a whole body: a list of spans, a list of such lists (a download of several traces), or one span.
 pub(super) fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Vec<Raw<'a>>, DecodeError> {
@@ -132,7 +132,7 @@ impl<'de> SpanMessage<'de> {
         }));
         let notes = self.annotations.kept.into_iter().map(|note| Note {
             micros: note.timestamp.0,
-            text: Cow::Owned(crate::plain::as_text(&note.value.0).into_owned()),
+            text: Cow::Owned(crate::attribute_json::as_text(&note.value.0).into_owned()),
             by: note.endpoint.map(EndpointMessage::into_endpoint),
         });
         Raw {

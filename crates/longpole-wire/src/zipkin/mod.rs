@@ -19,8 +19,8 @@ mod thrift;
 
 use longpole_model::sink::SpanSink;
 
+use crate::convert::{Deliver, Losses};
 use crate::error::DecodeError;
-use crate::foreign::{Deliver, Losses};
 use crate::limits::Limits;
 
 pub use encode::encode_v2_json;

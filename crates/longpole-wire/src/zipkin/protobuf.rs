@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use longpole_model::attribute::AttributeValue;
-use longpole_model::span::SpanKind;
 use longpole_model::texts::Text;
+use longpole_model::span::SpanKind;
 
 use super::raw::{Endpoint, Note, Raw, Tag, address, known};
+use crate::convert::{Losses, span_id, trace_id};
 use crate::error::{DecodeError, Problem};
-use crate::foreign::{Losses, span_id, trace_id};
 use crate::limits::Limits;
 use crate::protobuf::{Reader, Value};
 

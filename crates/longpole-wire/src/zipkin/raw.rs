@@ -8,7 +8,7 @@ use longpole_model::span::{Span, SpanKind};
 use longpole_model::time::Timestamp;
 
 use super::SCOPE;
-use crate::foreign::{Building, Losses, number, span_id};
+use crate::convert::{Building, Losses, number, span_id};
 use crate::limits::Limits;
 
 /// Attributes of endpoints, named by OpenTelemetry's conventions.

@@ -13,8 +13,8 @@ use std::borrow::Cow;
 use longpole_model::attribute::AttributeValue;
 
 use super::raw::{Endpoint, Note, Raw, Tag, address, known};
+use crate::convert::{Losses, span_id, trace_id};
 use crate::error::DecodeError;
-use crate::foreign::{Losses, span_id, trace_id};
 use crate::limits::{Limits, THRIFT_NESTING_MAX};
 
 const STOP: u8 = 0;

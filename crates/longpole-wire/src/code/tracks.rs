@@ -15,7 +15,7 @@ pub(crate) enum Moment {
 
 /// A thread with something to show.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Lane<'a> {
+pub(crate) struct Track<'a> {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     /// Unknown in files that do not tell.
@@ -25,7 +25,7 @@ pub(crate) struct Lane<'a> {
     pub(crate) moments: Vec<Moment>,
 }
 
-impl Lane<'_> {
+impl Track<'_> {
     /// What the process is called.
     pub(crate) fn process_name(&self) -> &str {
         self.process.map(|process| process.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("process")
@@ -42,23 +42,23 @@ impl Lane<'_> {
     }
 }
 
-/// The lanes of a recording, processes in order of their start, the main thread of each first.
+/// The tracks of a recording, processes in order of their start, the main thread of each first.
 #[derive(Debug)]
-pub(crate) struct Lanes<'a> {
-    pub(crate) list: Vec<Lane<'a>>,
-    /// For each sample and wait of the recording the number of its lane; of those that do not go out any number.
+pub(crate) struct Tracks<'a> {
+    pub(crate) list: Vec<Track<'a>>,
+    /// For each sample and wait of the recording the number of its track; of those that do not go out any number.
     of_sample: Vec<u32>,
     of_wait: Vec<u32>,
     /// Threads of the recording without a sample or wait among these.
     pub(crate) threads_without: u64,
 }
 
-impl<'a> Lanes<'a> {
+impl<'a> Tracks<'a> {
     pub(crate) fn new(code: &Code<'a>) -> Self {
         let recording = code.recording;
         let known = Known::of(recording);
         let mut numbers = HashMap::new();
-        let mut list: Vec<(Lane<'a>, Vec<(Monotonic, Moment)>)> = Vec::new();
+        let mut list: Vec<(Track<'a>, Vec<(Monotonic, Moment)>)> = Vec::new();
         let samples = code.samples.iter().map(|number| {
             let sample = &recording.samples[*number as usize];
             (sample.pid, sample.tid, sample.time, Moment::Sample(*number))
@@ -72,18 +72,18 @@ impl<'a> Lanes<'a> {
             let number = *numbers.entry((pid, tid, process, thread)).or_insert_with(|| {
                 let process = process.map(|process| &recording.processes[process]);
                 let thread = thread.map(|thread| &recording.threads[thread]);
-                list.push((Lane { pid, tid, process, thread, moments: Vec::new() }, Vec::new()));
+                list.push((Track { pid, tid, process, thread, moments: Vec::new() }, Vec::new()));
                 list.len() - 1
             });
             list[number].1.push((time, moment));
         }
-        let start = |lane: &Lane<'_>| lane.process.map(|process| process.start);
-        list.sort_by_key(|(lane, _)| (start(lane), lane.pid, !lane.is_main(), lane.thread.map(|thread| thread.start), lane.tid));
+        let start = |track: &Track<'_>| track.process.map(|process| process.start);
+        list.sort_by_key(|(track, _)| (start(track), track.pid, !track.is_main(), track.thread.map(|thread| thread.start), track.tid));
         let (mut of_sample, mut of_wait) = (vec![0; recording.samples.len()], vec![0; recording.waits.len()]);
-        let list: Vec<Lane<'a>> = list
+        let list: Vec<Track<'a>> = list
             .into_iter()
             .enumerate()
-            .map(|(number, (lane, mut moments))| {
+            .map(|(number, (track, mut moments))| {
                 moments.sort_by_key(|(time, _)| *time);
                 let moments: Vec<Moment> = moments.into_iter().map(|(_, moment)| moment).collect();
                 for moment in &moments {
@@ -92,15 +92,15 @@ impl<'a> Lanes<'a> {
                         Moment::Wait(wait) => of_wait[*wait as usize] = number as u32,
                     }
                 }
-                Lane { moments, ..lane }
+                Track { moments, ..track }
             })
             .collect();
-        let shown = list.iter().filter(|lane| lane.thread.is_some()).count();
+        let shown = list.iter().filter(|track| track.thread.is_some()).count();
         let threads_without = recording.threads.len().saturating_sub(shown) as u64;
-        Lanes { list, of_sample, of_wait, threads_without }
+        Tracks { list, of_sample, of_wait, threads_without }
     }
 
-    /// The number of the lane of a moment among those that go out.
+    /// The number of the track of a moment among those that go out.
     pub(crate) fn of(&self, moment: Moment) -> usize {
         match moment {
             Moment::Sample(sample) => self.of_sample[sample as usize] as usize,
@@ -108,14 +108,14 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// For each lane a text for its process that no other process has: its pid, and where the kernel used that again `12.2`.
+    /// For each track a text for its process that no other process has: its pid, and where the kernel used that again `12.2`.
     pub(crate) fn process_ids(&self) -> Vec<String> {
         let mut seen: HashMap<u32, HashMap<Option<Monotonic>, usize>> = HashMap::new();
-        let id = |lane: &Lane<'_>| {
-            let starts = seen.entry(lane.pid).or_default();
+        let id = |track: &Track<'_>| {
+            let starts = seen.entry(track.pid).or_default();
             let next = starts.len();
-            let place = *starts.entry(lane.process.map(|process| process.start)).or_insert(next);
-            if place == 0 { lane.pid.to_string() } else { format!("{}.{}", lane.pid, place + 1) }
+            let place = *starts.entry(track.process.map(|process| process.start)).or_insert(next);
+            if place == 0 { track.pid.to_string() } else { format!("{}.{}", track.pid, place + 1) }
         };
         self.list.iter().map(id).collect()
     }
