@@ -6,7 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
 use longpole_model::{
-    CpuSlice, CurrentSpan, List, Monotonic, Process, Recording, Span, SpanId, Thread, TimeRange, Timestamp, TraceId, Wait, WaitKind, text,
+    CpuSlice, CurrentSpan, Monotonic, Process, Recording, Span, SpanId, ThinVec, Thread, TimeRange, Timestamp, TraceId, Wait, WaitKind,
+    text,
 };
 
 use crate::timing::own_peak_megabytes;
@@ -70,7 +71,7 @@ fn recording() -> Result<Recording> {
             spans.push(Span {
                 parent_span_id: parent,
                 pid: Some(PID),
-                links: List::new(),
+                links: ThinVec::new(),
                 ..Span::new(trace, span_id(number), name, range)
             });
         }

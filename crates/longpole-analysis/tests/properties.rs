@@ -11,7 +11,7 @@ use longpole_analysis::report::diff::Diff;
 use longpole_analysis::schedule::saving::{Change, Saving};
 use longpole_analysis::tree::forest::{Forest, Node, NodeSource};
 use longpole_model::{
-    Attributes, ContextRecord, Evidence, List, Recording, SampleLink, Span, SpanHead, SpanId, SpanOutline, TraceId, text,
+    Attributes, ContextRecord, Evidence, Recording, SampleLink, Span, SpanHead, SpanId, SpanOutline, ThinVec, TraceId, text,
 };
 use proptest::prelude::*;
 
@@ -334,7 +334,7 @@ proptest! {
 
 /// The outline of spans, as whoever keeps them makes it.
 fn outlined(spans: &[Span]) -> SpanOutline {
-    let bare = |span: &Span| Span { attributes: Attributes::default(), events: List::new(), ..span.clone() };
+    let bare = |span: &Span| Span { attributes: Attributes::default(), events: ThinVec::new(), ..span.clone() };
     let is_linked =
         |span: &Span| spans.iter().flat_map(|s| &s.links).any(|link| (link.trace_id, link.span_id) == (span.trace_id, span.span_id));
     let mut outline = SpanOutline::default();

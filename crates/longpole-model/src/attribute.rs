@@ -1,7 +1,7 @@
 //! Attributes: typed key–value pairs, as OTLP's `KeyValue`.
 
-use crate::list::List;
-use crate::texts::Text;
+use crate::interned_text::Text;
+use crate::thin_vec::ThinVec;
 
 /// A value of an attribute.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,11 +18,11 @@ pub enum AttributeValue {
     /// A floating-point number.
     Double(f64),
     /// Bytes.
-    Bytes(List<u8>),
+    Bytes(ThinVec<u8>),
     /// A list.
-    Array(List<AttributeValue>),
+    Array(ThinVec<AttributeValue>),
     /// Nested pairs.
-    KeyValues(List<Attribute>),
+    KeyValues(ThinVec<Attribute>),
 }
 
 impl AttributeValue {

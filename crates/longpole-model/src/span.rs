@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::attribute::Attributes;
 use crate::id::{SpanId, TraceId};
-use crate::list::List;
+use crate::interned_text::Text;
 use crate::resource::{Resource, Scope};
-use crate::texts::Text;
+use crate::thin_vec::ThinVec;
 use crate::time::{TimeRange, Timestamp};
 
 /// Role of a span in a call.
@@ -157,11 +157,11 @@ pub struct Span {
     /// Attributes the emitter dropped.
     pub dropped_attributes: u32,
     /// Events.
-    pub events: List<SpanEvent>,
+    pub events: ThinVec<SpanEvent>,
     /// Events the emitter dropped.
     pub dropped_events: u32,
     /// Links.
-    pub links: List<SpanLink>,
+    pub links: ThinVec<SpanLink>,
     /// Links the emitter dropped.
     pub dropped_links: u32,
     /// Outcome.
@@ -190,9 +190,9 @@ impl Span {
             end,
             attributes: Attributes::default(),
             dropped_attributes: 0,
-            events: List::new(),
+            events: ThinVec::new(),
             dropped_events: 0,
-            links: List::new(),
+            links: ThinVec::new(),
             dropped_links: 0,
             status: Status::default(),
             resource: Arc::default(),

@@ -9,8 +9,8 @@
 
 use std::hash::{BuildHasher, Hasher};
 
+use crate::fast_hash::FastState;
 use crate::id::{SpanId, TraceId};
-use crate::quick::QuickState;
 use crate::span_head::InTree;
 
 /// The place of an empty slot.
@@ -36,7 +36,7 @@ pub struct SpanIndex {
     slots: Vec<Slot>,
     known: usize,
     /// Ids come from elsewhere, and whoever makes them must not know where they fall.
-    state: QuickState,
+    state: FastState,
 }
 
 impl Default for SpanIndex {
@@ -49,7 +49,7 @@ impl SpanIndex {
     /// An empty index that so many spans fit into.
     pub fn with_capacity(spans: usize) -> Self {
         let slots = (2 * spans).next_power_of_two().max(SLOTS_MIN);
-        SpanIndex { slots: vec![EMPTY; slots], known: 0, state: QuickState::default() }
+        SpanIndex { slots: vec![EMPTY; slots], known: 0, state: FastState::default() }
     }
 
     /// The index of all these spans.

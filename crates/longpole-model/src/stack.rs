@@ -7,7 +7,7 @@
 //! ```
 
 use crate::address::{AbsAddr, VirtOffset};
-use crate::texts::Text;
+use crate::interned_text::Text;
 
 /// Number of a mapping within its recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

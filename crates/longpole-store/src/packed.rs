@@ -21,7 +21,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use longpole_model::quick::QuickMap;
+use longpole_model::fast_hash::FastMap;
 use longpole_model::{
     Attribute, AttributeValue, Attributes, Recording, Span, SpanEvent, SpanHead, SpanId, SpanKind, SpanLink, SpanOutline, StatusCode, Text,
     TimeRange, TraceId,
@@ -96,7 +96,7 @@ pub struct PackedSpans {
     chunks: Vec<Vec<u8>>,
     examples: Vec<Span>,
     /// The examples hold on to their emitters, so no other emitter comes to lie where one of these is.
-    example_of: QuickMap<Shared, u32>,
+    example_of: FastMap<Shared, u32>,
     texts: Texts,
     scratch: Vec<u8>,
 }
@@ -105,7 +105,7 @@ pub struct PackedSpans {
 #[derive(Debug, Default)]
 struct Texts {
     list: Vec<Text>,
-    number_of: QuickMap<Text, u32>,
+    number_of: FastMap<Text, u32>,
     long: usize,
     long_bytes: usize,
 }

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use longpole_model::quick::QuickMap;
+use longpole_model::fast_hash::FastMap;
 use longpole_model::stack::LocationKind;
 use longpole_model::{Frame, Location, Recording, Runtime, StackId, Text};
 
@@ -345,8 +345,8 @@ impl Functions {
     ) -> Vec<Vec<LineWeight>> {
         let mut slot = vec![usize::MAX; self.list.len()];
         functions.iter().enumerate().for_each(|(i, &function)| slot[function] = i);
-        let mut sums: Vec<QuickMap<u32, LineWeight>> = vec![QuickMap::default(); functions.len()];
-        let mut seen: QuickMap<(usize, u32), usize> = QuickMap::default();
+        let mut sums: Vec<FastMap<u32, LineWeight>> = vec![FastMap::default(); functions.len()];
+        let mut seen: FastMap<(usize, u32), usize> = FastMap::default();
         let sampled = per_stack(recording, samples).into_iter().map(|it| (it, false));
         let waited = per_stack(recording, waits).into_iter().map(|it| (it, true));
         for (number, ((stack, nanos, _), is_wait)) in sampled.chain(waited).enumerate() {
@@ -366,7 +366,7 @@ impl Functions {
                 }
             }
         }
-        let list = |sums: QuickMap<u32, LineWeight>| {
+        let list = |sums: FastMap<u32, LineWeight>| {
             let mut lines: Vec<LineWeight> = sums.into_values().collect();
             lines.sort_by_key(|it| (Reverse(it.total_nanos.saturating_add(it.waited_nanos)), it.line));
             lines

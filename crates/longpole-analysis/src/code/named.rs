@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use longpole_model::quick::QuickMap;
+use longpole_model::fast_hash::FastMap;
 use longpole_model::{Recording, StackId};
 
 use crate::code::call_tree::CallTree;
@@ -30,7 +30,7 @@ pub(crate) fn named<I: Iterator<Item = (StackId, u64)>>(
         return Some(Named { function: hot, mostly_in: None });
     }
     // For each function of the program: the time in it, and the part of that in the hot one as well.
-    let mut sums: QuickMap<usize, (u64, u64)> = QuickMap::default();
+    let mut sums: FastMap<usize, (u64, u64)> = FastMap::default();
     let (mut all, mut in_own) = (0u64, 0u64);
     for (stack, nanos) in stacks() {
         all = all.saturating_add(nanos);

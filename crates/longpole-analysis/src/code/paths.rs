@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 
 use longpole_model::Recording;
-use longpole_model::quick::QuickMap;
+use longpole_model::fast_hash::FastMap;
 
 use crate::code::stack_frames::{StackFrames, per_stack};
 
@@ -55,9 +55,9 @@ impl Paths {
             }
             order.sort_by_key(|&stack| Reverse(weights[stack]));
         }
-        let mut known: QuickMap<(u32, u32, u32), u32> = QuickMap::default();
-        let mut spots: QuickMap<(u32, u32), u32> = QuickMap::default();
-        let mut rows: QuickMap<(u32, u32), u32> = QuickMap::default();
+        let mut known: FastMap<(u32, u32, u32), u32> = FastMap::default();
+        let mut spots: FastMap<(u32, u32), u32> = FastMap::default();
+        let mut rows: FastMap<(u32, u32), u32> = FastMap::default();
         for number in order {
             let mut at = 0;
             for (function, line) in frames.of_stack(recording, recording.stacks[number].id).rev() {

@@ -20,7 +20,7 @@ mod waits;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use longpole_model::quick::QuickState;
+use longpole_model::fast_hash::FastState;
 use longpole_model::{Nanos, Recording, SpanOutline, Timestamp};
 
 pub use self::explain::wait_word;
@@ -94,7 +94,7 @@ impl Report {
     /// samples, for they would name spans that are not there.
     pub fn of_outline(recording: Recording, outline: SpanOutline) -> Report {
         let recording = Recording { spans: outline.examples, ..recording };
-        let traces = outline.heads.iter().map(|head| head.trace_id).collect::<HashSet<_, QuickState>>().len();
+        let traces = outline.heads.iter().map(|head| head.trace_id).collect::<HashSet<_, FastState>>().len();
         let forest = Forest::of_outline(&recording, &outline.heads);
         let outlined = Some((outline.heads.len(), traces));
         drop(outline.heads);

@@ -34,7 +34,7 @@ use crate::schedule::recorded::NONE;
 use crate::schedule::replay::Replay;
 use crate::schedule::saving::{Saving, ScheduleEvidence};
 use crate::tree::forest::Forest;
-use longpole_model::quick::{QuickMap, QuickState};
+use longpole_model::fast_hash::{FastMap, FastState};
 
 /// Differently named children that make each of them a piece of work.
 pub const CONTEXT_SIBLINGS: usize = 3;
@@ -114,7 +114,7 @@ fn contexts(recording: &Recording, forest: &Forest) -> Vec<u32> {
     // The best so far for what stands below a node: names of siblings, and the ancestor.
     let mut below: Vec<(u32, u32)> = vec![(0, NONE); forest.len()];
     let mut out = vec![NONE; forest.len()];
-    let mut names: HashSet<&str, QuickState> = HashSet::default();
+    let mut names: HashSet<&str, FastState> = HashSet::default();
     for parent in 0..forest.len() {
         let children = forest.children(parent);
         names.clear();
@@ -196,7 +196,7 @@ impl Poles {
         let first = usize::from(!run_counts);
         // For each group its time on the path and its first node, and for each node its group.
         let mut groups: Vec<(i64, usize)> = Vec::new();
-        let mut numbers = QuickMap::default();
+        let mut numbers = FastMap::default();
         for n in (first..forest.len()).filter(|&n| path.on_path_nanos[n] > 0) {
             let number = *numbers.entry(key(n)).or_insert(groups.len());
             if number == groups.len() {
@@ -217,7 +217,7 @@ impl Poles {
         let candidates = (REPLAYED_NODES_MAX / forest.len()).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
         let truncated = ranked.len().saturating_sub(candidates);
         ranked.truncate(candidates);
-        let mut nodes: QuickMap<u32, Vec<usize>> = ranked.iter().map(|&number| (number as u32, Vec::new())).collect();
+        let mut nodes: FastMap<u32, Vec<usize>> = ranked.iter().map(|&number| (number as u32, Vec::new())).collect();
         for (n, group) in group_of.into_iter().enumerate() {
             if let Some(nodes) = nodes.get_mut(&group) {
                 nodes.push(n);

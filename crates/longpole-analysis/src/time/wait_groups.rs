@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use longpole_model::quick::QuickMap;
+use longpole_model::fast_hash::FastMap;
 use longpole_model::{Recording, Wait, WaitKind};
 
 use crate::code::functions::Functions;
@@ -70,7 +70,7 @@ impl<'a> WaitGroups<'a> {
         }
         let sum = |parts: Vec<WaitPart>| {
             let wait = |part: &WaitPart| &self.recording.waits[part.wait as usize];
-            let mut lines: QuickMap<(&str, u32), Vec<WaitPart>> = QuickMap::default();
+            let mut lines: FastMap<(&str, u32), Vec<WaitPart>> = FastMap::default();
             for part in &parts {
                 if let Some(place) = self.waiting_place(wait(part)) {
                     lines.entry(place).or_default().push(*part);

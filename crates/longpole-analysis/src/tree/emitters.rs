@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longpole_model::Span;
 
 use crate::tree::span_list::SpanList;
-use longpole_model::quick::QuickMap;
+use longpole_model::fast_hash::FastMap;
 
 /// The emitters of a recording.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Emitters {
 impl Emitters {
     pub(crate) fn of(spans: SpanList<'_>) -> Emitters {
         let mut out = Emitters { of_span: Vec::with_capacity(spans.len()), first: Vec::new() };
-        let mut number = QuickMap::default();
+        let mut number = FastMap::default();
         for i in 0..spans.len() {
             let span = spans.example(i);
             let emitter = (Arc::as_ptr(&span.resource) as usize, Arc::as_ptr(&span.scope) as usize, span.pid);

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use longpole_model::quick::QuickMap;
+use longpole_model::fast_hash::FastMap;
 use longpole_model::{Process, Recording, Span, SpanId, SpanIndex, TimeRange, Timestamp, TraceId};
 
 use crate::note::Note;
@@ -93,7 +93,7 @@ pub struct Forest {
     /// Made again for the first who asks: few do, and it is large.
     pub(super) span_index: OnceLock<SpanIndex>,
     /// Spans by their ids with another tracer ([`SpanAliases`](super::placement::SpanAliases)), where no other span has them.
-    pub(super) span_of_alias: QuickMap<(TraceId, SpanId), u32>,
+    pub(super) span_of_alias: FastMap<(TraceId, SpanId), u32>,
     pub(super) has_placement_rules: bool,
     pub(super) node_of_span: Vec<u32>,
     pub(super) node_of_process: Vec<Option<usize>>,

@@ -39,6 +39,8 @@
 
 mod parse;
 mod print;
+mod times;
+mod words;
 
 pub use parse::{TextError, parse};
 pub use print::print;

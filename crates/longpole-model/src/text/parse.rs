@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::times::{moment, monotonic, stretch, wall, whole_stretch};
+use super::words::{Word, join, number, words};
 use super::{ORIGIN, ORIGIN_MONOTONIC, span_id, trace_id};
 use crate::attribute::{AttributeValue, Attributes};
-use crate::list::List;
 use crate::process::{CpuSlice, Process, Thread};
 use crate::recording::Recording;
 use crate::resource::{Resource, Scope};
@@ -14,7 +15,8 @@ use crate::run::{CaptureMode, Exit, Run};
 use crate::sample::{ContextRecord, CurrentSpan, Sample};
 use crate::span::{Span, SpanKind, SpanLink};
 use crate::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
-use crate::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
+use crate::thin_vec::ThinVec;
+use crate::time::{Clock, ClockAnchor, TimeRange};
 use crate::wait::{Futex, Wait, WaitKind};
 use crate::{AbsAddr, SpanId, Text, TraceId, VirtOffset};
 
@@ -45,117 +47,6 @@ pub fn parse(text: &str) -> Result<Recording, TextError> {
         reader.line(raw).map_err(|message| TextError { line: i + 1, message })?;
     }
     reader.finish()
-}
-
-/// A word of a line, and whether it stood in quotes (then it is never a keyword).
-#[derive(Debug, Clone, PartialEq)]
-struct Word {
-    text: String,
-    quoted: bool,
-}
-
-impl Word {
-    fn is(&self, keyword: &str) -> bool {
-        !self.quoted && self.text == keyword
-    }
-}
-
-fn words(line: &str) -> Result<Vec<Word>, String> {
-    let mut out = Vec::new();
-    let mut chars = line.chars().peekable();
-    while let Some(&c) = chars.peek() {
-        if c.is_whitespace() {
-            chars.next();
-        } else if c == '"' {
-            chars.next();
-            let mut text = String::new();
-            loop {
-                match chars.next() {
-                    None => return Err("a quote is not closed".to_owned()),
-                    Some('"') => break,
-                    Some('\\') => match chars.next() {
-                        Some('n') => text.push('\n'),
-                        Some('r') => text.push('\r'),
-                        Some(other) => text.push(other),
-                        None => return Err("a quote is not closed".to_owned()),
-                    },
-                    Some(other) => text.push(other),
-                }
-            }
-            out.push(Word { text, quoted: true });
-        } else {
-            let mut text = String::new();
-            while let Some(&c) = chars.peek() {
-                if c.is_whitespace() {
-                    break;
-                }
-                text.push(c);
-                chars.next();
-            }
-            out.push(Word { text, quoted: false });
-        }
-    }
-    Ok(out)
-}
-
-fn unit_nanos(unit: &str) -> Option<i64> {
-    Some(match unit {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    })
-}
-
-/// Splits `14.5ms` into its digits and its unit; a bare number has an empty unit.
-fn number_and_unit(text: &str) -> Option<(&str, &str)> {
-    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    (number.bytes().any(|b| b.is_ascii_digit()) && (unit.is_empty() || unit_nanos(unit).is_some())).then_some((number, unit))
-}
-
-fn nanos(number: &str, unit: i64) -> Option<i64> {
-    let (negative, number) = match number.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, number),
-    };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let mut value = whole.checked_mul(unit)?;
-    let mut place = unit;
-    for digit in fraction.chars() {
-        place /= 10;
-        value = value.checked_add(i64::from(digit.to_digit(10)?).checked_mul(place)?)?;
-    }
-    Some(if negative { -value } else { value })
-}
-
-/// A moment such as `20ms`.
-fn moment(text: &str) -> Option<i64> {
-    let (number, unit) = number_and_unit(text)?;
-    nanos(number, unit_nanos(unit).or((number == "0").then_some(1))?)
-}
-
-/// A stretch such as `2..14ms` or `3ms..`.
-fn stretch(text: &str) -> Option<(i64, Option<i64>)> {
-    let (start, end) = text.split_once("..")?;
-    if end.is_empty() {
-        return Some((moment(start)?, None));
-    }
-    let (start, start_unit) = number_and_unit(start)?;
-    let (end, end_unit) = number_and_unit(end)?;
-    let end_unit = unit_nanos(end_unit)?;
-    let start_unit = if start_unit.is_empty() { end_unit } else { unit_nanos(start_unit)? };
-    Some((nanos(start, start_unit)?, Some(nanos(end, end_unit)?)))
-}
-
-fn wall(offset: i64) -> Timestamp {
-    ORIGIN.plus_nanos(offset)
-}
-
-fn monotonic(offset: i64) -> Monotonic {
-    Monotonic(ORIGIN_MONOTONIC.0.saturating_add_signed(offset))
 }
 
 /// What a name or a label stands for.
@@ -656,22 +547,6 @@ impl Reader {
     }
 }
 
-fn join(words: &[Word]) -> String {
-    words.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(" ")
-}
-
-fn number<T: std::str::FromStr>(word: Option<&Word>, what: &str) -> Result<T, String> {
-    word.and_then(|w| w.text.parse().ok()).ok_or_else(|| format!("`{what}` needs a number"))
-}
-
-/// The times of a line that begins with them, both there.
-fn whole_stretch(word: Option<&Word>) -> Result<(Monotonic, Monotonic), String> {
-    match word.and_then(|word| stretch(&word.text)) {
-        Some((start, Some(end))) => Ok((monotonic(start), monotonic(end))),
-        _ => Err("no times such as 2..14ms in this line".to_owned()),
-    }
-}
-
 /// Whose thread a line is about.
 struct OfThread {
     pid: u32,
@@ -734,7 +609,7 @@ fn resource(service: &str) -> Resource {
 fn attribute(text: &str, attributes: &mut Attributes) {
     let (key, value) = text.split_once('=').unwrap_or((text, ""));
     let value = match value.strip_prefix('[').and_then(|v| v.strip_suffix(']')) {
-        Some("") => AttributeValue::Array(List::new()),
+        Some("") => AttributeValue::Array(ThinVec::new()),
         Some(list) => AttributeValue::Array(list.split(',').map(|item| AttributeValue::Str(item.into())).collect()),
         None => AttributeValue::Str(value.into()),
     };

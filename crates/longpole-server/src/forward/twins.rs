@@ -17,7 +17,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use longpole_analysis::bridge::{self, LEGACY_SPAN_ID, LEGACY_TRACE_ID};
-use longpole_model::{AttributeValue, Attributes, List, Resource, Span, SpanId, TraceId};
+use longpole_model::{AttributeValue, Attributes, Resource, Span, SpanId, ThinVec, TraceId};
 
 use crate::import;
 use crate::limits::{TWIN_IDS_MAX, TWINS_WAITING_MAX};
@@ -190,7 +190,7 @@ fn is_bridged(span: &Span) -> bool {
 
 /// What pairing asks of a span.
 fn in_short(span: &Span) -> Span {
-    Span { attributes: Attributes::default(), events: List::default(), links: List::default(), ..span.clone() }
+    Span { attributes: Attributes::default(), events: ThinVec::default(), links: ThinVec::default(), ..span.clone() }
 }
 
 #[cfg(test)]

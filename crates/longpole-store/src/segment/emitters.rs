@@ -6,7 +6,7 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use longpole_model::quick::QuickState;
+use longpole_model::fast_hash::FastState;
 use longpole_model::{AttributeValue, Attributes, Resource, Scope};
 
 /// So many are remembered; behind them the oldest is forgotten. A trace seldom goes through more services.
@@ -47,12 +47,12 @@ pub(crate) struct Known<T> {
     /// With their hashes, in a ring.
     all: Vec<(u64, Arc<T>)>,
     oldest: usize,
-    state: QuickState,
+    state: FastState,
 }
 
 impl<T> Default for Known<T> {
     fn default() -> Self {
-        Known { all: Vec::new(), oldest: 0, state: QuickState::default() }
+        Known { all: Vec::new(), oldest: 0, state: FastState::default() }
     }
 }
 

@@ -13,7 +13,7 @@
 
 use std::collections::HashSet;
 
-use longpole_model::quick::{QuickMap, QuickState};
+use longpole_model::fast_hash::{FastMap, FastState};
 use longpole_model::{MADE_TIMES_MAX, Text, Texts};
 
 /// Longer texts are kept as long as there is somebody who reads.
@@ -35,9 +35,9 @@ const NAMES_MAX: usize = 1 << 12;
 #[derive(Debug)]
 pub(crate) struct KeptTexts {
     short: Texts,
-    long: HashSet<Text, QuickState>,
+    long: HashSet<Text, FastState>,
     /// By the address of what was asked for. What lies there may have changed, so it is compared.
-    at_place: QuickMap<usize, Text>,
+    at_place: FastMap<usize, Text>,
     long_bytes: u64,
     long_bytes_max: u64,
     uncounted: u64,
@@ -62,7 +62,7 @@ impl KeptTexts {
         KeptTexts {
             short: Texts::default(),
             long: HashSet::default(),
-            at_place: QuickMap::default(),
+            at_place: FastMap::default(),
             long_bytes: 0,
             long_bytes_max,
             uncounted: 0,

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, MapArray, StringViewArray};
-use longpole_model::quick::QuickMap;
-use longpole_model::{List, Resource, Scope, Span, SpanKind, Status, StatusCode, Timestamp};
+use longpole_model::fast_hash::FastMap;
+use longpole_model::{Resource, Scope, Span, SpanKind, Status, StatusCode, ThinVec, Timestamp};
 
 use super::attributes::{self, attributes_at, kept_text, passing_attributes_at, weight};
 use super::batch::{Batch, Rows, at, required, span_id_at, text_at, trace_id_at, word};
@@ -245,13 +245,13 @@ impl<'a> Cells<'a> {
 /// The emitters of one batch, by where their cells lie.
 struct OfBatch<'a, 'k, T> {
     known: &'k mut Known<T>,
-    at_cells: QuickMap<Cells<'a>, Arc<T>>,
+    at_cells: FastMap<Cells<'a>, Arc<T>>,
     last: Option<Arc<T>>,
 }
 
 impl<'a, 'k, T: Emitter> OfBatch<'a, 'k, T> {
     fn new(known: &'k mut Known<T>) -> Self {
-        OfBatch { known, at_cells: QuickMap::default(), last: None }
+        OfBatch { known, at_cells: FastMap::default(), last: None }
     }
 
     /// The emitter of these cells; `decode` makes it, and `weight` says what it takes, where no other row had it.
@@ -394,9 +394,9 @@ pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, emitters: &mut Emit
             end: Timestamp(end.value(row)),
             attributes: attributes_at(budget, texts, maps, typed, row)?,
             dropped_attributes: dropped_attributes.value(row),
-            events: List::new(),
+            events: ThinVec::new(),
             dropped_events: dropped_events.value(row),
-            links: List::new(),
+            links: ThinVec::new(),
             dropped_links: dropped_links.value(row),
             status: Status { code: word("status_code", code.value(row), status_of)?, message: kept_text(budget, texts, status_message)? },
             resource,

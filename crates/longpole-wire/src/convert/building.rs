@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longpole_model::attribute::{Attribute, AttributeValue, Attributes};
 use longpole_model::id::{SpanId, TraceId};
-use longpole_model::texts::Text;
+use longpole_model::interned_text::Text;
 use longpole_model::resource::{Resource, Scope};
 use longpole_model::span::{Span, SpanEvent, SpanKind, SpanLink, Status, StatusCode};
 use longpole_model::time::Timestamp;

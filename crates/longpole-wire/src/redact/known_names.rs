@@ -1,6 +1,6 @@
 //! Names and what they say, each judged once.
 
-use longpole_model::quick::QuickMap;
+use longpole_model::fast_hash::FastMap;
 
 use super::names::{self, Meaning};
 use super::seen::Seen;
@@ -12,7 +12,7 @@ pub(super) const NAMES_MAX: usize = 4096;
 /// Judges names, and keeps what it found out about them.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    pub(super) known: QuickMap<String, Meaning>,
+    pub(super) known: FastMap<String, Meaning>,
     /// Of the text that is judged now.
     pub(super) steps: Steps,
     pub(super) seen: Seen,

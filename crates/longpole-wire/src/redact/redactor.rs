@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use longpole_model::quick::QuickMap;
+use longpole_model::fast_hash::FastMap;
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, ValueRef};
 use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, SpanLink, Status, Text};
 
@@ -24,7 +24,7 @@ const TEXT_BYTES_MIN: usize = 4;
 pub struct Redactor {
     pub(super) names: Names,
     /// Keys of attributes: what they say of their value, and whether they have a credential themselves.
-    keys: QuickMap<String, (Meaning, bool)>,
+    keys: FastMap<String, (Meaning, bool)>,
     found: Vec<Range<usize>>,
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use longpole_model::attribute::AttributeValue;
-use longpole_model::texts::Text;
+use longpole_model::interned_text::Text;
 use longpole_model::span::SpanKind;
 
 use super::raw::{Endpoint, Note, Raw, Tag, address, known};

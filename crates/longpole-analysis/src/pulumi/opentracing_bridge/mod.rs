@@ -19,7 +19,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
-use longpole_model::{AttributeValue, List, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Text, Timestamp, TraceId};
+use longpole_model::{
+    AttributeValue, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Text, ThinVec, Timestamp, TraceId,
+};
 
 use crate::note;
 use crate::pulumi::span_pairing::{self, Interval, Window};
@@ -282,7 +284,7 @@ fn add_what_lacks(spans: &mut [Span], from: usize, into: usize) {
 }
 
 /// Adds those that are not there. Equal ones have the same key.
-fn add_others<T: PartialEq, K: Eq + Hash>(into: &mut List<T>, from: List<T>, key: impl Fn(&T) -> K) {
+fn add_others<T: PartialEq, K: Eq + Hash>(into: &mut ThinVec<T>, from: ThinVec<T>, key: impl Fn(&T) -> K) {
     let mut places: HashMap<K, Vec<usize>> = HashMap::new();
     for (place, known) in into.iter().enumerate() {
         places.entry(key(known)).or_default().push(place);

@@ -206,11 +206,11 @@ legacy_joined 2: operations that two tracers saw are one; 0 spans found their pa
 
 #[test]
 fn equal_events_are_added_once_and_many_at_one_moment_are_not_compared_with_all() {
-    let mut into: List<_> = vec![(1, "a"), (2, "b")].into();
+    let mut into: ThinVec<_> = vec![(1, "a"), (2, "b")].into();
     add_others(&mut into, vec![(2, "b"), (2, "c"), (3, "d"), (3, "d"), (2, "c")].into(), |(time, _)| *time);
     assert_eq!(into[..], [(1, "a"), (2, "b"), (2, "c"), (3, "d")]);
     // Quadratic, it takes minutes.
-    let many = |range: std::ops::Range<u32>| List::from(range.map(|i| (0, i)).collect::<Vec<_>>());
+    let many = |range: std::ops::Range<u32>| ThinVec::from(range.map(|i| (0, i)).collect::<Vec<_>>());
     let mut into = many(0..200_000);
     add_others(&mut into, many(200_000..400_000), |(time, _)| *time);
     assert_eq!(into.len(), 400_000);

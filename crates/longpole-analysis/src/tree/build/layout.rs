@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::OnceLock;
 
 use longpole_model::Timestamp;
-use longpole_model::quick::QuickMap;
+use longpole_model::fast_hash::FastMap;
 
 use super::Builder;
 use super::parents::ParentRef;
@@ -162,7 +162,7 @@ impl Builder<'_> {
         let skewed = skewed.count();
         self.notes.extend(note::clock_skew(skewed));
 
-        let mut span_of_alias = QuickMap::default();
+        let mut span_of_alias = FastMap::default();
         for &(id, span) in &aliases.ids {
             span_of_alias.entry(id).or_insert(span as u32);
         }

@@ -8,12 +8,12 @@ use std::ops::{Deref, DerefMut};
 #[derive(Clone)]
 // A `Vec` alone is three words; the box makes the empty list one.
 #[allow(clippy::box_collection)]
-pub struct List<T>(Option<Box<Vec<T>>>);
+pub struct ThinVec<T>(Option<Box<Vec<T>>>);
 
-impl<T> List<T> {
+impl<T> ThinVec<T> {
     /// The empty list.
     pub const fn new() -> Self {
-        List(None)
+        ThinVec(None)
     }
 
     /// Appends an element.
@@ -27,13 +27,13 @@ impl<T> List<T> {
     }
 }
 
-impl<T> Default for List<T> {
+impl<T> Default for ThinVec<T> {
     fn default() -> Self {
-        List(None)
+        ThinVec(None)
     }
 }
 
-impl<T> Deref for List<T> {
+impl<T> Deref for ThinVec<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -41,31 +41,31 @@ impl<T> Deref for List<T> {
     }
 }
 
-impl<T> DerefMut for List<T> {
+impl<T> DerefMut for ThinVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         self.0.as_deref_mut().map_or(&mut [], |list| list)
     }
 }
 
-impl<T> From<Vec<T>> for List<T> {
+impl<T> From<Vec<T>> for ThinVec<T> {
     fn from(list: Vec<T>) -> Self {
-        List((!list.is_empty()).then(|| Box::new(list)))
+        ThinVec((!list.is_empty()).then(|| Box::new(list)))
     }
 }
 
-impl<T> FromIterator<T> for List<T> {
+impl<T> FromIterator<T> for ThinVec<T> {
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
         Vec::from_iter(elements).into()
     }
 }
 
-impl<T> Extend<T> for List<T> {
+impl<T> Extend<T> for ThinVec<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
         elements.into_iter().for_each(|element| self.push(element));
     }
 }
 
-impl<T> IntoIterator for List<T> {
+impl<T> IntoIterator for ThinVec<T> {
     type Item = T;
     type IntoIter = std::vec::IntoIter<T>;
 
@@ -74,7 +74,7 @@ impl<T> IntoIterator for List<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a List<T> {
+impl<'a, T> IntoIterator for &'a ThinVec<T> {
     type Item = &'a T;
     type IntoIter = std::slice::Iter<'a, T>;
 
@@ -83,7 +83,7 @@ impl<'a, T> IntoIterator for &'a List<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a mut List<T> {
+impl<'a, T> IntoIterator for &'a mut ThinVec<T> {
     type Item = &'a mut T;
     type IntoIter = std::slice::IterMut<'a, T>;
 
@@ -92,15 +92,15 @@ impl<'a, T> IntoIterator for &'a mut List<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for List<T> {
+impl<T: PartialEq> PartialEq for ThinVec<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: Eq> Eq for List<T> {}
+impl<T: Eq> Eq for ThinVec<T> {}
 
-impl<T: fmt::Debug> fmt::Debug for List<T> {
+impl<T: fmt::Debug> fmt::Debug for ThinVec<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
@@ -112,13 +112,13 @@ mod tests {
 
     #[test]
     fn a_list_is_like_a_vector_and_costs_a_pointer_while_it_is_empty() {
-        let mut list: List<u64> = List::new();
-        assert_eq!((list.len(), list.iter().next(), size_of::<List<u64>>()), (0, None, size_of::<usize>()));
-        assert_eq!(list, List::from(Vec::new()));
+        let mut list: ThinVec<u64> = ThinVec::new();
+        assert_eq!((list.len(), list.iter().next(), size_of::<ThinVec<u64>>()), (0, None, size_of::<usize>()));
+        assert_eq!(list, ThinVec::from(Vec::new()));
         list.extend([3, 1]);
         list.push(2);
         list.sort_unstable();
-        assert_eq!(list, List::from_iter(1..=3));
+        assert_eq!(list, ThinVec::from_iter(1..=3));
         assert_eq!(format!("{list:?}"), "[1, 2, 3]");
         assert_eq!(list.into_iter().sum::<u64>(), 6);
     }

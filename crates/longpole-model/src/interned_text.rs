@@ -19,7 +19,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::quick::QuickState;
+use crate::fast_hash::FastState;
 
 /// Texts that are remembered at first. Programs have some thousand that come again; when values that never do have filled the memory,
 /// it is emptied, and those that come again are soon there.
@@ -61,7 +61,7 @@ impl Text {
 /// Gives out texts, the same one for the same words.
 #[derive(Debug)]
 pub struct Texts {
-    known: HashSet<Text, QuickState>,
+    known: HashSet<Text, FastState>,
     known_max: usize,
     sample: Sample,
     made_bytes: u64,
@@ -118,7 +118,7 @@ impl Texts {
 /// Some of the texts that were made, by their hashes, which nobody can choose.
 #[derive(Debug, Default)]
 struct Sample {
-    hashes: HashSet<u64, QuickState>,
+    hashes: HashSet<u64, FastState>,
     made_bytes: u64,
     /// Of those that had been made before.
     again_bytes: u64,
