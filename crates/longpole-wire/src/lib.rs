@@ -48,6 +48,7 @@ pub mod http_date;
 pub mod jaeger;
 mod json;
 mod json_writer;
+mod leb128;
 pub mod limits;
 pub mod otlp;
 pub mod perf_data;

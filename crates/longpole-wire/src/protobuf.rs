@@ -7,6 +7,7 @@
 //! ```
 
 use crate::error::{DecodeError, Problem};
+use crate::leb128;
 use crate::limits::GROUP_NESTING_MAX;
 
 /// The content of one field.
@@ -219,16 +220,8 @@ const WIRE_GROUP_START: u8 = 3;
 const WIRE_GROUP_END: u8 = 4;
 const WIRE_FIXED32: u8 = 5;
 
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 fn put_key(out: &mut Vec<u8>, number: u32, wire_type: u8) {
-    put_varint(out, u64::from(number) << 3 | u64::from(wire_type));
+    leb128::put(out, u64::from(number) << 3 | u64::from(wire_type));
 }
 
 /// Writes an integer; 0 is the default and is left out, as proto3 wants.
@@ -241,7 +234,7 @@ pub(crate) fn put_integer(out: &mut Vec<u8>, number: u32, value: u64) {
 /// Writes an integer of a oneof, where 0 says that it is set.
 pub(crate) fn put_set_integer(out: &mut Vec<u8>, number: u32, value: u64) {
     put_key(out, number, WIRE_VARINT);
-    put_varint(out, value);
+    leb128::put(out, value);
 }
 
 /// Writes eight bytes unless zero.
@@ -275,7 +268,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
 /// Writes bytes or a text of a oneof, where empty says that it is set.
 pub(crate) fn put_set_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_key(out, number, WIRE_BYTES);
-    put_varint(out, bytes.len() as u64);
+    leb128::put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
@@ -285,6 +278,6 @@ pub(crate) fn put_message(out: &mut Vec<u8>, number: u32, fill: impl FnOnce(&mut
     let start = out.len();
     fill(out);
     let mut length = Vec::with_capacity(5);
-    put_varint(&mut length, (out.len() - start) as u64);
+    leb128::put(&mut length, (out.len() - start) as u64);
     out.splice(start..start, length);
 }

@@ -12,6 +12,7 @@ use super::SCOPE;
 use super::annotations::{END, MSG, NAME, Pair, SCHEMA_LOG, SCHEMA_NAME, SCHEMA_TIMESPAN, SERVER_NAME, START, TIME, is_spoken_for};
 use super::gob::{BYTES, STRING, UINT, put_bytes, put_int, put_uint};
 use crate::convert::{self, BEFORE_1970, CannotHold, NAMES, TRACE_ID};
+use crate::leb128;
 use crate::rfc3339;
 
 /// The trace id in 64 bits, and whether a tag must tell the rest.
@@ -84,7 +85,7 @@ pub fn encode_frames(spans: &[Span]) -> Vec<u8> {
                 }
                 frame.push(0x2c);
             }
-            put_uvarint(&mut out, frame.len() as u64);
+            leb128::put(&mut out, frame.len() as u64);
             out.extend_from_slice(&frame);
         }
     }
@@ -93,16 +94,8 @@ pub fn encode_frames(spans: &[Span]) -> Vec<u8> {
 
 fn put_field(out: &mut Vec<u8>, key: u8, bytes: &[u8]) {
     out.push(key);
-    put_uvarint(out, bytes.len() as u64);
+    leb128::put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
-}
-
-fn put_uvarint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 /// Ids of the types in our files; any from 64 on would do.

@@ -12,6 +12,7 @@ use std::io::{BufReader, Read};
 
 use super::Counting;
 use crate::error::FileError;
+use crate::leb128;
 use crate::limits::Limits;
 use crate::otlp;
 use crate::protobuf::Reader;
@@ -123,11 +124,6 @@ fn before_cut(message: &[u8], levels: u32) -> Vec<u8> {
 
 fn put(out: &mut Vec<u8>, key: u8, message: &[u8]) {
     out.push(key);
-    let mut length = message.len();
-    while length >= 0x80 {
-        out.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
+    leb128::put(out, message.len() as u64);
     out.extend_from_slice(message);
 }
