@@ -1,48 +1,33 @@
-//! Base64 of JSON's bytes values, in the standard or the URL alphabet, with or without padding, as proto3's JSON wants.
+//! Base64 of JSON's bytes values (RFC 4648), in the standard or the URL alphabet, with or without padding, as proto3's JSON wants.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+const PADDED: GeneralPurpose = lenient(DecodePaddingMode::RequireCanonical);
+const UNPADDED: GeneralPurpose = lenient(DecodePaddingMode::RequireNone);
+
+/// Some writers leave bits in the last digit that belong to no byte.
+const fn lenient(padding: DecodePaddingMode) -> GeneralPurpose {
+    let config = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true).with_decode_padding_mode(padding);
+    GeneralPurpose::new(&base64::alphabet::STANDARD, config)
+}
 
 /// The bytes, or `None` where the text is not base64.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
-    let digits = text.trim_end_matches('=');
-    // Padding fills the last group of four; one digit alone does not make a byte.
-    let padding = text.len() - digits.len();
-    if digits.len() % 4 == 1 || padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);
-    for group in digits.as_bytes().chunks(4) {
-        let mut bits = 0;
-        for &digit in group {
-            bits = bits << 6 | u32::from(sextet(digit)?);
-        }
-        bits <<= 6 * (4 - group.len());
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
-    }
-    Some(bytes)
+    let standard = |digit| match digit {
+        b'-' => b'+',
+        b'_' => b'/',
+        other => other,
+    };
+    let digits: Vec<u8> = text.bytes().map(standard).collect();
+    let engine = if text.ends_with('=') { PADDED } else { UNPADDED };
+    engine.decode(digits).ok()
 }
 
 /// The standard alphabet, with padding.
 pub(crate) fn encode(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits = group.iter().fold(0, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        for digit in 0..4 {
-            let sextet = (bits >> (18 - 6 * digit) & 63) as usize;
-            text.push(if digit <= group.len() { char::from(DIGITS[sextet]) } else { '=' });
-        }
-    }
-    text
-}
-
-fn sextet(digit: u8) -> Option<u8> {
-    match digit {
-        b'A'..=b'Z' => Some(digit - b'A'),
-        b'a'..=b'z' => Some(digit - b'a' + 26),
-        b'0'..=b'9' => Some(digit - b'0' + 52),
-        b'+' | b'-' => Some(62),
-        b'/' | b'_' => Some(63),
-        _ => None,
-    }
+    STANDARD.encode(bytes)
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! Dates as HTTP has them in its headers (RFC 9110, 5.6.7). All three forms are to be read; only the first is to be written.
 //!
+//! `httpdate` refuses a date whose day of the week is wrong, the second 60 that the RFC allows, and every year before 1970. A
+//! server that gets these wrong still says how long to wait, so this reader stays.
+//!
 //! ```text
 //! Sun, 06 Nov 1994 08:49:37 GMT
 //! Sunday, 06-Nov-94 08:49:37 GMT

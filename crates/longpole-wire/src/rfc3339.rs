@@ -1,4 +1,7 @@
-//! Times as text: `2026-03-26T09:30:00.05+02:00`, as Go prints and reads them.
+//! Times as text: `2026-03-26T09:30:00.05+02:00`, as Go prints and reads them (RFC 3339).
+//!
+//! `jiff` reads other texts: `+0200`, `Z[UTC]`, `09:30Z` and `,5` are times to it, while it refuses a tenth digit of the fraction and
+//! the last day of 9999, and counts the second 60 as 59. Files of traces decide by this reader what is a time, so it stays.
 
 use longpole_model::time::Timestamp;
 

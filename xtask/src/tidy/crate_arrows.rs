@@ -49,6 +49,11 @@ const HOMES: &[(&[&str], &[&str])] = &[
     (&["object", "gimli", "addr2line", "framehop", "rustc-demangle", "cpp_demangle"], &["longpole-symbols"]),
     (&["libc", "perf-event-open-sys2", "linux-perf-event-reader"], &["longpole-capture", "longpole-sdk", "longpole-bench"]),
     (&["rustix"], &["longpole-store"]),
+    // Both write OTLP's JSON, which has bytes as base64.
+    (&["base64"], &["longpole-wire", "longpole-store"]),
+    // Headers of answers and addresses; OTEL_RESOURCE_ATTRIBUTES.
+    (&["percent-encoding"], &["longpole-server", "longpole"]),
+    (&["crc32fast"], &["longpole-symbols"]),
     (&["ruzstd"], &["longpole-wire"]),
     (&["clap", "mimalloc", "jiff"], &["longpole"]),
     (&["anyhow"], &["longpole", "xtask", "longpole-bench"]),

@@ -372,24 +372,9 @@ fn grpc_outcome(outcome: &HeaderMap, body: &[u8]) -> Attempt {
 
 const GRPC_DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 
-/// `grpc-message` as people write it. What is not an escape stays as it is.
+/// A text without its `%20`, as in `grpc-message`. What is no escape stays as it is.
 pub(super) fn percent_decoded(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let hex = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match hex.filter(|_| byte == b'%') {
-            Some(decoded) => {
-                out.push(decoded);
-                rest = &after[2..];
-            }
-            None => {
-                out.push(byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// `Retry-After`, in seconds or as a date. A date is compared with the endpoint's own `Date`, so that its clock need not be ours.

@@ -186,25 +186,9 @@ fn attribute(key: &str, text: &str) -> Attribute {
     Attribute { key: key.into(), value }
 }
 
-/// W3C baggage's escapes, which the variable uses; what is none stays.
+/// A text without the escapes of W3C's baggage, which the variable uses. What is no escape stays as it is.
 fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let escaped =
-            behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match escaped {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 fn kind(kind: Kind) -> SpanKind {
