@@ -1,8 +1,8 @@
 //! The nouns of longpole.
 //!
-//! You bring nothing: this crate has no I/O, no clock, no async and no third-party types. It holds the words that every
-//! other room speaks: spans as OpenTelemetry defines them, samples and stacks as pprof and perf define them, the run
-//! that both belong to, and [`Loss`]: what is missing, how much of it and why.
+//! You bring nothing: this crate has no I/O, no clock, no async and, but for the hasher of its maps, no third-party types. It
+//! holds the words that every other room speaks: spans as OpenTelemetry defines them, samples and stacks as pprof and perf
+//! define them, the run that both belong to, and [`Loss`]: what is missing, how much of it and why.
 //!
 //! It refuses to compute. Numbers are made out of these nouns in `longpole-analysis`.
 

@@ -54,6 +54,8 @@ const HOMES: &[(&[&str], &[&str])] = &[
     // Headers of answers and addresses; OTEL_RESOURCE_ATTRIBUTES.
     (&["percent-encoding"], &["longpole-server", "longpole"]),
     (&["crc32fast"], &["longpole-symbols"]),
+    // The one third-party name in the nouns: the hash of their maps.
+    (&["foldhash"], &["longpole-model"]),
     (&["ruzstd"], &["longpole-wire"]),
     (&["clap", "mimalloc", "jiff"], &["longpole"]),
     (&["anyhow"], &["longpole", "xtask", "longpole-bench"]),
