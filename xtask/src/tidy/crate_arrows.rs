@@ -15,7 +15,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("longpole-store", &["longpole-model"]),
     ("longpole-query", &["longpole-model", "longpole-analysis", "longpole-store"]),
     ("longpole-capture", &["longpole-model", "longpole-symbols"]),
-    ("longpole-server", &["longpole-model", "longpole-wire", "longpole-symbols", "longpole-analysis", "longpole-store", "longpole-query"]),
+    ("longpole-recording", &["longpole-model", "longpole-wire", "longpole-symbols", "longpole-analysis", "longpole-store"]),
+    ("longpole-server", &["longpole-model", "longpole-wire", "longpole-analysis", "longpole-store", "longpole-recording"]),
     (
         "longpole",
         &[
@@ -26,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "longpole-store",
             "longpole-query",
             "longpole-capture",
+            "longpole-recording",
             "longpole-server",
             "longpole-sdk",
         ],

@@ -1,0 +1,3 @@
+//! English for people, made from facts: nobody else composes, splits or edits a sentence.
+
+pub mod units;

@@ -1,0 +1,151 @@
+//! The only formatter of durations, shares, counts and bytes. A number stands against its unit without a space: `1.26s`, `39%`, `87MB`.
+
+/// The unit of a whole column, so that a reader can compare its numbers by eye.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// `5d03h`
+    Days,
+    /// `2h40m12s`
+    Hours,
+    /// `4m12.3s`
+    Minutes,
+    /// `2.38s`
+    Seconds,
+    /// `12.3ms`
+    Millis,
+    /// `7µs`
+    Micros,
+}
+
+impl TimeUnit {
+    /// The unit in which the longest duration of a column, in nanoseconds, reads best.
+    pub fn of(largest_nanos: i64) -> Self {
+        match largest_nanos.unsigned_abs() {
+            360_000_000_000_000.. => TimeUnit::Days,
+            6_000_000_000_000.. => TimeUnit::Hours,
+            60_000_000_000.. => TimeUnit::Minutes,
+            1_000_000_000.. => TimeUnit::Seconds,
+            1_000_000.. => TimeUnit::Millis,
+            _ => TimeUnit::Micros,
+        }
+    }
+
+    /// A duration of so many nanoseconds in this unit: `5d03h`, `2h40m12s`, `4m12.3s`, `2.38s`, `12.3ms`, `7µs`.
+    pub fn show(self, nanos: i64) -> String {
+        let sign = if nanos < 0 { "-" } else { "" };
+        let nanos = nanos.unsigned_abs();
+        let secs = (nanos / 500_000_000).div_ceil(2);
+        let (days, hours, minutes) = (secs / 86_400, secs / 3_600 % 24, secs / 60 % 60);
+        match self {
+            TimeUnit::Days if days > 0 => format!("{sign}{days}d{hours:02}h"),
+            TimeUnit::Days | TimeUnit::Hours if secs >= 3_600 => format!("{sign}{}h{minutes:02}m{:02}s", secs / 3_600, secs % 60),
+            TimeUnit::Days | TimeUnit::Hours | TimeUnit::Minutes => {
+                let tenths = nanos.saturating_add(50_000_000) / 100_000_000;
+                let (minutes, tenths) = (tenths / 600, tenths % 600);
+                if minutes == 0 {
+                    format!("{sign}{}.{}s", tenths / 10, tenths % 10)
+                } else {
+                    format!("{sign}{minutes}m{:02}.{}s", tenths / 10, tenths % 10)
+                }
+            }
+            TimeUnit::Seconds => format!("{sign}{:.2}s", nanos as f64 / 1e9),
+            TimeUnit::Millis => format!("{sign}{:.1}ms", nanos as f64 / 1e6),
+            TimeUnit::Micros => format!("{sign}{}µs", (nanos + 500) / 1000),
+        }
+    }
+}
+
+/// A duration of so many nanoseconds in the unit that it reads best in.
+pub fn duration(nanos: i64) -> String {
+    TimeUnit::of(nanos).show(nanos)
+}
+
+/// A range of nanoseconds, `[low, high]`: one duration where both read alike, else `1.2s–1.5s`.
+pub fn range(unit: TimeUnit, [low, high]: [i64; 2]) -> String {
+    let (low, high) = (unit.show(low), unit.show(high));
+    if low == high { high } else { format!("{low}–{high}") }
+}
+
+/// A count with a space between thousands: `61 204`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A count with its noun: `1 span`, `2 spans`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// A share of a whole in whole percent; `<1%` for a share that rounds to nothing, `0%` for none.
+pub fn percent(part: i64, whole: i64) -> String {
+    if whole <= 0 || part <= 0 {
+        return "0%".to_owned();
+    }
+    let share = part as f64 / whole as f64 * 100.0;
+    if share < 0.5 { "<1%".to_owned() } else { format!("{share:.0}%") }
+}
+
+/// A number of bytes in decimal units: `312B`, `4.2kB`, `87MB`, `3.1GB`.
+pub fn bytes(bytes: u64) -> String {
+    let (unit, worth) = match bytes {
+        0..1_000 => return format!("{bytes}B"),
+        // Above each limit, the number would round up to the next unit.
+        1_000..999_500 => ("kB", 1e3),
+        999_500..999_500_000 => ("MB", 1e6),
+        999_500_000..999_500_000_000 => ("GB", 1e9),
+        _ => ("TB", 1e12),
+    };
+    let value = bytes as f64 / worth;
+    if value < 9.95 { format!("{value:.1}{unit}") } else { format!("{value:.0}{unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_well_in_every_unit() {
+        assert_eq!(duration(252_300_000_000), "4m12.3s");
+        assert_eq!(duration(60_000_000_000), "1m00.0s");
+        assert_eq!(duration(2_384_000_000), "2.38s");
+        assert_eq!(duration(12_340_000), "12.3ms");
+        assert_eq!(duration(-7_400), "-7µs");
+        assert_eq!(TimeUnit::Minutes.show(9_960_000_000), "10.0s");
+        assert_eq!(duration(5_999_940_000_000), "99m59.9s");
+        assert_eq!(duration(9_612_400_000_000), "2h40m12s");
+        assert_eq!(TimeUnit::Hours.show(61_000_000_000), "1m01.0s");
+        assert_eq!(duration(446_400_000_000_000), "5d04h");
+        assert_eq!(duration(i64::MIN), "-106751d23h");
+    }
+
+    #[test]
+    fn a_range_of_equal_ends_is_one_duration() {
+        assert_eq!(range(TimeUnit::Seconds, [1_200_000_000, 1_500_000_000]), "1.20s–1.50s");
+        assert_eq!(range(TimeUnit::Seconds, [1_200_000_000, 1_200_000_001]), "1.20s");
+    }
+
+    #[test]
+    fn counts_and_shares() {
+        assert_eq!(count(61_204), "61 204");
+        assert_eq!(count(7), "7");
+        assert_eq!((counted(1, "span", "spans"), counted(2_000, "span", "spans")), ("1 span".to_owned(), "2 000 spans".to_owned()));
+        assert_eq!(percent(1, 1000), "<1%");
+        assert_eq!(percent(91, 100), "91%");
+        assert_eq!(percent(0, 0), "0%");
+    }
+
+    #[test]
+    fn bytes_never_round_up_to_a_thousand() {
+        let sizes = [0, 999, 1_000, 9_949, 9_950, 999_499, 999_500, 312_000_000, 3_100_000_000, 999_500_000_000, u64::MAX];
+        let words = ["0B", "999B", "1.0kB", "9.9kB", "10kB", "999kB", "1.0MB", "312MB", "3.1GB", "1.0TB", "18446744TB"];
+        assert_eq!(sizes.map(bytes), words);
+    }
+}
