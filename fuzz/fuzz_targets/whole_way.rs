@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-#[path = "../../crates/longpole-server/tests/whole_way/way.rs"]
+#[path = "../../crates/longpole-recording/tests/whole_way/way.rs"]
 #[allow(dead_code, reason = "the tests count their runs")]
 mod way;
 

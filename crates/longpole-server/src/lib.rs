@@ -1,31 +1,26 @@
 //! The doors of longpole: spans in, copies out to the user's own endpoint, the page and its API.
 //!
 //! You bring a place to keep ([`receive::Keep`]) and a store. This crate speaks OTLP with the command's processes
-//! ([`receive`]), hands their requests on ([`forward`]), turns a log into a sealed recording ([`seal`]), gives the numbers of a
-//! recording their outside form ([`view`]), and serves them ([`server`]). It is the only room with sockets and HTTP; it
-//! prints nothing, reads no environment, and computes no number that `longpole-analysis` does not compute.
+//! ([`receive`]), hands their requests on ([`forward`]), and serves the views of `longpole-recording` ([`server`]). It is the only
+//! room with sockets and HTTP; it prints nothing, reads no environment, and computes no number.
 
 #![forbid(unsafe_code)]
 
 mod api;
 mod assets;
-pub mod export;
 pub mod forward;
 mod guard;
-pub mod import;
 pub mod limits;
 mod listeners;
-mod loss_book;
-mod memory;
+mod otlp_request;
 mod peer;
 mod places;
 pub mod receive;
-pub mod redacting;
-pub mod seal;
 pub mod server;
-pub mod source_file;
-pub mod view;
 mod visitors;
 
+// Until the binary names their new room.
+pub use longpole_recording::redact_observations as redacting;
+pub use longpole_recording::{export, import, seal, source_file, view};
 pub use server::Page;
 pub use visitors::Visitors;

@@ -120,12 +120,6 @@ pub const EVENT_STREAMS_MAX: usize = 16;
 /// How long connections may take to say goodbye after the last request was answered.
 pub const GOODBYE_MAX: Duration = Duration::from_millis(100);
 
-/// How long the reason of a loss may be. It quotes what others sent, and all reasons have to fit into what a recording keeps for its end.
-pub const LOSS_DETAIL_BYTES_MAX: usize = 512;
-
-/// Different reasons kept for one kind of loss. A hostile client could make up reasons without end.
-pub const LOSS_DETAILS_MAX: usize = 16;
-
 /// Bytes that wait to be handed on, for each target. At the 1.4 MB/s of a program that emits
 /// 5,000 spans a second compressed, 22 s of an endpoint that does not answer.
 pub const FORWARD_QUEUE_BYTES_MAX: usize = 32 << 20;

@@ -9,7 +9,7 @@ use longpole_analysis::report::FlameTime;
 use serde::Deserialize;
 
 use super::{Answer, ApiError, Shelf, json};
-use crate::view::{Chosen, FlameView};
+use longpole_recording::view::{Chosen, FlameView};
 
 #[derive(Deserialize)]
 pub(super) struct Parameters {

@@ -7,8 +7,8 @@ use longpole_analysis::Report;
 use longpole_store::Store;
 
 use super::{Answer, ApiError, Shelf, json};
-use crate::source_file::{Origin, SourceAccess};
-use crate::view::{FrameView, SourceView};
+use longpole_recording::source_file::{Origin, SourceAccess};
+use longpole_recording::view::{FrameView, SourceView};
 
 pub(super) async fn get(State(shelf): State<Arc<Shelf>>, Path((recording, handle)): Path<(String, String)>) -> Answer {
     let view = move |name, report: &_| match FrameView::new(name, report, &handle) {

@@ -29,8 +29,8 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use crate::limits::REPORTS_MAX;
-use crate::seal::{self, SealError};
-use crate::source_file::SourceConsent;
+use longpole_recording::seal::{self, SealError};
+use longpole_recording::source_file::SourceConsent;
 
 /// The routes. All are GET; axum answers HEAD by them, and everything else with 405.
 pub(crate) fn routes(shelf: Arc<Shelf>) -> Router {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 
 use super::{Answer, Shelf, json};
-use crate::view::ProcessesView;
+use longpole_recording::view::ProcessesView;
 
 pub(super) async fn get(State(shelf): State<Arc<Shelf>>, Path(recording): Path<String>) -> Answer {
     shelf.view(&recording, |name, report| json(&ProcessesView::new(name, report))).await

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 
 use super::{Answer, ApiError, Shelf, json};
-use crate::view::{Chosen, SpanView, SpansView};
+use longpole_recording::view::{Chosen, SpanView, SpansView};
 
 pub(super) async fn get(State(shelf): State<Arc<Shelf>>, Path((recording, handle)): Path<(String, String)>) -> Answer {
     let view = move |name, report: &_| match SpanView::new(name, report, &handle) {

@@ -6,7 +6,7 @@
 //! LONGPOLE_STORY_FUZZ_MINUTES=60 LONGPOLE_STORY_FUZZ_FORMAT=pprof cargo test -p longpole --test attacks -- --ignored nearly_right
 //! ```
 
-#[path = "../../../longpole-server/tests/whole_way/mutate.rs"]
+#[path = "../../../longpole-recording/tests/whole_way/mutate.rs"]
 mod mutate;
 
 use std::fs::File;

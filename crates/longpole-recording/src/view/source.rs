@@ -10,7 +10,7 @@ use longpole_analysis::{Handle, Report};
 use longpole_model::stack::LocationKind;
 use serde::Serialize;
 
-use super::build::nanos;
+use super::shared::nanos;
 use crate::source_file::{self, SourceAccess, Unread};
 
 /// Lines with time that are shown, those with the most first: what has less is in the sum only.

@@ -3,7 +3,7 @@
 //! `cargo test` takes what fuzzing found before, and some hundred new files. For longer, and of one format:
 //!
 //! ```text
-//! LONGPOLE_FUZZ_MINUTES=60 LONGPOLE_FUZZ_FORMAT=perf_data cargo test -p longpole-server --test whole_way -- nearly_right --nocapture
+//! LONGPOLE_FUZZ_MINUTES=60 LONGPOLE_FUZZ_FORMAT=perf_data cargo test -p longpole-recording --test whole_way -- nearly_right --nocapture
 //! ```
 //!
 //! The minutes are CPU time of the process: a busy machine makes the run longer, not smaller.

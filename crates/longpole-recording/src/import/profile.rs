@@ -17,7 +17,7 @@ use longpole_wire::limits::STACK_FRAMES_MAX;
 use longpole_wire::profile::{Profile, ProfileSample, ValueType};
 use longpole_wire::redact::Redactor;
 
-use super::{ASSUMED_WEIGHT_NANOS, unseen_run};
+use super::unseen::{ASSUMED_WEIGHT_NANOS, unseen_run};
 
 /// Up to so many samples stand for themselves. Of a profile with more (a file may count a billion) each stack is one, with all its time.
 const SAMPLES_MAX: u64 = 1 << 20;

@@ -1,6 +1,13 @@
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use longpole_model::{Resource, Span, SpanId, Timestamp};
+use longpole_wire::FileError;
+
+use super::spans::SHARED_MAX;
+use super::unseen::ASSUMED_WEIGHT_NANOS;
 use super::*;
 
 /// A file of this content, gone with the guard.
@@ -148,7 +155,7 @@ fn what_is_kept_without_being_whole_in_memory_is_whole_in_the_store_and_has_the_
 const PERF_DATA: &[u8] = include_bytes!("../../../../fixtures/perf/dwarf.data");
 
 fn perf_data(bytes: &[u8]) -> Result<Recording, FileError> {
-    perf_data_file::recording(Path::new("perf.data"), Cursor::new(bytes), &Limits::default(), Timestamp(5_000_000_000))
+    perf_data::recording(Path::new("perf.data"), Cursor::new(bytes), &Limits::default(), Timestamp(5_000_000_000))
 }
 
 #[test]

@@ -6,7 +6,7 @@ use longpole_analysis::report::wait_word;
 use longpole_model::SumNanos;
 use serde::Serialize;
 
-use super::build::unix_nano;
+use super::shared::unix_nano;
 
 /// Of the longer run; what changed less is left out with what exceeds the limit.
 const SHOWN_PER_MILLE_MIN: u64 = 1;

@@ -3,6 +3,7 @@
 use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
 use longpole_model::{Attribute, AttributeValue, Attributes, RecorderCost, text};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::*;

@@ -3,7 +3,7 @@
 //! Bytes flipped at random are refused at the door. What reaches the sums behind it is a whole file with one hostile number in it, so
 //! each format is changed in its own terms, and lengths and sizes around the change are made right again.
 //!
-//! Compiled into the tests of `longpole-server` and the attacks of `longpole`. The same number gives the same file, on any machine.
+//! Compiled into the tests of `longpole-recording` and the attacks of `longpole`. The same number gives the same file, on any machine.
 
 use std::path::{Path, PathBuf};
 

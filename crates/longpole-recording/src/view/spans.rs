@@ -8,8 +8,11 @@ use longpole_analysis::trace_tree::NodeSource;
 use longpole_model::StatusCode;
 use serde::Serialize;
 
-use super::build::{SPAN_FRAMES_MAX, SPAN_WAITS_MAX, node_handle, top_frames};
-use super::{SavingsView, StatesView, TopFrameView, WaitView};
+use super::functions::{TopFrameView, top_frames};
+use super::shared::node_handle;
+use super::span::{SPAN_FRAMES_MAX, SPAN_WAITS_MAX, SavingsView};
+use super::states::StatesView;
+use super::waits::WaitView;
 
 /// Spans listed, longest first: a loop may have hundred thousand.
 const SPANS_MAX: usize = 500;

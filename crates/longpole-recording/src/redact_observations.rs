@@ -3,7 +3,7 @@
 use longpole_model::{Loss, LossKind, Observation, ObservationSink, sink::SinkError};
 use longpole_wire::redact::Redactor;
 
-use crate::loss_book;
+use crate::loss_counters;
 
 /// Hands observations on without credentials.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl<S: ObservationSink> ObservationSink for RedactingSink<S> {
             }
             // What it says that it lost may quote what it read.
             Observation::Loss(loss) => {
-                loss.detail = loss_book::storable(&loss.detail);
+                loss.detail = loss_counters::storable(&loss.detail);
                 (0, "")
             }
             // Numbers, and names of code: those come from binaries and from what an interpreter runs.

@@ -5,7 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use longpole_model::{Loss, LossKind};
 use longpole_wire::redact::Redactor;
 
-use crate::limits::{LOSS_DETAIL_BYTES_MAX, LOSS_DETAILS_MAX};
+/// How long the reason of a loss may be. It quotes what others sent, and all reasons have to fit into what a recording keeps for its end.
+pub const LOSS_DETAIL_BYTES_MAX: usize = 512;
+
+/// Different reasons kept for one kind of loss. A hostile client could make up reasons without end.
+pub const LOSS_DETAILS_MAX: usize = 16;
 
 /// Detail of losses beyond [`LOSS_DETAILS_MAX`] different reasons.
 const OTHER_REASONS: &str = "other reasons";
@@ -14,7 +18,7 @@ const OTHER_REASONS: &str = "other reasons";
 const JUDGED_BYTES_MAX: usize = 8 * LOSS_DETAIL_BYTES_MAX;
 
 /// A reason as it may be stored: without the credentials in what it quotes, and not longer than [`LOSS_DETAIL_BYTES_MAX`].
-pub(crate) fn storable(detail: &str) -> String {
+pub fn storable(detail: &str) -> String {
     let judged = &detail[..detail.floor_char_boundary(JUDGED_BYTES_MAX)];
     let mut kept = judged.to_owned();
     Redactor::default().string(&mut kept);
@@ -34,11 +38,11 @@ pub(crate) fn make_storable(losses: &mut Vec<Loss>) {
 
 /// A list of losses that several threads add to.
 #[derive(Debug, Default)]
-pub(crate) struct LossBook(Mutex<Vec<Loss>>);
+pub struct LossBook(Mutex<Vec<Loss>>);
 
 impl LossBook {
     /// Adds to the book. Reasons come from clients, so their number is bounded.
-    pub(crate) fn add(&self, kind: LossKind, count: u64, detail: impl Into<String>) {
+    pub fn add(&self, kind: LossKind, count: u64, detail: impl Into<String>) {
         if count == 0 {
             return;
         }
@@ -59,7 +63,7 @@ impl LossBook {
     }
 
     /// Adds one, unless it is there already.
-    pub(crate) fn add_once(&self, kind: LossKind, detail: &str) {
+    pub fn add_once(&self, kind: LossKind, detail: &str) {
         let is_there = |detail: &str| is_known(&self.lock(), kind, detail);
         if !is_there(detail) && !is_there(&storable(detail)) {
             self.add(kind, 1, detail);
@@ -67,7 +71,7 @@ impl LossBook {
     }
 
     /// Everything added so far; the book is empty afterwards.
-    pub(crate) fn take(&self) -> Vec<Loss> {
+    pub fn take(&self) -> Vec<Loss> {
         std::mem::take(&mut self.lock())
     }
 

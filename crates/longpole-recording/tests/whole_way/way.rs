@@ -1,6 +1,6 @@
 //! The whole way of a file: bytes → recording → report → every view and every export, and the exports in again.
 //!
-//! Compiled into the tests of `longpole-server` and into the fuzz target of the same name: whatever the bytes, nothing on the way panics.
+//! Compiled into the tests of `longpole-recording` and into the fuzz target of the same name: whatever the bytes, nothing on the way panics.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
 use longpole_model::Recording;
-use longpole_server::export::{self, Format, Selection};
-use longpole_server::view::diff::DiffView;
-use longpole_server::view::{self, Chosen, TopOptions};
-use longpole_server::{import, seal};
+use longpole_recording::export::{self, Format, Selection};
+use longpole_recording::view::diff::DiffView;
+use longpole_recording::view::{self, Chosen, TopOptions};
+use longpole_recording::{import, seal};
 use longpole_store::Store;
 
 /// Handles of each kind that are asked for: a mutated file has few, and the first ones have most.

@@ -1,60 +1,11 @@
-//! Processes and what they used: the shapes, and how they are made.
-
-use std::fmt::Display;
+//! What processes used: CPU, memory, storage.
 
 use longpole_analysis::Report;
-use longpole_analysis::usage::{self, Notable, ProcessFigures, bytes_words};
+use longpole_analysis::usage::{Notable, bytes_words};
 use longpole_model::{IoBytes, Monotonic};
 use serde::Serialize;
 
-use super::ExitView;
-use super::build::{nanos, node_handle};
-
-/// The processes of a recording.
-#[derive(Debug, Clone, Serialize)]
-pub struct ProcessesView {
-    /// `r7`.
-    pub recording: String,
-    /// The most memory that one of the processes had that were waited for, as `wait4` told at the end; null where nobody waited.
-    pub peak_resident_bytes: Option<u64>,
-    /// Page faults of all that were waited for.
-    pub minor_faults: Option<u64>,
-    /// Those of them that waited for storage.
-    pub major_faults: Option<u64>,
-    /// The processes as a tree, in pre-order.
-    pub processes: Vec<ProcessRowView>,
-}
-
-/// A process of the list.
-#[derive(Debug, Clone, Serialize)]
-pub struct ProcessRowView {
-    /// Handle of the span that stands for it; null where none does.
-    pub handle: Option<String>,
-    /// Its id.
-    pub pid: u32,
-    /// Its parent's id.
-    pub parent_pid: Option<u32>,
-    /// Level, 0 for the command.
-    pub depth: u32,
-    /// Its name.
-    pub name: String,
-    /// Path of the executable, empty where unknown.
-    pub executable: String,
-    /// Its arguments.
-    pub arguments: Vec<String>,
-    /// Start; null where the recorder read no clock.
-    pub start_nanos: Option<i64>,
-    /// How long it lived; to the end of the recording, where it outlived that.
-    pub duration_nanos: i64,
-    /// Whether it outlived the recording.
-    pub outlived: bool,
-    /// How it ended; null where nobody could see it.
-    pub exit: Option<ExitView>,
-    /// User and system time of all its threads.
-    pub cpu_nanos: Option<u64>,
-    /// What it used; null where it was not read.
-    pub usage: Option<UsageView>,
-}
+use super::shared::{nanos, node_handle};
 
 /// What a process used.
 #[derive(Debug, Clone, Serialize)]
@@ -118,69 +69,8 @@ pub struct NotableView {
     pub text: String,
 }
 
-impl ProcessesView {
-    /// Every process.
-    pub fn new(recording: impl Display, report: &Report) -> Self {
-        let model = report.recording();
-        let of_all = model.run.usage;
-        let cpu = usage::cpu_nanos(model, report.figures());
-        let rows = pre_order(report.figures());
-        ProcessesView {
-            recording: recording.to_string(),
-            peak_resident_bytes: of_all.and_then(|usage| usage.peak_resident_bytes),
-            minor_faults: of_all.map(|usage| usage.minor_faults),
-            major_faults: of_all.map(|usage| usage.major_faults),
-            processes: rows.into_iter().map(|(process, depth)| ProcessRowView::new(report, process, depth, cpu[process])).collect(),
-        }
-    }
-}
-
-/// The processes with their levels, each behind its parent, children by start.
-fn pre_order(figures: &[ProcessFigures]) -> Vec<(usize, u32)> {
-    let mut children: Vec<Vec<usize>> = vec![Vec::new(); figures.len()];
-    let mut open: Vec<(usize, u32)> = Vec::new();
-    for (process, figure) in figures.iter().enumerate() {
-        match figure.parent {
-            // A parent begins before; what says otherwise is no tree.
-            Some(parent) if parent < process => children[parent].push(process),
-            _ => open.push((process, 0)),
-        }
-    }
-    open.reverse();
-    let mut rows = Vec::with_capacity(figures.len());
-    while let Some((process, depth)) = open.pop() {
-        rows.push((process, depth));
-        open.extend(children[process].iter().rev().map(|&child| (child, depth + 1)));
-    }
-    rows
-}
-
-impl ProcessRowView {
-    fn new(report: &Report, index: usize, depth: u32, cpu_nanos: Option<u64>) -> Self {
-        let (model, forest) = (report.recording(), report.forest());
-        let process = &model.processes[index];
-        let start_nanos = offset(report, process.start);
-        let end_nanos = process.end.and_then(|end| offset(report, end)).unwrap_or(report.wall_nanos());
-        ProcessRowView {
-            handle: forest.node_of_process(index).map(node_handle),
-            pid: process.pid,
-            parent_pid: process.parent_pid,
-            depth,
-            name: forest.program(model, index).to_owned(),
-            executable: process.executable.clone(),
-            arguments: process.arguments.clone(),
-            start_nanos,
-            duration_nanos: start_nanos.map_or(0, |start| end_nanos.saturating_sub(start).max(0)),
-            outlived: process.end.is_none(),
-            exit: process.exit.map(ExitView::new),
-            cpu_nanos,
-            usage: UsageView::new(report, index),
-        }
-    }
-}
-
 /// A moment as an offset from the start of the run.
-fn offset(report: &Report, time: Monotonic) -> Option<i64> {
+pub(super) fn offset(report: &Report, time: Monotonic) -> Option<i64> {
     report.recording().clock.to_unix(time).map(|at| at.nanos_since(report.origin()))
 }
 
@@ -273,7 +163,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::view::{SpanView, SummaryView};
+    use crate::view::{ProcessesView, SpanView, SummaryView};
 
     fn make() -> Report {
         let run = "run make 0..100ms pid 1\nprocess cc1 10..60ms pid 3 under 2\nprocess gcc 5..70ms pid 2 under 1\n";

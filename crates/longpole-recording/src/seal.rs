@@ -25,7 +25,7 @@ use longpole_symbols::{Files, HostFiles, ReadSeek, patience};
 use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
-use crate::loss_book;
+use crate::loss_counters;
 use crate::memory::{available_bytes, gibibytes, needed_by_log, needed_bytes};
 use crate::view;
 
@@ -254,7 +254,7 @@ fn assemble(
         Loss::new(LossKind::ContextDisagrees, check.disagree, detail).merge_into(&mut recording.losses);
     }
     // Logs of older versions, and what is decoded from this one, quote as well.
-    loss_book::make_storable(&mut recording.losses);
+    loss_counters::make_storable(&mut recording.losses);
     Ok(Report::new(recording))
 }
 

@@ -10,31 +10,32 @@
 //! keeps copies of its own of them, which are looked at first.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{self, Read, Seek};
-use std::os::unix::fs::MetadataExt;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 
+use binaries::{Binaries, PerfFiles};
 use longpole_model::stack::LocationKind;
 use longpole_model::{
-    AbsAddr, CaptureMode, ClockAnchor, CodeAddress, ContextRecord, CpuSlice, LocationId, Loss, LossKind, Mapping, MappingId, Monotonic,
-    Observation, Recording, Runtime, StackId, Timestamp, VirtOffset,
+    AbsAddr, CaptureMode, ClockAnchor, CodeAddress, ContextRecord, CpuSlice, LocationId, Loss, LossKind, MappingId, Monotonic, Observation,
+    Recording, Runtime, StackId, Timestamp, VirtOffset,
 };
 use longpole_store::Assembler;
-use longpole_store::outside::{self, Links};
-use longpole_store::users::Owner;
-use longpole_symbols::kernel::KernelSymbols;
-use longpole_symbols::unwind::{AddressSpace, Binary, Code, Frame, Place, Registers, StackEnd, StackWalker};
-use longpole_symbols::{Files, HostFiles, ReadSeek, Symbolizer, perf_map};
+use longpole_symbols::unwind::{AddressSpace, Frame, Place, Registers, StackEnd, StackWalker};
+use longpole_symbols::{Symbolizer, perf_map};
 use longpole_wire::perf_data::{Body, Event, EventKind, Map, PerfData, Period, Record, Sample};
 use longpole_wire::redact::Redactor;
 use longpole_wire::{FileError, Limits};
+use names::{PerfMap, own_kernel, perf_map_of};
 use tracing::info_span;
+use weights::{shown, weight, weight_of};
 
-use super::{ASSUMED_WEIGHT_NANOS, unseen_run, with_cause};
-use crate::loss_book;
+use super::unseen::{unseen_run, with_cause};
+use crate::loss_counters;
+
+mod binaries;
+mod names;
+mod weights;
 
 /// Numbers that mark a part of a call chain begin here: `PERF_CONTEXT_MAX`.
 const CONTEXT_MAX: u64 = -4095i64 as u64;
@@ -52,13 +53,6 @@ const KERNEL: &str = "[kernel.kallsyms]";
 
 /// What is called a function of the kernel whose name is not known.
 const NAMELESS_IN_KERNEL: &str = "[kernel]";
-
-/// Where this kernel tells its symbols, and most bytes of that: with every driver loaded it has 15 MB.
-const KERNEL_LIST: &str = "/proc/kallsyms";
-const KERNEL_LIST_BYTES_MAX: u64 = 256 << 20;
-
-/// Most bytes of a file of names of code made while a program ran: Java's have some 10 MB.
-const PERF_MAP_BYTES_MAX: u64 = 256 << 20;
 
 /// Most bytes of the name of a process or thread.
 const NAME_BYTES_MAX: usize = 256;
@@ -552,7 +546,7 @@ impl Import {
             Loss::new(LossKind::ValuesRedacted, redacted, detail).merge_into(&mut recording.losses);
         }
         let at = |time| recording.clock.to_unix(Monotonic(time)).unwrap_or_default();
-        loss_book::make_storable(&mut recording.losses);
+        loss_counters::make_storable(&mut recording.losses);
         let (start, end) = (at(self.first_time), at(self.last_time));
         // What perf did before the command began is not the command's.
         let root = recording.processes.iter().find(|process| Some(process.pid) == self.root && process.parent_pid.is_none());
@@ -678,143 +672,6 @@ fn command_of(perf: &[String], recording: &Recording, root: u32) -> Option<Vec<S
     (!command.is_empty()).then(|| command.to_vec())
 }
 
-/// For each event whether its samples are shown: the time on a CPU, else cycles, else what has most.
-fn shown(events: &[Event]) -> Vec<bool> {
-    let most = |kind: Option<EventKind>| {
-        let all = events.iter().enumerate().filter(move |(_, event)| event.samples > 0 && kind.is_none_or(|kind| event.kind == kind));
-        all.max_by_key(|(place, event)| (event.samples, std::cmp::Reverse(*place))).map(|(place, _)| place)
-    };
-    let chosen = most(Some(EventKind::CpuTime)).or_else(|| most(Some(EventKind::Cycles))).or_else(|| most(None));
-    // Cores of two kinds count cycles by an event each.
-    let with = |event: &Event, chosen: usize| event.kind == EventKind::Cycles && events[chosen].kind == EventKind::Cycles;
-    (0..events.len()).map(|place| chosen.is_some_and(|chosen| place == chosen || with(&events[place], chosen))).collect()
-}
-
 fn name_of(event: &Event) -> &str {
     if event.name.is_empty() { "another event" } else { &event.name }
-}
-
-/// How long samples of an event stand for, where they all do for the same time.
-fn weight_of(event: &Event) -> Option<u64> {
-    match (event.kind, event.period) {
-        (_, Period::Frequency(rate)) => Some(1_000_000_000 / rate.max(1)),
-        (EventKind::CpuTime, Period::Count(nanos)) => Some(nanos),
-        (_, Period::Count(_)) => None,
-    }
-}
-
-fn weight(event: &Event, period: Option<u64>) -> u64 {
-    match (event.kind, period) {
-        (EventKind::CpuTime, Some(nanos)) => nanos,
-        _ => weight_of(event).unwrap_or(ASSUMED_WEIGHT_NANOS),
-    }
-}
-
-/// The names that a program left for perf.
-enum PerfMap {
-    Read(Vec<u8>),
-    Absent,
-    /// Anybody may have put it there.
-    Refused,
-}
-
-/// Reads such a file by the rule of perf itself: it counts if it belongs to whoever reads it, or to root. The user who ran the program is
-/// not known any more, and its number may be that of another process by now.
-fn perf_map_of(path: &Path) -> PerfMap {
-    let file = match outside::open(path, Links::Refused) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return PerfMap::Absent,
-        Err(_) => return PerfMap::Refused,
-    };
-    if !file.metadata().is_ok_and(|about| Owner::current().relies_on(about.uid())) {
-        return PerfMap::Refused;
-    }
-    let mut bytes = Vec::new();
-    // What was read before an error is of use.
-    file.take(PERF_MAP_BYTES_MAX).read_to_end(&mut bytes).ok();
-    PerfMap::Read(bytes)
-}
-
-/// The symbols of the kernel that runs here, if it is this one and lies at the same place.
-fn own_kernel(build_id: &[u8], text: u64, same_release: bool) -> Option<KernelSymbols> {
-    let notes = std::fs::read("/sys/kernel/notes").unwrap_or_default();
-    // A stream says no build ids.
-    let is_same = if build_id.is_empty() { same_release } else { notes.windows(build_id.len()).any(|window| window == build_id) };
-    if !is_same {
-        return None;
-    }
-    let mut list = Vec::new();
-    let file = File::open(KERNEL_LIST).ok()?;
-    file.take(KERNEL_LIST_BYTES_MAX).read_to_end(&mut list).ok()?;
-    let start = format!("{text:016x} ");
-    let begins = |line: &[u8]| line.starts_with(start.as_bytes()) && (line.ends_with(b" _text") || line.ends_with(b" _stext"));
-    let is_there = list.split(|byte| *byte == b'\n').any(begins);
-    is_there.then(|| KernelSymbols::parse(&list))
-}
-
-/// Files of this machine, perf's own copies first.
-struct PerfFiles;
-
-impl Files for PerfFiles {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>> {
-        HostFiles.open(path)
-    }
-
-    fn open_mapped(&self, mapping: &Mapping) -> io::Result<Box<dyn ReadSeek>> {
-        let copy = copy_of(mapping).and_then(|copy| HostFiles.open(&copy).ok());
-        copy.map_or_else(|| HostFiles.open_mapped(mapping), Ok)
-    }
-}
-
-/// `~/.debug/.build-id/ab/cdef…/elf`, where `perf record` puts what it saw mapped.
-fn copy_of(mapping: &Mapping) -> Option<PathBuf> {
-    let (first, rest) = mapping.build_id.split_first().filter(|(_, rest)| !rest.is_empty())?;
-    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let name = if mapping.path == "[vdso]" { "vdso" } else { "elf" };
-    Some(PathBuf::from(std::env::var_os("HOME")?).join(format!(".debug/.build-id/{first:02x}/{rest}/{name}")))
-}
-
-/// The binaries that were mapped.
-struct Binaries {
-    /// What the file knows of them, by path.
-    build_ids: HashMap<String, Vec<u8>>,
-    known: HashMap<(String, Vec<u8>, u64), Code>,
-    next: u32,
-}
-
-impl Binaries {
-    fn new(build_ids: HashMap<String, Vec<u8>>) -> Binaries {
-        Binaries { build_ids, known: HashMap::new(), next: 0 }
-    }
-
-    /// What lies in a mapping. Defines it where it is new.
-    fn code(&mut self, path: &str, map: &Map<'_>, assembler: &mut Assembler, same_host: bool) -> Code {
-        let is_memory = ["//anon", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"].iter().any(|prefix| path.starts_with(prefix));
-        if path != "[vdso]" && (!path.starts_with('/') || is_memory) {
-            return Code::Anonymous;
-        }
-        let build_id = if map.build_id.is_empty() { self.build_ids.get(path).cloned().unwrap_or_default() } else { map.build_id.to_vec() };
-        let key = (path.to_owned(), build_id.clone(), if build_id.is_empty() { map.inode } else { 0 });
-        if let Some(code) = self.known.get(&key) {
-            return code.clone();
-        }
-        let id = MappingId(self.next);
-        self.next += 1;
-        let mut mapping = Mapping { id, path: path.to_owned(), build_id };
-        // Without a build id whatever lies there would be taken for it.
-        if mapping.build_id.is_empty() && path != "[vdso]" && Path::new(path).exists() && !is_the_file(path, map, same_host) {
-            mapping.path.push_str(" (replaced)");
-        }
-        let binary = PerfFiles.open_mapped(&mapping).ok().and_then(|file| Binary::read(file).ok());
-        let binary = binary.filter(|binary| mapping.build_id.is_empty() || binary.build_id() == mapping.build_id);
-        assembler.observe(Observation::Mapping(mapping));
-        let code = Code::Mapped { mapping: id, binary: binary.map(Arc::new) };
-        self.known.insert(key, code.clone());
-        code
-    }
-}
-
-/// Whether the file at a path is the one that was mapped, by its inode.
-fn is_the_file(path: &str, map: &Map<'_>, same_host: bool) -> bool {
-    same_host && map.inode > 0 && std::fs::metadata(path).is_ok_and(|metadata| metadata.ino() == map.inode)
 }

@@ -1,0 +1,222 @@
+//! A file that another tool wrote becomes a recording.
+//!
+//! ```text
+//! file ─ gzip? ─ wire::file ─ spans ─ credentials taken out ─► Assembler ─► packed spans, whose run is the file
+//!   ├ perf.data ─ wire::perf_data ─ unwound, named ────────────► Recording, whose run is what perf ran
+//!   ├ pprof, folded ─ wire::profile ───────────────────────────► Recording, whose samples have no moment
+//!   └ .lpole ─ store::pack ───────────────────────────────────► Recording, as it was
+//! ```
+//!
+//! A file of spans is read once, from its beginning, and never as a whole. What stands before a fault is kept, and the fault is a loss
+//! of the recording: a trace that was cut when its writer died is still most of the trace.
+//!
+//! What is kept is written first and judged then, so that a million spans and all that is known about them are not in memory at
+//! once. Of spans that come packed no more than an outline is ever unpacked, unless they are Pulumi's:
+//!
+//! ```text
+//! packed spans ────────┬► segments
+//!                      └─ heads and examples ──────────┬► Report ─► the row in the catalog
+//! Recording ─ bridge ─┬► segments                      │
+//!                     └─ outline, without attributes ──┘
+//! ```
+
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use disk_file::{Unpacked, is_perf_data, open, whole, written};
+use flate2::bufread::MultiGzDecoder;
+use longpole_analysis::{Report, bridge, outline, sample_links};
+use longpole_model::{Loss, LossKind, Recording};
+use longpole_store::{Assembler, PackedRecording, RecordingName, RecordingWriter, Store, StoreError, pack};
+use longpole_wire::file::HEAD_BYTES;
+use longpole_wire::limits::expanded_bytes_max;
+use longpole_wire::profile::ProfileFormat;
+use longpole_wire::{Limits, file, profile as wire_profile};
+use spans::Intake;
+use tracing::info_span;
+use unseen::with_cause;
+
+use crate::seal::summary_row;
+use crate::source_file;
+
+mod disk_file;
+mod error;
+mod perf_data;
+mod profile;
+mod spans;
+#[cfg(test)]
+mod tests;
+mod unseen;
+
+pub use error::ImportError;
+pub use profile::NoTime;
+pub use unseen::unseen;
+
+/// What a file holds.
+#[derive(Debug)]
+pub struct Contents(Held);
+
+#[derive(Debug)]
+enum Held {
+    Whole(Box<Recording>),
+    Packed(Box<PackedRecording>),
+    /// A profile whose samples have no moment, and what its labels say of spans.
+    Profile(Box<Recording>, profile::Labels),
+}
+
+impl Contents {
+    fn whole(recording: Recording) -> Contents {
+        Contents(Held::Whole(Box::new(recording)))
+    }
+
+    /// The recording, with all its spans in memory.
+    pub fn recording(self) -> Recording {
+        match self.0 {
+            Held::Whole(recording) | Held::Profile(recording, _) => *recording,
+            Held::Packed(packed) => packed.unpack(),
+        }
+    }
+}
+
+/// Traces and one profile whose labels name their spans, as one recording.
+pub fn together(files: Vec<(PathBuf, Contents)>) -> Result<Contents, ImportError> {
+    let not = |path: PathBuf, why| ImportError::NotTogether { path, why };
+    let mut command = vec!["import".to_owned()];
+    command.extend(files.iter().map(|(path, _)| path.to_string_lossy().into_owned()));
+    let last = files.last().map(|(path, _)| path.clone()).unwrap_or_default();
+    let (mut traces, mut profile): (Vec<PackedRecording>, _) = (Vec::new(), None);
+    for (path, contents) in files {
+        match contents.0 {
+            Held::Packed(packed) => traces.push(*packed),
+            Held::Profile(recording, labels) if profile.is_none() => profile = Some((recording, labels)),
+            Held::Profile(..) => return Err(not(path, "one profile is tied to spans, and this is another one")),
+            Held::Whole(_) => return Err(not(path, "only traces and a profile of pprof or folded stacks go together")),
+        }
+    }
+    let Some((mut recording, labels)) = profile else { return Err(not(last, "there is no profile among the files")) };
+    let starts = traces.iter().map(|trace| trace.rest.run.start);
+    let Some(start) = starts.min() else { return Err(not(last, "there is no trace among the files")) };
+    let run = &mut recording.run;
+    (run.command, run.start, run.end) = (command, start, traces.iter().filter_map(|trace| trace.rest.run.end).max());
+    // One file of all these spans would have each of them once.
+    let mut assembler = Assembler::new(run.clone());
+    for trace in traces {
+        trace.rest.losses.into_iter().for_each(|loss| assembler.loss(loss));
+        trace.spans.iter().for_each(|span| assembler.span(span));
+    }
+    if let Some(caller) = assembler.caller() {
+        (run.trace_id, run.root_span_id) = caller;
+    }
+    let merged = assembler.finish();
+    merged.losses.into_iter().for_each(|loss| loss.merge_into(&mut recording.losses));
+    recording.spans.extend(merged.spans);
+    recording.spans.sort_by_key(|span| span.start);
+    labels.tie(&mut recording);
+    Ok(Contents::whole(*recording))
+}
+
+/// The contents of a file.
+pub fn read(path: &Path) -> Result<Contents, ImportError> {
+    let io = |source| ImportError::Io { path: path.to_owned(), source };
+    let file = open(path).map_err(io)?;
+    let file_bytes = file.metadata().map_err(io)?.len();
+    let mut file = BufReader::with_capacity(HEAD_BYTES, file);
+    let first = file.fill_buf().map_err(io)?;
+    if pack::is_pack(first) {
+        return Ok(Contents::whole(pack::read(path, file)?));
+    }
+    let unreadable = |source| ImportError::Unreadable { path: path.to_owned(), source };
+    if is_perf_data(first) {
+        let limits = Limits::default();
+        return perf_data::recording(path, file.into_inner(), &limits, written(path)).map(Contents::whole).map_err(unreadable);
+    }
+    if first.starts_with(&[0x1f, 0x8b]) {
+        let inside = Unpacked { input: MultiGzDecoder::new(file), left: expanded_bytes_max(file_bytes), packed_bytes: file_bytes };
+        let mut inside = BufReader::with_capacity(HEAD_BYTES, inside);
+        if is_perf_data(inside.fill_buf().map_err(io)?) {
+            let bytes = whole(inside).map_err(unreadable)?;
+            // What is compressed in it takes from the same budget: gzip around zstd would multiply to a hundred thousandth.
+            let left = usize::try_from(expanded_bytes_max(file_bytes)).unwrap_or(usize::MAX).saturating_sub(bytes.len());
+            let limits = Limits::default();
+            let limits = Limits { document_bytes_max: limits.document_bytes_max.min(left), ..limits };
+            let input = Cursor::new(bytes);
+            return perf_data::recording(path, input, &limits, written(path)).map(Contents::whole).map_err(unreadable);
+        }
+        return decode(path, inside);
+    }
+    decode(path, file)
+}
+
+fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Contents, ImportError> {
+    let first = input.fill_buf().map_err(|source| ImportError::Io { path: path.to_owned(), source })?;
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // Spans and profiles of OTLP look alike at first.
+    let is_profile = |format: &ProfileFormat| *format == ProfileFormat::Otlp || file::guess(first, &name).is_none();
+    if let Some(format) = wire_profile::guess(first).filter(is_profile) {
+        let _step = info_span!("decode", format = format.as_str()).entered();
+        let profile = wire_profile::decode(input, format, &Limits::default());
+        let profile = profile.map_err(|source| ImportError::Unreadable { path: path.to_owned(), source })?;
+        return profile::recording(path, profile, written(path))
+            .map(|(recording, labels)| Contents(Held::Profile(Box::new(recording), labels)))
+            .map_err(|source| ImportError::NoTime { path: path.to_owned(), source });
+    }
+    let format = file::identify(first, &name).map_err(|source| ImportError::Unknown { path: path.to_owned(), source })?;
+    let _step = info_span!("decode", format = format.as_str()).entered();
+    let mut intake = Intake::new(path);
+    if let Err(error) = file::decode(input, format, &Limits::default(), &mut intake) {
+        if intake.spans == 0 {
+            return Err(ImportError::Unreadable { path: path.to_owned(), source: error });
+        }
+        intake.assembler.loss(Loss::new(LossKind::FileCut, 1, with_cause(&error)));
+    }
+    Ok(Contents(Held::Packed(Box::new(intake.finish()))))
+}
+
+/// The report of a file's recording.
+pub fn report(recording: Recording) -> Report {
+    let _step = info_span!("report", spans = recording.spans.len()).entered();
+    Report::new(recording)
+}
+
+/// Keeps what a file holds, with its answer. The report holds what that needs: everything else is in the store.
+pub fn keep(store: &Store, contents: Contents) -> Result<(RecordingName, Report), StoreError> {
+    let run = match &contents.0 {
+        Held::Whole(recording) | Held::Profile(recording, _) => &recording.run,
+        Held::Packed(packed) => &packed.rest.run,
+    };
+    let writer = store.create(run)?;
+    let marked = source_file::mark_foreign(writer.directory());
+    let marked = marked.map_err(|source| StoreError::Io { action: "mark", path: writer.directory().to_owned(), source });
+    match marked.and_then(|()| keep_as(&writer, contents)) {
+        Ok(report) => Ok((writer.name(), report)),
+        Err(error) => {
+            // A recording without anything in it would be taken for a dead recorder's; what failed is what the caller has to know.
+            let _ = writer.discard();
+            Err(error)
+        }
+    }
+}
+
+fn keep_as(writer: &RecordingWriter, contents: Contents) -> Result<Report, StoreError> {
+    let report = match contents.0 {
+        Held::Packed(packed) if outline::is_enough(packed.spans.examples().iter()) => {
+            info_span!("write").in_scope(|| writer.write_packed(&packed))?;
+            let PackedRecording { rest, spans } = *packed;
+            let _step = info_span!("report", spans = spans.len()).entered();
+            Report::of_outline(rest, spans.into_outline())
+        }
+        _ => {
+            let mut recording = contents.recording();
+            bridge::join(&mut recording);
+            if recording.sample_links.len() != recording.samples.len() {
+                recording.sample_links = sample_links::link(&recording);
+            }
+            info_span!("write").in_scope(|| writer.write(&recording))?;
+            // A million spans and all that is known about them at once would take twice the memory.
+            outline::reduce(&mut recording);
+            report(recording)
+        }
+    };
+    writer.seal(&summary_row(&report))?;
+    Ok(report)
+}

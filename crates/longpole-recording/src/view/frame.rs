@@ -1,0 +1,160 @@
+//! One function and the spans it ran in.
+
+use std::fmt::Display;
+
+use longpole_analysis::{Handle, Report};
+use longpole_model::Runtime;
+use serde::Serialize;
+
+use super::functions::LineView;
+use super::shared::{SpansTruncated, nanos, node_handle};
+use super::waits::WaitView;
+
+/// Lines listed for a function.
+const FRAME_LINES_MAX: usize = 20;
+
+/// Kinds of waits listed for a function.
+const FRAME_WAITS_MAX: usize = 20;
+
+/// Spans listed for a function.
+const FRAME_SPANS_MAX: usize = 500;
+
+/// Operations listed for a function.
+const FRAME_OPERATIONS_MAX: usize = 100;
+
+/// A function, and the spans it ran in.
+#[derive(Debug, Clone, Serialize)]
+pub struct FrameView {
+    /// `r7`.
+    pub recording: String,
+    /// `f12`.
+    pub handle: String,
+    /// Name for people.
+    pub function: String,
+    /// Source file, empty where unknown.
+    pub file: String,
+    /// What runs it, where no binary of the process holds it: `python`, `node`, `jvm`, `other`, `kernel`.
+    pub runtime: Option<&'static str>,
+    /// Whose code it is: `program`, `library`, `language`, `interpreter`, `system`, `kernel`.
+    pub whose: &'static str,
+    /// Samples that contain it.
+    pub samples: u64,
+    /// Time in it and what it called.
+    pub total_nanos: i64,
+    /// Time in the function itself.
+    pub self_nanos: i64,
+    /// Waits that contain it.
+    pub waits: u64,
+    /// How long they were, of all threads together.
+    pub waited_nanos: i64,
+    /// What it waited for, longest first: in which function of the program, itself or one that it calls, and where.
+    pub waited_for: Vec<WaitView>,
+    /// Its lines, those with the most time first, at most 20; all are in its source.
+    pub lines: Vec<LineView>,
+    /// Spans whose own samples or waits contain it, largest first.
+    pub spans: Vec<FrameSpanView>,
+    /// The operations of these spans, and of those that the list left out, largest first.
+    pub operations: Vec<FrameOperationView>,
+    /// Samples that contain it and belong to no span.
+    pub unlinked_samples: u64,
+    /// Those among them that could belong to several spans.
+    pub ambiguous_samples: u64,
+    /// Waits that contain it and belong to no span.
+    pub unlinked_waited_nanos: i64,
+    /// What the list of spans left out.
+    pub truncated: SpansTruncated,
+}
+
+/// An operation that a function ran in.
+#[derive(Debug, Clone, Serialize)]
+pub struct FrameOperationView {
+    /// Service.
+    pub service: String,
+    /// Operation.
+    pub name: String,
+    /// Spans of it that contain the function.
+    pub spans: u64,
+    /// Their own samples that contain it.
+    pub samples: u64,
+    /// What they stand for.
+    pub total_nanos: i64,
+    /// Their own waits that contain it.
+    pub waited_nanos: i64,
+    /// Share of the own samples of all spans of the operation.
+    pub share: f64,
+}
+
+/// A span that a function ran in.
+#[derive(Debug, Clone, Serialize)]
+pub struct FrameSpanView {
+    /// `s12`.
+    pub handle: String,
+    /// Service.
+    pub service: String,
+    /// Operation.
+    pub name: String,
+    /// Its own samples that contain the function.
+    pub samples: u64,
+    /// What they stand for.
+    pub total_nanos: i64,
+    /// Their own waits that contain it.
+    pub waited_nanos: i64,
+    /// Share of the span's own samples.
+    pub share: f64,
+}
+
+impl FrameView {
+    /// The function of this handle, `f12`, and where it ran; `None` where there is none.
+    pub fn new(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
+        let Handle::Function(index) = handle.parse().ok()? else { return None };
+        let function = report.functions().list.get(index)?;
+        let ran_in = report.nodes_with(index);
+        Some(FrameView {
+            recording: recording.to_string(),
+            handle: Handle::Function(index).to_string(),
+            function: function.function.clone(),
+            file: function.file.clone(),
+            runtime: function.runtime.map(Runtime::as_str),
+            whose: function.whose.as_str(),
+            samples: function.weight.samples,
+            total_nanos: nanos(function.weight.total_nanos),
+            self_nanos: nanos(function.weight.self_nanos),
+            waits: ran_in.waits,
+            waited_nanos: nanos(ran_in.waited_nanos),
+            waited_for: report.waits_with(index).iter().take(FRAME_WAITS_MAX).map(|sum| WaitView::with_blockers(report, sum)).collect(),
+            lines: report.lines_of(index).iter().take(FRAME_LINES_MAX).map(LineView::new).collect(),
+            spans: ran_in
+                .nodes
+                .iter()
+                .take(FRAME_SPANS_MAX)
+                .map(|part| FrameSpanView {
+                    handle: node_handle(part.node),
+                    service: report.service(part.node).to_owned(),
+                    name: report.name(part.node).to_owned(),
+                    samples: part.samples,
+                    total_nanos: nanos(part.total_nanos),
+                    waited_nanos: nanos(part.waited_nanos),
+                    share: part.share,
+                })
+                .collect(),
+            operations: ran_in
+                .operations
+                .iter()
+                .take(FRAME_OPERATIONS_MAX)
+                .map(|part| FrameOperationView {
+                    service: report.service(part.example).to_owned(),
+                    name: report.name(part.example).to_owned(),
+                    spans: part.nodes,
+                    samples: part.samples,
+                    total_nanos: nanos(part.total_nanos),
+                    waited_nanos: nanos(part.waited_nanos),
+                    share: part.share,
+                })
+                .collect(),
+            unlinked_samples: ran_in.unlinked_samples,
+            ambiguous_samples: ran_in.ambiguous_samples,
+            unlinked_waited_nanos: nanos(ran_in.unlinked_waited_nanos),
+            truncated: SpansTruncated { spans: ran_in.nodes.len().saturating_sub(FRAME_SPANS_MAX) },
+        })
+    }
+}

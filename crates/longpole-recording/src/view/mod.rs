@@ -1,0 +1,55 @@
+//! What a recording looks like from outside: the shapes of `docs/formats/http-api.md`, and nothing else.
+//!
+//! The HTTP API, `--format json`, the page and the text of the terminal are all made from these values, so that every number a
+//! person can see is the same everywhere. Each file holds one view: its structs, and how they are made from a report. Times are
+//! offsets in nanoseconds from the run's start; ids are lower-case hex.
+
+mod attached;
+mod callee;
+pub mod diff;
+mod flame;
+mod frame;
+mod functions;
+mod poles;
+mod processes;
+mod pulumi;
+mod recording;
+mod select;
+mod shared;
+mod source;
+mod span;
+mod spans;
+mod states;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod top;
+mod tree;
+mod usage;
+mod waits;
+
+pub use attached::AttachedView;
+pub use callee::{CalleeProcessView, CalleeView};
+pub use flame::{FlameColumns, FlameFrameView, FlameView};
+pub use frame::{FrameOperationView, FrameSpanView, FrameView};
+pub use functions::{LineView, TopFrameView};
+pub use poles::{LimitView, PoleView, PolesTruncated, PolesView, ReasonView};
+pub use processes::{ProcessRowView, ProcessesView};
+pub use pulumi::DeploymentView;
+pub use recording::{AnswerView, RecordingView, RecordingsView};
+pub(crate) use select::roots_of;
+pub use select::{Chosen, SameNameView};
+pub use shared::{ExitView, LinksView, QualityView, RangeNanos, SpansTruncated};
+pub use source::{SourceLineView, SourceView};
+pub use span::{
+    AttributeView, EventView, ParentView, PoleOfSpanView, ProcessView, SavingsView, SpanLinkView, SpanSamplesView, SpanView, StatusView,
+};
+pub use spans::{DurationsView, SpanOfNameView, SpansView};
+pub use states::{BlockedView, StatesView};
+pub use summary::{ParallelismView, RecorderView, SummaryView};
+pub use threads::{ThreadView, ThreadsView, WaitedForView};
+pub use top::{TopOptions, TopView};
+pub use tree::{PathColumns, TreeColumns, TreeView};
+pub use usage::{GrowthView, NotableView, ReadingColumns, UsageView};
+pub use waits::{BlockedByView, BlockerView, OneOfView, PlaceView, WaitView};

@@ -1,0 +1,40 @@
+//! What a deployment by Pulumi spent its time on.
+
+use longpole_analysis::deployment::DeploymentTime;
+use serde::Serialize;
+
+/// Where the time of a deployment by Pulumi went, along the critical path; the parts sum to the run.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct DeploymentView {
+    /// A provider waited for the cloud.
+    pub cloud_wait_nanos: i64,
+    /// A provider's own code.
+    pub provider_nanos: i64,
+    /// Pulumi's engine.
+    pub engine_nanos: i64,
+    /// The language host and the program.
+    pub language_host_nanos: i64,
+    /// Plug-ins were found, installed, started and configured.
+    pub plugin_start_nanos: i64,
+    /// The state was read or written.
+    pub state_backend_nanos: i64,
+    /// The program was compiled.
+    pub compile_nanos: i64,
+    /// Nothing of the deployment was there.
+    pub idle_nanos: i64,
+}
+
+impl DeploymentView {
+    pub(super) fn new(time: DeploymentTime) -> Self {
+        DeploymentView {
+            cloud_wait_nanos: time.cloud_wait_nanos,
+            provider_nanos: time.provider_nanos,
+            engine_nanos: time.engine_nanos,
+            language_host_nanos: time.language_host_nanos,
+            plugin_start_nanos: time.plugin_start_nanos,
+            state_backend_nanos: time.state_backend_nanos,
+            compile_nanos: time.compile_nanos,
+            idle_nanos: time.idle_nanos,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Which spans a view is of: a handle, a name or a trace.
+
+use std::fmt::Display;
+
+use longpole_analysis::poles::Pole;
+use longpole_analysis::{Handle, Report};
+use longpole_model::TraceId;
+use serde::Serialize;
+
+/// Which spans a view is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chosen<'a> {
+    /// A span, or the spans of a pole: `s12`, `p1`.
+    Handle(&'a str),
+    /// All spans of a name.
+    Name(&'a str),
+    /// All spans of a trace, by its id or so much of its beginning that no other trace has it.
+    Trace(&'a str),
+}
+
+impl Display for Chosen<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Chosen::Handle(handle) => f.write_str(handle),
+            Chosen::Name(name) => write!(f, "span called “{name}”"),
+            Chosen::Trace(id) => write!(f, "single trace {id}"),
+        }
+    }
+}
+
+/// Spans, none below another.
+pub(crate) struct Roots {
+    pub(crate) nodes: Vec<usize>,
+    /// What to call them by, where they are a span or a pole.
+    pub(super) handle: Option<Handle>,
+    pub(super) name: Option<String>,
+    pub(super) trace_id: Option<String>,
+    /// What they are, for people.
+    pub(super) title: String,
+}
+
+/// The spans that are meant; `None` where there are none.
+pub(crate) fn roots_of(report: &Report, chosen: Chosen<'_>) -> Option<Roots> {
+    let counted = |nodes: &[usize], what: &str| if let [_] = nodes { what.to_owned() } else { format!("{what} ×{}", nodes.len()) };
+    let none = Roots { nodes: Vec::new(), handle: None, name: None, trace_id: None, title: String::new() };
+    let roots = match chosen {
+        Chosen::Handle(handle) => match handle.parse().ok()? {
+            Handle::Node(node) => {
+                let handle = Some(Handle::Node(node));
+                Roots { nodes: vec![report.node_of(Handle::Node(node))?], handle, title: report.name(node).to_owned(), ..none }
+            }
+            Handle::Pole(index) => {
+                let pole = report.poles().get(index)?;
+                let handle = Some(if let [node] = pole.nodes[..] { Handle::Node(node) } else { Handle::Pole(index) });
+                Roots { nodes: pole.nodes.clone(), handle, title: counted(&pole.nodes, &pole.name), ..none }
+            }
+            Handle::Function(_) => return None,
+        },
+        Chosen::Name(name) => {
+            let nodes = report.nodes_of_name(name);
+            Roots { title: counted(&nodes, name), nodes, name: Some(name.to_owned()), ..none }
+        }
+        Chosen::Trace(id) => {
+            let trace = trace_of(report, id)?;
+            let nodes = report.nodes_of_trace(trace);
+            Roots { title: format!("trace {trace}"), nodes, trace_id: Some(trace.to_string()), ..none }
+        }
+    };
+    // One inside another brings nothing that the outer one did not bring.
+    (!roots.nodes.is_empty()).then(|| Roots { nodes: report.outermost(roots.nodes), ..roots })
+}
+
+/// The trace whose id is this, or alone begins with it.
+fn trace_of(report: &Report, id: &str) -> Option<TraceId> {
+    let id = id.to_ascii_lowercase();
+    let mut traces: Vec<TraceId> = report.recording().spans.iter().map(|span| span.trace_id).collect();
+    traces.sort_unstable();
+    traces.dedup();
+    traces.retain(|trace| trace.to_string().starts_with(&id));
+    if let [trace] = traces[..] { Some(trace) } else { None }
+}
+
+/// The nodes of a pole, most time on the path first; what a handle `p1` means where one span is asked for is the first.
+pub(super) fn by_time_on_path(report: &Report, pole: &Pole) -> Vec<usize> {
+    let mut nodes = pole.nodes.clone();
+    nodes.sort_by_key(|node| std::cmp::Reverse(report.critical_path().on_path_nanos[*node]));
+    nodes
+}
+
+/// The node that a handle `s12` or `p1` names.
+pub(super) fn node_of(report: &Report, handle: &str) -> Option<usize> {
+    match handle.parse().ok()? {
+        Handle::Pole(pole) => by_time_on_path(report, report.poles().get(pole)?).first().copied(),
+        handle => report.node_of(handle),
+    }
+}
+
+/// All spans of one name, with what is below them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SameNameView {
+    /// The name.
+    pub name: String,
+    /// How many there are.
+    pub spans: u64,
+    /// Their samples.
+    pub samples: u64,
+}
+
+/// What all spans of this one's name have, where they are more and have more samples.
+pub(super) fn same_name(report: &Report, node: usize, samples: u64) -> Option<SameNameView> {
+    let name = report.name(node);
+    let nodes = report.nodes_of_name(name);
+    let spans = nodes.len() as u64;
+    let all = report.samples_below(Some(&report.outermost(nodes))).len() as u64;
+    (spans > 1 && all > samples).then(|| SameNameView { name: name.to_owned(), spans, samples: all })
+}

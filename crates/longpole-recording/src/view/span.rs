@@ -1,0 +1,329 @@
+//! One span.
+
+use std::fmt::Display;
+
+use longpole_analysis::poles::Savings;
+use longpole_analysis::report::FEW_SAMPLES;
+use longpole_analysis::trace_tree::{Edge, NodeSource};
+use longpole_analysis::{Handle, Report};
+use longpole_model::{AttributeValue, Attributes, Process, Resource, SpanEvent, SpanLink, StatusCode, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::callee::CalleeView;
+use super::functions::{TopFrameView, top_frames};
+use super::select::{SameNameView, node_of, same_name};
+use super::shared::{ExitView, LinksView, RangeNanos, node_handle, range};
+use super::states::StatesView;
+use super::usage::UsageView;
+use super::waits::WaitView;
+
+/// Functions named for a span.
+pub(super) const SPAN_FRAMES_MAX: usize = 20;
+
+/// Kinds of waits named for a span.
+pub(super) const SPAN_WAITS_MAX: usize = 20;
+
+/// Whole numbers beyond it do not fit a double, which is what most readers of JSON make of a number.
+const EXACT_IN_DOUBLE: u64 = 1 << 53;
+
+/// One span.
+#[derive(Debug, Clone, Serialize)]
+pub struct SpanView {
+    /// `r7`.
+    pub recording: String,
+    /// `s12`.
+    pub handle: String,
+    /// The pole that was asked for, where it has more spans than this one, the longest of them on the critical path.
+    pub pole: Option<PoleOfSpanView>,
+    /// Null for a span made from a process.
+    pub trace_id: Option<String>,
+    /// Null for a span made from a process.
+    pub span_id: Option<String>,
+    /// Its parent.
+    pub parent: Option<ParentView>,
+    /// Service.
+    pub service: String,
+    /// Operation.
+    pub name: String,
+    /// Role.
+    pub kind: &'static str,
+    /// Outcome.
+    pub status: StatusView,
+    /// Start.
+    pub start_nanos: i64,
+    /// Length.
+    pub duration_nanos: i64,
+    /// Process that emitted it.
+    pub process: Option<ProcessView>,
+    /// Attributes.
+    pub attributes: Vec<AttributeView>,
+    /// Attributes of the resource.
+    pub resource: Vec<AttributeView>,
+    /// Events.
+    pub events: Vec<EventView>,
+    /// Links.
+    pub links: Vec<SpanLinkView>,
+    /// Where its time went.
+    pub states: StatesView,
+    /// Where it went by what the span and its descendants did.
+    pub states_with_descendants: StatesView,
+    /// What it waited for, longest first; waits below 5 ms are not looked at.
+    pub waits: Vec<WaitView>,
+    /// Who answers it, where it calls an address.
+    pub callee: Option<CalleeView>,
+    /// How its samples are tied.
+    pub samples: SpanSamplesView,
+    /// Whether its samples are too few to measure with.
+    pub few_samples: bool,
+    /// Where they are: all spans of its name, where they have more.
+    pub same_name: Option<SameNameView>,
+    /// What it saves.
+    pub savings: SavingsView,
+    /// Functions of its own samples.
+    pub top_frames: Vec<TopFrameView>,
+    /// Number of children.
+    pub children: u64,
+}
+
+/// A pole of several spans.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PoleOfSpanView {
+    /// `p3`.
+    pub handle: String,
+    /// How many spans it has.
+    pub count: u64,
+    /// What the run would end earlier if all of them, with their descendants, took no time.
+    pub saves_if_zero_nanos: RangeNanos,
+}
+
+/// The parent of a span.
+#[derive(Debug, Clone, Serialize)]
+pub struct ParentView {
+    /// `s3`.
+    pub handle: String,
+    /// `declared` or `inferred`.
+    pub edge: &'static str,
+}
+
+/// Outcome of a span.
+#[derive(Debug, Clone, Serialize)]
+pub struct StatusView {
+    /// `unset`, `ok` or `error`.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// A process.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProcessView {
+    /// Its id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// How it ended; null where nobody could see it.
+    pub exit: Option<ExitView>,
+    /// What it used; null where it was not read.
+    pub usage: Option<UsageView>,
+}
+
+/// An attribute.
+#[derive(Debug, Clone, Serialize)]
+pub struct AttributeView {
+    /// Key.
+    pub key: String,
+    /// A JSON string, number, boolean, list or object.
+    pub value: serde_json::Value,
+}
+
+/// An event of a span.
+#[derive(Debug, Clone, Serialize)]
+pub struct EventView {
+    /// When.
+    pub time_nanos: i64,
+    /// What.
+    pub name: String,
+    /// More.
+    pub attributes: Vec<AttributeView>,
+}
+
+/// A link of a span.
+#[derive(Debug, Clone, Serialize)]
+pub struct SpanLinkView {
+    /// Trace of the other span.
+    pub trace_id: String,
+    /// The other span.
+    pub span_id: String,
+    /// Its handle, where it is in the recording.
+    pub handle: Option<String>,
+}
+
+/// Samples of a span.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct SpanSamplesView {
+    /// Its own.
+    pub own: u64,
+    /// With those of its descendants.
+    pub with_descendants: u64,
+    /// Its own, by how they were tied.
+    pub links: LinksView,
+}
+
+/// What a span saves.
+#[derive(Debug, Clone, Serialize)]
+pub struct SavingsView {
+    /// If it and its descendants took no time.
+    pub saves_if_zero_nanos: RangeNanos,
+    /// If they took half.
+    pub saves_if_half_nanos: RangeNanos,
+    /// If only its own time were zero.
+    pub saves_own_nanos: RangeNanos,
+    /// `declared` or `inferred`.
+    pub evidence: &'static str,
+    /// Time of the critical path in which it was innermost.
+    pub on_path_nanos: i64,
+}
+
+impl SpanView {
+    /// The span of this handle, `s12` or `p1`; `None` where there is none.
+    pub fn new(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
+        let index = node_of(report, handle)?;
+        let pole = match handle.parse().ok()? {
+            Handle::Pole(pole) => report.poles().get(pole),
+            _ => None,
+        };
+        let (forest, run) = (report.forest(), &report.recording().run);
+        let node = forest.nodes[index];
+        let span = forest.span(report.recording(), index);
+        let process = forest.process(report.recording(), index);
+        let ids = match node.source() {
+            NodeSource::Root => Some((run.trace_id, run.root_span_id)),
+            NodeSource::Span(_) => span.map(|span| (span.trace_id, span.span_id)),
+            NodeSource::Process(_) => None,
+        };
+        let own = report.own_samples(index);
+        let few_samples = (own.len() as u64) < FEW_SAMPLES;
+        let with_descendants = report.subtree_samples(index).count() as u64;
+        let mut functions = report.top_functions(own);
+        functions.truncate(SPAN_FRAMES_MAX);
+        let nothing = Resource::default();
+        let resource = span.map(|span| &*span.resource).or(process.map(|process| &process.resource)).unwrap_or(&nothing);
+        Some(SpanView {
+            recording: recording.to_string(),
+            handle: node_handle(index),
+            pole: pole.filter(|pole| pole.nodes.len() > 1).map(|pole| PoleOfSpanView {
+                handle: handle.to_owned(),
+                count: pole.nodes.len() as u64,
+                saves_if_zero_nanos: range(pole.savings.if_zero),
+            }),
+            trace_id: ids.map(|(trace, _)| trace.to_string()),
+            span_id: ids.map(|(_, span)| span.to_string()),
+            parent: node.parent().map(|parent| ParentView {
+                handle: node_handle(parent),
+                edge: if node.edge == Edge::Declared { "declared" } else { "inferred" },
+            }),
+            service: report.service(index).to_owned(),
+            name: report.name(index).to_owned(),
+            kind: span.map_or("internal", |span| span.kind.as_str()),
+            status: span.map_or(StatusView { code: StatusCode::Unset.as_str(), message: String::new() }, |span| StatusView {
+                code: span.status.code.as_str(),
+                message: span.status.message.to_string(),
+            }),
+            start_nanos: node.range.start.nanos_since(report.origin()),
+            duration_nanos: node.range.nanos(),
+            process: forest.process_number(report.recording(), index).map(|number| ProcessView::new(report, number)),
+            attributes: match (span, process) {
+                (Some(span), _) => attributes(&span.attributes),
+                (None, Some(process)) => process_attributes(process),
+                (None, None) => Vec::new(),
+            },
+            resource: attributes(&resource.attributes),
+            events: span.map(|span| span.events.iter().map(|e| EventView::new(e, report.origin())).collect()).unwrap_or_default(),
+            links: span.map(|span| span.links.iter().map(|l| SpanLinkView::new(l, report)).collect()).unwrap_or_default(),
+            states: report.node_states(index).into(),
+            states_with_descendants: report.node_states_with_descendants(index).into(),
+            waits: report.node_waits(index).into_iter().take(SPAN_WAITS_MAX).map(|sum| WaitView::with_blockers(report, &sum)).collect(),
+            callee: CalleeView::new(report, &[index], SPAN_FRAMES_MAX),
+            samples: SpanSamplesView { own: own.len() as u64, with_descendants, links: report.link_counts(own.iter().copied()).into() },
+            few_samples,
+            same_name: if few_samples { same_name(report, index, with_descendants) } else { None },
+            savings: SavingsView::new(&report.savings(index), report.critical_path().on_path_nanos[index]),
+            top_frames: top_frames(report, &functions, own, &[]),
+            children: forest.children(index).count() as u64,
+        })
+    }
+}
+
+impl ProcessView {
+    fn new(report: &Report, number: usize) -> Self {
+        let process = &report.recording().processes[number];
+        ProcessView {
+            pid: process.pid,
+            name: process.name.clone(),
+            arguments: process.arguments.clone(),
+            exit: process.exit.map(ExitView::new),
+            usage: UsageView::new(report, number),
+        }
+    }
+}
+
+/// What is known of a process beside its name and arguments, in OpenTelemetry's words.
+fn process_attributes(process: &Process) -> Vec<AttributeView> {
+    let executable = (!process.executable.is_empty()).then(|| Value::from(process.executable.as_str()));
+    [("process.executable.path", executable), ("process.parent_pid", process.parent_pid.map(Value::from))]
+        .into_iter()
+        .filter_map(|(key, value)| Some(AttributeView { key: key.to_owned(), value: value? }))
+        .collect()
+}
+
+impl EventView {
+    fn new(event: &SpanEvent, origin: Timestamp) -> Self {
+        EventView { time_nanos: event.time.nanos_since(origin), name: event.name.to_string(), attributes: attributes(&event.attributes) }
+    }
+}
+
+impl SpanLinkView {
+    fn new(link: &SpanLink, report: &Report) -> Self {
+        SpanLinkView {
+            trace_id: link.trace_id.to_string(),
+            span_id: link.span_id.to_string(),
+            handle: report.forest().node_of_id(report.recording(), link.trace_id, link.span_id).map(node_handle),
+        }
+    }
+}
+
+impl SavingsView {
+    pub(super) fn new(savings: &Savings, on_path_nanos: i64) -> Self {
+        SavingsView {
+            saves_if_zero_nanos: range(savings.if_zero),
+            saves_if_half_nanos: range(savings.if_half),
+            saves_own_nanos: range(savings.own),
+            evidence: savings.evidence.as_str(),
+            on_path_nanos,
+        }
+    }
+}
+
+pub(super) fn attributes(attributes: &Attributes) -> Vec<AttributeView> {
+    attributes.iter().map(|attribute| AttributeView { key: attribute.key.to_string(), value: json(&attribute.value) }).collect()
+}
+
+/// A value as JSON has it. What JSON's numbers cannot hold becomes a text, bytes become hex.
+fn json(value: &AttributeValue) -> Value {
+    match value {
+        AttributeValue::Empty => Value::Null,
+        AttributeValue::Str(text) => Value::from(text.as_str()),
+        AttributeValue::Bool(truth) => Value::from(*truth),
+        AttributeValue::Int(number) if number.unsigned_abs() > EXACT_IN_DOUBLE => Value::from(number.to_string()),
+        AttributeValue::Int(number) => Value::from(*number),
+        AttributeValue::Double(number) => {
+            serde_json::Number::from_f64(*number).map_or_else(|| Value::from(number.to_string()), Value::Number)
+        }
+        AttributeValue::Bytes(bytes) => Value::from(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+        AttributeValue::Array(values) => Value::Array(values.iter().map(json).collect()),
+        AttributeValue::KeyValues(pairs) => Value::Object(pairs.iter().map(|pair| (pair.key.to_string(), json(&pair.value))).collect()),
+    }
+}

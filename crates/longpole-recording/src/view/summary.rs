@@ -1,0 +1,154 @@
+//! The answer of a recording.
+
+use std::fmt::Display;
+
+use longpole_analysis::Report;
+use longpole_model::RecorderCost;
+use serde::Serialize;
+
+use super::attached::AttachedView;
+use super::functions::{TopFrameView, top_frames};
+use super::poles::{PoleView, PolesTruncated, pole_views};
+use super::pulumi::DeploymentView;
+use super::shared::{ExitView, LinksView, QualityView, nanos, unix_nano};
+use super::states::StatesView;
+use super::usage::NotableView;
+
+/// Poles in a summary; the others are in the view of all poles.
+const SUMMARY_POLES_MAX: usize = 10;
+
+/// Functions in the summary of a recording without poles; all are in the view of functions.
+const SUMMARY_FRAMES_MAX: usize = 10;
+
+/// The answer of a recording.
+#[derive(Debug, Clone, Serialize)]
+pub struct SummaryView {
+    /// `longpole.summary/1`.
+    pub schema: &'static str,
+    /// `r7`.
+    pub recording: String,
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// How it ended; null where nobody saw it.
+    pub exit: Option<ExitView>,
+    /// When it started.
+    pub start_unix_nano: String,
+    /// How long it ran.
+    pub wall_nanos: i64,
+    /// CPU time of the command and what it waited for.
+    pub cpu_nanos: Option<u64>,
+    /// Machine.
+    pub host: String,
+    /// `user`, `off` or `refused`.
+    pub mode: String,
+    /// Samples a second that were asked for; 0 without sampling.
+    pub rate_hz: u32,
+    /// Processes seen.
+    pub processes: u64,
+    /// Traces received.
+    pub traces: u64,
+    /// Spans received.
+    pub spans: u64,
+    /// Samples taken.
+    pub samples: u64,
+    /// All samples by how they were tied.
+    pub links: LinksView,
+    /// States of the critical path; they sum to the wall time.
+    pub states: StatesView,
+    /// How much ran at once.
+    pub parallelism: ParallelismView,
+    /// For a deployment by Pulumi: is it the cloud, or Pulumi itself?
+    pub deployment: Option<DeploymentView>,
+    /// What processes used that is worth a line: memory, storage.
+    pub usage: Vec<NotableView>,
+    /// The first poles.
+    pub poles: Vec<PoleView>,
+    /// Where the run itself is all there is to fix, or processes were looked at that ran already: functions by time in themselves,
+    /// else none.
+    pub functions: Vec<TopFrameView>,
+    /// What all samples stand for.
+    pub weight_nanos: i64,
+    /// Where processes were looked at that ran already: what they did meanwhile.
+    pub attached: Option<AttachedView>,
+    /// What is missing.
+    pub quality: Vec<QualityView>,
+    /// What recording cost.
+    pub recorder: Option<RecorderView>,
+    /// What this list left out.
+    pub truncated: PolesTruncated,
+}
+
+/// How much ran at once.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ParallelismView {
+    /// Operations in flight on average over the run.
+    pub mean: f64,
+    /// At the peak.
+    pub peak: u64,
+    /// Own time of all operations together.
+    pub work_nanos: i64,
+    /// How long the run would have been if everything that could run at once had.
+    pub span_nanos: i64,
+}
+
+/// What recording cost.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RecorderView {
+    /// CPU time of the recorder.
+    pub cpu_nanos: u64,
+    /// Its largest resident memory.
+    pub rss_bytes_max: u64,
+}
+
+impl SummaryView {
+    /// The answer of a recording.
+    pub fn new(recording: impl Display, report: &Report) -> Self {
+        let run = &report.recording().run;
+        let poles = report.poles();
+        let attached = AttachedView::new(report);
+        let run_alone = report.forest().len() == 1 && report.recording().run.exit.is_none();
+        let mut functions = if run_alone || attached.is_some() { report.functions_by_self() } else { Vec::new() };
+        functions.truncate(SUMMARY_FRAMES_MAX);
+        let weight = report.recording().samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.weight_nanos));
+        let (parallelism, work) = (report.parallelism(), report.work());
+        SummaryView {
+            schema: "longpole.summary/1",
+            recording: recording.to_string(),
+            command: run.command.clone(),
+            exit: run.exit.map(ExitView::new),
+            start_unix_nano: unix_nano(report.origin()),
+            wall_nanos: report.wall_nanos(),
+            cpu_nanos: run.cpu_nanos,
+            host: run.host.clone(),
+            mode: run.mode.as_str().to_owned(),
+            rate_hz: run.rate_hz,
+            processes: report.recording().processes.len() as u64,
+            traces: report.trace_count() as u64,
+            spans: report.span_count() as u64,
+            samples: report.recording().samples.len() as u64,
+            links: report.link_counts(report.all_samples()).into(),
+            states: report.path_states().into(),
+            parallelism: ParallelismView {
+                mean: parallelism.mean,
+                peak: u64::from(parallelism.peak),
+                work_nanos: work.work_nanos,
+                span_nanos: work.span_nanos,
+            },
+            deployment: report.deployment_time().map(DeploymentView::new),
+            usage: NotableView::all(report),
+            poles: pole_views(report, SUMMARY_POLES_MAX),
+            functions: top_frames(report, &functions, &report.all_samples().collect::<Vec<_>>(), &[]),
+            weight_nanos: nanos(weight),
+            attached,
+            quality: report.quality().iter().map(QualityView::new).collect(),
+            recorder: run.recorder_cost.map(RecorderView::new),
+            truncated: PolesTruncated { poles: poles.len().saturating_sub(SUMMARY_POLES_MAX) + report.poles_truncated() },
+        }
+    }
+}
+
+impl RecorderView {
+    fn new(cost: RecorderCost) -> Self {
+        RecorderView { cpu_nanos: cost.cpu_nanos, rss_bytes_max: cost.rss_bytes_max }
+    }
+}

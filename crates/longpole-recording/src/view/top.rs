@@ -1,0 +1,105 @@
+//! The functions of a recording or of spans, as a list.
+
+use std::fmt::Display;
+
+use longpole_analysis::Report;
+use longpole_analysis::call_tree::Frames;
+use longpole_analysis::report::FlameTime;
+use serde::Serialize;
+
+use super::functions::{TopFrameView, top_frames};
+use super::select::{Chosen, roots_of};
+use super::shared::{QualityView, nanos};
+
+/// The functions of a recording, or of a span with its descendants.
+#[derive(Debug, Clone, Serialize)]
+pub struct TopView {
+    /// `r7`.
+    pub recording: String,
+    /// Handle of the span; null for the whole run, and where spans are meant by name or trace.
+    pub span: Option<String>,
+    /// Name of the spans, where they were asked for by it.
+    pub name: Option<String>,
+    /// Id of the trace, where it was asked for.
+    pub trace_id: Option<String>,
+    /// Which time it shows: `on_cpu`, `off_cpu` (blocked, as far as it was looked at), `wall` (both).
+    pub time: &'static str,
+    /// Samples, and waits.
+    pub samples: u64,
+    /// Waits of idle workers, and of threads that work for no span in processes that send some: the whole run's leaves them out.
+    pub left_out_waits: u64,
+    /// What they stand for.
+    pub weight_nanos: i64,
+    /// Functions, by time in themselves, or in them and what they call.
+    pub functions: Vec<TopFrameView>,
+    /// How many the limit left out.
+    pub truncated: usize,
+    /// Functions that only start the program or a thread and call it, or interpret: left out unless they are asked for.
+    pub hidden: usize,
+    /// What is missing of the recording.
+    pub quality: Vec<QualityView>,
+    /// Samples of the whole recording, of which `quality` counts some.
+    #[serde(skip)]
+    pub all_samples: u64,
+}
+
+/// What a list of functions is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TopOptions {
+    /// By the time in them and what they call, in place of that in themselves.
+    pub by_total: bool,
+    /// How many at the most; 0 for all.
+    pub limit: usize,
+    /// Which time.
+    pub time: FlameTime,
+    /// Of the whole run: also the waits of threads that work for no span.
+    pub all_threads: bool,
+    /// Also functions that only start the program or a thread and call it, or interpret.
+    pub all_functions: bool,
+}
+
+impl TopView {
+    /// The functions of the run, or of spans with their descendants; `None` where there are no such spans.
+    pub fn new(recording: impl Display, report: &Report, chosen: Option<Chosen<'_>>, options: TopOptions) -> Option<Self> {
+        let roots = match chosen {
+            None => None,
+            Some(chosen) => Some(roots_of(report, chosen)?),
+        };
+        let nodes = roots.as_ref().map(|roots| roots.nodes.as_slice());
+        let samples = if options.time == FlameTime::OffCpu { Vec::new() } else { report.samples_below(nodes) };
+        let waits = match (options.time, options.all_threads) {
+            (FlameTime::OnCpu, _) => Vec::new(),
+            (_, true) => report.all_waits().collect(),
+            (_, false) => report.waits_below(nodes),
+        };
+        let is_seen = |wait: &u32| report.recording().waits[*wait as usize].stack.is_some();
+        let seen = waits.iter().filter(|wait| is_seen(wait)).count();
+        let all = if nodes.is_none() && options.time != FlameTime::OnCpu { report.all_waits().filter(is_seen).count() } else { seen };
+        let every = report.weigh(&samples, &waits, Frames::All);
+        let mut functions = if options.all_functions { every.clone() } else { report.weigh(&samples, &waits, Frames::Telling) };
+        let hidden = every.len() - functions.len();
+        functions.sort_by_key(|f| {
+            let (own, total) = (f.weight.self_nanos, f.weight.total_nanos);
+            std::cmp::Reverse(if options.by_total { (total, own) } else { (own, total) })
+        });
+        let truncated = if options.limit == 0 { 0 } else { functions.len().saturating_sub(options.limit) };
+        functions.truncate(functions.len() - truncated);
+        let of_samples = samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos);
+        let of_waits = waits.iter().filter(|wait| is_seen(wait)).map(|&wait| report.recording().waits[wait as usize].nanos());
+        Some(TopView {
+            recording: recording.to_string(),
+            span: roots.as_ref().and_then(|roots| roots.handle).map(|handle| handle.to_string()),
+            name: roots.as_ref().and_then(|roots| roots.name.clone()),
+            trace_id: roots.as_ref().and_then(|roots| roots.trace_id.clone()),
+            time: options.time.as_str(),
+            samples: (samples.len() + seen) as u64,
+            left_out_waits: (all - seen) as u64,
+            weight_nanos: nanos(of_samples.chain(of_waits).fold(0, u64::saturating_add)),
+            functions: top_frames(report, &functions, &samples, &waits),
+            truncated,
+            hidden,
+            quality: report.quality().iter().map(QualityView::new).collect(),
+            all_samples: report.recording().samples.len() as u64,
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! The whole tree of spans and processes, in columns.
+
+use std::fmt::Display;
+
+use longpole_analysis::Report;
+use longpole_analysis::trace_tree::{Edge, NodeSource};
+use longpole_model::StatusCode;
+use serde::Serialize;
+
+use super::shared::{QualityView, unix_nano};
+
+/// Bits of the flags of a row.
+mod flag {
+    pub(super) const ERROR: u32 = 1;
+    pub(super) const PARENT_INFERRED: u32 = 2;
+    pub(super) const PROCESS: u32 = 4;
+    pub(super) const ORPHAN: u32 = 8;
+    pub(super) const CLAMPED: u32 = 16;
+    pub(super) const CYCLE_BROKEN: u32 = 32;
+}
+
+/// The tree in columns, rows in pre-order.
+#[derive(Debug, Clone, Serialize)]
+pub struct TreeView {
+    /// `r7`.
+    pub recording: String,
+    /// Start of the run.
+    pub origin_unix_nano: String,
+    /// How long the run took.
+    pub wall_nanos: i64,
+    /// Dictionary of services.
+    pub services: Vec<String>,
+    /// Dictionary of operations.
+    pub names: Vec<String>,
+    /// The rows.
+    pub spans: TreeColumns,
+    /// The critical path, from start to end.
+    pub critical_path: PathColumns,
+    /// What is peculiar about the tree.
+    pub notes: Vec<QualityView>,
+}
+
+/// Columns of a tree; row `i` has handle `s{i+1}`.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct TreeColumns {
+    /// Row of the parent, -1 for the root.
+    pub parent: Vec<i64>,
+    /// Level, 0 for the root.
+    pub depth: Vec<u32>,
+    /// Number of descendants.
+    pub subtree: Vec<u64>,
+    /// Start.
+    pub start_nanos: Vec<i64>,
+    /// Length.
+    pub duration_nanos: Vec<i64>,
+    /// Index into the services.
+    pub service: Vec<u32>,
+    /// Index into the names.
+    pub name: Vec<u32>,
+    /// Bits, see the page of the format.
+    pub flags: Vec<u32>,
+    /// Time of the critical path in which it was innermost.
+    pub on_path_nanos: Vec<i64>,
+    /// Own samples.
+    pub samples: Vec<u64>,
+}
+
+/// The critical path in columns.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct PathColumns {
+    /// Row of the tree.
+    pub span: Vec<u64>,
+    /// Start of the stretch.
+    pub start_nanos: Vec<i64>,
+    /// End of the stretch.
+    pub end_nanos: Vec<i64>,
+}
+
+impl TreeView {
+    /// The tree of a recording.
+    pub fn new(recording: impl Display, report: &Report) -> Self {
+        let labels = report.labels();
+        TreeView {
+            recording: recording.to_string(),
+            origin_unix_nano: unix_nano(report.origin()),
+            wall_nanos: report.wall_nanos(),
+            services: labels.services.clone(),
+            names: labels.names.clone(),
+            spans: TreeColumns::new(report),
+            critical_path: PathColumns::new(report),
+            notes: report.notes().map(QualityView::new).collect(),
+        }
+    }
+}
+
+impl TreeColumns {
+    fn new(report: &Report) -> Self {
+        let (forest, labels, origin) = (report.forest(), report.labels(), report.origin());
+        let mut columns = TreeColumns::default();
+        for (index, node) in forest.nodes.iter().enumerate() {
+            columns.parent.push(node.parent().map_or(-1, |parent| parent as i64));
+            columns.depth.push(node.depth);
+            columns.subtree.push((node.subtree_end() - index - 1) as u64);
+            columns.start_nanos.push(node.range.start.nanos_since(origin));
+            columns.duration_nanos.push(node.range.nanos());
+            columns.service.push(labels.service[index]);
+            columns.name.push(labels.name[index]);
+            columns.flags.push(flags(report, index));
+            columns.on_path_nanos.push(report.critical_path().on_path_nanos[index]);
+            columns.samples.push(report.own_samples(index).len() as u64);
+        }
+        columns
+    }
+}
+
+fn flags(report: &Report, index: usize) -> u32 {
+    let node = report.forest().nodes[index];
+    let failed = matches!(node.source(), NodeSource::Span(span) if report.recording().spans[span].status.code == StatusCode::Error);
+    [
+        (failed, flag::ERROR),
+        (node.edge == Edge::Inferred, flag::PARENT_INFERRED),
+        (report.is_process(index), flag::PROCESS),
+        (node.orphan, flag::ORPHAN),
+        (node.clamped, flag::CLAMPED),
+        (node.cycle_broken, flag::CYCLE_BROKEN),
+    ]
+    .into_iter()
+    .filter(|(set, _)| *set)
+    .fold(0, |flags, (_, bit)| flags | bit)
+}
+
+impl PathColumns {
+    fn new(report: &Report) -> Self {
+        let origin = report.origin();
+        let mut columns = PathColumns::default();
+        for segment in &report.critical_path().segments {
+            columns.span.push(segment.node as u64);
+            columns.start_nanos.push(segment.range.start.nanos_since(origin));
+            columns.end_nanos.push(segment.range.end.nanos_since(origin));
+        }
+        columns
+    }
+}
